@@ -76,7 +76,10 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 
 	cache := b.cache()
 	differs := b.rules.Messages
-	kind := variant{b.options.Prefill, b.drops() != "", differs.Unsigned, markOf(cache)}
+	kind := variant{
+		prefill: b.options.Prefill, drops: b.drops() != "", unsigned: differs.Unsigned, plain: differs.Plain,
+		files: differs.FilesFor(b.options.TextOnly), mark: markOf(cache),
+	}
 	b.encoded = encodings()[kind].Encode(req.Messages)
 	if b.encoded.Len() == 0 {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
@@ -129,6 +132,8 @@ type variant struct {
 	prefill  bool
 	drops    bool // the API drops stale thinking itself
 	unsigned bool // the server reads thinking without a signature
+	plain    bool // the server knows only the blocks that Plait knows
+	files    servers.Files
 	// The marker of the cache policy; "" for none.
 	mark content.JSON
 }
@@ -136,17 +141,19 @@ type variant struct {
 // encodings holds the encoding of each variant. There is one map: an encoding is identified by its address.
 var encodings = sync.OnceValue(func() map[variant]*dialect.Encoding {
 	all := map[variant]*dialect.Encoding{}
-	for _, prefill := range []bool{false, true} {
-		for _, drops := range []bool{false, true} {
-			for _, unsigned := range []bool{false, true} {
-				for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
-					mark := markOf(policy)
-					all[variant{prefill, drops, unsigned, mark}] = &dialect.Encoding{
-						Rules: rules(prefill, drops, unsigned),
-						Append: func(dst []byte, m content.Message, end int) []byte {
-							return appendMessage(dst, m, lastMarks(mark, m, end))
-						},
-					}
+	for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
+		for _, files := range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
+			// The other four are true or false.
+			for bits := range 1 << 4 {
+				kind := variant{
+					prefill: bits&1 > 0, drops: bits&2 > 0, unsigned: bits&4 > 0, plain: bits&8 > 0,
+					files: files, mark: markOf(policy),
+				}
+				all[kind] = &dialect.Encoding{
+					Rules: rules(kind),
+					Append: func(dst []byte, m content.Message, end int) []byte {
+						return appendMessage(dst, m, lastMarks(kind.mark, m, end))
+					},
 				}
 			}
 		}

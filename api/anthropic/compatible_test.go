@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -111,3 +112,41 @@ func TestServerMustBeKnownAndAddressed(t *testing.T) {
 type nobody struct{}
 
 func (nobody) Do(*http.Request) (*http.Response, error) { panic("a request was sent") }
+
+// TestLlamaCPPGetsOnlyWhatItKnows sends a conversation with files and blocks of Anthropic's own, which llama.cpp ignores.
+func TestLlamaCPPGetsOnlyWhatItKnows(t *testing.T) {
+	own := func(j content.JSON) content.Opaque { return content.Opaque{API: API, JSON: j} }
+	blocks := func(list ...content.Block) content.Blocks {
+		made, err := content.Of(list...)
+		require.NoError(t, err)
+		return made
+	}
+	picture := content.Image{Source: content.Source{MediaType: "image/png", Data: onePNG}}
+	paper := content.Document{Title: "Paper", Source: content.Source{MediaType: "application/pdf", Data: "JVBERi0xLjcK"}}
+	req := api.Request{
+		Tools: []content.Tool{{Name: "web_search", Extra: content.Extra{API: API, JSON: `{"type":"web_search_20250305","name":"web_search"}`}}},
+		Messages: []content.Message{
+			{Role: content.User, Blocks: blocks(picture, paper)},
+			{Role: content.Assistant, Blocks: blocks(
+				own(`{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"snow in Oslo"}}`),
+				own(`{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`), content.Text{Text: "None."},
+			)},
+			{Role: content.User, Blocks: content.Words("Well?")},
+		},
+	}
+
+	for server, known := range map[compatible.Server]bool{compatible.LlamaCPP: false, "": true} {
+		body, _, err := Body(req, "m", &Options{Server: server})
+		require.NoError(t, err)
+		for _, kind := range []string{`"type":"document"`, `"server_tool_use"`, `"web_search_tool_result"`, `"web_search_20250305"`} {
+			require.Equal(t, known, strings.Contains(string(body), kind), "%q: %s", server, kind)
+		}
+		require.Contains(t, string(body), `"type":"image"`)
+	}
+
+	body, notes, err := Body(req, "m", &Options{TextOnly: true})
+	require.NoError(t, err)
+	require.NotContains(t, string(body), "base64")
+	require.Contains(t, string(body), "[image (image/png) left out: the model does not accept image]")
+	require.Len(t, notes, 2)
+}

@@ -41,6 +41,9 @@ type Options struct {
 	// Prefill allows a conversation to end with a message of the assistant, which the model then continues. Newer
 	// models refuse that. Defaults to false: a user message with the text content.GoOn is added.
 	Prefill bool
+	// TextOnly declares that the model reads only text. A text takes the place of each image, document and recording,
+	// and names it. Defaults to false.
+	TextOnly bool
 	// NoStream requests the whole response at once. Defaults to false.
 	NoStream bool
 	// SDK is options of the official SDK: a key, a base URL, an HTTP client, bedrock.WithConfig, vertex.WithGoogleAuth.

@@ -59,7 +59,7 @@ func askedAtRandom(w *providertest.World) providertest.Asked {
 		With:  fmt.Sprintf("%+v", *o),
 		Body:  func(req api.Request) ([]byte, error) { body, _, err := Body(req, "claude-test", o); return body, err },
 		Check: fake.CheckAnthropic,
-		Rules: rules(o.Prefill, false, false),
+		Rules: rules(variant{prefill: o.Prefill}),
 	}
 }
 

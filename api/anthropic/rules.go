@@ -18,11 +18,10 @@ var (
 	serverIDPattern = pattern.Of(`^srvtoolu_[a-zA-Z0-9_]+$`)
 )
 
-// rules returns what the API accepts of a conversation. Prefill allows it to end with the assistant. With drops set,
-// the API drops stale thinking itself. With unsigned set, a compatible server reads thinking without a signature.
-func rules(prefill, drops, unsigned bool) dialect.Rules {
-	accepter := accepter{target: target(), dropsStale: drops}
-	accepter.target.UnsignedThinking = unsigned
+// rules returns what the API, or a compatible server, accepts of a conversation.
+func rules(kind variant) dialect.Rules {
+	accepter := accepter{target: kind.files.In(target()), dropsStale: kind.drops, plain: kind.plain}
+	accepter.target.UnsignedThinking = kind.unsigned
 
 	return dialect.Rules{
 		Accept:    accepter.accept,
@@ -34,7 +33,7 @@ func rules(prefill, drops, unsigned bool) dialect.Rules {
 			case content.Opaque:
 				return resumable(b)
 			case content.Text:
-				return prefill
+				return kind.prefill
 			}
 			return false
 		},
@@ -54,6 +53,7 @@ func resumable(b content.Opaque) bool {
 type accepter struct {
 	target     dialect.Target
 	dropsStale bool // the API drops stale thinking itself, and would refuse it otherwise
+	plain      bool // see variant
 }
 
 // accept is the table of what the API does with each kind of block. If a row does not return, the rules for switching
@@ -145,6 +145,9 @@ func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (cont
 
 	if !mayStand(kind, role, nested) || kind == "document" && !inline(b) {
 		return nil, "a block of type " + quoted(kind) + " is not allowed here"
+	}
+	if a.plain {
+		return a.target.Accept(role, content.Opaque{API: "none", JSON: b.JSON}, nested)
 	}
 	return b, ""
 }

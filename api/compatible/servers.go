@@ -14,6 +14,11 @@ const (
 	//   - Messages: so are that name, the choice of no tool and the form of a response. Thinking is read without a
 	//     signature.
 	//   - OneCall is ignored in all three.
+	//   - All three know messages, functions and their calls alone. Documents and uploaded files become texts, and so do
+	//     blocks of the API's own. Tools of other types are left out.
+	//   - Chat: a response to a conversation that ends with the assistant repeats the text at its end, so the user
+	//     message content.GoOn is added.
+	//   - A model without a projector reads only text, and every image is refused: see Options.TextOnly.
 	//
 	// Source: its tools/server/README.md, read in November 2026, and tests of this project with llama-server 0.5.0.
 	LlamaCPP Server = "llama.cpp"

@@ -65,14 +65,16 @@ func chatCall(req api.Request, model string, o *Options, asked server) (call, er
 // return their thinking, and refuse the thinking of others. The open-weight gpt-oss models do not match.
 var ownModels = pattern.Of(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
 
-// supports returns what a request to the model behind a server may contain. OpenAI's models that accept audio have it in
-// their names. A server that continues the text at the end of a conversation refuses to do so in the form of Output,
+// supports returns what a request to the model behind a server may contain. OpenAI's models that accept audio have it
+// in their names. A server that continues the text at the end of a conversation refuses to do so in the form of Output,
 // which the text does not have.
 func (o *Options) supports(model string, server servers.Chat) chatSupport {
 	s := chatSupport{
 		thinking: !o.OmitThinking && !server.RefusesThought && !ownModels().MatchString(model),
 		audio:    o.Audio || strings.Contains(model, "audio"),
-		endsOpen: o.Output.JSON == "",
+		endsOpen: o.Output.JSON == "" && !server.Repeats,
+		files:    server.FilesFor(o.TextOnly),
+		plain:    server.Plain,
 	}
 	if s.thinking {
 		s.thought = server.Thought

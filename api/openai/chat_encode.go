@@ -10,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/servers"
 )
 
 // chatSupport lists what a request may contain beyond what every model behind the API accepts.
@@ -17,16 +18,25 @@ type chatSupport struct {
 	thinking, audio bool   // the model accepts them
 	endsOpen        bool   // the conversation may end with a text of the assistant
 	thought         string // the member that thinking goes back in; "" is the one it came in
+	files           servers.Files
+	plain           bool // only functions and their calls, and parts that Plait knows
 }
 
 // chatEncodings holds the encodings of conversations, by what the model accepts.
 var chatEncodings = sync.OnceValue(func() map[chatSupport]*dialect.Encoding {
 	all := map[chatSupport]*dialect.Encoding{}
+	add := func(kind chatSupport) {
+		for _, kind.files = range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
+			for _, kind.plain = range []bool{false, true} {
+				all[kind] = kind.encoding()
+			}
+		}
+	}
 	for _, kind := range []chatSupport{{}, {audio: true}, {endsOpen: true}, {audio: true, endsOpen: true}} {
-		all[kind] = kind.encoding()
+		add(kind)
 		for _, member := range []string{"", "reasoning_content", "reasoning", "content"} {
 			kind.thinking, kind.thought = true, member
-			all[kind] = kind.encoding()
+			add(kind)
 		}
 	}
 	return all

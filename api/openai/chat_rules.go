@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,9 @@ var chatTarget = sync.OnceValue(func() dialect.Target {
 
 // chatRules returns the rules of the API for a model with this support.
 func chatRules(support chatSupport) dialect.Rules {
-	accepter := chatAccepter{target: chatTarget(), thinking: support.thinking, thought: support.thought}
+	accepter := chatAccepter{
+		target: support.files.In(chatTarget()), thinking: support.thinking, thought: support.thought, plain: support.plain,
+	}
 	if !support.audio {
 		accepter.target.Audio = dialect.Media{}
 	}
@@ -67,6 +70,7 @@ type chatAccepter struct {
 	target   dialect.Target
 	thinking bool
 	thought  string // see chatSupport
+	plain    bool   // see chatSupport
 }
 
 // accept converts a block to one that the API accepts. It has a case for each kind of block. A case that does not
@@ -91,7 +95,12 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 		}
 	case content.ToolUse:
 		if isCustom(b.Extra) {
-			return acceptCustom(b)
+			if !a.plain {
+				return acceptCustom(b)
+			}
+			b.Extra = content.Extra{}
+			fit, why := a.target.Accept(role, b, nested)
+			return fit, cmp.Or(why, "a call of a custom tool is sent as that of a function")
 		}
 	case content.Opaque:
 		if b.API == ChatAPI {
@@ -138,6 +147,9 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 	case !isPart || kind == "":
 		return nil, "a block of this API that is not allowed here"
 	case !slices.Contains(modelled, kind):
+		if a.plain {
+			return a.target.Accept(role, foreignTo(b), nested)
+		}
 		return b, ""
 	}
 
@@ -153,6 +165,9 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 	}
 	return taken, why
 }
+
+// foreignTo returns a block as one of another API, of which the rules for switching keep what a model can read.
+func foreignTo(b content.Opaque) content.Opaque { return content.Opaque{API: "none", JSON: b.JSON} }
 
 // partType returns the member "type"; ok reports whether there is one.
 func partType(list []jsonx.Member) (kind string, ok bool) {

@@ -217,3 +217,73 @@ func TestNoRequestToANamedServerIsRefused(t *testing.T) {
 		server.Close()
 	}
 }
+
+// TestLlamaCPPGetsOnlyWhatItKnows sends a conversation with files, tools and items of OpenAI's own, which llama.cpp refuses.
+func TestLlamaCPPGetsOnlyWhatItKnows(t *testing.T) {
+	own := func(name string, item content.JSON) content.Opaque { return content.Opaque{API: name, JSON: item} }
+	custom := func(name, kind string) content.Extra {
+		return content.Extra{API: name, JSON: content.JSON(`{"type":"` + kind + `"}`)}
+	}
+	request := func(name, kind string, blocks ...content.Block) api.Request {
+		paper := content.Document{Title: "Paper", Source: content.Source{MediaType: "application/pdf", Data: "JVBERi0xLjcK"}}
+		uploaded := content.Image{Source: content.Source{FileID: "file_1"}, Extra: content.Extra{API: name, JSON: `{}`}}
+		call := content.ToolUse{ID: "a", Name: "run", Input: `"ls"`, Extra: custom(name, kind)}
+		return api.Request{
+			Tools: []content.Tool{
+				{Name: "run", Schema: `{"type":"object"}`, Extra: custom(name, "custom")},
+				{Name: "search", Extra: content.Extra{API: name, JSON: `{"type":"web_search"}`}},
+			},
+			Messages: []content.Message{
+				{Role: content.User, Blocks: must(content.Text{Text: "Read."}, paper, uploaded)},
+				{Role: content.Assistant, Blocks: must(append(blocks, call)...)},
+				{Role: content.User, Blocks: must(content.ToolResult{CallID: "a", Content: content.Words("a.go")})},
+				{Role: content.Assistant, Blocks: content.Words("Well,")},
+			},
+		}
+	}
+	o := &Options{Server: compatible.LlamaCPP, NoStream: true}
+
+	body, notes, err := ChatBody(request(ChatAPI, "custom"), "m", o)
+	require.NoError(t, err)
+	require.Len(t, notes, 6)
+	require.Equal(t, `{"model":"m","tools":[{"type":"function","function":{"name":"run","parameters":{"type":"object","properties":{}}}}],`+
+		`"messages":[{"role":"user","content":[{"type":"text","text":"Read."},`+
+		`{"type":"text","text":"[document \"Paper\" (application/pdf) left out: the model does not accept document]"},`+
+		`{"type":"text","text":"[image left out: it is an uploaded file, which the API does not accept]"}]},`+
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"run","arguments":"{\"input\":\"ls\"}"}}]},`+
+		`{"role":"tool","tool_call_id":"a","content":"a.go"},{"role":"assistant","content":"Well,"},{"role":"user","content":"Continue."}]}`, string(body))
+
+	search := own(ResponsesAPI, `{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"x"}}`)
+	body, _, err = ResponsesBody(request(ResponsesAPI, customCall, search), "m", o)
+	require.NoError(t, err)
+	for _, refused := range []string{`"web_search_call"`, `"custom`, "input_file", "input_image", `"web_search"`} {
+		require.NotContains(t, string(body), refused)
+	}
+	require.Contains(t, string(body), `{"type":"function_call","call_id":"a","name":"run","arguments":"{\"input\":\"ls\"}"}`)
+
+	// Other servers may know them.
+	body, _, err = ResponsesBody(request(ResponsesAPI, customCall, search), "m", &Options{Server: compatible.OpenRouter})
+	require.NoError(t, err)
+	for _, kept := range []string{`"web_search_call"`, customCall, "input_file", "input_image", `"web_search"`} {
+		require.Contains(t, string(body), kept)
+	}
+}
+
+func TestTextOnlyModelGetsTextInPlaceOfFiles(t *testing.T) {
+	picture := content.Image{Source: content.Source{MediaType: "image/png", Data: tinyPNG}}
+	paper := content.Document{Title: "Paper", Source: content.Source{MediaType: "application/pdf", Data: "JVBERi0xLjcK"}}
+	sound := content.Document{Source: content.Source{MediaType: "audio/wav", Data: "UklGRg=="}}
+	note := content.Document{Source: content.Source{MediaType: "text/plain", Text: "Snow."}}
+	req := api.Request{Messages: []content.Message{{Role: content.User, Blocks: must(picture, paper, sound, note)}}}
+
+	o := &Options{TextOnly: true, Audio: true}
+	for _, body := range []func(api.Request, string, *Options) ([]byte, []api.RepairNote, error){ChatBody, ResponsesBody} {
+		made, notes, err := body(req, "m", o)
+		require.NoError(t, err)
+		require.Len(t, notes, 4)
+		require.NotContains(t, string(made), "base64")
+		for _, text := range []string{"[image (image/png) left out: the model", `[document \"Paper\" (application/pdf) left out`, "[audio (audio/wav) left out", "Snow."} {
+			require.Contains(t, string(made), text)
+		}
+	}
+}

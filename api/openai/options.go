@@ -61,6 +61,9 @@ type Options struct {
 	// Audio declares that a Chat's model accepts audio. Otherwise audio is sent only to models with "audio" in their
 	// names, such as OpenAI's audio models. Other models receive a text in its place. Defaults to false.
 	Audio bool
+	// TextOnly declares that the model reads only text. A text takes the place of each image, document and recording,
+	// and names it. Defaults to false.
+	TextOnly bool
 	// NoStream requests the whole response at once. Defaults to false.
 	NoStream bool
 	// SDK holds options of the official SDK: a key, a base URL (with its version, as in "http://127.0.0.1:8080/v1"), an

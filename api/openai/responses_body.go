@@ -58,12 +58,10 @@ func responsesCall(req api.Request, model string, o *Options, asked server) (cal
 	b := responsesBuilder{options: options, model: model, server: asked, rules: asked.differs(), reasons: reasons(model)}
 	b.takeBody()
 
-	encodings := responsesEncodings
-	if asked.compatible {
-		encodings = compatibleEncodings
-	}
-
-	encoded := encodings()[b.keeping()].Encode(req.Messages)
+	differs := b.rules.Responses
+	encoded := responsesEncodings()[responsesSupport{
+		keeping: b.keeping(), files: differs.FilesFor(options.TextOnly), compatible: asked.compatible, plain: differs.Plain,
+	}].Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ResponsesAPI}
 	}

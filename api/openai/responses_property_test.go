@@ -108,8 +108,8 @@ func (w *responsesWorld) sendable(req api.Request) error {
 	if err := sameAgain(model, o, req); err != nil {
 		return err
 	}
-	all := responsesEncodings()
-	return keepsItsPrefix(oneOf(w, all[:]...), req.Messages)
+	kept := responsesSupport{keeping: oneOf(w, keepSealed, keepAll, keepNone, keepOpen)}
+	return keepsItsPrefix(responsesEncodings()[kept], req.Messages)
 }
 
 func sendableTo(model string, o *Options, req api.Request) error {

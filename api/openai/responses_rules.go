@@ -10,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/servers"
 )
 
 // keeping selects the reasoning of this API that a request carries.
@@ -28,36 +29,55 @@ var responsesTarget = sync.OnceValue(func() dialect.Target {
 	return t
 })
 
-// The encodings of conversations, for OpenAI and for compatible servers, by the reasoning they keep.
-var (
-	responsesEncodings  = sync.OnceValue(func() [4]*dialect.Encoding { return responsesEncodingsFor(responsesTarget()) })
-	compatibleEncodings = sync.OnceValue(func() [4]*dialect.Encoding { return responsesEncodingsFor(compatibleTarget()) })
-)
-
-// compatibleTarget returns the rules for a compatible server. All of them accept text; of other documents, they accept
-// PDF at most.
-func compatibleTarget() dialect.Target {
-	target := responsesTarget()
-	target.Documents.Types = []string{"application/pdf"}
-	return target
+// responsesSupport is what the items of a conversation depend on, besides the conversation.
+type responsesSupport struct {
+	keeping    keeping
+	files      servers.Files
+	compatible bool // a compatible server
+	plain      bool // only messages, functions and their calls
 }
 
-func responsesEncodingsFor(target dialect.Target) (all [4]*dialect.Encoding) {
+// responsesEncodings holds the encodings of conversations.
+var responsesEncodings = sync.OnceValue(func() map[responsesSupport]*dialect.Encoding {
+	all := map[responsesSupport]*dialect.Encoding{}
 	for _, k := range []keeping{keepSealed, keepAll, keepNone, keepOpen} {
-		all[k] = &dialect.Encoding{
-			Rules: dialect.Rules{
-				Accept: responsesAccepter{target}.accept, ID: target.FitsID, Prune: k.prune,
-				ItemID: itemID, Nameless: nameless,
-			},
-			Append: k.appendItems, AppendAnswer: k.appendAnswers,
+		for _, files := range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
+			for _, kind := range []responsesSupport{{}, {compatible: true}, {compatible: true, plain: true}} {
+				kind.keeping, kind.files = k, files
+				all[kind] = kind.encoding()
+			}
 		}
 	}
 	return all
+})
+
+func (s responsesSupport) encoding() *dialect.Encoding {
+	target := s.target()
+	return &dialect.Encoding{
+		Rules: dialect.Rules{
+			Accept: responsesAccepter{target, s.plain}.accept, ID: target.FitsID, Prune: s.keeping.prune,
+			ItemID: itemID, Nameless: nameless,
+		},
+		Append: s.keeping.appendItems, AppendAnswer: s.keeping.appendAnswers,
+	}
+}
+
+// target returns the rules for switching. All compatible servers accept text; of other documents, they accept PDF at
+// most.
+func (s responsesSupport) target() dialect.Target {
+	target := responsesTarget()
+	if s.compatible {
+		target.Documents.Types = []string{"application/pdf"}
+	}
+	return s.files.In(target)
 }
 
 // responsesAccepter decides which blocks the API accepts: the rules for switching, plus the rules for blocks of this
 // API.
-type responsesAccepter struct{ target dialect.Target }
+type responsesAccepter struct {
+	target dialect.Target
+	plain  bool // see responsesSupport
+}
 
 // accept converts a block to one that the API accepts, without IDs that the API refuses.
 func (a responsesAccepter) accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
@@ -77,12 +97,20 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 		}
 	case content.ToolUse:
 		if list, _ := extraOf(b.Extra); memberType(list) == customCall {
-			return acceptCustomCall(b)
+			if !a.plain {
+				return acceptCustomCall(b)
+			}
+			b.Extra = content.Extra{}
+			fit, why := a.target.Accept(role, b, nested)
+			return fit, cmp.Or(why, "a call of a custom tool is sent as that of a function")
 		}
 	case content.Opaque:
 		if b.API == ResponsesAPI {
 			if why := misplaced(role, b, nested); why != "" {
 				return nil, why
+			}
+			if kind := itemType(b); a.plain && kind != "message" && kind != "input_text" {
+				return a.target.Accept(role, foreignTo(b), nested)
 			}
 			return b, ""
 		}
@@ -460,7 +488,7 @@ func asText(i int, blocks content.Blocks, j int) []dialect.Pruned {
 		}
 
 		// Accept converts an item to a text if it belongs to another API.
-		text, _ := responsesTarget().Accept(content.Assistant, content.Opaque{API: "none", JSON: o.JSON}, false)
+		text, _ := responsesTarget().Accept(content.Assistant, foreignTo(o), false)
 		found = append(found, dialect.Pruned{
 			Message: i, Block: j, With: text, Why: "an item whose reasoning is left out (" + itemType(o) + ")",
 		})

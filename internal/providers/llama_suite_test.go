@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 
 	"slices"
+	"strconv"
 
 	"strings"
 
@@ -19,6 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/anthropic"
+	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -442,5 +446,105 @@ func TestEachFindingAboutCompatibleServersHasTests(t *testing.T) {
 				require.Contains(t, exist, `t.Run("`+sub+`", func(`, "%s: %s", f.id, f.what)
 			}
 		}
+	}
+}
+
+// llamaDialects describes the server's APIs to the random conversations: what their own servers wrote, which this one
+// does not know, is among it.
+func llamaDialects(t *testing.T) map[string]*providertest.Dialect {
+	said, _, err := openai.ImportResponses([]byte(`{"model":"m","input":[
+		{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Let me see."}],"encrypted_content":"c2VhbGVk"},
+		{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"x"}},
+		{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"It rains.","annotations":[]}]}]}`))
+	require.NoError(t, err)
+	responses := said.Messages[0].Blocks.Slice()
+
+	chat := content.Thinking{Text: "Let me see.", Extra: content.Extra{API: openai.ChatAPI, JSON: `{"field":"reasoning_content"}`}}
+	signed := content.Thinking{Text: "Let me see.", Signature: "c2lnbmVk"}
+	const search = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"q":"x"}}`
+	const found = `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`
+
+	return map[string]*providertest.Dialect{
+		"chat": {
+			API: openai.ChatAPI, Thought: chat, Thoughts: []content.Block{
+				content.Thinking{Text: "x", Extra: content.Extra{API: openai.ChatAPI, JSON: `{"field":"reasoning"}`}},
+			},
+			Opaque: []content.JSON{`{"type":"text","text":"x"}`, `{"type":"file","file":{"file_id":"file_1"}}`, `{"type":7}`, `{}`},
+			Served: func(*providertest.World) []content.Block {
+				return []content.Block{chat, content.Text{Text: "Found it.", Extra: content.Extra{API: openai.ChatAPI, JSON: `{"annotations":[]}`}}}
+			},
+		},
+		"responses": {
+			API: openai.ResponsesAPI, Thought: responses[0], Thoughts: []content.Block{content.Thinking{Text: "x"}},
+			ToolExtras: []content.JSON{`{"type":"custom","format":{"type":"text"}}`}, ServerTools: []content.JSON{`{"type":"web_search"}`},
+			Opaque: []content.JSON{
+				`{"type":"web_search_call","id":"ws_2","status":"completed","action":{"type":"search","query":"x"}}`, `{"type":"reasoning","summary":[]}`,
+				`{"type":"computer_call","id":"cu_1","call_id":"call_1","action":{"type":"click"}}`, `{"type":"computer_call_output","call_id":"call_1","output":{}}`,
+				`{"type":"message","role":"developer","content":"Be brief."}`, `{"type":"input_text","text":"x"}`, `{}`,
+			},
+			Served: func(*providertest.World) []content.Block { return responses },
+		},
+		"messages": {
+			API: anthropic.API, Thought: signed, Thoughts: []content.Block{content.Thinking{Redacted: "cmVkYWN0ZWQ="}},
+			Extras:      []content.JSON{`{"cache_control":{"type":"ephemeral"}}`},
+			ServerTools: []content.JSON{`{"type":"web_search_20250305","name":"web_search","max_uses":1}`},
+			Opaque:      []content.JSON{search, found, `{"type":"text","text":""}`, `{"type":"image","source":{"type":"base64"}}`, `{}`},
+			Served: func(*providertest.World) []content.Block {
+				return []content.Block{
+					content.Opaque{API: anthropic.API, JSON: search}, content.Opaque{API: anthropic.API, JSON: found}, content.Text{Text: "Found it."},
+				}
+			},
+		},
+	}
+}
+
+// llamaOptions returns options at random.
+func llamaOptions(seed uint64) api.Options {
+	w := &providertest.World{Rand: rand.New(rand.NewPCG(seed, 3))}
+	warm := 0.5
+	form := api.Schema{Name: "form", JSON: `{"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"],"additionalProperties":false}`}
+	return api.Options{
+		MaxTokens:     2,
+		Temperature:   providertest.Pick(w, nil, &warm),
+		StopSequences: providertest.Pick(w, nil, []string{"STOP", " "}),
+		ToolChoice:    providertest.Pick(w, api.ToolsAuto, api.ToolsAny, api.ToolsNone, api.OneTool("f"), api.OneTool("absent")),
+		OneCall:       w.One(2),
+		Thinking:      providertest.Pick(w, "", api.ThinkOff, api.ThinkAuto, api.ThinkHigh, api.ThinkTokens(2000)),
+		Output:        providertest.Pick(w, api.Schema{}, api.Schema{}, form),
+		Metadata:      providertest.Pick(w, nil, map[string]string{"user_id": "u"}),
+		Cache:         providertest.Pick(w, api.CacheShort, api.CacheLong, api.CacheOff),
+	}
+}
+
+// TestCompatibleServerRefusesNoConversation sends conversations made at random to each API of a real server. The server
+// refuses none. PLAIT_LONG=1 sends many, and PLAIT_SEED=n begins with another seed than 1.
+func TestCompatibleServerRefusesNoConversation(t *testing.T) {
+	l := startLlama(t, "-c", "32768", "-np", "1")
+	l.textOnly = true
+	count, first := uint64(60), uint64(1)
+	if os.Getenv("PLAIT_LONG") != "" {
+		count = 1000
+	}
+	if s, err := strconv.ParseUint(os.Getenv("PLAIT_SEED"), 10, 64); err == nil {
+		first = s
+	}
+
+	for name, d := range llamaDialects(t) {
+		sent, refused := 0, 0
+		for seed := first; seed < first+count; seed++ {
+			req := d.Request(seed)
+			req.Options = llamaOptions(seed)
+			model := l.at(name, api.Options{}, seed%2 == 0)
+			_, err := api.NewClient(model, &api.ClientOptions{Attempts: 1}).Send(t.Context(), req)
+			if errors.Is(err, api.ErrNothing) {
+				continue
+			}
+			if sent++; err != nil {
+				refused++
+				t.Errorf("seed %d, %s: %v", seed, name, err)
+			}
+		}
+		t.Logf("%s: %d conversations sent, %d refused", name, sent, refused)
+		require.Positive(t, sent)
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/anthropic"
+	"github.com/plait-dev/plait/api/compatible"
 	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -34,6 +35,7 @@ type llama struct {
 	url, key string
 	client   *http.Client
 	process  *os.Process
+	textOnly bool // the model reads only text, as this one does, and its providers know it
 	// The server's first report: that it is ready, or that it ended before.
 	ready <-chan bool
 }
@@ -140,24 +142,24 @@ func (l llama) responses(o openai.Options) api.Provider {
 // llamaAPIs are the server's APIs.
 var llamaAPIs = []string{"chat", "responses", "messages"}
 
-// at returns a model of one of the server's APIs.
+// at returns a model of one of the server's APIs, as a program makes it that knows its server.
 func (l llama) at(name string, o api.Options, noStream bool) api.Provider {
+	open := openai.Options{Options: o, Server: compatible.LlamaCPP, TextOnly: l.textOnly, NoStream: noStream}
 	switch name {
 	case "chat":
-		return openai.NewChat("tiny", l.openAI(openai.Options{Options: o, NoStream: noStream}))
+		return openai.NewChat("tiny", l.openAI(open))
 	case "responses":
-		return l.responses(openai.Options{Options: o, NoStream: noStream})
+		return l.responses(open)
 	}
-	return l.messages(anthropic.Options{Options: o, NoStream: noStream})
+	return l.messages(anthropic.Options{Options: o, Server: compatible.LlamaCPP, TextOnly: l.textOnly, NoStream: noStream})
 }
 
-// all is a model of each of the server's APIs.
+// all is a model of each of the server's APIs, as a program makes it that knows only the address.
 func (l llama) all() map[string]api.Provider {
-	models := map[string]api.Provider{}
-	for _, name := range llamaAPIs {
-		models[name] = l.at(name, api.Options{}, false)
+	return map[string]api.Provider{
+		"chat": openai.NewChat("tiny", l.openAI(openai.Options{})), "responses": l.responses(openai.Options{}),
+		"messages": l.messages(anthropic.Options{}),
 	}
-	return models
 }
 
 // send asks as a program does by default, with retries: a connection to a real server may break.

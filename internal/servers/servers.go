@@ -9,7 +9,9 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/compatible"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // Rules are how a server differs. The zero value of each field is that it does not, as far as is known.
@@ -33,6 +35,39 @@ type API struct {
 	IgnoresForm bool
 	// Unsigned is set if the server reads its own thinking without a signature, or without encrypted content.
 	Unsigned bool
+	// Plain is set if the server knows messages, functions and their calls alone. Tools, calls and blocks of the API's
+	// own are refused or ignored.
+	Plain bool
+	// Files are the files that the server accepts.
+	Files Files
+}
+
+// Files are the files that a request may contain.
+type Files int
+
+const (
+	AnyFile     Files = iota // all that the API accepts
+	NoDocuments              // images and audio, but nothing that was uploaded before
+	NoFile                   // none: the model reads only text
+)
+
+// In returns the rules of an API with these files alone.
+func (f Files) In(t dialect.Target) dialect.Target {
+	if f != AnyFile {
+		t.Documents, t.Files = dialect.Media{}, nil
+	}
+	if f == NoFile {
+		t.Images, t.Audio = dialect.Media{}, dialect.Media{}
+	}
+	return t
+}
+
+// FilesFor returns the files in a request to the server. TextOnly is set if the model reads only text.
+func (a API) FilesFor(textOnly bool) Files {
+	if textOnly {
+		return NoFile
+	}
+	return a.Files
 }
 
 // Chat is how a server differs over Chat Completions.
@@ -50,6 +85,8 @@ type Chat struct {
 	ObjectOnly bool
 	// NoStreamOptions is set if stream_options are refused.
 	NoStreamOptions bool
+	// Repeats is set if a response to a conversation that ends with the assistant begins with the text at its end.
+	Repeats bool
 }
 
 // Thinks is the form in which a request controls thinking.
@@ -75,9 +112,16 @@ const (
 var all = []*Rules{
 	{
 		Server: compatible.LlamaCPP, Name: "llama.cpp", BaseURL: "http://127.0.0.1:8080/v1",
-		Chat:      Chat{API: API{Choice: ChoiceWords, IgnoresOneCall: true}, Thought: "reasoning_content"},
-		Responses: API{Choice: ChoiceWords, IgnoresOneCall: true, IgnoresForm: true, Unsigned: true},
-		Messages:  API{Choice: ChoiceAny, IgnoresOneCall: true, IgnoresForm: true, Unsigned: true},
+		Chat: Chat{
+			API:     API{Choice: ChoiceWords, IgnoresOneCall: true, Plain: true, Files: NoDocuments},
+			Thought: "reasoning_content", Repeats: true,
+		},
+		Responses: API{
+			Choice: ChoiceWords, IgnoresOneCall: true, IgnoresForm: true, Unsigned: true, Plain: true, Files: NoDocuments,
+		},
+		Messages: API{
+			Choice: ChoiceAny, IgnoresOneCall: true, IgnoresForm: true, Unsigned: true, Plain: true, Files: NoDocuments,
+		},
 	},
 	{
 		Server: compatible.VLLM, Name: "vLLM", BaseURL: "http://127.0.0.1:8000/v1",
@@ -158,6 +202,9 @@ type Note func(kind api.RepairKind, format string, args ...any)
 
 // Fit adapts options to what the server accepts in one API, and returns the tools to declare.
 func (r *Rules) Fit(a API, o *api.Options, tools []content.Tool, note Note) []content.Tool {
+	if a.Plain {
+		tools = r.functions(tools, note)
+	}
 	if o.OneCall && a.IgnoresOneCall && len(tools) > 0 {
 		o.OneCall = false
 		note(api.RepairOption, "OneCall is left out: %s does not limit the calls of a response", r.Name)
@@ -166,6 +213,28 @@ func (r *Rules) Fit(a API, o *api.Options, tools []content.Tool, note Note) []co
 		return tools
 	}
 	return r.fitChoice(a.Choice, o, tools, note)
+}
+
+// functions returns the tools that are functions, or can be declared as such.
+func (r *Rules) functions(tools []content.Tool, note Note) []content.Tool {
+	var list []content.Tool
+	for _, t := range tools {
+		if t.Server() {
+			note(api.RepairTool, "the tool %q is left out: %s knows functions alone", t.Name, r.Name)
+			continue
+		}
+		if further, _ := jsonx.Members(t.Extra.JSON); has(further, "type") {
+			note(api.RepairTool, "the tool %q is declared as a function: %s knows no other", t.Name, r.Name)
+			t.Extra = content.Extra{}
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+func has(list []jsonx.Member, name string) bool {
+	value, _ := jsonx.Take(list, name)
+	return value != ""
 }
 
 // fitChoice is Fit for the tool choice.
