@@ -182,7 +182,7 @@ func ExampleMerge_strategies() {
 	// │ ● assistant Tokyo.
 	// ● │ assistant Lima.
 	// ├─╯
-	// ▫ record    plait.merge {"branches":[{"name":"branch 1","heads":["sha256:25b821c4b15432544ec8c374ef…
+	// ▫ record    plait.merge of branch 1, branch 2
 	// ○ user      How big is it?
 	// pick sends 3 messages
 	// ○ user      Name a city.

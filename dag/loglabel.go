@@ -95,6 +95,8 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 		} else {
 			f.text = reason + totals
 		}
+	case describe.Record:
+		f.text = join(lead, d.RecordLine(300))
 	default:
 		f.text = join(lead, excerpt(d.Text), l.blocksText(d.Blocks))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -63,7 +64,7 @@ type Branch struct {
 }
 
 // mergeRecord is the name of the Custom node that MergeJoin ends in.
-const mergeRecord = "plait.merge"
+const mergeRecord = describe.MergeRecord
 
 // Merge merges branches, in order, into one conversation with one head. It continues the first branch: the source, the
 // metadata, the tools and the refs are those of the first branch. Refs of the other branches are added if their names

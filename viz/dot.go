@@ -54,6 +54,10 @@ const maxClusters = 8
 // outside, because an edge inside a cluster pulls both its ends into it.
 func (m *plot) dot() *dotGraph {
 	g := &dotGraph{attributes: dotStart, lines: make([][]dotLine, len(m.items))}
+	if len(m.note) > 0 {
+		g.attributes[0] = append(attributes{{Key: "label", Value: dotQuote(strings.Join(m.note, "\n"))},
+			{Key: "labelloc", Value: "t"}, {Key: "labeljust", Value: "l"}}, g.attributes[0]...)
+	}
 	for i := range m.items {
 		g.nodes = append(g.nodes, dotNode{
 			id: int64(i), name: "n" + strconv.Itoa(m.items[i].vertex), attributes: m.items[i].dot(m.outline),
@@ -141,7 +145,7 @@ func (it *item) dot(o *outline) attributes {
 		{Key: "fillcolor", Value: dotQuote(l.Fill)}, {Key: "color", Value: dotQuote(l.Stroke)}, {Key: "fontcolor", Value: dotQuote(l.Text)},
 	}
 	switch {
-	case it.face.style == StyleFolded:
+	case len(it.members) > 1:
 		list = append(list, encoding.Attribute{Key: "style", Value: `"rounded,filled,dashed"`})
 	case it.face.shape == ShapeTurn:
 		list = append(list, encoding.Attribute{Key: "style", Value: `"rounded,filled"`})

@@ -182,8 +182,14 @@ func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) {
 			titles[strings.Join(lines, "\n")]--
 			continue
 		}
+		if name == "conversation" {
+			require.Equal(t, p.Note, lines)
+			continue
+		}
 		require.Equal(t, labels[name], lines, name)
 	}
+	require.Equal(t, p.Note != nil, got.labels["conversation"] != nil, "a folded drawing says so")
+	delete(got.labels, "conversation")
 	require.Equal(t, len(p.Boxes), len(got.labels)-len(p.Frames))
 	require.Equal(t, edges, got.edges)
 	for title, n := range titles {
@@ -262,7 +268,7 @@ func BenchmarkDOT(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := DOT(io.Discard, d, nil); err != nil {
+				if err := DOT(io.Discard, d, &DOTOptions{Layout: LayoutOptions{Full: true}}); err != nil {
 					b.Fatal(err)
 				}
 			}

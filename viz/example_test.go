@@ -217,6 +217,7 @@ func ExampleMermaidOptions_depth() {
 	// flowchart TD
 	//     classDef user fill:#e1f5fe,stroke:#01579b,color:#01579b
 	//     classDef assistant fill:#e8f5e9,stroke:#1b5e20,color:#1b5e20
+	//     classDef several stroke-dasharray:4 4
 	//     classDef head stroke-width:4px
 	//     n0("user
 	// Is it higher than 3,000 m?"):::user
@@ -227,6 +228,7 @@ func ExampleMermaidOptions_depth() {
 	// It is."):::assistant
 	//     n0 --> n1
 	//     n1 --> n4
+	//     class n1 several
 	//     class n4 head
 }
 

@@ -1,48 +1,135 @@
 package viz
 
 import (
+	"container/heap"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // plan determines how much of an outline is folded into boxes with a summary. Branch points, merges of branches, and
-// roots that lead to a drawn head are never folded.
+// roots that lead to a drawn head are never folded, except in a run that begins and ends in one node.
 type plan struct {
-	fans   bool // of more than wideFan calls side by side, draw the first few and count the others
-	depth  int  // fold conversations nested deeper than this into the box of their call; 0: none
-	keep   int  // draw this many turns at each end of a run of turns; negative: all of them
-	failed int  // always draw the first failed nodes, up to this number; 0: all of them
-	heads  int  // draw the first heads, up to this number, and what leads to them; 0: all of them
+	fans   int // group the calls of a fan of more than this by tool and outcome; 0: draw all of them
+	depth  int // fold conversations nested deeper than this into the box of their call; 0: none
+	keep   int // draw this many turns at each end of a run of turns; negative: all of them
+	failed int // always draw this many failed nodes, the first ones and the last; 0: all of them
+	heads  int // draw the first heads, up to this number, and what leads to them; 0: all of them
 }
 
-// plans are tried in this order until a drawing fits. The first draws everything.
+// plans are tried in this order until a drawing is legible. The first draws everything.
 var plans = []plan{
 	{keep: -1},
-	{fans: true, keep: -1},
-	{fans: true, depth: 1, keep: -1},
-	{fans: true, depth: 1, keep: 24},
-	{fans: true, depth: 1, keep: 12},
-	{fans: true, depth: 1, keep: 6},
-	{fans: true, depth: 1, keep: 3},
-	{fans: true, depth: 1, keep: 1},
-	{fans: true, depth: 1, keep: 1, failed: 16},
-	{fans: true, depth: 1, keep: 1, failed: 8},
-	{fans: true, depth: 1, keep: 0, failed: 3},
-	{fans: true, depth: 1, keep: 1, failed: 8, heads: 12},
-	{fans: true, depth: 1, keep: 0, failed: 3, heads: 3},
+	{fans: wideFan, keep: -1},
+	{fans: wideFan, depth: 6, keep: -1},
+	{fans: wideFan, depth: 3, keep: -1},
+	{fans: wideFan, depth: 2, keep: -1},
+	{fans: wideFan, depth: 1, keep: -1},
+	{fans: wideFan, depth: 1, keep: 24},
+	{fans: wideFan, depth: 1, keep: 12},
+	{fans: wideFan, depth: 1, keep: 6},
+	{fans: wideFan, depth: 1, keep: 3},
+	{fans: wideFan, depth: 1, keep: 1},
+	{fans: wideFan, depth: 1, keep: 1, failed: 16},
+	{fans: 4, depth: 1, keep: 1, failed: 8},
+	{fans: 2, depth: 1, keep: 0, failed: 4},
+	{fans: 4, depth: 1, keep: 1, failed: 8, heads: 12},
+	{fans: 4, depth: 1, keep: 1, failed: 8, heads: 6},
+	{fans: 2, depth: 1, keep: 0, failed: 4, heads: 5},
+	{fans: 1, depth: 1, keep: 0, failed: 2, heads: 3},
+	{fans: 1, depth: 1, keep: 0, failed: 2, heads: 1},
 }
 
-// tightest is the index of the first plan that folds long runs as far as possible and still draws every failure.
-const tightest = 7
+// The most that a drawing may have if it is to be read on a screen.
+const (
+	legibleBoxes = 80
+	legibleWidth = 1440 // pixels
+)
 
 const (
-	wideFan = 8 // more calls than this side by side are folded
-	showFan = 3 // how many of them are then drawn
-	minRun  = 3 // the fewest nodes that are folded into one box
+	wideFan   = 8 // more calls than this side by side are grouped
+	showFan   = 3 // of more branches than wideFan that end in one node, draw this many
+	minRun    = 3 // the fewest nodes that are folded into one box
+	lookAhead = 8 // the search for the ends of branches visits this many vertices for each vertex
 )
+
+// legible returns the first plan, from index from on, by which the drawing can be read on a screen. If all are too wide,
+// it returns the first with few boxes, and otherwise the last. fold returns the boxes of a plan. cells is the length of
+// the lines in the boxes of a picture.
+func (o *outline) legible(l labeller, from int, fold func(plan) []int) (index int, box []int, cells int) {
+	index = none
+	for i := from; i < len(plans); i++ {
+		folded := fold(plans[i])
+		if countBoxes(folded) > legibleBoxes && i < len(plans)-1 {
+			continue
+		}
+
+		for _, cells := range []int{lineCells, fewCells} {
+			m := o.plot(folded)
+			m.label(l, cells)
+			if m.picture().Width <= legibleWidth {
+				return i, folded, cells
+			}
+		}
+		if index == none {
+			index, box = i, folded
+		}
+	}
+	return index, box, fewCells
+}
+
+// note returns how a drawing is folded, for its reader: the number of nodes, boxes and failures. It returns "" if the
+// drawing has as many boxes as without folding.
+func (l labeller) note(box, unfolded []int) string {
+	boxes := countBoxes(box)
+	if boxes == countBoxes(unfolded) {
+		return ""
+	}
+
+	failed, drawn := 0, 0
+	for i, in := range members(box) {
+		if in == nil {
+			continue
+		}
+		bad := 0
+		for _, m := range in {
+			if describe.Of(l.o.vertices[m].node).Grave() {
+				bad++
+			}
+		}
+		failed += bad
+		if len(in) == 1 && bad > 0 || bad > 0 && l.o.isOwn(in) && describe.Of(l.o.vertices[i].node).Grave() {
+			drawn++
+		}
+	}
+
+	text := fmt.Sprintf("%s in %d boxes: a dashed box holds several.", count(len(box), "node"), boxes)
+	switch {
+	case failed == 0:
+		return text + " None failed."
+	case failed == 1 && drawn == 1:
+		return text + " 1 failed, in a box of its own."
+	case failed == drawn:
+		return text + fmt.Sprintf(" %d failed, each in a box of its own.", failed)
+	case drawn == 0:
+		return text + fmt.Sprintf(" %d failed, counted in red boxes.", failed)
+	}
+	return text + fmt.Sprintf(" %d failed: %d in boxes of their own, the others counted in red boxes.", failed, drawn)
+}
+
+// countBoxes returns the number of boxes that are drawn.
+func countBoxes(box []int) int {
+	n := 0
+	for i, b := range box {
+		if i == b {
+			n++
+		}
+	}
+	return n
+}
 
 // fold returns, for each vertex, the vertex in whose box it is drawn. For most vertices that is the vertex itself.
 func (o *outline) fold(p plan) []int {
@@ -72,9 +159,13 @@ func (o *outline) fold(p plan) []int {
 	pinned := o.pins(p, box)
 	hidden := o.hide(p, box, pinned)
 
-	if p.fans || p.keep >= 0 {
+	if p.fans > 0 || p.keep >= 0 {
+		joined := make([]bool, len(o.vertices))
 		for _, chain := range o.chains(hidden) {
-			o.foldChain(chain, p, pinned, box)
+			// The branches of a run that is one box, and the conversation inside a call, are folded already.
+			if first := chain[0].last; !joined[first] && box[first] == first {
+				o.foldChain(chain, p, pinned, box, joined)
+			}
 		}
 	}
 
@@ -89,17 +180,23 @@ func (o *outline) fold(p plan) []int {
 	return box
 }
 
-// pins reports, for each vertex, whether it must be drawn because it failed or is a head.
+// pins reports, for each vertex, whether it must be drawn because it failed, is a head or has a ref. Refs are pinned as
+// long as every failure is.
 func (o *outline) pins(p plan, box []int) []bool {
-	pinned, failed := make([]bool, len(o.vertices)), 0
+	pinned := make([]bool, len(o.vertices))
+	var failed []int
 	for i, v := range o.vertices {
-		if v.head > 0 && (p.heads == 0 || v.head <= p.heads) {
+		if v.head > 0 && (p.heads == 0 || v.head <= p.heads) || len(v.refs) > 0 && p.failed == 0 {
 			pinned[i] = true
 		}
-
 		if box[i] == i && v.node.Failed() {
-			failed++
-			pinned[i] = pinned[i] || p.failed == 0 || failed <= p.failed
+			failed = append(failed, i)
+		}
+	}
+
+	for k, i := range failed {
+		if p.failed == 0 || k < p.failed-1 || k == len(failed)-1 {
+			pinned[i] = true
 		}
 	}
 	return pinned
@@ -127,8 +224,14 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 
 	// In the main conversation everything pinned counts. Inside a sub-agent only failures do.
 	for i, v := range o.vertices {
-		if pinned[i] && (v.group == none || v.node.Failed()) {
-			add(i)
+		if !pinned[i] || v.group != none && !v.node.Failed() {
+			continue
+		}
+		add(i)
+
+		// A call that failed is shown with its tool phase.
+		if len(v.kids) == 1 && isCall(v.node) {
+			add(v.kids[0])
 		}
 	}
 
@@ -166,6 +269,7 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 	}
 
 	up, _ := o.neighbors()
+	after := make([]int, size) // by vertex: the last vertex drawn before it, in its conversation
 	for i := range o.vertices {
 		if !hidden[i] || box[i] != i {
 			continue
@@ -177,9 +281,20 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 		for _, u := range up[i] {
 			if u = box[u]; hidden[u] {
 				class[find(i)] = find(u)
-			} else {
-				class[find(i)] = find(size + u)
+				continue
 			}
+			class[find(i)] = find(size + u)
+			if o.vertices[u].group == o.vertices[i].group {
+				after[i] = max(after[i], u)
+			}
+		}
+	}
+
+	// Edges into a box must not lead upwards, so its vertex comes after all that it follows.
+	lowest := make([]int, len(class))
+	for i := range o.vertices {
+		if hidden[i] && box[i] == i {
+			lowest[find(i)] = max(lowest[find(i)], after[i])
 		}
 	}
 
@@ -196,8 +311,12 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 		face[i] = none
 	}
 	for i := range o.vertices {
-
-		if c := find(i); hidden[i] && box[i] == i && (face[c] == none || level(i) < level(face[c])) {
+		if !hidden[i] || box[i] != i {
+			continue
+		}
+		c := find(i)
+		f := face[c]
+		if f == none || level(i) < level(f) || level(i) == level(f) && f < lowest[c] && i > lowest[c] {
 			face[c] = i
 		}
 	}
@@ -237,36 +356,28 @@ func (o *outline) mustOpen(g group) bool {
 	return g.shared || o.isLeftOut(g.owner) || o.focus >= g.first && o.focus <= g.last
 }
 
-// link is a vertex with a single edge into it, or a tool phase with one: the calls side by side and the results
-// message.
+// link is a vertex with a single edge into it, or several branches from the vertex before it that all end in it, such as
+// the calls and the results message of a tool phase.
 type link struct {
-	calls []int
+	inner []int // the vertices of the branches, in reading order
 	last  int
 }
 
-func (l link) members() []int { return append(l.calls[:len(l.calls):len(l.calls)], l.last) }
+func (l link) members() []int { return append(l.inner[:len(l.inner):len(l.inner)], l.last) }
 
-// chains cuts the outline into its longest chains of links, in which each link follows only the link before it.
+// chains cuts the outline into its longest chains of links, in which each link follows only the link before it. The
+// branches of a link are chains of their own, and follow the chain of the link.
 func (o *outline) chains(hidden []bool) [][]link {
 	next := make([]link, len(o.vertices))
 	led := make([]bool, len(o.vertices))
+	budget := lookAhead * len(o.vertices)
 	for i := range o.vertices {
+		next[i].last = none
 		if hidden != nil && hidden[i] {
-			next[i].last = none
 			continue
 		}
-
-		l, ok := o.next(i, hidden)
-		if !ok {
-			l.last = none
-		}
-		next[i] = l
-
-		// Everything inside a link is passed by it and begins no chain of its own.
-		for _, m := range l.members() {
-			if m != none {
-				led[m] = true
-			}
+		if l, ok := o.next(i, hidden, &budget); ok {
+			next[i], led[l.last] = l, true
 		}
 	}
 
@@ -286,8 +397,9 @@ func (o *outline) chains(hidden []bool) [][]link {
 	return chains
 }
 
-// next returns the only link that follows vertex i, and whether there is exactly one.
-func (o *outline) next(i int, hidden []bool) (link, bool) {
+// next returns the only link that follows vertex i, and whether there is exactly one. It looks at budget vertices and
+// then finds no more branches.
+func (o *outline) next(i int, hidden []bool, budget *int) (link, bool) {
 	v := &o.vertices[i]
 	kids := without(v.kids, hidden)
 	if len(kids) == 0 || o.isLeftOut(i) || slices.ContainsFunc(kids, o.isLeftOut) {
@@ -298,19 +410,54 @@ func (o *outline) next(i int, hidden []bool) (link, bool) {
 		return link{last: kids[0]}, len(kid.parents) == 1 && kid.group == v.group
 	}
 
-	// Several kids are one link if they all lead to the same merge and to nothing else.
-	var merge int
-	for n, k := range kids {
-		kid := &o.vertices[k]
-		after := without(kid.kids, hidden)
-		if len(kid.parents) != 1 || len(after) != 1 || kid.group != v.group || n > 0 && after[0] != merge {
-			return link{}, false
+	// Visit what follows in reading order. The branches have met when a single vertex is left to visit.
+	seen := map[int]int{} // by vertex: the number of its parents that were visited
+	var ahead ascending
+	visit := func(kids []int) {
+		for _, k := range kids {
+			if seen[k]++; seen[k] == 1 {
+				heap.Push(&ahead, k)
+			}
 		}
-		merge = after[0]
 	}
 
-	end := &o.vertices[merge]
-	return link{calls: kids, last: merge}, !o.isLeftOut(merge) && len(end.parents) == len(kids) && end.group == v.group
+	visit(kids)
+	var inner []int
+	for *budget > 0 {
+		*budget--
+		k := heap.Pop(&ahead).(int)
+		if w := &o.vertices[k]; seen[k] < len(w.parents) || w.group != v.group || o.isLeftOut(k) {
+			return link{}, false // an edge from elsewhere
+		}
+		if len(ahead) == 0 {
+			return link{inner, k}, true
+		}
+
+		kids = without(o.vertices[k].kids, hidden)
+		if len(kids) == 0 {
+			return link{}, false // a branch that ends
+		}
+		inner = append(inner, k)
+		visit(kids)
+	}
+	return link{}, false
+}
+
+// ascending is a heap of vertices, the first in reading order on top.
+type ascending []int
+
+func (a ascending) Len() int           { return len(a) }
+func (a ascending) Less(i, j int) bool { return a[i] < a[j] }
+func (a ascending) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+
+// Push implements [heap.Interface].
+func (a *ascending) Push(x any) { *a = append(*a, x.(int)) }
+
+// Pop implements [heap.Interface].
+func (a *ascending) Pop() any {
+	x := (*a)[len(*a)-1]
+	*a = (*a)[:len(*a)-1]
+	return x
 }
 
 // without returns the vertices that are not hidden.
@@ -328,11 +475,15 @@ func without(vertices []int, hidden []bool) []int {
 }
 
 // foldChain folds wide fans, and then the runs of links between two that must be drawn. The ends of a chain are always
-// drawn.
-func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int) {
-	if p.fans {
+// drawn. It sets joined for the vertices of runs and branches that are now one box.
+func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int, joined []bool) {
+	if p.fans > 0 {
 		for _, l := range chain {
-			o.foldFan(l.calls, pinned, box)
+			if o.all(l.inner, isCall) {
+				o.foldFan(l.inner, p.fans, pinned, box)
+			} else {
+				o.foldBranches(l.inner, pinned, box, joined)
+			}
 		}
 	}
 
@@ -347,32 +498,83 @@ func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int) {
 		}
 
 		if run := chain[from:to]; len(run) > 2*p.keep {
-			join(run[p.keep:len(run)-p.keep], box)
+			join(run[p.keep:len(run)-p.keep], box, joined)
 		}
 		from = to
 	}
 }
 
-// foldFan folds the calls of a wide fan beyond the first few into one box. Failed calls keep their own.
-func (o *outline) foldFan(calls []int, pinned []bool, box []int) {
-	if len(calls) <= wideFan || !o.all(calls, isCall) {
+// foldFan folds the calls of a fan of more than limit into a box for each tool and outcome, at most limit boxes. Failed
+// calls that are pinned keep their own.
+func (o *outline) foldFan(calls []int, limit int, pinned []bool, box []int) {
+	if len(calls) <= limit {
 		return
 	}
 
-	rep := none
-	for _, c := range calls[showFan:] {
+	type kind struct{ tool, outcome string }
+	first := map[kind]int{}
+	rest := none // the box for further kinds
+	for _, c := range calls {
+		if !o.foldable(c) || pinned[c] {
+			continue
+		}
+
+		d := describe.Of(o.vertices[c].node)
+		k := kind{d.Called.Tool, d.Outcome()}
+		rep, known := first[k]
 		switch {
-		case !o.foldable(c), pinned[c]:
-		case rep == none:
-			rep = c
-		default:
+		case known:
 			box[c] = rep
+		case len(first) < max(limit-1, 1):
+			first[k] = c
+		case rest == none:
+			rest = c
+		default:
+			box[c] = rest
 		}
 	}
 }
 
+// foldBranches folds branches that end in one node, beyond the first few of many, into one box. A branch with a node
+// that must be drawn keeps its own boxes.
+func (o *outline) foldBranches(inner []int, pinned []bool, box []int, joined []bool) {
+	branch := map[int]int{} // by vertex: the first vertex of its branch
+	var order []int
+	drawn := map[int]bool{} // by first vertex
+	for _, i := range inner {
+		first := i
+		for _, p := range o.vertices[i].parents {
+			if b, ok := branch[p]; ok {
+				first = min(first, b)
+			}
+		}
+		branch[i] = first
+		if first == i {
+			order = append(order, i)
+		}
+		drawn[first] = drawn[first] || pinned[i] || !o.foldable(i)
+	}
+	if len(order) <= wideFan {
+		return
+	}
+
+	for _, first := range order[:showFan] {
+		drawn[first] = true
+	}
+	rep := none
+	for _, i := range inner {
+		if drawn[branch[i]] {
+			continue
+		}
+		if rep == none {
+			rep = i
+		}
+		box[i], joined[i] = rep, true
+	}
+}
+
 // join folds a run into the box of its first vertex.
-func join(run []link, box []int) {
+func join(run []link, box []int, joined []bool) {
 	var all []int
 	for _, l := range run {
 		all = append(all, l.members()...)
@@ -382,7 +584,7 @@ func join(run []link, box []int) {
 	}
 
 	for _, m := range all {
-		box[m] = all[0]
+		box[m], joined[m] = all[0], true
 	}
 }
 
@@ -419,7 +621,10 @@ func (l labeller) foldedFace(members []int) face {
 	if l.o.isOwn(members) {
 		f := l.face(members[0])
 		inside := fmt.Sprintf("… %s inside (n%d to n%d)", count(len(members)-1, "node"), members[1], members[len(members)-1])
-		f.label = lines(f.label, listed(inside, l.failures(members[1:])))
+		f.label = lines(f.label, listed(inside, l.failures(members[1:])), l.reasons(members[1:]))
+		if l.failures(members[1:]) != "" {
+			f.style = StyleFailed
+		}
 		return f
 	}
 
@@ -428,31 +633,39 @@ func (l labeller) foldedFace(members []int) face {
 			return l.summary(members, "")
 		}
 	}
-	return l.moreCalls(members)
+	return l.manyCalls(members)
 }
 
-// moreCalls returns the look of a box with the calls beyond the first few of a fan, and the conversations in them.
-func (l labeller) moreCalls(members []int) face {
-	var tools []string
-	calls, seen := 0, map[string]bool{}
+// manyCalls returns the look of a box with calls of a fan and the conversations in them: "search ×40", with some of
+// their arguments, or with the reasons if they failed.
+func (l labeller) manyCalls(members []int) face {
+	var tools, texts []string
+	group := l.o.vertices[members[0]].group
 	for _, m := range members {
 		v := &l.o.vertices[m]
-		if d := describe.Of(v.node); d.Sort == describe.Call && v.group == l.o.vertices[members[0]].group {
-			calls++
-			if !seen[d.Called.Tool] {
-				seen[d.Called.Tool] = true
-				tools = append(tools, name(d.Called.Tool))
-			}
+		if v.group != group {
+			continue
+		}
+
+		d := describe.Of(v.node)
+		tools = append(tools, name(d.Called.Tool))
+		text := arguments(string(d.Called.Input))
+		if d.Grave() {
+			text, _ = d.Reason()
+		}
+		if text != "" && !slices.Contains(texts, text) && len(texts) <= l.lines {
+			texts = append(texts, name(text))
 		}
 	}
 
-	head := listed("+ "+count(calls, "more call"), l.failures(members))
-	return face{lines(head, l.body(strings.Join(tools, ", "))), ShapeCall, l.foldedStyle(members)}
+	return face{lines(listed(tally(tools), l.failures(members)), l.body(strings.Join(texts, "\n"))), ShapeCall, l.foldedStyle(members)}
 }
 
-// summary returns the look of a box with several vertices: their number, their position, and their kinds.
+// summary returns the look of a box with several vertices: their number, their position, their kinds, and the first and
+// the last failure.
 func (l labeller) summary(members []int, where string) face {
 	var users, answers, calls, heads int
+	var refs []string
 	for _, m := range members {
 		v := &l.o.vertices[m]
 		switch describe.Of(v.node).Sort {
@@ -467,6 +680,7 @@ func (l labeller) summary(members []int, where string) face {
 		if v.group == none && v.head > 0 {
 			heads++
 		}
+		refs = append(refs, v.refs...)
 	}
 
 	last := members[len(members)-1]
@@ -485,7 +699,42 @@ func (l labeller) summary(members []int, where string) face {
 
 	body := listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), some(heads, "head"),
 		l.failures(members))
-	return face{lines(head, body), ShapeTurn, l.foldedStyle(members)}
+	if len(refs) > 0 {
+		body = lines(body, l.body("◀ "+strings.Join(refs, ", ")))
+	}
+	return face{lines(head, body, l.reasons(members)), ShapeTurn, l.foldedStyle(members)}
+}
+
+// reasons returns a line for the first and one for the last failure among members.
+func (l labeller) reasons(members []int) string {
+	first, last := none, none
+	for _, m := range members {
+		if describe.Of(l.o.vertices[m].node).Grave() {
+			if first == none {
+				first = m
+			}
+			last = m
+		}
+	}
+
+	switch first {
+	case none:
+		return ""
+	case last:
+		return l.reason(first, "")
+	}
+	return lines(l.reason(first, "first "), l.reason(last, "last "))
+}
+
+// reason returns a line about the failure of a vertex: "first n14 fetch: no such host".
+func (l labeller) reason(i int, which string) string {
+	d := describe.Of(l.o.vertices[i].node)
+	line, _ := d.Reason()
+	if d.Sort != describe.Call || line == "" {
+		line, _ = d.Failure()
+	}
+	line = fmt.Sprintf("%sn%d %s: %s", which, i, d.Label(), line)
+	return safetext.Clip(line, 1, min(l.chars, argsChars))
 }
 
 // foldedStyle returns the style of a box with these members. A failure among them stays visible, however much is

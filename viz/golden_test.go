@@ -23,12 +23,12 @@ func TestDrawingsOfEveryKindAreAsWrittenDown(t *testing.T) {
 
 func TestFoldedDrawingsAreAsWrittenDown(t *testing.T) {
 	s := newSketch(sampleWide(), &MermaidOptions{})
-	for _, i := range []int{6, len(plans) - 1} {
+	for _, i := range []int{10, len(plans) - 1} {
 		_, text, err := s.draw(plans[i], budgetEdges, budgetText)
 		require.NoError(t, err)
 		goldentest.Require(t, fmt.Sprintf("folded_%d.mmd", i), text)
 	}
-	goldentest.Require(t, "folded.svg", svg(t, sampleWide(), &SVGOptions{Layout: LayoutOptions{Fold: true}}))
+	goldentest.Require(t, "folded.svg", svg(t, sampleWide(), &SVGOptions{Layout: LayoutOptions{}}))
 }
 
 func TestDrawingsAroundANodeAndInPartsAreAsWrittenDown(t *testing.T) {
@@ -70,7 +70,7 @@ func TestRandomGraphsAreFoldedAndLaidOutAsWrittenDown(t *testing.T) {
 			}
 		}
 
-		p := layout(t, d, &LayoutOptions{Fold: seed%4 == 3})
+		p := layout(t, d, &LayoutOptions{Full: seed%4 != 3})
 		fmt.Fprintf(&places, "seed %d: %dx%d\n", seed, p.Width, p.Height)
 		for _, b := range p.Boxes {
 			fmt.Fprintf(&places, "  n%d at %d,%d %dx%d nodes %d head %d frame %d\n", b.Number, b.X, b.Y, b.W, b.H, b.Nodes, b.Head, b.Frame)

@@ -25,10 +25,11 @@ var growingShapes = []struct {
 
 // TestGrowth checks how the cost of each drawing grows with the conversation.
 //
-// Mermaid draws a conversation of up to 100 boxes in one attempt. Of a larger one it tries several plans, each of which is linear: that
+// A conversation of up to 80 boxes is drawn in one attempt. Of a larger one several plans are tried, each of which is linear: that
 // is a step, not growth, so that sizes on both sides of it cannot be compared. Drawings without folding and folded ones are cases of
 // their own.
 func TestGrowth(t *testing.T) {
+	full := viz.LayoutOptions{Full: true}
 	var cases []growthtest.Case
 	for _, shape := range growingShapes {
 		for _, draw := range []struct {
@@ -48,16 +49,16 @@ func TestGrowth(t *testing.T) {
 				_, err := viz.MermaidParts(d, nil)
 				return err
 			}},
-			{"DOT", 0, 0, false, func(d dag.DAG) error { return viz.DOT(io.Discard, d, nil) }},
+			{"DOT", 0, 0, false, func(d dag.DAG) error { return viz.DOT(io.Discard, d, &viz.DOTOptions{Layout: full}) }},
 			{"Layout", 0, 0, false, func(d dag.DAG) error {
+				_, err := viz.Layout(d, &full)
+				return err
+			}},
+			{"Layout, folded", 200, 2000, false, func(d dag.DAG) error {
 				_, err := viz.Layout(d, nil)
 				return err
 			}},
-			{"Layout, folded", 0, 0, false, func(d dag.DAG) error {
-				_, err := viz.Layout(d, &viz.LayoutOptions{Fold: true})
-				return err
-			}},
-			{"SVG", 0, 0, false, func(d dag.DAG) error { return viz.SVG(io.Discard, d, nil) }},
+			{"SVG", 0, 0, false, func(d dag.DAG) error { return viz.SVG(io.Discard, d, &viz.SVGOptions{Layout: full}) }},
 		} {
 			cases = append(cases, growthtest.Case{
 				Name: draw.name + "/" + shape.name, Growth: growthtest.Linear, Small: draw.small, Large: draw.large, Fixed: draw.fixed,

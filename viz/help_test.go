@@ -167,8 +167,12 @@ func sampleWide() dag.DAG {
 	return d.User("On.").Assistant("Done.").Stop(content.StopEndTurn).Join(branch, d.Back(2))
 }
 
+// layout returns the picture of d. Without options it is not folded, and so are those of dotOf and svg.
 func layout(t testing.TB, d dag.DAG, o *LayoutOptions) *Picture {
 	t.Helper()
+	if o == nil {
+		o = &LayoutOptions{Full: true}
+	}
 	p, err := Layout(d, o)
 	require.NoError(t, err)
 	return p
@@ -253,6 +257,9 @@ func must(d dag.DAG, _ *node.Node, err error) dag.DAG {
 func dotOf(t testing.TB, d dag.DAG, o *DOTOptions) string {
 	t.Helper()
 	var b strings.Builder
+	if o == nil {
+		o = &DOTOptions{Layout: LayoutOptions{Full: true}}
+	}
 	require.NoError(t, DOT(&b, d, o))
 	return b.String()
 }
@@ -260,6 +267,9 @@ func dotOf(t testing.TB, d dag.DAG, o *DOTOptions) string {
 func svg(t testing.TB, d dag.DAG, o *SVGOptions) string {
 	t.Helper()
 	var b strings.Builder
+	if o == nil {
+		o = &SVGOptions{Layout: LayoutOptions{Full: true}}
+	}
 	require.NoError(t, SVG(&b, d, o))
 	return b.String()
 }

@@ -83,6 +83,9 @@ func (l labeller) face(i int) face {
 	}
 
 	head, text := d.Head(l.models, name), l.body(d.Text)
+	if n := len(l.o.vertices[i].parents); n > 1 && d.Sort != describe.Results {
+		head += fmt.Sprintf(", joins %d branches", n)
+	}
 	switch d.Sort {
 	case describe.Assistant:
 		f.label = lines(head, l.body(blocksText(d.Blocks)), l.calls(i, d.Blocks.ToolUses()))
@@ -96,10 +99,27 @@ func (l labeller) face(i int) face {
 		}
 	case describe.Stop:
 		f.label = lines(head, text, strings.Join(d.Notes(false), ", "))
+	case describe.Record:
+		f.label = lines(head, l.body(d.RecordLine(l.chars)))
 	default:
 		f.label = lines(head, text, l.body(blocksText(d.Blocks)))
 	}
 	return f
+}
+
+// mark returns the last line of a box: the number of its head, if its conversation has several, and the names of its
+// refs. It returns "" if there is nothing to mark.
+func (l labeller) mark(i int) string {
+	v := &l.o.vertices[i]
+	var marks []string
+	if v.head > 0 && l.o.several(v.group) {
+		marks = append(marks, fmt.Sprintf("head %d", v.head))
+	}
+	marks = append(marks, v.refs...)
+	if len(marks) == 0 {
+		return ""
+	}
+	return "◀ " + safetext.Clip(strings.Join(marks, ", "), 1, max(l.chars, nameChars))
 }
 
 func (l labeller) body(text string) string { return safetext.Clip(text, l.lines, l.chars) }
@@ -124,27 +144,43 @@ func (l labeller) calls(i int, calls []content.ToolUse) string {
 		return ""
 	}
 
-	kids := l.o.vertices[i].kids
-	drawn, again := l.o.all(kids, isCall), 1
-
 	var parts []string
-	for i, c := range calls {
-		switch {
-		case !drawn:
-			parts = append(parts, signature(c.Name, c.Input))
-		case i > 0 && c.Name == calls[i-1].Name:
-			again++
-			parts[len(parts)-1] = fmt.Sprintf("%s ×%d", name(c.Name), again)
-		default:
-			again = 1
+	if l.o.all(l.o.vertices[i].kids, isCall) {
+		for _, c := range calls {
 			parts = append(parts, name(c.Name))
+		}
+		return l.body("calls " + tally(parts))
+	}
+
+	for _, c := range calls {
+		parts = append(parts, signature(c.Name, c.Input))
+	}
+	return l.body(strings.Join(parts, "\n"))
+}
+
+// tally returns names with how often each occurs, the first of many: "search ×40, fetch, and 3 more tools".
+func tally(names []string) string {
+	times := map[string]int{}
+	var order []string
+	for _, name := range names {
+		if times[name]++; times[name] == 1 {
+			order = append(order, name)
 		}
 	}
 
-	if drawn {
-		return l.body("calls " + strings.Join(parts, ", "))
+	const shown = 8
+	var parts []string
+	for i, name := range order {
+		if i == shown && len(order) > shown+1 {
+			parts = append(parts, "and "+count(len(order)-shown, "more tool"))
+			break
+		}
+		if n := times[name]; n > 1 {
+			name += fmt.Sprintf(" ×%d", n)
+		}
+		parts = append(parts, name)
 	}
-	return l.body(strings.Join(parts, "\n"))
+	return strings.Join(parts, ", ")
 }
 
 // failed returns the label of a call that failed: the tool, the error, and then the arguments.

@@ -2,9 +2,9 @@ package viz
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
@@ -15,6 +15,9 @@ import (
 type Picture struct {
 	// Width and Height are the size of the whole, with a margin.
 	Width, Height int
+	// Note tells how the picture is folded, for its reader, in lines below each other from the upper left corner. It is
+	// nil if every node has a box.
+	Note []string
 	// Boxes are in reading order: parents before children, and the conversation of a sub-agent right after its call.
 	Boxes []Box
 	// Edges lead from parents to children, and from a call to the conversation of its sub-agent.
@@ -74,14 +77,15 @@ type Frame struct {
 
 // LayoutOptions changes what [Layout] puts into boxes. The zero value and nil are the defaults.
 type LayoutOptions struct {
-	// LabelLines limits the lines of a text in a box. A long line is broken into several. Defaults to 3, also when
-	// negative.
+	// LabelLines limits the lines of a text in a box. A long line is broken into several, and sooner in a picture that would
+	// be wider than a screen. Defaults to 3, also when negative.
 	LabelLines int
 	// LabelChars limits the characters of a text in a box. Defaults to 120, also when negative.
 	LabelChars int
-	// Fold replaces wide fans, conversations of sub-agents and the middle of long runs of turns by boxes with a
-	// summary, as [Mermaid] does with a conversation that is too large for it. Defaults to false.
-	Fold bool
+	// Full draws every node. Otherwise wide fans are grouped, and in a conversation of more than 80 boxes, or wider
+	// than a screen, the conversations of sub-agents and the middle of long runs become boxes with a summary, as
+	// [Mermaid] draws them. Defaults to false.
+	Full bool
 }
 
 // Layout computes the position of each box and each edge of d. Time runs downwards: a box is placed below its
@@ -111,19 +115,21 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, error) {
 		o = &LayoutOptions{}
 	}
 
-	out := outlineOf(d.Heads())
-	p := plans[0]
-	if o.Fold {
-		p = foldedPlan
+	out := outlineOfDAG(d)
+	l := labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()}
+	unfolded := out.fold(plans[0])
+	box, cells := unfolded, lineCells
+	if !o.Full {
+		_, box, cells = out.legible(l, 1, out.fold)
 	}
 
-	m := out.plot(out.fold(p))
-	m.label(labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()})
+	m := out.plot(box)
+	m.label(l, cells)
+	if note := l.note(box, unfolded); note != "" {
+		m.note, _ = wrap(note, lineCells)
+	}
 	return m, nil
 }
-
-// foldedPlan is the plan of LayoutOptions.Fold.
-var foldedPlan = plan{fans: true, depth: 1, keep: 3}
 
 // plot is an outline during layout.
 type plot struct {
@@ -133,6 +139,7 @@ type plot struct {
 	rooms []room      // the conversations: the outermost, then group 0 …
 	edges []edge      // between vertices
 	rows  []rowExtent // from top to bottom
+	note  []string    // how it is folded; nil if it is not
 }
 
 // item is a box during layout.
@@ -148,6 +155,8 @@ type item struct {
 	kids    []int // items in the same room
 	hangs   []int // the rooms that belong to this item
 	below   int   // the number of rows that these rooms take
+	fan     bool  // whether it is a call of a fan with several rows
+	wrapped int   // how many of these rows are above it
 	row     int   // from the first row of its room; after stack, from the top
 	x       int   // of its middle, from the axis of its room; after spread, from the left
 }
@@ -204,8 +213,8 @@ func (o *outline) plot(box []int) *plot {
 	return m
 }
 
-// label sets the text of each box, and its size.
-func (m *plot) label(l labeller) {
+// label sets the text of each box, in lines of at most that many cells, and its size.
+func (m *plot) label(l labeller, cells int) {
 	for i := range m.items {
 		it := &m.items[i]
 		if len(it.members) == 1 {
@@ -214,11 +223,11 @@ func (m *plot) label(l labeller) {
 			it.face = l.foldedFace(it.members)
 		}
 
-		if v := m.vertices[it.vertex]; v.head > 0 && m.several(v.group) {
-			it.face.label = lines(it.face.label, fmt.Sprintf("◀ head %d", v.head))
+		if m.isOwn(it.members) {
+			it.face.label = lines(it.face.label, l.mark(it.vertex))
 		}
 
-		it.lines, it.heading = wrap(it.face.label)
+		it.lines, it.heading = wrap(it.face.label, cells)
 		it.w, it.h = boxSize(it.lines, it.face.shape)
 	}
 }
@@ -232,7 +241,7 @@ func (m *plot) picture() *Picture {
 	edges := m.channels()
 	m.measureRows()
 
-	p := &Picture{Boxes: make([]Box, 0, len(m.items)), Edges: make([]Edge, 0, len(m.edges))}
+	p := &Picture{Note: m.note, Boxes: make([]Box, 0, len(m.items)), Edges: make([]Edge, 0, len(m.edges))}
 	for i := range m.items {
 		it := &m.items[i]
 		v := &m.vertices[it.vertex]
@@ -255,6 +264,11 @@ func (m *plot) picture() *Picture {
 
 	last := m.rows[len(m.rows)-1]
 	p.Width, p.Height = m.rooms[0].left+m.rooms[0].right, last.y+last.h+last.foot+margin
+
+	// The note is above everything.
+	for _, line := range p.Note {
+		p.Width = max(p.Width, 2*margin+textWidth(safetext.Width(line)))
+	}
 
 	// An empty conversation is a box with a text.
 	if len(p.Boxes) == 0 {

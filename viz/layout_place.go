@@ -1,6 +1,10 @@
 package viz
 
-import "github.com/plait-dev/plait/viz/internal/ink"
+import (
+	"slices"
+
+	"github.com/plait-dev/plait/viz/internal/ink"
+)
 
 // The measures of a picture, in pixels.
 const (
@@ -25,13 +29,15 @@ func (r rowExtent) gap() int { return r.foot + gapY + max(r.lanes-1, 0)*laneGap 
 
 // stack assigns a row to each item: below its parents, and below the conversations that hang on its parents.
 func (m *plot) stack() {
+	m.wrapFans()
+
 	// Inner rooms have higher indexes, so their heights are known here. Rows are counted from the first of the room.
 	for i := len(m.rooms) - 1; i >= 0; i-- {
 		r := &m.rooms[i]
 		for _, k := range r.items {
 			it := &m.items[k]
 			for _, p := range it.parents {
-				it.row = max(it.row, m.items[p].row+1+m.items[p].below)
+				it.row = max(it.row, m.items[p].row+1+m.items[p].below+it.wrapped)
 			}
 			for _, h := range it.hangs {
 				it.below = max(it.below, m.rooms[h].rows)
@@ -62,6 +68,33 @@ func (m *plot) stack() {
 	}
 }
 
+// rowBoxes is the most calls of a fan that are placed side by side. A wider fan has several rows.
+const rowBoxes = 6
+
+// wrapFans distributes the calls of wide fans over several rows. Calls with a sub-agent stay in the first row, and so do
+// all calls of a fan if something other than the results message follows one of them.
+func (m *plot) wrapFans() {
+	for i := range m.items {
+		kids := m.items[i].kids
+		if len(kids) <= rowBoxes || slices.ContainsFunc(kids, func(k int) bool { return !m.wraps(k) }) {
+			continue
+		}
+
+		rows := (len(kids) + rowBoxes - 1) / rowBoxes
+		perRow := (len(kids) + rows - 1) / rows
+		for n, k := range kids {
+			m.items[k].fan, m.items[k].wrapped = true, n/perRow
+		}
+	}
+}
+
+// wraps reports whether item k is a call that may be placed in another row than the calls beside it.
+func (m *plot) wraps(k int) bool {
+	it := &m.items[k]
+	return isCall(m.vertices[it.vertex].node) && len(it.parents) == 1 && len(it.hangs) == 0 &&
+		(len(it.kids) == 0 || len(it.kids) == 1 && len(m.items[it.kids[0]].parents) > 1)
+}
+
 // measureRows computes the height and the position of each row.
 func (m *plot) measureRows() {
 	for i := range m.items {
@@ -78,6 +111,9 @@ func (m *plot) measureRows() {
 	}
 
 	y := margin
+	if len(m.note) > 0 {
+		y += len(m.note)*lineHeight + gapY
+	}
 	for i := range m.rows {
 		m.rows[i].y = y
 		y += m.rows[i].h + m.rows[i].gap()

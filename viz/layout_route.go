@@ -88,11 +88,20 @@ func (r *router) way(from, to int, dashed bool) way {
 		w.channel = r.channel(a, b)
 	}
 
+	// The calls in a row of a wrapped fan share a lane above and one below them.
+	out, in := bus(from, dashed), -to-1
+	if a.fan && !dashed {
+		out = -to - 1
+	}
+	if b.fan && !dashed {
+		in = bus(from, dashed)
+	}
+
 	if w.channel != a.x {
-		w.out = r.lane(a.row, bus(from, dashed), a.x, w.channel)
+		w.out = r.lane(a.row, out, a.x, w.channel)
 	}
 	if w.channel != b.x {
-		w.in = r.lane(above, -to-1, w.channel, b.x)
+		w.in = r.lane(above, in, w.channel, b.x)
 	}
 	return w
 }
@@ -250,7 +259,7 @@ func (r *router) draw(p *Picture) {
 
 func (r *router) laneY(k int) int {
 	if r.lanes[k].gap < 0 {
-		return margin / 2 // above the first row
+		return r.rows[0].y - margin/2 // above the first row
 	}
 	row := &r.rows[r.lanes[k].gap]
 	return row.y + row.h + row.foot + gapY/2 + r.lanes[k].place*laneGap

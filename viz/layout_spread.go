@@ -339,13 +339,16 @@ func (s *spreader) fan(m int) {
 	slices.Sort(branches)
 	b, row := &s.blocks[m], s.item(m).row
 
-	right := 0 // how far what is placed extends, from the left
-	if s.direct[m] {
-		right = 2*corridor + gapX
+	// The calls of a wide fan are in several rows, and those below each other share a column.
+	columns := len(branches)
+	for i, x := range branches {
+		if s.item(x).wrapped > 0 {
+			columns = i
+			break
+		}
 	}
 
-	// The axes of the first and the last branch.
-	first, last := corridor, 0
+	lefts, rights := make([]int, columns), make([]int, columns)
 	for i, x := range branches {
 		in := &s.blocks[x]
 
@@ -366,16 +369,27 @@ func (s *spreader) fan(m int) {
 
 		s.pack(x, row-1)
 		l, r := extent(in.outline)
-		s.anchor[x], s.dx[x] = m, right+l
-
-		last = right + l
-		if i == 0 && !s.direct[m] {
-			first = last
-		}
-
-		right += l + r + gapX
+		lefts[i%columns], rights[i%columns] = max(lefts[i%columns], l), max(rights[i%columns], r)
 		b.top = min(b.top, in.top)
 		in.outline, in.sides = nil, nil
+	}
+
+	right := 0 // how far what is placed extends, from the left
+	if s.direct[m] {
+		right = 2*corridor + gapX
+	}
+
+	// The axes of the first and the last column.
+	first, last := corridor, 0
+	for c := range columns {
+		last = right + lefts[c]
+		if c == 0 && !s.direct[m] {
+			first = last
+		}
+		for i := c; i < len(branches); i += columns {
+			s.anchor[branches[i]], s.dx[branches[i]] = m, last
+		}
+		right += lefts[c] + rights[c] + gapX
 	}
 
 	// The merge is in the middle. A branch that is almost in the middle too gets a straight edge.

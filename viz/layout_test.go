@@ -82,7 +82,7 @@ func TestLayoutIsTidy(t *testing.T) {
 		if len(p.Boxes) < 200 {
 			require.Empty(t, pierced(p))
 		}
-		requireTidy(t, layout(t, d, &LayoutOptions{Fold: true}))
+		requireTidy(t, layout(t, d, &LayoutOptions{}))
 	})
 }
 
@@ -216,7 +216,7 @@ func TestLayoutPutsSubAgentsBesideTheirCalls(t *testing.T) {
 
 func TestLayoutFolds(t *testing.T) {
 	d := longRun(40, 12)
-	whole, folded := layout(t, d, nil), layout(t, d, &LayoutOptions{Fold: true})
+	whole, folded := layout(t, d, nil), layout(t, d, &LayoutOptions{})
 	require.Len(t, whole.Boxes, d.Len())
 	require.Less(t, len(folded.Boxes), 100)
 	nodes := 0
@@ -288,7 +288,7 @@ func BenchmarkLayout(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Layout(d, nil); err != nil {
+				if _, err := Layout(d, &LayoutOptions{Full: true}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -297,7 +297,7 @@ func BenchmarkLayout(b *testing.B) {
 		b.Run(fmt.Sprint(n, "/placement"), func(b *testing.B) {
 			o := outlineOf(d.Heads())
 			m := o.plot(o.fold(plans[0]))
-			m.label(labeller{o, 3, 120, false})
+			m.label(labeller{o, 3, 120, false}, lineCells)
 			items, rooms := slices.Clone(m.items), slices.Clone(m.rooms)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -12,6 +12,7 @@ const (
 	fontSize   = ink.FontSize
 	lineHeight = ink.LineHeight
 	lineCells  = 40 // a longer line is broken
+	fewCells   = 24 // the same in a picture that would be too wide
 	padX       = ink.PadX
 	padY       = ink.PadY
 	minWidth   = 72 // of a box
@@ -31,12 +32,12 @@ func boxSize(lines []string, shape Shape) (w, h int) {
 	return max(textWidth(w)+2*padX, minWidth) + 2*beside, max(len(lines), 1)*lineHeight + 2*padY + above
 }
 
-// wrap breaks a plain text into lines of at most lineCells cells, at spaces where possible. heading is the number of
+// wrap breaks a plain text into lines of at most that many cells, at spaces where possible. heading is the number of
 // lines that the first line of the text became.
-func wrap(text string) (out []string, heading int) {
+func wrap(text string, cells int) (out []string, heading int) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for {
-			head, rest := breakLine(line)
+			head, rest := breakLine(line, cells)
 			out = append(out, head)
 			if rest == "" {
 				break
@@ -51,12 +52,12 @@ func wrap(text string) (out []string, heading int) {
 	return out, heading
 }
 
-// breakLine cuts line after lineCells cells: after the last space in the second half of them if there is one.
-func breakLine(line string) (head, rest string) {
+// breakLine cuts line after that many cells: after the last space in the second half of them if there is one.
+func breakLine(line string, cells int) (head, rest string) {
 	used, space := 0, 0
 	for end := 0; end < len(line); {
 		_, width, size := safetext.Cluster(line[end:])
-		if used+width > lineCells && end > 0 {
+		if used+width > cells && end > 0 {
 			if space > 0 {
 				end = space
 			}
@@ -64,7 +65,7 @@ func breakLine(line string) (head, rest string) {
 		}
 
 		used, end = used+width, end+size
-		if line[end-1] == ' ' && used > lineCells/2 {
+		if line[end-1] == ' ' && used > cells/2 {
 			space = end
 		}
 	}

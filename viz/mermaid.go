@@ -18,12 +18,10 @@ const (
 	mermaidText  = 50_000 // its whole text, in UTF-16 code units
 )
 
-// A larger drawing is folded. The numbers leave room below Mermaid's limits for the page around it, and keep a drawing
-// readable.
+// A larger drawing is folded. The numbers leave room below Mermaid's limits for the page around it.
 const (
 	budgetEdges = 450
 	budgetText  = 45_000
-	budgetBoxes = 100
 )
 
 // ErrTooLarge is wrapped by the error for a conversation that is too large to draw.
@@ -74,13 +72,13 @@ type MermaidOptions struct {
 //   - Every text is shown letter for letter and has no effect: it cannot break the diagram, run, fetch or link. The
 //     output can be put into a Markdown fence as it is.
 //   - The same graph gives the same bytes. IDs (n0, n1 …) number the nodes in reading order, whatever is folded.
-//   - A conversation of more than 100 boxes would be unreadable and is folded: the inside of sub-agents and the middle
-//     of long runs of turns become boxes with a summary. Of more than eight calls side by side, the first three are
-//     drawn.
-//   - Failures in the conversation itself stay: each one while there is room, and a few of them at any size. A box that
-//     contains failures is red and counts them.
-//   - Heads, roots, branch points and merges of branches are always drawn, even if that takes more than 100 boxes. If
-//     they exceed the limits of Mermaid, only the first few heads are drawn, and boxes count the others.
+//   - A conversation that could not be read on a screen, of more than 80 boxes or wider than 1,440 pixels, is folded: the
+//     inside of sub-agents and the middle of long runs of turns become dashed boxes with a summary. Of more than eight
+//     calls side by side, those of the same tool and outcome share a box. A box at the top tells how much is folded.
+//   - Failures stay: each one while there is room, and the first and the last at any size. A box that contains failures
+//     is red, counts them, and names its first and its last.
+//   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first few
+//     are drawn, and boxes count the others.
 //
 // Errors: that of d; dag.ErrForeign if there is no node o.Around; a *SizeError if the conversation is too large even
 // when folded, and then [MermaidParts] can draw it in several diagrams; and that of w. Nothing is written unless the
@@ -101,36 +99,21 @@ func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
 	return err
 }
 
-// choose returns the sheet to draw and its text. It takes the first plan whose drawing is readable. If there is none,
-// it takes the first of the tightest plans whose drawing is within Mermaid's limits.
+// choose returns the sheet to draw and its text: that of the first plan whose drawing is legible and within Mermaid's
+// limits.
 func (s *sketch) choose(full bool) (sheet, string, error) {
 	if full {
 		return s.draw(plans[0], mermaidEdges, mermaidText)
 	}
 
-	for _, p := range plans[1:] {
-		if p.heads > 0 {
-			break // showing all heads matters more than a small drawing
-		}
-
-		if sh := s.sheet(p); len(sh.boxes) > budgetBoxes {
-			continue
-		}
-
-		if sh, text, err := s.draw(p, budgetEdges, budgetText); err == nil {
-			return sh, text, nil
+	for i := 1; ; i++ {
+		var box []int
+		i, box, _ = s.legible(s.labels, i, s.fold)
+		sh, text, err := s.drawBoxes(box, budgetEdges, budgetText)
+		if err == nil || i == len(plans)-1 {
+			return sh, text, err
 		}
 	}
-
-	var tooLarge error
-	for _, p := range plans[tightest:] {
-		sh, text, err := s.draw(p, budgetEdges, budgetText)
-		if err == nil {
-			return sh, text, nil
-		}
-		tooLarge = err
-	}
-	return sheet{}, "", tooLarge
 }
 
 // sketch draws one outline by several plans and caches what they share.
@@ -161,7 +144,7 @@ func sketchOf(d dag.DAG, o *MermaidOptions) (*sketch, error) {
 }
 
 func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
-	out := outlineOf(d.Heads())
+	out := outlineOfDAG(d)
 	return &sketch{
 		outline: out,
 		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()},
@@ -180,7 +163,12 @@ func (s *sketch) fold(p plan) []int {
 
 // draw returns the sheet and the diagram of plan p, or a *SizeError.
 func (s *sketch) draw(p plan, maxEdges, maxText int) (sheet, string, error) {
-	sh := s.sheet(p)
+	return s.drawBoxes(s.fold(p), maxEdges, maxText)
+}
+
+// drawBoxes returns the sheet and the diagram with the boxes of a plan, or a *SizeError.
+func (s *sketch) drawBoxes(box []int, maxEdges, maxText int) (sheet, string, error) {
+	sh := s.sheetOf(box)
 	if len(sh.edges) > maxEdges {
 		return sh, "", &SizeError{"edges", len(sh.edges), maxEdges}
 	}
@@ -199,12 +187,16 @@ type sheet struct {
 	edges   []edge  // between boxes
 	stubs   []stub  // for nodes in other parts
 	within  int     // the innermost group around everything; frames further out are not shown
+	note    string  // how the drawing is folded; "" if it is not
 }
 
 // sheet returns the sheet of plan p with everything in one diagram.
-func (s *sketch) sheet(p plan) sheet {
-	box := s.fold(p)
+func (s *sketch) sheet(p plan) sheet { return s.sheetOf(s.fold(p)) }
+
+// sheetOf returns the sheet with the boxes of a plan.
+func (s *sketch) sheetOf(box []int) sheet {
 	sh := sheet{members: members(box), edges: s.edges(box), within: none}
+	sh.note = s.labels.note(box, s.fold(plans[0]))
 	for i, in := range sh.members {
 		if in != nil {
 			sh.boxes = append(sh.boxes, i)
@@ -219,6 +211,9 @@ func (s *sketch) write(sh sheet) string {
 	b.WriteString("flowchart TD\n")
 
 	s.classDefs(&b, sh)
+	if sh.note != "" {
+		fmt.Fprintf(&b, "    note0[\"%s\"]:::%s\n", escape(sh.note), StyleAside)
+	}
 	s.boxes(&b, sh)
 	for _, st := range sh.stubs {
 		fmt.Fprintf(&b, "    %s%s\"%s\"%s:::%s\n", st.id, brackets[ShapeNote][0], escape(st.label), brackets[ShapeNote][1], StyleFolded)
@@ -235,8 +230,16 @@ func (s *sketch) write(sh sheet) string {
 		if v := s.vertices[i]; v.head > 0 && v.group == none && !s.isLeftOut(i) && s.isOwn(sh.members[i]) {
 			fmt.Fprintf(&b, "    class n%d head\n", i)
 		}
+		if s.isDashed(i, sh.members[i]) {
+			fmt.Fprintf(&b, "    class n%d several\n", i)
+		}
 	}
 	return b.String()
+}
+
+// isDashed reports whether the box of vertex i holds several nodes and has colors of another style than such boxes have.
+func (s *sketch) isDashed(i int, members []int) bool {
+	return len(members) > 1 && s.box(i, members).style != StyleFolded
 }
 
 // brackets are the delimiters that give a box its outline. Every version of Mermaid knows these classic ones.
@@ -270,7 +273,7 @@ func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 		used[s.box(i, sh.members[i]).style] = true
 	}
 
-	if len(sh.boxes) == 0 {
+	if len(sh.boxes) == 0 || sh.note != "" {
 		used[StyleAside] = true
 	}
 	if len(sh.stubs) > 0 {
@@ -281,6 +284,9 @@ func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 		if used[l.style] {
 			fmt.Fprintf(b, "    classDef %s %s\n", l.style, l.css)
 		}
+	}
+	if slices.ContainsFunc(sh.boxes, func(i int) bool { return s.isDashed(i, sh.members[i]) }) {
+		b.WriteString("    classDef several stroke-dasharray:4 4\n")
 	}
 	if len(sh.boxes) > 0 {
 		b.WriteString("    classDef head stroke-width:4px\n")
@@ -375,8 +381,8 @@ func (s *sketch) box(i int, members []int) drawn {
 		f = s.labels.foldedFace(members)
 	}
 
-	if v := s.vertices[i]; v.head > 0 && s.several(v.group) && !s.isLeftOut(i) && s.isOwn(members) {
-		f.label = lines(f.label, fmt.Sprintf("◀ head %d", v.head))
+	if !s.isLeftOut(i) && s.isOwn(members) {
+		f.label = lines(f.label, s.labels.mark(i))
 	}
 
 	text := fmt.Sprintf("n%d%s\"%s\"%s:::%s\n", i, brackets[f.shape][0], escape(f.label), brackets[f.shape][1], f.style)

@@ -80,6 +80,9 @@ func meant(s *sketch, name string, sh sheet) job {
 	for _, edge := range sh.edges {
 		e.Edges = append(e.Edges, [2]string{fmt.Sprintf("n%d", edge.from), fmt.Sprintf("n%d", edge.to)})
 	}
+	if sh.note != "" {
+		e.Nodes["note0"] = sh.note
+	}
 	for _, st := range sh.stubs {
 		e.Nodes[st.id] = shownByMermaid(st.label)
 		for _, i := range st.boxes {

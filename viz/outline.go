@@ -23,11 +23,12 @@ type outline struct {
 type vertex struct {
 	node    *node.Node
 	parents []int
-	kids    []int // in ascending order
-	group   int   // the conversation that contains it; none for the outermost
-	hangs   int   // the group that belongs to it, or none
-	also    []int // the heads of its conversation if that is drawn elsewhere
-	head    int   // 1 for the first head of its conversation, 2 for the second …; 0 for other nodes
+	kids    []int    // in ascending order
+	group   int      // the conversation that contains it; none for the outermost
+	hangs   int      // the group that belongs to it, or none
+	also    []int    // the heads of its conversation if that is drawn elsewhere
+	refs    []string // the names of the refs to it
+	head    int      // 1 for the first head of its conversation, 2 for the second …; 0 for other nodes
 }
 
 // group is a conversation that belongs to a vertex, usually that of a sub-agent. It has at least one vertex.
@@ -47,6 +48,25 @@ type group struct {
 }
 
 const none = -1
+
+// outlineOfDAG returns the outline of d, with the names of refs.
+func outlineOfDAG(d dag.DAG) *outline {
+	o := outlineOf(d.Heads())
+	names := map[node.ID][]string{}
+	for _, r := range d.Refs() {
+		for _, h := range r.Heads {
+			names[h.ID()] = append(names[h.ID()], name(r.Name))
+		}
+	}
+	if len(names) == 0 {
+		return o
+	}
+
+	for i := range o.vertices {
+		o.vertices[i].refs = names[o.vertices[i].node.ID()]
+	}
+	return o
+}
 
 // outlineOf returns the outline of the graph under heads.
 func outlineOf(heads []*node.Node) *outline {

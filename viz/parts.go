@@ -405,7 +405,7 @@ func (c *splitter) sheets() []sheet {
 			within = c.groups[within].outer
 		}
 
-		sheets[i] = sheet{c.all.boxes[from:to], c.all.members, inner, stubs, within}
+		sheets[i] = sheet{boxes: c.all.boxes[from:to], members: c.all.members, edges: inner, stubs: stubs, within: within}
 	}
 	return sheets
 }

@@ -80,6 +80,16 @@ func (s *svgWriter) picture(title string) {
 	s.style()
 	s.put("</style>\n", `<rect class="page" width="100%" height="100%"/>`, "\n")
 
+	if len(s.Note) > 0 {
+		s.put(`<text class="note">`)
+		for i, line := range s.Note {
+			s.put(`<tspan x="`, margin, `" y="`, margin+fontSize+i*lineHeight, `">`)
+			s.text(line)
+			s.put("</tspan>")
+		}
+		s.put("</text>\n")
+	}
+
 	for i, f := range s.Frames {
 		s.frame(i, f)
 	}
@@ -103,8 +113,12 @@ func (s *svgWriter) picture(title string) {
 	s.put("</svg>\n")
 }
 
-// summary returns the description of the picture: the number of nodes, frames and failures.
+// summary returns the description of the picture: the number of nodes, frames and failures, or how it is folded.
 func (s *svgWriter) summary() string {
+	if len(s.Note) > 0 {
+		return strings.Join(s.Note, " ")
+	}
+
 	nodes, failures := 0, 0
 	for _, b := range s.Boxes {
 		nodes += b.Nodes
@@ -119,7 +133,7 @@ func (s *svgWriter) summary() string {
 func (s *svgWriter) style() {
 	s.put("text{font:", fontSize, "px ui-monospace,Menlo,Consolas,\"DejaVu Sans Mono\",\"Liberation Mono\",monospace;white-space:pre}\n",
 		".h{font-weight:bold}path,rect{stroke-width:1.25}.head path{stroke-width:3}.head .i{stroke-width:1.25}\n",
-		".edges path{fill:none;stroke-width:1.5}.dashed{stroke-dasharray:5 4}.folded path{stroke-dasharray:4 3}\n")
+		".edges path{fill:none;stroke-width:1.5}.dashed{stroke-dasharray:5 4}.several path{stroke-dasharray:4 3}\n")
 	s.palette(ink.Light)
 	s.put("@media (prefers-color-scheme:dark){\n")
 	s.palette(ink.Dark)
@@ -203,6 +217,9 @@ func (s *svgWriter) box(b *Box) {
 	s.put(`<g id="n`, b.Number, `" role="listitem" class="`, string(b.Style))
 	if b.Head > 0 {
 		s.put(" head")
+	}
+	if b.Nodes > 1 {
+		s.put(" several")
 	}
 
 	s.path, s.inner = ink.Box(s.path[:0], s.inner[:0], string(b.Shape), b.X, b.Y, b.W, b.H)

@@ -178,19 +178,22 @@ func TestSVGDescriptionCountsNodes(t *testing.T) {
 		return regexp.MustCompile(`<desc id="plait-desc">(.*)</desc>`).FindStringSubmatch(svg(t, d, o))[1]
 	}
 	require.Equal(t, "10 nodes, 2 inner conversations, 1 failure", said(nil))
-	require.Equal(t, "10 nodes, 1 failure", said(&SVGOptions{Layout: LayoutOptions{Fold: true}}))
+	for range 100 {
+		d = d.User("Go on.")
+	}
+	require.Equal(t, "110 nodes in 56 boxes: a dashed box holds several. 1 failed, in a box of its own.", said(&SVGOptions{}))
 }
 
 // TestSVGFramesAndTips has a conversation in a frame that stays open, behind turns that are folded.
 func TestSVGFramesAndTips(t *testing.T) {
 	d := sampleStart().User("root")
-	for range 30 {
+	for range 100 {
 		d = d.User("go on")
 	}
 	child := d.WithHeads(d.Nodes()[0]).User("forked").Assistant("yes")
 	d = d.Assistant("", use("1", "f", "{}"), use("2", "f", "{}")).CloseTools(node.ToolExecution{Child: node.ListOf(child.Heads()...)}, ran(1, "done"))
 	require.NoError(t, d.Err())
-	o := &SVGOptions{Layout: LayoutOptions{Fold: true}}
+	o := &SVGOptions{Layout: LayoutOptions{}}
 	p, text := layout(t, d, &o.Layout), svg(t, d, o)
 	require.Len(t, p.Frames, 1)
 	f := p.Frames[0]
@@ -227,7 +230,7 @@ func BenchmarkSVG(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := SVG(io.Discard, d, nil); err != nil {
+				if err := SVG(io.Discard, d, &SVGOptions{Layout: LayoutOptions{Full: true}}); err != nil {
 					b.Fatal(err)
 				}
 			}

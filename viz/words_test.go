@@ -30,7 +30,7 @@ func TestLogAndDrawingsUseTheSameWords(t *testing.T) {
 			[]string{"result", "22 °C", "Hi."}, []string{"user"}},
 		{node.Compaction{Summary: content.Words("so far"), Replaced: node.ListOf(node.ID{1}, node.ID{2})}, []string{"compaction of 2 nodes", "so far"}, nil},
 		{node.Compaction{Summary: content.Words("so far")}, []string{"compaction", "so far"}, []string{"0 nodes"}},
-		{node.Custom{Name: "acme.x", JSON: `{"a":1}`}, []string{"record", "acme.x", `{"a":1}`}, []string{"note"}},
+		{node.Custom{Name: "acme.x", JSON: `{"a":1}`}, []string{"record", "acme.x", "a: 1"}, []string{"note", "{"}},
 		{node.System{Name: "memory", Text: "Mia likes tea."}, []string{"system", "memory", "Mia likes tea."}, []string{"removed"}},
 		{node.System{Name: "memory"}, []string{"system", "memory", "removed"}, nil},
 		{node.SubGraph{Title: "review", Summary: "fine"}, []string{"sub-graph", "review", "fine"}, nil},

@@ -370,6 +370,7 @@ func (s *streams) printNode(n *node.Node) error {
 
 func renderCommand(s *streams) *cobra.Command {
 	var as, at, pricesFile string
+	var full bool
 	var diagram diagramFlags
 	kinds := []string{"mermaid", "html", "svg", "png", "dot", "text"}
 	cmd := &cobra.Command{
@@ -379,8 +380,9 @@ func renderCommand(s *streams) *cobra.Command {
 around in (html), as a picture (svg, png), for Graphviz (dot), or as the log
 that "plait log" prints (text).
 
-A Mermaid diagram of more than 100 boxes is folded: failures are kept, and boxes
-count the rest. With --parts it is a Markdown document of several diagrams with
+A drawing of more than 80 boxes, or wider than a screen, is folded and says so:
+failures are kept, and dashed boxes count the rest. --full draws every node.
+With --parts a Mermaid drawing is a Markdown document of several diagrams with
 every node.
 
 The page is one file that needs no network. It contains everything in FILE, and
@@ -410,20 +412,29 @@ the request of each response. With --prices it shows what each call cost: see
 				return errors.New("--prices is for --as html")
 			}
 
+			if full && (as == "html" || as == "text" || diagram.parts) {
+				return errors.New("--full is for drawings that are folded otherwise")
+			}
+
+			layout := viz.LayoutOptions{Full: full}
 			switch as {
 			case "mermaid":
-				return s.mermaid(d, diagram)
+				return s.mermaid(d, diagram, full)
 			case "html":
 				if at != "" {
 					d = withoutOtherRefs(d)
 				}
 				return page.Write(s.out, d, &page.Options{Title: title(args[0]), Request: exactRequest, Prices: list.Prices})
 			case "svg":
-				return viz.SVG(s.out, d, nil)
+				return viz.SVG(s.out, d, &viz.SVGOptions{Layout: layout})
 			case "png":
-				return png.Write(s.out, d, nil)
+				err := png.Write(s.out, d, &png.Options{Layout: layout})
+				if errors.Is(err, png.ErrTooManyPixels) && full {
+					return fmt.Errorf("%w; without --full it is folded", err)
+				}
+				return err
 			case "dot":
-				return viz.DOT(s.out, d, nil)
+				return viz.DOT(s.out, d, &viz.DOTOptions{Layout: layout})
 			case "text":
 				return d.WriteLog(s.out, &dag.LogOptions{Digests: true})
 			}
@@ -433,6 +444,7 @@ the request of each response. With --prices it shows what each call cost: see
 
 	cmd.Flags().StringVar(&as, "as", "", "the `FORM`: "+strings.Join(kinds, ", "))
 	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")
+	cmd.Flags().BoolVar(&full, "full", false, "draw every node, however many there are")
 	cmd.Flags().StringVar(&pricesFile, "prices", "", "html: a `FILE` with the prices of models")
 	_ = cmd.MarkFlagFilename("prices", "json")
 	diagram.register(cmd)

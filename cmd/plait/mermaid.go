@@ -26,8 +26,8 @@ func (m *diagramFlags) register(cmd *cobra.Command) {
 }
 
 // mermaid prints a diagram or, with --parts, a document of several diagrams.
-func (s *streams) mermaid(d dag.DAG, m diagramFlags) error {
-	o := viz.MermaidOptions{Depth: m.depth, Steps: m.steps}
+func (s *streams) mermaid(d dag.DAG, m diagramFlags, full bool) error {
+	o := viz.MermaidOptions{Depth: m.depth, Steps: m.steps, Full: full}
 	if m.steps < 0 || m.depth < 0 {
 		return errors.New("--steps and --depth must not be negative")
 	}

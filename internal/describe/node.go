@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -298,6 +299,29 @@ func (d Node) Outcome() string {
 		return "failed"
 	}
 	return d.State
+}
+
+// MergeRecord is the name of the record of a merge.
+const MergeRecord = "plait.merge"
+
+// RecordLine returns the content of a record on one line of at most limit characters: the names of the branches of a
+// merge, and the members of any other object.
+func (d Node) RecordLine(limit int) string {
+	var merge struct {
+		Branches []struct {
+			Name string `json:"name"`
+		} `json:"branches"`
+	}
+	record := content.JSON(d.Text)
+	if d.Title != MergeRecord || record.Decode(&merge) != nil || len(merge.Branches) == 0 {
+		return Arguments(record, limit)
+	}
+
+	var names []string
+	for _, b := range merge.Branches {
+		names = append(names, b.Name)
+	}
+	return safetext.Clip("of "+strings.Join(names, ", "), 1, limit)
 }
 
 // Reason returns one line of text that names why d failed: the first line of a call's error or of a stop's detail, and

@@ -52,6 +52,10 @@ func newCanvas(p *viz.Picture, scale int, palette *ink.Palette) (*canvas, error)
 func (c *canvas) picture(p *viz.Picture) {
 	draw.Draw(c.img, c.img.Rect, image.NewUniform(rgb(c.palette.Page)), image.Point{}, draw.Src)
 
+	for i, line := range p.Note {
+		c.text(c.plain, line, ink.Margin, ink.Margin+ink.FontSize+i*ink.LineHeight, rgb(c.palette.Frame.Text))
+	}
+
 	for _, f := range p.Frames {
 		c.path, _ = ink.Box(c.path[:0], nil, string(viz.ShapeTurn), f.X, f.Y, f.W, f.H)
 		c.fill(c.path, c.palette.Frame.Fill)
@@ -104,7 +108,7 @@ func (c *canvas) box(b *viz.Box) {
 	if b.Head > 0 {
 		width = thick
 	}
-	c.stroke(c.path, look.Stroke, width, b.Style == viz.StyleFolded)
+	c.stroke(c.path, look.Stroke, width, b.Nodes > 1)
 	c.stroke(c.inner, look.Stroke, thin, false)
 
 	x, y := ink.TextAt(string(b.Shape), b.X, b.Y)

@@ -164,12 +164,12 @@ func TestLinesAreDrawnAsTheyAreMeant(t *testing.T) {
 
 func TestFoldedBoxesHaveDashedOutlines(t *testing.T) {
 	d := dag.New()
-	for range 30 {
+	for range 100 {
 		d = d.User("Go on.")
 	}
-	p, err := viz.Layout(d, &viz.LayoutOptions{Fold: true})
+	p, err := viz.Layout(d, nil)
 	require.NoError(t, err)
-	img := draw1(t, d, &Options{Scale: 2, Layout: viz.LayoutOptions{Fold: true}})
+	img := draw1(t, d, &Options{Scale: 2})
 	folded := 0
 	for _, b := range p.Boxes {
 		gaps := false
@@ -187,7 +187,7 @@ func TestFoldedBoxesHaveDashedOutlines(t *testing.T) {
 // TestPicturesStayAsTheyAre compares whole pictures with those in testdata. Processors round differently, so a color may differ a little.
 func TestPicturesStayAsTheyAre(t *testing.T) {
 	chain := dag.New()
-	for range 30 {
+	for range 100 {
 		chain = chain.User("Go on.")
 	}
 	for name, draw := range map[string]struct {
@@ -195,7 +195,7 @@ func TestPicturesStayAsTheyAre(t *testing.T) {
 		o Options
 	}{
 		"sample.png": {sample(), Options{Scale: 1}},
-		"folded.png": {chain, Options{Scale: 2, Dark: true, Layout: viz.LayoutOptions{Fold: true}}},
+		"folded.png": {chain, Options{Scale: 2, Dark: true}},
 	} {
 		file := filepath.Join("testdata", name)
 		if *goldentest.Update {
@@ -340,17 +340,17 @@ func ExampleWrite() {
 	// 292 by 312
 }
 
-// A picture that is too large says so before memory is taken for it. Folding makes it smaller.
+// A picture of every node may be too large. The error comes before memory is taken for it. By default it is folded.
 func ExampleSizeError() {
 	d := dag.New()
 	for range 5000 {
 		d = d.User("Go on.").Assistant("Going on.")
 	}
-	err := Write(io.Discard, d, nil)
+	err := Write(io.Discard, d, &Options{Layout: viz.LayoutOptions{Full: true}})
 	var tooLarge *SizeError
 	fmt.Println(errors.As(err, &tooLarge))
 
-	fmt.Println(Write(io.Discard, d, &Options{Layout: viz.LayoutOptions{Fold: true}}))
+	fmt.Println(Write(io.Discard, d, nil))
 	// Output:
 	// true
 	// <nil>
@@ -368,7 +368,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := Write(io.Discard, d, &Options{Scale: 1, MaxPixels: math.MaxInt}); err != nil {
+				if err := Write(io.Discard, d, &Options{Scale: 1, MaxPixels: math.MaxInt, Layout: viz.LayoutOptions{Full: true}}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -54,7 +54,7 @@ func nothing() sent {
 // and the size of the patch to that of the changes. The error is that of the chain that built d, and the model is then
 // unchanged.
 func (m *Model) Update(d dag.DAG) (Patch, error) {
-	drawn, err := viz.Layout(d, nil)
+	drawn, err := viz.Layout(d, &viz.LayoutOptions{Full: true})
 	if err != nil {
 		return Patch{}, err
 	}
