@@ -26,7 +26,7 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 
 	// The options as sent: the calls that come back are judged by their tool choice.
 	r.requested = req.Options
-	if !emit(r, MessageStart{Turn: r.turn, Role: content.Assistant, Request: req}) {
+	if !emit(r, MessageStart{Turn: r.turn, Role: content.Assistant, Request: req, Model: api.ModelOf(r.provider)}) {
 		return api.Response{}, nil, errLeft
 	}
 

@@ -71,6 +71,8 @@ type MessageStart struct {
 	Role content.Role
 	// Request is the request that the message answers, if it is the model's. It must not be changed.
 	Request api.Request
+	// Model is the name of the model that the request goes to: see [api.ModelOf]. It may be "".
+	Model string
 }
 
 // MessageDelta is a piece of the model's message, for display.

@@ -30,6 +30,9 @@ type Provider struct {
 
 var _ api.TokenCounter = (*Provider)(nil)
 
+// Model returns the name of the model.
+func (p *Provider) Model() string { return p.model }
+
 // New returns a Provider for the named model, such as "gemini-2.5-flash". A nil o means all defaults. New sends
 // nothing: a missing key is an error of the first request, api.ErrAuth.
 func New(model string, o *Options) *Provider {

@@ -22,6 +22,9 @@ type Responses struct {
 
 var _ api.TokenCounter = (*Responses)(nil)
 
+// Model returns the name of the model.
+func (r *Responses) Model() string { return r.model }
+
 // NewResponses returns the model with that name, such as "gpt-5". A nil o means all defaults. NewResponses sends no
 // request: a missing key is reported by the first request, as api.ErrAuth.
 func NewResponses(model string, o *Options) *Responses {

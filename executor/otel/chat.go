@@ -25,26 +25,30 @@ type chat struct {
 	first time.Time // of the first piece of the response; zero if none arrived
 	ended time.Time // zero as long as it is under way
 
+	model  string       // that the request names; "" if it is not known
 	api    string       // of the error of an attempt; the response has its own
 	answer *node.Answer // nil if nothing arrived
 	usage  content.Usage
 }
 
-// beginChat starts the span of a request.
-func (r *run) beginChat(ctx context.Context, req api.Request) context.Context {
+// beginChat starts the span of a request. Model is the one that it goes to, or "".
+func (r *run) beginChat(ctx context.Context, req api.Request, model string) context.Context {
 	// A second request without a new turn: the provider refused the first one.
 	refused := errorType(api.ErrContextTooLong)
 	r.endChat(refused, "")
 	r.declare(req.Tools)
 	r.requests++
 
-	c := &chat{began: time.Now()}
+	c := &chat{began: time.Now(), model: clean(model)}
 	attributes := append(requestAttributes(req.Options), semconv.GenAIOperationNameChat)
 	attributes = append(attributes, r.conversation...)
+	if c.model != "" {
+		attributes = append(attributes, semconv.GenAIRequestModel(c.model))
+	}
 	if r.content {
 		attributes = append(attributes, requestContent(req)...)
 	}
-	c.ctx, c.span = r.spans.Start(ctx, spanName(semconv.GenAIOperationNameChat, ""),
+	c.ctx, c.span = r.spans.Start(ctx, spanName(semconv.GenAIOperationNameChat, c.model),
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.began), trace.WithAttributes(attributes...))
 	r.chat = c
 	return c.ctx
@@ -162,7 +166,7 @@ func (r *run) describe(c *chat) []attribute.KeyValue {
 	r.api = cmp.Or(c.answer.API, c.api, r.api)
 	measured := []attribute.KeyValue{providerName(r.api)}
 	if model := clean(c.answer.Model); model != "" {
-		c.span.SetName(spanName(semconv.GenAIOperationNameChat, model))
+		c.span.SetName(spanName(semconv.GenAIOperationNameChat, cmp.Or(c.model, model)))
 		measured = append(measured, semconv.GenAIResponseModel(model))
 	}
 	c.span.SetAttributes(measured...)

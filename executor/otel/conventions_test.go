@@ -2,6 +2,7 @@ package otel_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
@@ -92,6 +94,7 @@ func TestEverythingRecordedIsOfTheConventions(t *testing.T) {
 			require.NotNil(t, d, operation)
 			require.Equal(t, d.form, s.SpanKind.String())
 			d.check(t, s.Name, s.Attributes)
+			checkEvents(t, all, s.Events)
 		}
 		for name, m := range c.metrics(t) {
 			d := all["metric "+name]
@@ -103,14 +106,33 @@ func TestEverythingRecordedIsOfTheConventions(t *testing.T) {
 			}
 		}
 
-		// A run does not know the model before the response.
-		delete(all["span chat"].types, "gen_ai.request.model")
 		for name, d := range all {
 			for key := range d.types {
 				require.True(t, d.recorded[key], "%s of %s is never recorded", key, name)
 			}
 		}
 	})
+}
+
+// checkEvents fails for events that are neither of the conventions nor of this module's own, and for attributes that no
+// definition has. The events of the conventions are log records, which this module does not write.
+func checkEvents(t *testing.T, all map[string]*definition, events []trace.Event) {
+	t.Helper()
+	for _, e := range events {
+		require.Contains(t, []string{"plait.retry", "plait.pause"}, e.Name)
+		for _, a := range e.Attributes {
+			key := string(a.Key)
+			if strings.HasPrefix(key, "plait.") {
+				continue
+			}
+			known := ""
+			for _, d := range all {
+				known = cmp.Or(d.types[key], known)
+			}
+			require.Equal(t, "string", known, "%s has %s, which is not in the conventions", e.Name, key)
+			require.Equal(t, attribute.STRING, a.Value.Type())
+		}
+	}
 }
 
 // pointsOf returns the instrument of a metric, and the attributes of its points.
@@ -140,6 +162,11 @@ func pointsOf(t *testing.T, m metricdata.Metrics) (instrument string, points [][
 	return instrument, points
 }
 
+// named is a provider that knows its model.
+type named struct{ *apitest.Script }
+
+func (named) Model() string { return "requested" }
+
 // runEverything runs agents whose requests and calls succeed, fail, are retried, pause and end early.
 func runEverything(t *testing.T, c *collector) {
 	t.Helper()
@@ -151,7 +178,7 @@ func runEverything(t *testing.T, c *collector) {
 		apitest.Say("Half").Fail(&api.Error{Kind: api.ErrRateLimited, API: "anthropic"}),
 		apitest.Call(call("say"), call("fails"), call("invented"), helping).Usage(usage),
 		apitest.Say("Done."))
-	agent := c.agent(model, say("hi"), fails, helper)
+	agent := c.agent(named{model}, say("hi"), fails, helper)
 	temperature := 0.5
 	agent.System = "Be brief."
 	agent.Options = api.Options{

@@ -29,7 +29,9 @@
 //   - gen_ai.execute_tool.duration, of each call of a declared tool.
 //
 // gen_ai.conversation.id is the ID of the conversation's first node, which forks and saved copies share.
-// gen_ai.request.model is missing: a run knows a model from its response. A request's span is named when it ends.
+// gen_ai.request.model is that of the provider ([api.ModelOf]). If it has none, a request's span is named by the model of
+// the response, when it ends.
+// The events of the conventions are log records, and none is written: a conversation is recorded on the spans.
 // Attributes of this module's own begin with "plait.": plait.run.id, plait.stop_reason and those of the two events.
 //
 // error.type is the kind of an [api.Error] ("rate_limited", "context_too_long"), "cancelled", "timeout", the stop

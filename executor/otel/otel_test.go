@@ -480,3 +480,12 @@ func TestArgumentsThatAreNoJSONAreRecordedAsText(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, values(c.spans.GetSpans()[0])["gen_ai.output.messages"], `"arguments":"{\"cut"`)
 }
+
+func TestRequestIsNamedByTheModelThatItGoesTo(t *testing.T) {
+	c := collect(t, otel.Options{})
+	_, err := c.agent(named{apitest.NewScript(apitest.Say("Hi."))}).Run(t.Context(), dag.New().User("Hi"))
+	require.NoError(t, err)
+	chat := values(c.span(t, "chat requested"))
+	require.Equal(t, "requested", chat["gen_ai.request.model"])
+	require.Equal(t, "script", chat["gen_ai.response.model"])
+}

@@ -125,7 +125,7 @@ func (r *run) observe(ctx context.Context, event executor.Event, err error) cont
 		r.endChat("", "")
 	case executor.MessageStart:
 		if e.Role == content.Assistant {
-			return r.beginChat(ctx, e.Request)
+			return r.beginChat(ctx, e.Request, e.Model)
 		}
 	case executor.MessageDelta:
 		r.chat.delta(e.Event)
