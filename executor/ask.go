@@ -34,6 +34,7 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 	if r.made != nil {
 		ctx = r.made
 	}
+	r.retries = 0
 	answer, failure := r.receive(ctx, req)
 	if errors.Is(failure, errLeft) {
 		return answer, nil, failure
@@ -87,6 +88,7 @@ func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error
 			// The provider charges for a response that broke off, although nothing of it is kept.
 			r.voided = r.voided.Plus(e.Cut.Usage)
 			r.spend(e.Cut.Model, e.Cut.Usage)
+			r.retries++
 			stays = emit(r, Retry{Turn: r.turn, Retry: e})
 		default:
 			stays = emit(r, MessageDelta{Turn: r.turn, Event: e})
@@ -112,8 +114,8 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{
 		API: answer.API, Model: answer.Model, ResponseID: answer.ResponseID,
-		Stop: answer.Stop, Usage: answer.Usage, Latency: answer.Latency, Seen: r.seen(answer),
-		Details: answer.Details,
+		Stop: answer.Stop, Usage: answer.Usage, Latency: answer.Latency, Retries: r.retries,
+		Seen: r.seen(answer), Details: answer.Details,
 	}}))
 	return r.d.Head(), err
 }

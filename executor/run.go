@@ -64,16 +64,17 @@ type run struct {
 	client   *api.Client       // of provider; nil until it is used
 	options  api.Options
 
-	id     string
-	turn   int
-	voided content.Usage // what failed attempts of this turn's request used
-	totals node.StopReason
-	began  time.Time
-	before time.Duration // the time used before the last pause
-	same   repeats
-	nudge  []content.Message // the run's own message for the next request
-	from   *Queue            // the queue of unsaid
-	unsaid []content.Message // messages taken from a queue, neither appended nor rejected yet
+	id      string
+	turn    int
+	voided  content.Usage // what failed attempts of this turn's request used
+	retries int           // how many attempts of this turn's request failed
+	totals  node.StopReason
+	began   time.Time
+	before  time.Duration // the time used before the last pause
+	same    repeats
+	nudge   []content.Message // the run's own message for the next request
+	from    *Queue            // the queue of unsaid
+	unsaid  []content.Message // messages taken from a queue, neither appended nor rejected yet
 
 	cutOff bool         // the open calls may be cut off
 	stop   content.Stop // the run stops for this when the open calls have results

@@ -357,6 +357,23 @@ func TestLimits(t *testing.T) {
 	})
 }
 
+func TestAResponseKeepsHowManyAttemptsFailedBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		overloaded := apitest.Fail(&api.Error{Kind: api.ErrOverloaded, RetryAfter: time.Second})
+		model := apitest.NewScript(overloaded, overloaded, apitest.Call(call("fast")), apitest.Say("Done."))
+		d, err := executor.Run(t.Context(), model, ask(fast))
+		require.NoError(t, err)
+
+		var retries []int
+		for _, n := range d.Nodes() {
+			if m, ok := n.Message(); ok && m.Role == content.Assistant {
+				retries = append(retries, m.Answer.Retries)
+			}
+		}
+		require.Equal(t, []int{2, 0}, retries)
+	})
+}
+
 func TestRunIsRefusedBeforeItBegins(t *testing.T) {
 	declared := content.Tool{Name: "ghost", Schema: `{"type":"object"}`}
 	server := content.Tool{Name: "web_search", Extra: content.Extra{API: "anthropic", JSON: `{"type":"web_search"}`}}

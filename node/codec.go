@@ -262,6 +262,7 @@ func (n *Node) appendInfo(dst []byte) []byte {
 		dst = write.OptString(write.OptString(dst, "api", a.API), "model", a.Model)
 		dst = write.OptString(write.OptString(dst, "response_id", a.ResponseID), "stop", string(a.Stop))
 		dst = write.OptInt(write.OptValue(dst, "usage", a.Usage), "latency_ns", a.Latency)
+		dst = write.OptInt(dst, "retries", a.Retries)
 		if a.Seen != (Digest{}) {
 			dst = a.Seen.quote(write.Name(dst, "seen"))
 		}
@@ -356,6 +357,7 @@ type info struct {
 	Stop        string         `json:"stop"`
 	Usage       content.Usage  `json:"usage"`
 	LatencyNS   int64          `json:"latency_ns"`
+	Retries     int            `json:"retries"`
 	Seen        string         `json:"seen"`
 	Started     time.Time      `json:"started"`
 	Ended       time.Time      `json:"ended"`
@@ -519,7 +521,7 @@ func (e envelope) informed(n *Node) (Payload, error) {
 	switch p := n.Payload().(type) {
 	case Message:
 		p.Answer = Answer{API: i.API, Model: i.Model, ResponseID: i.ResponseID, Stop: content.Stop(i.Stop), Usage: i.Usage,
-			Latency: time.Duration(i.LatencyNS), Details: write.Either[content.JSON](i.Details, i.DetailsText)}
+			Latency: time.Duration(i.LatencyNS), Retries: i.Retries, Details: write.Either[content.JSON](i.Details, i.DetailsText)}
 		if i.Seen != "" {
 			seen, err := ParseDigest(i.Seen)
 			if err != nil {

@@ -63,7 +63,7 @@ func TestDigestCoversContentOnly(t *testing.T) {
 		return node.Message{Role: content.Assistant, Blocks: blocks(t, content.ToolUse{ID: id, Name: "f", Input: input})}
 	}
 	answered := func(m node.Message) node.Message {
-		m.Answer = node.Answer{API: "x", Model: "y", ResponseID: "z", Stop: "w", Usage: content.Usage{Input: 7}, Latency: 9}
+		m.Answer = node.Answer{API: "x", Model: "y", ResponseID: "z", Stop: "w", Usage: content.Usage{Input: 7}, Latency: 9, Retries: 1}
 		return m
 	}
 	meta, err := node.Meta{}.With("k", 1)

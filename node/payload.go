@@ -108,8 +108,10 @@ type Answer struct {
 	Stop content.Stop
 	// Usage counts the tokens of the request and the response.
 	Usage content.Usage
-	// Latency is the time from the request to the end of the response.
+	// Latency is the time from the request to the end of the response, without failed attempts.
 	Latency time.Duration
+	// Retries is the number of attempts that failed before this one.
+	Retries int
 	// Seen is the digest of the transcript that the model was sent, as dag.Transcript.Seen computes it; zero if
 	// unknown. Thinking in the message is valid only after that transcript.
 	Seen Digest

@@ -99,6 +99,7 @@ func plainAnswer(r *plain.Reader) (a Answer) {
 	a.API, a.Model = r.OptString("api"), r.OptString("model")
 	a.ResponseID, a.Stop = r.OptString("response_id"), content.Stop(r.OptString("stop"))
 	a.Usage, a.Latency = plainUsage(r), time.Duration(r.OptInt("latency_ns"))
+	a.Retries = int(r.OptInt("retries"))
 	if r.Member("seen") {
 		r.Expect(`"` + digestPrefix)
 		a.Seen = r.Hash()

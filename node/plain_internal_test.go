@@ -33,7 +33,7 @@ func plainNodes(t testing.TB) []*Node {
 		Role: content.Assistant,
 		Blocks: list(content.Thinking{Text: text, Signature: "s", Redacted: "r"}, content.Text{Text: text}, content.Text{},
 			content.ToolUse{ID: "c1", Name: "f", Input: `{"a" : [1.0,"}\""], "b":{}}`}, content.ToolUse{Input: `{"cut`}, content.ToolUse{}),
-		Answer: Answer{API: "anthropic", Model: "m", ResponseID: "r", Stop: content.StopToolUse, Usage: usage, Latency: time.Second,
+		Answer: Answer{API: "anthropic", Model: "m", ResponseID: "r", Stop: content.StopToolUse, Usage: usage, Latency: time.Second, Retries: 2,
 			Seen: Digest{1, 2}, Details: `{"timings":{"ms":1.0},"id":[ 1 ]}`},
 	})
 	execution := add(ToolExecution{

@@ -56,7 +56,7 @@ func TestRedactKeepsLabels(t *testing.T) {
 		content.ToolResult{CallID: "2", Content: content.Words("SECRET"), IsError: true, Extra: content.Extra{API: "a", JSON: `{"b":"SECRET"}`}},
 		content.ToolResult{CallID: "3"},
 		content.Opaque{API: "a", JSON: `{"b":"SECRET"}`}, content.CutToolUse{Name: "SECRET", Input: `{"SECRET`}, content.Unknown{JSON: `{"type":"SECRET"}`}),
-		Answer: node.Answer{API: "api", Model: "model", ResponseID: "SECRET", Stop: content.StopToolUse, Usage: content.Usage{Input: 1}, Latency: 2, Seen: node.Digest{1},
+		Answer: node.Answer{API: "api", Model: "model", ResponseID: "SECRET", Stop: content.StopToolUse, Usage: content.Usage{Input: 1}, Latency: 2, Retries: 3, Seen: node.Digest{1},
 			Details: `{"logprobs":["SECRET"]}`}}
 	child := newMaker(t).node(user("inner"))
 	id := child.ID().String()
@@ -75,7 +75,7 @@ func TestRedactKeepsLabels(t *testing.T) {
 			`{"tools":[{"name":"f","description":"[redacted]","schema":{"type":"object"}}]}`},
 		{everything, `{"role":"assistant","blocks":[{"type":"text","text":"[redacted]"},{"type":"tool_use","id":"1","name":"f","input":{}},` +
 			`{"type":"tool_use","input":{}},{"type":"tool_result","call_id":"2","content":[{"type":"text","text":"[redacted]"}],"is_error":true},` +
-			`{"type":"tool_result","call_id":"3","content":[]}]},"info":{"api":"api","model":"model","stop":"tool_use","usage":{"input":1},"latency_ns":2}`},
+			`{"type":"tool_result","call_id":"3","content":[]}]},"info":{"api":"api","model":"model","stop":"tool_use","usage":{"input":1},"latency_ns":2,"retries":3}`},
 		{node.Message{Role: content.User}, `{"role":"user","blocks":[]}`},
 		{node.ToolExecution{CallID: "c", Index: 1, Tool: "f", Input: `{"a":"SECRET"}`, Result: secret, IsError: true, Started: start, Ended: start,
 			Child: node.ListOf(child), Ran: node.Ran{Tool: "SECRET", Input: `"SECRET"`}, Usage: content.Usage{Input: 1}, Details: `"SECRET"`, Full: secret},

@@ -12,12 +12,15 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// answerNotes returns the notes about a response: the model, if withModel is set, and the stop reason, unless it is
-// normal.
+// answerNotes returns the notes about a response: the model, if withModel is set, how often its request was retried, and
+// the stop reason, unless it is normal.
 func answerNotes(a node.Answer, withModel bool) []string {
 	var notes []string
 	if withModel && a.Model != "" {
 		notes = append(notes, a.Model)
+	}
+	if retries := retried(a.Retries); retries != "" {
+		notes = append(notes, retries)
 	}
 	if a.Stop == content.StopCut {
 		notes = append(notes, "cut off")
@@ -25,6 +28,17 @@ func answerNotes(a node.Answer, withModel bool) []string {
 		notes = append(notes, "stopped: "+string(a.Stop))
 	}
 	return notes
+}
+
+// retried returns how many attempts failed before a response: "1 retry", "2 retries"; "" for none.
+func retried(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 retry"
+	}
+	return Number(n) + " retries"
 }
 
 // replaced returns the number of nodes that a compaction replaces, such as "of 3 nodes". It returns "" if the

@@ -46,6 +46,7 @@ func TestEachSortOfNodeHasItsHeadAndLead(t *testing.T) {
 		{node.Message{Role: content.User, Blocks: blocks(t, bad)}, describe.Results, "1 result, 1 failed", ""},
 		{answer(content.StopEndTurn), describe.Assistant, "assistant, m", "[m]"},
 		{answer(content.StopCut), describe.Assistant, "assistant, m, cut off", "[m, cut off]"},
+		{node.Message{Role: content.Assistant, Answer: node.Answer{Model: "m", Retries: 2}}, describe.Assistant, "assistant, m, 2 retries", "[m, 2 retries]"},
 		{answer(content.StopMaxTokens), describe.Assistant, "assistant, m, stopped: max_tokens", "[m, stopped: max_tokens]"},
 		{node.ToolExecution{Tool: "find"}, describe.Call, "tool call find", "find"},
 		{node.ToolExecution{Tool: "find", State: node.ExecutionStarted}, describe.Call, "tool call find, started", "find"},

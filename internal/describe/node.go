@@ -53,6 +53,8 @@ type Node struct {
 	Called Execution
 	// State is the state of an execution in words, see the function State.
 	State string
+	// Retried is how many attempts failed before a response, such as "2 retries"; "" for none.
+	Retried string
 	// Failed reports whether something went wrong, as [node.Node.Failed] does.
 	Failed bool
 	// Stop is the stop reason of a response or a run; empty for other nodes.
@@ -102,6 +104,7 @@ func Of(n *node.Node) Node {
 	case node.Message:
 		d.Sort, d.Role, d.Blocks = messageSort(p), p.Role, p.Blocks
 		d.Stop, d.Model, d.Usage, d.Took = p.Answer.Stop, p.Answer.Model, p.Answer.Usage, p.Answer.Latency
+		d.Retried = retried(p.Answer.Retries)
 		d.Began = d.Began.Add(-d.Took) // the node was made when the response had ended
 	case node.ToolExecution:
 		d.Sort, d.Title, d.Blocks, d.Usage, d.State = Call, p.Tool, p.Result, p.Usage, State(p.State)

@@ -30,7 +30,8 @@
 //	  raw       its saved form, byte for byte, as a string
 //	  parents   the keys of its parents, in order
 //	  opens     the keys of the heads of its sub-agent's conversation
-//	  state     the state of a call without a known result, such as "started" or "awaiting approval"
+//	  state     the state of a call without a known result, such as "started" or "awaiting approval"; of a response,
+//	            how many attempts failed before it, such as "2 retries"
 //	  usage     tokens of the call: input, output, read from a cache, written to one, thinking
 //	  least     true if more tokens were used than are counted in usage
 //	  model     the model that wrote a response

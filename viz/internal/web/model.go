@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -124,7 +125,7 @@ func (m *Model) describe(n *node.Node, keys map[node.ID]int) Node {
 	t.Parts = nodeParts(n, d)
 	t.Parents = keysOf(n.Parents(), keys)
 	t.Opens = keysOf(dag.FromNode(n).Heads(), keys)
-	t.State = d.State
+	t.State = cmp.Or(d.State, d.Retried)
 	t.At = float64(d.Began.UnixMicro()) / 1000
 
 	if d.Sort == describe.Stop {

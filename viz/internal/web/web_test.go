@@ -148,6 +148,11 @@ func TestACallHasItsBeginningAndItsState(t *testing.T) {
 	require.Equal(t, "started", n.State)
 	require.Equal(t, 1767323045001.5, n.At)
 	require.Zero(t, n.MS, "how long it takes is unknown")
+
+	retried := start().User("Look.").Append(node.Message{Role: content.Assistant, Blocks: content.Words("Blue."), Answer: node.Answer{Retries: 2}})
+	n = update(t, NewModel(), retried).Nodes[1]
+	require.Equal(t, "2 retries", n.State)
+	require.Equal(t, "[2 retries] Blue.", n.Line)
 }
 
 func TestAResponseHasWhyItsPrefixBroke(t *testing.T) {

@@ -262,11 +262,11 @@ function drawBar(bar) {
   const pieces = [];
   if (wait !== undefined && wait < from) {
     const start = Math.max(-20, axisX(wait)), end = Math.min(x, width + 20);
-    if (end > start) pieces.push(placed(el('span', {class: 'wait'}), start, end - start, lane));
+    if (end > start) pieces.push(placed(el('span', {class: isAnswer(key) && node.state ? 'wait retried' : 'wait'}), start, end - start, lane));
   }
   if (x > width + 20 || x + w < -20) return pieces;
   const kind = isAnswer(key) ? 'model' : isCall(key) ? 'tool' : 'point';
-  const classes = ['bar', kind, known ? '' : 'unknown', node.state ? 'unfinished' : '', node.problems.some(p => p.grave) ? 'grave' : node.problems.length ? 'odd' : '', key === at.selected ? 'selected' : ''];
+  const classes = ['bar', kind, known ? '' : 'unknown', isCall(key) && node.state ? 'unfinished' : '', node.problems.some(p => p.grave) ? 'grave' : node.problems.length ? 'odd' : '', key === at.selected ? 'selected' : ''];
   const text = kind === 'model' ? duration(to - from) : line(label(key), 60) + ' ' + duration(to - from);
   const fits = w > 46;
   if (known && !fits && bar.last && x + w < width - 40) pieces.push(placed(el('span', {class: 'beside'}, text), x + Math.max(w, 8) + 4, width - x - w - 12, lane));
