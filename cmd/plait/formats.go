@@ -96,7 +96,9 @@ func endpointOf(name string) (endpoint, error) {
 		e.name, e.server, e.models = name, server, "qwen3"
 		return e, err
 	}
-	return endpoint{}, fmt.Errorf("%q is not one of openai, %s", name, strings.Join(slices.Concat(endpointNames(), servers.Names()), ", "))
+
+	names := slices.Concat(endpointNames(), servers.Names())
+	return endpoint{}, fmt.Errorf("%q is not one of openai, %s", name, strings.Join(names, ", "))
 }
 
 // providerOf returns the provider of a model: anthropic, openai or gemini, or "" if the model's name does not tell.
