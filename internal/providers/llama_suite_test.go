@@ -422,6 +422,16 @@ var findings = []struct {
 	{"H12", "a kept-alive connection that the server closed fails a request", []string{
 		"TestClosedKeptAliveConnectionIsReplaced",
 	}},
+	{"H13", "what the server reports beside an answer is dropped", []string{
+		"TestTimingsOfAServerAreSavedWithTheResponse", "TestChatKeepsWhatTheServerReportsBesideItsMessage",
+		"TestResponsesKeepWhatTheServerReportsBesideItsItems", "TestMessagesKeepWhatTheServerReportsBesideItsBlocks",
+	}},
+	{"H14", "thinking does not go back to its own server", []string{
+		"TestReasoningGoesBackToItsServer", "TestReasoningOfATurnIsAcceptedInTheNext",
+	}},
+	{"H15", "a server cannot be named", []string{
+		"TestWhatTheServerIgnoresIsEnforced", "TestServerIsRecognizedByItsHost", "TestServerMustBeKnownAndAddressed",
+	}},
 }
 
 func TestEachFindingAboutCompatibleServersHasTests(t *testing.T) {
@@ -436,6 +446,7 @@ func TestEachFindingAboutCompatibleServersHasTests(t *testing.T) {
 	}))
 	exist := tests.String()
 
+	require.Len(t, findings, 15)
 	for i, f := range findings {
 		require.Equal(t, fmt.Sprintf("H%d", i+1), f.id)
 		require.NotEmpty(t, f.tests, "%s: %s", f.id, f.what)
