@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"github.com/plait-dev/plait/bench/internal/pair"
 	"github.com/plait-dev/plait/bench/internal/peer"
@@ -22,6 +24,8 @@ type library struct {
 	// most is the largest number of calls at which its turns are measured, by the turns before: what would take
 	// minutes is left out.
 	most map[int]int
+	// python reports that the program is main.py, which needs the library installed.
+	python bool
 	// history reports that it keeps a history, to save, load and fork.
 	history bool
 	// atMost is the goal for our time beside its own, by the number of calls, at turn 10.
@@ -41,6 +45,7 @@ var libraries = []library{
 	{name: "adk", version: "v2.2.0", most: map[int]int{10: 64, 100: 8, 1000: 1}, faster: map[int]float64{10: 30, 1000: 1500}},
 	{name: "trpc", version: "v1.10.0", most: map[int]int{10: 64, 100: 8, 1000: 1}},
 	{name: "genkit", version: "v1.12.0", most: map[int]int{10: 64, 100: 8}},
+	{name: "nanoagent", version: "of April 2026", python: true, most: map[int]int{10: 64, 100: 64, 1000: 8}, history: true},
 }
 
 // peerCases compares turns, files and forks with other libraries, each in a program of its own.
@@ -55,7 +60,10 @@ func peerCases() []pair.Case {
 			}
 		}
 		if l.history {
-			list = append(list, l.kept("save"), l.kept("load"), l.kept("fork"), l.forkMemory(), l.size())
+			list = append(list, l.kept("save"), l.kept("load"), l.kept("fork"), l.size())
+		}
+		if l.history && !l.python {
+			list = append(list, l.forkMemory())
 		}
 	}
 	return list
@@ -90,13 +98,18 @@ func (l library) turns(turns, k int) pair.Case {
 
 // kept compares what is done with a history of 1,000 turns of one call.
 func (l library) kept(measure string) pair.Case {
+	goal := pair.Goal{Kind: pair.AtMost}
+	if l.python {
+		goal = pair.Goal{Number: 6, Kind: pair.Faster} // by up to hundreds of times
+	}
+
 	return pair.Case{
 		Name: "peers/" + l.name + "/" + measure + "/1k turns", Per: measure, Full: true, Rounds: 9,
 		Variants: l.variants(1000, func(s *pair.Sample, p *program) error {
 			reply, err := p.ask(peer.Ask{Measure: measure, Turns: 1000, Tools: 1, Times: s.N})
 			s.Set(reply.Cost)
 			return err
-		}), Goals: []pair.Goal{{Kind: pair.AtMost}},
+		}), Goals: []pair.Goal{goal},
 	}
 }
 
@@ -126,12 +139,21 @@ func (l library) size() pair.Case {
 // variants returns ours and the library's, which do the same.
 func (l library) variants(most int, run func(*pair.Sample, *program) error) func() ([]pair.Variant, error) {
 	return func() ([]pair.Variant, error) {
+		if l.python {
+			if err := importable(); err != nil {
+				return nil, err
+			}
+		}
 		ours, err := start("plait")
 		if err != nil {
 			return nil, err
 		}
 		variants := []pair.Variant{{Name: "Plait", Max: most, Close: ours.close, Run: func(s *pair.Sample) error { return run(s, ours) }}}
-		theirs, err := start(l.name)
+		begin := start
+		if l.python {
+			begin = startPython
+		}
+		theirs, err := begin(l.name)
 		if err != nil {
 			return variants, err
 		}
@@ -174,7 +196,30 @@ func start(name string) (*program, error) {
 		}
 	}
 
-	p := &program{cmd: exec.Command(path)}
+	return serve(exec.Command(path))
+}
+
+// importable returns the reason why nano-agent cannot be measured, or nil.
+var importable = sync.OnceValue(func() error {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return pair.Skipped("python3 is not installed")
+	}
+	if text, err := exec.Command(python, "-c", "import nano_agent").CombinedOutput(); err != nil {
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		return pair.Skipped("python3 cannot import nano_agent: " + lines[len(lines)-1])
+	}
+	return nil
+})
+
+// startPython starts a peer that is written in Python.
+func startPython(name string) (*program, error) {
+	return serve(exec.Command("python3", filepath.Join("bench", "peers", name, "main.py")))
+}
+
+// serve starts a peer.
+func serve(cmd *exec.Cmd) (*program, error) {
+	p := &program{cmd: cmd}
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
