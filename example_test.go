@@ -50,13 +50,13 @@ func quickStart(ctx context.Context, model api.Provider) (dag.DAG, error) {
 	return d, err
 }
 
-func goOn(ctx context.Context, model api.Provider, d dag.DAG, file string) error {
-	if err := d.Save(file); err != nil {
-		return err
-	}
+func goOn(ctx context.Context, model api.Provider, d dag.DAG, path string) error {
 	weather := executor.Func("get_weather", "Current weather for one city.", lookup)
 
-	saved, err := dag.Load(file) // what was declared is there; Tools gives it what runs it
+	if err := d.Save(path); err != nil {
+		return err
+	}
+	saved, err := dag.Load(path) // what was declared is there; Tools gives it what runs it
 	if err != nil {
 		return err
 	}

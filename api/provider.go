@@ -29,8 +29,8 @@ type Request struct {
 //   - [Delta] events are pieces of a block that is being written. They are for display only.
 //   - [BlockEnd] events have the whole blocks, in order, with indexes 0, 1, 2 … Together they are the whole content.
 //   - One [Finish] comes last if the request succeeds.
-//   - Otherwise one error comes last, with a nil event. It is an *[Error], or has the context's error in its chain if
-//     the context ended the request. If a part of the response arrived, one [Cut] may come right before the error, with
+//   - Otherwise one error comes last, with a nil event. It is an *[Error], or has ctx.Err() in its chain if the context
+//     ended the request. If a part of the response arrived, one [Cut] may come right before the error, with
 //     what is known of the response: the model, the usage.
 //   - A response that breaks off before its end is [ErrCut].
 //   - A provider that sends nothing for longer than Options.Idle is [ErrStalled].

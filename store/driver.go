@@ -96,8 +96,10 @@ type Driver interface {
 	// Watch yields the heads of a conversation: first all that are there, sorted by name, and then each head that has
 	// moved since it was yielded.
 	//
-	//   - The versions of one head rise. Versions may be skipped, but never the last one.
+	//   - The versions of one head rise until it is removed. Versions may be skipped, but never the last one.
 	//   - A head that was removed is yielded with its name and version 0, unless it has been made again by then.
+	//   - A head that was removed and made again may have the version that was yielded last. It is yielded if it differs
+	//     in anything: compare whole heads, not versions.
 	//   - The conversation may be made or deleted while it is watched, and the caller may call other methods.
 	//   - Watch yields heads until the caller breaks off or the context is done. The context's error comes last.
 	Watch(ctx context.Context, conversation string) iter.Seq2[Head, error]

@@ -33,11 +33,14 @@ type Target struct {
 	Images, Documents, Audio Media
 	// UnsignedThinking sends the API's own thinking back even without a signature.
 	UnsignedThinking bool
-	// ToolName matches the names of tools. A character that does not fit becomes "_".
+	// ToolName matches the names of tools. A character that does not fit becomes "_". Plain names (a letter or "_", then
+	// letters, digits, "_" and "-", at most 40 in all) are always accepted. Defaults to nil: every name is accepted.
 	ToolName *regexp.Regexp
 	// NameLength is the maximum length of a tool's name.
 	NameLength int
-	// CallID matches the IDs of calls. Any other ID is replaced, in the call and in its result.
+	// CallID matches the IDs of calls. [Repair] replaces any other ID, in the call and in its result, if Rules.ID is
+	// Target.FitsID. Plain IDs (letters, digits, "_" and "-", 1 to 40 of them) are always accepted. Defaults to nil:
+	// no others are.
 	CallID *regexp.Regexp
 	// SchemaTop are the keywords that are not allowed at the top of a tool's schema. They are removed there, and the
 	// schema then allows more than before.
@@ -239,7 +242,9 @@ func (t Target) call(b content.ToolUse) (content.ToolUse, string) {
 }
 
 // FitsID reports whether the API accepts the ID of a call, for use as [Rules].ID.
-func (t Target) FitsID(id string) bool { return plainID(id) || t.CallID.MatchString(id) } // every API accepts plain IDs
+func (t Target) FitsID(id string) bool {
+	return plainID(id) || t.CallID != nil && t.CallID.MatchString(id) // every API accepts plain IDs
+}
 
 // Name returns the tool's name as the API accepts it.
 func (t Target) Name(name string) string {

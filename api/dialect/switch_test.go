@@ -164,6 +164,13 @@ func TestNameFitsWhateverItIs(t *testing.T) {
 	require.Equal(t, "a_b_c", targetOf("openai-chat").Name("a.b:c"))
 }
 
+func TestTargetWithoutCallIDAcceptsPlainIDsAlone(t *testing.T) {
+	var target dialect.Target
+	require.True(t, target.FitsID("call_1-a"))
+	require.False(t, target.FitsID("call.1"))
+	require.False(t, target.FitsID(""))
+}
+
 func TestArgumentsBecomeAnObject(t *testing.T) {
 	deep := content.JSON(strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000))
 	for input, want := range map[content.JSON]content.JSON{

@@ -1268,8 +1268,8 @@ func (t *driverTest) watcher(conversation string) (next func() store.Head) {
 	return func() store.Head {
 		t.Helper()
 		h, err, ok := pull()
-		require.True(t, ok)
-		require.NoError(t, err)
+		require.True(t, ok, "Watch ended before the next head")
+		require.NoError(t, err, "Watch did not yield a head that has moved since it was yielded")
 		return h
 	}
 }
@@ -1327,7 +1327,7 @@ func (t *driverTest) watchRemoved() {
 	remade := t.append(fork)
 	require.Equal(t, remade, next())
 
-	// Made again before anybody looked: it may be yielded as removed first.
+	// Made again before anybody looked, with the same version: it may be yielded as removed first.
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "fork", 1))
 	fork.Header = []byte("once more")
 	remade = t.append(fork)
