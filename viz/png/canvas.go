@@ -36,8 +36,8 @@ const (
 // dash and gap are the lengths of the pieces of dashed lines and of the gaps, in units of the layout.
 const dash, gap = 5, 4
 
-func newCanvas(p *viz.Picture, scale int, palette *ink.Palette) (*canvas, error) {
-	plain, bold, err := typefaces(scale)
+func newCanvas(p *viz.Picture, scale int, palette *ink.Palette, others *fallback) (*canvas, error) {
+	plain, bold, err := typefaces(scale, others)
 	if err != nil {
 		return nil, err
 	}

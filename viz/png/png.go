@@ -25,6 +25,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/viz"
@@ -65,12 +66,18 @@ type Options struct {
 	MaxPixels int
 	// Dark draws on a dark page. Defaults to false.
 	Dark bool
+	// Fonts are the files of the fonts for characters that Go Mono lacks, the best first. A file that cannot be read is
+	// skipped. Defaults to the fonts of the system for East Asian scripts, Arabic and symbols. If it is empty but not nil,
+	// there are none, and the image is the same on every machine.
+	Fonts []string
 }
 
-// Write writes d to w as a PNG image, the same picture as that of viz.SVG. The same graph gives the same bytes.
+// Write writes d to w as a PNG image, the same picture as that of viz.SVG. The same graph gives the same bytes where
+// the fonts are the same.
 //
-// Text is drawn in Go Mono, with the letters of Latin, Greek and Cyrillic. Any other character is shown as an empty
-// frame of its width. A mark on a letter is left out if the font does not have it.
+// Text is drawn in Go Mono, with the letters of Latin, Greek and Cyrillic, and any other character in the first of
+// o.Fonts that has it, in one color. Arabic is joined, and Arabic and Hebrew words are drawn from right to left. A
+// character without a font is shown as an empty frame of its width. A mark on a letter is left out if the font of the letter does not have it.
 //
 // Errors: the conversation's own; a *SizeError, before memory is allocated for the image; and that of w. Nothing is
 // written before the drawing is complete.
@@ -97,7 +104,9 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o.Dark {
 		palette = &ink.Dark
 	}
-	c, err := newCanvas(p, scale, palette)
+	others := &fallback{scale: scale, paths: slices.Clone(o.Fonts), search: o.Fonts == nil}
+	defer others.close()
+	c, err := newCanvas(p, scale, palette, others)
 	if err != nil {
 		return err
 	}

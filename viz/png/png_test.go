@@ -23,10 +23,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// draw1 draws d without fonts of the system, unless o names fonts.
 func draw1(t testing.TB, d dag.DAG, o *Options) image.Image {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, Write(&b, d, o))
+	own := Options{}
+	if o != nil {
+		own = *o
+	}
+	if own.Fonts == nil {
+		own.Fonts = []string{}
+	}
+	require.NoError(t, Write(&b, d, &own))
 	img, err := png.Decode(&b)
 	require.NoError(t, err)
 	return img
@@ -200,6 +208,7 @@ func TestPicturesStayAsTheyAre(t *testing.T) {
 		file := filepath.Join("testdata", name)
 		if *goldentest.Update {
 			var b bytes.Buffer
+			draw.o.Fonts = []string{}
 			require.NoError(t, Write(&b, draw.d, &draw.o))
 			require.NoError(t, os.MkdirAll("testdata", 0o755))
 			require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
@@ -260,7 +269,7 @@ func TestLettersAreDrawnAsTheyAreMeant(t *testing.T) {
 	_, missing := inked("漢")
 	require.Positive(t, missing, "what the font has not is a frame")
 
-	plain, bold, err := typefaces(2)
+	plain, bold, err := typefaces(2, &fallback{})
 	require.NoError(t, err)
 	for r := range alike {
 		require.NotNil(t, plain.glyph(r), "%q", r)

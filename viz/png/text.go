@@ -22,24 +22,27 @@ type typeface struct {
 	face   font.Face
 	buf    sfnt.Buffer
 	glyphs map[rune]*glyph // at most maxGlyphs; nil for a letter missing in the font
+	others *fallback       // the fonts for such letters
 }
 
 // glyph is the image of a letter. The mask is nil for a space.
 type glyph struct {
 	mask *image.Alpha
 	at   image.Point // from the left end of its baseline
+	// advance is the width of a letter of another font, in pixels. It is centered in its cells. 0 for Go Mono.
+	advance int
 }
 
 // typefaces returns the plain and the bold face.
-func typefaces(scale int) (plain, bold *typeface, err error) {
-	if plain, err = newTypeface(gomono.TTF, scale); err != nil {
+func typefaces(scale int, others *fallback) (plain, bold *typeface, err error) {
+	if plain, err = newTypeface(gomono.TTF, scale, others); err != nil {
 		return nil, nil, err
 	}
-	bold, err = newTypeface(gomonobold.TTF, scale)
+	bold, err = newTypeface(gomonobold.TTF, scale, others)
 	return plain, bold, err
 }
 
-func newTypeface(ttf []byte, scale int) (*typeface, error) {
+func newTypeface(ttf []byte, scale int, others *fallback) (*typeface, error) {
 	parsed, err := opentype.Parse(ttf)
 	if err != nil {
 		return nil, err
@@ -50,7 +53,7 @@ func newTypeface(ttf []byte, scale int) (*typeface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &typeface{font: parsed, face: face, glyphs: map[rune]*glyph{}}, nil
+	return &typeface{font: parsed, face: face, glyphs: map[rune]*glyph{}, others: others}, nil
 }
 
 // alike maps letters missing in the font to similar ones.
@@ -77,17 +80,25 @@ func (t *typeface) draw(r rune) *glyph {
 	if other, ok := alike[r]; ok {
 		r = other
 	}
+	face, advance := t.face, 0
 	if index, err := t.font.GlyphIndex(&t.buf, r); err != nil || index == 0 {
-		return nil
+		if face = t.others.find(r, &t.buf); face == nil {
+			return nil
+		}
+		width, _ := face.GlyphAdvance(r)
+		advance = width.Round()
 	}
 
-	rect, mask, from, _, ok := t.face.Glyph(fixed.Point26_6{}, r)
+	rect, mask, from, _, ok := face.Glyph(fixed.Point26_6{}, r)
 	if !ok || rect.Empty() {
+		if face != t.face {
+			return nil // a picture, or an empty letter of a font that has it elsewhere
+		}
 		return &glyph{}
 	}
 
 	// The face reuses its mask for the next letter: copy it.
-	g := &glyph{mask: image.NewAlpha(image.Rect(0, 0, rect.Dx(), rect.Dy())), at: rect.Min}
+	g := &glyph{mask: image.NewAlpha(image.Rect(0, 0, rect.Dx(), rect.Dy())), at: rect.Min, advance: advance}
 	draw.Draw(g.mask, g.mask.Rect, mask, from, draw.Src)
 	return g
 }
@@ -96,6 +107,7 @@ func (t *typeface) draw(r rune) *glyph {
 func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
 	source := image.NewUniform(shade)
 	used := 0
+	line = arranged(line)
 	for line != "" {
 		text, width, size := safetext.Cluster(line)
 		line = line[size:]
@@ -107,8 +119,11 @@ func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
 			switch {
 			case g == nil && i == 0:
 				c.missing(at, width, shade)
-			case g != nil && g.mask != nil && (i == 0 || unicode.IsMark(r)):
+			case g != nil && g.mask != nil && (i == 0 || unicode.IsMark(r) && g.advance == 0):
 				to := g.mask.Rect.Add(at).Add(g.at)
+				if g.advance > 0 {
+					to = to.Add(image.Pt((int(c.scale*cellWidth*float32(width))-g.advance)/2, 0))
+				}
 				draw.DrawMask(c.img, to, source, image.Point{}, g.mask, image.Point{}, draw.Over)
 			}
 		}
