@@ -11,6 +11,9 @@
 //	d := dag.New().User("What is a DAG?").Assistant("A graph without cycles.")
 //	err := viz.Mermaid(os.Stdout, d, nil)
 //
+// A conversation too large to be read on a screen is folded in every format. Failures stay visible, and the drawing tells
+// how much is folded.
+//
 // The texts of a conversation are untrusted. A drawing shows them letter for letter, and nothing in them can break the
 // drawing, run, fetch or link. The same conversation gives the same bytes.
 //

@@ -23,7 +23,7 @@ type DOTOptions struct {
 }
 
 // DOT writes d to w in the language of Graphviz: every node with the same label as in other drawings, every edge, and a
-// cluster for the conversation of each sub-agent.
+// cluster for the conversation of each sub-agent. It is folded as [Mermaid] folds, unless the layout is full.
 //
 //   - IDs are n0, n1 …, the numbers of the nodes in reading order, whatever is folded. Clusters are cluster_s0,
 //     cluster_s1 …. Clusters are nested up to eight deep. Deeper conversations are in the cluster around them.

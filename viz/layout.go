@@ -90,7 +90,8 @@ type LayoutOptions struct {
 
 // Layout computes the position of each box and each edge of d. Time runs downwards: a box is placed below its
 // parents, and what follows a call below the conversation of its sub-agent, which has a frame beside the call. The
-// calls of a tool phase are side by side, centered above the results message. Branches are to the right.
+// calls of a tool phase are side by side, centered above the results message, in several rows if there are more than
+// six. Branches are to the right.
 //
 //   - The same graph gives the same picture.
 //   - Text is measured in cells, as on a terminal: a letter is one cell of 7.25 pixels in a font of 12, an East Asian

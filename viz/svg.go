@@ -21,7 +21,8 @@ type SVGOptions struct {
 }
 
 // SVG writes d to w as a self-contained SVG picture: it holds no script, no link and no font, and fetches nothing. It
-// follows the light or dark theme of the reader's system, and is light if that is unknown.
+// follows the light or dark theme of the reader's system, and is light if that is unknown. It is folded as [Mermaid]
+// folds, unless the layout is full.
 //
 //   - Each box is a group with the ID n0, n1 …, its number in reading order, whatever is folded. Each edge names its
 //     boxes in data-from and data-to. Each frame has the ID f0, f1 … and names the box it belongs to in data-owner.
