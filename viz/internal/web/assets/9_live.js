@@ -231,13 +231,15 @@ function resultBox(key) {
 function forkForm(title, body, ...fields) {
   return el('form', {class: 'fork', onsubmit: async event => {
     event.preventDefault();
+    const before = live.following;
+    live.following = true; // the run may add nodes before the response arrives
     try {
       await post('fork', body());
-      live.following = true;
-      drawLive();
       status('It runs. The branch before stays: = compares them.');
     } catch (err) {
+      live.following = before;
       status('Not run: ' + err.message);
     }
+    drawLive();
   }}, caption(title), fields, el('div', {class: 'toolbar'}, el('button', {type: 'submit'}, 'Run from here'), el('span', {class: 'why quiet', role: 'status'})));
 }
