@@ -313,7 +313,7 @@ const checks = {
     ok(await page.isVisible('#timeline-list') && await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'it fits into 390 pixels');
     const untimed = await open('2000.html');
     await press(untimed, '3');
-    ok((await content(untimed, '#timeline-note')).endsWith('; ◇ how long a call took is unknown'), 'what is unknown is said');
+    ok((await content(untimed, '#timeline-note')).endsWith('; ◇ how long a call took is unknown: it stands where its node was made'), 'what is unknown is said');
     equal(await untimed.evaluate(() => document.querySelectorAll('.bar:not(.unknown)').length), 0, 'and no bar has a length');
     await untimed.context().close();
     return page;
@@ -835,6 +835,7 @@ async function shots(into, file) {
     const page = await context.newPage();
     await page.goto('file://' + path.resolve(file));
     await page.waitForSelector('.row');
+    await page.waitForFunction(() => document.getElementById('from-here-on')?.textContent !== '…');
     await settle(page);
     await page.screenshot({path: path.join(into, 'page-' + scheme + '.png')});
     await context.close();

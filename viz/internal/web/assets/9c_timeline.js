@@ -169,7 +169,7 @@ function drawTimeline() {
     const calls = graph.totals.filter(total => total.by !== 'agent');
     const [all, untimed] = ['calls', 'untimed'].map(name => calls.reduce((sum, total) => sum + (total[name] || 0), 0));
     show($('timeline-note'), timeline.rows.length ? duration(timeline.end - timeline.start) + ' from beginning to end' : 'There are no calls.',
-      untimed > 0 && '; ◇ how long ' + (untimed === all ? 'a call' : untimed.toLocaleString('en-US') + ' of ' + count(all, 'call')) + ' took is unknown');
+      untimed > 0 && '; ◇ how long ' + (untimed === all ? 'a call' : untimed.toLocaleString('en-US') + ' of ' + count(all, 'call')) + ' took is unknown: it stands where its node was made');
     $('timeline-rows').style.height = timeline.tops[timeline.tops.length - 1] + 'px';
   }
   drawTurns();
