@@ -77,7 +77,7 @@ func toyBody(req api.Request, o api.Options) ([]byte, []api.RepairNote, error) {
 	if err := o.Check(); err != nil {
 		return nil, nil, err
 	}
-	messages, notes := dialect.Repair(req.Messages, dialect.Rules{Accept: toyTarget.Accept})
+	messages, notes := dialect.Repair(req.Messages, dialect.Rules{Accept: toyTarget.Accept, ID: toyTarget.FitsID})
 	if len(messages) == 0 {
 		return nil, nil, &api.Error{Kind: api.ErrNothing, API: toyAPI}
 	}
@@ -90,12 +90,23 @@ func toyBody(req api.Request, o api.Options) ([]byte, []api.RepairNote, error) {
 		}
 	}
 
+	var tools []content.Tool
+	for _, def := range req.Tools {
+		tool, why, ok := toyTarget.Tool(def)
+		if ok {
+			tools = append(tools, tool)
+		}
+		if why != "" {
+			notes = append(notes, api.RepairNote{Kind: api.RepairTool, Message: -1, Detail: why})
+		}
+	}
+
 	var said []toyMessage
 	for _, m := range messages {
 		said = append(said, toyMessageOf(m))
 	}
 	body, err := json.Marshal(map[string]any{
-		"system": req.System, "tools": req.Tools, "messages": said, "max_tokens": o.MaxTokens, "temperature": o.Temperature, "stop": o.StopSequences,
+		"system": req.System, "tools": tools, "messages": said, "max_tokens": o.MaxTokens, "temperature": o.Temperature, "stop": o.StopSequences,
 	})
 	if err != nil {
 		return nil, nil, &api.Error{Kind: api.ErrInvalidRequest, API: toyAPI, Err: err}
@@ -233,8 +244,8 @@ func toyServer(s conformance.Scenario) http.Handler {
 	})
 }
 
-// A provider of your own. This one is for an API that answers at once; one that streams yields api.Delta events besides. The suite that
-// checks it is ExampleRun's.
+// A provider of your own. This one is for an API that answers at once; Example_streaming has one that streams. The
+// suite that checks both is ExampleRun's.
 func Example_provider() {
 	server := httptest.NewServer(toyServer(conformance.Answers))
 	defer server.Close()
