@@ -135,6 +135,8 @@ func (x *Index) Close() error {
 	x.pages = map[string]*page{}
 	x.mu.Unlock()
 
+	// A conversation that is being opened does not hold up the end.
+	x.base.cancel()
 	for _, p := range pages {
 		p.close()
 	}

@@ -155,3 +155,23 @@ func TestClosedIndexClosesItsConversations(t *testing.T) {
 	_, err := x.open("b")
 	require.ErrorIs(t, err, errClosed)
 }
+
+func TestClosedIndexDoesNotWaitForOpen(t *testing.T) {
+	opening := make(chan struct{})
+	x := NewIndex(&IndexOptions{
+		List: func(context.Context) ([]Entry, error) { return nil, nil },
+		Open: func(ctx context.Context, _ string) (*Server, error) {
+			close(opening)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	})
+	ended := make(chan error)
+	go func() {
+		_, err := x.open("slow")
+		ended <- err
+	}()
+	<-opening
+	require.NoError(t, x.Close())
+	require.ErrorIs(t, <-ended, context.Canceled)
+}

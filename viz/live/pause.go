@@ -175,13 +175,17 @@ const errAnswered = "answered"
 
 // reply accepts the answer to a call. The first answer holds.
 func (s *Server) reply(ctx context.Context, id, call string, reply executor.Reply, what asks, words string) *refusal {
-	p, send, no := s.claim(id, call, what, words)
-	if no != nil {
+	s.mu.Lock()
+	p, no := s.claim(id, call, what, words)
+	if no != nil || p.reply == nil {
+		defer s.mu.Unlock()
+		if no == nil {
+			s.collect(p, call, reply)
+		}
 		return no
 	}
-	if send == nil {
-		return s.collect(p, call, reply)
-	}
+	send := p.reply
+	s.mu.Unlock()
 
 	// The call is claimed: until send returns, other answers are refused.
 	if err := send(ctx, call, reply); err != nil {
@@ -197,41 +201,39 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 // sender sends an answer to where the run is resumed. It is nil if that is here.
 type sender = func(ctx context.Context, call string, reply executor.Reply) error
 
-// claim marks a call as answered, or returns the reason why it cannot be.
-func (s *Server) claim(id, call string, what asks, words string) (*pause, sender, *refusal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// claim marks a call as answered, or returns the reason why it cannot be. s.mu must be held.
+func (s *Server) claim(id, call string, what asks, words string) (*pause, *refusal) {
 	i := slices.IndexFunc(s.pauses, func(p *pause) bool { return p.ID == id })
 	switch {
 	case s.closed:
-		return nil, nil, refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
+		return nil, refuse(http.StatusServiceUnavailable, "closed", "the server is closed")
 	case i < 0:
-		return nil, nil, refuse(http.StatusConflict, errAnswered,
+		return nil, refuse(http.StatusConflict, errAnswered,
 			"these calls no longer wait: they were answered elsewhere, or the conversation was continued without them")
 	}
 
 	p := s.pauses[i]
 	switch {
 	case !s.takesAnswers(p):
-		return nil, nil, refuse(http.StatusForbidden, "cannot_answer",
+		return nil, refuse(http.StatusForbidden, "cannot_answer",
 			"answering is off: the program that serves this page does not allow it")
 	case s.active() && p.reply == nil:
-		return nil, nil, refuse(http.StatusConflict, "running", "another run is in progress")
+		return nil, refuse(http.StatusConflict, "running", "another run is in progress")
 	}
 
 	at := slices.IndexFunc(p.Pending, func(c executor.Pending) bool { return c.ID == call })
 	switch {
 	case at < 0:
-		return nil, nil, refuse(http.StatusNotFound, "unknown_call", fmt.Sprintf("no call %.80q waits", call))
+		return nil, refuse(http.StatusNotFound, "unknown_call", fmt.Sprintf("no call %.80q waits", call))
 	case p.answers[call] != "":
-		return nil, nil, refuse(http.StatusConflict, errAnswered, "this call was answered before: "+p.answers[call])
+		return nil, refuse(http.StatusConflict, errAnswered, "this call was answered before: "+p.answers[call])
 	case p.asks(p.Pending[at]) != what:
-		return nil, nil, refuse(http.StatusBadRequest, "bad_reply", "the call waits for "+waitsFor(p.asks(p.Pending[at])))
+		return nil, refuse(http.StatusBadRequest, "bad_reply", "the call waits for "+waitsFor(p.asks(p.Pending[at])))
 	}
 
 	p.answers[call] = words
 	s.publishPauses()
-	return p, p.reply, nil
+	return p, nil
 }
 
 func waitsFor(what asks) string {
@@ -244,25 +246,19 @@ func waitsFor(what asks) string {
 	return "the decisions about other calls"
 }
 
-// collect keeps the answer to a call. With the last one, the run continues in the background and ends with the server.
-func (s *Server) collect(p *pause, call string, reply executor.Reply) *refusal {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
+// collect keeps the answer to a claimed call. With the last one, the run continues in the background and ends with the
+// server. s.mu must be held since the claim: no run has begun meanwhile, and no other answer is claimed and not kept.
+func (s *Server) collect(p *pause, call string, reply executor.Reply) {
 	p.replies[call] = reply
 	if !p.complete() {
-		return nil
-	}
-	before := p.heads(s.d)
-	if !slices.Contains(s.pauses, p) || len(before) == 0 || s.active() || s.closed {
-		return refuse(http.StatusConflict, errAnswered, "the conversation was continued meanwhile")
+		return
 	}
 
+	before := p.heads(s.d)
 	s.dropPauses(func(other *pause) bool { return other == p })
 	d, c := s.d.WithHeads(before...), p.Continuation
 	s.start(func(ctx context.Context) runEvents { return s.options.Resume(ctx, d, c, p.replies) },
 		func(err error) { s.refused(p, before, err) })
-	return nil
 }
 
 // refused asks for the answers again if the run could not be resumed and nothing was executed.

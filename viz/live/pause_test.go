@@ -224,6 +224,34 @@ func TestOneOfTwoAnswersAtOnceWins(t *testing.T) {
 	require.Equal(t, "Done.", s.DAG().Text())
 }
 
+func TestAnswersToAllCallsAtOnceReachTheRun(t *testing.T) {
+	agent, _ := remover(removes("Rome", "Oslo", "Bern", "Kyiv"))
+	d, c := pauseOf(t, agent)
+
+	for range 200 {
+		got := make(chan int, 1)
+		s := New(d, &Options{Resume: func(
+			_ context.Context, d dag.DAG, _ executor.Continuation, replies map[string]executor.Reply,
+		) iter.Seq2[executor.Event, error] {
+			got <- len(replies)
+			return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, nil) }
+		}})
+		s.SetPaused(Paused{Continuation: c})
+
+		var all sync.WaitGroup
+		refused := make([]*refusal, len(c.Pending))
+		for i, call := range c.Pending {
+			all.Go(func() {
+				refused[i] = s.reply(t.Context(), c.ID, call.ID, executor.Approved(), asksApproval, "approved")
+			})
+		}
+		all.Wait()
+		require.Equal(t, make([]*refusal, len(c.Pending)), refused)
+		require.Equal(t, len(c.Pending), <-got)
+		require.NoError(t, s.Close())
+	}
+}
+
 func TestRunThatCannotBeResumedAsksAgain(t *testing.T) {
 	agent, removed := remover(removes("Rome"), apitest.Say("Done."))
 	tries := 0
