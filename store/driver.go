@@ -79,8 +79,9 @@ type Driver interface {
 	// Conversations returns the keys of the conversations, sorted, as the page selects them.
 	Conversations(ctx context.Context, page Page) ([]string, error)
 
-	// RemoveHead removes a head if it has this version, and otherwise returns a *ConflictError. It removes no records,
-	// but the last head is removed with the conversation. A head that is made again has version 1.
+	// RemoveHead removes a head if it has this version. Otherwise it returns a *ConflictError, also if there is no such
+	// head. It removes no records, but the last head is removed with the conversation. A head that is made again has
+	// version 1.
 	RemoveHead(ctx context.Context, conversation, name string, version uint64) error
 
 	// Delete removes a conversation with all it holds. It does nothing if there is none.

@@ -31,7 +31,7 @@ type ConflictError struct {
 	Conversation, Head string
 	// Expect is the version that the writer expected.
 	Expect uint64
-	// Current is the head as it is. Its version is 0 if there is no such head.
+	// Current is the head as it is. If there is no such head, it has its name and version 0.
 	Current Head
 	// KeptHead is the name of the head where [Conversation.Append] has stored the refused nodes. A [Driver] leaves it
 	// empty.
