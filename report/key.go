@@ -55,23 +55,24 @@ func checkKey(rows []Row, key string, known []string) error {
 	return fmt.Errorf("%w: %q is not one of %s", ErrKey, key, strings.Join(names, ", "))
 }
 
-// Where returns the rows that meet a condition: "key=value" or "key!=value". The keys are those of [Row.Value]. A row
-// without the key has the value "". The error is [ErrKey], or one about the form of the condition.
-func Where(rows []Row, condition string) ([]Row, error) {
-	key, value, ok := strings.Cut(condition, "=")
-	if !ok {
-		return nil, fmt.Errorf("%q is not KEY=VALUE or KEY!=VALUE", condition)
-	}
-	key, not := strings.CutSuffix(key, "!")
-	if err := CheckKey(rows, key); err != nil {
-		return nil, err
-	}
-
-	var found []Row
-	for _, r := range rows {
-		if has, _ := r.Value(key); (has == value) != not {
-			found = append(found, r)
+// Where returns the rows that meet all conditions. A condition is "key=value" or "key!=value". The keys are those of
+// [Row.Value]. A row without the key has the value "". The error is [ErrKey], or one about the form of a condition.
+func Where(rows []Row, conditions ...string) ([]Row, error) {
+	found := slices.Clone(rows)
+	for _, condition := range conditions {
+		key, value, ok := strings.Cut(condition, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not KEY=VALUE or KEY!=VALUE", condition)
 		}
+		key, not := strings.CutSuffix(key, "!")
+		if err := CheckKey(rows, key); err != nil {
+			return nil, err
+		}
+
+		found = slices.DeleteFunc(found, func(r Row) bool {
+			has, _ := r.Value(key)
+			return (has == value) == not
+		})
 	}
 	return found, nil
 }

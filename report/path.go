@@ -46,7 +46,7 @@ type Path struct {
 	Same        int `json:"same"`
 	SameContent int `json:"same_content"`
 	// Step is the label of the first step that differs from Base, and Instead the one of Base. Each is "" if that path
-	// has ended.
+	// has ended, and "…" if it is not one of the first 400 steps.
 	Step    string `json:"step,omitempty"`
 	Instead string `json:"instead,omitempty"`
 }
@@ -159,10 +159,11 @@ func Paths(rows []Row) []Path {
 func (p *Path) part(before []Path, rows []Row) {
 	mine := rows[p.Rows[0]].Steps
 	var base []Step
+	var numBase int
 	for _, other := range before {
 		steps := rows[other.Rows[0]].Steps
 		if same := common(mine, steps, func(a, b Step) bool { return a.Label == b.Label }); p.Base == 0 || same > p.Same {
-			p.Base, p.Same, base = other.Number, same, steps
+			p.Base, p.Same, base, numBase = other.Number, same, steps, other.NumSteps
 		}
 	}
 	if p.Base == 0 {
@@ -170,12 +171,19 @@ func (p *Path) part(before []Path, rows []Row) {
 	}
 
 	p.SameContent = common(mine, base, func(a, b Step) bool { return a.Digest == b.Digest })
-	if p.Same < len(mine) {
-		p.Step = mine[p.Same].Label
+	p.Step = labelAt(mine, p.Same, p.NumSteps)
+	p.Instead = labelAt(base, p.Same, numBase)
+}
+
+// labelAt returns the label of step i of a path with so many steps, of which the first ones are kept.
+func labelAt(kept []Step, i, all int) string {
+	switch {
+	case i < len(kept):
+		return kept[i].Label
+	case i < all:
+		return "…"
 	}
-	if p.Same < len(base) {
-		p.Instead = base[p.Same].Label
-	}
+	return ""
 }
 
 // common returns the number of equal steps at the beginning of both lists.

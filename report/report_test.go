@@ -3,6 +3,7 @@ package report_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -369,4 +370,26 @@ func replaced(t *testing.T, text, old, new string) string {
 	before, after, found := strings.Cut(text, old)
 	require.True(t, found, old)
 	return before + new + after
+}
+
+func TestTimesOfAFileDoNotOverflow(t *testing.T) {
+	m := answer(content.StopEndTurn, "18 °C.")
+	m.Answer.Latency = math.MaxInt64
+	r := report.Of("a", start().Append(m).User("And now?").Append(m), nil)
+	require.Equal(t, time.Duration(math.MaxInt64), r.Took)
+	require.Equal(t, time.Duration(math.MaxInt64), report.Sum([]report.Row{r, r}).Took)
+}
+
+func TestPathThatPartsBehindTheKeptStepsHasNotEnded(t *testing.T) {
+	long := start()
+	for range 250 {
+		long = long.Append(answer(content.StopEndTurn, "18 °C.")).User("And now?")
+	}
+	rows := []report.Row{
+		report.Of("a", long, nil), report.Of("b", long, nil), report.Of("c", long.Append(answer(content.StopEndTurn, "19 °C.")), nil),
+	}
+	paths := report.Paths(rows)
+	require.Len(t, paths, 2)
+	require.Equal(t, 400, paths[1].Same)
+	require.Equal(t, []string{"…", "…"}, []string{paths[1].Step, paths[1].Instead})
 }

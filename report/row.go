@@ -172,7 +172,7 @@ func (r *Row) count(d dag.DAG, prices api.Prices) {
 			costs.Add(said.Model, said.Usage)
 			if own[n] {
 				r.Turns++
-				r.Took += max(said.Took, 0)
+				r.Took = longer(r.Took, max(said.Took, 0))
 			}
 		case describe.Call:
 			tools.execution(n)
@@ -194,7 +194,7 @@ func (r *Row) count(d dag.DAG, prices api.Prices) {
 		r.Calls += t.Calls
 		r.FailedCalls += t.Failed
 	}
-	r.Took += phases.total()
+	r.Took = longer(r.Took, phases.total())
 }
 
 // at notes the time of a node.

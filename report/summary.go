@@ -45,7 +45,7 @@ func Sum(rows []Row) Summary {
 		s.Turns += r.Turns
 		s.Calls += r.Calls
 		s.FailedCalls += r.FailedCalls
-		s.Took += r.Took
+		s.Took = longer(s.Took, r.Took)
 		s.Spending = s.Spending.plus(r.Spending)
 
 		tools.merge(r.Tools)

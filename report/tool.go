@@ -162,7 +162,10 @@ func (p phaseTimes) add(n *node.Node) {
 
 func (p phaseTimes) total() (sum time.Duration) {
 	for _, phase := range p {
-		sum += phase[1].Sub(phase[0])
+		sum = longer(sum, phase[1].Sub(phase[0]))
 	}
 	return sum
 }
+
+// longer returns a + b, at most the longest duration: times come from files. Neither may be negative.
+func longer(a, b time.Duration) time.Duration { return a + min(b, math.MaxInt64-a) }

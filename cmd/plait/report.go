@@ -159,9 +159,11 @@ func (s *streams) reportPrices(names []string, file string) (api.PriceList, erro
 // choose filters, sorts and groups the rows. The paths are numbered before, so that a filter does not change them.
 func (out *reportOutput) choose(f reportFlags) (err error) {
 	out.Paths = report.Paths(out.Rows)
-	for _, condition := range f.where {
-		if out.Rows, err = report.Where(out.Rows, condition); err != nil {
-			return fmt.Errorf("--where: %w", err)
+
+	// Keys are checked against all rows: those that meet the conditions may have no such label.
+	if f.by != "" {
+		if err := report.CheckKey(out.Rows, f.by); err != nil {
+			return fmt.Errorf("--by: %w", err)
 		}
 	}
 	if f.sort != "" {
@@ -169,14 +171,15 @@ func (out *reportOutput) choose(f reportFlags) (err error) {
 			return fmt.Errorf("--sort: %w", err)
 		}
 	}
+
+	if out.Rows, err = report.Where(out.Rows, f.where...); err != nil {
+		return fmt.Errorf("--where: %w", err)
+	}
 	if f.limit > 0 {
 		out.Rows = out.Rows[:min(f.limit, len(out.Rows))]
 	}
 
 	if f.by != "" {
-		if err := report.CheckKey(out.Rows, f.by); err != nil {
-			return fmt.Errorf("--by: %w", err)
-		}
 		out.Groups = report.GroupBy(out.Rows, f.by)
 	}
 

@@ -124,6 +124,7 @@ func TestReportFiltersAndSorts(t *testing.T) {
 	require.Equal(t, []string{"run-4.json", "run-3.json"}, names("--where", "outcome=ended", "--sort", "-time", "-n", "2"))
 	require.Equal(t, []string{"torn.json"}, names("--where", "outcome=unreadable"))
 	require.Empty(t, names("--where", "variant=none"))
+	require.Empty(t, names("--where", "variant=none", "--where", "variant!=long", "--sort", "-variant", "--by", "variant"))
 
 	for _, args := range [][]string{{"--where", "varient=long"}, {"--sort", "costs"}, {"--by", "varient"}, {"--as", "xml"}, {"-n", "-1"}} {
 		_, errs, code := command("", append([]string{"report", dir}, args...)...)
@@ -258,4 +259,9 @@ func TestReplayTestsOfAReportCompileAndFailWithoutTools(t *testing.T) {
 	require.Equal(t, exitBad, code)
 	require.Contains(t, errs, "there is no conversation to write")
 	require.NoDirExists(t, filepath.Join(inside, "none"))
+}
+
+func TestSharesAreRoundedDown(t *testing.T) {
+	require.Equal(t, []string{"<1%", "1%", "29%", "57%", "99%", "100%"},
+		[]string{percent(1, 101), percent(1, 100), percent(29, 100), percent(57, 100), percent(999, 1000), percent(3, 3)})
 }

@@ -215,7 +215,7 @@ func (t *reportText) tools() {
 	for _, tool := range t.Total.Tools {
 		failed := "-"
 		if tool.Failed > 0 {
-			failed = fmt.Sprintf("%s (%s)", describe.Number(tool.Failed), percent(tool.FailureRate()))
+			failed = fmt.Sprintf("%s (%s)", describe.Number(tool.Failed), percent(tool.Failed, tool.Calls))
 		}
 		p50, p95 := "-", "-"
 		if tool.Timed > 0 {
@@ -228,12 +228,13 @@ func (t *reportText) tools() {
 	t.table([]column{{"calls", false}, {"failed", false}, {"p50", false}, {"p95", false}, {"tool", true}}, cells, plainRow, nothingAfter)
 }
 
-// percent returns a share as a percentage. A small one is not rounded to 0.
-func percent(share float64) string {
-	if share < 0.01 {
+// percent returns n of all as a percentage, rounded down. A small share is not rounded to 0.
+func percent(n, all int) string {
+	share := int64(n) * 100 / int64(all) // as integers: 0.29*100 is less than 29
+	if share == 0 {
 		return "<1%"
 	}
-	return strconv.Itoa(int(share*100)) + "%"
+	return strconv.FormatInt(share, 10) + "%"
 }
 
 // models writes the tokens and the cost of each model.
