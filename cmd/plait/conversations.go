@@ -50,6 +50,9 @@ func (s *streams) under(name string, yield func(opened) bool) bool {
 	return yield(opened{name, d, err})
 }
 
+// unreadable are the types of files in a folder that hold no conversation. Reading a pipe could take forever.
+const unreadable = fs.ModeNamedPipe | fs.ModeSocket | fs.ModeDevice
+
 // inFolder yields the conversations in a folder.
 func (s *streams) inFolder(folder string, yield func(opened) bool) bool {
 	more := true
@@ -63,7 +66,7 @@ func (s *streams) inFolder(folder string, yield func(opened) bool) bool {
 			}
 		case e.IsDir() && hidden:
 			return fs.SkipDir
-		case e.IsDir() || hidden:
+		case e.IsDir() || hidden || e.Type()&unreadable != 0:
 		case databaseName(path) && isDatabase(path):
 			more = s.inDatabase(path, yield)
 		case strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl"):

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +76,9 @@ func runsFolder(t *testing.T) string {
 	require.NoError(t, journal.Close())
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "torn.json"), []byte(`{"format":"plait"`), 0o600))
+	socket, err := net.Listen("unix", filepath.Join(dir, "s.json"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = socket.Close() })
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte(`notes`), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".prices"), []byte(`{"date":"2026-11-01","currency":"USD","models":{"claude-test":{"input":3,"output":20}}}`), 0o600))
 	return dir
