@@ -117,7 +117,8 @@ const (
 // no call: a program wrote it.
 //
 // The cost is proportional to the conversation as long as requests add to earlier ones. It is proportional to the whole
-// request for one that does not.
+// request for one that does not, and where the conversation branches, the list of the messages before the branch is
+// copied, but not compared: 12,000 calls with a branch at every second one take seconds.
 func Calls(d dag.DAG, o *Options) []Call {
 	if o == nil {
 		o = &Options{}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -259,6 +260,24 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	require.Equal(t, "All done.", s.DAG().Text())
 	b.stop()
 	other.stop()
+}
+
+func TestAPauseWithAnotherReasonInARealBrowser(t *testing.T) {
+	agent, _ := remover(removes("Rome"))
+	d, c := pauseOf(t, agent)
+	s := New(d, &Options{Resume: agent.ResumeStream})
+	s.SetPaused(Paused{Continuation: c})
+	b := open(t, s)
+	b.does("wait", ".ask", "text", "needs approval")
+	b.does("fill", ".ask input", "value", "too far")
+
+	c.Pending = slices.Clone(c.Pending)
+	c.Pending[0].Reason = "It was claimed by another worker. " + hostile
+	s.SetPaused(Paused{Continuation: c})
+	b.does("wait", ".ask .said", "text", "claimed by another worker. "+hostile)
+	b.does("click", ".ask .deny") // what was typed into the card is still there
+	b.does("wait", ".row", "text", "too far")
+	b.stop()
 }
 
 func TestAnotherResultInARealBrowser(t *testing.T) {

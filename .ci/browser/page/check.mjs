@@ -738,7 +738,7 @@ const checks = {
     const [wide, high] = await page.evaluate(() => { const e = document.querySelector('.error'); return [e.scrollWidth > e.clientWidth, e.clientHeight]; });
     ok(!wide && high > 60, 'is seen on several lines: ' + high);
     said = {state: 'running', turn: 1};
-    await page.waitForFunction(() => document.querySelector('.fork button').disabled && document.querySelector('.fork .why').textContent.startsWith('A run goes on'));
+    await page.waitForFunction(() => document.querySelector('.fork button').disabled && document.querySelector('.fork .why').textContent.startsWith('A run is under way'));
     return page;
   },
 

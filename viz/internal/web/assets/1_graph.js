@@ -48,7 +48,7 @@ function relate() {
   saidTexts.clear();
 }
 
-// judge says what is a problem now: while a run goes on, a call that waits for its result is what the run is at.
+// judge says what is a problem now: during a run, a call that waits for its result is none.
 function judge() {
   graph.version++;
   for (const node of graph.nodes.values()) node.problems = [];

@@ -30,7 +30,7 @@ function svg(name, attributes, ...children) {
   return e;
 }
 
-// status tells the person, and a screen reader, what happened.
+// status shows what happened, and reads it to a screen reader.
 let statusTimer;
 function status(text) {
   $('status').textContent = text;

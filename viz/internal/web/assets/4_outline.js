@@ -29,7 +29,7 @@ function follow(end) {
 
 const filtering = () => at.query !== '' || at.onlyProblems || at.shown.size < 4;
 
-// passes tells whether a filter leaves a node.
+// passes reports whether the filters leave a node.
 function passes(key) {
   if (!at.shown.has(group(key))) return false;
   if (at.onlyProblems && !nodeOf(key).problems.length) return false;

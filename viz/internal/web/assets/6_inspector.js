@@ -204,7 +204,7 @@ function picturesOf(part, source) {
   return el('div', {class: 'card'}, name, el('img', {src: url, alt: 'image that was sent', onload: () => URL.revokeObjectURL(url)}));
 }
 
-// sniff tells by the first bytes what an image is; null for everything that is no plain picture, such as SVG.
+// sniff returns the type of an image by its first bytes; null for everything that is no plain picture, such as SVG.
 function sniff(data) {
   try {
     const head = atob(data.slice(0, 24));

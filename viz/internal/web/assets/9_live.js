@@ -73,7 +73,7 @@ async function fetchRequest(key) {
   }
 }
 
-// readEvents reads server-sent events off a stream, and hands each one's name and data on.
+// readEvents reads server-sent events from a stream, and calls back with the name and data of each.
 async function readEvents(body, heard) {
   const reader = body.getReader(), decoder = new TextDecoder();
   let rest = '', name = 'message', data = [];
@@ -98,7 +98,7 @@ function hear(name, data) {
   if (name === 'activity') react(data);
 }
 
-// learn takes in a patch, and stays where the person is, or goes on with the end.
+// learn takes in a patch. The selection stays where it is, or follows the end.
 function learn(patch) {
   const had = graph.nodes.size;
   const selected = nodeOf(at.selected)?.id, end = nodeOf(at.end)?.id;
@@ -199,13 +199,13 @@ function drawOrigin() {
 function canRunNow() {
   const button = document.querySelector('.fork button');
   if (!button) return;
-  const why = live.refused ? 'The server refuses this page.' : live.state === 'running' ? 'A run goes on; it has to end first.'
+  const why = live.refused ? 'The server refuses this page.' : live.state === 'running' ? 'A run is under way; it has to end first.'
     : live.origin.run ? 'Another process runs this conversation, and its run is ' + live.origin.run + '.' : '';
   button.disabled = why !== '';
   show(document.querySelector('.fork .why'), why);
 }
 
-// forkBox lets a person say something else here, and go on from there. What was said stays.
+// forkBox takes another message in place of this one, and continues from there. What was said stays.
 function forkBox(key) {
   if (!config.live || !config.canRun || at.owner !== null) return null;
   if (isCall(key)) return resultBox(key);
@@ -216,7 +216,7 @@ function forkBox(key) {
   return forkForm(edits ? 'say something else in its place, and run' : 'say something here, and run', () => ({at: nodeOf(from).id, text: text.value}), text);
 }
 
-// resultBox lets a person try another result of a call, and go on from there. The call is not executed again.
+// resultBox takes another result of a call, and continues from there. The call is not executed again.
 function resultBox(key) {
   const node = nodeOf(key);
   if (!node.kids.length) return null; // its results were not sent

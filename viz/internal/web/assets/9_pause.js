@@ -2,12 +2,12 @@
 
 const waiting = {cards: new Map(), signature: '[]', answering: false};
 
-// drawWaiting shows the open calls. A card stays while its call is open, with what was typed into it.
+// drawWaiting shows the open calls. A card stays while its call is open and takes answers as before, with what was typed into it.
 function drawWaiting(runs) {
   const cards = new Map();
   for (const run of runs) {
     for (const call of run.calls) {
-      const name = JSON.stringify([run.id, call.id]);
+      const name = JSON.stringify([run.id, call.id, run.takes]);
       cards.set(name, waiting.cards.get(name) ?? callCard(run, call));
       cards.get(name).update(call);
     }
@@ -52,6 +52,7 @@ const waitsFor = call => call.asks === 'approval' ? 'needs approval' : call.asks
 // callCard makes the card of an open call.
 function callCard(run, call) {
   const why = el('div', {class: 'why', role: 'alert'}), answered = el('p', {class: 'answered', role: 'status'});
+  const doubt = el('p', {class: 'why'}, 'It was started before, and its outcome is unknown.'), reason = el('p', {class: 'said'});
   const send = async reply => {
     show(why);
     waiting.answering = true; // its card goes because of this
@@ -67,13 +68,14 @@ function callCard(run, call) {
   const element = el('article', {class: 'ask', 'aria-label': call.tool + ' ' + waitsFor(call)},
     el('div', {class: 'cardhead'}, el('b', {}, line(call.tool, 60)), ' ' + waitsFor(call),
       call.path && ' in ' + line(call.path, 120), ' ', el('button', {class: 'link', onclick: () => toNode(run.node)}, 'where')),
-    call.doubt && el('p', {class: 'why'}, 'It was started before, and its outcome is unknown.'),
-    call.reason && el('p', {class: 'said'}, call.reason),
-    block('pre', indentJSON(call.input, [])[0], 'code'), form, answered, why,
+    doubt, reason, block('pre', indentJSON(call.input, [])[0], 'code'), form, answered, why,
     !run.takes && call.asks && el('p', {class: 'quiet'}, 'The program that serves this page takes no answers here.'));
   return {
     element,
     update(now) {
+      doubt.hidden = !now.doubt;
+      show(reason, now.reason);
+      reason.hidden = !now.reason;
       show(answered, now.answer && 'Answered: ' + now.answer);
       answered.hidden = !now.answer;
       if (form) form.hidden = Boolean(now.answer);

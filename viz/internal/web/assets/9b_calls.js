@@ -168,7 +168,7 @@ function toCall(i) {
   else select(row.key);
 }
 
-// enterCall goes on from a row: from a total to its calls, from a call to its node in the outline.
+// enterCall opens a row: from a total to its calls, from a call to its node in the outline.
 function enterCall(i) {
   const row = calls.rows[i];
   if (row?.total) callsBy('call', row.total);
