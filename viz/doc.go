@@ -11,7 +11,7 @@
 //	d := dag.New().User("What is a DAG?").Assistant("A graph without cycles.")
 //	err := viz.Mermaid(os.Stdout, d, nil)
 //
-// A conversation too large to be read on a screen is folded in every format. Failures stay visible, and the drawing tells
+// A conversation too large to be read on a screen is folded in every format. Failures stay visible, and the drawing says
 // how much is folded.
 //
 // The texts of a conversation are untrusted. A drawing shows them letter for letter, and nothing in them can break the

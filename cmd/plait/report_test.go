@@ -236,7 +236,7 @@ func TestDataSetOfAReportIsWhatImportReads(t *testing.T) {
 
 func TestReplayTestsOfAReportCompileAndFailWithoutTools(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds a test")
+		t.Skip("SKIPPED: building a test program takes too long for -short")
 	}
 	inside, err := os.MkdirTemp("testdata", "report-") // in the module, so that its imports are found
 	require.NoError(t, err)

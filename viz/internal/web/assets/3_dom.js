@@ -38,7 +38,7 @@ function status(text) {
   statusTimer = setTimeout(() => { $('status').textContent = ''; }, 6000);
 }
 
-// kept remembers a choice, where the browser lets it.
+// kept remembers a choice, where the browser allows it.
 const kept = {
   get(name) {
     try { return localStorage.getItem('plait.' + name); } catch { return null; }
@@ -47,3 +47,15 @@ const kept = {
     try { localStorage.setItem('plait.' + name, value); } catch { /* it is only a convenience */ }
   },
 };
+
+const themes = ['auto', 'light', 'dark'];
+
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  $('theme').textContent = {auto: '◐', light: '☀', dark: '☾'}[name];
+  $('theme').setAttribute('aria-label', 'colors: ' + name);
+  $('theme').title = 'colors: ' + name;
+  kept.set('theme', name);
+}
+
+const nextTheme = () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]);

@@ -230,18 +230,6 @@ function help(open = $('help').hidden) {
   else $('outline').focus();
 }
 
-const themes = ['auto', 'light', 'dark'];
-
-function theme(name) {
-  document.documentElement.dataset.theme = name;
-  $('theme').textContent = {auto: '◐', light: '☀', dark: '☾'}[name];
-  $('theme').setAttribute('aria-label', 'colours: ' + name);
-  $('theme').title = 'colours: ' + name;
-  kept.set('theme', name);
-}
-
-const nextTheme = () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]);
-
 // paper lays out the whole path for print, where nothing can be opened.
 function paper() {
   if ($('paper').childElementCount) return;
@@ -339,7 +327,7 @@ function listen() {
 }
 
 function begin() {
-  theme(themes.includes(kept.get('theme')) ? kept.get('theme') : 'auto');
+  theme(themes.includes(kept.get('theme')) ? kept.get('theme') : themes[0]);
   if (config.index) {
     beginIndex();
     return;

@@ -1,15 +1,5 @@
 // Keys, and the beginning.
 
-const themes = ['auto', 'light', 'dark'];
-
-function theme(name) {
-  document.documentElement.dataset.theme = name;
-  $('theme').textContent = {auto: '◐', light: '☀', dark: '☾'}[name];
-  $('theme').setAttribute('aria-label', 'colours: ' + name);
-  $('theme').title = 'colours: ' + name;
-  kept.set('theme', name);
-}
-
 function help() {
   $('help').hidden = !$('help').hidden;
   if (!$('help').hidden) $('help').focus();
@@ -61,7 +51,7 @@ function press(event) {
 }
 
 function begin() {
-  theme(themes.includes(kept.get('theme')) ? kept.get('theme') : 'auto');
+  theme(themes.includes(kept.get('theme')) ? kept.get('theme') : themes[0]);
   data.rows.forEach((row, i) => { row.index = i; });
   show($('group'), el('option', {value: ''}, 'nothing'), keyNames.map(key => el('option', {value: key}, key.replace(/^label /, ''))));
   document.addEventListener('keydown', press);
@@ -70,7 +60,7 @@ function begin() {
   $('more').addEventListener('click', () => { view.most = Math.max(view.most, shownAtFirst) + shownAtFirst; draw(); });
   $('open-compare').addEventListener('click', compare);
   $('show-help').addEventListener('click', help);
-  $('theme').addEventListener('click', () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]));
+  $('theme').addEventListener('click', nextTheme);
   draw();
   const bad = shown.find(row => gone.has(row.outcome)); // of the first rows; what went wrong is what most people came for
   if (bad) at(bad);
