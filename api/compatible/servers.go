@@ -71,9 +71,11 @@ const (
 	Groq Server = "groq"
 
 	// Mistral is api.mistral.ai. Over Chat, it refuses members that it does not know: the limit of tokens is
-	// "max_tokens", there are no "stream_options", and only thinking that came as a part of the content goes back.
+	// "max_tokens", there are no "stream_options", and only thinking that came as a part of the content goes back. The ID
+	// of a call has nine letters and digits; others are replaced, for models with a name of Mistral's on every server.
 	//
-	// Source: issue 7 of mistralai/platform-docs-public; issues 231 of editor-code-assistant/eca and 1590 of
+	// Source: issue 7 of mistralai/platform-docs-public; pull request 24668 of langchain-ai/langchain and issue 57672 of
+	// openclaw/openclaw for the IDs; issues 231 of editor-code-assistant/eca and 1590 of
 	// charmbracelet/crush, both of December 2025.
 	Mistral Server = "mistral"
 )

@@ -18,8 +18,9 @@ type Rules struct {
 	// called for blocks inside tool results, with nested set. A block that content.Of rejects is dropped. Defaults to
 	// accepting every block.
 	Accept func(role content.Role, b content.Block, nested bool) (content.Block, string)
-	// ID reports whether the API accepts the ID of a call. It must accept "call_" followed by digits and "_". Defaults
-	// to letters, digits, "_" and "-", 1 to 40 of them.
+	// ID reports whether the API accepts the ID of a call. It must accept "call_" followed by digits and "_", or all IDs
+	// of nine small letters and digits: these are the replacements. Defaults to letters, digits, "_" and "-", 1 to 40 of
+	// them.
 	ID func(id string) bool
 	// NoID allows a call and its result to have no ID: they are then matched by order. Defaults to false: such a call
 	// gets an ID.
@@ -793,13 +794,28 @@ func (r *repairer) unique(id string, source int) string {
 		return id
 	}
 
-	fresh := "call_" + strconv.Itoa(r.calls)
+	fresh := r.replacement(1)
 	for n := 2; r.isUsed(fresh); n++ {
-		fresh = "call_" + strconv.Itoa(r.calls) + "_" + strconv.Itoa(n)
+		fresh = r.replacement(n)
 	}
 	r.note(api.RepairID, source, "the call ID %q became %q", id, fresh)
 	r.taken[fresh] = true
 	return fresh
+}
+
+// replacement returns the n-th replacement for the ID of the current call: "call_3", "call_3_2" and so on or, where the
+// API does not accept that, "c000023up".
+func (r *repairer) replacement(n int) string {
+	id := "call_" + strconv.Itoa(r.calls)
+	if n > 1 {
+		id += "_" + strconv.Itoa(n)
+	}
+	if r.rules.ID(id) {
+		return id
+	}
+
+	const first = 12 * 36 * 36 * 36 * 36 * 36 * 36 * 36 * 36 // "c00000000" in base 36
+	return strconv.FormatInt(first+int64(r.calls)<<15+int64(n), 36)
 }
 
 func (r *repairer) isUsed(id string) bool { return r.taken[id] || r.settledUses(id) }

@@ -65,6 +65,10 @@ func chatCall(req api.Request, model string, o *Options, asked server) (call, er
 // return their thinking, and refuse the thinking of others. The open-weight gpt-oss models do not match.
 var ownModels = pattern.Of(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
 
+// mistralModels matches the names of Mistral's models, on any server. The templates of those with open weights refuse
+// other IDs of calls than Mistral's API does.
+var mistralModels = pattern.Of(`(?i)(^|[^a-z])(mistral|ministral|mixtral|codestral|devstral|magistral|pixtral)`)
+
 // supports returns what a request to the model behind a server may contain. OpenAI's models that accept audio have it
 // in their names. A server that continues the text at the end of a conversation refuses to do so in the form of Output,
 // which the text does not have.
@@ -75,6 +79,7 @@ func (o *Options) supports(model string, server servers.Chat) chatSupport {
 		endsOpen: o.Output.JSON == "" && !server.Repeats,
 		files:    server.FilesFor(o.TextOnly),
 		plain:    server.Plain,
+		shortIDs: server.ShortIDs || mistralModels().MatchString(model),
 	}
 	if s.thinking {
 		s.thought = server.Thought

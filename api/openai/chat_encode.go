@@ -20,6 +20,7 @@ type chatSupport struct {
 	thought         string // the member that thinking goes back in; "" is the one it came in
 	files           servers.Files
 	plain           bool // only functions and their calls, and parts that Plait knows
+	shortIDs        bool // the IDs of calls must have nine letters and digits
 }
 
 // chatEncodings holds the encodings of conversations, by what the model accepts.
@@ -28,7 +29,9 @@ var chatEncodings = sync.OnceValue(func() map[chatSupport]*dialect.Encoding {
 	add := func(kind chatSupport) {
 		for _, kind.files = range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
 			for _, kind.plain = range []bool{false, true} {
-				all[kind] = kind.encoding()
+				for _, kind.shortIDs = range []bool{false, true} {
+					all[kind] = kind.encoding()
+				}
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/pattern"
 )
 
 var chatTarget = sync.OnceValue(func() dialect.Target {
@@ -27,7 +28,7 @@ func chatRules(support chatSupport) dialect.Rules {
 
 	rules := dialect.Rules{
 		Accept:    accepter.accept,
-		ID:        chatTarget().FitsID,
+		ID:        support.fitsID,
 		CallsLast: true,
 		Prune:     thinkingOnly,
 	}
@@ -35,6 +36,17 @@ func chatRules(support chatSupport) dialect.Rules {
 		rules.EndsOpen = endsInWords
 	}
 	return rules
+}
+
+// nine matches what Mistral accepts as the ID of a call.
+var nine = pattern.Of(`^[a-zA-Z0-9]{9}$`)
+
+// fitsID reports whether a request may contain the ID of a call.
+func (s chatSupport) fitsID(id string) bool {
+	if s.shortIDs {
+		return nine().MatchString(id)
+	}
+	return chatTarget().FitsID(id)
 }
 
 // endsInWords reports whether m ends with text of the assistant. The API accepts such a message as the last one.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +96,30 @@ func TestOptionsOverrideWhatIsKnownOfAServer(t *testing.T) {
 	require.Equal(t, `{"model":"m","max_completion_tokens":7,"messages":[{"role":"user","content":"Hello"}]}`, string(body))
 }
 
+func TestIDsOfCallsForMistralsModelsAreShort(t *testing.T) {
+	for model, replaced := range map[string]bool{
+		"mistral-large-latest": true, "mistralai/Devstral-Small-2": true, "open-mixtral-8x22b": true, "ft:Ministral-8B:x": true,
+		"gpt-5": false, "amistral": false, "llama-3": false,
+	} {
+		req := hello()
+		for _, id := range []string{"c00001ekh", "call_2", "D681PevKs"} { // the first is what the second would become
+			req.Messages = append(req.Messages,
+				content.Message{Role: content.Assistant, Blocks: must(content.ToolUse{ID: id, Name: "ls", Input: "{}"})},
+				content.Message{Role: content.User, Blocks: must(content.ToolResult{CallID: id, Content: content.Words("a.go")})})
+		}
+		raw, _, err := ChatBody(req, model, nil)
+		require.NoError(t, err)
+		var body map[string]any
+		require.NoError(t, json.Unmarshal(raw, &body))
+
+		want := []string{"c00001ekh", "c00001ekh", "call_2", "call_2", "D681PevKs", "D681PevKs"}
+		if replaced {
+			want[2], want[3] = "c00001eki", "c00001eki"
+		}
+		require.Equal(t, want, idsOfCalls(body), model)
+	}
+}
+
 // TestServerMustBeKnownAndAddressed: a request with the wrong form, or to the wrong server, is not sent.
 func TestServerMustBeKnownAndAddressed(t *testing.T) {
 	sent := false
@@ -152,8 +177,28 @@ var refusals = map[compatible.Server]func(body map[string]any) string{
 				return "extra_forbidden: " + name
 			}
 		}
+		for _, id := range idsOfCalls(body) {
+			if !regexp.MustCompile(`^[a-zA-Z0-9]{9}$`).MatchString(id) {
+				return "Tool call id was " + id + " but must be a-z, A-Z, 0-9, with a length of 9."
+			}
+		}
 		return unknownOfAssistant(body, "role", "content", "tool_calls")
 	},
+}
+
+// idsOfCalls returns the IDs of the calls and of the results in a request over Chat.
+func idsOfCalls(body map[string]any) (ids []string) {
+	for _, m := range body["messages"].([]any) {
+		message := m.(map[string]any)
+		if id, ok := message["tool_call_id"].(string); ok {
+			ids = append(ids, id)
+		}
+		calls, _ := message["tool_calls"].([]any)
+		for _, call := range calls {
+			ids = append(ids, call.(map[string]any)["id"].(string))
+		}
+	}
+	return ids
 }
 
 // unknownOfAssistant returns a member of an assistant message other than those, as a reason to refuse it.
@@ -187,6 +232,13 @@ func TestNoRequestToANamedServerIsRefused(t *testing.T) {
 		req.Messages = append(req.Messages, content.Message{Role: content.Assistant, Blocks: thought}, content.Message{Role: content.User, Blocks: content.Words("And?")})
 		requests = append(requests, req)
 	}
+
+	called := hello()
+	called.Tools = tools
+	called.Messages = append(called.Messages,
+		content.Message{Role: content.Assistant, Blocks: must(content.ToolUse{ID: "toolu_01A09q90qw90lq917835lq9", Name: "ls", Input: "{}"})},
+		content.Message{Role: content.User, Blocks: must(content.ToolResult{CallID: "toolu_01A09q90qw90lq917835lq9", Content: content.Words("a.go")})})
+	requests = append(requests, called)
 
 	for name, refuses := range refusals {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

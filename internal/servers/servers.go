@@ -85,6 +85,8 @@ type Chat struct {
 	ObjectOnly bool
 	// NoStreamOptions is set if stream_options are refused.
 	NoStreamOptions bool
+	// ShortIDs is set if the ID of a call must have nine letters and digits.
+	ShortIDs bool
 	// Repeats is set if a response to a conversation that ends with the assistant begins with the text at its end.
 	Repeats bool
 }
@@ -155,7 +157,7 @@ var all = []*Rules{
 	},
 	{
 		Server: compatible.Mistral, Name: "Mistral", BaseURL: "https://api.mistral.ai/v1", Key: "MISTRAL_API_KEY",
-		Chat: Chat{MaxTokens: "max_tokens", Thought: "content", NoStreamOptions: true},
+		Chat: Chat{MaxTokens: "max_tokens", Thought: "content", NoStreamOptions: true, ShortIDs: true},
 	},
 }
 
