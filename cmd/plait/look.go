@@ -397,7 +397,7 @@ the request of each response. With --prices it shows what each call cost: see
   plait render --as dot talk.json | dot -Tpdf > talk.pdf`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := s.reportPrices(args, pricesFile)
+			list, err := s.priceList(args, pricesFile)
 			if err != nil {
 				return err
 			}

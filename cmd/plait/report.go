@@ -107,7 +107,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	}
 
 	var out reportOutput
-	list, err := s.reportPrices(names, f.prices)
+	list, err := s.priceList(names, f.prices)
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	return nil
 }
 
-// reportPrices reads the price file, if one is named.
-func (s *streams) reportPrices(names []string, file string) (api.PriceList, error) {
+// priceList reads the price file, if one is named.
+func (s *streams) priceList(names []string, file string) (api.PriceList, error) {
 	if err := readOnce(append(slices.Clone(names), file)); err != nil {
 		return api.PriceList{}, err
 	}

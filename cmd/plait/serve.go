@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -27,6 +28,8 @@ type served struct {
 	addr   string
 	remote bool
 	hosts  []string
+	rates  string     // the name of the price file; "" for none
+	prices api.Prices // of the models
 	file   *watched
 	page   *live.Server
 
@@ -70,6 +73,8 @@ Ctrl-C ends it.`,
 	f.StringVar(&v.addr, "addr", "", "where to listen, a `HOST:PORT`; port 0 is a free\none (default 127.0.0.1:0)")
 	f.BoolVar(&v.remote, "allow-remote", false, "answer other machines, too")
 	f.StringArrayVar(&v.hosts, "host", nil, "a further `NAME` in the address, behind a proxy say;\nmay be given several times")
+	f.StringVar(&v.rates, "prices", "", "a `FILE` with the prices of models (see plait cost)")
+	_ = cmd.MarkFlagFilename("prices", "json")
 	v.endpointFlags(cmd)
 	v.toolFlags(cmd)
 	return cmd
@@ -86,6 +91,11 @@ func (v *served) serve(ctx context.Context, name string) (err error) {
 	if len(v.mcp) > 0 && v.provider == "" {
 		return errors.New("--mcp needs a model: name its provider with --provider")
 	}
+	list, err := v.priceList([]string{name}, v.rates)
+	if err != nil {
+		return err
+	}
+	v.prices = list.Prices
 	if err := v.begin(ctx); err != nil {
 		return err
 	}
@@ -104,7 +114,7 @@ func (v *served) serve(ctx context.Context, name string) (err error) {
 
 // show makes the page for a file.
 func (v *served) show(name string) error {
-	o := &live.Options{Title: filepath.Base(name), Remote: v.remote, Hosts: v.hosts, Request: exactRequest}
+	o := &live.Options{Title: filepath.Base(name), Remote: v.remote, Hosts: v.hosts, Request: exactRequest, Prices: v.prices}
 	if v.provider != "" {
 		if _, err := endpointOf(v.provider); err != nil {
 			return fmt.Errorf("--provider %w", err)

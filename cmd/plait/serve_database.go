@@ -53,7 +53,7 @@ func (v *served) openPage(ctx context.Context, name string) (*live.Server, error
 		return nil, err
 	}
 
-	p := &served{runner: v.runner}
+	p := &served{runner: v.runner, prices: v.prices}
 	p.streams = &own
 	if err := p.show(name); err != nil {
 		return nil, err

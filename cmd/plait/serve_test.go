@@ -21,6 +21,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/live"
 )
 
@@ -281,6 +282,19 @@ func TestServeFollowsTheFile(t *testing.T) {
 	v.until("An oak.")
 	require.Equal(t, http.StatusForbidden, v.ask("POST", "/fork", fmt.Sprintf(`{"at":%q,"text":"Hi"}`, d.Head().ID())).StatusCode)
 	require.Equal(t, http.StatusOK, v.ask("GET", "/", "").StatusCode)
+}
+
+func TestServeShowsCosts(t *testing.T) {
+	folder := t.TempDir()
+	prices := filepath.Join(folder, "prices.json")
+	require.NoError(t, os.WriteFile(prices, []byte(`{"currency":"USD","date":"2026-11-01","models":{"m":{"input":2,"output":10}}}`), 0o600))
+	path := filepath.Join(folder, "talk.json")
+	saved(t, path, dag.New().User("Name a tree.").Append(node.Message{
+		Role: content.Assistant, Blocks: content.Words("An oak."),
+		Answer: node.Answer{API: "x", Model: "m", Usage: content.Usage{Input: 1_000_000, Output: 50_000}},
+	}))
+	serving(t, path, "--prices", prices).until(`"cost":2.5`)
+	require.NotEqual(t, exitDone, plait(t.Context(), []string{"serve", path, "--prices", path}, strings.NewReader(""), io.Discard, io.Discard))
 }
 
 func TestServeRunsAndSaves(t *testing.T) {
