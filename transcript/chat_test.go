@@ -31,7 +31,7 @@ func ExampleImport_chat() {
 	}
 	fmt.Println(in.Notes)
 	// Output:
-	// ▫ record    chat {"parallel_tool_calls":true}
+	// ▫ record    chat parallel_tool_calls: true
 	// ◆ tools     list_blooms
 	// ◆ system    You keep a garden diary.
 	// ○ user      What is in bloom?

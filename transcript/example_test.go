@@ -27,7 +27,7 @@ func Example() {
 		fmt.Println(note)
 	}
 	// Output:
-	// ▫ record    claude-code.file-history-snapshot {"type":"file-history-snapshot","messageId":"00000000…
+	// ▫ record    claude-code.file-history-snapshot type: file-history-snapshot, messageId: 00000000-0000…
 	// ○ user      Which beds need water?
 	// ● assistant I read both lists. → Read ×2
 	// ├─╮
@@ -35,7 +35,7 @@ func Example() {
 	// │ ▪ Read ✗ no such file (file_path: "rain.txt")
 	// ├─╯
 	// ◇ results   2, 1 failed
-	// ▫ record    claude-code.progress {"parentUuid":"00000000-0000-4000-8000-000000000004","isSidechain"…
+	// ▫ record    claude-code.progress parentUuid: 00000000-0000-4000-8000-000000000004, isSidechain: fal…
 	// ● assistant The roses, I think.
 	// ○ user      Ask somebody who knows.
 	// ● assistant → Task
@@ -44,10 +44,10 @@ func Example() {
 	// │ ┊ ● assistant When two fingers deep is dry.
 	// ◇ results   1
 	// ● assistant Feel the soil first.
-	// ▫ record    claude-code.system.compact_boundary {"parentUuid":null,"isSidechain":false,"userType":"…
+	// ▫ record    claude-code.system.compact_boundary parentUuid: null, isSidechain: false, userType: ext…
 	// ≡ compaction of 8 nodes: Kim asked about watering; the soil tells when.
 	// ○ user      Thanks. Write it down.
-	// ▫ record    claude-code.summary {"type":"summary","summary":"Watering the garden","leafUuid":"00000…
+	// ▫ record    claude-code.summary type: summary, summary: Watering the garden, leafUuid: 00000000-000…
 	// user Kim asked about watering; the soil tells when.
 	// user Thanks. Write it down.
 	// 2 conversations; the other one: Tomorrow.

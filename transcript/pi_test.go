@@ -30,7 +30,7 @@ func ExampleImport_pi() {
 		fmt.Println(m.Role, m.Blocks.Text())
 	}
 	// Output:
-	// ▫ record    pi.model_change {"type":"model_change","id":"aaaa0001","parentId":null,"timestamp":"202…
+	// ▫ record    pi.model_change type: model_change, id: aaaa0001, parentId: null, timestamp: 2026-04-01…
 	// ○ user      What is on the shelf?
 	// ● assistant → bash, read
 	// ├─╮
@@ -44,7 +44,7 @@ func ExampleImport_pi() {
 	// │ ○ user      Keep it. Which seeds?
 	// │ ≡ compaction of 5 nodes: Kim looks for seeds.
 	// │ ● assistant Beans, I would say.
-	// │ ▫ record    (head 1) pi.label {"type":"label","id":"aaaa0013","parentId":"aaaa0012","timestamp":"…
+	// │ ▫ record    (head 1) pi.label type: label, id: aaaa0013, parentId: aaaa0012, timestamp: 2026-04-0…
 	// ○ user      Throw the note away.
 	// ● assistant (head 2) Done.
 	// user Kim looks for seeds.

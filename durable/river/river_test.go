@@ -364,7 +364,7 @@ func TestJobOfALostProcessIsDiscarded(t *testing.T) {
 	next := s.discarded()
 	_, err := s.pool.Exec(t.Context(), `UPDATE river_job SET attempted_at = now() - INTERVAL '2 hours' WHERE state = 'running'`)
 	require.NoError(t, err)
-	for _, age := range []string{"59 minutes", "2 hours"} {
+	for _, age := range []string{"30 minutes", "2 hours"} {
 		_, err := s.pool.Exec(t.Context(), `INSERT INTO river_job (kind, args, max_attempts, attempt, state, attempted_at, attempted_by)
 			VALUES ('plait_wake', '{"wake": "lost"}', 1, 1, 'running', now() - $1::text::interval, '{"lost"}')`, age)
 		require.NoError(t, err)
