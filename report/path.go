@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"slices"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -121,9 +121,9 @@ func textOf(said describe.Node) string {
 
 // particular matches what differs between two failures of one kind: UUIDs, long hexadecimal numbers, decimal fractions
 // and numbers of four digits or more. Shorter numbers stay: an exit code or an HTTP status is the kind.
-var particular = regexp.MustCompile(`[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|\b[0-9a-fA-F]{12,}\b|\d+(?:\.\d+)+|\d{4,}`)
+var particular = pattern.Of(`[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|\b[0-9a-fA-F]{12,}\b|\d+(?:\.\d+)+|\d{4,}`)
 
-func anonymous(text string) string { return particular.ReplaceAllString(text, "#") }
+func anonymous(text string) string { return particular().ReplaceAllString(text, "#") }
 
 // Paths groups the rows by path, the most frequent path first, and sets the Path of each row. Unreadable rows have no
 // path.
