@@ -75,6 +75,7 @@ func command() []pair.Case {
 			if err != nil {
 				return nil, err
 			}
+
 			return []pair.Variant{{Name: "cmd/plait", Close: remove, Run: func(s *pair.Sample) error {
 				info, err := os.Stat(path)
 				if err != nil {
@@ -84,11 +85,13 @@ func command() []pair.Case {
 				return nil
 			}}}, nil
 		}, Goals: []pair.Goal{{Kind: pair.Value, Limit: 58_000_000}}},
+
 		{Name: "cold/plait -h", Per: "run", Full: true, Variants: func() ([]pair.Variant, error) {
 			path, remove, err := buildCommand()
 			if err != nil {
 				return nil, err
 			}
+
 			return []pair.Variant{{Name: "plait -h", Max: 5, Close: remove, Run: func(s *pair.Sample) error {
 				sum := 0.0
 				for range s.N {

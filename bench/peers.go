@@ -144,11 +144,13 @@ func (l library) variants(most int, run func(*pair.Sample, *program) error) func
 				return nil, err
 			}
 		}
+
 		ours, err := start("plait")
 		if err != nil {
 			return nil, err
 		}
 		variants := []pair.Variant{{Name: "Plait", Max: most, Close: ours.close, Run: func(s *pair.Sample) error { return run(s, ours) }}}
+
 		begin := start
 		if l.python {
 			begin = startPython
@@ -157,6 +159,7 @@ func (l library) variants(most int, run func(*pair.Sample, *program) error) func
 		if err != nil {
 			return variants, err
 		}
+
 		return append(variants, pair.Variant{
 			Name: l.name, Max: most, Close: theirs.close, Run: func(s *pair.Sample) error { return run(s, theirs) },
 		}), nil

@@ -159,8 +159,8 @@ const (
 	// is a head until the execution with the result takes its place. If the program ends before that, nobody knows
 	// whether the tool has done its work: the call is in doubt.
 	ExecutionStarted ExecutionState = "started"
-	// ExecutionInDoubt is the state of an execution that was started and whose outcome is unknown. Its result, an
-	// error, tells the model so.
+	// ExecutionInDoubt is the state of an execution that was started and whose outcome is unknown. Its result is
+	// an error that says so to the model.
 	ExecutionInDoubt ExecutionState = "in_doubt"
 	// ExecutionAwaitingApproval is the state of a call whose sub-agent is paused until calls are approved. Child is the
 	// conversation of the sub-agent, as far as it got. The execution has no result, is never sent, and is a head until

@@ -122,6 +122,7 @@ func (r Row) Value(key string) (value string, ok bool) {
 		if r.Path > 0 {
 			value = strconv.Itoa(r.Path)
 		}
+
 	case "model":
 		value = joined(r.Models, func(m ModelSpending) string { return m.Model })
 	case "tool":
@@ -130,6 +131,7 @@ func (r Row) Value(key string) (value string, ok bool) {
 		if r.Failure != nil {
 			value = anonymous(r.Failure.Text)
 		}
+
 	default:
 		value, ok = r.Labels[key]
 		return value, ok

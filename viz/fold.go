@@ -253,7 +253,7 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 func (o *outline) foldHidden(hidden []bool, box []int) {
 	size := len(o.vertices)
 
-	// A union-find structure. An entry below size is a vertex, size+u stands for what branches off from the box u, and
+	// A union-find structure. An entry below size is a vertex, size+u is for what branches off from the box u, and
 	// 2*size for what has no parent.
 	class := make([]int, 2*size+1)
 	for i := range class {

@@ -95,7 +95,9 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 		if b.Extra.API == ResponsesAPI {
 			return b, "" // prune decides
 		}
+
 	case content.ToolUse:
+		// A server that knows only functions gets the call of a custom tool as that of a function.
 		if list, _ := extraOf(b.Extra); memberType(list) == customCall {
 			if !a.plain {
 				return acceptCustomCall(b)
@@ -104,6 +106,7 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 			fit, why := a.target.Accept(role, b, nested)
 			return fit, cmp.Or(why, "a call of a custom tool is sent as that of a function")
 		}
+
 	case content.Opaque:
 		if b.API == ResponsesAPI {
 			if why := misplaced(role, b, nested); why != "" {
@@ -114,6 +117,7 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 			}
 			return b, ""
 		}
+
 	case content.CutToolUse, content.Unknown: // never sent
 	}
 	return a.target.Accept(role, block, nested)

@@ -135,6 +135,7 @@ func searched(n *node.Node) iter.Seq2[string, string] {
 				return
 			}
 			inBlocks("result of "+d.Called.Tool, d.Blocks, yield)
+
 		case describe.Results:
 			if n.NumParents() > 0 && describe.Of(n.Parent(0)).Sort == describe.Call {
 				for p := range describe.Parts(d.Blocks) {
@@ -145,6 +146,7 @@ func searched(n *node.Node) iter.Seq2[string, string] {
 				return
 			}
 			inBlocks(d.Word, d.Blocks, yield)
+
 		default:
 			if d.Text != "" || d.Title != "" {
 				yield(strings.TrimSpace(d.Word+" "+d.Title), d.Text)

@@ -42,7 +42,7 @@
 //
 // A paused run keeps its trace: its continuation has the trace context among its attributes, under [Attributes]. The
 // resumed run, in whatever process, is a child of the paused one, with a link to the span that resumed it. A codec
-// and an engine write only the attributes that they are told to:
+// and an engine write only the attributes that are named to them:
 //
 //	codec := executor.ContinuationCodec{Keys: otel.Attributes()}
 //

@@ -105,7 +105,7 @@ func conversationID(d dag.DAG) []attribute.KeyValue {
 	return []attribute.KeyValue{semconv.GenAIConversationID(n.ID().String())}
 }
 
-// declare remembers tools, so that a call of one that a model invented is told from the others.
+// declare remembers tools: a call of another one was invented by the model.
 func (r *run) declare(tools []content.Tool) {
 	for _, tool := range tools {
 		r.declared[tool.Name] = tool.Description

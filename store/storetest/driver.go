@@ -848,8 +848,12 @@ func pages(t *driverTest, names []string, list func(store.Page) []string) {
 		}
 		require.Equal(t, names, got)
 	}
+
+	// Without a limit.
 	require.Equal(t, names, list(store.Page{}))
 	require.Equal(t, names, list(store.Page{Limit: -1}))
+
+	// A prefix, and the name before the page.
 	require.Equal(t, []string{"b/1", "b/2"}, list(store.Page{Prefix: "b/"}))
 	require.Equal(t, []string{"b/2"}, list(store.Page{Prefix: "b/", After: "b/1"}))
 	require.Equal(t, []string{"b/1"}, list(store.Page{Prefix: "b/", After: "a", Limit: 1}))
