@@ -220,9 +220,12 @@ func (s *Server) patch(d dag.DAG) []byte {
 // guard recovers from a panic and shows it on the page, so that it does not end the program. It must be deferred.
 func (s *Server) guard(what string) {
 	if v := recover(); v != nil {
-		s.report(fmt.Sprintf("%s panicked: %v", what, v))
+		s.report(panicked(what, v).Error())
 	}
 }
+
+// panicked returns a panic as an error.
+func panicked(what string, v any) error { return fmt.Errorf("%s panicked: %v", what, v) }
 
 // Report shows an error on the page, beside those of runs, until the next Report. A nil error removes it.
 func (s *Server) Report(err error) {

@@ -188,7 +188,7 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 	s.mu.Unlock()
 
 	// The call is claimed: until send returns, other answers are refused.
-	if err := send(ctx, call, reply); err != nil {
+	if err := send.send(ctx, call, reply); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(p.answers, call)
@@ -199,7 +199,17 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 }
 
 // sender sends an answer to where the run is resumed. It is nil if that is here.
-type sender = func(ctx context.Context, call string, reply executor.Reply) error
+type sender func(ctx context.Context, call string, reply executor.Reply) error
+
+// send sends an answer. A panic is an error.
+func (s sender) send(ctx context.Context, call string, reply executor.Reply) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked("the answer", v)
+		}
+	}()
+	return s(ctx, call, reply)
+}
 
 // claim marks a call as answered, or returns the reason why it cannot be. s.mu must be held.
 func (s *Server) claim(id, call string, what asks, words string) (*pause, *refusal) {
@@ -258,16 +268,17 @@ func (s *Server) collect(p *pause, call string, reply executor.Reply) {
 	s.dropPauses(func(other *pause) bool { return other == p })
 	d, c := s.d.WithHeads(before...), p.Continuation
 	s.start(func(ctx context.Context) runEvents { return s.options.Resume(ctx, d, c, p.replies) },
-		func(err error) { s.refused(p, before, err) })
+		func(got outcome) { s.refused(p, before, got) })
 }
 
 // refused asks for the answers again if the run could not be resumed and nothing was executed.
-func (s *Server) refused(p *pause, before []*node.Node, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil || errors.Is(err, executor.ErrPaused) || errors.Is(err, executor.ErrStale) {
+func (s *Server) refused(p *pause, before []*node.Node, got outcome) {
+	if got.err == nil || got.executed || errors.Is(got.err, executor.ErrPaused) || errors.Is(got.err, executor.ErrStale) {
 		return
 	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if slices.EqualFunc(before, p.heads(s.d), func(a, b *node.Node) bool { return a.ID() == b.ID() }) {
 		s.addPause(newPause(p.Continuation))
 	}

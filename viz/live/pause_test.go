@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -252,32 +253,88 @@ func TestAnswersToAllCallsAtOnceReachTheRun(t *testing.T) {
 	}
 }
 
+type resumes = func(context.Context, dag.DAG, executor.Continuation, map[string]executor.Reply) runEvents
+
 func TestRunThatCannotBeResumedAsksAgain(t *testing.T) {
-	agent, removed := remover(removes("Rome"), apitest.Say("Done."))
-	tries := 0
-	s := serve(t, start(), &Options{Resume: func(
-		ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
-	) iter.Seq2[executor.Event, error] {
-		if tries++; tries == 1 {
-			return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, errors.New("no key")) }
-		}
-		return agent.ResumeStream(ctx, d, c, replies)
-	}})
-	e := s.listen(t)
-	e.until(isIdle)
-	for range s.Watch(agent.Stream(t.Context(), start().User("Remove it."))) {
+	for name, first := range map[string]struct {
+		resume resumes
+		want   string
+	}{
+		"an error": {func(_ context.Context, d dag.DAG, _ executor.Continuation, _ map[string]executor.Reply) runEvents {
+			return func(yield func(executor.Event, error) bool) {
+				yield(executor.End{DAG: d}, errors.New("no key\nfor it"))
+			}
+		}, "no key\nfor it"},
+		"a panic": {func(context.Context, dag.DAG, executor.Continuation, map[string]executor.Reply) runEvents {
+			panic("no key\nfor it")
+		}, "the run panicked: no key\nfor it"},
+		"a panic in between": {func(context.Context, dag.DAG, executor.Continuation, map[string]executor.Reply) runEvents {
+			return func(func(executor.Event, error) bool) { panic("late") }
+		}, "the run panicked: late"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent, removed := remover(removes("Rome"), apitest.Say("Done."))
+			s, e, p := pausing(t, agent)
+			s.options.Resume = first.resume
+			s.accepts(t, p, 0, `{"approve":true}`)
+			all := e.until(isIdle)
+			require.Contains(t, strings.Join(story(all), "\n"), "error "+first.want)
+			again := pausedIn(t, all)
+			require.Equal(t, p, again)
+
+			s.options.Resume = agent.ResumeStream
+			s.accepts(t, again, 0, `{"approve":true}`)
+			e.until(func(a activity) bool { return a.State == running })
+			e.until(isIdle)
+			require.Equal(t, []string{"Rome"}, *removed)
+		})
 	}
-	p := pausedIn(t, e.until(isIdle))
+}
+
+func TestStartedCallIsNotOfferedAgainAfterAPanic(t *testing.T) {
+	agent, removed := remover(removes("Rome"), apitest.Say("Done."))
+	s, e, p := pausing(t, agent)
+	s.options.Resume = func(
+		ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
+	) runEvents {
+		return func(yield func(executor.Event, error) bool) {
+			for event, err := range agent.ResumeStream(ctx, d, c, replies) {
+				if _, ended := event.(executor.ToolEnd); ended {
+					panic("late")
+				}
+				if !yield(event, err) {
+					return
+				}
+			}
+		}
+	}
+
 	s.accepts(t, p, 0, `{"approve":true}`)
-	again := pausedIn(t, e.until(func(a activity) bool {
-		return a.Paused != nil && len(*a.Paused) == 1 && (*a.Paused)[0].Calls[0].Answer == ""
-	}))
-	require.Equal(t, p.ID, again.ID)
-	e.until(isIdle)
-	s.accepts(t, again, 0, `{"approve":true}`)
 	e.until(func(a activity) bool { return a.State == running })
-	e.until(isIdle)
+	require.Contains(t, strings.Join(story(e.until(isIdle)), "\n"), "error the run panicked: late")
 	require.Equal(t, []string{"Rome"}, *removed)
+	require.Empty(t, *s.paused(), "approved again, it would be executed twice")
+}
+
+func TestPanicOfReplyLeavesItsCallOpen(t *testing.T) {
+	agent, _ := remover(removes("Rome"))
+	d, c := pauseOf(t, agent)
+	tries := 0
+	s := serve(t, d, nil)
+	s.SetPaused(Paused{c, func(context.Context, string, executor.Reply) error {
+		if tries++; tries == 1 {
+			panic("no connection\nto <b>anything</b>")
+		}
+		return nil
+	}})
+	p := pausedIn(t, s.listen(t).until(isIdle))
+
+	status, text := s.answer(t, p.ID, p.Calls[0].ID, `{"approve":true}`)
+	require.Equal(t, http.StatusConflict, status)
+	require.JSONEq(t, `{"error":"not_accepted","message":"the answer panicked: no connection\nto <b>anything</b>"}`, text)
+	require.Empty(t, (*s.paused())[0].Calls[0].Answer)
+	s.accepts(t, p, 0, `{"approve":true}`)
+	require.Equal(t, 2, tries)
 }
 
 // pauseOf returns a conversation that has paused, with its continuation.

@@ -98,22 +98,28 @@ func (s *Server) fork(at node.ID, change change) *refusal {
 
 	// The page shows the message at once. The run continues in the background and ends with the server.
 	s.show(whole)
-	s.start(func(ctx context.Context) runEvents { return s.options.Run(ctx, whole.WithHeads(message)) }, func(error) {})
+	s.start(func(ctx context.Context) runEvents { return s.options.Run(ctx, whole.WithHeads(message)) }, func(outcome) {})
 	return nil
 }
 
 type runEvents = iter.Seq2[executor.Event, error]
 
-// start begins a run in the background. At its end it calls ended with the run's error. s.mu must be held.
-func (s *Server) start(begin func(context.Context) runEvents, ended func(error)) {
+// outcome is how a run of the page ended.
+type outcome struct {
+	err      error
+	executed bool // a tool call was started
+}
+
+// start begins a run in the background, and calls ended at its end. s.mu must be held.
+func (s *Server) start(begin func(context.Context) runEvents, ended func(outcome)) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.stop = cancel
 	s.joined.Add(1)
 	go s.run(ctx, begin, ended)
 }
 
-// run shows a run until it stops, and saves it after each turn.
-func (s *Server) run(ctx context.Context, begin func(context.Context) runEvents, ended func(error)) {
+// run shows a run until it stops.
+func (s *Server) run(ctx context.Context, begin func(context.Context) runEvents, ended func(outcome)) {
 	defer s.joined.Done()
 	defer func() {
 		s.mu.Lock()
@@ -122,17 +128,33 @@ func (s *Server) run(ctx context.Context, begin func(context.Context) runEvents,
 		s.stop = nil
 		s.rest()
 	}()
-	defer s.guard("the run")
 
-	var failure error
+	ended(s.follow(ctx, begin))
+}
+
+// follow shows a run until it stops, and saves it after each turn. A panic of the run is an error.
+func (s *Server) follow(ctx context.Context, begin func(context.Context) runEvents) (got outcome) {
+	defer func() {
+		if v := recover(); v != nil {
+			got.err = panicked("the run", v)
+			s.report(got.err.Error())
+		}
+	}()
+
 	for event, err := range s.Watch(begin(ctx)) {
-		failure = err
-		switch event.(type) {
+		got.err = err
+		switch e := event.(type) {
+		case executor.ToolStart:
+			got.executed = true
+		case executor.Child:
+			if _, started := e.Event.(executor.ToolStart); started {
+				got.executed = true
+			}
 		case executor.TurnEnd, executor.End:
 			s.save()
 		}
 	}
-	ended(failure)
+	return got
 }
 
 // save calls Options.Save and reports its error.
