@@ -23,12 +23,13 @@
 //   - The outcome, the answer and the path are those of the heads. Of several heads the newest decides.
 //   - What is unknown stays unknown: a model without a price makes the cost of every sum with it unknown.
 //
-// A row keeps no node: the memory for a report does not depend on the size of the conversations, but for at most 400
-// steps of each, and 8 bytes for each tool call.
+// A row keeps no node. It keeps at most 400 steps, with 24 bytes for each and the beginning of its text, and 8 bytes for
+// each tool call. [Texts] drops texts where there are many rows: 10,000 long conversations then need about 120 MB.
 //
 // # Concurrency
 //
-// The functions keep no state. [Paths] and [Sort] write to the rows they are given; everything else only reads them.
+// The functions keep no state, apart from [Texts]. [Paths] and [Sort] write to the rows they are given; everything else
+// only reads them.
 //
 // # Errors
 //

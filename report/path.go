@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"unique"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
@@ -57,28 +58,72 @@ const (
 	maxArguments = 60  // characters of the arguments in it
 )
 
-// walk finds the steps of the conversation.
-func (r *Row) walk(d dag.DAG) {
+// stepList holds the first steps of a row. The labels of all rows are shared: a step costs 24 bytes, and its text.
+type stepList struct {
+	steps []step
+	texts []string // of the first steps; Texts drops the last ones
+}
+
+type step struct {
+	name   unique.Handle[stepName]
+	digest [8]byte
+	node   [4]byte // the end of the ID
+}
+
+// stepName is what two steps of one path have in common.
+type stepName struct {
+	label, kind string
+	failed      bool
+}
+
+// Steps returns the first 400 steps of the path. Steps without a text of their own, and those whose text was dropped
+// ([Texts]), have Text "".
+func (r Row) Steps() []Step {
+	if r.list == nil {
+		return nil
+	}
+
+	steps := make([]Step, len(r.list.steps))
+	for i, s := range r.list.steps {
+		name := s.name.Value()
+		steps[i] = Step{
+			Label: name.label, Kind: name.kind, Failed: name.failed,
+			Node: hex.EncodeToString(s.node[:]), Digest: hex.EncodeToString(s.digest[:]),
+		}
+		if i < len(r.list.texts) {
+			steps[i].Text = r.list.texts[i]
+		}
+	}
+	return steps
+}
+
+// walk finds the steps of the conversation, with the texts of the first ones.
+func (r *Row) walk(d dag.DAG, maxTexts int) {
 	shape := sha256.New()
 	shape.Write([]byte(r.Outcome))
+	r.list = &stepList{}
 	for _, n := range d.Nodes() {
 		said := describe.Of(n)
 		if said.Sort == describe.Record || said.Sort == describe.Results && hasExecution(n) {
 			continue
 		}
 
-		label := labelOf(n, said)
-		shape.Write(append([]byte{0}, label...))
+		name := stepName{label: labelOf(n, said), kind: safetext.Line(said.Word, maxText), failed: failureOf(n, said) != nil}
+		shape.Write(append([]byte{0}, name.label...))
 		if r.NumSteps++; r.NumSteps > maxSteps {
 			continue
 		}
-		digest := n.Digest()
-		r.Steps = append(r.Steps, Step{
-			Label: label, Kind: safetext.Line(said.Word, maxText), Text: textOf(said), Node: node.ShortID(n.ID()), Digest: hex.EncodeToString(digest[:8]),
-			Failed: failureOf(n, said) != nil,
-		})
+
+		digest, id := n.Digest(), n.ID()
+		r.list.steps = append(r.list.steps, step{unique.Make(name), [8]byte(digest[:8]), [4]byte(id[len(id)-4:])})
+		if r.NumSteps <= maxTexts {
+			r.list.texts = append(r.list.texts, textOf(said))
+		}
 	}
 	shape.Sum(r.shape[:0])
+
+	// Rows are kept: free what append allocated too much.
+	r.list.steps, r.list.texts = slices.Clone(r.list.steps), slices.Clone(r.list.texts)
 }
 
 // labelOf returns the label of a step.
@@ -145,41 +190,75 @@ func Paths(rows []Row) []Path {
 		return cmp.Or(cmp.Compare(len(b.Rows), len(a.Rows)), cmp.Compare(a.Rows[0], b.Rows[0]))
 	})
 
+	tree := branch{next: map[string]*branch{}}
 	for i := range paths {
 		paths[i].Number = i + 1
 		for _, row := range paths[i].Rows {
 			rows[row].Path = i + 1
 		}
-		paths[i].part(paths[:i], rows)
+		paths[i].part(&tree, paths, rows)
 	}
 	return paths
 }
 
-// part finds where p parts from one of the more frequent paths.
-func (p *Path) part(before []Path, rows []Row) {
-	mine := rows[p.Rows[0]].Steps
-	var base []Step
-	var numBase int
-	for _, other := range before {
-		steps := rows[other.Rows[0]].Steps
-		if same := common(mine, steps, func(a, b Step) bool { return a.Label == b.Label }); p.Base == 0 || same > p.Same {
-			p.Base, p.Same, base, numBase = other.Number, same, steps, other.NumSteps
-		}
-	}
+// part finds where p parts from one of the more frequent paths, which are in the tree, and adds p to it.
+func (p *Path) part(tree *branch, paths []Path, rows []Row) {
+	mine := rows[p.Rows[0]].list.steps
+	p.Base, p.Same = tree.add(mine, p.Number)
 	if p.Base == 0 {
 		return
 	}
 
-	p.SameContent = common(mine, base, func(a, b Step) bool { return a.Digest == b.Digest })
+	base := paths[p.Base-1]
+	other := rows[base.Rows[0]].list.steps
+	p.SameContent = common(mine, other, func(a, b step) bool { return a.digest == b.digest })
 	p.Step = labelAt(mine, p.Same, p.NumSteps)
-	p.Instead = labelAt(base, p.Same, numBase)
+	p.Instead = labelAt(other, p.Same, base.NumSteps)
 }
 
+// branch is a node of a tree of paths, in which paths with the same labels at the beginning share the branches to there.
+type branch struct {
+	steps []step             // from the branch before
+	first int                // the number of the first path that was added
+	next  map[string]*branch // by the label of their first step
+}
+
+// add adds a path. It returns the path that has most labels in common with it at the beginning, and their number. Of
+// several such paths it returns the one that was added first, and 0 if there is none.
+func (b *branch) add(steps []step, number int) (base, same int) {
+	if b.first == 0 {
+		b.first = number
+	} else {
+		base = b.first
+	}
+
+	for len(steps) > 0 {
+		label := steps[0].label()
+		next := b.next[label]
+		if next == nil {
+			b.next[label] = &branch{steps: steps, first: number, next: map[string]*branch{}}
+			break
+		}
+
+		n := common(steps, next.steps, func(a, b step) bool { return a.label() == b.label() })
+		if n < len(next.steps) {
+			rest := *next
+			rest.steps = next.steps[n:]
+			*next = branch{steps: next.steps[:n], first: next.first, next: map[string]*branch{rest.steps[0].label(): &rest}}
+		}
+		base, same = next.first, same+n
+		b, steps = next, steps[n:]
+	}
+	return base, same
+}
+
+func (s step) label() string { return s.name.Value().label }
+
 // labelAt returns the label of step i of a path with so many steps, of which the first ones are kept.
-func labelAt(kept []Step, i, all int) string {
+func labelAt(kept []step, i, all int) string {
 	switch {
 	case i < len(kept):
-		return kept[i].Label
+		return kept[i].label()
 	case i < all:
 		return "…"
 	}
@@ -187,7 +266,7 @@ func labelAt(kept []Step, i, all int) string {
 }
 
 // common returns the number of equal steps at the beginning of both lists.
-func common(a, b []Step, equal func(a, b Step) bool) int {
+func common(a, b []step, equal func(a, b step) bool) int {
 	n := 0
 	for n < min(len(a), len(b)) && equal(a[n], b[n]) {
 		n++

@@ -242,7 +242,7 @@ func TestPathsGroupRunsAndNameTheStepThatDiffers(t *testing.T) {
 	require.Equal(t, []int{1}, paths[2].Rows)
 	require.Equal(t, 1, paths[2].Base, "it has six steps in common with the first, and four with the second")
 	require.Equal(t, 6, paths[2].Same)
-	require.Equal(t, "the run ended: max_turns", rows[1].Steps[len(rows[1].Steps)-1].Label)
+	require.Equal(t, "the run ended: max_turns", rows[1].Steps()[len(rows[1].Steps())-1].Label)
 	for i, want := range []int{0, 3, 1, 1, 1, 2, 2} {
 		require.Equal(t, want, rows[i].Path, rows[i].Name)
 	}
@@ -270,8 +270,8 @@ func TestTextDoesNotMakeAnotherPath(t *testing.T) {
 	rows := []report.Row{report.Of("a", answered(0, ""), nil), report.Of("b", other, nil)}
 	require.Len(t, report.Paths(rows), 1)
 	require.NotEqual(t, rows[0].Digest, rows[1].Digest)
-	require.Equal(t, rows[0].Steps[2].Digest, rows[1].Steps[2].Digest)
-	require.NotEqual(t, rows[0].Steps[3].Digest, rows[1].Steps[3].Digest)
+	require.Equal(t, rows[0].Steps()[2].Digest, rows[1].Steps()[2].Digest)
+	require.NotEqual(t, rows[0].Steps()[3].Digest, rows[1].Steps()[3].Digest)
 }
 
 func TestLongConversationKeepsItsFirstSteps(t *testing.T) {
@@ -284,7 +284,7 @@ func TestLongConversationKeepsItsFirstSteps(t *testing.T) {
 	}
 	rows := []report.Row{report.Of("a", long("end_turn"), nil), report.Of("b", long("end_turn"), nil), report.Of("c", long("stop_sequence"), nil)}
 	require.Equal(t, 604, rows[0].NumSteps)
-	require.Len(t, rows[0].Steps, 400)
+	require.Len(t, rows[0].Steps(), 400)
 	paths := report.Paths(rows)
 	require.Len(t, paths, 2, "the steps that are not kept count too")
 	require.Equal(t, 400, paths[1].Same)

@@ -71,11 +71,11 @@ type Row struct {
 	Digest string `json:"digest,omitempty"`
 	// Path is the number of the path among those of the report, or 0 before a call of Paths.
 	Path int `json:"path,omitempty"`
-	// Steps are the first 400 steps of the path, and NumSteps is the number of all.
-	Steps    []Step `json:"-"`
-	NumSteps int    `json:"steps"`
+	// NumSteps is the number of steps of the path. Steps returns the first ones.
+	NumSteps int `json:"steps"`
 
-	shape [32]byte // the hash of the outcome and the labels of all steps
+	list  *stepList // nil if the conversation cannot be read
+	shape [32]byte  // the hash of the outcome and the labels of all steps
 }
 
 // Failure is a node that failed.
@@ -90,6 +90,9 @@ type Failure struct {
 type Options struct {
 	// Prices are the prices of the models. Defaults to none: every cost is unknown.
 	Prices api.Prices
+	// Texts limits the memory for the texts of steps in a report on many rows. Defaults to none: each row keeps those of
+	// its first 400 steps.
+	Texts *Texts
 }
 
 // Unreadable returns the row of a conversation that cannot be read.
@@ -107,10 +110,11 @@ func Of(name string, d dag.DAG, o *Options) Row {
 	r := Row{Name: name, Labels: labels(d.Metadata())}
 	r.count(d, o.Prices)
 	r.end(d)
-	r.walk(d)
+	r.walk(d, o.Texts.share())
 	if err := d.Err(); err != nil {
 		return Unreadable(name, err)
 	}
+	o.Texts.add(r.list)
 	return r
 }
 

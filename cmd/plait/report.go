@@ -116,8 +116,9 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	}
 
 	unread := 0
+	o := &report.Options{Prices: list.Prices, Texts: new(report.Texts)}
 	for c := range s.conversations(names) {
-		row := report.Of(c.name, c.dag, &report.Options{Prices: list.Prices})
+		row := report.Of(c.name, c.dag, o)
 		if c.err != nil {
 			row = report.Unreadable(c.name, c.err)
 		}

@@ -304,7 +304,7 @@ func (t *reportText) paths() {
 	var cells [][]string
 	listed := t.Paths[:min(len(t.Paths), maxListed)]
 	for _, p := range listed {
-		steps := t.Rows[p.Rows[0]].Steps
+		steps := t.Rows[p.Rows[0]].Steps()
 		cells = append(cells, []string{
 			strconv.Itoa(p.Number), describe.Number(len(p.Rows)), string(p.Outcome), describe.Number(p.NumSteps), partsText(p, steps),
 		})

@@ -21,20 +21,13 @@ type ReportOptions struct {
 	Currency string
 }
 
-// reportSteps is the maximum number of steps on a page about many conversations. Each conversation has an equal share,
-// but at least minRowSteps.
-const (
-	reportSteps = 100_000
-	minRowSteps = 20
-)
-
 // WriteReport writes a page about many conversations: their rows, with filters, groups and sorting; the paths that they
 // took, as a matrix that shows where they part; and the tools and models. Conversations that are chosen are compared
 // from their common ancestor. The name of a row should be what plait accepts as a FILE, because the page shows commands
 // with it.
 //
 // Like the page of [Write] it is one self-contained HTML file, and the texts are untrusted. It holds the first steps of
-// each conversation with the beginning of their texts, up to 100,000 in all. WriteReport sets the paths of the rows
+// each conversation with the beginning of their texts, up to 100,000 in all ([report.StepShare]). WriteReport sets the paths of the rows
 // ([report.Paths]). It returns the error of the writer unchanged.
 func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 	if o == nil {
@@ -47,7 +40,7 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 		Rows:     []reportRow{}, Paths: []reportPath{}, Tools: []report.Tool{}, Models: []reportModel{}, // not nil: in JSON they are lists
 	}
 	for _, p := range report.Paths(rows) {
-		data.Paths = append(data.Paths, withCells(p, rows[p.Rows[0]].Steps))
+		data.Paths = append(data.Paths, withCells(p, rows[p.Rows[0]].Steps()))
 	}
 	for _, outcome := range report.Outcomes() {
 		if sum.Outcomes[outcome] > 0 {
@@ -63,10 +56,9 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 		data.Models = append(data.Models, reportModel{m, m.Money()})
 	}
 
-	share := max(reportSteps/max(len(rows), 1), minRowSteps)
 	known := stepTable{at: map[stepKey]int{}}
 	for _, r := range rows {
-		data.Rows = append(data.Rows, known.row(r, share))
+		data.Rows = append(data.Rows, known.row(r, report.StepShare(len(rows))))
 	}
 	data.Steps = known.list
 	return web.WriteReport(w, cmp.Or(o.Title, "Conversations"), plainReport(rows), data)
@@ -185,7 +177,8 @@ func (t *stepTable) row(r report.Row, maxSteps int) reportRow {
 	}
 
 	var nodes strings.Builder
-	for _, step := range r.Steps[:min(len(r.Steps), maxSteps)] {
+	steps := r.Steps()
+	for _, step := range steps[:min(len(steps), maxSteps)] {
 		key := stepKey{step.Digest, step.Text}
 		at, ok := t.at[key]
 		if !ok {
