@@ -1,16 +1,14 @@
-// Uses the handler of executor/agui in headless Chromium, as a web front end does: with the protocol's own client, on a page of the
-// handler's server. Prints what became of it as JSON. The browser is driven by the package of .ci/browser/page. usage: node browser.mjs URL
+// Uses the handler of executor/agui in a headless browser, as a web front end does: with the protocol's own client, on a page of the
+// handler's server. Prints what became of it as JSON. The browser is started as for .ci/browser/page. usage: node browser.mjs URL
 import { build } from "esbuild";
-import { chromium } from "../browser/page/node_modules/playwright-core/index.mjs";
+import { launch } from "../browser/page/browser.mjs";
 
 const bundle = await build({
   stdin: { contents: 'export { HttpAgent } from "@ag-ui/client";', resolveDir: import.meta.dirname },
   bundle: true, write: false, format: "iife", globalName: "agui", platform: "browser", logLevel: "error",
 });
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"],
-});
+const browser = await launch();
 const errors = [];
 
 // open is a window that knows the thread and nothing else.

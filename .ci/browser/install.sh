@@ -1,16 +1,18 @@
 #!/bin/sh
-# Installs what the browser checks need, where it is missing: Chromium, fonts for all scripts, and the pinned node packages of the named
-# checks (mermaid, page), or of both. Quiet and repeatable. Installing Chromium needs root and apt-get; CHROMIUM may name an installed
-# browser instead.
+# Installs what the browser checks need, where it is missing: Chromium, Firefox, fonts for all scripts, and the pinned node packages of the
+# named checks (mermaid, page), or of both. Quiet and repeatable. Installing browsers needs root and apt-get; CHROMIUM and FIREFOX may name
+# installed ones instead.
 set -eu
 cd "$(dirname "$0")"
 [ $# -gt 0 ] || set -- mermaid page
 
-chromium="${CHROMIUM:-/usr/bin/chromium}"
-if ! [ -x "$chromium" ]; then
+missing=
+[ -x "${CHROMIUM:-/usr/bin/chromium}" ] || missing="chromium fonts-noto-cjk fonts-noto-color-emoji"
+[ -x "${FIREFOX:-/usr/bin/firefox-esr}" ] || missing="$missing firefox-esr"
+if [ -n "$missing" ]; then
 	log="$(mktemp)"
-	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-		chromium fonts-noto-cjk fonts-noto-color-emoji; } >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+	{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1 ||
+		{ cat "$log" >&2; exit 1; }
 	rm -f "$log"
 fi
 

@@ -84,11 +84,11 @@ func TestProtocolsOwnClient(t *testing.T) {
 	}
 }
 
-// TestClientInARealBrowser runs @ag-ui/client in Chromium: an approval that another window gives, and a connection that
-// is lost in the middle of an answer.
+// TestClientInARealBrowser runs @ag-ui/client in a browser: an approval that another window gives, and a connection
+// that is lost in the middle of an answer.
 func TestClientInARealBrowser(t *testing.T) {
 	if os.Getenv("PLAIT_BROWSER") == "" {
-		t.Skip("SKIPPED: PLAIT_BROWSER=1 drives the protocol's own client in Chromium; .ci/agui/install.sh and .ci/browser/install.sh install them")
+		t.Skip("SKIPPED: PLAIT_BROWSER=1 or firefox drives the protocol's own client in a browser; .ci/agui/install.sh and .ci/browser/install.sh install them")
 	}
 	script, err := filepath.Abs(filepath.Join("..", "..", ".ci", "agui", "browser.mjs"))
 	require.NoError(t, err)

@@ -1,13 +1,11 @@
 #!/usr/bin/env node
-// Opens pages in headless Chromium and uses them. README.md says how it is called.
-import {chromium} from 'playwright-core';
+// Opens pages in a headless browser and uses them. README.md says how it is called.
+import {launch, within} from './browser.mjs';
 import {readFileSync} from 'node:fs';
 import path from 'node:path';
 import {isDeepStrictEqual} from 'node:util';
 
-const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync'];
-const browser = await chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args}); // its profile is new each time
+const browser = await launch();
 const [dir, ...wanted] = process.argv.slice(2);
 
 function equal(got, want, what) {
@@ -850,11 +848,15 @@ if (dir.startsWith('--shots=')) {
     const verdict = {name, ok: true, info: ''};
     let page;
     try {
-      page = await checks[name]();
+      page = await within(120000, checks[name]());
       verdict.info = page.info || '';
       equal(await page.sins(), [], 'it did what no page may do');
     } catch (err) {
       Object.assign(verdict, {ok: false, error: String(err.stack || err).slice(0, 2000)});
+      if (err.hangs) {
+        console.log(JSON.stringify(verdict));
+        process.exit(1);
+      }
     }
     await page?.context().close().catch(() => {});
     console.log(JSON.stringify({...verdict, ms: Math.round(performance.now() - began)}));

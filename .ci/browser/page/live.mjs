@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Opens a live page in headless Chromium and uses it as it is told, step by step, so that whoever tells can let things happen on the
+// Opens a live page in a headless browser and uses it as it is told, step by step, so that whoever tells can let things happen on the
 // server in between. usage: node live.mjs URL; each line of standard input is a step, a JSON object, and each line of output says how it
 // went: {"ok":true} or {"ok":false,"why":"…"}. At the end of input it says what the page must not have done: {"sins":[…]}.
 //   {"wait":"CSS","text":"words"}    until an element that can be seen holds the words
@@ -11,12 +11,10 @@
 //   {"theme":"dark"}                 what the person prefers
 //   {"inside":"CSS"}                 elements that must lie inside the window, and hold no more than is seen
 //   {"picture":"FILE"}
-import {chromium} from 'playwright-core';
 import {createInterface} from 'node:readline';
+import {launch, within} from './browser.mjs';
 
-const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync'];
-const browser = await chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args});
+const browser = await launch();
 const page = await (await browser.newContext({viewport: {width: 1400, height: 900}})).newPage();
 page.setDefaultTimeout(15000);
 const url = process.argv[2], sins = [];
@@ -67,12 +65,16 @@ try {
 }
 for await (const line of createInterface({input: process.stdin})) {
   try {
-    await take(JSON.parse(line));
+    await within(60000, take(JSON.parse(line)));
     say({ok: true});
   } catch (err) {
+    if (err.hangs) {
+      say({ok: false, why: String(err)});
+      process.exit(1);
+    }
     const shown = await page.evaluate(() => document.body.innerText).catch(() => '');
     say({ok: false, why: String(err) + '\nThe page shows:\n' + shown.slice(0, 3000)});
   }
 }
-say({sins: [...sins, ...await page.evaluate(() => window.violations)]});
+say({sins: [...sins, ...await within(60000, page.evaluate(() => window.violations))]});
 await browser.close();

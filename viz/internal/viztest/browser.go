@@ -1,6 +1,7 @@
 package viztest
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,19 +10,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BrowserCheck returns the folder of a check that runs in Chromium: "mermaid" or "page", below .ci/browser of the
-// checkout. It skips the test unless the environment variable named setting is "1" or "all". If it is set, the test
-// fails where node, the check's packages or Chromium are missing.
+// BrowserCheck returns the folder of a check that runs in a browser: "mermaid" or "page", below .ci/browser of the
+// checkout. It skips the test unless the environment variable named setting is set: to "firefox" for Firefox, or to "1"
+// or "all" for Chromium. If it is set, the test fails where node, the check's packages or the browser are missing.
 func BrowserCheck(t testing.TB, name, setting string) string {
 	t.Helper()
-	if value := os.Getenv(setting); value != "1" && value != "all" {
-		t.Skipf("SKIPPED: this test needs node, Chromium and a minute or more; set %s=1 to run it", setting)
+	value := os.Getenv(setting)
+	if value == "" {
+		t.Skipf("SKIPPED: this test needs node, a browser and a minute or more; set %s=1 to run it", setting)
 	}
 
 	folder := filepath.Join(checkout(t), ".ci", "browser", name)
-	browser := os.Getenv("CHROMIUM")
-	if browser == "" {
-		browser = "/usr/bin/chromium"
+	browser := cmp.Or(os.Getenv("CHROMIUM"), "/usr/bin/chromium")
+	if value == "firefox" {
+		browser = cmp.Or(os.Getenv("FIREFOX"), "/usr/bin/firefox-esr")
+	} else {
+		require.Contains(t, []string{"1", "all"}, value, "%s names no browser: set it to 1 or firefox", setting)
 	}
 
 	_, err := exec.LookPath("node")
