@@ -504,23 +504,49 @@ func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int, join
 	}
 }
 
-// foldFan folds the calls of a fan of more than limit into a box for each tool and outcome, at most limit boxes. Failed
-// calls that are pinned keep their own.
+// foldFan folds the calls of a fan of more than limit into a box for each tool and outcome. The fan then has at most limit
+// boxes, since Mermaid and Graphviz draw all of them side by side. Failed calls that are pinned keep their own boxes: all of
+// them if there is room beside the other boxes, and otherwise the first ones and the last.
 func (o *outline) foldFan(calls []int, limit int, pinned []bool, box []int) {
 	if len(calls) <= limit {
 		return
 	}
 
 	type kind struct{ tool, outcome string }
+	kindOf := func(c int) kind {
+		d := describe.Of(o.vertices[c].node)
+		return kind{d.Called.Tool, d.Outcome()}
+	}
+
+	// Divide the boxes between the failures and the kinds of the other calls.
+	kinds := map[kind]bool{}
+	var failed []int
+	for _, c := range calls {
+		switch {
+		case !pinned[c]:
+			kinds[kindOf(c)] = true
+		case o.vertices[c].node.Failed():
+			failed = append(failed, c)
+		}
+	}
+	own := len(failed)
+	if own > limit-len(kinds) {
+		own = min(own, max(limit/2, 2))
+	}
+	grouped := map[int]bool{} // the failures without a box of their own
+	for _, c := range failed[max(own-1, 0):max(len(failed)-1, 0)] {
+		grouped[c] = true
+	}
+	limit -= own
+
 	first := map[kind]int{}
 	rest := none // the box for further kinds
 	for _, c := range calls {
-		if !o.foldable(c) || pinned[c] {
+		if !o.foldable(c) || pinned[c] && !grouped[c] {
 			continue
 		}
 
-		d := describe.Of(o.vertices[c].node)
-		k := kind{d.Called.Tool, d.Outcome()}
+		k := kindOf(c)
 		rep, known := first[k]
 		switch {
 		case known:
@@ -637,7 +663,7 @@ func (l labeller) foldedFace(members []int) face {
 }
 
 // manyCalls returns the look of a box with calls of a fan and the conversations in them: "search ×40", with some of
-// their arguments, or with the reasons if they failed.
+// their arguments, or with the first and the last failure.
 func (l labeller) manyCalls(members []int) face {
 	var tools, texts []string
 	group := l.o.vertices[members[0]].group
@@ -650,15 +676,16 @@ func (l labeller) manyCalls(members []int) face {
 		d := describe.Of(v.node)
 		tools = append(tools, name(d.Called.Tool))
 		text := arguments(string(d.Called.Input))
-		if d.Grave() {
-			text, _ = d.Reason()
-		}
 		if text != "" && !slices.Contains(texts, text) && len(texts) <= l.lines {
 			texts = append(texts, name(text))
 		}
 	}
 
-	return face{lines(listed(tally(tools), l.failures(members)), l.body(strings.Join(texts, "\n"))), ShapeCall, l.foldedStyle(members)}
+	body := l.reasons(members)
+	if body == "" {
+		body = l.body(strings.Join(texts, "\n"))
+	}
+	return face{lines(listed(tally(tools), l.failures(members)), body), ShapeCall, l.foldedStyle(members)}
 }
 
 // summary returns the look of a box with several vertices: their number, their position, their kinds, and the first and

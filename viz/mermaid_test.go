@@ -203,9 +203,16 @@ func TestWideFanIsGroupedByToolAndOutcome(t *testing.T) {
 		"step0 ×9\ni: 0\ni: 2\ni: 4…", "step1 ×9\ni: 1\ni: 3\ni: 5…", "step0\nfailed: done 18\nmore\n(i: 18)", "step1\nfailed: done 19\nmore\n(i: 19)",
 	}, labels(fan(20, 2, 2), all), "each failure has a box while there is room")
 	require.Equal(t, []string{
-		"step0 ×8\ni: 0\ni: 1\ni: 2…", "step0\nfailed: done 8\nmore\n(i: 8)", "step0 ×10, 10 failed\ndone 9\ndone 10\ndone 11…", "step0\nfailed: done 19\nmore\n(i: 19)",
+		"step0 ×8\ni: 0\ni: 1\ni: 2…", "step0\nfailed: done 8\nmore\n(i: 8)", "step0 ×10, 10 failed\nfirst n11 step0: done 9\nlast n20 step0: done 18",
+		"step0\nfailed: done 19\nmore\n(i: 19)",
 	}, labels(fan(20, 1, 12), plan{fans: wideFan, keep: -1, failed: 2}), "or the first and the last, and the number")
 	require.Equal(t, "step7 ×2, step8 ×2, step9 ×2, step10, step11, step12\ni: 7\ni: 8\ni: 9…", labels(fan(23, 13, 0), all)[7], "further tools share a box")
+	require.Equal(t, []string{
+		"step0 ×8\ni: 0\ni: 1\ni: 2…", "step0\nfailed: done 8\nmore\n(i: 8)", "step0\nfailed: done 9\nmore\n(i: 9)", "step0\nfailed: done 10\nmore\n(i: 10)",
+		"step0 ×8, 8 failed\nfirst n13 step0: done 11\nlast n20 step0: done 18", "step0\nfailed: done 19\nmore\n(i: 19)",
+	}, labels(fan(20, 1, 12), all), "no more failures than fit beside each other")
+	require.Len(t, labels(fan(40, 1, 7), all), 8)
+	require.Len(t, labels(fan(40, 13, 20), all), 8)
 	require.Len(t, labels(fan(8, 1, 0), all), 8)
 }
 
