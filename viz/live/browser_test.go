@@ -357,7 +357,8 @@ func TestAListOfConversationsInARealBrowser(t *testing.T) {
 	b.quit(`404`)
 
 	stranger := openAt(t, strings.Split(x.URL(server.Listener.Addr()), "#")[0])
-	stranger.does("wait", "#index-error", "text", "A live page opens with a token in its address")
+	stranger.does("wait", "#refused", "text", "A live page opens with a token in its address")
+	stranger.does("gone", "#index")
 	stranger.quit(`401`)
 }
 

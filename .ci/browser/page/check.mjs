@@ -223,6 +223,19 @@ const checks = {
     const next = await page.evaluate(() => document.querySelector('.heading .id').firstChild.textContent);
     await page.waitForFunction(name => location.hash === '#' + name, next); // the address follows, by the id
     equal(await page.evaluate(() => document.querySelector('.heading a').getAttribute('href')), '#' + next, 'and so does the link');
+    await page.click('#share summary');
+    await page.click('.menu button:has-text("Copy link")');
+    equal(await page.evaluate(() => window.seen.copied), [page.url().split('#')[0] + '#' + next], 'and the copied one');
+    await page.click('#share summary');
+    const address = n => page.waitForFunction(want => document.querySelector('.heading a').textContent === want && location.hash === '#' + document.querySelector('.heading .id').firstChild.textContent, n);
+    await press(page, '2', 'Home');
+    await address('n19'); // from the table of calls
+    await press(page, '3', 'Home', 'j', 'ArrowRight');
+    await address('n4'); // from the timeline
+    await press(page, '/');
+    await page.keyboard.type('max_tokens');
+    await press(page, 'ArrowDown', 'j');
+    await address('n30'); // from what was found
     const odd = await open('release.html', {hash: '#%%%<script>'});
     equal(await selected(odd), 'n4', 'what is no link is none');
     await odd.context().close();
@@ -688,13 +701,17 @@ const checks = {
   },
 
   async 'live refused'() {
-    const page = await open('live.html', {server: (route, request) => request.url().endsWith('/')
+    const page = await open('live.html', {hash: '#token=old', server: (route, request) => request.url().endsWith('/')
       ? route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')}) : route.fulfill({status: 401, body: 'no token'})});
     await page.waitForFunction(() => document.getElementById('state').textContent === 'refused');
     equal(await content(page, '#status'), 'no token', 'and says why');
-    ok((await content(page, '#inspector')).includes('The server refused it: no token'), 'and what to do');
-    equal(await content(page, '#now'), 'no token', 'for as long as it stands');
-    ok(!await page.isVisible('#problems') && !await page.isVisible('#totals'), 'what is not known is not counted');
+    ok(!page.url().includes('token'), 'the address has no token any more');
+    ok((await content(page, '#refused')).includes('The server refused it: no token.'), 'on the page');
+    ok((await content(page, '#refused')).includes('Open the address that the program printed'), 'and what to do');
+    equal(await page.evaluate(() => [...document.querySelectorAll('#top > *, main, #index')].filter(e => e.checkVisibility()).map(e => e.innerText.trim())),
+      ['Live', 'refused', '◐'], 'and nothing else');
+    await page.setViewportSize({width: 390, height: 844});
+    ok(await page.evaluate(() => { const box = document.querySelector('#refused').getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth; }), 'on a small screen, too');
     return page;
   },
 
@@ -708,6 +725,7 @@ const checks = {
     };
     const first = await open('live.html', {hash: '#token=open+%26+shut', server});
     await first.waitForSelector('.row');
+    ok(!await first.evaluate(() => location.href.includes('token')), 'the address has no token any more');
     await press(first, 'Home', 'j');
     equal(await selected(first), 'n1', 'a node that is not the last');
     await first.click('#share summary');
@@ -719,6 +737,16 @@ const checks = {
     await page.waitForSelector('.row');
     equal(await selected(page), 'n1', 'the copied link leads there: ' + copied);
     equal(await page.getAttribute('#follow', 'aria-pressed'), 'false', 'and stays there');
+    await page.reload();
+    await page.waitForSelector('.row');
+    ok(!await page.evaluate(() => location.href.includes('token')), 'a reload needs no token in the address');
+
+    const stranger = await open('live.html', {server});
+    await stranger.waitForSelector('#refused h2');
+    await stranger.evaluate(hash => { location.hash = hash; }, copied.slice(copied.indexOf('#')));
+    await stranger.waitForSelector('.row');
+    equal(await selected(stranger), 'n1', 'a link that is opened in a page without a token works there');
+    await stranger.context().close();
     return page;
   },
 

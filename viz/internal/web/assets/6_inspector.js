@@ -9,7 +9,7 @@ function inspect() {
   const node = nodeOf(at.selected);
   show(pane);
   if (!node) {
-    show(pane, config.live && live.refused ? refusedText() : el('p', {class: 'quiet'}, 'Nothing has been said yet.'));
+    show(pane, el('p', {class: 'quiet'}, 'Nothing has been said yet.'));
     return;
   }
   const has = tabs.filter(name => name !== 'Request' || isAnswer(at.selected));

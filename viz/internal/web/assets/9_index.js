@@ -5,7 +5,6 @@ const list = {text: '', entries: []};
 // beginIndex shows the list, and asks for it again for as long as somebody looks.
 async function beginIndex() {
   live.token = token();
-  history.replaceState(null, '', location.pathname); // as on the page of a conversation, the address holds no token
   document.querySelector('main').hidden = true;
   for (const id of ['heads', 'open-compare', 'problems', 'share', 'show-help']) $(id).hidden = true;
   $('index').hidden = false;
@@ -23,17 +22,19 @@ async function beginIndex() {
 async function learnIndex() {
   try {
     const text = await (await ask('list')).text();
+    live.known = true;
     if (text !== list.text || live.error) Object.assign(list, {text, entries: JSON.parse(text).entries});
     live.error = '';
   } catch (err) {
     Object.assign(live, {refused: Boolean(err.refused), withoutToken: err.status === 401, error: err.message});
+    if (live.refused) drawRefused();
   }
   drawIndex();
 }
 
 // drawIndex shows the entries that hold what was typed. Where nothing changed but the time, links keep the focus.
 function drawIndex() {
-  show($('index-error'), live.refused ? refusedText() : live.error && el('div', {class: 'error', role: 'alert'}, 'The list is not up to date: ' + live.error));
+  show($('index-error'), live.error && el('div', {class: 'error', role: 'alert'}, 'The list is not up to date: ' + live.error));
   const wanted = $('index-find').value.trim().toLowerCase();
   const shown = list.entries.filter(e => [e.key, e.state, e.detail].some(text => (text || '').toLowerCase().includes(wanted)));
   const waits = list.entries.filter(e => e.waits).length;

@@ -16,7 +16,7 @@ async function connect() {
       if (err.refused) {
         status(err.message);
         Object.assign(live, {refused: true, withoutToken: err.status === 401, error: err.message});
-        if (!live.known) inspect();
+        drawRefused();
       } else if (err.status) {
         live.error = err.message;
       }
@@ -28,23 +28,32 @@ async function connect() {
   }
 }
 
-// token takes the token from the address, where it stands so that it is never sent, and keeps it for a reload.
+const tokenInAddress = /(?:^#|&)token=([^&]*)/;
+
+// token takes the token from the address, where it stands so that it is never sent, and keeps it for a reload. The address loses it, so
+// that it is not copied or seen by accident.
 function token() {
-  const match = /(?:^#|&)token=([^&]*)/.exec(location.hash);
+  const match = tokenInAddress.exec(location.hash);
   const given = match ? decodeURIComponentSafe(match[1].replaceAll('+', ' ')) : '';
   try {
-    if (match) sessionStorage.setItem('plait.token', given);
-    return match ? given : sessionStorage.getItem('plait.token') || '';
+    if (!match) return sessionStorage.getItem('plait.token') || '';
+    sessionStorage.setItem('plait.token', given);
   } catch {
-    return given;
+    return given; // a reload needs it in the address
   }
+  const name = nameInAddress();
+  history.replaceState(null, '', name ? '#' + name : location.pathname + location.search);
+  return given;
 }
 
-// refusedText says what is wrong with a page that the server refuses, and what to do.
-function refusedText() {
-  return el('div', {class: 'refused'}, el('h2', {}, 'This page may not see the conversation'), el('p', {}, 'The server refused it: ' + live.error + '.'),
-    live.withoutToken && el('p', {}, 'A live page opens with a token in its address, which this address lacks or which is an old one. Open the address that the program printed, ' +
-      'or one that was copied with “Share › Copy link with token”.'));
+// drawRefused shows what is wrong with a page that the server refuses, and what to do: on the whole page where there is nothing else to see.
+function drawRefused() {
+  if (live.known) return;
+  for (const e of document.querySelectorAll('main, #index, #top > :not(h1, #theme, .live-only), #follow')) e.hidden = true;
+  show($('refused'), el('h2', {}, 'This page may not see the conversation'), el('p', {}, 'The server refused it: ' + live.error + '.'),
+    live.withoutToken && [el('p', {}, 'A live page opens with a token in its address. This address has none, or one of a server that has ended.'),
+      el('p', {}, 'Open the address that the program printed when it began to serve, or ask somebody who has the page open for a link: “Share › Copy link with token”.')]);
+  $('refused').hidden = false;
 }
 
 // ask makes a request of the server that the page came from.

@@ -40,10 +40,10 @@ function address() {
 // linkTo is the address of a node within the page. It names the node by its id: numbers shift when another branch grows.
 const linkTo = key => '#' + nodeOf(key).id;
 
-// linkWithToken is an address that opens a live page elsewhere, at the selected node.
-function linkWithToken() {
-  const node = nodeOf(at.selected);
-  return location.href.split('#')[0] + '#token=' + encodeURIComponent(live.token) + (node ? '&' + node.id : '');
+// sharedLink is an address that opens the page elsewhere, at the selected node. That of a live page has the token.
+function sharedLink() {
+  const parts = [config.live && 'token=' + encodeURIComponent(live.token), nodeOf(at.selected)?.id];
+  return location.href.split('#')[0] + '#' + parts.filter(Boolean).join('&');
 }
 
 // drill goes into the conversation that hangs on a node.
@@ -313,9 +313,13 @@ function listen() {
   });
   $('stop').addEventListener('click', () => post('stop', {}).catch(err => status('Not stopped: ' + err.message)));
   for (const name of ['mermaid', 'json', 'go']) $('copy-' + name).replaceWith(copyButton($('copy-' + name).textContent, () => shareText(name)));
-  $('copy-link').replaceWith(config.live ? copyButton('Copy link with token', linkWithToken) : '');
+  $('copy-link').replaceWith(copyButton(config.live ? 'Copy link with token' : 'Copy link', sharedLink));
   $('download').addEventListener('click', () => download().catch(err => status('Not downloaded: ' + err.message)));
   window.addEventListener('hashchange', () => {
+    if (config.live && tokenInAddress.test(location.hash)) { // a link was opened in place of this page
+      location.reload();
+      return;
+    }
     const key = fromAddress();
     if (key !== null && key !== at.selected) select(key);
   });
