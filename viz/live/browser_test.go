@@ -299,6 +299,45 @@ func TestAnotherResultInARealBrowser(t *testing.T) {
 	b.stop()
 }
 
+func TestAnEditedResponseInARealBrowser(t *testing.T) {
+	d := start().Tools(forecast(opened())).User("Weather in Oslo?")
+	d, err := executor.Run(t.Context(), looks("Oslo is warm.", "Oslo"), d)
+	require.NoError(t, err)
+	d = d.User("And tomorrow?").Assistant("Warm, too.")
+	b := open(t, New(d, &Options{Run: runs(apitest.Say("Then ski."), apitest.Say("It is cold."))}))
+
+	b.does("click", ".row", "text", "Oslo is warm.") // a response that the user answered
+	b.does("click", ".edit summary")
+	b.does("fill", ".edit textarea", "value", "Oslo is cold. "+hostile)
+	b.does("click", ".edit button")
+	b.does("wait", "#status", "text", "= compares them")
+	b.does("wait", ".row", "text", "Then ski.")
+	b.does("wait", ".row", "text", "And tomorrow?")
+	b.does("wait", "#problems", "text", "no problems")
+	b.does("press", "=")
+	b.does("wait", "#compare", "text", hostile)
+	b.does("wait", "#compare", "text", "Warm, too.")
+	b.does("wait", "#compare", "text", "Then ski.")
+	shots(b, "edited-response")
+	b.does("press", "Escape")
+
+	b.does("click", ".row", "text", "Let me look.") // a response with calls
+	b.does("click", ".edit summary")
+	b.does("wait", ".edit", "text", "they are not executed again")
+	b.does("inside", ".edit, .edit textarea")
+	b.does("size", "390x844")
+	b.does("inside", ".edit, .edit textarea")
+	b.does("size", "1400x900")
+	b.does("fill", ".edit textarea", "value", "I look.")
+	b.does("click", ".edit button")
+	b.does("wait", ".row", "text", "It is cold.")
+	b.does("wait", ".row", "text", "→ 22°C")
+
+	b.does("click", ".row", "text", "Weather in Oslo?") // nothing comes before it but tools
+	b.does("wait", ".fork", "text", "say something else in its place")
+	b.stop()
+}
+
 func TestAListOfConversationsInARealBrowser(t *testing.T) {
 	viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	agent, removed := remover(removes("Rome"), apitest.Say("All done."))

@@ -45,11 +45,14 @@
 //	GET  (the page)
 //	GET  events                            server-sent events: "patch", the drawing; "activity", the state of the run
 //	POST fork   {"at": ID, "text": TEXT}   appends TEXT to the node and runs it: 202; 409 during another run
+//	POST fork   {"at": ID, "edit": TEXT}   the same with another text of the message ID, on a branch beside it. After a
+//	                                       message of the assistant follow the results of its calls, as they were, and
+//	                                       "text" as a message of the user, which is required if there are no calls
+//	POST fork   {"at": ID, "result": TEXT, "failed": BOOL}
+//	                                       the same with another result of the executed call ID in place of its own
 //	POST answer {"pause": ID, "call": ID, "reply": REPLY}
 //	                                       answers an open call, by a reply in the form of executor.Reply: 202; 409 if it
 //	                                       was answered before. The last answer resumes the run
-//	POST fork   {"at": ID, "result": TEXT, "failed": BOOL}
-//	                                       the same with another result of the executed call ID in place of its own
 //	POST stop   {}                         ends the run started by fork or answer: 202
 //	GET  request?node=ID                   the exact request answered by the node, if it is known
 //	GET  copy?as=FORM&node=ID              the conversation up to the node, or all of it, as "mermaid", "json" or "go"

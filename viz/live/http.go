@@ -321,22 +321,27 @@ func find(d dag.DAG, id string) (*node.Node, *refusal) {
 
 func (s *Server) postFork(w http.ResponseWriter, r *http.Request) *refusal {
 	var asked struct {
-		At, Text string
-		Result   *string
-		Failed   bool
+		At, Text     string
+		Edit, Result *string
+		Failed       bool
 	}
 	if no := read(w, r, &asked); no != nil {
 		return no
 	}
 
 	at, err := uuid.Parse(asked.At)
+	if strings.TrimSpace(asked.Text) == "" {
+		asked.Text = ""
+	}
 	change := withText(asked.Text)
 	switch {
 	case err != nil:
 		return unknownNode(asked.At)
+	case asked.Edit != nil:
+		change = withEdit(*asked.Edit, asked.Text)
 	case asked.Result != nil:
 		change = withResult(*asked.Result, asked.Failed)
-	case strings.TrimSpace(asked.Text) == "":
+	case asked.Text == "":
 		return refuse(http.StatusBadRequest, "no_text", "\"text\" is empty")
 	}
 

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -14,15 +15,22 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// change adds nodes to a conversation after the node n, or in its place. It returns the conversation, and the message
-// to continue from.
-type change func(d dag.DAG, n *node.Node) (dag.DAG, *node.Node, error)
+// change adds nodes to a conversation after the node n, or in its place. It returns the conversation, and the branch to
+// continue.
+type change func(d dag.DAG, n *node.Node) (whole, branch dag.DAG, err error)
 
 // withText returns a change that adds a message of the user.
 func withText(text string) change {
-	return func(d dag.DAG, n *node.Node) (dag.DAG, *node.Node, error) {
-		return d.AppendTo([]*node.Node{n}, node.Message{Role: content.User, Blocks: content.Words(text)})
+	return func(d dag.DAG, n *node.Node) (dag.DAG, dag.DAG, error) {
+		whole, message, err := d.AppendTo([]*node.Node{n}, node.Message{Role: content.User, Blocks: content.Words(text)})
+		return whole, whole.WithHeads(message), err
 	}
+}
+
+// joined returns d with a branch beside its heads.
+func joined(d, branch dag.DAG) (dag.DAG, dag.DAG, error) {
+	whole := d.Join(branch)
+	return whole, branch, whole.Err()
 }
 
 // errNoExecution marks a node whose result cannot be replaced.
@@ -30,31 +38,39 @@ var errNoExecution = errors.New("the node is no executed call whose results were
 
 // withResult returns a change that adds the results of a message's calls again, with another result of the call n.
 func withResult(text string, failed bool) change {
-	return func(d dag.DAG, n *node.Node) (dag.DAG, *node.Node, error) {
+	return func(d dag.DAG, n *node.Node) (dag.DAG, dag.DAG, error) {
 		old, ok := n.Payload().(node.ToolExecution)
 		answer := resultsOf(d, n)
 		if !ok || answer == nil {
-			return d, nil, errNoExecution
+			return d, d, errNoExecution
 		}
 
 		// The executions beside it are those whose results the model was sent.
-		var executions []node.ToolExecution
-		for _, p := range answer.Parents() {
-			e, ok := p.Payload().(node.ToolExecution)
-			if p == n {
-				e = node.ToolExecution{Index: old.Index, Ran: old.Ran, Result: content.Words(text), IsError: failed}
-			}
-			if ok {
-				executions = append(executions, e)
+		executions := executionsAmong(answer.Parents())
+		for i := range executions {
+			if executions[i].Index == old.Index {
+				executions[i].Result, executions[i].IsError = content.Words(text), failed
+				executions[i].State, executions[i].Child = node.ExecutionFinished, node.List[*node.Node]{}
 			}
 		}
-
-		branch := d.WithHeads(n.Parents()...).CloseTools(executions...)
-		if err := branch.Err(); err != nil {
-			return d, nil, err
-		}
-		return d.Join(branch), branch.Head(), nil
+		return joined(d, d.WithHeads(n.Parents()...).CloseTools(executions...))
 	}
+}
+
+// executionsAmong returns the executions among nodes, one for each call, as those of another branch: their times, tokens
+// and costs stay with the nodes.
+func executionsAmong(nodes []*node.Node) []node.ToolExecution {
+	var list []node.ToolExecution
+	for _, n := range nodes {
+		e, ok := n.Payload().(node.ToolExecution)
+		if !ok || slices.ContainsFunc(list, func(other node.ToolExecution) bool { return other.Index == e.Index }) {
+			continue
+		}
+		list = append(list, node.ToolExecution{
+			Index: e.Index, State: e.State, Result: e.Result, IsError: e.IsError, Child: e.Child, Ran: e.Ran, Full: e.Full,
+		})
+	}
+	return list
 }
 
 // resultsOf returns the message with the result of an execution, or nil.
@@ -65,6 +81,105 @@ func resultsOf(d dag.DAG, execution *node.Node) *node.Node {
 		}
 	}
 	return nil
+}
+
+// The reasons why a message cannot be edited.
+var (
+	errNoMessage = errors.New("the node is no message of the user or the assistant")
+	errNoText    = errors.New("the message would be empty")
+	errNoNext    = errors.New("after a message of the assistant, \"text\" is what the user says next")
+)
+
+// withEdit returns a change that adds the message n again with another text. A message of the assistant is followed by
+// the results of its calls, which are not executed again, and by next as a message of the user, unless next is empty.
+func withEdit(text, next string) change {
+	return func(d dag.DAG, n *node.Node) (dag.DAG, dag.DAG, error) {
+		m, ok := n.Message()
+		if !ok || len(m.Blocks.ToolResults()) > 0 {
+			return d, d, errNoMessage
+		}
+
+		blocks, err := edited(m, text)
+		if err != nil {
+			return d, d, err
+		}
+		branch := d.WithHeads(n.Parents()...).Append(node.Message{Role: m.Role, Blocks: blocks})
+		if m.Role == content.User {
+			return joined(d, branch)
+		}
+
+		if len(blocks.ToolUses()) > 0 {
+			branch = withExecutions(branch, d, n)
+		} else if next == "" {
+			return d, d, errNoNext
+		}
+		if next != "" {
+			branch = branch.User(next)
+		}
+		return joined(d, branch)
+	}
+}
+
+// edited returns the blocks of a message with another text. A message of the assistant is then no longer the provider's:
+// it loses thinking and opaque blocks, and signatures and citations on others.
+func edited(m node.Message, text string) (content.Blocks, error) {
+	var list []content.Block
+	if strings.TrimSpace(text) != "" {
+		list = append(list, content.Text{Text: text})
+	}
+
+	for _, b := range m.Blocks.All() {
+		if _, replaced := b.(content.Text); replaced {
+			continue
+		}
+		if m.Role == content.Assistant {
+			b = ofProgram(b)
+		}
+		if b != nil {
+			list = append(list, b)
+		}
+	}
+
+	if len(list) == 0 {
+		return content.Blocks{}, errNoText
+	}
+	return content.Of(list...)
+}
+
+// ofProgram returns a block of a response without what only the provider may send; nil if nothing is left.
+func ofProgram(b content.Block) content.Block {
+	switch b := b.(type) {
+	case content.ToolUse:
+		b.Extra = content.Extra{}
+		return b
+	case content.Image:
+		b.Extra = content.Extra{}
+		return b
+	case content.Document:
+		b.Extra = content.Extra{}
+		return b
+	case content.Text:
+		b.Extra = content.Extra{}
+		return b
+	case content.Thinking, content.CutToolUse, content.ToolResult, content.Opaque, content.Unknown:
+	}
+	return nil
+}
+
+// withExecutions adds the executions of the calls of n to a branch that ends in its edited form. If the model was sent
+// their results, so it is on the branch.
+func withExecutions(branch, d dag.DAG, n *node.Node) dag.DAG {
+	var executions []*node.Node
+	for _, e := range d.Nodes() {
+		if _, ok := e.Payload().(node.ToolExecution); !ok || !slices.Contains(e.Parents(), n) {
+			continue
+		}
+		if answer := resultsOf(d, e); answer != nil {
+			return branch.CloseTools(executionsAmong(answer.Parents())...)
+		}
+		executions = append(executions, e)
+	}
+	return branch.AppendExecutions(executionsAmong(executions)...)
 }
 
 // fork changes the conversation at a node, and runs the result.
@@ -91,14 +206,14 @@ func (s *Server) fork(at node.ID, change change) *refusal {
 		return unknownNode(at.String())
 	}
 
-	whole, message, err := change(s.d, n)
+	whole, branch, err := change(s.d, n)
 	if err != nil {
 		return refuse(http.StatusUnprocessableEntity, "cannot_fork", err.Error())
 	}
 
 	// The page shows the message at once. The run continues in the background and ends with the server.
 	s.show(whole)
-	s.start(func(ctx context.Context) runEvents { return s.options.Run(ctx, whole.WithHeads(message)) }, func(outcome) {})
+	s.start(func(ctx context.Context) runEvents { return s.options.Run(ctx, branch) }, func(outcome) {})
 	return nil
 }
 

@@ -206,32 +206,52 @@ function drawOrigin() {
 
 // canRunNow offers "Run from here" only while the server would take it. What was typed stays.
 function canRunNow() {
-  const button = document.querySelector('.fork button');
-  if (!button) return;
   const why = live.refused ? 'The server refuses this page.' : live.state === 'running' ? 'A run is under way; it has to end first.'
     : live.origin.run ? 'Another process runs this conversation, and its run is ' + live.origin.run + '.' : '';
-  button.disabled = why !== '';
-  show(document.querySelector('.fork .why'), why);
+  for (const form of document.querySelectorAll('.fork')) {
+    form.querySelector('button').disabled = why !== '';
+    show(form.querySelector('.why'), why);
+  }
 }
 
-// forkBox takes another message in place of this one, and continues from there. What was said stays.
+// forkBox takes another message in place of this one, or one after it, and continues from there. What was said stays.
 function forkBox(key) {
   if (!config.live || !config.canRun || at.owner !== null) return null;
   if (isCall(key)) return resultBox(key);
-  const edits = group(key) === 'user' && (nodeOf(key).parents || []).length > 0;
-  const text = el('textarea', {rows: 3, 'aria-label': 'what to say'});
-  text.value = edits ? words(key) : '';
-  const from = edits ? nodeOf(key).parents[0] : key;
-  return forkForm(edits ? 'say something else in its place, and run' : 'say something here, and run', () => ({at: nodeOf(from).id, text: text.value}), text);
+  const node = nodeOf(key), text = textField('what to say');
+  if (group(key) === 'user') {
+    text.value = textOf(key);
+    return forkForm('say something else in its place, and run', () => ({at: node.id, edit: text.value}), text);
+  }
+  return [forkForm('say something here, and run', () => ({at: node.id, text: text.value}), text), isAnswer(key) && editBox(key)];
 }
+
+// editBox takes another text of a response. Its calls keep their results; without calls, the user's next message follows.
+function editBox(key) {
+  const node = nodeOf(key), text = textField('the response'), next = textField('what the user says next');
+  text.value = textOf(key);
+  const said = at.path.slice(at.path.indexOf(key) + 1).find(isMessage);
+  if (said !== undefined && group(said) === 'user') next.value = textOf(said);
+  const calls = node.parts.some(part => part.form === 'call');
+  const form = forkForm('the response', () => ({at: node.id, edit: text.value, text: calls ? '' : next.value}), text,
+    calls ? el('p', {class: 'quiet'}, node.kids.some(isCall) ? 'Its calls keep their results: they are not executed again.' : 'Its calls are executed.') : [caption('then the user says'), next]);
+  return el('details', {class: 'edit'}, el('summary', {}, 'edit this response, and run'), form);
+}
+
+const textField = name => el('textarea', {rows: 3, 'aria-label': name});
+
+// textOf is the text of a message, without what else is in it.
+const textOf = key => textAmong(key, nodeOf(key).parts);
+
+const textAmong = (key, parts) => (parts || []).filter(part => (part.form || 'text') === 'text').map(part => textAt(saved(nodeOf(key)), part.at)).join('\n');
 
 // resultBox takes another result of a call, and continues from there. The call is not executed again.
 function resultBox(key) {
   const node = nodeOf(key);
   if (!node.kids.length) return null; // its results were not sent
   const result = node.parts.find(part => part.form === 'result');
-  const text = el('textarea', {rows: 3, 'aria-label': 'result'}), failed = el('input', {type: 'checkbox'});
-  text.value = (result?.parts || []).filter(part => (part.form || 'text') === 'text').map(part => textAt(saved(node), part.at)).join('\n');
+  const text = textField('result'), failed = el('input', {type: 'checkbox'});
+  text.value = textAmong(key, result?.parts);
   failed.checked = Boolean(result?.bad);
   return forkForm('try another result, and run', () => ({at: node.id, result: text.value, failed: failed.checked}), text, el('label', {}, failed, ' it failed'));
 }
