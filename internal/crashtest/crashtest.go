@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -103,6 +104,10 @@ func number(t *testing.T, variable string, otherwise int) int {
 	require.NoError(t, err, variable)
 	return n
 }
+
+// patience is how long tests wait for what must happen. A busy machine may pause a process for a long time; only a test
+// that hangs waits for so long.
+const patience = 5 * time.Minute
 
 // output writes the lines of a process. A line is written as a whole, and is short enough for a pipe to keep it whole:
 // what was written before a kill can be read after it, and the lines of several processes come in the order of their

@@ -174,7 +174,7 @@ func firstCall(t *testing.T, db store.Runs, run string) store.Key {
 // FinishGolden fails if a run of WriteGolden, perhaps by a former version, is not in its state, or does not finish.
 func FinishGolden(t *testing.T, db Store) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	require.NoError(t, db.Check(ctx))
 

@@ -11,6 +11,7 @@ import (
 const (
 	serving  = "serve"   // of a process, in which SIGTERM is handled from now on; it is not part of a history
 	claimed  = "claim"   // of a run or a call; the detail is the number of the claim
+	held     = "hold"    // of a call: the worker has got its claim, and checks the lease
 	started  = "start"   // of a call
 	finished = "finish"  // of a call
 	accepted = "accept"  // by the store; the detail is the sum of the result
@@ -47,15 +48,20 @@ type history []event
 // faults returns what must not have happened.
 //
 // A call may start after its result was accepted if its claim came before that: somebody whose lease had ended has
-// brought the result in the moment between the claim and the start. It is a fault if the claim was no lease any more.
+// brought the result in the moment between the claim and the start. It is a fault if the lease had ended when the
+// worker got the claim. If it ends between the check of the worker and the start, in a process that the system has
+// paused, nothing can be promised.
 func (h history) faults() (found []string) {
-	sums, consumptions, claims := map[string]string{}, map[string]int{}, map[string]time.Time{}
+	sums, consumptions := map[string]string{}, map[string]int{}
+	claims, late := map[string]time.Time{}, map[string]bool{}
 	for _, e := range h {
 		switch e.kind {
 		case claimed:
 			claims[e.process+" "+e.key] = e.at
+		case held:
+			late[e.process+" "+e.key] = e.at.Sub(claims[e.process+" "+e.key]) >= lease
 		case started:
-			if sums[e.key] != "" && e.at.Sub(claims[e.process+" "+e.key]) >= lease {
+			if sums[e.key] != "" && late[e.process+" "+e.key] {
 				found = append(found, "started after acceptance:"+h.of(e.key))
 			}
 		case accepted:

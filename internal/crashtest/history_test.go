@@ -23,13 +23,14 @@ func TestHistoryShowsFaults(t *testing.T) {
 	consume := event{process: "p1", kind: consumed, key: "r/c"}
 
 	claim := event{process: "p1", kind: claimed, key: "r/c/1"}
+	hold := event{process: "p1", kind: held, key: "r/c/1"}
 
-	require.Empty(t, at(claim, start, start, accept, accept, consume).faults())
-	overtaken := at(other, claim, start)
-	require.Empty(t, overtaken.faults(), "one second after its claim")
+	require.Empty(t, at(claim, hold, start, start, accept, accept, consume).faults())
+	overtaken := at(claim, hold, other, event{}, event{}, start)
+	require.Empty(t, overtaken.faults(), "it had a lease when it was checked")
 	require.Equal(t, 1, overtaken.overtaken())
 	for want, h := range map[string]history{
-		"started after acceptance": at(claim, other, event{}, start),
+		"started after acceptance": at(claim, other, hold, start),
 		"accepted twice":           at(accept, other),
 		"consumed twice":           at(consume, consume),
 	} {

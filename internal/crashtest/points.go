@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,17 +43,19 @@ const (
 // if the next process does not finish the runs. PLAIT_POINTS=all tests each point, otherwise only some are tested.
 func (p Points) Test(t *testing.T) {
 	t.Helper()
-	transactions := p.play(t, nothing, 0, nil)
-	last := transactions[len(transactions)-1].last
-	require.Greater(t, last, len(transactions))
+	transactions, _ := p.play(t, nothing, 0, nil)
 	for _, what := range []stop{killed, failing} {
 		t.Run(string(what), func(t *testing.T) {
-			tested := 0
-			for at := 1; at <= last; at += stride() {
-				p.play(t, what, at, transactions)
-				tested++
+			// The number of points differs: a repetition, which a busy machine causes, adds some. So the first point that
+			// is not reached is the end.
+			at, tested := 1, 0
+			for reached := true; reached; at += stride() {
+				if _, reached = p.play(t, what, at, transactions); reached {
+					tested++
+				}
 			}
-			t.Logf("%d of %d points in %d transactions", tested, last, len(transactions))
+			require.Greater(t, at, len(transactions))
+			t.Logf("%d of about %d points in %d transactions", tested, at, len(transactions))
 		})
 	}
 }
@@ -73,7 +74,7 @@ func stride() int {
 // TestControl fails if transactions that are committed halfway are not found, by the rows and by the invariants.
 func (p Points) TestControl(t *testing.T) {
 	t.Helper()
-	transactions := p.play(t, nothing, 0, nil)
+	transactions, _ := p.play(t, nothing, 0, nil)
 	found := map[string]int{}
 	last := transactions[len(transactions)-1].last
 	for at := 1; at <= last && (found["differs"] == 0 || found["invariant"] == 0); at += 7 {
@@ -90,20 +91,20 @@ func (p Points) TestControl(t *testing.T) {
 	require.NotZero(t, found["invariant"])
 }
 
-// play lets a process live, stops it at a point, and lets another one finish its runs.
-func (p Points) play(t *testing.T, what stop, at int, transactions []span) []span {
+// play lets a process live, stops it at a point, and lets another one finish its runs. It returns the transactions, and
+// whether the point was reached.
+func (p Points) play(t *testing.T, what stop, at int, transactions []span) (found []span, reached bool) {
 	t.Helper()
 	l := p.begin(t, what, at, transactions)
 	defer l.close()
 	l.live()
 	l.stopper.armed.Store(false)
-	require.True(t, what == nothing || l.stopper.happened, "point %d was not reached", at)
 	l.inspect()
 	if len(l.faults) == 0 {
 		l.finish()
 	}
 	require.Empty(t, l.faults, "%s at point %d, %s", what, at, l.stopper.where)
-	return l.stopper.transactions
+	return l.stopper.transactions, l.stopper.happened
 }
 
 // Survive lets a process live on db, whose transactions may fail at any moment, and another one finish its runs. It
@@ -111,7 +112,7 @@ func (p Points) play(t *testing.T, what stop, at int, transactions []span) []spa
 func (p Points) Survive(t *testing.T, address string, db Store, repaired func()) []string {
 	t.Helper()
 	l := &life{Points: p, t: t, address: address, db: db}
-	l.ctx, l.cancel = context.WithTimeout(context.Background(), time.Minute)
+	l.ctx, l.cancel = context.WithTimeout(context.Background(), patience)
 	defer l.close()
 	l.live()
 	require.NoError(t, l.ctx.Err(), "the process hangs")

@@ -274,7 +274,7 @@ func (l *life) conversation(key string) dag.DAG {
 func (l *life) finish() {
 	l.t.Helper()
 	before := len(l.history)
-	l.ctx, l.cancel = context.WithTimeout(context.Background(), time.Minute)
+	l.ctx, l.cancel = context.WithTimeout(context.Background(), patience)
 	defer l.cancel()
 	engine, worker := l.process("second", l.db, false)
 

@@ -234,7 +234,7 @@ func (f *fleet) until(ok func(event) bool) {
 }
 
 // patience is how long the test waits at most for anything.
-func (f *fleet) patience() time.Duration { return time.Minute + time.Duration(f.Runs.Runs)*time.Second }
+func (f *fleet) patience() time.Duration { return patience + time.Duration(f.Runs.Runs)*time.Second }
 
 // kill kills a process, and starts another one.
 func (f *fleet) kill(index int) {

@@ -145,6 +145,9 @@ func (p *process) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) ([]
 	if len(tasks) > 0 {
 		p.freezeOnce(&p.freezing)
 	}
+	for _, task := range tasks {
+		p.log(held, task.Lease.Key, "")
+	}
 	return tasks, err
 }
 

@@ -53,14 +53,17 @@ func serveShared(ctx context.Context, db store.Runs, calls *sync.Map) (engine *d
 // of their own. It fails if a call is not executed once, or a run is not done.
 func TestShared(t *testing.T, open func() store.Runs) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var calls sync.Map
 	var engine *durable.Engine
 	for range 3 {
 		var wait func()
 		engine, wait = serveShared(ctx, open(), &calls)
-		defer wait()
+		defer func() {
+			cancel() // also where the test has failed
+			wait()
+		}()
 	}
 
 	const runs = 20
@@ -86,5 +89,4 @@ func TestShared(t *testing.T, open func() store.Runs) {
 		return true
 	})
 	require.Equal(t, 2*runs, executed)
-	cancel()
 }

@@ -177,6 +177,9 @@ func (c *Cluster) run(name string, args ...string) error {
 	return nil
 }
 
+// patience is how many seconds pg_ctl waits for the server, which takes long on a busy machine.
+const patience = "300"
+
 // Restart starts the server after [Cluster.Stop].
 func (c *Cluster) Restart() error {
 	// A test may lose connections without closing them; 300 are enough for all.
@@ -184,7 +187,7 @@ func (c *Cluster) Restart() error {
 	if c.noSync {
 		settings = append(settings, "-c fsync=off")
 	}
-	return c.run("pg_ctl", "--pgdata", c.data(), "--log", filepath.Join(c.Socket, "server.log"), "--wait",
+	return c.run("pg_ctl", "--pgdata", c.data(), "--log", filepath.Join(c.Socket, "server.log"), "--wait", "--timeout", patience,
 		"--options", strings.Join(settings, " "), "start")
 }
 
@@ -194,7 +197,7 @@ func (c *Cluster) Stop(crash bool) error {
 	if crash {
 		mode = "immediate"
 	}
-	return c.run("pg_ctl", "--pgdata", c.data(), "--wait", "--mode", mode, "stop")
+	return c.run("pg_ctl", "--pgdata", c.data(), "--wait", "--timeout", patience, "--mode", mode, "stop")
 }
 
 // Remove stops the server and removes the cluster.

@@ -19,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/internal/crashtest"
 	"github.com/plait-dev/plait/internal/pgtest"
 	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/postgres"
 )
 
 func TestProcessesShareDurableRuns(t *testing.T) {
@@ -29,7 +30,7 @@ func TestProcessesShareDurableRuns(t *testing.T) {
 // A slot holds a connection only in a transaction: 64 calls run at the same time with a pool of 4.
 func TestRunsShareFewConnections(t *testing.T) {
 	const runs = 64
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), postgres.Patience)
 	defer cancel()
 	db := openAt(t, pgtest.Database(t)+"&pool_max_conns=4", nil)
 

@@ -3,11 +3,19 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/plait-dev/plait/internal/sqlstore"
 )
+
+// Patient are options for tests that are not about the guards. On a busy machine a process may be paused in a transaction
+// for longer than the defaults allow, and another one waits for its locks.
+var Patient = &Options{IdleTimeout: Patience, LockTimeout: Patience, StatementTimeout: Patience}
+
+// Patience is how long tests wait for what must happen. Only a test that hangs waits for so long.
+const Patience = 5 * time.Minute
 
 // OpenWrapped is Open with something around the transactions.
 func OpenWrapped(
@@ -23,8 +31,7 @@ func OpenWrapped(
 
 // NewWrapped is New with something around the transactions.
 func NewWrapped(ctx context.Context, pool *pgxpool.Pool, wrap func(sqlstore.DB) sqlstore.DB) (*DB, error) {
-	o := (*Options)(nil).withDefaults()
-	return openWrapped(ctx, &database{pool: pool}, o, wrap)
+	return openWrapped(ctx, &database{pool: pool}, Patient.withDefaults(), wrap)
 }
 
 func openWrapped(ctx context.Context, db *database, o Options, wrap func(sqlstore.DB) sqlstore.DB) (*DB, error) {

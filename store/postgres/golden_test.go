@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the golden database of the curren
 // writeGolden makes a database with a run in each state, and writes it as SQL that makes it in any schema.
 func writeGolden(t *testing.T) {
 	address := pgtest.Database(t)
-	db, err := postgres.Open(context.Background(), address, nil)
+	db, err := postgres.Open(context.Background(), address, postgres.Patient)
 	require.NoError(t, err)
 	crashtest.WriteGolden(t, db)
 	require.NoError(t, db.Close())

@@ -37,7 +37,7 @@ func newCrowd(t *testing.T) crowd {
 	})
 
 	var err error
-	c.DB, err = postgres.New(t.Context(), c.pool, &postgres.Options{LockTimeout: time.Millisecond})
+	c.DB, err = postgres.New(t.Context(), c.pool, noWait)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
@@ -70,7 +70,7 @@ func (c crowd) together(t *testing.T, appends []store.AppendRequest) []error {
 	errs := make([]error, len(appends))
 	for i, a := range appends {
 		all.Go(func() { _, errs[i] = c.Append(t.Context(), a) })
-		require.Eventually(t, func() bool { return c.Began()+c.Waiting() == i+1 }, time.Minute, 100*time.Microsecond)
+		require.Eventually(t, func() bool { return c.Began()+c.Waiting() == i+1 }, postgres.Patience, 100*time.Microsecond)
 	}
 
 	c.statements.Store(0)
@@ -204,7 +204,7 @@ func TestCallersMayLeaveTheirGroup(t *testing.T) {
 	for i := range errs {
 		all.Go(func() { _, errs[i] = c.Append(ctx, talk(i, 2)) })
 	}
-	require.Eventually(t, func() bool { return c.Waiting() == 4 }, time.Minute, 100*time.Microsecond)
+	require.Eventually(t, func() bool { return c.Waiting() == 4 }, postgres.Patience, 100*time.Microsecond)
 	cancel()
 	all.Wait()
 	for _, err := range errs {

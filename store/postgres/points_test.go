@@ -70,7 +70,7 @@ func points(t *testing.T) crashtest.Points {
 	return crashtest.Points{
 		Open: func(ctx context.Context, url string, wrap func(sqlstore.DB) sqlstore.DB) (crashtest.Store, error) {
 			if wrap == nil {
-				return postgres.Open(ctx, url, nil)
+				return postgres.Open(ctx, url, postgres.Patient)
 			}
 			pool := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.DialFunc = process.dial })
 			db, err := postgres.NewWrapped(ctx, pool, wrap)

@@ -78,7 +78,7 @@ func TestProgramsMakeTheTablesAtTheSameTime(t *testing.T) {
 	errs := make([]error, 8)
 	for i := range errs {
 		all.Go(func() {
-			db, err := postgres.Open(context.Background(), url, nil)
+			db, err := postgres.Open(context.Background(), url, postgres.Patient)
 			if err == nil {
 				err = db.Close()
 			}
@@ -141,7 +141,7 @@ func TestTransactionsOnAPoolOfTheProgramHaveTheGuards(t *testing.T) {
 
 func TestAppendDoesNotWaitForAStuckProgram(t *testing.T) {
 	url := pgtest.Database(t)
-	db := openAt(t, url, &postgres.Options{LockTimeout: time.Millisecond})
+	db := openAt(t, url, noWait)
 	appendAll(t, db, 1, 3)
 
 	pool := newPool(t, url, func(*pgxpool.Config) {})
@@ -171,7 +171,7 @@ func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEnd
 func TestAppendThatContinuesAHeadIsOneStatement(t *testing.T) {
 	s := &statements{}
 	pool := newPool(t, pgtest.Database(t), func(c *pgxpool.Config) { c.ConnConfig.Tracer = s })
-	db, err := postgres.New(t.Context(), pool, nil)
+	db, err := postgres.New(t.Context(), pool, postgres.Patient)
 	require.NoError(t, err)
 	defer db.Close()
 	appendAll(t, db, 1, 10)
@@ -229,7 +229,7 @@ func (db beforeCommit) Write(ctx context.Context, f func(sqlstore.Tx) error) err
 
 func TestPruneWaitsForAnAppendOfStoredRecords(t *testing.T) {
 	url := pgtest.Database(t)
-	pruner := openAt(t, url, &postgres.Options{LockTimeout: time.Millisecond})
+	pruner := openAt(t, url, noWait)
 	appendAll(t, pruner, 1, 4)
 
 	// Back to the second record: no head reaches the third one any more, and it is still stored.
@@ -298,7 +298,7 @@ func TestAppendWhoseReplyIsLostCanBeRepeated(t *testing.T) {
 	for name, from := range map[string]uint64{"in a transaction": 1, "in one statement": 3} {
 		t.Run(name, func(t *testing.T) {
 			l := newLossy(t)
-			db, err := postgres.New(t.Context(), l.pool, nil)
+			db, err := postgres.New(t.Context(), l.pool, postgres.Patient)
 			require.NoError(t, err)
 			defer db.Close()
 			appendAll(t, db, 1, from)

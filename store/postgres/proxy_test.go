@@ -214,17 +214,29 @@ func newNetwork(t *testing.T) network {
 	return n
 }
 
-// live lets a process live with one request in trouble. It returns the number of its requests, and the faults that were
-// found.
-func (n network) live(
-	t *testing.T, what trouble, only string, at int, wrap func(sqlstore.DB) sqlstore.DB,
-) (requests int, faults []string) {
+// life is what was found in the life of a process.
+type life struct {
+	requests int
+	happened bool // the trouble; a life with fewer requests than at its counting may not reach it
+	faults   []string
+}
+
+// live lets a process live with one request in trouble.
+func (n network) live(t *testing.T, what trouble, only string, at int, wrap func(sqlstore.DB) sqlstore.DB) (l life) {
 	t.Helper()
 	address := n.Database()
-	const limit = 150 * time.Millisecond
-	db, err := postgres.OpenWrapped(context.Background(), n.url, &postgres.Options{
-		IdleTimeout: limit, LockTimeout: limit, StatementTimeout: limit,
-	}, wrap)
+
+	// Where a connection falls silent, the process waits for no longer than this. A busy machine may exceed it at other
+	// requests too: those are repeated like the one in trouble.
+	opts := postgres.Patient
+	if what == silentBefore || what == silentAfter {
+		const limit = 150 * time.Millisecond
+		opts = &postgres.Options{IdleTimeout: limit, LockTimeout: limit, StatementTimeout: limit}
+	}
+	db, err := postgres.OpenWrapped(context.Background(), n.url, opts, wrap)
+	for attempts := 1; err != nil && attempts < 100; attempts++ {
+		db, err = postgres.OpenWrapped(context.Background(), n.url, opts, wrap)
+	}
 	require.NoError(t, err)
 	defer func() {
 		n.proxy.cut() // the driver waits up to 15 seconds for the end of a connection that it has given up
@@ -232,12 +244,8 @@ func (n network) live(
 	}()
 
 	n.proxy.arm(what, only, at)
-	faults = n.Survive(t, address, db, func() {
-		var happened bool
-		requests, happened = n.proxy.disarm()
-		require.Equal(t, what != quiet, happened, "request %d of %d", at, requests)
-	})
-	return requests, faults
+	l.faults = n.Survive(t, address, db, func() { l.requests, l.happened = n.proxy.disarm() })
+	return l
 }
 
 func honest(db sqlstore.DB) sqlstore.DB { return db }
@@ -247,9 +255,9 @@ func honest(db sqlstore.DB) sqlstore.DB { return db }
 func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 	n := newNetwork(t)
 	for _, only := range []string{"", "commit"} {
-		requests, faults := n.live(t, quiet, only, 0, honest)
-		require.Empty(t, faults)
-		require.NotZero(t, requests)
+		counted := n.live(t, quiet, only, 0, honest)
+		require.Empty(t, counted.faults)
+		require.NotZero(t, counted.requests)
 
 		// A few of all requests, or of all commits.
 		samples := 6
@@ -258,13 +266,18 @@ func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 		} else if testing.Short() {
 			samples = 2
 		}
-		stride := max(1, requests/samples)
+		stride := max(1, counted.requests/samples)
 		for _, what := range []trouble{cutBefore, cutAfter, silentBefore, silentAfter} {
 			t.Run(strings.TrimSpace(string(what)+" "+only), func(t *testing.T) {
-				for at := 1 + stride/2; at <= requests; at += stride {
-					_, faults := n.live(t, what, only, at, honest)
-					require.Empty(t, faults, "request %d of %d", at, requests)
+				happened := 0
+				for at := 1 + stride/2; at <= counted.requests; at += stride {
+					l := n.live(t, what, only, at, honest)
+					require.Empty(t, l.faults, "request %d of %d", at, l.requests)
+					if l.happened {
+						happened++
+					}
 				}
+				require.NotZero(t, happened)
 			})
 		}
 	}
@@ -288,12 +301,11 @@ func (c careless) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 func TestNetworkShowsACommitThatIsTakenForGranted(t *testing.T) {
 	n := newNetwork(t)
 	trust := func(db sqlstore.DB) sqlstore.DB { return careless{db} }
-	requests, _ := n.live(t, quiet, "commit", 0, honest)
+	requests := n.live(t, quiet, "commit", 0, honest).requests
 
 	found := ""
 	for at := requests / 4; at <= requests && !strings.Contains(found, "accepted twice"); at++ {
-		_, faults := n.live(t, cutBefore, "commit", at, trust)
-		found += strings.Join(faults, "\n")
+		found += strings.Join(n.live(t, cutBefore, "commit", at, trust).faults, "\n")
 	}
 	require.Contains(t, found, "accepted twice")
 }

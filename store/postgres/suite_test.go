@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -27,9 +28,14 @@ func TestMain(m *testing.M) {
 	}))
 }
 
+// noWait are options with which a statement does not wait for a lock.
+var noWait = &postgres.Options{
+	IdleTimeout: postgres.Patience, LockTimeout: time.Millisecond, StatementTimeout: postgres.Patience,
+}
+
 // openStore opens a database for tests with processes.
 func openStore(ctx context.Context, url string) (crashtest.Store, error) {
-	return postgres.Open(ctx, url+"&pool_max_conns=20", nil)
+	return postgres.Open(ctx, url+"&pool_max_conns=20", postgres.Patient)
 }
 
 // openNew opens a new database, and closes it when the test ends.
@@ -38,8 +44,12 @@ func openNew(t testing.TB, opts *postgres.Options) *postgres.DB {
 	return openAt(t, pgtest.Database(t), opts)
 }
 
+// openAt opens a database, and closes it when the test ends. No options are those of a patient test.
 func openAt(t testing.TB, url string, opts *postgres.Options) *postgres.DB {
 	t.Helper()
+	if opts == nil {
+		opts = postgres.Patient
+	}
 	db, err := postgres.Open(context.Background(), url, opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
