@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/dag/promptcache"
 	"github.com/plait-dev/plait/internal/safetext"
@@ -43,11 +44,14 @@ type cacheBreak struct {
 	Why   string `json:"why"`
 }
 
-// cachedCalls returns the model calls in a conversation. The cache policy is that of the imported request, if there was
-// one.
+// cachePolicy returns the cache policy that the requests of a conversation were sent with: that of the imported request,
+// if there was one.
+func cachePolicy(d dag.DAG) api.Cache { return savedRequestOf(d).Cache }
+
+// cachedCalls returns the model calls in a conversation.
 func cachedCalls(d dag.DAG) []cachedCall {
 	list := []cachedCall{} // not nil: in JSON it is a list
-	for _, c := range promptcache.Calls(everyNode(d), &promptcache.Options{Cache: savedRequestOf(d).Cache}) {
+	for _, c := range promptcache.Calls(everyNode(d), &promptcache.Options{Cache: cachePolicy(d)}) {
 		m, _ := c.Node.Message()
 		call := cachedCall{ID: c.Node.ID().String(), Digest: strings.TrimPrefix(c.Node.Digest().String(), "sha256:"),
 			Model: m.Answer.Model, Input: c.Input, Estimated: c.Estimated, Shared: c.Shared, Predicted: c.Predicted,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -27,6 +28,23 @@ func TestCostOfAResponseThatBrokeOffIsKnownInPart(t *testing.T) {
 	out, _, _ = command("", "cost", file, "--prices", prices, "--json")
 	require.Contains(t, out, `"cost": null`)
 	require.Contains(t, out, `"known_cost": 3`)
+}
+
+func TestPagesPredictByTheSavedCachePolicy(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "talk.json")
+	reply := node.Message{Role: content.Assistant, Blocks: content.Words("Yes."), Answer: node.Answer{
+		API: "openai-responses", Model: "gpt-5.6", Usage: content.Usage{Input: 5000},
+	}}
+	d := dag.New().User("Hi.").Append(reply).User("And now?").Append(reply)
+	for policy, want := range map[api.Cache]string{
+		api.CacheShort: "5,000 of 5,000 tokens predicted", api.CacheOff: "0 of 5,000 tokens predicted",
+	} {
+		require.NoError(t, d.WithMetadata(requestKey, savedRequest{API: "openai-responses", Cache: policy}).Save(file))
+		out, errs, code := command("", "render", "--as", "html", file)
+		require.Equal(t, exitDone, code, errs)
+		require.Contains(t, out, want)
+		serving(t, file).until(want)
+	}
 }
 
 func TestRenderShowsTheCostOfEachResponse(t *testing.T) {

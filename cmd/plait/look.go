@@ -424,7 +424,9 @@ the request of each response. With --prices it shows what each call cost: see
 				if at != "" {
 					d = withoutOtherRefs(d)
 				}
-				return page.Write(s.out, d, &page.Options{Title: title(args[0]), Request: exactRequest, Prices: list.Prices})
+				return page.Write(s.out, d, &page.Options{
+					Title: title(args[0]), Request: exactRequest, Prices: list.Prices, Cache: cachePolicy(d),
+				})
 			case "svg":
 				return viz.SVG(s.out, d, &viz.SVGOptions{Layout: layout})
 			case "png":

@@ -114,7 +114,9 @@ func (v *served) serve(ctx context.Context, name string) (err error) {
 
 // show makes the page for a file.
 func (v *served) show(name string) error {
-	o := &live.Options{Title: filepath.Base(name), Remote: v.remote, Hosts: v.hosts, Request: exactRequest, Prices: v.prices}
+	o := &live.Options{
+		Title: filepath.Base(name), Remote: v.remote, Hosts: v.hosts, Request: exactRequest, Prices: v.prices, Cache: cachePolicy,
+	}
 	if v.provider != "" {
 		if _, err := endpointOf(v.provider); err != nil {
 			return fmt.Errorf("--provider %w", err)

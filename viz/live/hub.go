@@ -206,6 +206,10 @@ func (s *Server) draw() {
 // patch returns the changes in d as an event; nil if there are none.
 func (s *Server) patch(d dag.DAG) []byte {
 	defer s.guard("drawing")
+	if s.options.Cache != nil {
+		s.model.Cache = s.options.Cache(d)
+	}
+
 	p, err := s.model.Update(d)
 	if err != nil {
 		s.report(err.Error())

@@ -39,6 +39,9 @@ type Options struct {
 	// Prices are the models' prices. The page shows the cost of each call, and the total of all that follows a node.
 	// Defaults to none.
 	Prices api.Prices
+	// Cache returns the cache policy that the requests of a conversation were sent with, as in promptcache.Options. The
+	// page predicts by it what a request could read from the prompt cache. Defaults to api.CacheShort for all.
+	Cache func(d dag.DAG) api.Cache
 	// Listeners limits how many pages may receive events at once. Defaults to 100.
 	Listeners int
 

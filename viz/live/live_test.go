@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -529,6 +530,23 @@ func TestRequestIsWhatANodeAnswered(t *testing.T) {
 	status, text = s.ask(t, http.MethodGet, "request?node="+d.Nodes()[2].ID().String(), "")
 	require.Equal(t, http.StatusNotFound, status)
 	require.Contains(t, text, "no_request")
+}
+
+func TestPolicyDecidesWhatTheCacheCouldHold(t *testing.T) {
+	answered := func(text string, read int64) node.Message {
+		return node.Message{Role: content.Assistant, Blocks: content.Words(text), Answer: node.Answer{
+			API: "openai-responses", Model: "gpt-5.6", Usage: content.Usage{Input: 5000, CacheRead: read},
+		}}
+	}
+	d := start().User("Hi.").Append(answered("Hello.", 0)).User("And now?").Append(answered("Now.", 0))
+	predicted := func(o *Options) string {
+		got, ok := serve(t, d, o).listen(t).next()
+		require.True(t, ok)
+		return got.data
+	}
+	require.Contains(t, predicted(nil), `"predicted":5000`)
+	off := &Options{Cache: func(dag.DAG) api.Cache { return api.CacheOff }}
+	require.NotContains(t, predicted(off), `"predicted":5000`)
 }
 
 func TestAnotherResultOfACallIsANewBranch(t *testing.T) {

@@ -51,6 +51,9 @@ type Options struct {
 	// Prices are the models' prices. The page shows the cost of each call, and the total of all that follows a node.
 	// Defaults to none: a page then shows tokens, and a run's own cost if the run recorded it.
 	Prices api.Prices
+	// Cache is the cache policy that the requests were sent with, as in promptcache.Options. The page predicts by it what
+	// a request could read from the prompt cache. Defaults to api.CacheShort.
+	Cache api.Cache
 	// Request returns the exact body, in UTF-8, of the request that answer responds to. answer is a message of the
 	// assistant in the conversation. before is the conversation that the model was sent; for a response of a sub-agent
 	// it has no metadata.
@@ -69,7 +72,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 		o = &Options{}
 	}
 	m := web.NewModel()
-	m.Prices = o.Prices
+	m.Prices, m.Cache = o.Prices, o.Cache
 	shown := withRefs(d)
 	p, err := m.Update(shown)
 	if err != nil {

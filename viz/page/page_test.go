@@ -39,6 +39,21 @@ func written(t *testing.T, d dag.DAG, o *Options) (string, web.Config, web.Patch
 	return b.String(), c, p
 }
 
+func TestPolicyDecidesWhatTheCacheCouldHold(t *testing.T) {
+	answered := func(text string, read int64) node.Message {
+		return node.Message{Role: content.Assistant, Blocks: content.Words(text), Answer: node.Answer{
+			API: "openai-responses", Model: "gpt-5.6", Usage: content.Usage{Input: 5000, CacheRead: read},
+		}}
+	}
+	d := start().User("Hi.").Append(answered("Hello.", 0)).User("And now?").Append(answered("Now.", 0))
+	predicted := func(o *Options) int64 {
+		_, _, p := written(t, d, o)
+		return p.Nodes[3].Cache.Predicted
+	}
+	require.Equal(t, int64(5000), predicted(nil))
+	require.Zero(t, predicted(&Options{Cache: api.CacheOff}))
+}
+
 // joined puts the saved conversation together as the page does.
 func joined(c web.Config, p web.Patch) string {
 	var b strings.Builder

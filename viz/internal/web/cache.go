@@ -36,7 +36,7 @@ func (m *Model) caches(nodes []Node, keys map[node.ID]int) {
 		return
 	}
 
-	for _, call := range promptcache.Calls(m.d, nil) {
+	for _, call := range promptcache.Calls(m.d, &promptcache.Options{Cache: m.Cache}) {
 		i, ok := places[keys[call.Node.ID()]]
 		if !ok {
 			continue

@@ -19,6 +19,9 @@ import (
 type Model struct {
 	// Prices are the models' prices. They must be set before the first Update. Defaults to none.
 	Prices api.Prices
+	// Cache is the cache policy of the requests, as in promptcache.Options. It holds for the responses that the next
+	// Update adds. Defaults to api.CacheShort.
+	Cache api.Cache
 
 	d    dag.DAG
 	next int // the key of the next node
