@@ -21,7 +21,8 @@ type opened struct {
 // conversations opens the conversations that the arguments of a command name, one at a time:
 //
 //   - a FILE;
-//   - each file *.json and *.jsonl, and each database, in a folder and the folders in it, but not in hidden ones;
+//   - each file *.json and *.jsonl, and each database, in a folder and the folders in it, but not in hidden ones and not
+//     behind links to folders, which may form a loop;
 //   - each head of each conversation in a database that is named without a key.
 func (s *streams) conversations(names []string) iter.Seq[opened] {
 	return func(yield func(opened) bool) {
@@ -51,13 +52,23 @@ func (s *streams) under(name string, yield func(opened) bool) bool {
 }
 
 // unreadable are the types of files in a folder that hold no conversation. Reading a pipe could take forever.
-const unreadable = fs.ModeNamedPipe | fs.ModeSocket | fs.ModeDevice
+const unreadable = fs.ModeNamedPipe | fs.ModeSocket | fs.ModeDevice | fs.ModeDir
+
+// isUnreadable reports whether an entry of a folder, or what it links to, is such a file.
+func isUnreadable(path string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.Type()&unreadable != 0
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&unreadable != 0
+}
 
 // inFolder yields the conversations in a folder.
 func (s *streams) inFolder(folder string, yield func(opened) bool) bool {
 	more := true
-	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		hidden := path != folder && strings.HasPrefix(filepath.Base(path), ".")
+	root := strings.TrimRight(folder, string(filepath.Separator)) + string(filepath.Separator) // WalkDir enters no link without it
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		hidden := path != root && strings.HasPrefix(filepath.Base(path), ".")
 		switch {
 		case err != nil: // the rest of the folder can be read all the same
 			more = yield(opened{name: path, err: err})
@@ -66,7 +77,7 @@ func (s *streams) inFolder(folder string, yield func(opened) bool) bool {
 			}
 		case e.IsDir() && hidden:
 			return fs.SkipDir
-		case e.IsDir() || hidden || e.Type()&unreadable != 0:
+		case e.IsDir() || hidden || isUnreadable(path, e):
 		case databaseName(path) && isDatabase(path):
 			more = s.inDatabase(path, yield)
 		case strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl"):

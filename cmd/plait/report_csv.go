@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/report"
 )
@@ -66,7 +66,7 @@ func (out reportOutput) writeCSV(w io.Writer) error {
 		header = append(header, c.name)
 	}
 	for _, key := range labels {
-		header = append(header, "label."+safetext.Row(key))
+		header = append(header, csvText("label."+key))
 	}
 
 	lines := csv.NewWriter(w)
@@ -85,18 +85,19 @@ func (out reportOutput) writeCSV(w io.Writer) error {
 	return lines.Error()
 }
 
-// csvText returns a text for a cell. A spreadsheet takes a cell that begins with "=", "+", "-" or "@" for a formula, so
-// such a text gets a quote before it, unless it is a number.
+// csvText returns a text for a cell. A spreadsheet takes a cell that begins with "=", "+", "-" or "@", or with such a
+// sign of full width, for a formula, so such a text gets a quote before it, unless it is a number. In a locale whose
+// lists are separated by ";", a spreadsheet begins a cell behind each ";" of a text, whatever the quotes around it.
 func csvText(text string) string {
 	text = safetext.Row(text)
-	if text == "" || !strings.ContainsRune("=+-@", rune(text[0])) {
-		return text
-	}
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
 		return text
 	}
-	return "'" + text
+	return formula().ReplaceAllString(text, "$1'$2")
 }
+
+// formula matches the beginning of a cell that a spreadsheet may take for a formula.
+var formula = pattern.Of(`(^|;)([\s"]*[=+\-@＝＋－＠])`)
 
 // csvCost returns a cost, or "" if it is unknown.
 func csvCost(cost *float64) string {

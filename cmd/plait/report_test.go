@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,35 @@ func TestReportReadsDatabasesAndStandardInput(t *testing.T) {
 	require.Equal(t, []string{"#alice/1#left", "#alice/1", "#bob#left", "#bob", "#bob", "-"}, names)
 }
 
+func TestReportOnAFolderReadsNothingThatHasNoEnd(t *testing.T) {
+	dir := t.TempDir()
+	runs := filepath.Join(dir, "runs")
+	require.NoError(t, os.MkdirAll(filepath.Join(runs, "folder.json"), 0o755))
+	require.NoError(t, weatherRun(0, "").Save(filepath.Join(runs, "a.json")))
+	for link, target := range map[string]string{
+		"endless.json": os.DevNull, "loop": runs, "loop.json": runs, "self.json": "self.json", "linked.json": "a.json", "gone.json": "nowhere.json",
+	} {
+		if err := os.Symlink(target, filepath.Join(runs, link)); err != nil {
+			t.Skip("SKIPPED: no symbolic links here: ", err)
+		}
+	}
+	socket, err := net.Listen("unix", filepath.Join(dir, "s"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = socket.Close() })
+	require.NoError(t, os.Symlink(filepath.Join(dir, "s"), filepath.Join(runs, "socket.json")))
+	require.NoError(t, os.Symlink(runs, filepath.Join(dir, "link")))
+
+	out, _, code := command("", "report", filepath.Join(dir, "link"), "--as", "csv")
+	require.Equal(t, exitBad, code)
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	require.NoError(t, err)
+	outcomes := map[string]string{}
+	for _, row := range rows[1:] {
+		outcomes[filepath.Base(row[0])] = row[1]
+	}
+	require.Equal(t, map[string]string{"a.json": "ended", "linked.json": "ended", "self.json": "unreadable", "gone.json": "unreadable"}, outcomes)
+}
+
 func TestReportKeepsHostileTextsHarmless(t *testing.T) {
 	const hostile = "=cmd|' /C calc'!A0 \x1b[2J\u202e\r\n<script>"
 	dir := t.TempDir()
@@ -190,6 +220,30 @@ func TestReportKeepsHostileTextsHarmless(t *testing.T) {
 		}
 	}
 	require.Contains(t, rows[1][2], "'=cmd")
+}
+
+func TestTextsOfAReportInCSVAreNoFormulasWhateverSeparatesCells(t *testing.T) {
+	dir := t.TempDir()
+	formulas := []string{
+		"=1+1", "+1+1", "-1+1", "@SUM(A1)", "＝1+1", " =1+1", "a;=1+1;b", `a;"=1+1";b`, "a; =1+1", "a;\t=1+1", "\t=1+1", "\r=1+1", "\n=1+1", "a\n=1+1", "a,=1+1", `"=1+1`, "a\"\r\n=1+1",
+	}
+	for i, text := range formulas {
+		d := dag.New().WithMetadata("label", text).WithMetadata(fmt.Sprint(i, ";=1+1"), 1).User("Go.").Assistant(text).Stop(content.Stop(text))
+		require.NoError(t, d.Save(filepath.Join(dir, fmt.Sprint("a;=1+1;", i, ".json"))))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "=broken.json"), []byte("{"), 0o600))
+
+	text := reported(t, dir, exitBad, "--as", "csv")
+	for _, separator := range []rune{',', ';', '\t'} {
+		lines := csv.NewReader(strings.NewReader(text))
+		lines.Comma, lines.LazyQuotes, lines.FieldsPerRecord = separator, true, -1
+		rows, err := lines.ReadAll()
+		require.NoError(t, err)
+		require.Len(t, rows, len(formulas)+2)
+		for _, cell := range slices.Concat(rows...) {
+			require.NotRegexp(t, `^[\s"]*[=+@＝-]`, cell)
+		}
+	}
 }
 
 func TestReportInCSVHasAColumnForEachLabel(t *testing.T) {
