@@ -8,6 +8,7 @@ cd "$(dirname "$0")"
 
 missing=
 [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || missing="chromium fonts-noto-cjk fonts-noto-color-emoji"
+[ -e /usr/share/fonts/truetype/noto/NotoSansDevanagari-Regular.ttf ] || missing="$missing fonts-noto-core"
 [ -x "${FIREFOX:-/usr/bin/firefox-esr}" ] || missing="$missing firefox-esr"
 if [ -n "$missing" ]; then
 	log="$(mktemp)"

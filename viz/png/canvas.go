@@ -7,10 +7,12 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/go-text/typesetting/shaping"
+	"golang.org/x/image/vector"
+
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/ink"
-	"golang.org/x/image/vector"
 )
 
 // canvas is an image under construction. Paths are in units of the layout, points in pixels.
@@ -20,6 +22,8 @@ type canvas struct {
 	palette     *ink.Palette
 	pen         vector.Rasterizer
 	plain, bold *typeface
+	others      *fallback
+	shaper      shaping.HarfbuzzShaper
 	path, inner ink.Path // buffers for the current shape, reused
 	line        []point  // buffer of flatten, reused
 }
@@ -37,14 +41,14 @@ const (
 const dash, gap = 5, 4
 
 func newCanvas(p *viz.Picture, scale int, palette *ink.Palette, others *fallback) (*canvas, error) {
-	plain, bold, err := typefaces(scale, others)
+	plain, bold, err := typefaces(scale)
 	if err != nil {
 		return nil, err
 	}
 	return &canvas{
 		img:     image.NewRGBA(image.Rect(0, 0, p.Width*scale, p.Height*scale)),
 		scale:   float32(scale),
-		palette: palette, plain: plain, bold: bold,
+		palette: palette, plain: plain, bold: bold, others: others,
 	}, nil
 }
 

@@ -1,7 +1,10 @@
 package png
 
 import (
+	"bytes"
 	"cmp"
+	"image"
+	"image/png"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,20 +12,24 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/image/font"
-	"golang.org/x/image/font/opentype"
-	"golang.org/x/image/font/sfnt"
-
-	"github.com/plait-dev/plait/viz/internal/ink"
+	"github.com/go-text/typesetting/font"
+	"github.com/go-text/typesetting/font/opentype"
 )
 
-// fontNames are the names of fonts with letters that Go Mono lacks, without "-Regular" and in lower case, the best first.
-// Color fonts are not among them: they hold pictures in place of outlines.
+// fontNames are the names of fonts with characters that Go Mono lacks, without "-Regular" and in lower case, the best
+// first.
 var fontNames = []string{
 	"dejavusansmono", "notosansmonocjk", "notosanscjk", "sourcehansans", "pingfang", "hiragino sans gb", "applesdgothicneo", "msgothic", "msyh",
-	"malgun", "wqy-microhei", "wqy-zenhei", "droidsansfallback", "notosansarabic", "notonaskharabic", "geezapro", "arial", "arial unicode",
-	"dejavusans", "notoemoji", "symbola", "seguisym", "notosanssymbols2", "unifont",
+	"malgun", "wqy-microhei", "wqy-zenhei", "droidsansfallback", "notosansarabic", "notonaskharabic", "geezapro", "notosanshebrew",
+	"notosansdevanagari", "lohit-devanagari", "kohinoor", "nirmala", "notosansthai", "thonburi", "leelawui", "notosansbengali", "notosanstamil",
+	"notosanstelugu", "notosansgujarati", "notosansgurmukhi", "notosanskannada", "notosansmalayalam", "notosanssinhala", "notosanskhmer",
+	"notosanslao", "notosansmyanmar", "notosansethiopic", "notosansarmenian", "notosansgeorgian", "arial", "arial unicode", "dejavusans",
+	"freeserif", "notocoloremoji", "apple color emoji", "notoemoji", "symbola", "symbola_hint", "seguiemj", "seguisym", "notosanssymbols",
+	"notosanssymbols2", "unifont",
 }
+
+// emojiFonts are those of fontNames that are the first choice for an emoji.
+var emojiFonts = []string{"notocoloremoji", "apple color emoji", "notoemoji", "seguiemj"}
 
 // fontDirs returns the folders in which the system keeps fonts.
 func fontDirs() []string {
@@ -36,11 +43,11 @@ func fontDirs() []string {
 	return []string{"/usr/share/fonts", "/usr/local/share/fonts", filepath.Join(home, ".local/share/fonts"), filepath.Join(home, ".fonts")}
 }
 
-// systemFonts returns the files below dirs with a font of fontNames, the best first.
-func systemFonts(dirs []string) []string {
+// systemFonts returns the fonts of fontNames in files below dirs, the best first.
+func systemFonts(dirs []string) []*otherFont {
 	type found struct {
 		rank int
-		path string
+		font *otherFont
 	}
 	var list []found
 	for _, dir := range dirs {
@@ -51,82 +58,128 @@ func systemFonts(dirs []string) []string {
 
 			ext := strings.ToLower(filepath.Ext(path))
 			stem := strings.ToLower(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
-			rank := slices.Index(fontNames, strings.TrimSuffix(stem, "-regular"))
+			stem = strings.TrimSuffix(stem, "-regular")
+			rank := slices.Index(fontNames, stem)
 			if rank >= 0 && slices.Contains([]string{".ttf", ".ttc", ".otf", ".otc"}, ext) {
-				list = append(list, found{rank, path})
+				list = append(list, found{rank, &otherFont{path: path, emoji: slices.Contains(emojiFonts, stem)}})
 			}
 			return nil
 		})
 	}
 
-	slices.SortFunc(list, func(a, b found) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.path, b.path)) })
-	paths := make([]string, len(list))
+	slices.SortFunc(list, func(a, b found) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.font.path, b.font.path))
+	})
+	fonts := make([]*otherFont, len(list))
 	for i, f := range list {
-		paths[i] = f.path
+		fonts[i] = f.font
 	}
-	return paths
+	return fonts
 }
 
-// fallback holds the fonts for letters that Go Mono lacks. Fonts are looked for when the first such letter is drawn, and
-// opened one after the other until one has the letter.
+// fallback holds the fonts for characters that Go Mono lacks. Fonts are looked for when the first such character is
+// drawn, and read one after the other until one has the character.
 type fallback struct {
-	scale  int
-	paths  []string // not opened yet
-	search bool     // look for the fonts of the system first
-	opened []*sfnt.Font
-	faces  []font.Face
-	files  []*os.File
+	fonts  []*otherFont
+	search bool // look for the fonts of the system first
 }
 
-// close closes the files of the fonts.
-func (b *fallback) close() {
-	for _, f := range b.files {
-		_ = f.Close() // it was only read
-	}
+// otherFont is a font in a file.
+type otherFont struct {
+	path     string
+	emoji    bool                     // it is the first choice for an emoji
+	read     bool                     // whether the file was read
+	face     *font.Face               // nil before it is read, and if it is no font
+	pictures map[font.GID]image.Image // the pictures decoded; nil for one that cannot be
 }
 
-// find returns the first face with a letter for r, or nil.
-func (b *fallback) find(r rune, buf *sfnt.Buffer) font.Face {
+// find returns the first font with all of these characters, or nil. Characters that are not shown do not count.
+func (b *fallback) find(text []rune, emoji bool) *otherFont {
 	if b.search {
-		b.paths, b.search = systemFonts(fontDirs()), false
+		b.fonts, b.search = systemFonts(fontDirs()), false
 	}
 
-	for i := 0; ; i++ {
-		if i == len(b.opened) && !b.open() {
-			return nil
-		}
-		if index, err := b.opened[i].GlyphIndex(buf, r); err == nil && index != 0 {
-			return b.faces[i]
+	for _, first := range []bool{emoji, !emoji} {
+		for _, f := range b.fonts {
+			if f.emoji == first && f.draws(text) {
+				return f
+			}
 		}
 	}
+	return nil
 }
 
-// open opens the next font that can be read, and reports whether there was one. Of a collection it takes the first.
-func (b *fallback) open() bool {
-	for len(b.paths) > 0 {
-		path := b.paths[0]
-		b.paths = b.paths[1:]
-
-		file, err := os.Open(path)
-		if err != nil {
-			continue
-		}
-		b.files = append(b.files, file)
-		collection, err := opentype.ParseCollectionReaderAt(file)
-		if err != nil {
-			continue
-		}
-		parsed, err := collection.Font(0)
-		if err != nil {
-			continue
-		}
-		face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: float64(ink.FontSize * b.scale), DPI: 72})
-		if err != nil {
-			continue
-		}
-
-		b.opened, b.faces = append(b.opened, parsed), append(b.faces, face)
-		return true
+// draws reports whether the font has all of these characters, and an image of the first.
+func (f *otherFont) draws(text []rune) bool {
+	if !f.read {
+		f.read, f.face = true, readFont(f.path)
 	}
-	return false
+	if f.face == nil {
+		return false
+	}
+
+	for i, r := range text {
+		glyph, ok := f.face.NominalGlyph(r)
+		if !ok && shown(r) || i == 0 && !f.hasImage(glyph) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasImage reports whether a glyph has an outline or a picture.
+func (f *otherFont) hasImage(glyph font.GID) bool {
+	outline, picture := f.image(glyph)
+	return len(outline.Segments) > 0 || picture != nil
+}
+
+// image returns the picture of a glyph, or its outline if it has none. A glyph that is composed of several colored
+// outlines has only the outline for fonts without color.
+func (f *otherFont) image(glyph font.GID) (font.GlyphOutline, image.Image) {
+	switch data := f.face.GlyphData(glyph).(type) {
+	case font.GlyphOutline:
+		return data, nil
+	case font.GlyphSVG:
+		return data.Outline, nil
+	case font.GlyphBitmap:
+		return font.GlyphOutline{}, f.picture(glyph, data)
+	}
+	outline, _ := f.face.GlyphDataOutline(glyph)
+	return outline, nil
+}
+
+// picture decodes the picture of a glyph, once. It returns nil if the picture is not a PNG.
+func (f *otherFont) picture(glyph font.GID, data font.GlyphBitmap) image.Image {
+	if img, ok := f.pictures[glyph]; ok {
+		return img
+	}
+
+	var img image.Image
+	if data.Format == font.PNG {
+		img, _ = png.Decode(bytes.NewReader(data.Data))
+	}
+	if f.pictures == nil {
+		f.pictures = map[font.GID]image.Image{}
+	}
+	f.pictures[glyph] = img
+	return img
+}
+
+// readFont reads a font, the first of a collection. It returns nil if there is none in the file.
+func readFont(path string) *font.Face {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+
+	fonts, err := opentype.NewLoaders(file)
+	if err != nil || len(fonts) == 0 {
+		return nil
+	}
+	parsed, err := font.NewFont(fonts[0])
+	if err != nil {
+		return nil
+	}
+	return font.NewFace(parsed)
 }

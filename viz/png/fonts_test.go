@@ -1,30 +1,19 @@
 package png
 
 import (
+	"image"
+	"image/color"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/image/font/gofont/goregular"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/viz/internal/ink"
 )
-
-func TestArabicIsJoinedAndReadsFromTheRight(t *testing.T) {
-	for text, want := range map[string]string{
-		"سلام":    " \ufee1\ufefc\ufeb3",
-		"a باب b": "a \ufe8f\ufe8e\ufe91 b",
-		"من هنا":  "\ufe8e\ufee8\ufeeb \ufee6\ufee3",
-		"ءَا":     " \ufe8d\ufe80",
-		"עברית":   "תירבע",
-		"hello":   "hello",
-		"漢字":      "漢字",
-	} {
-		require.Equal(t, want, arranged(text), text)
-		require.Len(t, []rune(arranged(text)), len([]rune(text)))
-	}
-}
 
 func TestFontsOfTheSystemAreFoundByName(t *testing.T) {
 	dir := t.TempDir()
@@ -32,28 +21,145 @@ func TestFontsOfTheSystemAreFoundByName(t *testing.T) {
 	for _, name := range []string{"a/NotoSansCJK-Regular.ttc", "a/b/DejaVuSansMono.ttf", "a/NotoSansCJK-Bold.ttc", "a/NotoColorEmoji.ttf", "wqy-zenhei.txt"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("not a font"), 0o600))
 	}
-	want := []string{filepath.Join(dir, "a/b/DejaVuSansMono.ttf"), filepath.Join(dir, "a/NotoSansCJK-Regular.ttc")}
-	require.Equal(t, want, systemFonts([]string{dir, filepath.Join(dir, "missing")}))
+	fonts := systemFonts([]string{dir, filepath.Join(dir, "missing")})
+	require.Equal(t, []*otherFont{
+		{path: filepath.Join(dir, "a/b/DejaVuSansMono.ttf")}, {path: filepath.Join(dir, "a/NotoSansCJK-Regular.ttc")},
+		{path: filepath.Join(dir, "a/NotoColorEmoji.ttf"), emoji: true},
+	}, fonts)
 
-	others := &fallback{scale: 1, paths: want}
-	defer others.close()
-	require.Nil(t, others.find('漢', nil), "files that are no fonts are skipped")
+	others := &fallback{fonts: fonts}
+	require.Nil(t, others.find([]rune("漢"), false), "files that are no fonts are skipped")
+	require.Nil(t, others.find([]rune("🙂"), true))
 }
 
 // TestFontsAreAskedInTheirOrder also draws with each font that this machine has.
 func TestFontsAreAskedInTheirOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "go.ttf")
 	require.NoError(t, os.WriteFile(file, goregular.TTF, 0o600))
-	others := &fallback{scale: 2, paths: []string{"missing.ttf", file}}
-	defer others.close()
-	plain, _, err := typefaces(2, others)
-	require.NoError(t, err)
-	require.NotNil(t, others.find('a', &plain.buf))
-	require.Nil(t, plain.glyph('漢'), "none has it")
+	fonts := []*otherFont{{path: "missing.ttf"}, {path: file}, {path: file, emoji: true}}
+	others := &fallback{fonts: fonts}
+	require.Same(t, fonts[1], others.find([]rune("a"), false))
+	require.Same(t, fonts[2], others.find([]rune("a"), true), "fonts for emoji first")
+	require.Nil(t, others.find([]rune("漢"), false), "none has it")
 
 	d := dag.New().User("漢字 سلام 🙂")
-	for _, path := range systemFonts(fontDirs()) {
-		draw1(t, d, &Options{Fonts: []string{path}})
+	var all []string
+	for _, f := range systemFonts(fontDirs()) {
+		draw1(t, d, &Options{Fonts: []string{f.path}})
+		all = append(all, f.path)
 	}
-	draw1(t, d, &Options{Fonts: systemFonts(fontDirs())})
+	draw1(t, d, &Options{Fonts: all})
+}
+
+// system returns the canvas of an empty picture with the fonts of the system. It skips the test if none of them has all
+// of the characters.
+func system(t *testing.T, characters string) *canvas {
+	t.Helper()
+	others := &fallback{fonts: systemFonts(fontDirs())}
+	if others.find([]rune(characters), false) == nil {
+		t.Skipf("SKIPPED: no font of this machine has %q; .ci/browser/install.sh installs fonts for all scripts", characters)
+	}
+	c, err := newCanvas(layout(t, dag.New().User("x")), 2, &ink.Light, others)
+	require.NoError(t, err)
+	return c
+}
+
+// TestWordsOfOneScriptAreShapedTogether: letters that are joined or reordered, and words that are read from the right,
+// must be in one run.
+func TestWordsOfOneScriptAreShapedTogether(t *testing.T) {
+	for text, want := range map[string][]string{
+		"سلام":          {"سلام"},
+		"سلام عليكم":    {"سلام عليكم"},
+		"مُحَمَّد":      {"مُحَمَّد"},
+		"שלום עולם end": {"שלום עולם", " ", "e", "n", "d"},
+		"किताब है":      {"किताब", " ", "है"},
+		"ที่นี่":        {"ที่นี่"},
+		"漢字":            {"漢", "字"},
+	} {
+		t.Run(text, func(t *testing.T) {
+			c := system(t, strings.Fields(text)[0])
+			require.Equal(t, want, runs(c, text))
+		})
+	}
+}
+
+// runs returns the pieces in which a line is drawn.
+func runs(c *canvas, line string) (pieces []string) {
+	for line != "" {
+		r := c.nextRun(c.plain, line)
+		if c.plain.has([]rune(line)[:1]) {
+			r = run{size: 1}
+		}
+		pieces, line = append(pieces, line[:r.size]), line[r.size:]
+	}
+	return pieces
+}
+
+// TestArabicIsJoinedAndReadsFromTheRight compares the ink in the halves of a word's cells: a word begins on the right, and
+// two letters beside each other have other forms than alone.
+func TestArabicIsJoinedAndReadsFromTheRight(t *testing.T) {
+	one, two := inkOf(system(t, "مرحبا"), "اس", 0, 2), inkOf(system(t, "مرحبا"), "سا", 0, 2)
+	require.NotEqual(t, one, two)
+	alone, word := inkOf(system(t, "مرحبا"), "ببب", 0, 3), 0
+	for i := range 3 {
+		word += inkOf(system(t, "مرحبا"), "ب", i, 1)
+	}
+	require.NotEqual(t, alone, word, "joined letters have other forms")
+
+	first := inkOf(system(t, "שלום"), "יייש", 0, 1)
+	last := inkOf(system(t, "שלום"), "יייש", 3, 1)
+	require.Greater(t, first, last, "the last letter, which is wide, is on the left")
+}
+
+// inkOf draws a text and returns how many pixels have ink in cells of the line, counted from a first one.
+func inkOf(c *canvas, text string, from, cells int) (count int) {
+	c.img = image.NewRGBA(image.Rect(0, 0, 400, 60))
+	c.text(c.plain, text, 10, 20, color.RGBA{A: 255})
+	for y := range 60 {
+		for x := range int(c.scale * cellWidth * float32(cells)) {
+			if c.img.RGBAAt(20+int(c.scale*cellWidth*float32(from))+x, y).A > 128 {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+func TestVowelSignsAreDrawnWhereTheyAreWritten(t *testing.T) {
+	c := system(t, "कि")
+	r := c.nextRun(c.plain, "कि")
+	letter, ok := r.font.face.NominalGlyph('क')
+	require.True(t, ok)
+	glyphs := c.shape(r).Glyphs
+	require.Len(t, glyphs, 2)
+	require.Equal(t, letter, glyphs[1].GlyphID, "the sign is on the left of the letter that it follows")
+
+	c = system(t, "ที่")
+	require.Len(t, c.shape(c.nextRun(c.plain, "ที่")).Glyphs, 3)
+	require.Less(t, inkOf(c, "ท", 1, 1), 10)
+	require.Less(t, inkOf(c, "ที่", 1, 1), 10, "signs are above their letter")
+}
+
+// TestEmojiAreDrawnAsOneCharacter: with a font for emoji, an astronaut is one picture in color.
+func TestEmojiAreDrawnAsOneCharacter(t *testing.T) {
+	for _, text := range []string{"🙂", "✅", "👩🏽‍🚀", "🇯🇵", "👍🏽", "⚠️", "1️⃣"} {
+		c := system(t, "🙂")
+		if others := c.others.find([]rune("🙂"), true); !others.emoji {
+			t.Skip("SKIPPED: no font of this machine has emoji in color; .ci/browser/install.sh installs one")
+		}
+
+		r := c.nextRun(c.plain, text)
+		require.NotNil(t, r.font, text)
+		require.Equal(t, len(text), r.size, text)
+		inkOf(c, text, 0, 1)
+		colors := map[color.RGBA]bool{}
+		for y := range 60 {
+			for x := range 400 {
+				if p := c.img.RGBAAt(x, y); p.A > 128 && (p.R != p.G || p.G != p.B) {
+					colors[p] = true
+				}
+			}
+		}
+		require.Greater(t, len(colors), 20, "%s has colors", text)
+	}
 }

@@ -3,6 +3,7 @@ module github.com/plait-dev/plait/viz/png
 go 1.26.0
 
 require (
+	github.com/go-text/typesetting v0.3.5
 	github.com/plait-dev/plait v0.1.0
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/image v0.47.0

@@ -25,7 +25,6 @@ import (
 	"image/png"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/viz"
@@ -67,8 +66,8 @@ type Options struct {
 	// Dark draws on a dark page. Defaults to false.
 	Dark bool
 	// Fonts are the files of the fonts for characters that Go Mono lacks, the best first. A file that cannot be read is
-	// skipped. Defaults to the fonts of the system for East Asian scripts, Arabic and symbols. If it is empty but not nil,
-	// there are none, and the image is the same on every machine.
+	// skipped. Defaults to the fonts of the system for the scripts of Asia and Africa, symbols and emoji. If it is empty
+	// but not nil, there are none, and the image is the same on every machine.
 	Fonts []string
 }
 
@@ -76,8 +75,10 @@ type Options struct {
 // the fonts are the same.
 //
 // Text is drawn in Go Mono, with the letters of Latin, Greek and Cyrillic, and any other character in the first of
-// o.Fonts that has it, in one color. Arabic is joined, and Arabic and Hebrew words are drawn from right to left. A
-// character without a font is shown as an empty frame of its width. A mark on a letter is left out if the font of the letter does not have it.
+// o.Fonts that has it. Scripts such as Arabic, Devanagari and Thai are shaped: letters are joined, signs are where they
+// are written, and Arabic and Hebrew words are drawn from right to left. An emoji is in color if the font has pictures
+// of it. A character without a font is shown as an empty frame of its width. A mark is left out if no font has it
+// together with its letter.
 //
 // Errors: the conversation's own; a *SizeError, before memory is allocated for the image; and that of w. Nothing is
 // written before the drawing is complete.
@@ -104,8 +105,10 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o.Dark {
 		palette = &ink.Dark
 	}
-	others := &fallback{scale: scale, paths: slices.Clone(o.Fonts), search: o.Fonts == nil}
-	defer others.close()
+	others := &fallback{search: o.Fonts == nil}
+	for _, path := range o.Fonts {
+		others.fonts = append(others.fonts, &otherFont{path: path})
+	}
 	c, err := newCanvas(p, scale, palette, others)
 	if err != nil {
 		return err

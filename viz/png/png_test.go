@@ -269,7 +269,7 @@ func TestLettersAreDrawnAsTheyAreMeant(t *testing.T) {
 	_, missing := inked("漢")
 	require.Positive(t, missing, "what the font has not is a frame")
 
-	plain, bold, err := typefaces(2, &fallback{})
+	plain, bold, err := typefaces(2)
 	require.NoError(t, err)
 	for r := range alike {
 		require.NotNil(t, plain.glyph(r), "%q", r)

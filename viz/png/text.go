@@ -22,27 +22,24 @@ type typeface struct {
 	face   font.Face
 	buf    sfnt.Buffer
 	glyphs map[rune]*glyph // at most maxGlyphs; nil for a letter missing in the font
-	others *fallback       // the fonts for such letters
 }
 
 // glyph is the image of a letter. The mask is nil for a space.
 type glyph struct {
 	mask *image.Alpha
 	at   image.Point // from the left end of its baseline
-	// advance is the width of a letter of another font, in pixels. It is centered in its cells. 0 for Go Mono.
-	advance int
 }
 
 // typefaces returns the plain and the bold face.
-func typefaces(scale int, others *fallback) (plain, bold *typeface, err error) {
-	if plain, err = newTypeface(gomono.TTF, scale, others); err != nil {
+func typefaces(scale int) (plain, bold *typeface, err error) {
+	if plain, err = newTypeface(gomono.TTF, scale); err != nil {
 		return nil, nil, err
 	}
-	bold, err = newTypeface(gomonobold.TTF, scale, others)
+	bold, err = newTypeface(gomonobold.TTF, scale)
 	return plain, bold, err
 }
 
-func newTypeface(ttf []byte, scale int, others *fallback) (*typeface, error) {
+func newTypeface(ttf []byte, scale int) (*typeface, error) {
 	parsed, err := opentype.Parse(ttf)
 	if err != nil {
 		return nil, err
@@ -53,7 +50,7 @@ func newTypeface(ttf []byte, scale int, others *fallback) (*typeface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &typeface{font: parsed, face: face, glyphs: map[rune]*glyph{}, others: others}, nil
+	return &typeface{font: parsed, face: face, glyphs: map[rune]*glyph{}}, nil
 }
 
 // alike maps letters missing in the font to similar ones.
@@ -80,54 +77,65 @@ func (t *typeface) draw(r rune) *glyph {
 	if other, ok := alike[r]; ok {
 		r = other
 	}
-	face, advance := t.face, 0
 	if index, err := t.font.GlyphIndex(&t.buf, r); err != nil || index == 0 {
-		if face = t.others.find(r, &t.buf); face == nil {
-			return nil
-		}
-		width, _ := face.GlyphAdvance(r)
-		advance = width.Round()
+		return nil
 	}
 
-	rect, mask, from, _, ok := face.Glyph(fixed.Point26_6{}, r)
+	rect, mask, from, _, ok := t.face.Glyph(fixed.Point26_6{}, r)
 	if !ok || rect.Empty() {
-		if face != t.face {
-			return nil // a picture, or an empty letter of a font that has it elsewhere
-		}
 		return &glyph{}
 	}
 
 	// The face reuses its mask for the next letter: copy it.
-	g := &glyph{mask: image.NewAlpha(image.Rect(0, 0, rect.Dx(), rect.Dy())), at: rect.Min, advance: advance}
+	g := &glyph{mask: image.NewAlpha(image.Rect(0, 0, rect.Dx(), rect.Dy())), at: rect.Min}
 	draw.Draw(g.mask, g.mask.Rect, mask, from, draw.Src)
 	return g
 }
 
+// has reports whether the font has all characters of a cluster that are shown.
+func (t *typeface) has(cluster []rune) bool {
+	for _, r := range cluster {
+		if (shown(r) || r == emojiSign) && t.glyph(r) == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // text draws a line of text. Its baseline begins at x, y, and each character takes its one or two cells.
 func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
-	source := image.NewUniform(shade)
-	used := 0
-	line = arranged(line)
-	for line != "" {
-		text, width, size := safetext.Cluster(line)
-		line = line[size:]
-		at := image.Pt(int(c.scale*(float32(x)+cellWidth*float32(used))+0.5), y*int(c.scale))
+	for used := 0; line != ""; {
+		text, cells, size := safetext.Cluster(line)
+		cluster := []rune(text)
+		at := point{c.scale * (float32(x) + cellWidth*float32(used)), float32(y) * c.scale}
 
-		// Draw the base letter (i is 0) and its marks. Other runes of the cluster, such as joiners, are left out.
-		for i, r := range text {
-			g := t.glyph(r)
+		if !t.has(cluster) {
+			r := c.nextRun(t, line)
+			cells, size = r.cells, r.size
+
+			// Of a letter and its marks, Go Mono may have the letter, and no font all of them.
 			switch {
-			case g == nil && i == 0:
-				c.missing(at, width, shade)
-			case g != nil && g.mask != nil && (i == 0 || unicode.IsMark(r) && g.advance == 0):
-				to := g.mask.Rect.Add(at).Add(g.at)
-				if g.advance > 0 {
-					to = to.Add(image.Pt((int(c.scale*cellWidth*float32(width))-g.advance)/2, 0))
-				}
-				draw.DrawMask(c.img, to, source, image.Point{}, g.mask, image.Point{}, draw.Over)
+			case r.font != nil:
+				c.drawRun(r, at.x, at.y, shade)
+			case t.glyph(cluster[0]) == nil:
+				c.missing(at, cells, shade)
+			default:
+				c.letter(t, cluster, at, shade)
 			}
+		} else {
+			c.letter(t, cluster, at, shade)
 		}
-		used += width
+		used, line = used+cells, line[size:]
+	}
+}
+
+// letter draws a letter and those of its marks that Go Mono has.
+func (c *canvas) letter(t *typeface, cluster []rune, at point, shade color.RGBA) {
+	for i, r := range cluster {
+		if g := t.glyph(r); g != nil && g.mask != nil && (i == 0 || unicode.IsMark(r)) {
+			to := g.mask.Rect.Add(image.Pt(int(at.x+0.5), int(at.y))).Add(g.at)
+			draw.DrawMask(c.img, to, image.NewUniform(shade), image.Point{}, g.mask, image.Point{}, draw.Over)
+		}
 	}
 }
 
@@ -135,9 +143,9 @@ func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
 const cellWidth = 7.25
 
 // missing draws a frame in place of a character missing in the font.
-func (c *canvas) missing(at image.Point, width int, shade color.RGBA) {
-	x, y, s := float32(at.X), float32(at.Y), c.scale
-	w := (cellWidth*float32(width) - 1.5) * s
+func (c *canvas) missing(at point, cells int, shade color.RGBA) {
+	x, y, s := float32(int(at.x+0.5)), at.y, c.scale
+	w := (cellWidth*float32(cells) - 1.5) * s
 	frame := []point{{x + s, y + s}, {x + w, y + s}, {x + w, y - 9*s}, {x + s, y - 9*s}, {x + s, y + s}}
 	for i := 1; i < len(frame); i++ {
 		c.piece(frame[i-1], frame[i], s/2, shade)
