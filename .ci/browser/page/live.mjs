@@ -8,7 +8,7 @@
 //   {"fill":"CSS","value":"words"}
 //   {"press":"KEY"}, {"type":"words"} where the focus is
 //   {"size":"390x844"}               of the window
-//   {"theme":"dark"}                 what the person prefers
+//   {"theme":"dark"}                 by the page's own button
 //   {"inside":"CSS"}                 elements that must lie inside the window, and hold no more than is seen
 //   {"picture":"FILE"}
 import {createInterface} from 'node:readline';
@@ -46,7 +46,7 @@ async function take(step) {
     const [width, height] = step.size.split('x').map(Number);
     await page.setViewportSize({width, height});
   }
-  if (step.theme) await page.emulateMedia({colorScheme: step.theme});
+  if (step.theme) await page.evaluate(theme => { while (document.documentElement.dataset.theme !== theme) document.getElementById('theme').click(); }, step.theme);
   if (step.inside) {
     const outside = await page.evaluate(css => [...document.querySelectorAll(css)].filter(e => {
       const box = e.getBoundingClientRect();
