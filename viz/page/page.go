@@ -59,9 +59,9 @@ type Options struct {
 	// it has no metadata.
 	//
 	// The page shows the request beside the response, and what is new in it since the call before. An error is the
-	// reason why the request is not known. Request is called for the last responses first, until the requests add up to
-	// 32 MiB, because the total size of all requests is quadratic in the conversation's length. Earlier responses are
-	// then shown without their requests. Defaults to nil: no request is known.
+	// reason why the request is not known. Request is called for the first failures, then for the last responses, until
+	// the requests add up to 32 MiB, because the total size of all requests is quadratic in the conversation's length.
+	// Other responses are then shown without their requests. Defaults to nil: no request is known.
 	Request func(before dag.DAG, answer *node.Node) ([]byte, error)
 }
 

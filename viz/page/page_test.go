@@ -150,6 +150,23 @@ func TestALongConversationHasTheRequestsOfItsLastAnswers(t *testing.T) {
 	require.Contains(t, c.Static.NoRequests, "last responses")
 }
 
+func TestALongConversationHasTheRequestsOfItsFailures(t *testing.T) {
+	d := start()
+	for i := range 10 {
+		d = d.User("More.").Assistant("I look.", content.ToolUse{ID: fmt.Sprint(i), Name: "search", Input: "{}"}).
+			CloseTools(node.ToolExecution{Result: content.Words("no"), IsError: i == 3})
+	}
+	request := func(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), maxRequests/4), nil }
+	_, c, _ := written(t, d, &Options{Request: request})
+
+	var keys []int
+	for _, r := range c.Static.Requests {
+		keys = append(keys, r.Key)
+	}
+	require.Equal(t, []int{9, 13, 33, 37}, keys, "the failed call's request, the one before it, and the last two")
+	require.Equal(t, 9, c.Static.Requests[1].Base)
+}
+
 func TestARequestLongerThanTheLimitIsLeftOut(t *testing.T) {
 	request := func(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), maxRequests+1), nil }
 	_, c, _ := written(t, start().User("Hi.").Assistant("Hello."), &Options{Request: request})

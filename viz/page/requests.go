@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/web"
 )
@@ -14,7 +15,7 @@ import (
 const maxRequests = 32 << 20
 
 const tooMany = "The requests of a long conversation are many times its size: " +
-	"this page has those of the last responses, up to 32 MiB."
+	"this page has those of the first failures and of the last responses, up to 32 MiB."
 
 // requests returns the requests of the responses among the nodes, each as the difference from that of the call before
 // it, and the reason why some are missing.
@@ -33,13 +34,8 @@ func requests(
 		main[n.ID()] = true
 	}
 
-	// The last responses first: they are the ones that a reader asks about.
 	size := 0
-	for _, n := range slices.Backward(nodes) {
-		if !isAnswer(n) {
-			continue
-		}
-
+	for _, n := range byInterest(nodes) {
 		if size >= maxRequests {
 			missing = tooMany
 			break
@@ -74,6 +70,46 @@ func requests(
 		}
 	}
 	return list, missing
+}
+
+// maxFailures is the number of failures whose requests come first.
+const maxFailures = 10
+
+// byInterest returns the responses among the nodes, those first that a reader asks about: the responses that failed or
+// whose calls failed, with the response before each, and then the last ones.
+func byInterest(nodes []*node.Node) []*node.Node {
+	var list []*node.Node
+	listed := map[node.ID]bool{}
+	add := func(n *node.Node) {
+		if n != nil && !listed[n.ID()] {
+			listed[n.ID()] = true
+			list = append(list, n)
+		}
+	}
+
+	failures := 0
+	for _, n := range nodes {
+		if failures == maxFailures {
+			break
+		}
+
+		asked := n
+		if !isAnswer(n) {
+			asked = web.CallBefore(n)
+		}
+		if asked != nil && describe.Of(n).Grave() {
+			failures++
+			add(asked)
+			add(web.CallBefore(asked))
+		}
+	}
+
+	for _, n := range slices.Backward(nodes) {
+		if isAnswer(n) {
+			add(n)
+		}
+	}
+	return list
 }
 
 // before returns the conversation that n responds to. That of a sub-agent does not get the metadata of the conversation

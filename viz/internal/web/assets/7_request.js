@@ -13,6 +13,17 @@ function callBefore(key) {
   return null;
 }
 
+// toRequest shows the request of the selected response, or of the response before the node, and what it says if that is shown.
+function toRequest() {
+  const key = isAnswer(at.selected) ? at.selected : callBefore(at.selected);
+  if (key === null) {
+    status('No request led to it.');
+    return;
+  }
+  tab = key === at.selected && tab === 'Request' ? 'Says' : 'Request';
+  select(key);
+}
+
 // requestOf returns the request as text; null where it is not known.
 async function requestOf(key) {
   if (key === null) return null;

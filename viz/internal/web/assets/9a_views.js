@@ -9,6 +9,10 @@ let openedView = 'home';
 const viewDrawing = {calls: () => drawCalls(), timeline: () => drawTimeline(), cache: () => drawCache(), 'found-view': () => drawFound()};
 const viewKeys = {calls: event => callsKey(event), timeline: event => timelineKey(event), cache: event => cacheKey(event), 'found-view': event => foundKey(event)};
 
+// viewOpening brings into view what a view is opened for, when it is opened for the first time.
+const viewOpening = {calls: () => topOfCalls(), cache: () => toFirstBreak()};
+const openedBefore = new Set();
+
 // shownView is the name of the view that is in view.
 function shownView() {
   if (openedView !== 'home') return openedView;
@@ -21,6 +25,8 @@ function openView(name) {
   if (name === 'graph') look(at.selected);
   viewDrawing[name]?.(); // there must be something to give the focus to
   showInView(at.selected);
+  if (!openedBefore.has(name)) viewOpening[name]?.();
+  openedBefore.add(name);
   const pane = document.querySelector('#' + name + ' [tabindex="0"]');
   (pane || $('outline')).focus({preventScroll: true});
 }

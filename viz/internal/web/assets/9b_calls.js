@@ -202,6 +202,12 @@ function callsKey(event) {
   }[event.key];
 }
 
+// topOfCalls shows the first rows, whatever is selected: those that cost the most.
+function topOfCalls() {
+  $('calls-grid').scrollTop = 0;
+  drawCallRows(true);
+}
+
 // leaveCalls goes back: from the calls of a total to the totals, and from the table to the outline.
 function leaveCalls() {
   if (calls.only) callsBy(calls.only.by);

@@ -92,8 +92,33 @@ function drawColumn(key, i, place) {
 // drawBreaks lists the broken prefixes of all branches and sub-agents.
 function drawBreaks() {
   const most = 200, all = graph.order.filter(broke);
-  show($('cache-breaks'), all.length > 0 && [caption('broken prefixes, in all branches and sub-agents'), el('ul', {}, all.slice(0, most).map(key => el('li', {}, link(key), ' ', nodeOf(key).cache.text))),
+  show($('cache-breaks'), all.length > 0 && [caption('broken prefixes, in all branches and sub-agents'), el('ul', {}, all.slice(0, most).map(drawBreak)),
     all.length > most && el('p', {class: 'quiet'}, 'and ' + count(all.length - most, 'more'))]);
+}
+
+// drawBreak says why a prefix broke, and what changed in a system prompt.
+function drawBreak(key) {
+  const {text, at: changed} = nodeOf(key).cache, before = changed === undefined ? null : promptBefore(changed);
+  return el('li', {}, link(key), ' ', el('span', {class: 'error'}, text), changed !== undefined && [' (', link(changed), ')'],
+    before !== null && el('pre', {class: 'code diff'}, excerpts(differences(saved(nodeOf(before)).body.text, saved(nodeOf(changed)).body.text))));
+}
+
+// promptBefore is the system prompt that another one replaced; null if there is none.
+function promptBefore(key) {
+  const named = k => nodeOf(k).sort === 'system' && saved(nodeOf(k)).body.name;
+  if (!named(key)) return null;
+  for (let k = nodeOf(key).parents?.[0]; k !== undefined && nodeOf(k); k = nodeOf(k).parents?.[0]) if (named(k) === named(key)) return k;
+  return null;
+}
+
+// excerpts marks what differs, and leaves out most of what is the same.
+function excerpts(pieces) {
+  const most = 60; // characters beside a difference
+  const same = (text, i) => {
+    if (text.length <= 2 * most) return text;
+    return (i > 0 ? text.slice(0, most) : '') + ' … ' + (i < pieces.length - 1 ? text.slice(-most) : '');
+  };
+  return pieces.map(([op, text], i) => op === '=' ? same(text, i) : el(op === '-' ? 'del' : 'ins', {}, text));
 }
 
 function markInCache() {
@@ -102,6 +127,14 @@ function markInCache() {
   if (x < 0) return;
   if (x < strip.scrollLeft) strip.scrollLeft = x;
   else if (x + cache.width > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = x + cache.width - strip.clientWidth;
+}
+
+// toFirstBreak shows the first broken prefix of the branch, if there is one, whatever is selected.
+function toFirstBreak() {
+  const first = cache.keys.findIndex(broke), selected = columnOf(at.selected);
+  if (first < 0 || selected >= 0 && broke(cache.keys[selected])) return;
+  $('cache-strip').scrollLeft = first * cache.width - $('cache-strip').clientWidth / 2;
+  drawColumns();
 }
 
 function cacheKey(event) {

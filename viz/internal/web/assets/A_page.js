@@ -250,7 +250,7 @@ const keys = {
   Enter: () => enter(rows[rowOf(at.selected)]), Backspace: back, Escape: back,
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(),
   a: () => toOpenCall() || status('No call waits for an answer.'),
-  '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
+  r: toRequest, '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
   1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'), 5: () => at.query && openView('found-view'),
 };
 

@@ -2,11 +2,13 @@
 
 const pathsAtFirst = innerWidth > 720 ? 12 : 4;
 let allPaths = false;
+let listedPaths = []; // those that conversations took which the other filters leave, the most taken first
 
 function drawSide(list) {
   const members = new Map();
   for (const row of data.rows) if (row.path && isShown(row, 'path')) members.set(row.path, (members.get(row.path) || 0) + 1);
   const taken = data.paths.filter(path => members.has(path.number) || path.number === view.path);
+  listedPaths = taken;
   const most = allPaths ? taken.length : pathsAtFirst;
 
   const failures = new Map();

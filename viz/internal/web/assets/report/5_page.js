@@ -19,6 +19,15 @@ function nextGroup() {
   status(view.group ? 'Grouped by ' + view.group : 'Not grouped');
 }
 
+// nextPath leaves only the conversations of the next path in the list, or of the one before: the last one has the fewest.
+function nextPath(n) {
+  const numbers = listedPaths.map(path => path.number), here = numbers.indexOf(view.path);
+  if (!numbers.length) return;
+  const next = here < 0 ? (n > 0 ? 0 : numbers.length - 1) : (here + n + numbers.length) % numbers.length;
+  if (next >= pathsAtFirst) allPaths = true;
+  onlyPath(numbers[next]);
+}
+
 function groupBy(key) {
   view.group = $('group').value = key;
   view.closed.clear();
@@ -28,7 +37,7 @@ function groupBy(key) {
 const keys = {
   j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1), PageDown: () => step(10), PageUp: () => step(-10),
   Home: () => step(-Infinity), End: () => step(Infinity), e: () => nextBad(1), E: () => nextBad(-1),
-  Enter: () => view.at && detail(view.at), x: () => view.at && choose(view.at), ' ': () => view.at && choose(view.at),
+  '[': () => nextPath(-1), ']': () => nextPath(1), Enter: () => view.at && detail(view.at), x: () => view.at && choose(view.at), ' ': () => view.at && choose(view.at),
   c: compare, '=': compare, p: () => view.at && onlyPath(view.at.path), g: nextGroup,
   '/': () => { $('search').focus(); $('search').select(); }, '?': help, Escape: escape,
 };

@@ -1,0 +1,215 @@
+package live_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/viz/internal/viztest"
+	"github.com/plait-dev/plait/viz/live"
+	"github.com/plait-dev/plait/viz/page"
+)
+
+// The tests in this file have ten tasks done on the pages, each by mouse and by keyboard, in at most four steps. The tasks are in
+// .ci/browser/page/tasks.json, which tasks.mjs beside it does and docs/tasks.md describes.
+
+var pictures = flag.Bool("pictures", false, "take the pictures of docs/tasks anew")
+
+const (
+	taskFolder  = "../../.ci/browser/page"
+	taskPage    = "../../docs/tasks.md"
+	maxPicture  = 60 << 10 // bytes
+	maxSteps    = 4
+	numTasks    = 8
+	taskPicture = "tasks/%s.webp" // beside the page
+)
+
+// task is something that a person wants to know or to do.
+type task struct {
+	Name, Task, Answer string
+	Mouse, Keyboard    []taskStep
+}
+
+// taskStep is a step, which has one of these.
+type taskStep struct {
+	Open, Click, On, Press, Type string
+	OpenCopied                   bool
+}
+
+// tasks returns the tasks of tasks.json.
+func tasks(t *testing.T) []task {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(taskFolder, "tasks.json"))
+	require.NoError(t, err)
+	var list []task
+	require.NoError(t, json.Unmarshal(text, &list))
+	return list
+}
+
+func TestTenTasksTakeFourStepsInARealBrowser(t *testing.T) {
+	folder := viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
+	dir := t.TempDir()
+	create(t, dir, "day.html", func(w io.Writer) error {
+		return page.Write(w, longDay(), &page.Options{Title: "Move to the new storage API", Prices: taskPrices, Request: taskRequest})
+	})
+	create(t, dir, "runs.html", func(w io.Writer) error {
+		return page.WriteReport(w, nightlyRuns(), &page.ReportOptions{Title: "Nightly runs", Currency: "USD"})
+	})
+
+	byMouse, byKeyboard := paused(t), paused(t)
+	addresses := map[string]string{
+		"the page":                                  "file://" + filepath.Join(dir, "day.html"),
+		"the page about 200 runs":                   "file://" + filepath.Join(dir, "runs.html"),
+		"the live page":                             address(t, live.New(longDay(), &live.Options{Title: "Move to the new storage API", Prices: taskPrices, Request: taskRequest})),
+		"the live page of a paused run by mouse":    address(t, byMouse),
+		"the live page of a paused run by keyboard": address(t, byKeyboard),
+	}
+	create(t, dir, "addresses.json", func(w io.Writer) error { return json.NewEncoder(w).Encode(addresses) })
+
+	// Every task is done in both ways.
+	args := []string{"tasks.mjs", dir}
+	if *pictures {
+		kept, err := filepath.Abs(filepath.Dir(taskPage))
+		require.NoError(t, err)
+		args = append(args, "--pictures="+filepath.Join(kept, "tasks"))
+	}
+	var stderr bytes.Buffer
+	cmd := exec.Command("node", args...)
+	cmd.Dir, cmd.Stderr = folder, &stderr
+	out, err := cmd.Output()
+	done := 0
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); done++ {
+		var v struct {
+			Task, Way, Error string
+			OK               bool
+			Steps, MS        int
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &v))
+		t.Logf("%s by %s: %d steps, %d ms", v.Task, v.Way, v.Steps, v.MS)
+		if !v.OK || v.Steps > maxSteps {
+			t.Errorf("%s by %s, after %d steps: %s", v.Task, v.Way, v.Steps, v.Error)
+		}
+	}
+	require.NoError(t, err, stderr.String())
+	require.Equal(t, 2*numTasks, done, stderr.String())
+
+	// The approvals arrived.
+	for _, s := range []*live.Server{byMouse, byKeyboard} {
+		require.Equal(t, deployed, s.DAG().Text())
+	}
+}
+
+// paused returns a live page on which a call waits for approval.
+func paused(t *testing.T) *live.Server {
+	t.Helper()
+	agent, d := deployer(), deployment()
+	s := live.New(d, &live.Options{Title: "Deployment", Resume: agent.ResumeStream})
+	for _, err := range s.Watch(agent.Stream(t.Context(), d)) {
+		if err != nil {
+			require.ErrorAs(t, err, new(*executor.PausedError))
+		}
+	}
+	return s
+}
+
+// address serves a page until the test ends, and returns its address with the token.
+func address(t *testing.T, s *live.Server) string {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s.URL(server.Listener.Addr())
+}
+
+func create(t *testing.T, dir, name string, write func(io.Writer) error) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, name))
+	require.NoError(t, err)
+	require.NoError(t, write(f))
+	require.NoError(t, f.Close())
+}
+
+func TestTasksAreDescribedAsTheyAreDone(t *testing.T) {
+	list := tasks(t)
+	require.Len(t, list, numTasks)
+	text := describeTasks(list)
+	if *goldentest.Update {
+		require.NoError(t, os.WriteFile(taskPage, []byte(text), 0o644))
+	}
+	described, err := os.ReadFile(taskPage)
+	require.NoError(t, err)
+	require.Equal(t, text, string(described), "run with -update to write %s", taskPage)
+
+	for _, task := range list {
+		require.LessOrEqual(t, max(len(task.Mouse), len(task.Keyboard)), maxSteps, task.Name)
+		info, err := os.Stat(filepath.Join(filepath.Dir(taskPage), fmt.Sprintf(taskPicture, task.Name)))
+		require.NoError(t, err, "run with PLAIT_BROWSER=1 and -pictures to take it")
+		require.LessOrEqual(t, info.Size(), int64(maxPicture), task.Name)
+	}
+}
+
+// describeTasks returns docs/tasks.md.
+func describeTasks(list []task) string {
+	var b strings.Builder
+	b.WriteString(`# Ten tasks
+
+What people open a page of Plait for, and how many steps it takes. Opening the page is the first step; a click, a key and a text that is typed
+are one step each. No task takes more than four.
+
+| | task | by mouse | by keyboard | |
+|---|---|---|---|---|
+`)
+	for i, task := range list {
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | [picture]("+taskPicture+") |\n", i+1, task.Task, counted(task.Mouse), counted(task.Keyboard), task.Name)
+	}
+	b.WriteString("\nA test does each of them in a browser in both ways, counts the steps, and looks for the answer on the screen, at 1440 × 900:\n" +
+		"`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/live`. The pictures are what it saw (`-pictures` takes them anew), and this page is written\n" +
+		"from the [steps](../.ci/browser/page/tasks.json) that it does (`-update`).\n")
+
+	for i, task := range list {
+		fmt.Fprintf(&b, "\n## %d. %s\n\n", i+1, task.Task)
+		fmt.Fprintf(&b, "- By mouse: %s.\n- By keyboard: %s.\n\n", inWords(task.Mouse), inWords(task.Keyboard))
+		fmt.Fprintf(&b, "%s\n\n![%s]("+taskPicture+")\n", task.Answer, task.Answer, task.Name)
+	}
+	return b.String()
+}
+
+func counted(steps []taskStep) string {
+	if len(steps) == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", len(steps))
+}
+
+// inWords says what to do, step by step.
+func inWords(steps []taskStep) string {
+	var list []string
+	for _, s := range steps {
+		switch {
+		case s.Open != "":
+			list = append(list, "open "+s.Open)
+		case s.Click != "":
+			list = append(list, "click “"+s.On+"”")
+		case s.Press != "":
+			list = append(list, "press `"+s.Press+"`")
+		case s.Type != "":
+			list = append(list, "type `"+s.Type+"`")
+		case s.OpenCopied:
+			list = append(list, "somebody else opens the link that was copied")
+		}
+	}
+	return strings.Join(list, ", ")
+}
