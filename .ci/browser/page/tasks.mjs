@@ -11,7 +11,7 @@
 //   {"type":"words"}               a text, where the focus is
 //   {"openCopied":true}            somebody else, with another profile, opens the address that was copied
 // With "when":"words" the person waits until these are in view. At the end, all texts of "shows" are in view at the same time, and what was copied has the texts of "copied".
-import {chromium} from 'playwright-core';
+import {launch, inFirefox} from './browser.mjs';
 import {readFileSync, writeFileSync} from 'node:fs';
 import path from 'node:path';
 
@@ -21,7 +21,7 @@ const pictures = options.find(o => o.startsWith('--pictures='))?.slice(11);
 const wanted = options.filter(o => !o.startsWith('--'));
 const tasks = JSON.parse(readFileSync(new URL('tasks.json', import.meta.url)));
 const addresses = JSON.parse(readFileSync(path.join(dir, 'addresses.json')));
-const browser = await chromium.launch({executablePath: '/usr/bin/chromium', args: ['--headless', '--no-sandbox', '--disable-gpu']});
+const browser = await launch();
 
 // person is somebody with a browser of their own, who does one task.
 class Person {
@@ -46,7 +46,7 @@ class Person {
 
   async open(url) {
     await this.close();
-    this.page = await (await browser.newContext({viewport: {width: 1440, height: 900}, colorScheme: 'light'})).newPage();
+    this.page = await (await browser.newContext({viewport: {width: 1440, height: 900}})).newPage();
     this.page.on('pageerror', err => this.sins.push(err.stack));
     this.page.on('dialog', dialog => { this.sins.push('dialog: ' + dialog.message()); dialog.dismiss().catch(() => {}); });
     await this.page.addInitScript(() => {
@@ -57,9 +57,13 @@ class Person {
     await this.page.goto(url);
   }
 
+  // click clicks on what has stayed at its place for a frame.
   async click({click, on}) {
-    const [x, y] = await this.until(inView, {css: click, text: on}, '“' + on + '” is not in view');
-    await this.page.mouse.click(x, y);
+    const find = () => this.until(inView, {css: click, text: on}, '“' + on + '” is not in view');
+    let place, before;
+    do [before, place] = [place, await find()];
+    while (String(before) !== String(place));
+    await this.page.mouse.click(...place);
   }
 
   async shows(text) { await this.until(inView, {css: 'body *', text}, '“' + text + '” is not in view'); }
@@ -70,10 +74,10 @@ class Person {
   async until(ask, argument, what) {
     const end = performance.now() + patience;
     for (;;) {
+      await this.page.evaluate(() => new Promise(requestAnimationFrame));
       const answer = await this.page.evaluate(ask, argument);
       if (answer) return answer;
       if (performance.now() > end) throw new Error(what + '. The page shows:\n' + (await this.page.evaluate(() => document.body.innerText)).slice(0, 2000));
-      await this.page.evaluate(() => new Promise(requestAnimationFrame));
     }
   }
 
@@ -106,7 +110,7 @@ function inView({css, text}) {
   return null;
 }
 
-// picture keeps what the person sees, as WebP. A picture of much text is compressed more.
+// picture keeps what the person sees, as WebP, which Chromium can write. A picture of much text is compressed more.
 async function picture(page, file) {
   const chrome = await page.context().newCDPSession(page);
   for (let quality = 60, bytes; quality > 0 && !(bytes?.length <= mostBytes); quality -= quality > 10 ? 10 : 2) {
@@ -123,7 +127,7 @@ async function perform(task, way) {
     for (const text of task.shows) await person.shows(text); // all of them at the end
     for (const text of task.copied || []) if (!(await person.copied()).includes(text)) throw new Error('what was copied lacks ' + text);
     if (person.sins.length) throw new Error(person.sins.join('\n'));
-    if (pictures && way === 'mouse') await picture(person.page, path.join(pictures, task.name + '.webp'));
+    if (pictures && !inFirefox && way === 'mouse') await picture(person.page, path.join(pictures, task.name + '.webp'));
   } catch (err) {
     Object.assign(verdict, {ok: false, error: err.message});
     await person.page?.screenshot({path: path.join(dir, task.name + '-' + way + '.png')}).catch(() => {});
