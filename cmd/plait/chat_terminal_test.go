@@ -71,7 +71,7 @@ func inTerminal(t *testing.T, env []string, args ...string) *screenOf {
 // await waits until the terminal shows a text, behind what was awaited before.
 func (s *screenOf) await(text string) {
 	s.t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(patience)
 	for {
 		if at := strings.Index(s.text[s.seen:], text); at >= 0 {
 			s.seen += at + len(text)

@@ -17,7 +17,8 @@ import (
 // hostileRun is the ID of a run that tries to control the terminal.
 const hostileRun = "hostile\x1b[2J\nrow"
 
-// begun makes durable runs in a database: one in each state, and one whose texts are hostile.
+// begun makes durable runs in a database: one in each state, and one whose texts are hostile. What is left of a lease is
+// shown in whole hours, of which half a one may pass until then.
 func begun(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: begun DATABASE")
@@ -34,7 +35,7 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	claim := func(run string) store.ClaimedRun {
 		claimed, err := db.ClaimRuns(ctx, store.ClaimRunsRequest{
-			Worker: "engine-1", Agents: []string{"support"}, Formats: []int{1}, Run: run, Lease: time.Hour + time.Minute,
+			Worker: "engine-1", Agents: []string{"support"}, Formats: []int{1}, Run: run, Lease: 90 * time.Minute,
 		})
 		ts.Check(err)
 		return claimed[0]
@@ -48,7 +49,7 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 
 	begin("ready")
 	begin("returned")
-	ts.Check(db.Release(ctx, claim("returned").Lease, 2*time.Hour+time.Minute, false))
+	ts.Check(db.Release(ctx, claim("returned").Lease, 150*time.Minute, false))
 	begin("running")
 	claim("running")
 	step("parked", store.Step{End: store.RunParked, Reason: "it was claimed 10 times without a pause"})
@@ -66,12 +67,12 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	ts.Check(err)
 	claimCall := func(tool string) store.Lease {
-		claimed, err := db.ClaimTasks(ctx, store.ClaimTasksRequest{Worker: "worker-7", Tools: []string{tool}, Lease: 5*time.Minute + 30*time.Second})
+		claimed, err := db.ClaimTasks(ctx, store.ClaimTasksRequest{Worker: "worker-7", Tools: []string{tool}, Lease: 330 * time.Minute})
 		ts.Check(err)
 		return claimed[0].Lease
 	}
 	claimCall("find_order")
-	ts.Check(db.Release(ctx, claimCall("send_mail"), 10*time.Minute+30*time.Second, false))
+	ts.Check(db.Release(ctx, claimCall("send_mail"), 630*time.Minute, false))
 }
 
 func TestRunShowsWhoHoldsItsCalls(t *testing.T) {

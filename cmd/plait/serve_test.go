@@ -25,6 +25,9 @@ import (
 	"github.com/plait-dev/plait/viz/live"
 )
 
+// patience is how long tests wait for what must happen. Only a test that hangs waits for so long.
+const patience = 5 * time.Minute
+
 // watching is a watched file without a command around it, and what was said of it.
 func watching(t *testing.T, path string) (*watched, *live.Server, *[]string) {
 	t.Helper()
@@ -230,7 +233,7 @@ func serving(t *testing.T, args ...string) *visit {
 }
 
 func (v *visit) ask(method, path, body string) *http.Response {
-	ctx, cancel := context.WithTimeout(v.t.Context(), 2*time.Minute) // a failure fails rather than hangs
+	ctx, cancel := context.WithTimeout(v.t.Context(), patience)
 	v.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, method, v.url+path, strings.NewReader(body))
 	require.NoError(v.t, err)

@@ -25,7 +25,7 @@ func openFleet(ctx context.Context, url string) (crashtest.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := postgres.New(ctx, pool, &postgres.Options{Ring: river.Ring(nil)})
+	db, err := postgres.New(ctx, pool, patient(&postgres.Options{Ring: river.Ring(nil)}))
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -45,7 +45,7 @@ func (f *fleet) Close() error {
 
 // openAlone opens a store for one process, whose listeners are all that it needs.
 func openAlone(ctx context.Context, url string) (crashtest.Store, error) {
-	return postgres.Open(ctx, url+"&pool_max_conns=25", nil)
+	return postgres.Open(ctx, url+"&pool_max_conns=25", patient(&postgres.Options{}))
 }
 
 // PLAIT_RUNS=1000 executes a thousand runs, and measures.

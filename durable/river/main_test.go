@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,17 @@ func quiet() durable.Settings {
 	return durable.Settings{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }
 
+// patience is how long tests wait for what must happen. Only a test that hangs waits for so long.
+const patience = 5 * time.Minute
+
+// patient returns options whose guards do not end the transactions of a busy machine. It may pause a process in one, for
+// longer than the defaults allow.
+func patient(opts *postgres.Options) *postgres.Options {
+	o := *opts
+	o.IdleTimeout, o.LockTimeout, o.StatementTimeout = patience, patience, patience
+	return &o
+}
+
 // newDatabase returns the URL of a new database with River's tables.
 func newDatabase(t testing.TB) string {
 	t.Helper()
@@ -74,7 +86,7 @@ func openStore(t testing.TB, pool *pgxpool.Pool, opts *river.Options) *postgres.
 
 func openWith(t testing.TB, pool *pgxpool.Pool, opts *postgres.Options) *postgres.DB {
 	t.Helper()
-	db, err := postgres.New(context.Background(), pool, opts)
+	db, err := postgres.New(context.Background(), pool, patient(opts))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db

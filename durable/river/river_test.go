@@ -106,7 +106,7 @@ func (s *site) start(runs int) (ids []string) {
 // wait waits until the runs are done.
 func (s *site) wait(runs ...string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	for _, run := range runs {
 		r, err := s.front.Wait(ctx, run)

@@ -26,6 +26,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
+// patience is how long tests wait for what must happen. Only a test that hangs waits for so long.
+const patience = 5 * time.Minute
+
 // program is a Dial for this test binary as a server.
 func program(t *testing.T, role string) mcp.Dial {
 	t.Helper()
@@ -215,8 +218,14 @@ func TestHangingCallEndsWithItsTimeout(t *testing.T) {
 		return nil, ctx.Err()
 	})
 	s := connect(t, inMemory(t, server), nil)
+	tools := s.Tools()
+	for i, tool := range tools {
+		if tool.Definition().Name == "hang" {
+			tools[i] = executor.WithTimeout(tool.(executor.Tool), 50*time.Millisecond)
+		}
+	}
 	model := apitest.NewScript(apitest.Call(apitest.Use("hang", nil), apitest.Use("pid", nil)), apitest.Say("Done."))
-	d, err := executor.Agent{Provider: model, Tools: s.Tools(), ToolTimeout: 50 * time.Millisecond}.Run(t.Context(), dag.New().User("Go."))
+	d, err := executor.Agent{Provider: model, Tools: tools}.Run(t.Context(), dag.New().User("Go."))
 	require.NoError(t, err)
 	results := executions(d)
 	require.True(t, results[0].IsError)
@@ -328,7 +337,7 @@ func TestHookFollowsToolsThatChangeInARun(t *testing.T) {
 	model := apitest.NewScript(apitest.Call(apitest.Use("old", nil)), apitest.Call(apitest.Use("new", nil)), apitest.Say("Done."))
 	notified := executor.Hook{Next: func(_ context.Context, turn executor.Turn) (executor.Turn, error) {
 		if turn.Number == 1 {
-			require.Eventually(t, s.Stale, 10*time.Second, time.Millisecond, "the server's notification arrives")
+			require.Eventually(t, s.Stale, patience, time.Millisecond, "the server's notification arrives")
 		}
 		return turn, nil
 	}}
@@ -398,7 +407,7 @@ func TestHookLeavesToolsAsTheProgramDeclaredThem(t *testing.T) {
 	require.Equal(t, dag.Tool(wrapped), bound, "the wrapped tool is still bound")
 
 	server.RemoveTools(name)
-	require.Eventually(t, s.Stale, 10*time.Second, time.Millisecond)
+	require.Eventually(t, s.Stale, patience, time.Millisecond)
 	turn, err = s.Hook().Next(t.Context(), executor.Turn{DAG: d})
 	require.NoError(t, err)
 	require.Empty(t, turn.DAG.ToolDefs(), "a wrapped tool that is gone is withdrawn")
@@ -415,7 +424,7 @@ func TestChangeOfTheListReachesEveryRun(t *testing.T) {
 	tools, hook := s.Tools(), s.Hook()
 	addRaw(server, "new", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("new"), nil })
 	server.RemoveTools("pid")
-	require.Eventually(t, s.Stale, 10*time.Second, time.Millisecond)
+	require.Eventually(t, s.Stale, patience, time.Millisecond)
 
 	for range 2 {
 		turn, err := hook.Next(t.Context(), executor.Turn{DAG: dag.New().Tools(tools...).User("Go.")})

@@ -267,16 +267,13 @@ func TestAStallIsAnError(t *testing.T) {
 		body, err := io.ReadAll(res.Body)
 		require.NoError(t, err)
 		for _, n := range []int{0, len(body) / 2} {
-			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				io.Copy(io.Discard, r.Body)
-				if n > 0 {
-					w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
-					w.Write(body[:n])
-					w.(http.Flusher).Flush()
-				}
-				<-r.Context().Done()
-			})
-			_, err := once(t, p.at(server, api.Options{Idle: 50 * time.Millisecond}, noStream))
+			server := serve(t, nil)
+			if server.Client().Transport = silent; n > 0 {
+				server.Client().Transport = stalling(res.Header, body[:n])
+			}
+			model := p.at(server, api.Options{Idle: 50 * time.Millisecond}, noStream)
+
+			synctest.Test(t, func(t *testing.T) { _, err = once(t, model) })
 			require.ErrorIs(t, err, api.ErrStalled)
 			require.NotErrorIs(t, err, context.Canceled, "nobody cancelled the request")
 			require.True(t, api.Retryable(err))
@@ -293,7 +290,7 @@ func TestAStallIsAnError(t *testing.T) {
 func TestSilenceIsAStallAfterFiveMinutesOrTenForAWholeAnswer(t *testing.T) {
 	each(t, func(t *testing.T, p provider, noStream bool) {
 		server := serve(t, nil)
-		server.Client().Transport = silent{}
+		server.Client().Transport = silent
 		model := p.at(server, api.Options{}, noStream)
 
 		synctest.Test(t, func(t *testing.T) {
@@ -308,40 +305,79 @@ func TestSilenceIsAStallAfterFiveMinutesOrTenForAWholeAnswer(t *testing.T) {
 	})
 }
 
-// silent is a transport that never gets an answer.
-type silent struct{}
+// transport is a network without a server, in which time is that of a bubble.
+type transport func(r *http.Request) (*http.Response, error)
 
-func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// silent never gets an answer.
+var silent = transport(func(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
+})
+
+// stalling gets the beginning of an answer, and then nothing.
+func stalling(header http.Header, beginning []byte) transport {
+	return answering(header.Get("Content-Type"), func(ctx context.Context, read int) ([]byte, error) {
+		if read == 0 {
+			return beginning, nil
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
 }
+
+// answering gets an answer of the pieces that next returns.
+func answering(contentType string, next func(ctx context.Context, read int) ([]byte, error)) transport {
+	return func(r *http.Request) (*http.Response, error) {
+		body := &pieces{ctx: r.Context(), next: next}
+		header := http.Header{"Content-Type": {contentType}}
+		return &http.Response{StatusCode: http.StatusOK, Header: header, Body: body, Request: r}, nil
+	}
+}
+
+// pieces is the body of an answer.
+type pieces struct {
+	ctx  context.Context
+	next func(ctx context.Context, read int) ([]byte, error)
+	read int    // how many pieces
+	rest []byte // of the last one
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		piece, err := p.next(p.ctx, p.read)
+		if err != nil {
+			return 0, err
+		}
+		p.rest, p.read = piece, p.read+1
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+func (p *pieces) Close() error { return nil }
 
 // TestASlowLorisIsNoStall sends a sign of life now and then: the request goes on until the context ends it.
 func TestASlowLorisIsNoStall(t *testing.T) {
 	each(t, func(t *testing.T, p provider, noStream bool) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body)
-			w.Header().Set("Content-Type", "text/event-stream")
-			tick := time.NewTicker(10 * time.Millisecond)
-			defer tick.Stop()
-			for n := 0; ; n++ {
-				select {
-				case <-tick.C:
-				case <-r.Context().Done():
-					return
-				}
-				io.WriteString(w, ": still here\n\n")
-				w.(http.Flusher).Flush()
-				if n == 20 {
+		server := serve(t, nil)
+		model := p.at(server, api.Options{Idle: 100 * time.Millisecond}, noStream)
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			server.Client().Transport = answering("text/event-stream", func(ctx context.Context, read int) ([]byte, error) {
+				if time.Sleep(10 * time.Millisecond); read == 20 {
 					cancel()
 				}
-			}
+				return []byte(": still here\n\n"), ctx.Err()
+			})
+
+			_, err := api.NewClient(model, nil).Send(ctx, greeting())
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, api.ErrStalled)
 		})
-		_, err := api.NewClient(p.at(server, api.Options{Idle: 100 * time.Millisecond}, noStream), nil).Send(ctx, greeting())
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotErrorIs(t, err, api.ErrStalled)
 	})
 }
 
