@@ -11,7 +11,7 @@
 //   {"type":"words"}               a text, where the focus is
 //   {"openCopied":true}            somebody else, with another profile, opens the address that was copied
 // With "when":"words" the person waits until these are in view. At the end, all texts of "shows" are in view at the same time, and what was copied has the texts of "copied".
-import {launch, inFirefox} from './browser.mjs';
+import {close, inFirefox, newContext} from './browser.mjs';
 import {readFileSync, writeFileSync} from 'node:fs';
 import path from 'node:path';
 
@@ -21,7 +21,6 @@ const pictures = options.find(o => o.startsWith('--pictures='))?.slice(11);
 const wanted = options.filter(o => !o.startsWith('--'));
 const tasks = JSON.parse(readFileSync(new URL('tasks.json', import.meta.url)));
 const addresses = JSON.parse(readFileSync(path.join(dir, 'addresses.json')));
-const browser = await launch();
 
 // person is somebody with a browser of their own, who does one task.
 class Person {
@@ -46,7 +45,7 @@ class Person {
 
   async open(url) {
     await this.close();
-    this.page = await (await browser.newContext({viewport: {width: 1440, height: 900}})).newPage();
+    this.page = await (await newContext({viewport: {width: 1440, height: 900}})).newPage();
     this.page.on('pageerror', err => this.sins.push(err.stack));
     this.page.on('dialog', dialog => { this.sins.push('dialog: ' + dialog.message()); dialog.dismiss().catch(() => {}); });
     await this.page.addInitScript(() => {
@@ -137,4 +136,4 @@ async function perform(task, way) {
 }
 
 for (const task of tasks.filter(t => !wanted.length || wanted.includes(t.name))) for (const way of ['mouse', 'keyboard']) await perform(task, way);
-await browser.close();
+await close();

@@ -1,6 +1,6 @@
 // Paused runs: the calls that wait for a person, to approve, deny or answer them.
 
-const waiting = {cards: new Map(), signature: '[]', answering: false};
+const waiting = {cards: new Map(), signature: '[]', answered: new Set()}; // answered: the cards that were answered here
 
 // drawWaiting shows the open calls. A card stays while its call is open and takes answers as before, with what was typed into it.
 function drawWaiting(runs) {
@@ -8,14 +8,15 @@ function drawWaiting(runs) {
   for (const run of runs) {
     for (const call of run.calls) {
       const name = JSON.stringify([run.id, call.id, run.takes]);
-      cards.set(name, waiting.cards.get(name) ?? callCard(run, call));
+      cards.set(name, waiting.cards.get(name) ?? callCard(name, run, call));
       cards.get(name).update(call);
     }
   }
 
   const signature = JSON.stringify([...cards.keys()]);
   if (signature !== waiting.signature) {
-    if (!waiting.answering && [...waiting.cards.keys()].some(name => !cards.has(name))) status('A call was answered elsewhere, or the conversation was continued.');
+    const left = [...waiting.cards.keys()].filter(name => !cards.has(name));
+    if (left.length && !left.some(name => waiting.answered.has(name))) status('A call was answered elsewhere, or the conversation was continued.');
     const focused = $('waiting').contains(document.activeElement);
     show($('waiting'), cards.size > 0 && el('h2', {}, cards.size === 1 ? 'A call waits' : cards.size + ' calls wait'), [...cards.values()].map(card => card.element));
     $('waiting').hidden = !cards.size;
@@ -50,19 +51,20 @@ function canAnswerNow() {
 const waitsFor = call => call.asks === 'approval' ? 'needs approval' : call.asks === 'result' ? 'waits for its result' : 'waits for the decisions about other calls';
 
 // callCard makes the card of an open call.
-function callCard(run, call) {
+function callCard(name, run, call) {
   const why = el('div', {class: 'why', role: 'alert'}), answered = el('p', {class: 'answered', role: 'status'});
   const doubt = el('p', {class: 'why'}, 'It was started before, and its outcome is unknown.'), reason = el('p', {class: 'said'});
   const send = async reply => {
     show(why);
-    waiting.answering = true; // its card goes because of this
+    waiting.answered.add(name); // its card goes because of this
     try {
       await post('answer', {pause: run.id, call: call.id, reply});
+      status(reply.approve ? 'Approved.' : reply.approve === false ? 'Denied.' : 'Answered.');
     } catch (err) {
+      waiting.answered.delete(name);
       show(why, 'Not accepted: ' + err.message + '.');
       status(why.textContent); // the card may be gone
     }
-    waiting.answering = false;
   };
   const form = !run.takes || !call.asks ? null : call.asks === 'approval' ? approvalForm(send) : resultForm(send);
   const element = el('article', {class: 'ask', 'aria-label': call.tool + ' ' + waitsFor(call)},
