@@ -14,7 +14,7 @@ import (
 var ErrKey = errors.New("no conversation has this key")
 
 // valueKeys are the keys of Row.Value beside the labels.
-var valueKeys = []string{"failure", "model", "name", "outcome", "path", "stop", "tool"}
+var valueKeys = []string{"cause", "failure", "model", "name", "outcome", "path", "stop", "tool"}
 
 // amounts are the keys of Sort whose values are numbers. The second result reports whether the number is known.
 var amounts = map[string]func(r *Row) (float64, bool){

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unique"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/pattern"
@@ -102,13 +103,16 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 	shape := sha256.New()
 	shape.Write([]byte(r.Outcome))
 	r.list = &stepList{}
+	var cause *Failure
 	for _, n := range d.Nodes() {
 		said := describe.Of(n)
 		if said.Sort == describe.Record || said.Sort == describe.Results && hasExecution(n) {
 			continue
 		}
 
-		name := stepName{label: labelOf(n, said), kind: safetext.Line(said.Word, maxText), failed: failureOf(n, said) != nil}
+		failed := failureOf(n, said)
+		cause = laterCause(cause, failed, said)
+		name := stepName{label: labelOf(n, said), kind: safetext.Line(said.Word, maxText), failed: failed != nil}
 		shape.Write(append([]byte{0}, name.label...))
 		if r.NumSteps++; r.NumSteps > maxSteps {
 			continue
@@ -121,9 +125,26 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 		}
 	}
 	shape.Sum(r.shape[:0])
+	if r.Outcome == Failed || r.Outcome == CutOff || r.Outcome == InDoubt {
+		r.Cause = cause
+	}
 
 	// Rows are kept: free what append allocated too much.
 	r.list.steps, r.list.texts = slices.Clone(r.list.steps), slices.Clone(r.list.texts)
+}
+
+// laterCause returns the failure that ended a conversation, as far as it is known after one more step, which may have
+// failed. A response shows that the run went on after the failures before it.
+func laterCause(before, failed *Failure, said describe.Node) *Failure {
+	switch {
+	case said.Sort == describe.Assistant || before == nil:
+		return failed
+	case failed == nil:
+		return before
+	case said.Sort == describe.Stop && (said.Stop != content.StopError || said.Text != ""):
+		return failed
+	}
+	return before // the first of several calls, or the one that explains why the run ended with an error
 }
 
 // labelOf returns the label of a step.

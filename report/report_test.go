@@ -259,6 +259,34 @@ func TestPathPartsFromTheMostFrequentOfTwoThatAreAsClose(t *testing.T) {
 	require.Equal(t, 1, paths[2].Base)
 }
 
+func TestCauseIsTheFailureThatEndedTheRun(t *testing.T) {
+	again := func(d dag.DAG, why string) dag.DAG {
+		return d.Append(answer(content.StopToolUse, "", "1")).CloseTools(executed(0, why))
+	}
+	tolerated := again(start(), "rate limited")
+	two := start().Append(answer(content.StopToolUse, "", "1", "2")).CloseTools(executed(0, "late"),
+		node.ToolExecution{Index: 1, Result: content.Words("no such city"), IsError: true})
+
+	for name, c := range map[string]struct {
+		d    dag.DAG
+		want string
+	}{
+		"a run that ended well":        {tolerated.Append(answer(content.StopEndTurn, "18 °C.")), ""},
+		"a call, and then an error":    {again(tolerated, "no such city").Stop(content.StopError), "get_weather: no such city"},
+		"the first of two calls":       {two.Stop(content.StopError), "get_weather: late"},
+		"a limit behind a failed call": {tolerated.Stop(content.StopMaxTurns), "the run ended: max_turns"},
+		"a limit":                      {again(tolerated, "").Stop(content.StopMaxTurns), "the run ended: max_turns"},
+		"an error with its text":       {tolerated.Append(node.StopReason{Reason: content.StopError, Detail: "overloaded"}), "the run ended: error: overloaded"},
+		"a refusal":                    {tolerated.Append(answer(content.StopRefusal, "No.")), "the response ended: refusal"},
+		"a pause behind a failed call": {tolerated.Append(answer(content.StopToolUse, "", "1")), ""},
+	} {
+		r := report.Of("x", c.d, nil)
+		require.Empty(t, r.Error, name)
+		got, _ := r.Value("cause")
+		require.Equal(t, c.want, got, name)
+	}
+}
+
 func TestExitCodesAndStatusesMakeTwoFailures(t *testing.T) {
 	rows := []report.Row{report.Of("a", answered(0, "exit code 1"), nil), report.Of("b", answered(0, "exit code 2"), nil), report.Of("c", answered(0, "status 404"), nil)}
 	require.Len(t, report.Paths(rows), 3)

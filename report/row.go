@@ -65,6 +65,9 @@ type Row struct {
 	Tools  []Tool          `json:"tools,omitempty"`
 	// Failure is the first failure, or nil.
 	Failure *Failure `json:"failure"`
+	// Cause is the failure that ended a conversation which failed, was cut off or is in doubt; nil for others. An earlier
+	// failure, from which the run went on, is no cause.
+	Cause *Failure `json:"cause,omitempty"`
 	// Answer is the text of the last answer on one line, cut to 200 cells.
 	Answer string `json:"answer,omitempty"`
 	// Digest is the digest of the only head, or "".

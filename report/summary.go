@@ -108,7 +108,7 @@ func GroupBy(rows []Row, key string) []Group {
 //
 //   - name, outcome, stop, path: the field of that name;
 //   - model, tool: the names, joined by ", ";
-//   - failure: the text of the first failure, with long numbers and identifiers replaced by "#";
+//   - failure, cause: the text of that failure, with long numbers and identifiers replaced by "#";
 //   - anything else: the label of that name.
 func (r Row) Value(key string) (value string, ok bool) {
 	switch key {
@@ -130,6 +130,10 @@ func (r Row) Value(key string) (value string, ok bool) {
 	case "failure":
 		if r.Failure != nil {
 			value = anonymous(r.Failure.Text)
+		}
+	case "cause":
+		if r.Cause != nil {
+			value = anonymous(r.Cause.Text)
 		}
 
 	default:

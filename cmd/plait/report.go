@@ -34,7 +34,7 @@ func reportCommand(s *streams) *cobra.Command {
 		Long: `Prints a row for each conversation: how it ended, its turns, its tool calls and
 how many of them failed, its cost, the time that models and tools worked, its
 first failure with the NODE for plait show, and the last answer. Below the rows
-are the sums by tool and by model, the failures, and the paths.
+are the sums by tool and by model, the causes, the failures, and the paths.
 
 FILE may also be a folder, for all *.json and *.jsonl files and databases in it,
 or a database, for all conversations in it. A file that cannot be read is a row
@@ -44,8 +44,9 @@ A path is the sequence of steps, without what was said: which tools were called,
 and what failed. The first path is the most frequent one; the others are printed
 with the step at which they part from a more frequent one.
 
-A KEY is name, outcome, stop, model, tool, failure, path, or a key of the
-metadata of the conversations. --sort also accepts turns, calls, failed, steps,
+A KEY is name, outcome, stop, model, tool, failure, cause, path, or a key of the
+metadata of the conversations. The cause is the failure that ended one, not one
+from which it went on. --sort also accepts turns, calls, failed, steps,
 tokens, cost, time and began; -KEY is the reverse order. What is unknown comes
 last.
 
@@ -88,7 +89,9 @@ type reportOutput struct {
 	Total    report.Summary `json:"total"`
 	Rows     []report.Row   `json:"rows"`
 	// Groups are the values of --by.
-	Groups   []report.Group `json:"groups,omitempty"`
+	Groups []report.Group `json:"groups,omitempty"`
+	// Causes and Failures are the values of keys "cause" and "failure".
+	Causes   []report.Group `json:"causes"`
 	Failures []report.Group `json:"failures"`
 	Paths    []report.Path  `json:"paths"`
 }
@@ -185,12 +188,17 @@ func (out *reportOutput) choose(f reportFlags) (err error) {
 	}
 
 	out.Total = report.Sum(out.Rows)
-	out.Failures = slices.DeleteFunc(report.GroupBy(out.Rows, "failure"), func(g report.Group) bool { return g.Value == "" })
+	out.Causes, out.Failures = valuesOf(out.Rows, "cause"), valuesOf(out.Rows, "failure")
 	out.Paths = pathsOf(out.Paths, out.Rows)
 	if out.Rows == nil {
 		out.Rows = []report.Row{} // in JSON it is a list
 	}
 	return nil
+}
+
+// valuesOf returns the groups of the rows that have a key.
+func valuesOf(rows []report.Row, key string) []report.Group {
+	return slices.DeleteFunc(report.GroupBy(rows, key), func(g report.Group) bool { return g.Value == "" })
 }
 
 // pathsOf returns the paths that the rows took.

@@ -35,18 +35,10 @@ var csvColumns = []struct {
 	{"began", func(r report.Row) string { return csvTime(r.Began) }},
 	{"last", func(r report.Row) string { return csvTime(r.Last) }},
 	{"path", func(r report.Row) string { return strconv.Itoa(r.Path) }},
-	{"failure_node", func(r report.Row) string {
-		if r.Failure == nil {
-			return ""
-		}
-		return csvText(r.Failure.Node)
-	}},
-	{"failure", func(r report.Row) string {
-		if r.Failure == nil {
-			return ""
-		}
-		return csvText(r.Failure.Text)
-	}},
+	{"failure_node", func(r report.Row) string { return csvText(failureOf(r.Failure).Node) }},
+	{"failure", func(r report.Row) string { return csvText(failureOf(r.Failure).Text) }},
+	{"cause_node", func(r report.Row) string { return csvText(failureOf(r.Cause).Node) }},
+	{"cause", func(r report.Row) string { return csvText(failureOf(r.Cause).Text) }},
 	{"answer", func(r report.Row) string { return csvText(r.Answer) }},
 	{"error", func(r report.Row) string { return csvText(r.Error) }},
 }
@@ -98,6 +90,14 @@ func csvText(text string) string {
 
 // formula matches the beginning of a cell that a spreadsheet may take for a formula.
 var formula = pattern.Of(`(^|;)([\s"]*[=+\-@＝＋－＠])`)
+
+// failureOf returns a failure, or an empty one for none.
+func failureOf(f *report.Failure) report.Failure {
+	if f == nil {
+		return report.Failure{}
+	}
+	return *f
+}
 
 // csvCost returns a cost, or "" if it is unknown.
 func csvCost(cost *float64) string {

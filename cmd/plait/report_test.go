@@ -111,6 +111,33 @@ func TestReportGroupsByMetadata(t *testing.T) {
 	goldentest.Require(t, "report_by.txt", reported(t, dir, exitBad, "--by", "variant"))
 }
 
+func TestRunThatFailedDifferentlyIsNamedAmongTwoHundred(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 200 {
+		// Every run goes on after a first failure, so that this one tells nothing.
+		d := dag.New().User("Weather?").Assistant("", use("call_1", "Paris")).
+			CloseTools(node.ToolExecution{Result: content.Words("rate limited"), IsError: true})
+		d = d.Assistant("", use("call_2", "Paris")).CloseTools(node.ToolExecution{Result: content.Words("18 °C")}).Assistant("18 °C.")
+		switch {
+		case i == 137:
+			d = d.Append(node.StopReason{Reason: content.StopError, Detail: "disk quota exceeded"})
+		case i%10 == 3:
+			d = d.Append(node.StopReason{Reason: content.StopError, Detail: fmt.Sprintf("connection refused: 10.0.0.%d:4%04d", i, i)})
+		}
+		require.NoError(t, d.Err())
+		require.NoError(t, d.Save(filepath.Join(dir, fmt.Sprintf("run-%03d.json", i))))
+	}
+
+	text := reported(t, dir, exitDone)
+	require.Contains(t, text, "\ncount  cause\n"+
+		"   20  the run ended: error: connection refused: #:#\n       run-003.json and 19 more\n"+
+		"    1  the run ended: error: disk quota exceeded\n       run-137.json\n")
+	rows, err := csv.NewReader(strings.NewReader(reported(t, dir, exitDone, "--as", "csv", "--where", "cause=the run ended: error: disk quota exceeded"))).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.Equal(t, "run-137.json", rows[1][0])
+}
+
 func TestReportFiltersAndSorts(t *testing.T) {
 	dir := runsFolder(t)
 	names := func(args ...string) (list []string) {

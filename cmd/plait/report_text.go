@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +44,10 @@ func (t *reportText) lines() []byte {
 	t.tools()
 	t.models()
 	if len(t.Rows) > 1 {
-		t.failures()
+		t.failures("cause", t.Causes)
+		if !slices.EqualFunc(t.Causes, t.Failures, func(a, b report.Group) bool { return a.Value == b.Value && slices.Equal(a.Rows, b.Rows) }) {
+			t.failures("first failure", t.Failures)
+		}
 		t.paths()
 	}
 	t.total()
@@ -120,7 +124,7 @@ func (t *reportText) table(columns []column, rows [][]string, color func(i int) 
 func plainRow(int) string { return "" }
 func nothingAfter(int)    {}
 
-// rows writes a row for each conversation, with its first failure below it. The answer follows unless the failure says
+// rows writes a row for each conversation, with its first failure and its cause below it. The answer follows unless the failure says
 // why it is none.
 func (t *reportText) rows() {
 	columns := []column{{"outcome", true}, {"turns", false}, {"calls", false}, {"failed", false}}
@@ -145,6 +149,9 @@ func (t *reportText) rows() {
 		}
 		if r.Failure != nil {
 			t.detail("✗ "+r.Failure.Node, r.Failure.Text, redText)
+		}
+		if r.Cause != nil && *r.Cause != *r.Failure {
+			t.detail("✗ "+r.Cause.Node, r.Cause.Text, redText)
 		}
 		if r.Answer != "" && (r.Failure == nil || r.Outcome == report.Ended) {
 			t.detail("→", r.Answer, grayText)
@@ -265,18 +272,18 @@ func (t *reportText) models() {
 // maxListed is the number of failures and of paths that are listed.
 const maxListed = 12
 
-// failures writes how many conversations have each first failure.
-func (t *reportText) failures() {
-	if len(t.Failures) == 0 {
+// failures writes how many conversations have each failure.
+func (t *reportText) failures(title string, list []report.Group) {
+	if len(list) == 0 {
 		return
 	}
-	t.out.WriteString("\ncount  first failure\n")
-	for _, g := range t.Failures[:min(len(t.Failures), maxListed)] {
+	t.out.WriteString("\ncount  " + title + "\n")
+	for _, g := range list[:min(len(list), maxListed)] {
 		fmt.Fprintf(&t.out, "%5d", len(g.Rows))
 		t.indented(2, g.Value, redText)
 		t.named(g.Rows)
 	}
-	t.more(len(t.Failures), "failure")
+	t.more(len(list), title)
 }
 
 // named writes the names of the first conversations among rows.
