@@ -25,6 +25,19 @@ type Tool struct {
 	times []time.Duration // sorted
 }
 
+// Times returns the times of the timed calls, sorted. It returns at most n of them, at equal distances: their
+// percentiles are about those of all.
+func (t Tool) Times(n int) []time.Duration {
+	if len(t.times) <= n {
+		return slices.Clone(t.times)
+	}
+	times := make([]time.Duration, n)
+	for i := range times {
+		times[i] = percentile(t.times, (float64(i)+0.5)/float64(n))
+	}
+	return times
+}
+
 // FailureRate returns the share of calls that failed, between 0 and 1.
 func (t Tool) FailureRate() float64 {
 	if t.Calls == 0 {

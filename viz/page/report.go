@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 	sum := report.Sum(rows)
 	data := reportData{
 		Currency: safetext.Line(o.Currency, 20),
-		Rows:     []reportRow{}, Paths: []reportPath{}, Tools: []report.Tool{}, Models: []reportModel{}, // not nil: in JSON they are lists
+		Rows:     []reportRow{}, Paths: []reportPath{}, Tools: []string{}, Models: []string{}, // not nil: in JSON they are lists
 	}
 	for _, p := range report.Paths(rows) {
 		data.Paths = append(data.Paths, withCells(p, rows[p.Rows[0]].Steps()))
@@ -47,20 +48,23 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 			data.Outcomes = append(data.Outcomes, outcome)
 		}
 	}
-	for _, tool := range sum.Tools {
-		tool.Name = safetext.Line(tool.Name, 100)
-		data.Tools = append(data.Tools, tool)
+
+	t := reportTables{steps: map[stepKey]int{}, labels: labelNames(rows), tools: map[string]int{}, models: map[string]int{}}
+	for i, tool := range sum.Tools {
+		data.Tools = append(data.Tools, safetext.Line(tool.Name, 100))
+		t.tools[tool.Name] = i
 	}
-	for _, m := range sum.Models {
-		m.Model = safetext.Line(m.Model, 100)
-		data.Models = append(data.Models, reportModel{m, m.Money()})
+	for i, m := range sum.Models {
+		data.Models = append(data.Models, safetext.Line(m.Model, 100))
+		t.models[m.Model] = i
 	}
 
-	known := stepTable{at: map[stepKey]int{}}
+	t.maxSteps = report.StepShare(len(rows))
+	t.maxTimes = max(reportTimes/max(len(rows)*len(sum.Tools), 1), minTimes)
 	for _, r := range rows {
-		data.Rows = append(data.Rows, known.row(r, report.StepShare(len(rows))))
+		data.Rows = append(data.Rows, t.row(r))
 	}
-	data.Steps = known.list
+	data.Steps = t.list
 	return web.WriteReport(w, cmp.Or(o.Title, "Conversations"), plainReport(rows), data)
 }
 
@@ -70,10 +74,11 @@ type reportData struct {
 	Outcomes []report.Outcome `json:"outcomes"`
 	Rows     []reportRow      `json:"rows"`
 	// Steps are the steps of all rows, each once.
-	Steps  []reportStep  `json:"steps"`
-	Paths  []reportPath  `json:"paths"`
-	Tools  []report.Tool `json:"tools"`
-	Models []reportModel `json:"models"`
+	Steps []reportStep `json:"steps"`
+	Paths []reportPath `json:"paths"`
+	// Tools and Models are the names, in order.
+	Tools  []string `json:"tools"`
+	Models []string `json:"models"`
 }
 
 // reportPath is a path with its row of the matrix: the steps from index From on.
@@ -99,9 +104,33 @@ func withCells(p report.Path, steps []report.Step) reportPath {
 	return row
 }
 
+// reportTool is the calls of a tool in one conversation.
+type reportTool struct {
+	Tool   int `json:"tool"` // an index in the tools of all conversations
+	Calls  int `json:"calls"`
+	Failed int `json:"failed,omitempty"`
+	Timed  int `json:"timed,omitempty"`
+	// Times are the times of the timed calls in milliseconds, sorted, or some of them at equal distances.
+	Times []float64 `json:"times,omitempty"`
+}
+
+// reportTimes is the number of times of calls on a page that has many. Each tool of each conversation has an equal
+// share, but at least minTimes.
+const (
+	reportTimes = 200_000
+	minTimes    = 5
+)
+
+// reportModel is the responses of a model in one conversation.
 type reportModel struct {
-	report.ModelSpending
-	Money string `json:"money"`
+	Model     int      `json:"model"` // an index in the models of all conversations
+	Responses int      `json:"responses"`
+	Input     int64    `json:"input"`
+	Output    int64    `json:"output"`
+	Cached    int64    `json:"cached"`
+	Cost      *float64 `json:"cost,omitempty"`
+	Known     *float64 `json:"known,omitempty"`
+	Estimated bool     `json:"estimated,omitempty"`
 }
 
 // reportRow is a conversation. Its texts are clean.
@@ -118,12 +147,17 @@ type reportRow struct {
 	Cost    *float64          `json:"cost,omitempty"`
 	Known   *float64          `json:"known,omitempty"`
 	Money   string            `json:"money"`
-	Took    int64             `json:"took"` // in milliseconds
-	Began   string            `json:"began,omitempty"`
-	Failure *reportFailure    `json:"failure,omitempty"`
-	Answer  string            `json:"answer,omitempty"`
-	Model   string            `json:"model,omitempty"`
-	Path    int               `json:"path"`
+	// Estimated reports that some tokens have no price of their own.
+	Estimated bool           `json:"estimated,omitempty"`
+	Took      int64          `json:"took"` // in milliseconds
+	Began     string         `json:"began,omitempty"`
+	Failure   *reportFailure `json:"failure,omitempty"`
+	Cause     *reportFailure `json:"cause,omitempty"`
+	Answer    string         `json:"answer,omitempty"`
+	Model     string         `json:"model,omitempty"`
+	Path      int            `json:"path"`
+	Tools     []reportTool   `json:"tools,omitempty"`
+	Models    []reportModel  `json:"models,omitempty"`
 	// Steps are indexes in the steps of all rows, and Nodes the names of their nodes, 8 digits each. Total is the number
 	// of all steps.
 	Steps []int  `json:"steps"`
@@ -144,20 +178,55 @@ type reportStep struct {
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// stepTable numbers steps. Steps with the same digest and text have one number, so that two rows share a step exactly if
-// they have the same content up to it.
-type stepTable struct {
-	list []reportStep
-	at   map[stepKey]int
+// reportTables number what several rows have in common. Steps with the same digest and text have one number, so that two
+// rows share a step exactly if they have the same content up to it.
+type reportTables struct {
+	list          []reportStep
+	steps         map[stepKey]int
+	labels        map[string]string // by the key
+	tools, models map[string]int    // by the name
+
+	maxSteps, maxTimes int // of a row
 }
 
 type stepKey struct{ digest, text string }
 
+// labelNames returns the name that the page shows for each key of the metadata. Two keys never have one name.
+func labelNames(rows []report.Row) map[string]string {
+	keys := map[string]bool{}
+	for _, r := range rows {
+		for key := range r.Labels {
+			keys[key] = true
+		}
+	}
+
+	const width = 60
+	names, taken := map[string]string{}, map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		name := safetext.Line(key, width)
+		for n := 2; taken[name]; n++ {
+			mark := fmt.Sprintf(" (%d)", n)
+			name = safetext.Line(key, width-len(mark)) + mark
+		}
+		names[key], taken[name] = name, true
+	}
+	return names
+}
+
+// failureOf returns a failure with its kind, which is the value of the key; nil for none.
+func failureOf(r report.Row, f *report.Failure, key string) *reportFailure {
+	if f == nil {
+		return nil
+	}
+	kind, _ := r.Value(key)
+	return &reportFailure{f.Node, f.Text, kind}
+}
+
 // row returns a row with the numbers of its first steps.
-func (t *stepTable) row(r report.Row, maxSteps int) reportRow {
+func (t *reportTables) row(r report.Row) reportRow {
 	row := reportRow{
 		Name: safetext.Row(r.Name), Error: safetext.Line(r.Error, 400), Outcome: r.Outcome, Stop: safetext.Line(string(r.Stop), 60),
-		Turns: r.Turns, Calls: r.Calls, Failed: r.FailedCalls, Tokens: r.Usage.Total(), Cost: r.Cost, Known: r.Known, Money: r.Money(),
+		Turns: r.Turns, Calls: r.Calls, Failed: r.FailedCalls, Tokens: r.Usage.Total(), Cost: r.Cost, Known: r.Known, Money: r.Money(), Estimated: r.Estimated,
 		Took: r.Took.Milliseconds(), Answer: r.Answer, Path: r.Path, Steps: []int{}, Total: r.NumSteps,
 	}
 	row.Model, _ = r.Value("model")
@@ -165,25 +234,35 @@ func (t *stepTable) row(r report.Row, maxSteps int) reportRow {
 	if !r.Began.IsZero() {
 		row.Began = r.Began.UTC().Format(time.DateTime) + " UTC"
 	}
-	if r.Failure != nil {
-		kind, _ := r.Value("failure")
-		row.Failure = &reportFailure{r.Failure.Node, r.Failure.Text, kind}
-	}
+	row.Failure, row.Cause = failureOf(r, r.Failure, "failure"), failureOf(r, r.Cause, "cause")
 	for key, value := range r.Labels {
 		if row.Labels == nil {
 			row.Labels = map[string]string{}
 		}
-		row.Labels[safetext.Line(key, 60)] = value
+		row.Labels[t.labels[key]] = value
+	}
+
+	for _, tool := range r.Tools {
+		sums := reportTool{Tool: t.tools[tool.Name], Calls: tool.Calls, Failed: tool.Failed, Timed: tool.Timed}
+		for _, took := range tool.Times(t.maxTimes) {
+			sums.Times = append(sums.Times, float64(took.Round(100*time.Microsecond))/1e6)
+		}
+		row.Tools = append(row.Tools, sums)
+	}
+	for _, m := range r.Models {
+		row.Models = append(row.Models, reportModel{
+			t.models[m.Model], m.Responses, m.Usage.Input, m.Usage.Output, m.Usage.CacheRead, m.Cost, m.Known, m.Estimated,
+		})
 	}
 
 	var nodes strings.Builder
 	steps := r.Steps()
-	for _, step := range steps[:min(len(steps), maxSteps)] {
+	for _, step := range steps[:min(len(steps), t.maxSteps)] {
 		key := stepKey{step.Digest, step.Text}
-		at, ok := t.at[key]
+		at, ok := t.steps[key]
 		if !ok {
 			at = len(t.list)
-			t.at[key] = at
+			t.steps[key] = at
 			t.list = append(t.list, reportStep{step.Label, step.Kind, step.Text, step.Failed})
 		}
 		row.Steps = append(row.Steps, at)
@@ -198,10 +277,13 @@ func plainReport(rows []report.Row) string {
 	var out strings.Builder
 	for _, r := range rows {
 		fmt.Fprintf(&out, "%s  %s\n", r.Outcome, safetext.Row(r.Name))
-		lines := []string{r.Error, r.Answer}
-		if r.Failure != nil {
-			lines = slices.Insert(lines, 1, r.Failure.Node+" "+r.Failure.Text)
+		lines := []string{r.Error}
+		for _, f := range []*report.Failure{r.Failure, r.Cause} {
+			if f != nil && !slices.Contains(lines, f.Node+" "+f.Text) {
+				lines = append(lines, f.Node+" "+f.Text)
+			}
 		}
+		lines = append(lines, r.Answer)
 		for _, line := range lines {
 			if line != "" {
 				out.WriteString("  " + safetext.Line(line, 200) + "\n")

@@ -59,6 +59,7 @@ func TestTheOneRunThatFailedDifferentlyIsFoundInARealBrowser(t *testing.T) {
 	press := func(key string) map[string]string { return map[string]string{"press": key} }
 	useReport(t, weatherRows(),
 		wait("#totals", "6 conversations"), wait("#filters", "3 failed"), wait(".pathrow", "no such city"),
+		wait("#alone", "runs/it's 4.json failed differently from the rest: get_weather: no such city"),
 
 		// With the mouse: a click on the path leaves its run.
 		map[string]string{"click": ".pathrow", "text": "no such city"}, wait("#totals", "1 of 6"), wait("tr[aria-selected]", "it's 4.json"),
@@ -73,13 +74,23 @@ func TestTheOneRunThatFailedDifferentlyIsFoundInARealBrowser(t *testing.T) {
 		wait("#compare", "They share 2 steps"), wait("#compare .side.failed", "connection refused"),
 		wait("#compare .code", "plait diff runs/0.json runs/2.json"), press("Escape"), gone("#compare"),
 
+		// Those that failed for one cause, and the sums by tool and by model of those that are shown.
+		wait("#tools td", "3 (60%)"), wait("#tools td", "500ms"), wait("#models td", "0.0080"),
+		press("Home"), press("e"), press("w"), wait("#totals", "2 of 6"), wait("#tools td", "2 (100%)"), wait("#tools td", "400ms"), gone("#models:has-text('0.0080')"),
+		press("w"), wait("#totals", "6 conversations"),
+
+		// Sorted with the keyboard: the focus stays where it is.
+		press("s"), wait("th[aria-sort=ascending]", "outcome"), press("s"), wait("th[aria-sort=descending]", "turns"), press("S"), wait("th[aria-sort=ascending]", "turns"),
+		map[string]string{"click": "th .link", "text": "conversation"}, wait("th .link:focus", "conversation"), press("Enter"), wait("th[aria-sort=descending]", "conversation"),
+		press("Enter"), wait("th .link:focus", "conversation"), gone("th[aria-sort=descending]"),
+
 		// Groups, the filter, and sorting.
 		map[string]string{"click": "#search"}, map[string]string{"type": "variant=long"}, wait("#totals", "2 of 6"), press("Escape"), press("Escape"), wait("#totals", "6 conversations"),
 		press("g"), wait("tr.group", "2 conversations · 2 ended"), map[string]string{"click": "th .link", "text": "time"}, wait("th[aria-sort=descending]", "time"),
 		press("?"), wait("#help", "compare the chosen"), press("Escape"), gone("#help"),
 
 		// A small screen in the dark.
-		map[string]string{"size": "390x844"}, map[string]string{"theme": "dark"}, wait("#rows", "runs/0.json"), map[string]string{"inside": "#top, #list, #side, .pathrow"},
+		map[string]string{"size": "390x844"}, map[string]string{"theme": "dark"}, wait("#rows", "runs/0.json"), map[string]string{"inside": "#top, #list, #side, .pathrow, #alone, .sums"},
 	)
 }
 

@@ -104,6 +104,22 @@ func TestReportPageOfManyLongConversationsStaysSmall(t *testing.T) {
 	require.Equal(t, 100_000, strings.Count(data, `"kind":`)-28, "beside the cells of the only path")
 }
 
+func TestKeysThatBeginAlikeHaveNamesOfTheirOwn(t *testing.T) {
+	long := strings.Repeat("k", 60)
+	run := weatherRun(0, "Paris", "").WithMetadata(long+"1", "one").WithMetadata(long+"2", "two").WithMetadata("a\tb", "tab").WithMetadata("a b", "space")
+	_, data := reportPage(t, []report.Row{report.Of("a.json", run, nil), report.Of("b.json", run, nil)}, nil)
+
+	var read struct {
+		Rows []struct{ Labels map[string]string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(data), &read))
+	for _, row := range read.Rows {
+		require.Equal(t, map[string]string{
+			"variant": "short", strings.Repeat("k", 59) + "…": "one", strings.Repeat("k", 55) + "… (2)": "two", "a b": "tab", "a b (2)": "space",
+		}, row.Labels)
+	}
+}
+
 func TestReportPageStopsAtTheFirstErrorOfItsWriter(t *testing.T) {
 	full := errors.New("full")
 	require.ErrorIs(t, page.WriteReport(failingWriter{full}, weatherRows(), nil), full)

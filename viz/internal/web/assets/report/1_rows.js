@@ -4,7 +4,7 @@ const data = JSON.parse($('data').textContent);
 $('data').remove(); // it is in data now, and need not be there twice
 
 const view = {
-  words: '', outcome: '', failure: '', path: 0, // filters; '' and 0 for none
+  words: '', outcome: '', failure: '', cause: '', path: 0, // filters; '' and 0 for none
   group: '', sort: '', down: false, // keys; '' is the order of the file
   at: null, chosen: new Set(), closed: new Set(), most: 0,
 };
@@ -14,12 +14,12 @@ const wellEnded = row => row.outcome === 'ended';
 const gone = new Set(['failed', 'cut off', 'in doubt', 'unreadable']);
 
 // keyNames are the keys to group by: columns, and then the labels.
-const keyNames = ['outcome', 'path', 'failure', 'stop', 'model', ...[...new Set(data.rows.flatMap(row => Object.keys(row.labels || {})))].sort().map(key => 'label ' + key)];
+const keyNames = ['outcome', 'path', 'cause', 'failure', 'stop', 'model', ...[...new Set(data.rows.flatMap(row => Object.keys(row.labels || {})))].sort().map(key => 'label ' + key)];
 
 // valueOf is the value of a row under a key, as text; '' for none.
 function valueOf(row, key) {
   if (key.startsWith('label ')) return row.labels && Object.hasOwn(row.labels, key.slice(6)) ? row.labels[key.slice(6)] : '';
-  if (key === 'failure') return row.failure ? row.failure.kind : '';
+  if (key === 'failure' || key === 'cause') return row[key] ? row[key].kind : '';
   if (key === 'path') return row.path ? String(row.path) : '';
   return row[key] || '';
 }
@@ -29,14 +29,14 @@ const found = new Map();
 function textOf(row) {
   if (!found.has(row)) {
     const labels = Object.entries(row.labels || {}).map(([key, value]) => key + '=' + value);
-    found.set(row, [row.name, row.outcome, row.stop, row.error, row.failure?.text, row.answer, row.model, ...labels].filter(Boolean).join('\n').toLowerCase());
+    found.set(row, [row.name, row.outcome, row.stop, row.error, row.failure?.text, row.cause?.text, row.answer, row.model, ...labels].filter(Boolean).join('\n').toLowerCase());
   }
   return found.get(row);
 }
 
 function isShown(row, but) {
   return (but === 'outcome' || !view.outcome || row.outcome === view.outcome) && (but === 'path' || !view.path || row.path === view.path) &&
-    (!view.failure || row.failure?.kind === view.failure) && view.words.toLowerCase().split(/\s+/).every(word => textOf(row).includes(word));
+    (!view.failure || row.failure?.kind === view.failure) && (but === 'cause' || !view.cause || row.cause?.kind === view.cause) && view.words.toLowerCase().split(/\s+/).every(word => textOf(row).includes(word));
 }
 
 // amountOf is the value of a row that the table is sorted by: a number or a text; undefined if it is unknown.
@@ -74,11 +74,12 @@ function groups(list) {
 
 // sums adds up rows. An unknown cost makes the sum unknown; known is what is known of it.
 function sums(rows) {
-  const sum = {turns: 0, calls: 0, failed: 0, tokens: 0, took: 0, known: 0, complete: true};
+  const sum = {turns: 0, calls: 0, failed: 0, tokens: 0, took: 0, known: 0, complete: true, estimated: false};
   for (const row of rows) {
     for (const key of ['turns', 'calls', 'failed', 'tokens', 'took']) sum[key] += row[key] || 0;
     sum.known += row.known || 0;
     if (row.cost === undefined || row.cost === null) sum.complete = false;
+    if (row.estimated) sum.estimated = true;
   }
   return sum;
 }
@@ -94,8 +95,42 @@ function duration(ms) {
   return Math.floor(seconds / 60) + 'm' + String(seconds % 60).padStart(2, '0') + 's';
 }
 
-// money is a sum as text: exact, at least the known part, or unknown.
+// toolSums adds up the calls of each tool in the rows. A row may have only some of its times: each counts for several then.
+function toolSums(rows) {
+  const sums = new Map();
+  for (const one of rows.flatMap(row => row.tools || [])) {
+    if (!sums.has(one.tool)) sums.set(one.tool, {name: data.tools[one.tool], calls: 0, failed: 0, times: []});
+    const sum = sums.get(one.tool);
+    sum.calls += one.calls;
+    sum.failed += one.failed || 0;
+    for (const ms of one.times || []) sum.times.push([ms, one.timed / one.times.length]);
+  }
+  for (const sum of sums.values()) sum.times.sort(([a], [b]) => a - b);
+  return [...sums].sort(([a], [b]) => a - b).map(([, sum]) => sum);
+}
+
+// percentile is the smallest time that is at least as long as the given share of them; undefined without times.
+function percentile(times, share) {
+  let left = share * times.reduce((all, [, weight]) => all + weight, 0);
+  return times.find(([, weight]) => (left -= weight) < 1e-6)?.[0];
+}
+
+// modelSums adds up the responses of each model in the rows.
+function modelSums(rows) {
+  const sums = new Map();
+  for (const one of rows.flatMap(row => row.models || [])) {
+    if (!sums.has(one.model)) sums.set(one.model, {name: data.models[one.model], responses: 0, input: 0, output: 0, cached: 0, known: 0, complete: true, estimated: false});
+    const sum = sums.get(one.model);
+    for (const key of ['responses', 'input', 'output', 'cached']) sum[key] += one[key];
+    sum.known += one.known || 0;
+    if (one.cost === undefined) sum.complete = false;
+    if (one.estimated) sum.estimated = true;
+  }
+  return [...sums].sort(([a], [b]) => a - b).map(([, sum]) => sum);
+}
+
+// money is a sum as text: exact, estimated, at least the known part, or unknown.
 function money(sum) {
-  if (sum.complete) return sum.known.toFixed(4);
+  if (sum.complete) return (sum.estimated ? 'about ' : '') + sum.known.toFixed(4);
   return sum.known > 0 ? 'at least ' + sum.known.toFixed(4) : 'unknown';
 }

@@ -14,6 +14,7 @@ const columns = [
 let ordered = [], shown = []; // the rows in order, without those of closed groups, and those of them in the table
 
 function draw() {
+  const focused = document.activeElement?.dataset?.focus; // the element is made anew
   const list = inOrder();
   const parts = groups(list);
   ordered = parts.flatMap(part => view.closed.has(part.value) ? [] : part.rows);
@@ -33,12 +34,28 @@ function draw() {
   drawTop(list);
   drawSide(list);
   mark();
+  if (focused) (document.querySelector('[data-focus="' + CSS.escape(focused) + '"]') ?? $('scroll')).focus({preventScroll: true});
 }
 
 function headCell(column) {
   const sorted = view.sort === column.key;
   return el('th', {class: [column.hide, !['outcome', 'name'].includes(column.key) && 'right'].filter(Boolean).join(' '), scope: 'col', 'aria-sort': sorted ? (view.down ? 'descending' : 'ascending') : 'none'},
-    el('button', {class: 'link', onclick: () => sortBy(column.key)}, column.title, sorted ? (view.down ? ' ↓' : ' ↑') : ''));
+    el('button', {class: 'link', 'data-focus': 'sort ' + column.key, onclick: () => sortBy(column.key)}, column.title, sorted ? (view.down ? ' ↓' : ' ↑') : ''));
+}
+
+// sortNext sorts by the next column, and after the last one not at all.
+function sortNext() {
+  const next = columns[columns.findIndex(column => column.key === view.sort) + 1];
+  view.sort = '';
+  if (next) sortBy(next.key);
+  else draw();
+  status(view.sort ? 'Sorted by ' + columns.find(column => column.key === view.sort).title : 'Not sorted');
+}
+
+function sortBack() {
+  if (!view.sort) return status('Not sorted: s sorts by a column.');
+  view.down = !view.down;
+  draw();
 }
 
 // sortBy sorts by a column: numbers begin with the largest. The third time is the order of the file again.
@@ -60,7 +77,7 @@ function groupHead(part) {
     draw();
   };
   return el('tr', {class: 'group'}, el('th', {colspan: columns.length + 1, scope: 'rowgroup'},
-    el('button', {class: 'link', onclick: toggle, 'aria-expanded': String(open)}, open ? '▾ ' : '▸ ', part.value || '(none)'),
+    el('button', {class: 'link', 'data-focus': 'group ' + part.value, onclick: toggle, 'aria-expanded': String(open)}, open ? '▾ ' : '▸ ', part.value || '(none)'),
     el('span', {class: 'quiet'}, [count(part.rows.length, 'conversation'), ended + ' ended', count(sum.calls, 'call'), sum.failed && number(sum.failed) + ' failed',
       data.currency && money(sum) + ' ' + data.currency, duration(sum.took)].filter(Boolean).join(' · '))));
 }
@@ -79,7 +96,7 @@ function wordCell(row, key) {
   if (key === 'outcome') return el('td', {}, badge(row), row.path ? el('span', {class: 'quiet path', title: 'path ' + row.path}, ' ' + row.path) : '');
   return el('td', {class: 'name'}, el('div', {class: 'file'}, row.name),
     row.error ? el('div', {class: 'why'}, row.error) :
-      row.failure ? el('div', {class: 'why'}, row.failure.text) :
+      row.cause ?? row.failure ? el('div', {class: 'why'}, (row.cause ?? row.failure).text) :
         row.answer && el('div', {class: 'answer'}, row.answer),
     !row.error && el('div', {class: 'quiet small-only'}, [count(row.calls, 'call'), row.failed && number(row.failed) + ' failed', data.currency && row.money + ' ' + data.currency, duration(row.took)].filter(Boolean).join(' · ')));
 }
@@ -119,15 +136,21 @@ function choose(row) {
   mark();
 }
 
+// moveTo moves to a row with the keyboard: Enter is about the row then, not about a button that was used before.
+function moveTo(row) {
+  $('scroll').focus({preventScroll: true});
+  at(row, {scroll: true});
+}
+
 function step(n) {
   const i = ordered.indexOf(view.at);
-  if (ordered.length) at(ordered[Math.min(Math.max(i + n, 0), ordered.length - 1)], {scroll: true});
+  if (ordered.length) moveTo(ordered[Math.min(Math.max(i + n, 0), ordered.length - 1)]);
 }
 
 // nextBad moves to the next row that did not end well.
 function nextBad(n) {
   for (let k = ordered.indexOf(view.at) + n; k >= 0 && k < ordered.length; k += n) {
-    if (!wellEnded(ordered[k])) return at(ordered[k], {scroll: true});
+    if (!wellEnded(ordered[k])) return moveTo(ordered[k]);
   }
   status('No further conversation ' + (n > 0 ? 'below' : 'above') + ' that did not end well.');
 }
@@ -136,13 +159,19 @@ function drawFilters() {
   const of = new Map();
   for (const row of data.rows) if (isShown(row, 'outcome')) of.set(row.outcome, (of.get(row.outcome) || 0) + 1);
   show($('filters'), data.outcomes.filter(outcome => of.has(outcome) || outcome === view.outcome).map(outcome =>
-    el('button', {'aria-pressed': String(view.outcome === outcome), onclick: () => { view.outcome = view.outcome === outcome ? '' : outcome; draw(); }}, number(of.get(outcome) || 0) + ' ' + outcome)),
+    el('button', {'data-focus': 'outcome ' + outcome, 'aria-pressed': String(view.outcome === outcome), onclick: () => { view.outcome = view.outcome === outcome ? '' : outcome; draw(); }}, number(of.get(outcome) || 0) + ' ' + outcome)),
   view.path > 0 && el('button', {'aria-pressed': 'true', onclick: () => onlyPath(0)}, 'path ' + view.path + ' ×'),
+  view.cause && el('button', {'aria-pressed': 'true', onclick: () => onlyCause('')}, view.cause + ' ×'),
   view.failure && el('button', {'aria-pressed': 'true', onclick: () => onlyFailure('')}, view.failure + ' ×'));
 }
 
 function onlyPath(n) {
   view.path = view.path === n ? 0 : n;
+  draw();
+}
+
+function onlyCause(kind) {
+  view.cause = view.cause === kind ? '' : kind;
   draw();
 }
 

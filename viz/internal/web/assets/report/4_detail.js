@@ -32,17 +32,20 @@ function detail(row) {
   show($('detail'),
     el('div', {class: 'toolbar'}, el('h2', {}, row.name), el('button', {class: 'close', onclick: closePanel}, 'Close (Esc)')),
     row.error && el('p', {class: 'error'}, row.error),
-    row.failure && el('p', {class: 'error'}, row.failure.node + ' ' + row.failure.text),
+    failuresOf(row).map(failure => el('p', {class: 'error'}, failure.node + ' ' + failure.text)),
     row.answer && el('p', {class: 'said'}, el('span', {class: 'quiet'}, 'last answer: '), row.answer),
     !row.error && el('dl', {class: 'facts'}, facts.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
     !row.error && [el('h3', {}, 'To look at it'),
-      row.failure && command('plait show ' + quoted(row.name) + ' ' + row.failure.node),
+      failuresOf(row).map(failure => command('plait show ' + quoted(row.name) + ' ' + failure.node)),
       command('plait log ' + quoted(row.name)),
       command('plait render --as html ' + quoted(row.name) + ' > conversation.html')],
     !row.error && [el('h3', {}, count(row.total, 'step')), el('ol', {class: 'steps'}, row.steps.map((s, i) => stepLine(stepOf(s), nodeAt(row, i)))),
       row.total > row.steps.length && el('p', {class: 'quiet'}, '… and ' + count(row.total - row.steps.length, 'more step'))]);
   openPanel($('detail'));
 }
+
+// failuresOf is the failure that ended a conversation, and the first one if that is another.
+const failuresOf = row => [row.cause, row.failure].filter((failure, i) => failure && (i === 0 || failure.node !== row.cause?.node));
 
 const stepLine = (one, node) => el('li', {class: one.failed ? 'failed' : ''}, el('b', {}, one.label), ' ', el('span', {class: 'quiet'}, one.text || ''), ' ', el('code', {class: 'quiet'}, node));
 

@@ -8,7 +8,7 @@ function help() {
 // escape closes what is open, or else drops the filters.
 function escape() {
   if (closePanel()) return;
-  view.outcome = view.failure = view.words = $('search').value = '';
+  view.outcome = view.failure = view.cause = view.words = $('search').value = '';
   view.path = 0;
   draw();
 }
@@ -38,7 +38,8 @@ const keys = {
   j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1), PageDown: () => step(10), PageUp: () => step(-10),
   Home: () => step(-Infinity), End: () => step(Infinity), e: () => nextBad(1), E: () => nextBad(-1),
   '[': () => nextPath(-1), ']': () => nextPath(1), Enter: () => view.at && detail(view.at), x: () => view.at && choose(view.at), ' ': () => view.at && choose(view.at),
-  c: compare, '=': compare, p: () => view.at && onlyPath(view.at.path), g: nextGroup,
+  c: compare, '=': compare, p: () => view.at && onlyPath(view.at.path), g: nextGroup, s: sortNext, S: sortBack,
+  w: () => view.at && (view.at.cause || view.cause ? onlyCause(view.cause || view.at.cause.kind) : status('This conversation did not fail.')),
   '/': () => { $('search').focus(); $('search').select(); }, '?': help, Escape: escape,
 };
 
