@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -439,9 +438,7 @@ func TestDeepNestingAndLongHistoryNeedNoRecursionPerNode(t *testing.T) {
 	for range 100_000 {
 		d = d.User("a")
 	}
-	start := time.Now()
 	got := takeApart(t, draw(t, d, nil))
-	require.Less(t, time.Since(start), 20*time.Second)
 	requireWhole(t, got)
 
 	nested := sampleStart().User("a")

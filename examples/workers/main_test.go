@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,6 @@ bob has started
 done – Order A-1 was refunded by bob.
 done – Order A-2 was refunded by bob.
 done – Order A-3 was refunded by bob.
-3 calls, claimed 4 times
 `
 
 func TestRunsFinishAfterAWorkerWasKilled(t *testing.T) {
@@ -44,5 +44,9 @@ func requirePrinted(t *testing.T, args ...string) {
 	require.NoError(t, err)
 	out, err := exec.CommandContext(t.Context(), self, append([]string{"program"}, args...)...).CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Equal(t, printed, string(out))
+
+	// A busy machine may pause bob for longer than his lease: he claims that call once more.
+	text, claims, _ := strings.Cut(string(out), "3 calls, ")
+	require.Equal(t, printed, text)
+	require.Regexp(t, `^claimed ([4-9]|\d\d) times\n$`, claims)
 }

@@ -57,7 +57,7 @@ func (s *site) ask(t testing.TB, method, path, body string) (int, string) {
 }
 
 // patience is how long a test waits for a response, and for the end of one, so that a missing one fails the test instead of hanging it.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 func (s *site) with(t testing.TB, method, path, body string) *http.Request {
 	t.Helper()
