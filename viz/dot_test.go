@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,6 +70,8 @@ type graphviz struct {
 	labels   map[string][]string // of nodes and clusters, by their names
 	edges    map[string]bool     // whether dashed
 	clusters map[string][]string // the nodes in each, those in clusters in it too
+	width    float64             // in points
+	font     float64             // the smallest, in points
 }
 
 func readGraphviz(t *testing.T, text string) graphviz {
@@ -136,15 +140,25 @@ func (g *graphviz) readJSON(t *testing.T, data []byte) {
 	t.Helper()
 	var drawn struct {
 		Strict  bool
+		BB      string
 		Objects []struct {
-			Name  string
-			Nodes []int
+			Name, FontSize string
+			Nodes          []int
 		}
 		Edges []struct{ Tail, Head int }
 	}
 	require.NoError(t, json.Unmarshal(data, &drawn))
 	require.False(t, drawn.Strict)
+	corners := strings.Split(drawn.BB, ",")
+	require.Len(t, corners, 4)
+	var err error
+	g.width, err = strconv.ParseFloat(corners[2], 64)
+	require.NoError(t, err)
+	g.font = math.Inf(1)
 	for _, o := range drawn.Objects {
+		size, err := strconv.ParseFloat(o.FontSize, 64)
+		require.NoError(t, err, "%q", o.Name)
+		g.font = min(g.font, size)
 		for _, n := range o.Nodes {
 			g.clusters[o.Name] = append(g.clusters[o.Name], drawn.Objects[n].Name)
 		}
@@ -152,7 +166,7 @@ func (g *graphviz) readJSON(t *testing.T, data []byte) {
 }
 
 // requireDrawn requires that Graphviz draws a conversation as it is.
-func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) {
+func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) graphviz {
 	t.Helper()
 	p, got := layout(t, d, &o.Layout), readGraphviz(t, dotOf(t, d, o))
 	name := func(box int) string { return fmt.Sprint("n", p.Boxes[box].Number) }
@@ -210,6 +224,7 @@ func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) {
 		}
 		require.True(t, found, "no cluster has just %v: %v", c, have)
 	}
+	return got
 }
 
 func sameStrings(a, b []string) bool {
@@ -260,6 +275,23 @@ func TestGraphvizShowsHostileTexts(t *testing.T) {
 		requireDrawn(t, d, &DOTOptions{Layout: LayoutOptions{LabelLines: 1000, LabelChars: 10_000}})
 		texts = texts[n:]
 	}
+}
+
+// TestGraphvizShowsHostileTextsInFolds has each text in every place of a folded drawing.
+func TestGraphvizShowsHostileTextsInFolds(t *testing.T) {
+	requireGraphviz(t)
+	folded := 0
+	for texts := range slices.Chunk(hostile, 8) {
+		d := foldedWith(texts)
+		o := LayoutOptions{LabelLines: 100, LabelChars: 1000}
+		requireDrawn(t, d, &DOTOptions{Layout: o})
+		for _, b := range layout(t, d, &o).Boxes {
+			if b.Nodes > 1 {
+				folded++
+			}
+		}
+	}
+	require.Greater(t, folded, len(hostile), "boxes hold several nodes")
 }
 
 func BenchmarkDOT(b *testing.B) {

@@ -3,6 +3,7 @@ package viz
 import (
 	"container/heap"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -57,10 +58,10 @@ const (
 )
 
 // legible returns the first plan, from index from on, by which the drawing can be read on a screen. If all are too wide,
-// it returns the first with few boxes, and otherwise the last. fold returns the boxes of a plan. cells is the length of
-// the lines in the boxes of a picture.
+// it returns the narrowest of those with few boxes, and otherwise the last. fold returns the boxes of a plan. cells is the
+// length of the lines in the boxes of a picture.
 func (o *outline) legible(l labeller, from int, fold func(plan) []int) (index int, box []int, cells int) {
-	index = none
+	narrowest := math.MaxInt
 	for i := from; i < len(plans); i++ {
 		folded := fold(plans[i])
 		if countBoxes(folded) > legibleBoxes && i < len(plans)-1 {
@@ -70,12 +71,13 @@ func (o *outline) legible(l labeller, from int, fold func(plan) []int) (index in
 		for _, cells := range []int{lineCells, fewCells} {
 			m := o.plot(folded)
 			m.label(l, cells)
-			if m.picture().Width <= legibleWidth {
+			width := m.picture().Width
+			if width <= legibleWidth {
 				return i, folded, cells
 			}
-		}
-		if index == none {
-			index, box = i, folded
+			if width < narrowest {
+				narrowest, index, box = width, i, folded
+			}
 		}
 	}
 	return index, box, fewCells

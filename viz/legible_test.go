@@ -1,6 +1,8 @@
 package viz
 
 import (
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -88,17 +90,98 @@ func requireLegible(t *testing.T, d dag.DAG, failed int) {
 		require.True(t, named[all[len(all)-1]], "the last failure, n%d, is named", all[len(all)-1])
 	}
 
-	// The other formats have the same boxes.
+	require.GreaterOrEqual(t, fitted(svgFont(t, svg(t, d, &SVGOptions{})), float64(p.Width)), legibleFont)
 	if len(vertices) > 10_000 {
 		return
 	}
+
+	// The other formats have the same boxes with the same texts, in lines of other lengths.
+	text := func(label string) string { return strings.Join(strings.Fields(label), "") }
+	s := newSketch(d, &MermaidOptions{})
+	sh, _, err := s.choose(false)
+	require.NoError(t, err)
+	require.Len(t, sh.boxes, len(p.Boxes))
+	for k, i := range sh.boxes {
+		require.Equal(t, p.Boxes[k].Number, i)
+		require.Equal(t, text(strings.Join(p.Boxes[k].Lines, " ")), text(s.box(i, sh.members[i]).label))
+	}
+	require.Equal(t, text(strings.Join(p.Note, " ")), text(sh.note))
 	require.Equal(t, len(p.Boxes), strings.Count(dotOf(t, d, &DOTOptions{}), "tooltip="))
 	require.Equal(t, len(p.Boxes), strings.Count(svg(t, d, &SVGOptions{}), `role="listitem"`))
-	boxes := 0
-	for _, id := range takeApart(t, draw(t, d, nil)).nodes {
-		if id != "note0" {
-			boxes++
+}
+
+// legibleFont is the height of letters, in pixels, below which a text is hard to read.
+const legibleFont = 9.0
+
+// fitted returns the size of the letters of a drawing that is made as narrow as a screen, if it is wider.
+func fitted(font, width float64) float64 { return font * min(1, legibleWidth/width) }
+
+// svgFont returns the smallest font of an SVG.
+func svgFont(t *testing.T, text string) float64 {
+	t.Helper()
+	smallest := math.Inf(1)
+	for _, m := range regexp.MustCompile(`font(?:-size)?:(\d+)px`).FindAllStringSubmatch(text, -1) {
+		size, err := strconv.ParseFloat(m[1], 64)
+		require.NoError(t, err)
+		smallest = min(smallest, size)
+	}
+	require.False(t, math.IsInf(smallest, 1), "a size is set")
+	return smallest
+}
+
+// TestRealMermaidDrawingsAreLegible draws the same conversations with the real Mermaid, which lays them out as it likes.
+func TestRealMermaidDrawingsAreLegible(t *testing.T) {
+	requireMermaid(t)
+	nodes, versions := 200, newestVersions
+	if os.Getenv("PLAIT_MERMAID") == "all" {
+		nodes, versions = 20_000, allVersions
+	}
+	var jobs []job
+	viztest.Samples(nodes, func(s viztest.Sample) {
+		if s.Nodes > 10 {
+			jobs = append(jobs, expecting(t, s.Name(), s.DAG, MermaidOptions{}))
+		}
+	})
+	for _, v := range check(t, versions, jobs) {
+		require.Positive(t, v.Render.Font, v.File)
+		require.GreaterOrEqual(t, fitted(v.Render.Font, v.Render.FullWidth), legibleFont, "Mermaid %s, %s: %v", v.Mermaid, v.File, v.Render)
+	}
+}
+
+// TestGraphvizDrawingsAreLegible draws the same conversations with the real Graphviz. A point is 4/3 of a pixel.
+func TestGraphvizDrawingsAreLegible(t *testing.T) {
+	requireGraphviz(t)
+	nodes := 20_000
+	if testing.Short() {
+		nodes = 200
+	}
+	viztest.Samples(nodes, func(s viztest.Sample) {
+		t.Run(s.Name(), func(t *testing.T) {
+			got := requireDrawn(t, s.DAG, &DOTOptions{})
+			require.GreaterOrEqual(t, fitted(got.font*4/3, got.width*4/3), legibleFont, "%v points wide", got.width)
+		})
+	})
+}
+
+// TestWhatCannotBeNarrowIsAsNarrowAsItCanBe draws random graphs, of which some are wider than a screen however they are folded.
+func TestWhatCannotBeNarrowIsAsNarrowAsItCanBe(t *testing.T) {
+	wide := 0
+	for seed := range uint64(60) {
+		d := randomGraph(rand.New(rand.NewPCG(seed, 3)), 1+int(seed)%60, 2)
+		width := layout(t, d, &LayoutOptions{}).Width
+		if width <= legibleWidth {
+			continue
+		}
+
+		wide++
+		out := outlineOfDAG(d)
+		for _, p := range plans[1:] {
+			m := out.plot(out.fold(p))
+			m.label(labeller{out, 3, 120, out.severalModels()}, fewCells)
+			if len(m.items) <= legibleBoxes {
+				require.LessOrEqual(t, width, m.picture().Width, "seed %d", seed)
+			}
 		}
 	}
-	require.Equal(t, len(p.Boxes), boxes)
+	require.NotZero(t, wide)
 }

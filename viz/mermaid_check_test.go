@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +51,10 @@ type verdict struct {
 	Diffs       []string        `json:"diffs"`
 	Danger      json.RawMessage `json:"danger"`
 	Parse       struct{ Error string }
-	Render      struct{ Error string }
+	Render      struct {
+		Error           string
+		FullWidth, Font float64 // the width of the whole and the smallest font, in pixels
+	}
 }
 
 // expecting returns the drawing of d, with what is meant by it: the boxes, their plain texts and their edges, by the plan that
@@ -102,8 +106,9 @@ func shownByMermaid(label string) string {
 }
 
 // check draws the jobs with each version and requires that all of them are read back as they were meant, and did nothing.
-func check(t *testing.T, versions string, jobs []job) {
+func check(t *testing.T, versions string, jobs []job) []verdict {
 	t.Helper()
+	var verdicts []verdict
 	var in, stderr bytes.Buffer
 	enc := json.NewEncoder(&in)
 	for _, j := range jobs {
@@ -119,6 +124,7 @@ func check(t *testing.T, versions string, jobs []job) {
 		var v verdict
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &v), "%s", lines.Bytes())
 		drawn++
+		verdicts = append(verdicts, v)
 		if (!v.OK || !v.Match || !v.DrawnAgrees || v.Danger != nil) && wrong < 20 {
 			wrong++
 			t.Errorf("Mermaid %s, %s: %s %s %q danger: %s", v.Mermaid, v.File, v.Parse.Error, v.Render.Error, v.Diffs, v.Danger)
@@ -126,6 +132,7 @@ func check(t *testing.T, versions string, jobs []job) {
 	}
 	require.Equal(t, len(jobs)*(1+strings.Count(versions, ",")), drawn, "diagrams drawn: %v\n%s", err, stderr.String())
 	t.Logf("%d diagrams drawn by Mermaid %s", len(jobs), versions)
+	return verdicts
 }
 
 func requireMermaid(t *testing.T) string {
@@ -237,6 +244,54 @@ func TestRealMermaidShowsHostileTexts(t *testing.T) {
 	half := len(jobs) / 2
 	t.Run("first half", func(t *testing.T) { t.Parallel(); check(t, allVersions, jobs[:half]) })
 	t.Run("second half", func(t *testing.T) { t.Parallel(); check(t, allVersions, jobs[half:]) })
+}
+
+// TestRealMermaidShowsHostileTextsInFolds has each text in every place of a folded drawing.
+func TestRealMermaidShowsHostileTextsInFolds(t *testing.T) {
+	requireMermaid(t)
+	var jobs []job
+	for texts := range slices.Chunk(hostile, 8) {
+		d := foldedWith(texts)
+		require.NoError(t, d.Err())
+		s := newSketch(d, &MermaidOptions{LabelLines: 100, LabelChars: 1000})
+		jobs = append(jobs, meant(s, fmt.Sprintf("%q", texts[0]), s.sheet(foldedPlan)))
+	}
+	check(t, allVersions, jobs)
+}
+
+// foldedPlan folds all that foldedWith makes to be folded.
+var foldedPlan = plan{fans: wideFan, depth: 1, keep: 1, failed: 2}
+
+// foldedWith returns a conversation with each text in the places of a drawing that [everywhere] has none in: the names of
+// refs, models and sub-graphs, the details of stops, the calls that share a box, and the failures that the box of
+// a run names.
+func foldedWith(texts []string) dag.DAG {
+	d := sampleStart().User("Begin.")
+	for _, text := range texts {
+		var calls []content.Block
+		var runs []node.ToolExecution
+		for i := range wideFan + 2 {
+			calls = append(calls, use(fmt.Sprint(i), text, fmt.Sprintf(`{%q:%q}`, "a", fmt.Sprint(i))))
+			runs = append(runs, node.ToolExecution{Index: i, IsError: i%2 == 0, Result: content.Words(text)})
+		}
+		blocks, err := content.Of(calls...)
+		if err != nil {
+			panic(err)
+		}
+		d = d.Append(node.Message{Role: content.Assistant, Blocks: blocks, Answer: node.Answer{Model: text, Stop: content.Stop(text)}}).CloseTools(runs...)
+
+		// A run of turns that is one box, with a failure that the box names.
+		for range minRun {
+			d = d.User("Go on.").Append(node.StopReason{Reason: content.StopError, Detail: text})
+		}
+		d = d.Append(node.SubGraph{Title: text, Summary: text, Heads: node.ListOf(sampleStart().Custom(text, 1).Heads()...)})
+		if named := d.WithRef(text); named.Err() == nil {
+			d = named.WithRef("second " + text)
+		}
+		d = d.Append(node.System{Text: text})
+	}
+	open := d.Assistant("", use("open", texts[0], "{}"))
+	return d.User("Other.").Join(open)
 }
 
 func everywhere(d dag.DAG, text string) dag.DAG {

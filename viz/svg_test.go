@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/internal/viztest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -88,6 +91,8 @@ func readSVG(t *testing.T, text string) seen {
 // requireSeen requires that an SVG shows a picture, text for text.
 func requireSeen(t *testing.T, p *Picture, s seen) {
 	t.Helper()
+	require.Equal(t, p.Note, s.boxes[""])
+	delete(s.boxes, "")
 	require.Len(t, s.boxes, len(p.Boxes))
 	for _, b := range p.Boxes {
 		require.Equal(t, b.Lines, s.boxes[fmt.Sprint("n", b.Number)])
@@ -135,6 +140,82 @@ func TestSVGShowsHostileTexts(t *testing.T) {
 
 func TestSVGShowsRandomGraphs(t *testing.T) {
 	seeded(t, 200, 60, func(t *testing.T, d dag.DAG) { requireSeen(t, layout(t, d, nil), readSVG(t, svg(t, d, nil))) })
+}
+
+func TestSVGShowsHostileTextsInFolds(t *testing.T) {
+	for texts := range slices.Chunk(hostile, 8) {
+		d := foldedWith(texts)
+		require.NoError(t, d.Err())
+		o := LayoutOptions{LabelLines: 100, LabelChars: 1000}
+		p := layout(t, d, &o)
+		require.NotNil(t, p.Note)
+		requireSeen(t, p, readSVG(t, svg(t, d, &SVGOptions{Layout: o})))
+	}
+}
+
+// TestChromiumDrawsSVG reads back what Chromium draws: samples of all sizes, folded ones among them, random graphs, and
+// hostile texts.
+func TestChromiumDrawsSVG(t *testing.T) {
+	folder := requireMermaid(t)
+	type picture struct {
+		Name string `json:"name"`
+		Text string `json:"text"`
+		want *Picture
+	}
+	var pictures []picture
+	add := func(name string, d dag.DAG, o LayoutOptions) {
+		require.NoError(t, d.Err(), name)
+		pictures = append(pictures, picture{name, svg(t, d, &SVGOptions{Layout: o, Title: name}), layout(t, d, &o)})
+	}
+	viztest.Samples(2000, func(s viztest.Sample) { add(s.Name(), s.DAG, LayoutOptions{}) })
+	for seed := range uint64(200) {
+		add(fmt.Sprint("seed ", seed), randomGraph(rand.New(rand.NewPCG(seed, 3)), 1+int(seed)%60, 2), LayoutOptions{})
+	}
+	for texts := range slices.Chunk(hostile, 8) {
+		long, d := LayoutOptions{LabelLines: 100, LabelChars: 1000}, sampleStart()
+		for _, text := range texts {
+			d = everywhere(d, text)
+		}
+		add(texts[0], d, long)
+		add(texts[0], foldedWith(texts), long)
+	}
+
+	var in, stderr bytes.Buffer
+	for _, p := range pictures {
+		require.NoError(t, json.NewEncoder(&in).Encode(p))
+	}
+	cmd := exec.Command("node", "svg.mjs")
+	cmd.Dir, cmd.Stdin, cmd.Stderr = folder, &in, &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+
+	results := json.NewDecoder(bytes.NewReader(out))
+	for _, p := range pictures {
+		var drawn struct {
+			Boxes map[string]struct {
+				Lines []string
+				Fits  bool
+			}
+			Edges, Danger []string
+			Frames        map[string]string
+			Width, Font   float64
+		}
+		require.NoError(t, results.Decode(&drawn), p.Name)
+		require.Empty(t, drawn.Danger, p.Name)
+		require.Equal(t, float64(fontSize), drawn.Font, p.Name)
+		require.Equal(t, float64(p.want.Width), drawn.Width, p.Name)
+
+		s := seen{boxes: map[string][]string{}, edges: drawn.Edges, frames: drawn.Frames}
+		if p.want.Note != nil {
+			s.boxes[""] = p.want.Note
+		}
+		for id, b := range drawn.Boxes {
+			s.boxes[id] = b.Lines
+			require.True(t, b.Fits, "%s: the text of %s is inside of its box: %q", p.Name, id, b.Lines)
+		}
+		requireSeen(t, p.want, s)
+	}
+	t.Logf("%d pictures drawn by Chromium", len(pictures))
 }
 
 func TestSVGSamplesAreAsWrittenDown(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/ink"
+	"github.com/plait-dev/plait/viz/internal/viztest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -384,4 +385,38 @@ func BenchmarkWrite(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/node")
 		})
 	}
+}
+
+// TestImagesOfAnySizeAreLegible draws conversations of many sizes and shapes: at the width of a screen, letters are as high as they are
+// laid out, and every box is in its place, in red if it counts a failure.
+func TestImagesOfAnySizeAreLegible(t *testing.T) {
+	nodes := 2000
+	if testing.Short() {
+		nodes = 60
+	}
+	viztest.Samples(nodes, func(s viztest.Sample) {
+		t.Run(s.Name(), func(t *testing.T) {
+			p := layout(t, s.DAG)
+			require.LessOrEqual(t, p.Width, 1440)
+			require.LessOrEqual(t, len(p.Boxes), 80)
+			c, err := newCanvas(p, 1, &ink.Light, &fallback{})
+			require.NoError(t, err)
+			c.picture(p)
+
+			failed := 0
+			for _, b := range p.Boxes {
+				look := ink.Light.Boxes[string(b.Style)]
+				require.Equal(t, look.Fill, at(c.img, b.X+b.W/2, b.Y+4), "box %d", b.Number)
+				require.True(t, written(c.img, b, look.Text, 1), "box %d has a text", b.Number)
+				if b.Style == viz.StyleFailed {
+					failed++
+				}
+			}
+			require.Equal(t, s.Failed > 0, failed > 0)
+			for i := range p.Note {
+				line := viz.Box{X: ink.Margin, Y: ink.Margin + i*ink.LineHeight, W: 200, H: ink.LineHeight}
+				require.True(t, written(c.img, line, ink.Light.Frame.Text, 1), "the image says how it is folded")
+			}
+		})
+	})
 }
