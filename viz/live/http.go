@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
@@ -25,8 +26,11 @@ import (
 	"github.com/plait-dev/plait/viz/internal/gocode"
 )
 
-// maxBody is the maximum length of a request's body in bytes.
-const maxBody = 1 << 20
+// The maximum length of a request's body in bytes.
+const (
+	maxBody = 1 << 20
+	maxPart = 16 << 20 // of a conversation to convert
+)
 
 // refusal is the response to a request that is rejected.
 type refusal struct {
@@ -59,6 +63,7 @@ var endpoints = map[string]endpoint{
 	"events":  {http.MethodGet, false, (*Server).events},
 	"request": {http.MethodGet, false, (*Server).request},
 	"copy":    {http.MethodGet, false, (*Server).copy},
+	"convert": {http.MethodPost, false, (*Server).convert},
 	"fork":    {http.MethodPost, false, (*Server).postFork},
 	"answer":  {http.MethodPost, false, (*Server).postAnswer},
 	"stop":    {http.MethodPost, false, (*Server).postStop},
@@ -282,9 +287,28 @@ func (s *Server) copy(w http.ResponseWriter, r *http.Request) *refusal {
 		d = dag.New().WithHeads(n)
 	}
 
+	return write(w, d, r.URL.Query().Get("as"))
+}
+
+// convert sends the conversation in the body, a part that the page has taken out, in another format.
+func (s *Server) convert(w http.ResponseWriter, r *http.Request) *refusal {
+	body, no := receive(w, r, maxPart)
+	if no != nil {
+		return no
+	}
+
+	d, err := dag.Read(bytes.NewReader(body))
+	if err != nil {
+		return refuse(http.StatusBadRequest, "bad_body", "the body is not a conversation: "+err.Error())
+	}
+	return write(w, d, r.URL.Query().Get("as"))
+}
+
+// write sends a conversation in a format.
+func write(w http.ResponseWriter, d dag.DAG, form string) *refusal {
 	var b strings.Builder
 	var err error
-	switch form := r.URL.Query().Get("as"); form {
+	switch form {
 	case "mermaid":
 		err = viz.Mermaid(&b, d, nil)
 	case "json":
@@ -364,24 +388,33 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// read decodes the body of a request, a JSON object, within the deadline that ServeHTTP has set.
+// read decodes the body of a request, a JSON object.
 func read(w http.ResponseWriter, r *http.Request, into any) *refusal {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes", maxBody))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return refuse(http.StatusRequestTimeout, "bad_body", fmt.Sprintf("the body did not arrive within %v", bodyTime))
-	case err != nil:
-		return refuse(http.StatusBadRequest, "bad_body", "the body is incomplete")
+	body, no := receive(w, r, maxBody)
+	if no != nil {
+		return no
 	}
-
-	// The whole body is here. From now on a read serves to notice that the client has left, and may take any time.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-
 	if err := json.Unmarshal(body, into); err != nil {
 		return refuse(http.StatusBadRequest, "bad_body", "the body is not the expected JSON object: "+err.Error())
 	}
 	return nil
+}
+
+// receive returns the body of a request, which has at most limit bytes and arrives within the deadline that ServeHTTP
+// has set.
+func receive(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *refusal) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes", limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refuse(http.StatusRequestTimeout, "bad_body", fmt.Sprintf("the body did not arrive within %v", bodyTime))
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "bad_body", "the body is incomplete")
+	}
+
+	// The whole body is here. From now on a read serves to notice that the client has left, and may take any time.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return body, nil
 }

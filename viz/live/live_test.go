@@ -507,6 +507,32 @@ func TestCopies(t *testing.T) {
 	require.Contains(t, text, "unknown_node")
 }
 
+func TestConvertWritesTheConversationInTheBody(t *testing.T) {
+	s := serve(t, talk(), nil)
+	part := dag.New().User("Only this.").Assistant("Yes.")
+	var saved, diagram strings.Builder
+	require.NoError(t, part.Write(&saved))
+	require.NoError(t, viz.Mermaid(&diagram, part, nil))
+
+	status, text := s.ask(t, http.MethodPost, "convert?as=mermaid", saved.String())
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, diagram.String(), text)
+	status, text = s.ask(t, http.MethodPost, "convert?as=go", saved.String())
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, text, "\treturn dag.New().\n\t\tUser(\"Only this.\").\n\t\tAssistant(\"Yes.\")\n")
+	require.Equal(t, talk().Len(), s.DAG().Len(), "the conversation that is served stays")
+
+	status, text = s.ask(t, http.MethodPost, "convert?as=exe", saved.String())
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "unknown_form")
+	status, text = s.ask(t, http.MethodPost, "convert?as=go", `{"format":"other"}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, `"error":"bad_body","message":"the body is not a conversation: `)
+	status, text = s.ask(t, http.MethodPost, "convert?as=go", strings.Repeat(" ", maxPart+1))
+	require.Equal(t, http.StatusRequestEntityTooLarge, status)
+	require.Contains(t, text, "the body has more than 16777216 bytes")
+}
+
 func TestRequestIsWhatANodeAnswered(t *testing.T) {
 	d := talk()
 	s := serve(t, d, &Options{Request: func(before dag.DAG, answer *node.Node) ([]byte, error) {

@@ -76,9 +76,17 @@ func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
 		return d
 	}
 	_, c, _ := written(t, chain(maxCode), nil)
-	require.Empty(t, c.Static.NoCopies, "of just the limit")
+	tooLarge := func(edges int) string {
+		return fmt.Sprintf("too large for a Mermaid diagram: %d edges, the maximum is 500; copy it as JSON, and draw that with \"plait render --as mermaid\"", edges)
+	}
+	require.Equal(t, map[string]string{"full": tooLarge(999)}, c.Static.NoCopies, "of just the limit for Go code")
+	_, c, _ = written(t, chain(200), nil)
+	require.Contains(t, c.Static.Copies["full"], "n199(")
+	require.NotContains(t, c.Static.Copies["mermaid"], "n100(")
+	_, c, _ = written(t, chain(20), nil)
+	require.NotContains(t, c.Static.Copies, "full", "it is the same")
 	_, c, _ = written(t, chain(maxCode+1), nil)
-	require.Equal(t, map[string]string{"go": "the conversation has more than 1,000 nodes"}, c.Static.NoCopies)
+	require.Equal(t, map[string]string{"full": tooLarge(1000), "go": "the conversation has more than 1,000 nodes"}, c.Static.NoCopies)
 
 	code := len(copyOf(t, "x"))
 	_, c, _ = written(t, start().User(strings.Repeat("x", maxCopy-code+1)), nil)

@@ -30,6 +30,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -81,7 +82,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	nodes, keys := drawn(m, shown)
 	static := &web.Static{Copies: map[string]string{}, NoCopies: map[string]string{}}
 	static.Requests, static.NoRequests = requests(shown, nodes, keys, o.Request)
-	copies(static, d)
+	copies(static, d, shown)
 	file(static, d, nodes, keys)
 	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(nodes, keys)}, p)
 }
@@ -134,8 +135,9 @@ const (
 	maxCopy = 64 << 10 // bytes of a copy
 )
 
-// copies adds the conversation in other formats if that does not make the page much larger.
-func copies(s *web.Static, d dag.DAG) {
+// copies adds the conversation in other formats if that does not make the page much larger: d itself, and the drawing of
+// all nodes that are shown, from which the page takes drawings of parts.
+func copies(s *web.Static, d, shown dag.DAG) {
 	keep := func(name string, write func(io.Writer) error) {
 		var text strings.Builder
 		switch err := write(&text); {
@@ -149,6 +151,15 @@ func copies(s *web.Static, d dag.DAG) {
 	}
 
 	keep("mermaid", func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
+	keep("full", func(w io.Writer) error {
+		if err := viz.Mermaid(w, shown, &viz.MermaidOptions{Full: true}); err != nil {
+			return fmt.Errorf("%w; copy it as JSON, and draw that with \"plait render --as mermaid\"", err)
+		}
+		return nil
+	})
+	if s.Copies["full"] == s.Copies["mermaid"] {
+		delete(s.Copies, "full")
+	}
 	keep("go", func(w io.Writer) error {
 		if len(d.WithChildren()) > maxCode {
 			return errors.New("the conversation has more than 1,000 nodes")

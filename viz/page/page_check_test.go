@@ -33,7 +33,7 @@ import (
 // checks are what check.mjs does, each by its name.
 var checks = []string{
 	"opens", "keyboard", "folds", "search", "found", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "cache", "problems", "inspector", "request", "long texts",
-	"copies", "dark", "contrast", "print", "motion", "hostile", "hostile names", "reading", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "live link",
+	"copies", "dark", "contrast", "print", "motion", "hostile", "hostile names", "reading", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "live link", "live parts",
 	"live errors", "long compare", "long numbers", "2000 nodes",
 	"20000 nodes",
 }

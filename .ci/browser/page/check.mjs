@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Opens pages in a headless browser and uses them. README.md says how it is called.
 import {close, downloaded, inFirefox, newContext, printed, within} from './browser.mjs';
-import {readFileSync} from 'node:fs';
+import {execFileSync} from 'node:child_process';
+import {mkdtempSync, readdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {createServer} from 'node:http';
 import path from 'node:path';
 import {isDeepStrictEqual} from 'node:util';
@@ -438,11 +439,118 @@ const checks = {
   async copies() {
     const page = await open('release.html');
     await page.click('#share summary');
-    for (const name of ['Mermaid', 'JSON', 'Go test fixture']) await page.click('.menu button:has-text("Copy as ' + name + '")');
+    for (const form of ['mermaid', 'json', 'go']) await page.click('[data-copy="all ' + form + '"]');
     await page.waitForFunction(() => window.seen.copied.length === 3);
     const copied = await page.evaluate(() => window.seen.copied);
     for (const [i, name] of ['release.mmd', 'release.json', 'release.go'].entries()) ok(copied[i] === text(name), name + ' is copied as it is');
-    ok(await downloaded(page, 'conversation.json', () => page.click('#download')) === text('release.json'), 'and downloaded');
+    ok(await downloaded(page, 'conversation.json', () => page.click('.menu button:has-text("Download JSON")')) === text('release.json'), 'and downloaded');
+    return page;
+  },
+
+  // parts copies each part from each node, for the test to read.
+  async parts() {
+    const page = await open('shared.html');
+    const parts = await page.evaluate(async () => {
+      const parts = [];
+      const outline = document.getElementById('outline');
+      const key = name => outline.dispatchEvent(new KeyboardEvent('keydown', {key: name, bubbles: true}));
+      for (let n = 0; n < 1000; n++) {
+        location.hash = '#n' + n;
+        await new Promise(done => setTimeout(done, 20));
+        if (document.querySelector('.heading a').textContent !== 'n' + n) break; // there are no more
+        if (document.getElementById('share').open) key('y');
+        key('y');
+        const end = [...document.querySelectorAll('.row')].pop().querySelector('.number').textContent;
+        for (const kind of ['up', 'from', 'subtree']) {
+          const texts = [];
+          for (const form of ['json', 'mermaid', 'go']) {
+            window.seen.copied = [];
+            document.querySelector('[data-copy="' + kind + ' ' + form + '"]').click();
+            for (let i = 0; i < 100 && !window.seen.copied.length; i++) await new Promise(done => setTimeout(done, 1));
+            texts.push(window.seen.copied[0] ?? document.getElementById('status').textContent);
+          }
+          parts.push({N: 'n' + n, End: end, Kind: kind, JSON: texts[0], Mermaid: texts[1], Go: texts[2]});
+        }
+      }
+      return parts;
+    });
+    writeFileSync(path.join(dir, 'parts.json'), JSON.stringify(parts));
+    page.info = parts.length + ' parts';
+
+    // By keyboard alone.
+    await page.evaluate(() => { location.hash = '#n3'; window.seen.copied = []; document.getElementById('share').open = false; document.getElementById('outline').focus(); });
+    await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n3');
+    await press(page, 'y', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowRight', 'Enter');
+    await page.waitForFunction(() => window.seen.copied.length === 1);
+    const known = parts.find(part => part.N === 'n3' && part.Kind === 'subtree').JSON;
+    const uuid = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
+    equal((await page.evaluate(() => window.seen.copied[0])).replace(uuid, ''), known.replace(uuid, ''), 'a subtree, by keyboard');
+    equal(await content(page, '#status'), 'Copied: subtree of n3 as JSON.', 'and it says so');
+    await press(page, 'Escape');
+    equal(await page.evaluate(() => [document.activeElement.id, document.getElementById('share').open]), ['outline', false], 'Escape leaves the menu');
+    await page.setViewportSize({width: 390, height: 844});
+    await press(page, 'y');
+    equal(await page.evaluate(() => [...document.querySelectorAll('.menu button, .menu span')].filter(e => { const box = e.getBoundingClientRect(); return box.left < 0 || box.right > innerWidth; }).map(e => e.textContent)),
+      [], 'all of it is on a small screen');
+    return page;
+  },
+
+  // 'live parts' has a server make Go of a part, which gets its saved form.
+  async 'live parts'() {
+    let posted;
+    const page = await open('live.html', {hash: '#token=sesame', server: async (route, request) => {
+      const url = new URL(request.url());
+      if (url.pathname === '/') return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
+      if (url.pathname === '/events') return route.fulfill({contentType: 'text/event-stream', body: 'event: patch\ndata: ' + text('patch2.json') + '\n\n'});
+      posted = [request.method(), url.search, request.headers().authorization, request.postData()];
+      return route.fulfill({body: 'the Go code'});
+    }});
+    await page.waitForSelector('.row');
+    await press(page, 'Home', 'j', 'j');
+    equal(await selected(page), 'n2', 'selected');
+    await page.click('#share summary');
+    await page.click('[data-copy="subtree go"]');
+    await page.waitForFunction(() => window.seen.copied.length === 1);
+    equal(await page.evaluate(() => window.seen.copied), ['the Go code'], 'what the server made');
+    equal(posted.slice(0, 3), ['POST', '?as=go', 'Bearer sesame'], 'the request');
+    const {heads, nodes} = JSON.parse(posted[3]);
+    equal([nodes.map(node => node.body.blocks[0].text), nodes[0].parents, nodes[1].parents, heads], [['Another?', 'A fir.'], [], [nodes[0].id], [nodes[1].id]], 'of the part');
+    return page;
+  },
+
+  // curl gives the copied command to a shell, with a curl that only writes down what it gets.
+  async curl() {
+    const page = await open('shared.html', {hash: '#n3'});
+    await press(page, 'y', 'End', 'ArrowUp', 'ArrowUp', 'Enter');
+    await page.waitForFunction(() => window.seen.copied.length === 1);
+    await press(page, 'Escape');
+    await page.click('#tab-Request');
+    await page.waitForSelector('#detail .toolbar');
+    await page.click('#detail button:text-is("Copy")');
+    await page.click('#detail button:has-text("cURL")');
+    await page.waitForFunction(() => window.seen.copied.length === 3);
+    const [command, body, again] = await page.evaluate(() => window.seen.copied);
+    equal(command, again, 'the menu and the request copy the same');
+    ok(body.startsWith('@{') && body.includes('touch pwned'), 'a hostile body');
+
+    await page.click('#tab-Says');
+    await press(page, ']'); // a response of another API, with a hostile model
+    await press(page, 'y', 'End', 'ArrowUp', 'ArrowUp', 'Enter');
+    await page.waitForFunction(() => window.seen.copied.length === 4);
+
+    const run = (command, env) => {
+      const folder = mkdtempSync(path.join(dir, 'curl-'));
+      writeFileSync(path.join(folder, 'curl'), '#!/bin/sh\nfor a; do printf "%s\\n" "$a"; done > args\ncat > body\n', {mode: 0o755});
+      execFileSync('/bin/sh', ['-c', command], {cwd: folder, env: {PATH: folder + ':/usr/bin:/bin', ...env}, stdio: 'pipe'});
+      equal(readdirSync(folder).sort(), ['args', 'body', 'curl'], 'nothing else ran');
+      equal(readFileSync(path.join(folder, 'body'), 'utf8'), body, 'the exact body arrives');
+      return readFileSync(path.join(folder, 'args'), 'utf8').trimEnd().split('\n');
+    };
+    equal(run(await page.evaluate(() => window.seen.copied[3]), {GEMINI_API_KEY: 'the key', GOOGLE_GEMINI_BASE_URL: 'http://127.0.0.1:1'}), ['-sS',
+      'http://127.0.0.1:1/v1beta/models/m%22%24%28touch%20pwned%29%60id%60%27%21%2F..%2Fx%3Fkey%3Dy:generateContent', '-H', 'Content-Type: application/json', '-H', 'x-goog-api-key: the key', '--data-binary', '@-'],
+    'a model is a part of the address and nothing else');
+    equal(run(command, {ANTHROPIC_API_KEY: 'the key'}), ['-sS', 'https://api.anthropic.com/v1/messages', '-H', 'Content-Type: application/json', '-H', 'x-api-key: the key',
+      '-H', 'anthropic-version: 2023-06-01', '--data-binary', '@-'], 'and the key, from the environment');
     return page;
   },
 

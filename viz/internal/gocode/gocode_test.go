@@ -2,13 +2,9 @@ package gocode_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"go/format"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/gocode"
+	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
 func start() dag.DAG {
@@ -224,49 +221,15 @@ func TestGeneratedCodeMakesAnEqualConversation(t *testing.T) {
 	for seed := range uint64(10) {
 		cases = append(cases, random(seed))
 	}
-	run := map[string]string{} // what go build is to see, by its path
-	dir, err := filepath.Abs("testdata/run")
-	require.NoError(t, err)
-	var main, calls strings.Builder
-	main.WriteString("package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"github.com/plait-dev/plait/dag\"\n")
 	temp := t.TempDir()
+	written := map[string]string{}
 	for i, d := range cases {
 		require.NoError(t, d.Err())
-		text := code(t, d)
-		pretty, err := format.Source([]byte(text))
-		require.NoError(t, err, text)
-		require.Equal(t, string(pretty), text, "gofmt would change it")
-		file := filepath.Join(temp, fmt.Sprintf("case%d.go", i))
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		run[filepath.Join(dir, fmt.Sprintf("case%d", i), "fixture.go")] = file
 		saved := filepath.Join(temp, fmt.Sprintf("case%d.json", i))
 		require.NoError(t, d.Save(saved))
-		fmt.Fprintf(&main, "\tcase%d \"github.com/plait-dev/plait/viz/internal/gocode/testdata/run/case%d\"\n", i, i)
-		fmt.Fprintf(&calls, "\tcheck(%d, %q, case%d.Conversation())\n", i, saved, i)
+		written[saved] = code(t, d)
 	}
-	main.WriteString(`)
-
-func main() {
-` + calls.String() + `}
-
-func check(i int, path string, got dag.DAG) {
-	want, err := dag.Load(path)
-	if err != nil || got.Err() != nil || !dag.Equal(want, got) {
-		fmt.Println("case", i, "differs:", err, got.Err())
-		os.Exit(1)
-	}
-}
-`)
-	file := filepath.Join(temp, "main.go")
-	require.NoError(t, os.WriteFile(file, []byte(main.String()), 0o600))
-	run[filepath.Join(dir, "main.go")] = file
-	overlay, err := json.Marshal(map[string]any{"Replace": run})
-	require.NoError(t, err)
-	list := filepath.Join(temp, "overlay.json")
-	require.NoError(t, os.WriteFile(list, overlay, 0o600))
-	out, err := exec.Command("go", "run", "-overlay", list, "./testdata/run").CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.Empty(t, string(out))
+	viztest.RequireGoCode(t, written)
 }
 
 func TestFormsByWhatTheBuilderCanMake(t *testing.T) {

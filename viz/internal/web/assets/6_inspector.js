@@ -7,6 +7,7 @@ const longText = 20000; // characters that are shown of one text before somebody
 function inspect() {
   const pane = $('inspector');
   const node = nodeOf(at.selected);
+  if ($('share').open && $('share-menu').dataset.key !== String(at.selected)) drawShare();
   show(pane);
   if (!node) {
     show(pane, el('p', {class: 'quiet'}, 'Nothing has been said yet.'));
@@ -227,16 +228,7 @@ function keyOfID(id) {
   return null;
 }
 
-function copyButton(name, text) {
-  return el('button', {onclick: async () => {
-    try {
-      await copy(await text());
-      status('Copied.');
-    } catch (err) {
-      status('Not copied: ' + err.message);
-    }
-  }}, name);
-}
+const copyButton = (name, text) => el('button', {onclick: () => copied(text)}, name);
 
 // copy puts text on the clipboard, also where the browser gives pages no clipboard.
 async function copy(text) {

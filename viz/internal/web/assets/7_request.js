@@ -52,7 +52,7 @@ async function request(key, pane) {
   const [text, before] = [await requestOf(key), await requestOf(callBefore(key))];
   if (at.selected !== key || !pane.isConnected) return;
   if (text === null) {
-    show(pane, el('p', {class: 'quiet'}, deltas.get(key)?.missing || config.static?.noRequests || 'The request is not known.'));
+    show(pane, el('p', {class: 'quiet'}, whyNoRequest(key)));
     return;
   }
   const shared = sharedEnds(before ?? '', text);
@@ -65,7 +65,7 @@ async function request(key, pane) {
         exact = event.target.checked;
         kept.set('exact', exact ? 'yes' : 'no');
         draw();
-      }}), ' exact bytes'), copyButton('Copy', () => text)),
+      }}), ' exact bytes'), copyButton('Copy', () => text), copyButton('Copy as cURL', () => curlOf(key))),
     el('p', {class: 'quiet'}, count(new TextEncoder().encode(text).length, 'byte'), before !== null &&
       ['. The first ' + share(shared.start, text.length) + ' are as in the call before, ', link(callBefore(key)), '.']),
     sharedPart(start, before), el('div', {class: before === null ? '' : 'fresh'}, block('pre', middle, 'code')), sharedPart(end, before));
@@ -102,3 +102,29 @@ function sharedEnds(a, b) {
 
 const isHigh = unit => unit >= 0xd800 && unit < 0xdc00;
 const isLow = unit => unit >= 0xdc00 && unit < 0xe000;
+
+const site = host => 'https:' + '//' + host; // no address stands in the page's source: it loads nothing
+
+// senders are where a request goes: the address, of which the beginning can be set as for the API's SDK, and the headers. Keys are in variables
+// of the environment, and never in the address, which lands in logs.
+const senders = {
+  'anthropic': () => ['${ANTHROPIC_BASE_URL:-' + site('api.anthropic.com') + '}/v1/messages', 'x-api-key: $ANTHROPIC_API_KEY', 'anthropic-version: 2023-06-01'],
+  'openai-responses': () => ['${OPENAI_BASE_URL:-' + site('api.openai.com/v1') + '}/responses', 'Authorization: Bearer $OPENAI_API_KEY'],
+  'openai-chat': () => ['${OPENAI_BASE_URL:-' + site('api.openai.com/v1') + '}/chat/completions', 'Authorization: Bearer $OPENAI_API_KEY'],
+  'gemini': model => ['${GOOGLE_GEMINI_BASE_URL:-' + site('generativelanguage.googleapis.com') + '}/v1beta/models/' + inShell(model) + ':generateContent', 'x-goog-api-key: $GEMINI_API_KEY'],
+};
+
+// inShell is a segment of a path that has no meaning to a shell between double quotes either.
+const inShell = text => encodeURIComponent(text).replace(/[!'()*~]/g, c => '%' + c.charCodeAt(0).toString(16));
+
+// curlOf is a command that sends the exact request of a response again. The body goes through a pipe: as an argument it might be too long.
+async function curlOf(key) {
+  const body = await requestOf(key), {info = {}} = saved(nodeOf(key));
+  if (body === null) throw new Error(whyNoRequest(key));
+  if (!Object.hasOwn(senders, info.api || '')) throw new Error('where requests to the API “' + (info.api || '') + '” go is not known');
+  const [url, ...headers] = senders[info.api](info.model || '');
+  return "printf %s '" + body.replaceAll("'", "'\\''") + "' |\n  curl -sS \"" + url + '"' +
+    ['Content-Type: application/json', ...headers].map(header => ' \\\n    -H "' + header + '"').join('') + ' \\\n    --data-binary @-\n';
+}
+
+const whyNoRequest = key => deltas.get(key)?.missing || config.static?.noRequests || 'The request is not known.';

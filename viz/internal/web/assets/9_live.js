@@ -72,7 +72,7 @@ function messageOf(said) {
   try { return JSON.parse(said).message; } catch { return ''; }
 }
 
-const post = (path, body) => ask(path, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)});
+const post = (path, body) => ask(path, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: typeof body === 'string' ? body : JSON.stringify(body)});
 
 async function fetchRequest(key) {
   try {

@@ -196,34 +196,6 @@ function problemCount(failures, notes) {
   return '✕ ' + count(failures, 'failure') + (notes ? ', ' + count(notes, 'note') : '');
 }
 
-// share offers the conversation in other forms. A page without a server has them with it, where they are small.
-async function shareText(name) {
-  if (config.live) return (await ask('copy?as=' + name)).text();
-  if (name === 'json') return fileText();
-  const text = config.static?.copies?.[name];
-  if (text === undefined) throw new Error(config.static?.noCopies?.[name] || 'it is not in this page');
-  return text;
-}
-
-// fileText is the saved conversation, byte for byte.
-function fileText() {
-  const parts = [];
-  let before;
-  for (const piece of config.static?.file || []) {
-    if (typeof piece === 'number' && typeof before === 'number') parts.push(',\n');
-    parts.push(typeof piece === 'number' ? nodeOf(piece).raw : piece);
-    before = piece;
-  }
-  return parts.join('');
-}
-
-async function download() {
-  const text = await shareText('json');
-  const url = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
-  el('a', {href: url, download: 'conversation.json'}).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60000);
-}
-
 function help(open = $('help').hidden) {
   $('help').hidden = !open;
   if (open) $('help').focus();
@@ -248,7 +220,7 @@ const keys = {
   '[': () => sibling(-1), ']': () => sibling(1), p: toParent, c: toChild,
   e: () => problem(1), E: () => problem(-1), n: () => nextMatch(1), N: () => nextMatch(-1),
   Enter: () => enter(rows[rowOf(at.selected)]), Backspace: back, Escape: back,
-  '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(),
+  '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(), y: toShare,
   a: () => toOpenCall() || status('No call waits for an answer.'),
   r: toRequest, '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
   1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'), 5: () => at.query && openView('found-view'),
@@ -269,6 +241,11 @@ function press(event) {
     return;
   }
   if (target.closest('button, a, summary') && (event.key === 'Enter' || event.key === ' ')) return;
+  if (target.closest('#share-menu') && shareKey(event)) {
+    event.preventDefault();
+    shareKey(event)();
+    return;
+  }
   if (target.closest('#inspector, #compare, #help') && /^(Arrow|Page|Home|End)/.test(event.key)) return; // they scroll
   const act = viewKey(event) || keys[event.key];
   if (!act) return;
@@ -312,9 +289,7 @@ function listen() {
     if (live.following) toTail();
   });
   $('stop').addEventListener('click', () => post('stop', {}).catch(err => status('Not stopped: ' + err.message)));
-  for (const name of ['mermaid', 'json', 'go']) $('copy-' + name).replaceWith(copyButton($('copy-' + name).textContent, () => shareText(name)));
-  $('copy-link').replaceWith(copyButton(config.live ? 'Copy link with token' : 'Copy link', sharedLink));
-  $('download').addEventListener('click', () => download().catch(err => status('Not downloaded: ' + err.message)));
+  $('share').querySelector('summary').addEventListener('click', drawShare);
   window.addEventListener('hashchange', () => {
     if (config.live && tokenInAddress.test(location.hash)) { // a link was opened in place of this page
       location.reload();

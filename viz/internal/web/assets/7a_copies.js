@@ -1,0 +1,203 @@
+// Copies of the conversation, or of a part of it around the selected node, in the forms that other programs read.
+
+// copyKinds are the parts: the name, what it is called, and what is in it.
+const copyKinds = [
+  ['all', () => 'all', () => 'the whole conversation'],
+  ['up', n => 'up to ' + n, n => n + ' and all that it follows from'],
+  ['from', n => 'from ' + n, n => n + ' and what follows, to the head of this branch'],
+  ['subtree', n => 'subtree of ' + n, n => n + ' and all that follows, on every branch'],
+];
+const copyForms = [['mermaid', 'Mermaid'], ['json', 'JSON'], ['go', 'Go test']];
+
+// drawShare fills the menu, for the selected node.
+function drawShare() {
+  const key = at.selected, has = nodeOf(key) !== undefined, n = 'n' + numberOf(key);
+  $('share-menu').dataset.key = key;
+  const row = ([kind, name, what]) => el('div', {class: 'copyrow', role: 'group', 'aria-label': 'copy ' + name(n)}, el('span', {title: what(n)}, name(n)),
+    copyForms.map(([form, shown]) => el('button', {'data-copy': kind + ' ' + form, title: 'Copy ' + what(n) + ', as ' + shown, 'aria-label': 'Copy ' + name(n) + ' as ' + shown,
+      onclick: () => copied(() => kind === 'all' ? wholeText(form) : partText(kind, key, form), name(n) + ' as ' + shown)}, shown)));
+  show($('share-menu'), el('div', {class: 'copyhead quiet'}, 'Copy'), copyKinds.filter(([kind]) => kind === 'all' || has).map(row), el('hr'),
+    has && isAnswer(key) && copyButton('Copy the request as cURL', () => curlOf(key)),
+    copyButton(config.live ? 'Copy link with token' : 'Copy link', sharedLink),
+    el('button', {onclick: () => download().catch(err => status('Not downloaded: ' + err.message))}, 'Download JSON'));
+}
+
+// toShare opens the menu by keyboard, or closes it.
+function toShare() {
+  $('share').open = !$('share').open;
+  if (!$('share').open) return;
+  drawShare();
+  $('share-menu').querySelector('button').focus();
+}
+
+// shareKey is what a key does in the menu: the arrow keys go from button to button, as they stand.
+function shareKey(event) {
+  const lines = [...$('share-menu').children].map(e => e.tagName === 'BUTTON' ? [e] : [...e.querySelectorAll('button')]).filter(line => line.length);
+  const line = lines.findIndex(buttons => buttons.includes(document.activeElement)), column = lines[line]?.indexOf(document.activeElement);
+  const to = (i, j) => () => { const there = lines[(i + lines.length) % lines.length]; there[Math.min(Math.max(j, 0), there.length - 1)].focus(); };
+  return {
+    ArrowDown: to(line + 1, column), ArrowUp: to(line - 1, column), ArrowRight: to(line, column + 1), ArrowLeft: to(line, column - 1), Home: to(0, 0), End: to(-1, 0),
+    Escape: () => { $('share').open = false; $('outline').focus(); },
+  }[event.key];
+}
+
+// copied copies a text, and says so.
+async function copied(text, name) {
+  try {
+    await copy(await text());
+    status('Copied' + (name ? ': ' + name : '') + '.');
+  } catch (err) {
+    status('Not copied: ' + err.message);
+  }
+}
+
+// wholeText is the conversation in a form. A page without a server has those with it that are small.
+async function wholeText(form) {
+  if (config.live) return (await ask('copy?as=' + form)).text();
+  return form === 'json' ? fileText() : copyHeld(form);
+}
+
+function copyHeld(name) {
+  const text = config.static?.copies?.[name];
+  if (text === undefined) throw new Error(config.static?.noCopies?.[name] || 'it is not in this page');
+  return text;
+}
+
+// fileText is the saved conversation, byte for byte.
+function fileText() {
+  const parts = [];
+  let before;
+  for (const piece of config.static?.file || []) {
+    if (typeof piece === 'number' && typeof before === 'number') parts.push(',\n');
+    parts.push(typeof piece === 'number' ? nodeOf(piece).raw : piece);
+    before = piece;
+  }
+  return parts.join('');
+}
+
+async function download() {
+  const text = await wholeText('json');
+  const url = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
+  el('a', {href: url, download: 'conversation.json'}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+// partText is a part in a form. A server makes Mermaid and Go of the saved form. A page without one takes the part out of the drawing that
+// it has, and writes Go code that reads the saved form.
+async function partText(kind, key, form) {
+  const part = partOf(kind, key);
+  if (form === 'mermaid' && !config.live) return drawnPart(part);
+  const text = savedPart(part);
+  if (form === 'json') return text;
+  return config.live ? (await post('convert?as=' + form, text)).text() : goPart(text, part);
+}
+
+// partOf returns the nodes of a part: those that begin anew (what comes before them is left out), all with the conversations that hang on
+// them, and the heads.
+function partOf(kind, key) {
+  if (kind === 'up') return withNeeds([key], new Set());
+
+  const after = below(beginningOf(key));
+  if (kind === 'from') return withNeeds([at.end], new Set(pathTo(at.end).filter(k => after.has(k))));
+
+  const owner = conversationOf(key), own = k => conversationOf(k) === owner;
+  const last = [...after].filter(k => own(k) && !nodeOf(k).kids.some(own)).sort(byNumber); // a ref may be all that leads to one
+  return withNeeds([...new Set([...headsOf(owner).filter(head => after.has(head)), ...last])], after);
+}
+
+// withNeeds adds all that the heads of a part lead to.
+function withNeeds(heads, anew) {
+  const keys = new Set(), stack = [...heads];
+  while (stack.length) {
+    const key = stack.pop();
+    if (keys.has(key) || !graph.nodes.has(key)) continue;
+    keys.add(key);
+    stack.push(...parentsIn(key, anew), ...nodeOf(key).opens || []);
+  }
+  return {heads, anew, keys};
+}
+
+// parentsIn are the parents that a node has in a part.
+const parentsIn = (key, anew) => (nodeOf(key).parents || []).filter(parent => !anew.has(key) || anew.has(parent));
+
+// beginningOf is where a part begins. Calls and their results begin with the message that made the calls: without it they answer nothing.
+function beginningOf(key) {
+  const call = isCall(key) ? key : nodeOf(key).parents?.find(isCall);
+  return call === undefined ? key : nodeOf(call).parents?.[0] ?? key;
+}
+
+// savedPart is the saved form of a part. A node that follows from less than before is another one: it gets an ID of its own, and whoever reads
+// it computes its digest. All others stay as they are.
+function savedPart({anew, keys, heads}) {
+  const ids = new Map(), lines = []; // the new IDs, by the old ones
+  const idOf = key => ids.get(nodeOf(key).id) ?? nodeOf(key).id;
+  for (const key of afterTheirNeeds(keys)) {
+    const node = nodeOf(key), parents = parentsIn(key, anew);
+    const fewer = parents.length < (node.parents || []).length;
+    if (!fewer && ![...parents, ...node.opens || []].some(k => ids.has(nodeOf(k)?.id))) {
+      lines.push(node.raw);
+      continue;
+    }
+    if (fewer && parents.length && node.raw.includes('"result_of":')) throw new Error('n' + numberOf(key) + ' has results of calls that are not in this part');
+    ids.set(node.id, newID());
+    lines.push(remadeLine(node, ids, parents.map(idOf)));
+  }
+  return JSON.stringify({format: 'plait', version: 1, heads: heads.map(idOf)}).slice(0, -1) + ',"nodes":[\n' + lines.join(',\n') + '\n]}\n';
+}
+
+// afterTheirNeeds is keys in an order in which each node comes after its parents and after the conversations that hang on it.
+function afterTheirNeeds(keys) {
+  const placed = new Set(), stack = [...keys].sort(byNumber).reverse();
+  while (stack.length) {
+    const key = stack[stack.length - 1], {parents = [], opens = []} = nodeOf(key);
+    const first = placed.has(key) ? [] : [...parents, ...opens].filter(k => keys.has(k) && !placed.has(k));
+    if (first.length) stack.push(...first);
+    else placed.add(stack.pop());
+  }
+  return placed;
+}
+
+// remadeLine is the saved form of a node under its new ID, with other parents and without its digest. The rest stays as it is written, but
+// for the IDs in the lists of nodes that it refers to.
+function remadeLine(node, ids, parents) {
+  const form = /^\{"id":"[^"]*","parents":\[[^\]]*\](.*?)(?:,"redacted":true)?(?:,"digest":"[^"]*")?\}$/s.exec(node.raw);
+  if (!form) throw new Error('n' + numberOf(node.key) + ' has a saved form of another program');
+  const rest = isMessage(node.key) ? form[1] : form[1].replace(/"(?:child|heads|replaced)":\[[^\]]*\]/g, list => list.replace(/[0-9a-f-]{36}/g, id => ids.get(id) ?? id));
+  return '{"id":"' + ids.get(node.id) + '","parents":' + JSON.stringify(parents) + rest + '}';
+}
+
+// newID is a random UUID. Browsers have crypto.randomUUID only on pages that came over https or from this machine.
+function newID() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = bytes[6] & 0x0f | 0x40;
+  bytes[8] = bytes[8] & 0x3f | 0x80;
+  return [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+// goPart is Go code that reads a saved form. It is formatted as by gofmt.
+function goPart(text, {keys}) {
+  return 'package fixture\n\nimport (\n\t"strings"\n\n\t"github.com/plait-dev/plait/dag"\n)\n\n// Conversation returns a conversation of ' + count(keys.size, 'node') +
+    ', read from the saved form.\nfunc Conversation() dag.DAG {\n\td, err := dag.Read(strings.NewReader(strings.Join([]string{\n' +
+    text.trimEnd().split('\n').map(goString).map(quoted => '\t\t' + quoted + ',\n').join('') + '\t}, "\\n")))\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\treturn d\n}\n';
+}
+
+// goString is a text as a Go string literal. Letters and digits of all scripts stay readable.
+function goString(text) {
+  return '"' + text.replace(/[^ -~\p{L}\p{N}]|["\\]/gu, c => {
+    const code = c.codePointAt(0);
+    return c === '"' || c === '\\' ? '\\' + c : code > 0xffff ? '\\U' + code.toString(16).padStart(8, '0') : '\\u' + code.toString(16).padStart(4, '0');
+  }) + '"';
+}
+
+// drawnPart is the Mermaid diagram of a part: the statements of its nodes, out of the drawing of all nodes. Numbers stay those of the page.
+function drawnPart({keys}) {
+  const whole = config.static?.noCopies?.full ? copyHeld('full') : config.static?.copies?.full ?? copyHeld('mermaid');
+  const numbers = new Set([...keys].map(key => String(numberOf(key)))), kept = [];
+  for (const statement of whole.match(/[^"\n]*(?:"[^"]*"[^"\n]*)*\n/g)) {
+    const ends = /^\s*n(\d+) \S+ n(\d+)$/.exec(statement.trimEnd()) || /^\s*(?:class )?n(\d+)\W*[" ]/.exec(statement);
+    if (ends && !ends.slice(1).every(n => numbers.has(n))) continue;
+    if (/^\s*end$/.test(statement.trimEnd()) && /^\s*subgraph /.test(kept[kept.length - 1])) kept.pop(); // nothing is in it
+    else kept.push(statement);
+  }
+  return kept.join('');
+}

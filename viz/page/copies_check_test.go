@@ -1,0 +1,230 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz"
+	"github.com/plait-dev/plait/viz/internal/viztest"
+)
+
+// TestCopiedPartsInARealBrowser copies parts of a conversation from every node, and reads them as others would: dag.Read, the Go compiler, a
+// shell.
+func TestCopiedPartsInARealBrowser(t *testing.T) {
+	requireBrowser(t)
+	dir := t.TempDir()
+	d := shared(t)
+	create(t, dir, "shared.html", func(w io.Writer) error { return Write(w, d, &Options{Request: hostileRequest}) })
+	create(t, dir, "shared.mmd", func(w io.Writer) error { return viz.Mermaid(w, d, &viz.MermaidOptions{Full: true}) })
+	check(t, dir, []string{"parts", "curl"})
+
+	// Each part, with the name of its files.
+	data, err := os.ReadFile(filepath.Join(dir, "parts.json"))
+	require.NoError(t, err)
+	var parts []struct{ N, End, Kind, JSON, Mermaid, Go string }
+	require.NoError(t, json.Unmarshal(data, &parts))
+	require.Len(t, parts, 3*len(d.WithChildren()))
+
+	whole, err := os.ReadFile(filepath.Join(dir, "shared.mmd"))
+	require.NoError(t, err)
+	picture, err := viz.Layout(d, nil)
+	require.NoError(t, err)
+	byName, names := map[string]*node.Node{}, map[*node.Node]string{}
+	for _, b := range picture.Boxes {
+		name := fmt.Sprintf("n%d", b.Number)
+		byName[name], names[b.Node] = b.Node, name
+	}
+
+	code := map[string]string{} // Go code, by the file of the conversation that it has to make
+	for i, p := range parts {
+		name := p.Kind + " of " + p.N + ", to " + p.End
+		got, err := dag.Read(strings.NewReader(p.JSON))
+		require.NoError(t, err, name)
+		require.True(t, got.Verify().OK(), name)
+		require.NoError(t, d.Join(got).Err(), "%s: no ID is used for two nodes", name)
+
+		all, heads, kept := expectedPart(d, p.Kind, byName[p.N], byName[p.End])
+		require.Equal(t, contentsOf(all, kept), contentsOf(got.WithChildren(), everyParent), name)
+		require.ElementsMatch(t, contentsOf(heads, kept), contentsOf(got.Heads(), everyParent), name)
+		if p.Kind == "up" {
+			require.True(t, dag.Equal(dag.New().WithHeads(heads...), got), name)
+		}
+
+		drawn := map[string]bool{}
+		for _, n := range all {
+			drawn[names[n]] = true
+		}
+		requireDrawn(t, name, p.Mermaid, string(whole), drawn)
+		if i%8 == 0 {
+			saved := filepath.Join(dir, fmt.Sprintf("part%d.json", i))
+			require.NoError(t, os.WriteFile(saved, []byte(p.JSON), 0o600))
+			code[saved] = p.Go
+		}
+	}
+	viztest.RequireGoCode(t, code)
+}
+
+// shared is a conversation in which much refers to much: sub-agents that continue its own nodes, a compaction, a merge, a redaction, and a
+// branch that only a ref reaches.
+func shared(t *testing.T) dag.DAG {
+	t.Helper()
+	b := newBook()
+	d := b.begin().System("Be brief.").Tools(def("look", "Looks."), def("review", "Asks a reviewer.")).User("It's \"here\": $(touch pwned) `id` \\ </script> 👩‍👩‍👧 日本語\n\nEOF")
+	start := d
+	d = b.answer(d, "I look.", content.StopToolUse, [4]int64{10, 20, 0, 0}, use("look", `{"id":"12345678901234567890"}`), use("review", `{"x":1e400}`))
+	review := b.ran(1, 2, "Fine.")
+	review.Child = node.ListOf(b.reviewer().Heads()...)
+	d = d.CloseTools(b.ran(0, 1, "Nothing."), review)
+	d = b.answer(d, "All is fine.", content.StopEndTurn, [4]int64{10, 20, 0, 0})
+	nodes := d.Nodes()
+
+	inner := b.answer(d.User("Inside?"), "Inside.", content.StopEndTurn, [4]int64{10, 20, 0, 0})
+	one := b.answer(d.User("One?").SubGraph("inner", inner), "One.", content.StopEndTurn, [4]int64{10, 20, 0, 0})
+	one = one.Append(node.Compaction{Summary: content.Words("In short."), Replaced: node.ListOf(nodes[3].ID(), nodes[len(nodes)-1].ID())})
+	two := b.answer(d.User("Two?"), "Two.", content.StopEndTurn, [4]int64{10, 20, 0, 0})
+	forgotten := two.User("A secret.")
+	forgotten = forgotten.Redact(forgotten.Head().ID()).Assistant("Forgotten.")
+	merged := one.Join(two).User("Both?").Assistant("Both.")
+	other := start.AppendMeta(node.Message{
+		Role: content.Assistant, Blocks: content.Words("Another way."),
+		Answer: node.Answer{API: "gemini", Model: "m\"$(touch pwned)`id`'!/../x?key=y"},
+	}, node.Meta{})
+	d = merged.Join(other, forgotten).WithRef("all").WithMetadata("team", "storage")
+	require.NoError(t, d.Err())
+	return d
+}
+
+// hostileRequest is a body with everything that a shell could obey, and that begins like the name of a file to curl.
+func hostileRequest(_ dag.DAG, _ *node.Node) ([]byte, error) {
+	texts, err := json.Marshal(append(slices.Clone(viztest.Hostile), "'; touch pwned; '", "$(touch pwned)", "`touch pwned`", "!!", "\\'", "EOF\n"))
+	return []byte("@{\n  \"texts\": " + string(texts) + ",\n  \"end\": \"'\\\\\"\n}\n\n"), err
+}
+
+// expectedPart returns the nodes of a part, its heads, and which parents its nodes keep.
+func expectedPart(d dag.DAG, kind string, n, end *node.Node) (all, heads []*node.Node, kept func(n, parent *node.Node) bool) {
+	if kind == "up" {
+		return dag.New().WithHeads(n).WithChildren(), []*node.Node{n}, everyParent
+	}
+
+	// A call and its results begin with the message that made the calls.
+	begin := n
+	for _, m := range append([]*node.Node{n}, n.Parents()...) {
+		if m.Kind() == "tool_execution" {
+			begin = m.Parent(0)
+			break
+		}
+	}
+
+	// The conversation that the node is in: a sub-agent's, or the outermost one.
+	own := d.Nodes()
+	for _, m := range d.WithChildren() {
+		if inner := dag.New().WithHeads(m.Children().Slice()...).Nodes(); !slices.Contains(own, n) && slices.Contains(inner, n) {
+			own = inner
+		}
+	}
+	if kind == "from" {
+		own = dag.New().WithHeads(end).Nodes()
+	}
+
+	var after []*node.Node
+	followed := map[*node.Node]bool{}
+	for _, m := range own {
+		if m == begin || slices.ContainsFunc(m.Parents(), func(p *node.Node) bool { return slices.Contains(after, p) }) {
+			after = append(after, m)
+			for _, p := range m.Parents() {
+				followed[p] = true
+			}
+		}
+	}
+
+	for _, m := range after {
+		if !followed[m] {
+			heads = append(heads, m)
+		}
+	}
+
+	// All that the heads lead to: a conversation that hangs on a node may follow some of them as well.
+	kept = func(n, parent *node.Node) bool { return !slices.Contains(after, n) || slices.Contains(after, parent) }
+	for stack := slices.Clone(heads); len(stack) > 0; {
+		m := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if slices.Contains(all, m) {
+			continue
+		}
+		all = append(all, m)
+		stack = append(stack, m.Children().Slice()...)
+		for _, p := range m.Parents() {
+			if kept(m, p) {
+				stack = append(stack, p)
+			}
+		}
+	}
+	return all, heads, kept
+}
+
+func everyParent(_, _ *node.Node) bool { return true }
+
+var uuidForm = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
+
+// contentOf returns what a node holds, without the IDs that it refers to.
+func contentOf(n *node.Node) string {
+	var saved struct{ Kind, Body, Info, Meta json.RawMessage }
+	if err := json.Unmarshal(n.Append(nil), &saved); err != nil {
+		return err.Error()
+	}
+	return uuidForm.ReplaceAllString(fmt.Sprintf("%s %s %s %s", saved.Kind, saved.Body, saved.Info, saved.Meta), "ID")
+}
+
+// contentsOf returns what nodes hold, each with what its parents in keep hold.
+func contentsOf(nodes []*node.Node, keep func(n, parent *node.Node) bool) []string {
+	var list []string
+	for _, n := range nodes {
+		text := contentOf(n)
+		for _, p := range n.Parents() {
+			if keep(n, p) {
+				text += " < " + contentOf(p)
+			}
+		}
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// requireDrawn requires that a diagram has the boxes of the nodes, by their numbers, as the whole drawing has them, and the edges between them.
+func requireDrawn(t *testing.T, name, diagram, whole string, nodes map[string]bool) {
+	t.Helper()
+	boxes := regexp.MustCompile(`(?m)^\s*(n\d+)[\[(>\\/]+"[^"]*".*$`)
+	edges := regexp.MustCompile(`(?m)^\s*(n\d+) -\S+ (n\d+)$`)
+	drawn := map[string]bool{}
+	for _, box := range boxes.FindAllStringSubmatch(diagram, -1) {
+		require.Contains(t, whole, strings.TrimSpace(box[0]), name)
+		drawn[box[1]] = true
+	}
+	require.Equal(t, nodes, drawn, name)
+
+	between := func(text string) (list []string) {
+		for _, e := range edges.FindAllStringSubmatch(text, -1) {
+			if nodes[e[1]] && nodes[e[2]] {
+				list = append(list, strings.TrimSpace(e[0]))
+			}
+		}
+		return list
+	}
+	require.Equal(t, between(whole), between(diagram), name)
+	require.Len(t, edges.FindAllString(diagram, -1), len(between(diagram)), "%s: edges to nothing", name)
+	require.Equal(t, strings.Count(diagram, "subgraph "), len(regexp.MustCompile(`(?m)^\s*end$`).FindAllString(diagram, -1)), name)
+	require.True(t, strings.HasPrefix(diagram, "flowchart TD\n"), name)
+}
