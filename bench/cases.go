@@ -25,6 +25,7 @@ func cases() []pair.Case {
 		deltas(),
 		sentMemory(), conversations(), million(), large(),
 		writePage(1000), writePage(10_000), writePage(100_000), pageSize(100_000), pageMemory(100_000),
+		reports(1000),
 	}
 	list = append(list, peerCases()...)
 	return append(append(list, coldStart()), command()...)

@@ -20,7 +20,7 @@ type reportFlags struct {
 	prices, by, sort, as, tests string
 	where                       []string
 	limit                       int
-	asJSON                      bool
+	asJSON, compare             bool
 }
 
 // reportForms are the forms of a report, in the order of the help text. The first is the default.
@@ -50,6 +50,9 @@ from which it went on. --sort also accepts turns, calls, failed, steps,
 tokens, cost, time and began; -KEY is the reverse order. What is unknown comes
 last.
 
+With --compare, the conversations are printed beside each other, from their
+common ancestor: a letter for each, and a line for each step of one or more.
+
 FORM jsonl is a data set: a line for each conversation, with its messages and
 tools as for OpenAI's Chat Completions API, its outcome and its metadata.
 
@@ -61,6 +64,7 @@ node that several conversations share counts in each of them.`,
   plait report runs/ --as html > runs.html
   plait report runs/ --sort -score -n 20 --as jsonl > best.jsonl
   plait report runs/ --where outcome=failed --tests replay
+  plait report runs/ --where outcome=failed -n 3 --compare
   plait report sessions.db --json | jq '.rows[] | select(.calls > 9).name'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return s.reportOn(args, f) },
@@ -74,6 +78,7 @@ node that several conversations share counts in each of them.`,
 	flags.IntVarP(&f.limit, "limit", "n", 0, "only the first `N` conversations, after sorting")
 	flags.StringVar(&f.as, "as", "", "the `FORM`: "+strings.Join(reportForms, ", "))
 	flags.StringVar(&f.tests, "tests", "", "write the conversations, and a Go test that replays\ntheir tool calls, to the new folder `DIR`")
+	flags.BoolVar(&f.compare, "compare", false, "compare the chosen conversations, step by step")
 	_ = cmd.MarkFlagFilename("prices", "json")
 	_ = cmd.MarkFlagDirname("tests")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(reportForms, cobra.ShellCompDirectiveNoFileComp))
@@ -140,7 +145,12 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 			return err
 		}
 	}
-	if err := s.writeReport(out, f); err != nil {
+	if f.compare {
+		err = s.compare(out.Rows, f.as)
+	} else {
+		err = s.writeReport(out, f)
+	}
+	if err != nil {
 		return err
 	}
 	if unread > 0 {
@@ -230,13 +240,18 @@ func (s *streams) writeReport(out reportOutput, f reportFlags) error {
 		return page.WriteReport(s.out, out.Rows, &page.ReportOptions{Currency: out.Currency})
 	}
 
+	text := reportText{reportOutput: out, grouped: f.by, width: s.reportWidth(), color: colorOf(s.out)}
+	_, err := s.out.Write(text.lines())
+	return err
+}
+
+// reportWidth returns the width of a report in cells.
+func (s *streams) reportWidth() int {
 	_, width := terminalOf(s.out)
 	if width == 0 {
 		width = defaultReportWidth
 	}
-	text := reportText{reportOutput: out, grouped: f.by, width: max(width, minReportWidth), color: colorOf(s.out)}
-	_, err := s.out.Write(text.lines())
-	return err
+	return max(width, minReportWidth)
 }
 
 // defaultReportWidth is the width of a report in cells where output is no terminal.

@@ -42,6 +42,7 @@ type example struct {
 	Name     string            `json:"name"`
 	Outcome  report.Outcome    `json:"outcome"`
 	Failure  string            `json:"failure,omitempty"`
+	Cause    string            `json:"cause,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Messages json.RawMessage   `json:"messages"`
 	Tools    json.RawMessage   `json:"tools,omitempty"`
@@ -66,10 +67,7 @@ func (s *streams) writeDataset(rows []report.Row) error {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 
-		line := example{Name: r.Name, Outcome: r.Outcome, Labels: r.Labels}
-		if r.Failure != nil {
-			line.Failure = r.Failure.Text
-		}
+		line := example{Name: r.Name, Outcome: r.Outcome, Failure: failureOf(r.Failure).Text, Cause: failureOf(r.Cause).Text, Labels: r.Labels}
 		if err := json.Unmarshal(body, &line); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 )
@@ -223,6 +225,76 @@ func TestReportOnAFolderReadsNothingThatHasNoEnd(t *testing.T) {
 	require.Equal(t, map[string]string{"a.json": "ended", "linked.json": "ended", "self.json": "unreadable", "gone.json": "unreadable"}, outcomes)
 }
 
+func TestReportReadsAFolderWhoseFilesGrowOrAreBroken(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 40 {
+		require.NoError(t, weatherRun(i, "").Save(filepath.Join(dir, fmt.Sprintf("run-%02d.json", i))))
+	}
+	whole, err := os.ReadFile(filepath.Join(dir, "run-20.json"))
+	require.NoError(t, err)
+	for name, text := range map[string]string{
+		"zero.json": "", "nul.json": strings.Repeat("\x00", 1<<20), "list.json": "[]", "other.json": `{"a":1}`, "run-20.json": string(whole[:len(whole)/2]),
+		"bad.db": "SQLite format 3\x00 and no more", "deep.json": strings.Repeat("[", 1<<20),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+
+	// A journal whose last line is being written.
+	path := filepath.Join(dir, "growing.jsonl")
+	journal, err := dag.OpenJournal(path, nil)
+	require.NoError(t, err)
+	require.NoError(t, journal.Append(weatherRun(0, "")))
+	t.Cleanup(func() { _ = journal.Close() })
+	line := weatherRun(1, "").User("And now?").Head().Append(nil)
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.Write(line[:len(line)/2])
+	require.NoError(t, errors.Join(err, file.Close()))
+
+	var found struct {
+		Rows  []struct{ Name, Outcome, Error string }
+		Total struct{ Outcomes map[string]int }
+	}
+	require.NoError(t, json.Unmarshal([]byte(reported(t, dir, exitBad, "--json")), &found))
+	require.Equal(t, map[string]int{"ended": 40, "unreadable": 7}, found.Total.Outcomes)
+	for _, r := range found.Rows {
+		require.Equal(t, r.Outcome == "unreadable", r.Error != "", r.Name)
+		require.Less(t, len(r.Error), 400, r.Name)
+	}
+}
+
+func TestReportOnAnEmptyFolder(t *testing.T) {
+	dir := t.TempDir()
+	require.Contains(t, reported(t, dir, exitDone), "0 conversations")
+	require.Contains(t, reported(t, dir, exitDone, "--json"), `"rows": []`)
+	require.Equal(t, 1, strings.Count(reported(t, dir, exitDone, "--as", "csv"), "\n"))
+	require.Contains(t, reported(t, dir, exitDone, "--as", "html"), "<!doctype html>")
+	require.Empty(t, reported(t, dir, exitDone, "--as", "jsonl"))
+}
+
+func TestReportOnAStoreWithAHugeConversation(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "sessions.db")
+	db, err := sqlite.Open(t.Context(), file, nil)
+	require.NoError(t, err)
+	huge := dag.New()
+	for i := range 1500 {
+		huge = huge.User(fmt.Sprint(i, strings.Repeat(" 文", 500))).Assistant("So.")
+	}
+	for key, d := range map[string]dag.DAG{"huge": huge.User(strings.Repeat("x", 8<<20)), "small": weatherRun(0, "")} {
+		c, err := store.New(db, nil).Conversation(t.Context(), key)
+		require.NoError(t, err)
+		require.NoError(t, c.Append(t.Context(), d))
+	}
+	require.NoError(t, db.Close())
+
+	for form, limit := range map[string]int{"text": 4_000, "csv": 4_000, "json": 20_000, "html": 1 << 20} {
+		out, errs, code := command("", "report", file, "--as", form)
+		require.Equal(t, exitDone, code, errs)
+		require.Less(t, len(out), limit, form)
+		require.Contains(t, out, "huge")
+	}
+}
+
 func TestReportKeepsHostileTextsHarmless(t *testing.T) {
 	const hostile = "=cmd|' /C calc'!A0 \x1b[2J\u202e\r\n<script>"
 	dir := t.TempDir()
@@ -232,7 +304,7 @@ func TestReportKeepsHostileTextsHarmless(t *testing.T) {
 	require.NoError(t, d.Save(filepath.Join(dir, "a\x1b[2J.json")))
 	require.NoError(t, d.Back(0).User("more").Save(filepath.Join(dir, "b.json")))
 
-	for _, args := range [][]string{{}, {"--by", "=key\x1b[2J"}, {"--by", "failure"}, {"--as", "csv"}} {
+	for _, args := range [][]string{{}, {"--compare"}, {"--by", "=key\x1b[2J"}, {"--by", "failure"}, {"--as", "csv"}} {
 		out := reported(t, dir, exitDone, args...)
 		require.NotContains(t, out, "\x1b", args)
 		require.NotContains(t, out, "\u202e", args)
@@ -310,6 +382,10 @@ func TestDataSetOfAReportIsWhatImportReads(t *testing.T) {
 	require.Equal(t, exitDone, code, errs)
 	require.Contains(t, log, "It is 18 °C in Paris")
 
+	var failed example
+	require.NoError(t, json.Unmarshal([]byte(reported(t, dir, exitBad, "--as", "jsonl", "--where", "cause=get_weather: no such city")), &failed))
+	require.Equal(t, "get_weather: no such city", failed.Cause)
+
 	_, errs, code = command(saved, "report", "-", "--as", "jsonl")
 	require.Equal(t, exitBad, code)
 	require.Contains(t, errs, "name a file")
@@ -344,6 +420,34 @@ func TestReplayTestsOfAReportCompileAndFailWithoutTools(t *testing.T) {
 	require.Equal(t, exitBad, code)
 	require.Contains(t, errs, "there is no conversation to write")
 	require.NoDirExists(t, filepath.Join(inside, "none"))
+}
+
+func TestChosenConversationsOfAReportAreCompared(t *testing.T) {
+	dir := runsFolder(t)
+	args := []string{"--where", "outcome!=open", "--sort", "name", "-n", "7", "--compare"}
+	text := reported(t, dir, exitBad, args...)
+	for line := range strings.Lines(text) {
+		require.LessOrEqual(t, safetext.Width(strings.TrimSuffix(line, "\n")), 80, line)
+	}
+	goldentest.Require(t, "report_compare.txt", text)
+
+	var found report.Comparison
+	require.NoError(t, json.Unmarshal([]byte(reported(t, dir, exitBad, append(args, "--json")...)), &found))
+	require.Equal(t, "deeper/run-7.json", found.Names[0])
+	require.Len(t, found.Names, 7)
+	require.Equal(t, 3, found.Same)
+	for _, line := range found.Lines {
+		require.Len(t, line, 7)
+	}
+
+	for why, args := range map[string][]string{
+		"two or more":  {"--where", "outcome=unreadable", "--compare"},
+		"text or JSON": {"--compare", "--as", "csv"},
+	} {
+		_, errs, code := command("", append([]string{"report", dir}, args...)...)
+		require.Equal(t, exitBad, code)
+		require.Contains(t, errs, why)
+	}
 }
 
 func TestSharesAreRoundedDown(t *testing.T) {

@@ -1,0 +1,105 @@
+package report
+
+// Comparison is several conversations beside each other, from the step at which they part.
+type Comparison struct {
+	// Names are the names of the rows.
+	Names []string `json:"names"`
+	// Same is the number of steps at the beginning that have the same content in all, and Last the last of them; nil for
+	// none.
+	Same int   `json:"same"`
+	Last *Step `json:"last"`
+	// Lines are the steps behind: each line has a step of each conversation, in the order of Names, or nil where it has
+	// none. Steps with one label share a line as far as their order allows.
+	Lines [][]*Step `json:"lines"`
+	// Cut reports that a conversation has more steps than were compared, which are the first 400.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// Compare compares conversations from their common ancestor. Its time is quadratic in the number of steps.
+func Compare(rows []Row) Comparison {
+	c := Comparison{Lines: [][]*Step{}}
+	var lists [][]Step
+	for _, r := range rows {
+		c.Names = append(c.Names, r.Name)
+		lists = append(lists, r.Steps())
+		c.Cut = c.Cut || r.NumSteps > maxSteps
+	}
+	if len(rows) == 0 {
+		return c
+	}
+
+	c.Same = len(lists[0])
+	for _, r := range rows[1:] {
+		if rows[0].list == nil || r.list == nil {
+			c.Same = 0
+			break
+		}
+		same := common(rows[0].list.steps, r.list.steps, func(a, b step) bool { return a.digest == b.digest })
+		c.Same = min(c.Same, same)
+	}
+	if c.Same > 0 {
+		c.Last = &lists[0][c.Same-1]
+	}
+
+	for i, list := range lists {
+		c.add(i, list[c.Same:])
+	}
+	return c
+}
+
+// add adds the steps of conversation number i to the lines.
+func (c *Comparison) add(i int, steps []Step) {
+	labels := make([]string, len(c.Lines)) // of the lines; the steps of a line have one
+	for k, line := range c.Lines {
+		for _, s := range line {
+			if s != nil {
+				labels[k] = s.Label
+			}
+		}
+	}
+
+	lines := make([][]*Step, 0, max(len(labels), len(steps)))
+	line, at := 0, 0
+	for _, pair := range append(longestCommon(labels, steps), [2]int{len(labels), len(steps)}) {
+		for ; line < pair[0]; line++ {
+			lines = append(lines, append(c.Lines[line], nil))
+		}
+		for ; at < pair[1]; at++ {
+			lines = append(lines, append(make([]*Step, i), &steps[at]))
+		}
+		if line < len(labels) && at < len(steps) {
+			lines = append(lines, append(c.Lines[line], &steps[at]))
+			line, at = line+1, at+1
+		}
+	}
+	c.Lines = lines
+}
+
+// longestCommon returns a longest common subsequence of labels, as pairs of indexes.
+func longestCommon(labels []string, steps []Step) (pairs [][2]int) {
+	// best is the length of the subsequence of what follows each pair.
+	width := len(steps) + 1
+	best := make([]uint16, (len(labels)+1)*width)
+	for i := len(labels) - 1; i >= 0; i-- {
+		for k := len(steps) - 1; k >= 0; k-- {
+			if labels[i] == steps[k].Label {
+				best[i*width+k] = best[(i+1)*width+k+1] + 1
+			} else {
+				best[i*width+k] = max(best[(i+1)*width+k], best[i*width+k+1])
+			}
+		}
+	}
+
+	for i, k := 0, 0; i < len(labels) && k < len(steps); {
+		switch {
+		case labels[i] == steps[k].Label:
+			pairs = append(pairs, [2]int{i, k})
+			i, k = i+1, k+1
+		case best[(i+1)*width+k] >= best[i*width+k+1]:
+			i++
+		default:
+			k++
+		}
+	}
+	return pairs
+}
