@@ -8,15 +8,17 @@ import (
 	"github.com/plait-dev/plait/bench/internal/pair"
 )
 
-func TestGateRefusesLessThanThreeQuartersOfWhatWasReached(t *testing.T) {
-	reached := map[string]float64{"slower": 2, "faster": 8, "ns": 100}
+func TestGateRefusesTooLittleOfWhatWasReached(t *testing.T) {
+	reached := map[string]float64{"slower": 2, "faster": 9, "ns": 100, "allocs": 2}
 	slower := func(ratio float64) pair.Measure { return pair.Measure{Name: "slower", Ratio: ratio, Comparable: true} }
 	faster := func(ratio float64) pair.Measure {
 		return pair.Measure{Name: "faster", Ratio: ratio, Comparable: true, Higher: true}
 	}
 
-	require.Empty(t, below([]pair.Measure{slower(2.6), faster(6.1)}, reached))
-	require.Len(t, below([]pair.Measure{slower(2.7), faster(5.9)}, reached), 2)
+	allocs := func(count float64) pair.Measure { return pair.Measure{Name: "allocs", Ratio: count, Comparable: true} }
+
+	require.Empty(t, below([]pair.Measure{slower(6), faster(3.1), allocs(2.6)}, reached))
+	require.Len(t, below([]pair.Measure{slower(6.1), faster(2.9), allocs(2.7)}, reached), 3)
 	require.Empty(t, below([]pair.Measure{{Name: "ns", Ratio: 1000}}, reached), "nanoseconds are those of a machine")
 	require.Empty(t, below([]pair.Measure{{Name: "new", Ratio: 9, Comparable: true}}, reached))
 }
@@ -47,11 +49,11 @@ func TestGateMeasuresAgainBeforeItFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, taken)
 
-	taken, err = attempts(2, 1)
+	taken, err = attempts(4, 1)
 	require.NoError(t, err)
 	require.Equal(t, 2, taken)
 
-	taken, err = attempts(2, 2, 2)
-	require.ErrorContains(t, err, "case is 2.00 after 1.00")
+	taken, err = attempts(4, 4, 4)
+	require.ErrorContains(t, err, "case is 4.00 after 1.00")
 	require.Equal(t, 3, taken)
 }

@@ -4,7 +4,7 @@
 //	go run ./bench -quick          the measures that are quick, under a minute
 //	go run ./bench -run tools      the cases whose names match a regular expression
 //	go run ./bench -json           one line of JSON for each measure
-//	go run ./bench -quick -gate    fail where a measure is below 75 % of what was reached before
+//	go run ./bench -quick -gate    fail where a measure is too far below what was reached before
 //	go run ./bench -run peers      beside other libraries, which are downloaded and compiled first; nano-agent must be installed
 //	go run ./bench -write          every measure, written to docs/performance.md
 //
@@ -48,7 +48,7 @@ func run() (err error) {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "measure fewer and shorter rounds and, without -run, leave out what takes long")
 	flag.BoolVar(&o.json, "json", false, "print one line of JSON for each measure")
-	flag.BoolVar(&o.gate, "gate", false, "fail where a measure is below 75 % of what bench/reached.json has")
+	flag.BoolVar(&o.gate, "gate", false, "fail where a count is below 75 %, or a ratio of times below a third, of what bench/reached.json has")
 	flag.BoolVar(&o.keep, "keep", false, "write bench/reached.json from this run")
 	flag.BoolVar(&o.write, "write", false, "write docs/performance.md and its chart")
 	flag.StringVar(&o.from, "from", "", "with -write or -keep: take the lines that -json wrote to `file`, and measure nothing")
