@@ -96,12 +96,14 @@ function drawBreaks() {
     all.length > most && el('p', {class: 'quiet'}, 'and ' + count(all.length - most, 'more'))]);
 }
 
-// drawBreak says why a prefix broke, and what changed in a system prompt.
-function drawBreak(key) {
-  const {text, at: changed} = nodeOf(key).cache, before = changed === undefined ? null : promptBefore(changed);
+// drawBreak says why a prefix broke, and for the first ones what changed in a system prompt.
+function drawBreak(key, i) {
+  const {text, at: changed} = nodeOf(key).cache, before = changed === undefined || i >= 20 ? null : promptBefore(changed);
   return el('li', {}, link(key), ' ', el('span', {class: 'error'}, text), changed !== undefined && [' (', link(changed), ')'],
-    before !== null && el('pre', {class: 'code diff'}, excerpts(differences(saved(nodeOf(before)).body.text, saved(nodeOf(changed)).body.text))));
+    before !== null && el('pre', {class: 'code diff'}, excerpts(differences(promptText(before), promptText(changed)))));
 }
+
+const promptText = key => saved(nodeOf(key)).body.text ?? '';
 
 // promptBefore is the system prompt that another one replaced; null if there is none.
 function promptBefore(key) {
@@ -111,14 +113,14 @@ function promptBefore(key) {
   return null;
 }
 
-// excerpts marks what differs, and leaves out most of what is the same.
+// excerpts marks what differs. It leaves out most of what is the same, and the end of a long difference.
 function excerpts(pieces) {
-  const most = 60; // characters beside a difference
-  const same = (text, i) => {
+  const most = 60, longest = 300; // characters beside a difference, and of one
+  return pieces.map(([op, text], i) => {
+    if (op !== '=') return el(op === '-' ? 'del' : 'ins', {}, text.length > longest ? text.slice(0, longest) + '…' : text);
     if (text.length <= 2 * most) return text;
     return (i > 0 ? text.slice(0, most) : '') + ' … ' + (i < pieces.length - 1 ? text.slice(-most) : '');
-  };
-  return pieces.map(([op, text], i) => op === '=' ? same(text, i) : el(op === '-' ? 'del' : 'ins', {}, text));
+  });
 }
 
 function markInCache() {
