@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/viz/internal/viztest"
@@ -33,7 +34,7 @@ const (
 	taskPage    = "../../docs/tasks.md"
 	maxPicture  = 60 << 10 // bytes
 	maxSteps    = 4
-	numTasks    = 8
+	numTasks    = 10
 	taskPicture = "tasks/%s.webp" // beside the page
 )
 
@@ -45,8 +46,8 @@ type task struct {
 
 // taskStep is a step, which has one of these.
 type taskStep struct {
-	Open, Click, On, Press, Type string
-	OpenCopied                   bool
+	Open, Click, On, Of, Press, Type string
+	OpenCopied                       bool
 }
 
 // tasks returns the tasks of tasks.json.
@@ -62,21 +63,10 @@ func tasks(t *testing.T) []task {
 func TestTenTasksTakeFourStepsInARealBrowser(t *testing.T) {
 	folder := viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	dir := t.TempDir()
-	create(t, dir, "day.html", func(w io.Writer) error {
-		return page.Write(w, longDay(), &page.Options{Title: "Move to the new storage API", Prices: taskPrices, Request: taskRequest})
-	})
-	create(t, dir, "runs.html", func(w io.Writer) error {
-		return page.WriteReport(w, nightlyRuns(), &page.ReportOptions{Title: "Nightly runs", Currency: "USD"})
-	})
-
 	byMouse, byKeyboard := paused(t), paused(t)
-	addresses := map[string]string{
-		"the page":                                  "file://" + filepath.Join(dir, "day.html"),
-		"the page about 200 runs":                   "file://" + filepath.Join(dir, "runs.html"),
-		"the live page":                             address(t, live.New(longDay(), &live.Options{Title: "Move to the new storage API", Prices: taskPrices, Request: taskRequest})),
-		"the live page of a paused run by mouse":    address(t, byMouse),
-		"the live page of a paused run by keyboard": address(t, byKeyboard),
-	}
+	addresses := writeTaskPages(t, dir)
+	addresses["the live page of a paused run by mouse"] = address(t, byMouse)
+	addresses["the live page of a paused run by keyboard"] = address(t, byKeyboard)
 	create(t, dir, "addresses.json", func(w io.Writer) error { return json.NewEncoder(w).Encode(addresses) })
 
 	// Every task is done in both ways.
@@ -106,9 +96,40 @@ func TestTenTasksTakeFourStepsInARealBrowser(t *testing.T) {
 	require.NoError(t, err, stderr.String())
 	require.Equal(t, 2*numTasks, done, stderr.String())
 
+	// What was copied is a conversation that begins with the message before the failure.
+	for _, way := range []string{"mouse", "keyboard"} {
+		saved, err := os.ReadFile(filepath.Join(dir, "subtree by "+way))
+		require.NoError(t, err)
+		copied, err := dag.Read(bytes.NewReader(saved))
+		require.NoError(t, err)
+		require.Equal(t, 1601, copied.Len())
+		first, _ := copied.Nodes()[0].Message()
+		require.Equal(t, "I run the tests of storage/part13.", first.Blocks.Text())
+	}
+
 	// The approvals arrived.
 	for _, s := range []*live.Server{byMouse, byKeyboard} {
 		require.Equal(t, deployed, s.DAG().Text())
+	}
+}
+
+// writeTaskPages writes the pages of the tasks, serves the live one, and returns their addresses by the names that the tasks have for them.
+func writeTaskPages(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	const title = "Move to the new storage API"
+	d := longDay()
+	create(t, dir, "day.html", func(w io.Writer) error {
+		return page.Write(w, d, &page.Options{Title: title, Prices: taskPrices, Request: taskRequest})
+	})
+	create(t, dir, "runs.html", func(w io.Writer) error {
+		return page.WriteReport(w, nightlyRuns(), &page.ReportOptions{Title: "Nightly runs", Currency: "USD"})
+	})
+
+	s := live.New(d, &live.Options{Title: title, Prices: taskPrices, Request: taskRequest})
+	return map[string]string{
+		"the page":                           "file://" + filepath.Join(dir, "day.html"),
+		"the page about 200 runs":            "file://" + filepath.Join(dir, "runs.html"),
+		"the live page at the first failure": address(t, s) + "&" + d.Nodes()[400].ID().String(),
 	}
 }
 
@@ -202,7 +223,7 @@ func inWords(steps []taskStep) string {
 		case s.Open != "":
 			list = append(list, "open "+s.Open)
 		case s.Click != "":
-			list = append(list, "click “"+s.On+"”")
+			list = append(list, "click “"+s.On+"”"+ofWhat(s.Of))
 		case s.Press != "":
 			list = append(list, "press `"+s.Press+"`")
 		case s.Type != "":
@@ -212,4 +233,12 @@ func inWords(steps []taskStep) string {
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// ofWhat names the group that a button belongs to.
+func ofWhat(group string) string {
+	if group == "" {
+		return ""
+	}
+	return " of “" + group + "”"
 }

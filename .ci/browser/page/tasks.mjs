@@ -6,11 +6,12 @@
 //
 // A step is one of
 //   {"open":"PAGE"}                opening a page, with a fresh profile
-//   {"click":"CSS","on":"words"}   a click on the first such element with these words that is in view: nothing is scrolled for it
+//   {"click":"CSS","on":"words"}   a click on the first such element with these words that is in view: nothing is scrolled for it; "of" is for readers
 //   {"press":"KEY"}                one key
 //   {"type":"words"}               a text, where the focus is
 //   {"openCopied":true}            somebody else, with another profile, opens the address that was copied
-// With "when":"words" the person waits until these are in view. At the end, all texts of "shows" are in view at the same time, and what was copied has the texts of "copied".
+// Before a step with "when":"words" the person waits until these are in view. At the end, all texts of "shows" are in view at the same time.
+// With "copies", what was copied is then in the file "TASK by WAY" of DIR.
 import {close, inFirefox, newContext} from './browser.mjs';
 import {readFileSync, writeFileSync} from 'node:fs';
 import path from 'node:path';
@@ -124,7 +125,7 @@ async function perform(task, way) {
     for (const step of task[way]) await person.step(step);
     for (const text of task.shows) await person.shows(text);
     for (const text of task.shows) await person.shows(text); // all of them at the end
-    for (const text of task.copied || []) if (!(await person.copied()).includes(text)) throw new Error('what was copied lacks ' + text);
+    if (task.copies) writeFileSync(path.join(dir, task.name + ' by ' + way), await person.copied());
     if (person.sins.length) throw new Error(person.sins.join('\n'));
     if (pictures && !inFirefox && way === 'mouse') await picture(person.page, path.join(pictures, task.name + '.webp'));
   } catch (err) {

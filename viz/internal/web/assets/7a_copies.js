@@ -13,13 +13,27 @@ const copyForms = [['mermaid', 'Mermaid'], ['json', 'JSON'], ['go', 'Go test']];
 function drawShare() {
   const key = at.selected, has = nodeOf(key) !== undefined, n = 'n' + numberOf(key);
   $('share-menu').dataset.key = key;
-  const row = ([kind, name, what]) => el('div', {class: 'copyrow', role: 'group', 'aria-label': 'copy ' + name(n)}, el('span', {title: what(n)}, name(n)),
-    copyForms.map(([form, shown]) => el('button', {'data-copy': kind + ' ' + form, title: 'Copy ' + what(n) + ', as ' + shown, 'aria-label': 'Copy ' + name(n) + ' as ' + shown,
+  const row = ([kind, name, what]) => el('div', {class: 'copyrow', role: 'group', 'aria-label': 'copy ' + name(n)}, el('span', {title: what(n)}, lettered(kind[0], name(n))),
+    copyForms.map(([form, shown]) => el('button', {'data-copy': kind + ' ' + form, 'data-letter': form === 'json' && kind[0], title: 'Copy ' + what(n) + ', as ' + shown, 'aria-label': 'Copy ' + name(n) + ' as ' + shown,
       onclick: () => copied(() => kind === 'all' ? wholeText(form) : partText(kind, key, form), name(n) + ' as ' + shown)}, shown)));
-  show($('share-menu'), el('div', {class: 'copyhead quiet'}, 'Copy'), copyKinds.filter(([kind]) => kind === 'all' || has).map(row), el('hr'),
-    has && isAnswer(key) && copyButton('Copy the request as cURL', () => curlOf(key)),
-    copyButton(config.live ? 'Copy link with token' : 'Copy link', sharedLink),
-    el('button', {onclick: () => download().catch(err => status('Not downloaded: ' + err.message))}, 'Download JSON'));
+  show($('share-menu'), el('div', {class: 'copyhead quiet'}, 'Copy (underlined: the key, for JSON)'),
+    copyKinds.filter(([kind]) => kind === 'all' || has).map(row), el('hr'),
+    has && isAnswer(key) && withLetter('r', copyButton('Copy the request as cURL', () => curlOf(key))),
+    withLetter('l', copyButton(config.live ? 'Copy link with token' : 'Copy link', sharedLink)),
+    withLetter('d', el('button', {onclick: () => download().catch(err => status('Not downloaded: ' + err.message))}, 'Download JSON')));
+}
+
+// lettered is a text with its first such letter underlined: the key that does in the menu what the text says.
+function lettered(letter, text) {
+  const i = text.toLowerCase().indexOf(letter);
+  return [text.slice(0, i), el('u', {}, text[i]), text.slice(i + 1)];
+}
+
+// withLetter gives a button its letter.
+function withLetter(letter, button) {
+  button.dataset.letter = letter;
+  show(button, lettered(letter, button.textContent));
+  return button;
 }
 
 // toShare opens the menu by keyboard, or closes it.
@@ -30,12 +44,13 @@ function toShare() {
   $('share-menu').querySelector('button').focus();
 }
 
-// shareKey is what a key does in the menu: the arrow keys go from button to button, as they stand.
+// shareKey is what a key does in the menu: the arrow keys go from button to button, as they stand, and a letter presses its button.
 function shareKey(event) {
   const lines = [...$('share-menu').children].map(e => e.tagName === 'BUTTON' ? [e] : [...e.querySelectorAll('button')]).filter(line => line.length);
   const line = lines.findIndex(buttons => buttons.includes(document.activeElement)), column = lines[line]?.indexOf(document.activeElement);
   const to = (i, j) => () => { const there = lines[(i + lines.length) % lines.length]; there[Math.min(Math.max(j, 0), there.length - 1)].focus(); };
-  return {
+  const lettered = lines.flat().find(button => button.dataset.letter === event.key);
+  return lettered ? () => lettered.click() : {
     ArrowDown: to(line + 1, column), ArrowUp: to(line - 1, column), ArrowRight: to(line, column + 1), ArrowLeft: to(line, column - 1), Home: to(0, 0), End: to(-1, 0),
     Escape: () => { $('share').open = false; $('outline').focus(); },
   }[event.key];
