@@ -9,6 +9,7 @@ const bundle = await build({
 });
 
 const browser = await launch();
+setTimeout(() => { console.error("the browser did not finish within 120 s"); process.exit(1); }, 120_000).unref();
 const errors = [];
 
 // open is a window that knows the thread and nothing else.

@@ -25,10 +25,10 @@ import (
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
-// The test in this file opens the page in Chromium and watches a run there. It runs where PLAIT_BROWSER=1 is set, and then fails where
-// node, its packages or Chromium are missing (.ci/browser/install.sh installs them).
+// The test in this file opens the page in a browser and watches a run there. It runs where PLAIT_BROWSER is set, to 1 for Chromium or to
+// firefox, and then fails where node, its packages or the browser are missing (.ci/browser/install.sh installs them).
 
-// browser is a page in Chromium that does what it is told, step by step.
+// browser is a page in a browser that does what it is told, step by step.
 type browser struct {
 	t    *testing.T
 	in   *json.Encoder
@@ -229,7 +229,11 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	b.does("wait", "#state", "text", "paused")
 	b.does("wait", "#waiting h2", "text", "2 calls wait")
 	b.does("wait", ".ask", "text", hostile) // as text
-	b.does("inside", ".ask, .ask pre, .ask form")
+	b.does("readable", ".ask")
+	for _, size := range []string{"390x844", "1400x900"} {
+		b.does("size", size)
+		b.does("inside", ".ask, .ask pre, .ask form")
+	}
 	b.does("click", ".ask .more") // all of a long text
 	b.does("wait", ".ask pre", "text", "the last word")
 	shots(b, "paused")
@@ -372,7 +376,11 @@ func TestAListOfConversationsInARealBrowser(t *testing.T) {
 	b := openAt(t, x.URL(server.Listener.Addr()))
 	b.does("wait", "#entries a", "text", hostile)
 	b.does("wait", "#totals", "text", "7 conversations, 1 waiting for a person")
-	b.does("inside", "#index, #index td")
+	b.does("readable", "#entries")
+	for _, size := range []string{"390x844", "1400x900"} {
+		b.does("size", size)
+		b.does("inside", "#index, #index td")
+	}
 	shots(b, "list")
 
 	b.does("press", "/") // by keyboard alone

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,8 +28,8 @@ import (
 	"github.com/plait-dev/plait/viz/internal/web"
 )
 
-// The test in this file opens pages in Chromium and uses them as a person does. It runs where PLAIT_BROWSER=1 is set, and then fails
-// where node, its packages or Chromium are missing (.ci/browser/install.sh installs them).
+// The test in this file opens pages in a browser and uses them as a person does. It runs where PLAIT_BROWSER is set, to 1 for Chromium or
+// to firefox, and then fails where node, its packages or the browser are missing (.ci/browser/install.sh installs them).
 
 // checks are what check.mjs does, each by its name.
 var checks = []string{
@@ -165,7 +166,7 @@ type said struct {
 
 // writeHostile writes pages that say every hostile text, in every place that holds text, and which text each node must show.
 func writeHostile(t *testing.T, dir string, texts []string) {
-	d, names := dag.New(), dag.New()
+	d, names, now := dag.New(), dag.New(), time.Now()
 	var all []said
 	for _, text := range texts {
 		text = safetext.UTF8(text)
@@ -176,9 +177,12 @@ func writeHostile(t *testing.T, dir string, texts []string) {
 		d = d.User(text)
 		input, err := content.ToJSON(map[string]string{"x": text})
 		require.NoError(t, err)
+		blocks, err := content.Of(content.Text{Text: text}, use(text, string(input)), content.Thinking{Text: text})
+		require.NoError(t, err)
 		names = names.Append(node.System{Text: text}).
-			Assistant(text, use(text, string(input)), content.Thinking{Text: text}).
-			Append(node.ToolExecution{Tool: text, Input: input, Result: content.Words(text), IsError: true}).
+			Append(node.Message{Role: content.Assistant, Blocks: blocks,
+				Answer: node.Answer{API: text, Model: text, Usage: content.Usage{Input: 1, Output: 1}}}).
+			Append(node.ToolExecution{Tool: text, Input: input, Result: content.Words(text), IsError: true, Started: now, Ended: now.Add(time.Minute)}).
 			Append(node.SubGraph{Title: text, Heads: node.ListOf(dag.New().User(text).Head()), Summary: text}).
 			Append(node.Custom{Name: text, JSON: input}).
 			Append(node.StopReason{Reason: content.Stop(text), Detail: text})
@@ -188,7 +192,15 @@ func writeHostile(t *testing.T, dir string, texts []string) {
 		return Write(w, d.Join(d.User("the other end")), &Options{Title: all[0].Text})
 	})
 	create(t, dir, "hostile.json", func(w io.Writer) error { return json.NewEncoder(w).Encode(all) })
-	create(t, dir, "names.html", func(w io.Writer) error { return Write(w, names, nil) })
+	last := names.User("And now?").Assistant("I look.")
+	create(t, dir, "names.html", func(w io.Writer) error {
+		return Write(w, last, &Options{Title: all[0].Text, Request: func(d dag.DAG, n *node.Node) ([]byte, error) {
+			if n.ID() != last.Head().ID() {
+				return nil, errors.New(texts[0])
+			}
+			return request(d, n)
+		}})
+	})
 
 	pixel := "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 	drawing := "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIG9ubG9hZD0iYWxlcnQoMSkiLz4="

@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/viz/page"
 )
 
-// useReport opens a page about many conversations in Chromium and does the steps, which live.mjs describes.
+// useReport opens a page about many conversations in a browser and does the steps, which live.mjs describes.
 func useReport(t *testing.T, rows []report.Row, steps ...map[string]string) {
 	t.Helper()
 	folder := viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
@@ -57,8 +57,9 @@ func TestTheOneRunThatFailedDifferentlyIsFoundInARealBrowser(t *testing.T) {
 	wait := func(css, text string) map[string]string { return map[string]string{"wait": css, "text": text} }
 	gone := func(css string) map[string]string { return map[string]string{"gone": css} }
 	press := func(key string) map[string]string { return map[string]string{"press": key} }
+	readable := func(css string) map[string]string { return map[string]string{"readable": css} }
 	useReport(t, weatherRows(),
-		wait("#totals", "6 conversations"), wait("#filters", "3 failed"), wait(".pathrow", "no such city"),
+		wait("#totals", "6 conversations"), wait("#filters", "3 failed"), wait(".pathrow", "no such city"), readable("#rows"),
 		wait("#alone", "runs/it's 4.json failed differently from the rest: get_weather: no such city"),
 
 		// With the mouse: a click on the path leaves its run.
@@ -67,11 +68,11 @@ func TestTheOneRunThatFailedDifferentlyIsFoundInARealBrowser(t *testing.T) {
 
 		// With the keyboard: its facts and the command, whose name is quoted.
 		press("Home"), press("e"), press("e"), press("e"), press("e"), wait("tr[aria-selected]", "torn.json"), press("E"), press("Enter"),
-		wait("#detail", "no such city"), wait("#detail .code", `plait show 'runs/it'\''s 4.json'`), press("Escape"), gone("#detail"),
+		wait("#detail", "no such city"), readable("#detail"), wait("#detail .code", `plait show 'runs/it'\''s 4.json'`), press("Escape"), gone("#detail"),
 
 		// Two are compared from where they part.
 		press("Home"), press("x"), press("j"), press("j"), press("x"), press("c"),
-		wait("#compare", "They share 2 steps"), wait("#compare .side.failed", "connection refused"),
+		wait("#compare", "They share 2 steps"), wait("#compare .side.failed", "connection refused"), readable("#compare"),
 		wait("#compare .code", "plait diff runs/0.json runs/2.json"), press("Escape"), gone("#compare"),
 
 		// Those that failed for one cause, and the sums by tool and by model of those that are shown.

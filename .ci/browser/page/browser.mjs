@@ -37,6 +37,66 @@ export async function close() {
   for (const browser of browsers.values()) await (await browser).close();
 }
 
+// watch records what a page must not do: a request that allows(url) refuses, a dialog, another window, an error, a violation of its
+// policy, markup that it does not make itself, a script that ran. The function that it returns lists them.
+export async function watch(page, allows) {
+  const sins = [];
+  await page.context().route('**/*', route => {
+    const url = route.request().url();
+    if (allows(url) || url.startsWith('blob:') || url.startsWith('data:image/')) return route.continue();
+    sins.push('request: ' + url);
+    return route.abort();
+  });
+  page.on('dialog', dialog => { sins.push('dialog: ' + dialog.message()); dialog.dismiss().catch(() => {}); });
+  page.on('popup', popup => sins.push('popup: ' + popup.url()));
+  page.on('pageerror', err => sins.push('error: ' + err.stack));
+  page.on('console', message => message.type() === 'error' && sins.push(message.text().replace(/^sin: |^/, word => word ? '' : 'console: ')));
+  await page.addInitScript(sentinel);
+  return async () => {
+    const ran = await page.evaluate(() => !!(window.pwned || window.__pwned));
+    return ran ? [...sins, 'a script ran'] : sins;
+  };
+}
+
+// sentinel runs in the page. It writes to the console, which is still there when the page leads to another one.
+function sentinel() {
+  const sin = what => console.error('sin: ' + what);
+  document.addEventListener('securitypolicyviolation', event => sin('violation: ' + event.violatedDirective + ' ' + event.blockedURI));
+
+  // The elements that a page makes. None has a handler in an attribute, or an address of another origin.
+  const known = new Set(('a article b button code dd del details div dl dt form g h1 h2 h3 header img input ins label li main mark nav noscript ol option p ' +
+    'path pre rect script section select small span summary svg table tbody td text textarea th thead time title tr tspan ul').split(' '));
+  const look = e => {
+    const odd = [...e.attributes].find(({name, value}) => name.startsWith('on') || ['action', 'formaction', 'srcdoc'].includes(name) ||
+      ['href', 'src', 'xlink:href'].includes(name) && /^\s*[a-z][a-z0-9+.-]*:/i.test(value) && !value.startsWith('blob:'));
+    if (odd || !known.has(e.localName)) sin('markup: ' + e.outerHTML.slice(0, 200));
+  };
+  const lookInto = e => { look(e); e.querySelectorAll('*').forEach(look); };
+  addEventListener('DOMContentLoaded', () => {
+    document.body.querySelectorAll('*').forEach(look);
+    new MutationObserver(changes => changes.forEach(change => change.addedNodes.forEach(e => e.nodeType === 1 && lookInto(e))))
+      .observe(document.body, {childList: true, subtree: true});
+  });
+}
+
+// tooPale lists the visible texts whose contrast with what they lie on is below 4.5 (WCAG AA). It runs in the page.
+export function tooPale() {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgba = color => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = e => { for (; e; e = e.parentElement) { const color = rgba(getComputedStyle(e).backgroundColor); if (color[3] === 255) return color; } return [255, 255, 255]; };
+  const found = new Set();
+  for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();) {
+    const e = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || e.closest('script, noscript, title, .away, .filtered') || !e.checkVisibility({visibilityProperty: true})) continue;
+    const style = getComputedStyle(e), box = e.closest('svg')?.querySelector(':scope > rect'); // a text of a drawing lies in its box
+    const [x, y] = [rgba(e.closest('svg') ? style.fill : style.color), box ? rgba(getComputedStyle(box).fill) : behind(e)].map(light);
+    const ratio = (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+    if (ratio < 4.5) found.add((e.getAttribute('class') || e.localName) + ' in ' + e.parentElement.getAttribute('class') + ' ' + ratio.toFixed(2));
+  }
+  return [...found];
+}
+
 let folder;
 
 // downloads returns the folder of Firefox's downloads, which is removed when this process exits.

@@ -9,31 +9,22 @@
 //   {"press":"KEY"}, {"type":"words"} where the focus is
 //   {"size":"390x844"}               of the window
 //   {"theme":"dark"}                 by the page's own button
-//   {"inside":"CSS"}                 elements that must lie inside the window, and hold no more than is seen
+//   {"inside":"CSS"}                 elements that must lie inside the window, which does not scroll sideways, and hold no more than is seen
+//   {"readable":"CSS"}               until one can be seen; then no text on the page is too pale, in the light and in the dark
 //   {"picture":"FILE"}
 import {createInterface} from 'node:readline';
-import {launch, within} from './browser.mjs';
+import {launch, tooPale, watch, within} from './browser.mjs';
 
 const browser = await launch();
 const page = await (await browser.newContext({viewport: {width: 1400, height: 900}})).newPage();
 page.setDefaultTimeout(15000);
-const url = process.argv[2], sins = [];
-await page.route('**/*', route => {
-  if (new URL(route.request().url()).origin === new URL(url).origin) return route.continue();
-  sins.push('request: ' + route.request().url());
-  return route.abort();
-});
-page.on('dialog', dialog => { sins.push('dialog: ' + dialog.message()); dialog.dismiss().catch(() => {}); });
-page.on('popup', popup => sins.push('popup: ' + popup.url()));
-page.on('pageerror', err => sins.push('error: ' + err.stack));
-page.on('console', message => message.type() === 'error' && sins.push('console: ' + message.text()));
-await page.addInitScript(() => {
-  window.violations = [];
-  document.addEventListener('securitypolicyviolation', event => window.violations.push('violation: ' + event.violatedDirective + ' ' + event.blockedURI));
-});
+const url = process.argv[2];
+const sins = await watch(page, asked => new URL(asked).origin === new URL(url).origin);
 
 const say = what => console.log(JSON.stringify(what));
 const one = step => page.locator(step.wait || step.click, step.text === undefined ? {} : {hasText: step.text}).locator('visible=true').first();
+
+const theme = name => page.evaluate(name => { while (document.documentElement.dataset.theme !== name) document.getElementById('theme').click(); }, name);
 
 async function take(step) {
   if (step.wait) await one(step).waitFor();
@@ -46,8 +37,17 @@ async function take(step) {
     const [width, height] = step.size.split('x').map(Number);
     await page.setViewportSize({width, height});
   }
-  if (step.theme) await page.evaluate(theme => { while (document.documentElement.dataset.theme !== theme) document.getElementById('theme').click(); }, step.theme);
+  if (step.theme) await theme(step.theme);
+  if (step.readable) {
+    await page.locator(step.readable).locator('visible=true').first().waitFor();
+    for (const name of ['light', 'dark']) {
+      await theme(name);
+      const pale = await page.evaluate(tooPale);
+      if (pale.length) throw new Error('too pale, ' + name + ': ' + pale.join('; '));
+    }
+  }
   if (step.inside) {
+    if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) throw new Error('the page scrolls sideways');
     const outside = await page.evaluate(css => [...document.querySelectorAll(css)].filter(e => {
       const box = e.getBoundingClientRect();
       return box.width > 0 && (box.left < 0 || box.right > innerWidth || e.scrollWidth > e.clientWidth + 1);
@@ -76,5 +76,5 @@ for await (const line of createInterface({input: process.stdin})) {
     say({ok: false, why: String(err) + '\nThe page shows:\n' + shown.slice(0, 3000)});
   }
 }
-say({sins: [...sins, ...await within(60000, page.evaluate(() => window.violations))]});
+say({sins: await within(60000, sins())});
 await browser.close();
