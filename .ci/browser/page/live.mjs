@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Opens a live page in a headless browser and uses it as it is told, step by step, so that whoever tells can let things happen on the
 // server in between. usage: node live.mjs URL; each line of standard input is a step, a JSON object, and each line of output says how it
-// went: {"ok":true} or {"ok":false,"why":"…"}. At the end of input it says what the page must not have done: {"sins":[…]}.
+// went: {"ok":true} or {"ok":false,"why":"…"}. The first one is about opening the page, with its time in milliseconds as "ms". At the end
+// of input it says what the page must not have done: {"sins":[…]}.
 //   {"wait":"CSS","text":"words"}    until an element that can be seen holds the words
 //   {"gone":"CSS"}                   until no such element can be seen
 //   {"click":"CSS","text":"words"}   the first one that holds the words
@@ -58,8 +59,10 @@ async function take(step) {
 }
 
 try {
+  const began = performance.now();
   await page.goto(url);
-  say({ok: true});
+  await page.evaluate(() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  say({ok: true, ms: Math.round(performance.now() - began)});
 } catch (err) {
   say({ok: false, why: String(err)});
 }
