@@ -51,10 +51,11 @@ func TestCompareBeginsAtTheCommonAncestorOfAll(t *testing.T) {
 }
 
 func TestCompareOfWhatSharesNothing(t *testing.T) {
-	c := report.Compare([]report.Row{report.Of("a", dag.New().User("Hi."), nil), report.Of("b", dag.New().User("Hello."), nil), report.Of("none", dag.New(), nil)})
+	c := report.Compare([]report.Row{report.Of("a", dag.New().User("Hi."), nil), report.Of("b", dag.New().User("Hello."), nil)})
 	require.Zero(t, c.Same)
 	require.Nil(t, c.Last)
-	require.Equal(t, [][]string{{"user", "user", ""}}, labelsOf(c))
+	require.Equal(t, [][]string{{"user", "user"}}, labelsOf(c), "one label, two texts")
+	require.Zero(t, report.Compare([]report.Row{report.Of("a", start(), nil), report.Of("none", dag.New(), nil)}).Same)
 
 	same := report.Of("a", answered(0, ""), nil)
 	c = report.Compare([]report.Row{same, same})

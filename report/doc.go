@@ -20,7 +20,7 @@
 //
 //   - Counts, tokens and cost include all branches, and the conversations of sub-agents. A node that two conversations
 //     share counts in both.
-//   - The outcome, the answer and the path are those of the heads. Of several heads the newest decides.
+//   - The outcome, the cause, the answer and the path are those of the heads. Of several heads the newest decides.
 //   - What is unknown stays unknown: a model without a price makes the cost of every sum with it unknown.
 //
 // A row keeps no node. It keeps at most 400 steps, with 24 bytes for each and the beginning of its text, and 8 bytes for

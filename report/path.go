@@ -139,8 +139,6 @@ func laterCause(before, failed *Failure, said describe.Node) *Failure {
 	switch {
 	case said.Sort == describe.Assistant || before == nil:
 		return failed
-	case failed == nil:
-		return before
 	case said.Sort == describe.Stop && (said.Stop != content.StopError || said.Text != ""):
 		return failed
 	}
