@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -47,6 +48,7 @@ func (d DAG) String() string { return d.log(logger{}) }
 // log draws the conversation with l, whose options are set.
 func (d DAG) log(l logger) string {
 	l.at, l.out, l.models = map[node.ID]int{}, &strings.Builder{}, severalModels(d)
+	l.waiting = shared.Waiting(d.heads)
 	l.width = max(cmp.Or(max(l.Width, 0), logWidth), leastWidth)
 	if l.ASCII {
 		l.signs, l.frame = asciiSigns, asciiFrame
@@ -112,15 +114,16 @@ func handleOf(n *node.Node, length int) string {
 type logger struct {
 	LogOptions
 	signs
-	marked bool                 // show refs, and a single head too
-	refs   map[node.ID][]string // names of the refs of each node
-	frame  *strings.Replacer    // replaces the characters of the graph by ASCII; nil to keep them
-	out    *strings.Builder
-	width  int             // of a row, in cells
-	at     map[node.ID]int // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
-	placed int             // number of nodes with an index
-	models bool            // name the model of each response
-	handle int             // length of the digest in each row; 0 for none
+	marked  bool                 // show refs, and a single head too
+	refs    map[node.ID][]string // names of the refs of each node
+	frame   *strings.Replacer    // replaces the characters of the graph by ASCII; nil to keep them
+	out     *strings.Builder
+	width   int             // of a row, in cells
+	at      map[node.ID]int // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
+	placed  int             // number of nodes with an index
+	models  bool            // name the model of each response
+	waiting map[node.ID]int // number of open calls of each message
+	handle  int             // length of the digest in each row; 0 for none
 }
 
 // draw writes the conversation with these heads, without the nodes that are drawn already.

@@ -53,6 +53,7 @@ var nodeLooks = map[describe.Sort]look{
 // faceOf returns the face of n. executed is set if its calls have executions, which show the arguments.
 func (l *logger) faceOf(n *node.Node, executed bool) face {
 	d := describe.Of(n)
+	d.Waiting = l.waiting[n.ID()]
 	look := nodeLooks[d.Sort]
 	f := face{glyph: look.glyph, color: look.color, word: l.line(d.Word, 20)}
 	if d.Grave() {

@@ -2,6 +2,7 @@ package dag_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/plait-dev/plait/content"
@@ -256,6 +257,30 @@ func TestPausedSubAgentLeavesItsCallOpenAndIsNeverSent(t *testing.T) {
 	require.Equal(t, []string{
 		`call 1, "t2" of "get_weather", awaiting approval`, `call 0, "c1" of "erase"`,
 	}, waiting, "the calls that a person has to decide about are listed too")
+}
+
+func TestLogSaysWhichCallsWait(t *testing.T) {
+	child := dag.New().User("Look.").Assistant("", content.ToolUse{ID: "c1", Name: "erase", Input: "{}"})
+	open := askWeather()
+	half := open.AppendExecutions(execution(0, "a"), execution(2, "c"), pausedIn(1, child))
+	require.Contains(t, open.String(), "● assistant [3 calls wait]")
+	require.Contains(t, half.String(), "● assistant [1 call waits]")
+	require.Contains(t, half.String(), "● assistant [1 call waits] → erase", "the call in the sub-agent waits, too")
+	require.Contains(t, open.Join(dag.New().User("Elsewhere.")).String(), "[3 calls wait]", "at any head")
+	for _, d := range []dag.DAG{open.CloseTools(), open.User("Never mind.")} {
+		require.NotContains(t, d.String(), "wait]")
+	}
+
+	// The one call of the last message was started: the message is no head.
+	long := dag.New()
+	for range 30 {
+		long = long.User("Go on.").Assistant("Yes.")
+	}
+	long = long.Assistant("", content.ToolUse{ID: "1", Name: "erase", Input: "{}"}).AppendExecutions(started(0))
+	var folded strings.Builder
+	require.NoError(t, long.WriteLog(&folded, &dag.LogOptions{Fold: true}))
+	require.Contains(t, folded.String(), "⋮")
+	require.Contains(t, folded.String(), "[1 call waits]")
 }
 
 func TestConversationOfAPausedSubAgentIsKept(t *testing.T) {

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json/v2"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -54,25 +56,59 @@ func (d DAG) Verify() Verification {
 	for _, n := range nodes {
 		v.node(n)
 	}
-	v.Waiting = d.waiting()
+	for _, c := range d.waiting() {
+		v.Waiting = append(v.Waiting, c.finding())
+	}
 	return v.Verification
 }
 
-// waiting returns a finding for each call that is open at a head of d, or of a paused sub-agent's conversation.
-func (d DAG) waiting() []Finding {
-	var findings []Finding
+// waitingCall is a call without a result.
+type waitingCall struct {
+	caller  *node.Node // the message with the call
+	index   int
+	use     content.ToolUse
+	started *node.Node // the execution without a result; nil for none
+}
+
+func (c waitingCall) finding() Finding {
+	text := fmt.Sprintf("call %d, %q of %q", c.index, c.use.ID, c.use.Name)
+	if c.started != nil {
+		text += ", " + describe.State(c.started.Payload().(node.ToolExecution).State)
+	}
+	return Finding{Node: c.caller, Kind: CallWaits, Detail: safetext.Line(text, 200)}
+}
+
+func init() {
+	shared.Waiting = func(heads []*node.Node) map[node.ID]int {
+		waiting := map[node.ID]int{}
+		for _, c := range New().WithHeads(heads...).waiting() {
+			waiting[c.caller.ID()]++
+		}
+		return waiting
+	}
+}
+
+// waiting returns the calls that are open at a head of d, or of a paused sub-agent's conversation.
+func (d DAG) waiting() []waitingCall {
+	var calls []waitingCall
 	seen := map[node.ID]bool{} // of the calls' messages: a damaged file may hold a conversation several times
 	conversations := []DAG{d}
 	for i := 0; i < len(conversations); i++ {
-		own, paused := conversations[i].ownWaiting(seen)
-		findings, conversations = append(findings, own...), append(conversations, paused...)
+		own := conversations[i].ownWaiting(seen)
+		calls = append(calls, own...)
+
+		// A call that was started may hold a paused sub-agent, with open calls of its own.
+		for _, c := range own {
+			if c.started != nil {
+				conversations = append(conversations, FromNode(c.started))
+			}
+		}
 	}
-	return findings
+	return calls
 }
 
-// ownWaiting returns a finding for each call that is open at a head, and the conversations of paused sub-agents in
-// them.
-func (d DAG) ownWaiting(seen map[node.ID]bool) (findings []Finding, paused []DAG) {
+// ownWaiting returns the calls that are open at a head, without those in sub-agents.
+func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []waitingCall) {
 	callers, phases := byCaller(d.heads)
 	for _, caller := range callers {
 		if seen[caller.ID()] {
@@ -82,22 +118,12 @@ func (d DAG) ownWaiting(seen map[node.ID]bool) (findings []Finding, paused []DAG
 
 		p, _ := New().WithHeads(phases[caller.ID()]...).openPhase()
 		for i := range p.calls {
-			c := p.call(i)
-			if p.done[i] != nil {
-				continue
+			if p.done[i] == nil {
+				calls = append(calls, waitingCall{caller, i, p.call(i), p.started[i]})
 			}
-
-			// A call that was started may hold a paused sub-agent, with open calls of its own.
-			text := fmt.Sprintf("call %d, %q of %q", i, c.ID, c.Name)
-			if p.started[i] != nil {
-				text += ", " + describe.State(p.started[i].Payload().(node.ToolExecution).State)
-				paused = append(paused, FromNode(p.started[i]))
-			}
-			detail := safetext.Line(text, 200)
-			findings = append(findings, Finding{Node: caller, Kind: CallWaits, Detail: detail})
 		}
 	}
-	return findings, paused
+	return calls
 }
 
 // digestDetail returns the text of a digest error of n without the parts that a Finding has itself: the node and the

@@ -693,10 +693,11 @@ func (l labeller) manyCalls(members []int) face {
 // summary returns the look of a box with several vertices: their number, their position, their kinds, and the first and
 // the last failure.
 func (l labeller) summary(members []int, where string) face {
-	var users, answers, calls, heads int
+	var users, answers, calls, heads, waiting int
 	var refs []string
 	for _, m := range members {
 		v := &l.o.vertices[m]
+		waiting += l.o.waiting[v.node.ID()]
 		switch describe.Of(v.node).Sort {
 		case describe.Call:
 			calls++
@@ -726,7 +727,11 @@ func (l labeller) summary(members []int, where string) face {
 		head += fmt.Sprintf(" (n%d to n%d)", members[0], last)
 	}
 
-	body := listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), some(heads, "head"),
+	wait := ""
+	if waiting > 0 {
+		wait = describe.CallsWait(waiting)
+	}
+	body := listed(some(users, "user turn"), some(answers, "answer"), some(calls, "tool call"), wait, some(heads, "head"),
 		l.failures(members))
 	if len(refs) > 0 {
 		body = lines(body, l.body("◀ "+strings.Join(refs, ", ")))

@@ -76,7 +76,9 @@ var faces = map[describe.Sort]struct {
 
 // face returns the look of vertex i.
 func (l labeller) face(i int) face {
-	d := describe.Of(l.o.vertices[i].node)
+	n := l.o.vertices[i].node
+	d := describe.Of(n)
+	d.Waiting = l.o.waiting[n.ID()]
 	f := face{shape: faces[d.Sort].shape, style: faces[d.Sort].style}
 	if d.Grave() && d.Sort != describe.Assistant { // a response keeps the colors of its side
 		f.style = StyleFailed

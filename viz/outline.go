@@ -5,6 +5,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -13,7 +14,8 @@ import (
 type outline struct {
 	vertices []vertex
 	groups   []group
-	heads    int // of the outermost conversation
+	heads    int             // of the outermost conversation
+	waiting  map[node.ID]int // number of open calls of each message
 	// focus is the vertex of a drawing around it, or none. left is then the state of each vertex.
 	focus int
 	left  []leftOut
@@ -70,7 +72,7 @@ func outlineOfDAG(d dag.DAG) *outline {
 
 // outlineOf returns the outline of the graph under heads.
 func outlineOf(heads []*node.Node) *outline {
-	o := &outline{heads: len(heads), focus: none}
+	o := &outline{heads: len(heads), waiting: shared.Waiting(heads), focus: none}
 	number := o.number(heads)
 	for i := range o.vertices {
 		v := &o.vertices[i]

@@ -34,7 +34,7 @@ func failures(d dag.DAG, last int) []row {
 		slices.Reverse(chain)
 		list = append(list, chain...)
 	}
-	return rowsOf(list)
+	return rowsOf(d, list)
 }
 
 // causes holds what leads to each node, along first parents.

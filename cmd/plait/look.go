@@ -17,6 +17,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/page"
@@ -33,7 +34,8 @@ func logCommand(s *streams) *cobra.Command {
 		Long: `Prints the nodes that the head of FILE reaches, the oldest first.
 
 A row names the digest of its node, for "plait show FILE DIGEST". The row of a
-failure tells why before anything else.
+failure tells why before anything else, and that of a response how many of its
+calls wait for a person or a result.
 
 With --failed it prints a row for each failure, sub-agents included, and for
 what leads to it: the user's message, the response, and the call of a sub-agent.
@@ -172,10 +174,12 @@ type row struct {
 
 	// Failed, Model, Stop and Usage are those of the node itself: of a response, an execution, or the whole run for its
 	// stop reason.
-	Failed bool          `json:"failed,omitempty"`
-	Model  string        `json:"model,omitempty"`
-	Stop   string        `json:"stop,omitempty"`
-	Usage  content.Usage `json:"usage,omitzero"`
+	Failed bool `json:"failed,omitempty"`
+	// Waiting is how many calls of the node have no result yet, at a head of the conversation.
+	Waiting int           `json:"waiting,omitempty"`
+	Model   string        `json:"model,omitempty"`
+	Stop    string        `json:"stop,omitempty"`
+	Usage   content.Usage `json:"usage,omitzero"`
 
 	Says string `json:"says"`
 
@@ -193,16 +197,18 @@ func rows(d dag.DAG, all bool, last int) []row {
 		nodes = nodes[max(len(nodes)-last, 0):]
 	}
 
-	return rowsOf(nodes)
+	return rowsOf(d, nodes)
 }
 
-// rowsOf returns a row for each node.
-func rowsOf(nodes []*node.Node) []row {
+// rowsOf returns a row for each of the nodes of a conversation.
+func rowsOf(conversation dag.DAG, nodes []*node.Node) []row {
+	waiting := shared.Waiting(conversation.Heads())
 	list := make([]row, len(nodes))
 	for i, n := range nodes {
 		d := describe.Of(n)
+		d.Waiting = waiting[n.ID()]
 		list[i] = row{ID: n.ID().String(), Digest: strings.TrimPrefix(n.Digest().String(), "sha256:"), Kind: n.Kind(),
-			Time: n.Time().Format("2006-01-02T15:04:05Z07:00"), Role: string(d.Role), Failed: d.Failed, Model: d.Model,
+			Time: n.Time().Format("2006-01-02T15:04:05Z07:00"), Role: string(d.Role), Failed: d.Failed, Waiting: d.Waiting, Model: d.Model,
 			Stop: string(d.Stop), Usage: d.Usage, Says: says(d), described: d}
 		for _, p := range n.Parents() {
 			list[i].Parents = append(list[i].Parents, p.ID().String())

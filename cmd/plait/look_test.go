@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +52,29 @@ func TestLogRowsNameFailures(t *testing.T) {
 	require.Equal(t, used, got[5].Usage)
 	require.Equal(t, "max_turns", got[5].Stop)
 	require.NotContains(t, string(data), `"usage":{}`, "what is not known is left out")
+}
+
+func TestEachLogSaysWhichCallsWait(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "talk.json")
+	d := dag.New().User("Erase both.").Assistant("",
+		content.ToolUse{ID: "1", Name: "erase", Input: "{}"}, content.ToolUse{ID: "2", Name: "erase", Input: "{}"})
+	require.NoError(t, d.Save(file))
+
+	for args, want := range map[string]string{
+		"": "(head) [2 calls wait]", "--oneline": "assistant      [2 calls wait]", "--json": `"waiting": 2`,
+	} {
+		out, errs, code := command("", append([]string{"log", file}, strings.Fields(args)...)...)
+		require.Equal(t, exitDone, code, errs)
+		require.Contains(t, out, want)
+	}
+
+	out, _, code := command("", "log", file, "--failed")
+	require.Equal(t, exitDone, code)
+	require.Empty(t, out, "a call that waits is no failure")
+
+	require.NoError(t, d.CloseTools().Save(file))
+	out, _, _ = command("", "log", file, "--json")
+	require.NotContains(t, out, "waiting")
 }
 
 func TestLogAndShowNameCallsInDoubt(t *testing.T) {

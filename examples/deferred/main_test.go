@@ -45,7 +45,7 @@ func step(t *testing.T, folder, want string, args ...string) {
 const (
 	asked = `◆ tools     count_stock
 ○ user      Where do we have the most bolts?
-● assistant I let somebody count. → count_stock(city: "Lima"), count_stock(city: "Oslo"), count_sto…
+● assistant [3 calls wait] I let somebody count. → count_stock(city: "Lima"), count_stock(city: "Os…
 
 waiting for handover/tasks/call_1_1.json
 waiting for handover/tasks/call_1_2.json
@@ -57,7 +57,7 @@ handover/tasks/call_1_2.json → handover/results/call_1_2.json
 `
 	partly = `◆ tools     count_stock
 ○ user      Where do we have the most bolts?
-● assistant I let somebody count. → count_stock ×3
+● assistant [1 call waits] I let somebody count. → count_stock ×3
 ├─╮
 ▪ │ (head 1) count_stock(city: "Lima") → 1,200 bolts
   ▪ (head 2) count_stock(city: "Oslo") → 4,700 bolts

@@ -12,7 +12,7 @@ const whole = `The recorded answers, with today's tools:
 They part here:
 ◆ tools     stock
 ○ user      What do we have to order?
-● assistant → stock(item: "bolts"), stock(item: "nuts")
+● assistant [2 calls wait] → stock(item: "bolts"), stock(item: "nuts")
 
 The recorded results, with another model:
   the call was not recorded: stock{"item":"washer"}; the nearest is stock{"item":"washers"}

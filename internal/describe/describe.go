@@ -41,6 +41,14 @@ func retried(n int) string {
 	return Number(n) + " retries"
 }
 
+// CallsWait returns how many calls have no result yet: "1 call waits", "2 calls wait".
+func CallsWait(n int) string {
+	if n == 1 {
+		return "1 call waits"
+	}
+	return Count(n, "call") + " wait"
+}
+
 // replaced returns the number of nodes that a compaction replaces, such as "of 3 nodes". It returns "" if the
 // compaction lists none, as one made by a model itself.
 func replaced(p node.Compaction) string {

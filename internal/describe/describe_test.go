@@ -65,6 +65,16 @@ func TestEachSortOfNodeHasItsHeadAndLead(t *testing.T) {
 	}
 }
 
+func TestCallsThatWaitAreANote(t *testing.T) {
+	d := describe.Of(made(t, node.Message{Role: content.Assistant, Answer: node.Answer{Model: "m", Retries: 1}}))
+	require.Zero(t, d.Waiting)
+	d.Waiting = 1
+	require.Equal(t, []string{"1 retry", "1 call waits"}, d.Notes(false))
+	d.Waiting = 2000
+	require.Equal(t, "assistant, m, 1 retry, 2,000 calls wait", d.Head(true, func(s string) string { return s }))
+	require.Equal(t, "[1 retry, 2,000 calls wait]", d.Lead(false, ""))
+}
+
 func TestFailureNamesWhatFailed(t *testing.T) {
 	for _, c := range []struct {
 		payload node.Payload

@@ -55,6 +55,9 @@ type Node struct {
 	State string
 	// Retried is how many attempts failed before a response, such as "2 retries"; "" for none.
 	Retried string
+	// Waiting is how many calls of a message are open at a head of the conversation. That depends on the conversation: Of
+	// leaves it 0.
+	Waiting int
 	// Failed reports whether something went wrong, as [node.Node.Failed] does.
 	Failed bool
 	// Stop is the stop reason of a response or a run; empty for other nodes.
@@ -147,12 +150,16 @@ func messageSort(m node.Message) Sort {
 	return User
 }
 
-// Notes returns the notes about d: the model of a response, if withModel is set, and its stop reason, unless that is
-// normal; the state of an execution; the number of nodes that a compaction replaces; the totals of a run.
+// Notes returns the notes about d: the model of a response, if withModel is set, its stop reason, unless that is normal,
+// and how many of its calls wait; the state of an execution; the number of nodes that a compaction replaces; the totals of a run.
 func (d Node) Notes(withModel bool) []string {
 	switch d.Sort {
 	case Assistant:
-		return answerNotes(d.payload.(node.Message).Answer, withModel)
+		notes := answerNotes(d.payload.(node.Message).Answer, withModel)
+		if d.Waiting > 0 {
+			notes = append(notes, CallsWait(d.Waiting))
+		}
+		return notes
 	case Call:
 		if d.State != "" {
 			return []string{d.State}

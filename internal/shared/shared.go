@@ -1,4 +1,4 @@
-// Package shared gives package executor what package dag keeps from a program, because it saves copies.
+// Package shared gives other packages what package dag keeps from a program, because it saves copies.
 //
 // The public dag.DAG.Transcript copies, so that a program may change the returned slices. A run reads the transcript at
 // each turn, and a copy at each turn would be quadratic. The public dag.DAG.CloseTools takes executions as values, of
@@ -41,3 +41,7 @@ var Of func(heads []*node.Node, without ...string) Transcript
 // node.ToolExecution; its CallID, Tool and Input are taken from the call as the model wrote it. It returns the message
 // with the results. Package dag sets CloseTools.
 var CloseTools func(src node.Source, heads []*node.Node, executions []node.Payload) (*node.Node, error)
+
+// Waiting returns how many calls of each message are open, by the message's ID: calls at the heads, and in the
+// conversations of paused sub-agents. Package dag sets Waiting.
+var Waiting func(heads []*node.Node) map[node.ID]int

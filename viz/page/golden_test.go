@@ -52,19 +52,20 @@ func TestPlainTextHasEveryKindOfNode(t *testing.T) {
 		Custom("note", 1).
 		Append(node.Compaction{Summary: content.Words("In short.")}).
 		Append(node.StopReason{Reason: content.StopMaxTurns, Detail: "at most 1"}).
-		User("On.").Stop(content.StopEndTurn)
+		User("On.").Stop(content.StopEndTurn).
+		Assistant("I look again.", content.ToolUse{ID: "2", Name: "look", Input: `{}`})
 	require.NoError(t, d.Err())
 	nodes := d.WithChildren()
 	numbers := map[node.ID]int{}
 	for i, n := range nodes {
 		numbers[n.ID()] = i
 	}
-	goldentest.Require(t, "plain.txt", plain(nodes, numbers))
+	goldentest.Require(t, "plain.txt", plain(d, nodes, numbers))
 
 	just := start().User(strings.Repeat("x", maxPlain))
-	require.NotContains(t, plain(just.Nodes(), numbers), "the rest", "a text of just the limit")
+	require.NotContains(t, plain(just, just.Nodes(), numbers), "the rest", "a text of just the limit")
 	over := start().User(strings.Repeat("x", maxPlain+1))
-	require.Equal(t, "… (the rest needs JavaScript)\n", plain(over.Nodes(), numbers))
+	require.Equal(t, "… (the rest needs JavaScript)\n", plain(over, over.Nodes(), numbers))
 }
 
 func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {

@@ -84,7 +84,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	static.Requests, static.NoRequests = requests(shown, nodes, keys, o.Request)
 	copies(static, d, shown)
 	file(static, d, nodes, keys)
-	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(nodes, keys)}, p)
+	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(shown, nodes, keys)}, p)
 }
 
 // withRefs returns d with the heads that only refs have added to its own.

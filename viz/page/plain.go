@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -13,10 +15,11 @@ import (
 const maxPlain = 64 << 10
 
 // plain is what the nodes say as text, as far as it is not long.
-func plain(nodes []*node.Node, numbers map[node.ID]int) string {
+func plain(d dag.DAG, nodes []*node.Node, numbers map[node.ID]int) string {
 	var b strings.Builder
+	waiting := shared.Waiting(d.Heads())
 	for _, n := range nodes {
-		who, text := says(n)
+		who, text := says(n, waiting[n.ID()])
 		if text == "" {
 			continue
 		}
@@ -29,9 +32,10 @@ func plain(nodes []*node.Node, numbers map[node.ID]int) string {
 	return b.String()
 }
 
-// says returns what n is, and what it says in words.
-func says(n *node.Node) (head, text string) {
+// says returns what n is, and what it says in words. waiting is how many of its calls are open.
+func says(n *node.Node, waiting int) (head, text string) {
 	d := describe.Of(n)
+	d.Waiting = waiting
 	parts := []string{d.Text, d.Blocks.Text()}
 	if d.Sort == describe.Call {
 		parts = append([]string{string(d.Called.Input)}, parts...)
