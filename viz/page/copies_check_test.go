@@ -25,7 +25,7 @@ import (
 func TestCopiedPartsInARealBrowser(t *testing.T) {
 	requireBrowser(t)
 	dir := t.TempDir()
-	d := shared(t)
+	d := sharing(t)
 	create(t, dir, "shared.html", func(w io.Writer) error { return Write(w, d, &Options{Request: hostileRequest}) })
 	create(t, dir, "shared.mmd", func(w io.Writer) error { return viz.Mermaid(w, d, &viz.MermaidOptions{Full: true}) })
 	check(t, dir, []string{"parts", "curl"})
@@ -76,9 +76,9 @@ func TestCopiedPartsInARealBrowser(t *testing.T) {
 	viztest.RequireGoCode(t, code)
 }
 
-// shared is a conversation in which much refers to much: sub-agents that continue its own nodes, a compaction, a merge, a redaction, and a
+// sharing is a conversation in which much refers to much: sub-agents that continue its own nodes, a compaction, a merge, a redaction, and a
 // branch that only a ref reaches.
-func shared(t *testing.T) dag.DAG {
+func sharing(t *testing.T) dag.DAG {
 	t.Helper()
 	b := newBook()
 	d := b.begin().System("Be brief.").Tools(def("look", "Looks."), def("review", "Asks a reviewer.")).User("It's \"here\": $(touch pwned) `id` \\ </script> 👩‍👩‍👧 日本語\n\nEOF")
