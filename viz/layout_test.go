@@ -232,12 +232,21 @@ func TestLayoutBreaksLongLines(t *testing.T) {
 	d := sampleStart().User(strings.Repeat("word ", 20) + strings.Repeat("x", 50)).User(strings.Repeat("漢字", 30))
 	p := layout(t, d, &LayoutOptions{LabelChars: 1000})
 	require.Equal(t, []string{
-		"user", "word word word word word word word word", "word word word word word word word word", "word word word word " + strings.Repeat("x", 20),
-		strings.Repeat("x", 30),
+		"user", "word word word word word word word word", "word word word word word word word word", "word word word word",
+		strings.Repeat("x", 40), strings.Repeat("x", 10),
 	}, p.Boxes[0].Lines)
 	require.Equal(t, []string{"user", strings.Repeat("漢字", 10), strings.Repeat("漢字", 10), strings.Repeat("漢字", 10)}, p.Boxes[1].Lines)
 	require.Equal(t, p.Boxes[1].W, textWidth(40)+2*padX, "a wide character takes two cells")
 	require.Equal(t, 1, p.Boxes[0].Heading)
+
+	for text, want := range map[string][]string{
+		"undefined: cursor.Advance":           {"undefined:", "cursor.Advance"},
+		"(path: src/package0/file_10.go)":     {"(path: src/package0/", "file_10.go)"},
+		"a " + strings.Repeat("x", 30) + " b": {"a " + strings.Repeat("x", 22), strings.Repeat("x", 8) + " b"},
+	} {
+		got, _ := wrap(text, fewCells)
+		require.Equal(t, want, got, "words and names of files stay whole")
+	}
 }
 
 func TestLayoutIsTheSameEachTime(t *testing.T) {

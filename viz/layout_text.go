@@ -52,21 +52,21 @@ func wrap(text string, cells int) (out []string, heading int) {
 	return out, heading
 }
 
-// breakLine cuts line after that many cells: after the last space in the second half of them if there is one.
+// breakLine cuts line after that many cells: after the last space or slash among them, unless it is near the beginning.
 func breakLine(line string, cells int) (head, rest string) {
-	used, space := 0, 0
+	used, stop := 0, 0
 	for end := 0; end < len(line); {
 		_, width, size := safetext.Cluster(line[end:])
 		if used+width > cells && end > 0 {
-			if space > 0 {
-				end = space
+			if stop > 0 {
+				end = stop
 			}
 			return strings.TrimRight(line[:end], " "), strings.TrimLeft(line[end:], " ")
 		}
 
 		used, end = used+width, end+size
-		if line[end-1] == ' ' && used > cells/2 {
-			space = end
+		if (line[end-1] == ' ' || line[end-1] == '/') && used > cells/3 {
+			stop = end
 		}
 	}
 	return line, ""
