@@ -338,6 +338,7 @@ const checks = {
     const page = await open('broken.html', {hash: '#n6'});
     await press(page, '4');
     equal(await page.evaluate(() => [...document.querySelectorAll('.column')].filter(e => e.classList.contains('broke')).map(e => e.dataset.n)), ['n9', 'n15'], 'broken prefixes are red');
+    equal(await page.evaluate(() => document.querySelector('#cache-breaks li pre').textContent.slice(0, 24)), 'Today is MondayTuesday. ', 'and what changed in the prompt is marked');
     const heights = n => page.evaluate(name => [...document.querySelectorAll('.column[data-n=' + name + '] > :is(.input, .written, .read, .estimate)')].map(e => [e.className, Math.round(e.getBoundingClientRect().height)]), n);
     const [[, input], [, written], [, read]] = await heights('n6');
     ok(input < 3 && written < 5 && read > 90, 'most was read from the cache: ' + [input, written, read]);
@@ -821,7 +822,7 @@ const checks = {
     const fork = asked.find(a => a[1] === 'fork');
     equal([fork[0], fork[2]], ['POST', 'Bearer sesame'], 'fork');
     const patch = JSON.parse(text('patch2.json'));
-    equal(JSON.parse(fork[3]), {at: patch.nodes[1].id, text: 'A flower?'}, 'at the node before');
+    equal(JSON.parse(fork[3]), {at: patch.nodes[2].id, edit: 'A flower?'}, 'in place of the message');
     equal(await page.getAttribute('#follow', 'aria-pressed'), 'true', 'and is followed');
     await page.evaluate(() => { location.hash = '#n3'; });
     await page.click('#tab-Request');
