@@ -95,7 +95,7 @@ func (w *workday) closes(executions ...execution) {
 const taskRules = "You are a coding agent. Move the packages of this repository from the old storage API to the new one, one package at a time. " +
 	"Read before you write. Run the tests of a package after each change. "
 
-// longDay is 2,000 nodes of moving packages to another API. In it, tests fail three times, the system prompt changes once in the middle,
+// longDay returns 2,000 nodes of moving packages to another API. In it, tests fail three times, the system prompt changes once in the middle,
 // three responses are dear, and in the end two branches differ in one decision.
 func longDay() dag.DAG {
 	w := newWorkday()
@@ -186,7 +186,7 @@ func taskRequest(d dag.DAG, _ *node.Node) ([]byte, error) {
 	return json.Marshal(map[string]any{"model": "claude-sonnet-4-5", "max_tokens": 32000, "system": strings.Join(t.System, "\n"), "messages": messages, "stream": true})
 }
 
-// nightlyRuns is 200 runs of one task. 23 of them failed because a server was not reached, and one because its answer was refused.
+// nightlyRuns returns 200 runs of one task. 22 of them failed because a server was not reached, and one because a booking was refused.
 func nightlyRuns() []report.Row {
 	var rows []report.Row
 	for i := range 200 {
