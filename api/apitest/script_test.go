@@ -45,6 +45,8 @@ func TestScriptThatIsOverIsNotRetried(t *testing.T) {
 	model := apitest.NewScript()
 	_, err := api.NewClient(model, nil).Send(t.Context(), hello)
 	require.ErrorIs(t, err, apitest.ErrScriptOver)
+	require.NotErrorIs(t, err, api.ErrProtocol)
+	require.EqualError(t, err, "script: the script has no response left: this is request 1")
 	require.Len(t, model.Requests(), 1)
 }
 

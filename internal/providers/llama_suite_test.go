@@ -379,11 +379,14 @@ func TestCompatibleServerFails(t *testing.T) {
 	})
 }
 
-// findings are what was found wrong with compatible servers, each with the tests that hold it now.
-var findings = []struct {
+// finding is something that was found wrong.
+type finding struct {
 	id, what string
 	tests    []string // a test, or "test/subtest"
-}{
+}
+
+// findings are what was found wrong with compatible servers, each with the tests that hold it now.
+var findings = []finding{
 	{"H1", "a Responses stream of two items fails", []string{
 		"TestResponsesStreamWithoutIndexes", "TestCompatibleServer/a Responses stream of several items is heard (H1)",
 	}},
@@ -434,7 +437,29 @@ var findings = []struct {
 	}},
 }
 
-func TestEachFindingAboutCompatibleServersHasTests(t *testing.T) {
+// looking are what was found wrong with drawings, logs and pages, each with the tests that hold it now. A test of check.mjs is
+// a check in a browser.
+var looking = []finding{
+	{"F1", "a body that never ends is never answered", []string{"TestUnfinishedBodyIsAnswered"}},
+	{"F2", "every call of an imported session is a problem", []string{"TestUndeclaredToolsAreOneProblem"}},
+	{"F3", "a live page without its token looks empty", []string{"check.mjs/live refused", "check.mjs/live link"}},
+	{"F4", "links by number drift", []string{"check.mjs/deep links", "check.mjs/live link"}},
+	{"F5", "a live run's error is cut off, and runs are offered that cannot begin", []string{"check.mjs/live errors"}},
+	{"F6", "a comparison is wider than a phone, ends early, and marks unrelated words", []string{"check.mjs/long compare"}},
+	{"F7", "the log does not say what failed", []string{"TestLogRowsNameFailures"}},
+	{"F8", "large drawings are illegible or empty", []string{
+		"TestDrawingsOfAnySizeAreLegible", "TestRealMermaidDrawingsAreLegible", "TestGraphvizDrawingsAreLegible",
+		"TestManyHeadsAreCountedBeyondTheFirst",
+	}},
+	{"F9", "long numbers do not fit their column", []string{"check.mjs/long numbers"}},
+	{"F10", "log and drawings word the same node differently", []string{"TestLogAndDrawingsUseTheSameWords"}},
+	{"F11", "events of one call name two calls", []string{"TestEventsNameTheCallAsTheModelMadeIt"}},
+	{"F12", "errors repeat themselves, or name another one", []string{
+		"TestFindingNamesNodeAndKindOnce", "TestScriptThatIsOverIsNotRetried",
+	}},
+}
+
+func TestEachFindingHasTests(t *testing.T) {
 	var tests strings.Builder
 	require.NoError(t, filepath.WalkDir(filepath.Join("..", ".."), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -445,16 +470,24 @@ func TestEachFindingAboutCompatibleServersHasTests(t *testing.T) {
 		return err
 	}))
 	exist := tests.String()
+	browser, err := os.ReadFile(filepath.Join("..", "..", ".ci", "browser", "page", "check.mjs"))
+	require.NoError(t, err)
 
-	require.Len(t, findings, 15)
-	for i, f := range findings {
-		require.Equal(t, fmt.Sprintf("H%d", i+1), f.id)
-		require.NotEmpty(t, f.tests, "%s: %s", f.id, f.what)
-		for _, test := range f.tests {
-			name, sub, part := strings.Cut(test, "/")
-			require.Contains(t, exist, "func "+name+"(", "%s: %s", f.id, f.what)
-			if part {
-				require.Contains(t, exist, `t.Run("`+sub+`", func(`, "%s: %s", f.id, f.what)
+	for letter, list := range map[string][]finding{"F": looking, "H": findings} {
+		require.Len(t, list, map[string]int{"F": 12, "H": 15}[letter])
+		for i, f := range list {
+			require.Equal(t, fmt.Sprintf("%s%d", letter, i+1), f.id)
+			require.NotEmpty(t, f.tests, "%s: %s", f.id, f.what)
+			for _, test := range f.tests {
+				name, sub, part := strings.Cut(test, "/")
+				if name == "check.mjs" {
+					require.Contains(t, string(browser), "async '"+sub+"'() {", "%s: %s", f.id, f.what)
+					continue
+				}
+				require.Contains(t, exist, "func "+name+"(", "%s: %s", f.id, f.what)
+				if part {
+					require.Contains(t, exist, `t.Run("`+sub+`", func(`, "%s: %s", f.id, f.what)
+				}
 			}
 		}
 	}
