@@ -35,7 +35,7 @@ func DOT(w io.Writer, d dag.DAG, o *DOTOptions) error {
 	if o == nil {
 		o = &DOTOptions{}
 	}
-	m, err := plotOf(d, &o.Layout)
+	m, _, err := plotOf(d, &o.Layout)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func TestDOTErrors(t *testing.T) {
 
 // gonum asks for the methods of a directed graph, and may use any of them.
 func TestDOTGraphLeadsForwardAndBackAlongTheSameEdges(t *testing.T) {
-	m, err := plotOf(sampleSubAgents(), nil)
+	m, _, err := plotOf(sampleSubAgents(), nil)
 	require.NoError(t, err)
 	g := m.dot()
 

@@ -19,6 +19,7 @@ type plan struct {
 	keep   int // draw this many turns at each end of a run of turns; negative: all of them
 	failed int // always draw this many failed nodes, the first ones and the last; 0: all of them
 	heads  int // draw the first heads, up to this number, and what leads to them; 0: all of them
+	pieces cut // cut what is left into few boxes; "": do not
 }
 
 // plans are tried in this order until a drawing is legible. The first draws everything.
@@ -60,7 +61,7 @@ const (
 // legible returns the first plan, from index from on, by which the drawing can be read on a screen. If all are too wide,
 // it returns the narrowest of those with few boxes, and otherwise the last. fold returns the boxes of a plan. cells is the
 // length of the lines in the boxes of a picture.
-func (o *outline) legible(l labeller, from int, fold func(plan) []int) (index int, box []int, cells int) {
+func (o *outline) legible(l labeller, plans []plan, from int, fold func(plan) []int) (index int, box []int, cells int) {
 	narrowest := math.MaxInt
 	for i := from; i < len(plans); i++ {
 		folded := fold(plans[i])
@@ -98,12 +99,12 @@ func (l labeller) note(box, unfolded []int) string {
 		}
 		bad := 0
 		for _, m := range in {
-			if describe.Of(l.o.vertices[m].node).Grave() {
+			if l.o.vertices[m].grave {
 				bad++
 			}
 		}
 		failed += bad
-		if len(in) == 1 && bad > 0 || bad > 0 && l.o.isOwn(in) && describe.Of(l.o.vertices[i].node).Grave() {
+		if len(in) == 1 && bad > 0 || bad > 0 && l.o.isOwn(in) && l.o.vertices[i].grave {
 			drawn++
 		}
 	}
@@ -174,6 +175,9 @@ func (o *outline) fold(p plan) []int {
 	if hidden != nil {
 		o.foldHidden(hidden, box)
 	}
+	if p.pieces != "" {
+		o.foldPieces(p.pieces, box)
+	}
 
 	// The box of a call may itself be folded. The conversation of its sub-agent goes with it.
 	for i := range box {
@@ -191,7 +195,7 @@ func (o *outline) pins(p plan, box []int) []bool {
 		if v.head > 0 && (p.heads == 0 || v.head <= p.heads) || len(v.refs) > 0 && p.failed == 0 {
 			pinned[i] = true
 		}
-		if box[i] == i && v.node.Failed() {
+		if box[i] == i && v.failed {
 			failed = append(failed, i)
 		}
 	}
@@ -226,7 +230,7 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 
 	// In the main conversation everything pinned counts. Inside a sub-agent only failures do.
 	for i, v := range o.vertices {
-		if !pinned[i] || v.group != none && !v.node.Failed() {
+		if !pinned[i] || v.group != none && !v.failed {
 			continue
 		}
 		add(i)
@@ -648,7 +652,8 @@ func (l labeller) foldedFace(members []int) face {
 	first := &l.o.vertices[members[0]]
 	if l.o.isOwn(members) {
 		f := l.face(members[0])
-		inside := fmt.Sprintf("… %s inside (n%d to n%d)", count(len(members)-1, "node"), members[1], members[len(members)-1])
+		inside := fmt.Sprintf("… %s inside (n%d to n%d)", count(len(members)-1, "node"),
+			l.o.vertices[members[1]].number, l.o.vertices[members[len(members)-1]].number)
 		f.label = lines(f.label, listed(inside, l.failures(members[1:])), l.reasons(members[1:]))
 		if l.failures(members[1:]) != "" {
 			f.style = StyleFailed
@@ -698,7 +703,7 @@ func (l labeller) summary(members []int, where string) face {
 	for _, m := range members {
 		v := &l.o.vertices[m]
 		waiting += l.o.waiting[v.node.ID()]
-		switch describe.Of(v.node).Sort {
+		switch v.sort {
 		case describe.Call:
 			calls++
 		case describe.Assistant:
@@ -713,7 +718,7 @@ func (l labeller) summary(members []int, where string) face {
 		refs = append(refs, v.refs...)
 	}
 
-	last := members[len(members)-1]
+	start, end := l.o.vertices[members[0]].number, l.o.vertices[members[len(members)-1]].number
 	head := "… " + count(len(members), "node")
 	if where != "" {
 		head += " " + where
@@ -722,9 +727,9 @@ func (l labeller) summary(members []int, where string) face {
 	// The numbers of the nodes are shown only where they have no gap.
 	switch {
 	case len(members) == 1:
-		head += fmt.Sprintf(" (n%d)", last)
-	case last-members[0] == len(members)-1:
-		head += fmt.Sprintf(" (n%d to n%d)", members[0], last)
+		head += fmt.Sprintf(" (n%d)", end)
+	case end-start == len(members)-1:
+		head += fmt.Sprintf(" (n%d to n%d)", start, end)
 	}
 
 	wait := ""
@@ -743,7 +748,7 @@ func (l labeller) summary(members []int, where string) face {
 func (l labeller) reasons(members []int) string {
 	first, last := none, none
 	for _, m := range members {
-		if describe.Of(l.o.vertices[m].node).Grave() {
+		if l.o.vertices[m].grave {
 			if first == none {
 				first = m
 			}
@@ -767,7 +772,7 @@ func (l labeller) reason(i int, which string) string {
 	if d.Sort != describe.Call || line == "" {
 		line, _ = d.Failure()
 	}
-	line = fmt.Sprintf("%sn%d %s: %s", which, i, d.Label(), line)
+	line = fmt.Sprintf("%sn%d %s: %s", which, l.o.vertices[i].number, d.Label(), line)
 	return safetext.Clip(line, 1, min(l.chars, argsChars))
 }
 
@@ -784,7 +789,7 @@ func (l labeller) foldedStyle(members []int) Style {
 func (l labeller) failures(members []int) string {
 	bad := 0
 	for _, m := range members {
-		if describe.Of(l.o.vertices[m].node).Grave() {
+		if l.o.vertices[m].grave {
 			bad++
 		}
 	}

@@ -48,6 +48,10 @@ type Box struct {
 	Head int
 	// Frame is the index in Frames of the innermost frame around the box, or -1.
 	Frame int
+	// Owner is the number of the node whose sub-agent's conversation contains the box, or -1.
+	Owner int
+	// Inside is the picture of the nodes in a folded box, if LayoutOptions.Inside is set.
+	Inside *Picture
 }
 
 // Edge joins two boxes.
@@ -86,6 +90,9 @@ type LayoutOptions struct {
 	// than a screen, the conversations of sub-agents and the middle of long runs become boxes with a summary, as
 	// [Mermaid] draws them. Defaults to false.
 	Full bool
+	// Inside also lays out the nodes in each folded box, as a picture of its own. That is folded too where it is large,
+	// so there are pictures in pictures, and each node has a box of its own in one of them. Defaults to false.
+	Inside bool
 }
 
 // Layout computes the position of each box and each edge of d. Time runs downwards: a box is placed below its
@@ -100,17 +107,22 @@ type LayoutOptions struct {
 //
 // The error is that of d.
 func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
-	m, err := plotOf(d, o)
+	m, l, err := plotOf(d, o)
 	if err != nil {
 		return nil, err
 	}
-	return m.picture(), nil
+
+	p := m.picture()
+	if o != nil && o.Inside {
+		m.layInside(l, p)
+	}
+	return p, nil
 }
 
-// plotOf returns the labeled boxes and the edges of d, not yet placed.
-func plotOf(d dag.DAG, o *LayoutOptions) (*plot, error) {
+// plotOf returns the labeled boxes and the edges of d, not yet placed, and what has labeled them.
+func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 	if err := d.Err(); err != nil {
-		return nil, err
+		return nil, labeller{}, err
 	}
 	if o == nil {
 		o = &LayoutOptions{}
@@ -121,7 +133,7 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, error) {
 	unfolded := out.fold(plans[0])
 	box, cells := unfolded, lineCells
 	if !o.Full {
-		_, box, cells = out.legible(l, 1, out.fold)
+		_, box, cells = out.legible(l, plans, 1, out.fold)
 	}
 
 	m := out.plot(box)
@@ -129,7 +141,7 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, error) {
 	if note := l.note(box, unfolded); note != "" {
 		m.note, _ = wrap(note, lineCells)
 	}
-	return m, nil
+	return m, l, nil
 }
 
 // plot is an outline during layout.
@@ -247,9 +259,9 @@ func (m *plot) picture() *Picture {
 		it := &m.items[i]
 		v := &m.vertices[it.vertex]
 		b := Box{
-			Nodes: len(it.members), Number: it.vertex, Lines: it.lines, Heading: it.heading,
+			Nodes: len(it.members), Number: v.number, Lines: it.lines, Heading: it.heading,
 			Style: it.face.style, Shape: it.face.shape,
-			X: it.x - it.w/2, Y: m.rows[it.row].y, W: it.w, H: it.h, Frame: none,
+			X: it.x - it.w/2, Y: m.rows[it.row].y, W: it.w, H: it.h, Frame: none, Owner: v.owner,
 		}
 
 		// A folded box is none of its nodes.

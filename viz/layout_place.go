@@ -36,6 +36,9 @@ func (m *plot) stack() {
 		r := &m.rooms[i]
 		for _, k := range r.items {
 			it := &m.items[k]
+			if len(it.parents) == 0 {
+				it.row = it.wrapped
+			}
 			for _, p := range it.parents {
 				it.row = max(it.row, m.items[p].row+1+m.items[p].below+it.wrapped)
 			}
@@ -79,13 +82,30 @@ func (m *plot) wrapFans() {
 		if len(kids) <= rowBoxes || slices.ContainsFunc(kids, func(k int) bool { return !m.wraps(k) }) {
 			continue
 		}
+		m.wrapRows(kids)
+	}
 
-		rows := (len(kids) + rowBoxes - 1) / rowBoxes
-		perRow := (len(kids) + rows - 1) / rows
-		for n, k := range kids {
-			m.items[k].fan, m.items[k].wrapped = true, n/perRow
+	// The calls of a fan without the message that made them and the results message: the picture inside a folded box.
+	for _, r := range m.rooms {
+		if len(r.items) > rowBoxes && !slices.ContainsFunc(r.items, func(k int) bool { return !m.isAlone(k) }) {
+			m.wrapRows(r.items)
 		}
 	}
+}
+
+// wrapRows distributes items over rows of about the same length.
+func (m *plot) wrapRows(items []int) {
+	rows := (len(items) + rowBoxes - 1) / rowBoxes
+	perRow := (len(items) + rows - 1) / rows
+	for n, k := range items {
+		m.items[k].fan, m.items[k].wrapped = true, n/perRow
+	}
+}
+
+// isAlone reports whether item k is a call without edges.
+func (m *plot) isAlone(k int) bool {
+	it := &m.items[k]
+	return isCall(m.vertices[it.vertex].node) && len(it.parents) == 0 && len(it.kids) == 0 && len(it.hangs) == 0
 }
 
 // wraps reports whether item k is a call that may be placed in another row than the calls beside it.

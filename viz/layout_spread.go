@@ -205,6 +205,7 @@ func (s *spreader) room(i int) {
 	b := &s.blocks[main]
 
 	for _, t := range trees {
+		b.top = min(b.top, s.blocks[t].top)
 		if t != main {
 			b.sides = append(b.sides, s.rigid(t))
 		}

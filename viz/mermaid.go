@@ -109,7 +109,7 @@ func (s *sketch) choose(full bool) (sheet, string, error) {
 
 	for i := 1; ; i++ {
 		var box []int
-		i, box, _ = s.legible(s.labels, i, s.fold)
+		i, box, _ = s.legible(s.labels, plans, i, s.fold)
 		sh, text, err := s.drawBoxes(box, budgetEdges, budgetText)
 		if err == nil || i == len(plans)-1 {
 			return sh, text, err

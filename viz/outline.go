@@ -24,6 +24,8 @@ type outline struct {
 // vertex is one node. Vertices and groups refer to each other by index.
 type vertex struct {
 	node    *node.Node
+	number  int // its index in the outline of the whole conversation
+	owner   int // the number of the vertex that its conversation hangs on; none for the outermost
 	parents []int
 	kids    []int    // in ascending order
 	group   int      // the conversation that contains it; none for the outermost
@@ -31,6 +33,11 @@ type vertex struct {
 	also    []int    // the heads of its conversation if that is drawn elsewhere
 	refs    []string // the names of the refs to it
 	head    int      // 1 for the first head of its conversation, 2 for the second …; 0 for other nodes
+	// sort, grave and failed are what folding asks again and again: the sort in its description, and whether that is a
+	// failure; whether the node failed.
+	sort   describe.Sort
+	grave  bool
+	failed bool
 }
 
 // group is a conversation that belongs to a vertex, usually that of a sub-agent. It has at least one vertex.
@@ -138,7 +145,15 @@ func (o *outline) number(heads []*node.Node) map[node.ID]int {
 		n, i, g := c.rest[0], len(o.vertices), len(o.groups)
 		c.rest = c.rest[1:]
 		number[n.ID()] = i
-		o.vertices = append(o.vertices, vertex{node: n, group: c.group, hangs: none, head: c.rank[n.ID()]})
+		owner := none
+		if c.group != none {
+			owner = o.groups[c.group].owner
+		}
+		described := describe.Of(n)
+		o.vertices = append(o.vertices, vertex{
+			node: n, number: i, owner: owner, group: c.group, hangs: none, head: c.rank[n.ID()],
+			sort: described.Sort, grave: described.Grave(), failed: n.Failed(),
+		})
 
 		// The nodes of a sub-agent follow its node, so its conversation is numbered next.
 		hanging := dag.FromNode(n).Heads()

@@ -35,7 +35,7 @@ import (
 var checks = []string{
 	"opens", "keyboard", "folds", "search", "found", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "cache", "problems", "inspector", "request", "long texts",
 	"copies", "dark", "contrast", "print", "motion", "hostile", "hostile names", "reading", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "live link", "live parts",
-	"live errors", "long compare", "long numbers", "2000 nodes",
+	"live errors", "long compare", "long numbers", "folded graph", "2000 nodes",
 	"20000 nodes",
 }
 
@@ -52,6 +52,7 @@ func TestPagesInARealBrowser(t *testing.T) {
 	writeLong(t, dir)
 	writeLive(t, dir)
 	writeBranches(t, dir)
+	create(t, dir, "folded.html", func(w io.Writer) error { return Write(w, folded(), nil) })
 	create(t, dir, "reading.html", func(w io.Writer) error { return Write(w, reading(), nil) })
 	create(t, dir, "broken.html", func(w io.Writer) error { return Write(w, broken(), &Options{Prices: prices}) })
 	for name, n := range map[string]int{"2000.html": 2_000, "20000.html": 20_000} {
@@ -252,6 +253,28 @@ func broken() dag.DAG {
 		whole += 80
 	}
 	return d
+}
+
+// folded is a conversation that is drawn folded: turns of which one failed, a wide fan with a tool of a hostile name, and a sub-agent.
+func folded() dag.DAG {
+	const img = `<img src=x onerror="window.pwned=1">`
+	d := newBook().begin()
+	for i := range 72 {
+		e := node.ToolExecution{Result: content.Words("Oak, fir, elm.")}
+		if i == 40 {
+			e = node.ToolExecution{Result: content.Words("no such tree: " + img), IsError: true}
+		}
+		d = d.User(fmt.Sprintf("Question %d about trees?", i)).Assistant("I look it up.", use("search", `{"query":"trees"}`)).
+			CloseTools(e).Assistant("There are oaks, firs and elms.")
+	}
+
+	uses, results := make([]content.Block, 30), make([]node.ToolExecution, 30)
+	for i := range uses {
+		uses[i] = content.ToolUse{ID: fmt.Sprint(i), Name: []string{"search", img}[i%2], Input: `{}`}
+		results[i] = node.ToolExecution{Index: i, Result: content.Words("A tree.")}
+	}
+	inner := dag.New().User("Which is the oldest?").Assistant("The oak.").User("And then?").Assistant("The fir.")
+	return d.User("All of them.").Assistant("", uses...).CloseTools(results...).SubGraph("oldest", inner).Assistant("Done.")
 }
 
 // reading is a conversation with texts that are not easy to read as JSON: code, replacements, a result of many rows.

@@ -923,9 +923,122 @@ const checks = {
     return page;
   },
 
+  'folded graph': () => foldedGraph(),
+
   '2000 nodes': () => large('2000.html'),
   '20000 nodes': () => large('20000.html'),
 };
+
+// foldedGraph opens and closes folded boxes by keyboard, by mouse and by what is selected elsewhere.
+async function foldedGraph() {
+  const page = await open('folded.html', {hash: '#n0'});
+  const folds = () => page.evaluate(() => [...document.querySelectorAll('.box.fold')].map(e => e.getAttribute('aria-label')));
+  const opened = () => page.evaluate(() => [...document.querySelectorAll('.open-fold')].map(e => e.textContent));
+  const chosen = () => page.evaluate(() => [...document.querySelectorAll('.box.selected')].map(e => (e.matches('.fold') ? 'folded: ' : '') + e.querySelector('.first').textContent));
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute('aria-expanded'));
+
+  // What no box may do: lie on another, or across the outline of an open one.
+  const overlaps = () => page.evaluate(() => {
+    const box = e => ['x', 'y', 'width', 'height'].map(name => Number(e.getAttribute(name)));
+    const inner = [...document.querySelectorAll('.box')].map(box).map(([x, y, w, h]) => [x + 3, y + 3, x + w - 3, y + h - 3]);
+    const frames = [...document.querySelectorAll('.open-fold .outline')].map(box).map(([x, y, w, h]) => [x, y, x + w, y + h]);
+    const apart = (a, b) => a[2] <= b[0] || b[2] <= a[0] || a[3] <= b[1] || b[3] <= a[1];
+    const holds = (a, b) => a[0] <= b[0] && b[2] <= a[2] && a[1] <= b[1] && b[3] <= a[3];
+    const found = [];
+    inner.forEach((a, i) => inner.slice(i + 1).forEach(b => { if (!apart(a, b)) found.push([a, b]); }));
+    for (const frame of frames) for (const other of [...inner, ...frames]) if (!apart(frame, other) && !holds(frame, other) && !holds(other, frame)) found.push([frame, other]);
+    return found;
+  });
+
+  await press(page, '0');
+  await settle(page);
+  ok((await content(page, '.fold-note')).startsWith('399 nodes in '), 'how it is folded: ' + await content(page, '.fold-note'));
+  ok(await page.evaluate(() => document.querySelectorAll('.box').length) <= 80, 'few boxes');
+  ok(await page.evaluate(() => [...document.querySelectorAll('.box.failed')].some(e => e.textContent.includes('<img src=x'))), 'the failure has a box, as text');
+  const [first] = await folds();
+  ok(first.startsWith('… ') && first.includes(' tool calls'), 'a box says what is in it: ' + first);
+
+  // By keyboard.
+  await press(page, 'f', 'Enter');
+  await settle(page);
+  equal([await opened(), await focused()], [['▾ ' + first.split(',')[0]], 'true'], 'f and Enter open the first');
+  ok((await folds()).every(text => text !== first), 'and it is a box no more');
+  await press(page, 'f', 'Enter');
+  await settle(page);
+  equal((await opened()).length, 2, 'and what is folded in it');
+  await press(page, '0');
+  await settle(page);
+  equal(await overlaps(), [], 'no box lies on another');
+  await press(page, ' ');
+  await settle(page);
+  equal([(await opened()).length, await focused()], [1, 'false'], 'Space closes it');
+
+  // What somebody opened stays open; what a selection opened does not.
+  const byHand = await opened();
+  await page.evaluate(() => { location.hash = '#n300'; });
+  await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n300');
+  await settle(page);
+  equal(await chosen(), ['user'], 'a link unfolds its node');
+  ok((await opened()).length > 1, 'in what it lies in');
+  equal(await overlaps(), [], 'and nothing lies on it');
+  await press(page, 'Home');
+  await settle(page);
+  equal(await opened(), byHand, 'which closes again');
+  await press(page, 'F', 'f', 'F', 'f');
+  await page.evaluate(() => document.querySelector('.open-fold').focus());
+  await press(page, 'Enter');
+  await settle(page);
+  equal(await opened(), [], 'all is closed');
+
+  // From the search, the outline, the table of calls and the timeline.
+  await press(page, '/');
+  await page.keyboard.type('question 47');
+  await press(page, 'Enter');
+  await page.click('#view-graph');
+  await settle(page);
+  equal(await chosen(), ['user'], 'the search unfolds');
+  ok(await page.evaluate(() => document.querySelectorAll('.box.fold.filtered').length > 0 && !document.querySelector('.box.selected.filtered')), 'a folded box without a match is dim');
+  await press(page, 'Escape', 'Escape', 'j', 'j');
+  await settle(page);
+  equal(await chosen(), ['search(query: trees)'], 'the outline does');
+  await press(page, '2');
+  await page.click('.callrow:not(.callhead) >> nth=10');
+  const called = await selected(page);
+  await press(page, '1');
+  await settle(page);
+  equal([(await chosen()).length, (await chosen())[0].startsWith('folded')], [1, false], 'the table of calls does: ' + called);
+  await press(page, '3');
+  await page.click('#timeline .bar >> nth=30');
+  await press(page, '1');
+  await settle(page);
+  equal([(await chosen()).length, (await chosen())[0].startsWith('folded')], [1, false], 'the timeline does');
+
+  // By mouse: the title of an open box closes it, also around what is selected.
+  await page.evaluate(() => { location.hash = '#n300'; });
+  await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n300');
+  await press(page, 'f');
+  await page.evaluate(() => document.querySelector('.open-fold').focus());
+  await press(page, 'Enter');
+  await settle(page);
+  ok((await chosen()).every(text => text.startsWith('folded: … ')), 'a folded box is marked for what is selected in it: ' + await chosen());
+  const {x, y, width} = await page.locator('.box.selected').boundingBox();
+  await page.mouse.click(x + width / 2, y + 10);
+  await settle(page);
+  ok((await opened()).length > 0, 'a click opens');
+  const title = await page.locator('.open-fold .bar').first().boundingBox();
+  await page.mouse.click(title.x + title.width / 2, title.y + 8);
+  await settle(page);
+  equal(await opened(), [], 'a click on the title closes');
+
+  // On a small screen.
+  await page.setViewportSize({width: 390, height: 844});
+  await page.click('#view-graph');
+  await press(page, 'f', 'Enter');
+  await settle(page);
+  equal((await opened()).length, 1, 'on a small screen, too');
+  ok(await page.evaluate(() => { const box = document.querySelector('.open-fold .bar').getBoundingClientRect(); return box.left >= 0 && box.left < 200; }), 'with its title in view');
+  return page;
+}
 
 // large measures a large page, and holds that no more than what is seen is in it.
 async function large(name) {

@@ -44,20 +44,30 @@
 //	places    the boxes of nodes that are new or have changed
 //	  key       the node
 //	  n         its number in reading order, as in n12; it changes when something is inserted before it
-//	  x y w h   the box, in pixels
+//	  in        the key of the folded box that it is drawn in; absent in the outermost picture
+//	  x y w h   the box, in pixels, in its picture
 //	  style     "user", "assistant", "aside", "failed"
 //	  text      the text of the box: plain lines, already cut
 //	  head      1 for the first head of its conversation, 2 for the second …; absent for other nodes
 //	  frame     the sub-agent's conversation that contains it, as an index in frames; -1 for the outermost
+//	folds     folded boxes that are new or have changed. Each holds several nodes, and has a picture of its own inside
+//	  key       its number, which no node has
+//	  in x y w h style text  as in places; the style "folded" has no failure in it
+//	  first     the key of the node that gives it its place in the reading order
+//	  nodes     how many nodes are in it
+//	  width     the size of the picture inside
+//	  height
 //	edges     edges that are new or have changed
-//	  from to   the keys of the nodes
+//	  from to   the keys of nodes or folded boxes, which are in the same picture
 //	  points    x, y, x, y, …
 //	  dashed    true if it leads to the conversation of a sub-agent
 //	cut       edges that are gone: pairs of keys
-//	gone      the keys of nodes that are gone; their places and edges go with them
-//	frames    all frames, if one has changed: title, owner (a key), outer (an index in frames, or -1), x, y, w, h
-//	width     the size of the drawing, if it has changed
+//	gone      the keys of nodes and folded boxes that are gone; their places and edges go with them
+//	frames    the conversations of sub-agents, if one has changed: title, owner (a key), outer (an index in frames, or -1)
+//	rooms     what is drawn around them, if one has changed: title, in (as in places), x, y, w, h
+//	width     the size of the outermost picture, if it has changed
 //	height
+//	note      how the outermost picture is folded, in lines, if it has changed
 //	heads     all heads in order, if one has changed: their keys
 //	refs      all refs, if one has changed: name, keys
 //	problems  all problems in reading order, if one has changed: key, what, grave (true for a failure),

@@ -84,6 +84,25 @@ func TestPatchesAreAsWrittenDown(t *testing.T) {
 	goldentest.Require(t, "patches.json", shown(t, first, all, less))
 }
 
+func TestFoldedPatchesAreAsWrittenDown(t *testing.T) {
+	uses, results := make([]content.Block, 10), make([]node.ToolExecution, 10)
+	for i := range uses {
+		uses[i] = content.ToolUse{ID: string(rune('a' + i)), Name: "look", Input: `{}`}
+		results[i] = node.ToolExecution{Index: i, Result: content.Words("Blue."), IsError: i == 7}
+	}
+	m := NewModel()
+	d := start().Assistant("", uses...).CloseTools(results...)
+	folded := update(t, m, d)
+	require.Len(t, folded.Folds, 1)
+	longer := update(t, m, d.User("And?"))
+	require.Empty(t, longer.Folds, "it keeps its key and its place")
+	gone := update(t, m, d.WithHeads(d.Nodes()[0]))
+	for _, p := range []*Patch{&folded, &longer, &gone} { // the rest is in patches.json
+		p.Nodes, p.Problems, p.Totals = nil, nil, nil
+	}
+	goldentest.Require(t, "folds.json", shown(t, folded, longer, gone))
+}
+
 func TestAPageIsAsWrittenDown(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, WritePage(&b, Config{}, Patch{}))

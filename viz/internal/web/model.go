@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plait-dev/plait/api"
@@ -24,17 +25,22 @@ type Model struct {
 	Cache api.Cache
 
 	d    dag.DAG
-	next int // the key of the next node
+	next int // the key of the next node or folded box
 	sent sent
+	// folds holds the keys of folded boxes, by the key of the first node in them and the height of the picture inside.
+	folds map[[2]int]int
 }
 
 // sent is what a page has.
 type sent struct {
 	nodes    map[node.ID]known
 	places   map[int]Place
+	folds    map[int]Fold
 	edges    map[[2]int]Edge
 	frames   []Frame
+	rooms    []Room
 	w, h     int
+	note     string
 	heads    []int
 	refs     []Ref
 	problems []Problem
@@ -48,27 +54,30 @@ type known struct {
 }
 
 // NewModel returns the model of a page that has been sent nothing.
-func NewModel() *Model { return &Model{sent: nothing()} }
+func NewModel() *Model { return &Model{sent: nothing(), folds: map[[2]int]int{}} }
 
 func nothing() sent {
-	return sent{nodes: map[node.ID]known{}, places: map[int]Place{}, edges: map[[2]int]Edge{}}
+	return sent{nodes: map[node.ID]known{}, places: map[int]Place{}, folds: map[int]Fold{}, edges: map[[2]int]Edge{}}
 }
 
 // Update returns the patch that makes a page with all former patches show d. Its time is proportional to the size of d,
 // and the size of the patch to that of the changes. The error is that of the chain that built d, and the model is then
 // unchanged.
 func (m *Model) Update(d dag.DAG) (Patch, error) {
-	drawn, err := viz.Layout(d, &viz.LayoutOptions{Full: true})
+	drawn, err := viz.Layout(d, &viz.LayoutOptions{Inside: true})
 	if err != nil {
 		return Patch{}, err
 	}
 
 	m.d = d
 	var p Patch
-	pic := placed{drawn, m.nodes(&p, drawn)}
+	pic := &placed{Picture: drawn, boxes: boxesOf(drawn)}
+	pic.keys = m.nodes(&p, pic.boxes)
+	pic.findFrames()
+	pic.lay(drawn, 0, heights(drawn), m.foldKey)
 	m.places(&p, pic)
 	m.edges(&p, pic)
-	m.leave(&p, pic.keys)
+	m.leave(&p, pic)
 	m.whole(&p, pic)
 	return p, nil
 }
@@ -93,10 +102,10 @@ func (m *Model) Key(id node.ID) (int, bool) {
 }
 
 // nodes adds the nodes that are new or changed, and returns the key of every node that is drawn.
-func (m *Model) nodes(p *Patch, pic *viz.Picture) map[node.ID]int {
-	keys := make(map[node.ID]int, len(pic.Boxes))
+func (m *Model) nodes(p *Patch, boxes []*viz.Box) map[node.ID]int {
+	keys := make(map[node.ID]int, len(boxes))
 	var fresh []*node.Node
-	for _, b := range pic.Boxes {
+	for _, b := range boxes {
 		k, ok := m.sent.nodes[b.Node.ID()]
 		if !ok {
 			k.key = m.next
@@ -169,21 +178,37 @@ func keysOf(nodes []*node.Node, keys map[node.ID]int) []int {
 }
 
 // places adds the boxes that are new, moved or changed.
-func (m *Model) places(p *Patch, pic placed) {
-	for i := range pic.Boxes {
-		place := pic.place(i)
+func (m *Model) places(p *Patch, pic *placed) {
+	for _, place := range pic.places {
 		if old, ok := m.sent.places[place.Key]; !ok || old != place {
 			m.sent.places[place.Key] = place
 			p.Places = append(p.Places, place)
 		}
 	}
+	for _, fold := range pic.folds {
+		if old, ok := m.sent.folds[fold.Key]; !ok || old != fold {
+			m.sent.folds[fold.Key] = fold
+			p.Folds = append(p.Folds, fold)
+		}
+	}
+}
+
+// foldKey returns the key of a folded box, a new one for a box that is new.
+func (m *Model) foldKey(first, height int) int {
+	at := [2]int{first, height}
+	key, ok := m.folds[at]
+	if !ok {
+		key = m.next
+		m.next++
+		m.folds[at] = key
+	}
+	return key
 }
 
 // edges adds the edges that are new or moved, and those that are gone although their nodes are not.
-func (m *Model) edges(p *Patch, pic placed) {
-	drawn := make(map[[2]int]bool, len(pic.Edges))
-	for _, e := range pic.Edges {
-		edge := pic.edge(e)
+func (m *Model) edges(p *Patch, pic *placed) {
+	drawn := make(map[[2]int]bool, len(pic.edges))
+	for _, edge := range pic.edges {
 		at := [2]int{edge.From, edge.To}
 		drawn[at] = true
 		if old, ok := m.sent.edges[at]; !ok || old.Dashed != edge.Dashed || !slices.Equal(old.Points, edge.Points) {
@@ -204,26 +229,47 @@ func (m *Model) edges(p *Patch, pic placed) {
 
 func order(a, b [2]int) int { return slices.Compare(a[:], b[:]) }
 
-// leave adds the nodes that are gone.
-func (m *Model) leave(p *Patch, keys map[node.ID]int) {
+// leave adds the nodes and folded boxes that are gone.
+func (m *Model) leave(p *Patch, pic *placed) {
 	for id, k := range m.sent.nodes {
-		if _, ok := keys[id]; !ok {
+		if _, ok := pic.keys[id]; !ok {
 			delete(m.sent.nodes, id)
 			delete(m.sent.places, k.key)
 			p.Gone = append(p.Gone, k.key)
+		}
+	}
+
+	folded := make(map[int]bool, len(pic.folds))
+	for _, fold := range pic.folds {
+		folded[fold.Key] = true
+	}
+	for at, key := range m.folds {
+		if folded[key] {
+			continue
+		}
+
+		delete(m.folds, at)
+		if _, ok := m.sent.folds[key]; ok {
+			delete(m.sent.folds, key)
+			p.Gone = append(p.Gone, key)
 		}
 	}
 	slices.Sort(p.Gone)
 }
 
 // whole adds the changes of the conversation as a whole.
-func (m *Model) whole(p *Patch, pic placed) {
+func (m *Model) whole(p *Patch, pic *placed) {
 	if pic.Width != m.sent.w || pic.Height != m.sent.h {
 		p.Width, p.Height = pic.Width, pic.Height
 		m.sent.w, m.sent.h = pic.Width, pic.Height
 	}
 
-	p.Frames = changed(&m.sent.frames, pic.frames(), slices.Equal)
+	if note := strings.Join(pic.Note, "\n"); note != m.sent.note {
+		p.Note, m.sent.note = &note, note
+	}
+
+	p.Frames = changed(&m.sent.frames, pic.frames, slices.Equal)
+	p.Rooms = changed(&m.sent.rooms, pic.rooms, slices.Equal)
 	p.Heads = changed(&m.sent.heads, keysOf(m.d.Heads(), pic.keys), slices.Equal)
 	p.Problems = changed(&m.sent.problems, problems(m.d, pic), slices.Equal)
 	p.Totals = changed(&m.sent.totals, m.totals(pic), slices.Equal)

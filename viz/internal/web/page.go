@@ -181,7 +181,7 @@ func (t *template) json(v any) {
 // patch writes p as JSON. Its long lists are written item by item: as one text they are longer than the conversation.
 func (t *template) patch(p Patch) {
 	short := p
-	short.Nodes, short.Places, short.Edges = nil, nil, nil
+	short.Nodes, short.Places, short.Folds, short.Edges = nil, nil, nil, nil
 	rest, err := json.Marshal(short)
 	if err != nil {
 		t.err = cmp.Or(t.err, err)
@@ -192,6 +192,7 @@ func (t *template) patch(p Patch) {
 	after := ""
 	after = list(t, after, "nodes", p.Nodes)
 	after = list(t, after, "places", p.Places)
+	after = list(t, after, "folds", p.Folds)
 	after = list(t, after, "edges", p.Edges)
 	if len(rest) > len("{}") {
 		t.text(after)

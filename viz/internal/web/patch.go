@@ -10,12 +10,15 @@ type Patch struct {
 	Reset    bool      `json:"reset,omitempty"`
 	Nodes    []Node    `json:"nodes,omitempty"`
 	Places   []Place   `json:"places,omitempty"`
+	Folds    []Fold    `json:"folds,omitempty"`
 	Edges    []Edge    `json:"edges,omitempty"`
 	Cut      [][2]int  `json:"cut,omitempty"`
 	Gone     []int     `json:"gone,omitempty"`
 	Frames   []Frame   `json:"frames,omitzero"`
+	Rooms    []Room    `json:"rooms,omitzero"`
 	Width    int       `json:"width,omitempty"`
 	Height   int       `json:"height,omitempty"`
+	Note     *string   `json:"note,omitempty"`
 	Heads    []int     `json:"heads,omitzero"`
 	Refs     []Ref     `json:"refs,omitzero"`
 	Problems []Problem `json:"problems,omitzero"`
@@ -24,8 +27,8 @@ type Patch struct {
 
 // Empty reports whether there are no changes.
 func (p Patch) Empty() bool {
-	return !p.Reset && p.Nodes == nil && p.Places == nil && p.Edges == nil && p.Cut == nil && p.Gone == nil && p.Frames == nil &&
-		p.Width == 0 && p.Height == 0 && p.Heads == nil && p.Refs == nil && p.Problems == nil && p.Totals == nil
+	return !p.Reset && p.Nodes == nil && p.Places == nil && p.Folds == nil && p.Edges == nil && p.Cut == nil && p.Gone == nil &&
+		p.Frames == nil && p.Rooms == nil && p.Width == 0 && p.Height == 0 && p.Note == nil && p.Heads == nil && p.Refs == nil && p.Problems == nil && p.Totals == nil
 }
 
 // Node is the content of a node and its connections.
@@ -81,6 +84,7 @@ func (s *Saved) UnmarshalText(text []byte) error {
 type Place struct {
 	Key   int    `json:"key"`
 	N     int    `json:"n"`
+	In    int    `json:"in,omitempty"`
 	X     int    `json:"x"`
 	Y     int    `json:"y"`
 	W     int    `json:"w"`
@@ -91,7 +95,23 @@ type Place struct {
 	Frame int    `json:"frame"`
 }
 
-// Edge is the line between two nodes.
+// Fold is a box that holds several nodes, and the size of the picture inside it.
+type Fold struct {
+	Key    int    `json:"key"`
+	In     int    `json:"in,omitempty"`
+	First  int    `json:"first"`
+	Nodes  int    `json:"nodes"`
+	X      int    `json:"x"`
+	Y      int    `json:"y"`
+	W      int    `json:"w"`
+	H      int    `json:"h"`
+	Style  string `json:"style"`
+	Text   string `json:"text"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+}
+
+// Edge is the line between two boxes.
 type Edge struct {
 	From   int   `json:"from"`
 	To     int   `json:"to"`
@@ -99,11 +119,17 @@ type Edge struct {
 	Dashed bool  `json:"dashed,omitempty"`
 }
 
-// Frame is drawn around the conversation that belongs to a node.
+// Frame is a conversation that belongs to a node.
 type Frame struct {
 	Title string `json:"title"`
 	Owner int    `json:"owner"`
 	Outer int    `json:"outer"`
+}
+
+// Room is drawn around the boxes of a conversation that belongs to a node.
+type Room struct {
+	Title string `json:"title"`
+	In    int    `json:"in,omitempty"`
 	X     int    `json:"x"`
 	Y     int    `json:"y"`
 	W     int    `json:"w"`

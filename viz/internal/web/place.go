@@ -1,40 +1,127 @@
 package web
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 )
 
-// placed is a picture whose boxes and edges are identified by the keys of their nodes.
+// placed is a conversation laid out: the picture that a page begins with, and the pictures inside its folded boxes. Boxes
+// and edges are identified by keys.
 type placed struct {
-	*viz.Picture
-	keys map[node.ID]int
+	*viz.Picture // the outermost
+	keys         map[node.ID]int
+	boxes        []*viz.Box // of all nodes, in reading order: the index is the node's number
+	frames       []Frame
+	owners       []int // by index of a frame: the number of the node that the conversation hangs on
+	frameOf      []int // by number of a node: the index of the frame around it, or -1
+
+	// What lay adds. A folded box precedes those inside it.
+	places []Place
+	folds  []Fold
+	edges  []Edge
+	rooms  []Room
 }
 
-func (p placed) key(box int) int { return p.keys[p.Boxes[box].Node.ID()] }
+// boxesOf returns the boxes of all nodes in p and the pictures inside it, in reading order.
+func boxesOf(p *viz.Picture) []*viz.Box {
+	var boxes []*viz.Box
+	for stack := []*viz.Picture{p}; len(stack) > 0; {
+		p, stack = stack[len(stack)-1], stack[:len(stack)-1]
+		for i := range p.Boxes {
+			if b := &p.Boxes[i]; b.Inside != nil {
+				stack = append(stack, b.Inside)
+			} else {
+				boxes = append(boxes, b)
+			}
+		}
+	}
 
-func (p placed) place(i int) Place {
-	b := p.Boxes[i]
-	return Place{
-		Key: p.key(i), N: b.Number, X: b.X, Y: b.Y, W: b.W, H: b.H,
-		Style: string(b.Style), Text: strings.Join(b.Lines, "\n"), Head: b.Head, Frame: b.Frame,
+	slices.SortFunc(boxes, func(a, b *viz.Box) int { return cmp.Compare(a.Number, b.Number) })
+	return boxes
+}
+
+// key returns the key of a node, by its number.
+func (p *placed) key(number int) int { return p.keys[p.boxes[number].Node.ID()] }
+
+// findFrames lists the conversations of sub-agents, outer ones before inner ones.
+func (p *placed) findFrames() {
+	at := map[int]int{} // by number of the owner: the index of its frame
+	p.frameOf = make([]int, len(p.boxes))
+	for i, b := range p.boxes {
+		frame, ok := at[b.Owner]
+		switch {
+		case b.Owner < 0:
+			frame = -1
+		case !ok:
+			frame = len(p.frames)
+			at[b.Owner] = frame
+			p.owners = append(p.owners, b.Owner)
+			p.frames = append(p.frames, Frame{
+				Title: describe.Of(p.boxes[b.Owner].Node).Inside(clip), Owner: p.key(b.Owner), Outer: p.frameOf[b.Owner],
+			})
+		}
+		p.frameOf[i] = frame
 	}
 }
 
-func (p placed) edge(e viz.Edge) Edge {
-	edge := Edge{From: p.key(e.From), To: p.key(e.To), Dashed: e.Dashed}
-	for _, at := range e.Points {
-		edge.Points = append(edge.Points, at.X, at.Y)
+// heights returns how many folded boxes are nested in each picture inside p.
+func heights(p *viz.Picture) map[*viz.Picture]int {
+	height := map[*viz.Picture]int{}
+	var measure func(p *viz.Picture) int
+	measure = func(p *viz.Picture) int {
+		n := 0
+		for _, b := range p.Boxes {
+			if b.Inside != nil {
+				n = max(n, 1+measure(b.Inside))
+			}
+		}
+		height[p] = n
+		return n
 	}
-	return edge
+
+	measure(p)
+	return height
 }
 
-func (p placed) frames() []Frame {
-	var list []Frame
-	for _, f := range p.Frames {
-		list = append(list, Frame{Title: f.Title, Owner: p.key(f.Owner), Outer: f.Outer, X: f.X, Y: f.Y, W: f.W, H: f.H})
+// lay places the boxes, edges and rooms of a picture and of those inside it. in is the key of the folded box around the
+// picture, 0 for the outermost picture. foldKey returns the key of a folded box by that of its first node and the height
+// of its picture.
+func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, foldKey func(first, height int) int) {
+	keys := make([]int, len(pic.Boxes))
+	for i := range pic.Boxes {
+		b := &pic.Boxes[i]
+		keys[i] = p.key(b.Number)
+		text := strings.Join(b.Lines, "\n")
+		if b.Inside == nil {
+			p.places = append(p.places, Place{
+				Key: keys[i], N: b.Number, In: in, X: b.X, Y: b.Y, W: b.W, H: b.H,
+				Style: string(b.Style), Text: text, Head: b.Head, Frame: p.frameOf[b.Number],
+			})
+			continue
+		}
+
+		first := keys[i]
+		keys[i] = foldKey(first, height[b.Inside])
+		p.folds = append(p.folds, Fold{
+			Key: keys[i], In: in, First: first, Nodes: b.Nodes, X: b.X, Y: b.Y, W: b.W, H: b.H,
+			Style: string(b.Style), Text: text, Width: b.Inside.Width, Height: b.Inside.Height,
+		})
+		p.lay(b.Inside, keys[i], height, foldKey)
 	}
-	return list
+
+	for _, e := range pic.Edges {
+		edge := Edge{From: keys[e.From], To: keys[e.To], Dashed: e.Dashed}
+		for _, at := range e.Points {
+			edge.Points = append(edge.Points, at.X, at.Y)
+		}
+		p.edges = append(p.edges, edge)
+	}
+	for _, f := range pic.Frames {
+		p.rooms = append(p.rooms, Room{Title: f.Title, In: in, X: f.X, Y: f.Y, W: f.W, H: f.H})
+	}
 }

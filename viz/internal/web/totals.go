@@ -25,7 +25,7 @@ type Total struct {
 
 // totals returns the totals of all branches and sub-agents: by model, by tool and by sub-agent, each in reading order.
 // A sub-agent has the calls of its own conversations, and the time of the calls that started it.
-func (m *Model) totals(pic placed) []Total {
+func (m *Model) totals(pic *placed) []Total {
 	type group struct{ by, name string }
 	at := map[group]int{}
 	var list []Total
@@ -39,11 +39,11 @@ func (m *Model) totals(pic placed) []Total {
 		return &list[i]
 	}
 
-	for _, b := range pic.Boxes {
+	for i, b := range pic.boxes {
 		d := describe.Of(b.Node)
 		agent := ""
-		if b.Frame >= 0 {
-			agent = pic.Frames[b.Frame].Title
+		if f := pic.frameOf[i]; f >= 0 {
+			agent = pic.frames[f].Title
 		}
 
 		switch d.Sort {
@@ -62,8 +62,8 @@ func (m *Model) totals(pic placed) []Total {
 	}
 
 	// A sub-agent took as long as the calls that started it.
-	for _, f := range pic.Frames {
-		of("agent", f.Title).time(describe.Of(pic.Boxes[f.Owner].Node))
+	for i, f := range pic.frames {
+		of("agent", f.Title).time(describe.Of(pic.boxes[pic.owners[i]].Node))
 	}
 
 	order := []string{"model", "tool", "agent"}

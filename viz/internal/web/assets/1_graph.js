@@ -3,10 +3,11 @@
 const graph = {
   nodes: new Map(), // by key
   places: new Map(),
+  folds: new Map(), // the boxes that hold several nodes, by key
   edges: new Map(), // by "from to"
-  frames: [], heads: [], refs: [], found: [], totals: [],
+  frames: [], rooms: [], heads: [], refs: [], found: [], totals: [],
   problems: [], // those of found that count now
-  width: 0, height: 0,
+  width: 0, height: 0, note: '',
   order: [], // keys in reading order
   version: 0, // counts the changes of all this
 };
@@ -14,19 +15,21 @@ const graph = {
 // apply takes in what is new. What follows from it is computed anew as a whole: it takes a few milliseconds for 20,000 nodes.
 function apply(patch) {
   if (patch.reset) {
-    for (const map of [graph.nodes, graph.places, graph.edges]) map.clear();
-    Object.assign(graph, {frames: [], heads: [], refs: [], found: [], totals: []});
+    for (const map of [graph.nodes, graph.places, graph.folds, graph.edges]) map.clear();
+    Object.assign(graph, {frames: [], rooms: [], heads: [], refs: [], found: [], totals: [], note: ''});
   }
   for (const key of patch.gone || []) {
     graph.nodes.delete(key);
     graph.places.delete(key);
+    graph.folds.delete(key);
   }
   for (const [from, to] of patch.cut || []) graph.edges.delete(from + ' ' + to);
   for (const node of patch.nodes || []) graph.nodes.set(node.key, node);
   for (const place of patch.places || []) graph.places.set(place.key, place);
+  for (const fold of patch.folds || []) graph.folds.set(fold.key, fold);
   for (const edge of patch.edges || []) graph.edges.set(edge.from + ' ' + edge.to, edge);
   if (patch.problems !== undefined) graph.found = patch.problems;
-  for (const whole of ['frames', 'heads', 'refs', 'totals', 'width', 'height']) {
+  for (const whole of ['frames', 'rooms', 'heads', 'refs', 'totals', 'width', 'height', 'note']) {
     if (patch[whole] !== undefined) graph[whole] = patch[whole];
   }
   relate();

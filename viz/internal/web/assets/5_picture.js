@@ -43,19 +43,26 @@ function inView(area, most) {
 
 // layPicture begins anew after a patch.
 function layPicture() {
+  keepUnfolded();
+  sortSheets();
+  drawAnew();
+}
+
+// drawAnew draws what is there after a box was opened or closed.
+function drawAnew() {
+  arrange();
   picture.index.clear();
   picture.levels = 0;
   picture.far = null;
-  for (const place of graph.places.values()) indexed(place, place.x, place.y, place.w, place.h);
-  for (const edge of graph.edges.values()) {
-    const box = bounds(edge.points);
-    indexed(edge, box.x, box.y, box.w, box.h);
+  for (const thing of picture.things) {
+    const box = thing.points ? bounds(thing.points) : thing;
+    indexed(thing, box.x, box.y, box.w, box.h);
   }
   for (const group of [picture.boxes, picture.lines]) {
     for (const e of group.values()) e.remove();
     group.clear();
   }
-  $('frames').replaceChildren(...graph.frames.map(drawFrame));
+  $('frames').replaceChildren(...picture.open.map(drawOpen), ...picture.rooms.map(drawFrame), ...drawNote());
   drawPicture();
 }
 
@@ -95,8 +102,11 @@ function paintPicture() {
 }
 
 function paintNear(found) {
+  // Boxes are in the page in reading order, as those that are folded get the focus one after the other.
+  const number = thing => numberOf(thing.first ?? thing.key) ?? -1;
+  let previous = null;
   const keep = new Set();
-  for (const thing of found) {
+  for (const thing of [...found].sort((a, b) => number(a) - number(b))) {
     const isBox = thing.key !== undefined;
     const name = isBox ? thing.key : thing.from + ' ' + thing.to;
     const map = isBox ? picture.boxes : picture.lines;
@@ -104,10 +114,12 @@ function paintNear(found) {
     if (!e) {
       e = isBox ? drawBox(thing) : drawEdge(thing);
       map.set(name, e);
-      $(isBox ? 'boxes' : 'lines').append(e);
+      if (isBox) $('boxes').insertBefore(e, previous ? previous.nextSibling : $('boxes').firstChild);
+      else $('lines').append(e);
     }
+    if (isBox) previous = e;
     if (isBox) dress(e, thing.key);
-    else e.classList.toggle('away', !(at.onPath.has(thing.from) && at.onPath.has(thing.to)) && !owns(thing));
+    else e.classList.toggle('away', !(boxesOnPath().has(thing.from) && boxesOnPath().has(thing.to)) && !owns(thing));
     keep.add(e);
   }
   for (const map of [picture.boxes, picture.lines]) {
@@ -119,19 +131,20 @@ function paintNear(found) {
   }
 }
 
-const owns = edge => edge.dashed && at.onPath.has(edge.from);
+const owns = edge => edge.dashed && boxesOnPath().has(edge.from);
 
 // dress shows in a box what the person does: whether it is selected, on the path, and left by the filters.
 function dress(e, key) {
-  e.classList.toggle('selected', key === at.selected);
-  e.classList.toggle('away', !at.onPath.has(key) && key !== at.selected);
-  e.classList.toggle('filtered', filtering() && !passes(key));
+  const selected = key === boxOf(at.selected);
+  e.classList.toggle('selected', selected);
+  e.classList.toggle('away', !boxesOnPath().has(key) && !selected);
+  e.classList.toggle('filtered', filtering() && !boxesLeft().has(key));
 }
 
 function drawBox(place) {
-  const grave = nodeOf(place.key).problems.some(problem => problem.grave);
-  const e = svg('svg', {x: place.x - 3, y: place.y - 3, width: place.w + 6, height: place.h + 6, class: 'box ' + place.style + (grave ? ' grave' : nodeOf(place.key).problems.some(problem => problem.waits) ? ' odd' : '')},
-    svg('rect', {x: 3, y: 3, width: place.w, height: place.h, rx: isMessage(place.key) ? 8 : 2}));
+  const fold = graph.folds.has(place.key), grave = isGrave(place);
+  const e = svg('svg', {x: place.x - 3, y: place.y - 3, width: place.w + 6, height: place.h + 6, class: 'box ' + place.style + (fold ? ' fold' : '') + (grave ? ' grave' : boxesOnPath() && marked.odd.has(place.key) ? ' odd' : ''), ...(fold && foldAttributes(place))},
+    svg('rect', {x: 3, y: 3, width: place.w, height: place.h, rx: fold || isMessage(place.key) ? 8 : 2}));
   const lines = place.text.split('\n');
   lines.forEach((text, i) => {
     const t = svg('text', {x: 15, y: 3 + textTop + i * lineHeight, class: i ? '' : 'first'});
@@ -140,6 +153,9 @@ function drawBox(place) {
   });
   return e;
 }
+
+// isGrave reports whether a box shows a failure.
+const isGrave = box => box.style === 'failed' || nodeOf(box.key)?.problems.some(problem => problem.grave);
 
 const textTop = 20, lineHeight = 16;
 
@@ -163,26 +179,32 @@ function drawFrame(frame) {
 function paintFar() {
   if (!picture.far) {
     const styles = new Map();
-    for (const place of graph.places.values()) {
-      const style = nodeOf(place.key).problems.some(problem => problem.grave) ? 'failed' : place.style;
+    for (const place of picture.things) {
+      if (place.points) continue;
+      const style = isGrave(place) ? 'failed' : place.style;
       if (!styles.has(style)) styles.set(style, []);
       styles.get(style).push('M' + place.x + ' ' + place.y + 'h' + place.w + 'v' + place.h + 'h-' + place.w + 'z');
     }
-    const lines = svg('path', {class: 'edge', d: [...graph.edges.values()].map(edge => curve(edge.points)).join('')});
+    const lines = svg('path', {class: 'edge', d: picture.things.filter(thing => thing.points).map(edge => curve(edge.points)).join('')});
     const order = [...styles.keys()].sort((a, b) => (a === 'failed') - (b === 'failed')); // what failed lies on top
     picture.far = [lines, ...order.map(style => svg('path', {class: 'spot ' + style, d: styles.get(style).join('')})),
       svg('rect', {class: 'mark'})];
     $('far').replaceChildren(...picture.far);
   }
-  const mark = picture.far[picture.far.length - 1], place = placeOf(at.selected);
+  const mark = picture.far[picture.far.length - 1], place = picture.at.get(boxOf(at.selected));
   if (place) for (const side of ['x', 'y']) mark.setAttribute(side, place[side]);
   mark.setAttribute('width', place?.w || 0);
   mark.setAttribute('height', place?.h || 0);
 }
 
-// look brings a node into view, and leaves the view alone where it is there already.
+// look brings the box of a node into view, and leaves the view alone where it is there already.
 function look(key) {
-  const place = placeOf(key), canvas = $('canvas');
+  lookAt(picture.at.get(boxOf(key)));
+}
+
+// lookAt brings a box into view.
+function lookAt(place) {
+  const canvas = $('canvas');
   if (!place || !canvas.clientWidth) return;
   const w = canvas.clientWidth / view.scale, h = canvas.clientHeight / view.scale;
   view.x = shift(view.x, w, place.x - 20, place.x + place.w + 20);
@@ -209,32 +231,33 @@ function zoom(factor, x = $('canvas').clientWidth / 2, y = $('canvas').clientHei
 // fit shows the whole graph, or its whole width where it would be too small to make out.
 function fit() {
   const canvas = $('canvas');
-  const across = canvas.clientWidth / (graph.width || 1), down = canvas.clientHeight / (graph.height || 1);
+  const across = canvas.clientWidth / (picture.width || 1), down = canvas.clientHeight / (picture.height || 1);
   view.scale = Math.min(1, across, down);
-  view.x = graph.width / 2 - canvas.clientWidth / view.scale / 2;
-  view.y = graph.height / 2 - canvas.clientHeight / view.scale / 2;
+  view.x = picture.width / 2 - canvas.clientWidth / view.scale / 2;
+  view.y = picture.height / 2 - canvas.clientHeight / view.scale / 2;
   drawPicture();
 }
 
 // home is where a page begins: at the top, and the whole width in view if it can still be read.
 function home() {
   const canvas = $('canvas');
-  view.scale = Math.min(1, Math.max(0.75, canvas.clientWidth / (graph.width || 1)));
-  const first = placeOf(at.path[0]);
-  view.x = graph.width * view.scale <= canvas.clientWidth || !first ? graph.width / 2 - canvas.clientWidth / view.scale / 2
+  view.scale = Math.min(1, Math.max(0.75, canvas.clientWidth / (picture.width || 1)));
+  const first = picture.at.get(boxOf(at.path[0]));
+  view.x = picture.width * view.scale <= canvas.clientWidth || !first ? picture.width / 2 - canvas.clientWidth / view.scale / 2
     : first.x + first.w / 2 - canvas.clientWidth / view.scale / 2;
   view.y = 0;
   drawPicture();
 }
 
-// boxAt is the key of the box at a point of the canvas.
+// boxAt is the key of the box at a point of the canvas, or of the open box whose title is there.
 function boxAt(event) {
   const rect = $('canvas').getBoundingClientRect();
   const x = view.x + (event.clientX - rect.left) / view.scale, y = view.y + (event.clientY - rect.top) / view.scale;
+  const isThere = box => x >= box.x && x <= box.x + box.w && y >= box.y && y <= box.y + box.h;
   for (const thing of inView({x, y, w: 0, h: 0}, Infinity) || []) {
-    if (thing.key !== undefined && x >= thing.x && x <= thing.x + thing.w && y >= thing.y && y <= thing.y + thing.h) return thing.key;
+    if (thing.key !== undefined && isThere(thing)) return thing.key;
   }
-  return null;
+  return picture.open.find(fold => isThere({...fold, h: titleHeight}))?.key ?? null;
 }
 
 function listenToPicture() {
@@ -267,11 +290,19 @@ function listenToPicture() {
   canvas.addEventListener('pointerup', event => {
     const key = from && !from.moved ? boxAt(event) : null;
     from = null;
-    if (key !== null) select(key);
+    if (graph.folds.has(key)) toggleFold(key);
+    else if (key !== null) select(key);
   });
   canvas.addEventListener('dblclick', event => {
     const key = boxAt(event);
-    if (key !== null && nodeOf(key).opens) drill(key);
+    if (key !== null && nodeOf(key)?.opens) drill(key);
+  });
+  canvas.addEventListener('keydown', event => {
+    const {fold} = event.target.dataset;
+    if (fold === undefined || event.key !== 'Enter' && event.key !== ' ') return;
+    event.preventDefault();
+    event.stopPropagation();
+    toggleFold(Number(fold));
   });
   new ResizeObserver(drawPicture).observe(canvas);
 }

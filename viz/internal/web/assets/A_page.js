@@ -20,6 +20,7 @@ function select(key, how = {}) {
   scrollToRow();
   drawRows(true);
   inspect();
+  unfoldTo(key);
   look(key);
   showInView(key);
   crumbs();
@@ -222,7 +223,7 @@ const keys = {
   Enter: () => enter(rows[rowOf(at.selected)]), Backspace: back, Escape: back,
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(), y: toShare,
   a: () => toOpenCall() || status('No call waits for an answer.'),
-  r: toRequest, '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
+  r: toRequest, f: () => stepFold(1), F: () => stepFold(-1), '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
   1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'), 5: () => at.query && openView('found-view'),
 };
 

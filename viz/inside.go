@@ -1,0 +1,211 @@
+package viz
+
+import "slices"
+
+// cut is where an outline may be cut into pieces.
+type cut string
+
+const (
+	cutGroups cut = "groups" // within each conversation, preferably between turns
+	cutAll    cut = "all"    // anywhere in the reading order
+)
+
+// insidePlans are tried in this order for the picture inside a folded box. In contrast to plans they draw no end of a
+// run that the box was folded from, but cut it into pieces of about the same size, so that few steps lead to each node.
+var insidePlans = []plan{
+	{keep: -1},
+	{fans: wideFan, keep: -1},
+	{fans: wideFan, depth: 6, keep: -1},
+	{fans: wideFan, depth: 3, keep: -1},
+	{fans: wideFan, depth: 2, keep: -1},
+	{fans: wideFan, depth: 1, keep: -1},
+	{fans: wideFan, depth: 2, keep: -1, pieces: cutGroups},
+	{fans: wideFan, depth: 1, keep: -1, pieces: cutGroups},
+	{keep: -1, pieces: cutAll},
+}
+
+const (
+	mostPieces = 40 // of one conversation
+	// A piece has this many turns, or a power of it. So the first pieces stay as they are when a run grows at its end.
+	pieceSize = 20
+)
+
+// layInside adds the pictures inside the folded boxes of p, which is the picture of m.
+func (m *plot) layInside(l labeller, p *Picture) {
+	for i := range p.Boxes {
+		if p.Boxes[i].Nodes == 1 {
+			continue
+		}
+
+		part := m.part(m.items[i].members)
+		l.o = part
+		_, box, cells := part.legible(l, insidePlans, 0, part.divide)
+		inside := part.plot(box)
+		inside.label(l, cells)
+		p.Boxes[i].Inside = inside.picture()
+		inside.layInside(l, p.Boxes[i].Inside)
+	}
+}
+
+// divide is like fold, but draws everything by a plan that would fold it into a single box, and is then not legible.
+func (o *outline) divide(p plan) []int {
+	box := o.fold(p)
+	if countBoxes(box) > 1 {
+		return box
+	}
+	return o.fold(insidePlans[0])
+}
+
+// part returns the outline of some vertices, in ascending order. Edges to others are dropped. A conversation whose owner
+// is not among them becomes part of the one around it.
+func (o *outline) part(members []int) *outline {
+	at := make(map[int]int, len(members))
+	for k, i := range members {
+		at[i] = k
+	}
+	among := func(all []int) (list []int) {
+		for _, i := range all {
+			if k, ok := at[i]; ok {
+				list = append(list, k)
+			}
+		}
+		return list
+	}
+
+	p := &outline{focus: none, vertices: make([]vertex, 0, len(members)), waiting: o.waiting}
+	groups := map[int]int{none: none}
+	for k, i := range members {
+		v := o.vertices[i]
+		g := o.partGroup(v.group, at, groups, p)
+		p.vertices = append(p.vertices, vertex{
+			node: v.node, number: v.number, owner: v.owner, refs: v.refs, head: v.head, group: g, hangs: none,
+			parents: among(v.parents), kids: among(v.kids), also: among(v.also), sort: v.sort, grave: v.grave, failed: v.failed,
+		})
+		if g != none {
+			p.groups[g].last = k
+		} else if o.several(v.group) {
+			p.heads = 2 // that there are several is what counts
+		}
+	}
+
+	// An inner group ends where the group around it ends, or before.
+	for _, g := range slices.Backward(p.groups) {
+		if g.outer != none {
+			p.groups[g.outer].last = max(p.groups[g.outer].last, g.last)
+		}
+	}
+	p.connect()
+	return p
+}
+
+// partGroup returns the group of the part p that has the vertices of group g. at has the indexes of vertices in the
+// part, and groups the groups that are known. The vertices before those of the group must be in the part.
+func (o *outline) partGroup(g int, at, groups map[int]int, p *outline) int {
+	if known, ok := groups[g]; ok {
+		return known
+	}
+
+	// The group around it that is known. The ones between are as new as this one.
+	path := []int{g}
+	for {
+		outer := o.groups[path[len(path)-1]].outer
+		if _, ok := groups[outer]; ok {
+			break
+		}
+		path = append(path, outer)
+	}
+
+	for _, g := range slices.Backward(path) {
+		old := o.groups[g]
+		outer := groups[old.outer]
+		owner, ok := at[old.owner]
+		if !ok {
+			groups[g] = outer
+			continue
+		}
+
+		k := len(p.vertices)
+		groups[g] = len(p.groups)
+		p.vertices[owner].hangs = groups[g]
+		p.groups = append(p.groups, group{title: old.title, owner: owner, outer: outer, first: k, last: k, heads: old.heads})
+	}
+	return groups[g]
+}
+
+// foldPieces folds what is drawn into pieces: at most mostPieces boxes, of each conversation or altogether.
+func (o *outline) foldPieces(c cut, box []int) {
+	drawn := make([][]int, 1+len(o.groups)) // by conversation: the vertices with a box
+	index := make([]int, len(box))          // by vertex with a box: its index in drawn
+	room := func(i int) int {
+		if c == cutAll {
+			return 0
+		}
+		return o.vertices[i].group + 1
+	}
+
+	for i, b := range box {
+		if i == b {
+			index[i] = len(drawn[room(i)])
+			drawn[room(i)] = append(drawn[room(i)], i)
+		}
+	}
+
+	// By conversation and index: how many edges pass between the box and the one before it. First the differences.
+	passing := make([][]int, len(drawn))
+	for r := range drawn {
+		passing[r] = make([]int, len(drawn[r])+1)
+	}
+	o.arrows(func(from, to int, _ string) {
+		from, to = box[from], box[to]
+		if r := room(from); from < to && r == room(to) {
+			passing[r][index[from]+1]++
+			passing[r][index[to]+1]--
+		}
+	})
+
+	for r := range drawn {
+		for i := 1; i < len(passing[r]); i++ {
+			passing[r][i] += passing[r][i-1]
+		}
+		if len(drawn[r]) > mostPieces {
+			joinPieces(drawn[r], units(passing[r][:len(drawn[r])]), box)
+		}
+	}
+}
+
+// units returns where the turns in a list of boxes begin, or whatever else only one edge leads to. passing has the number
+// of edges between each box and the one before it. If one turn has most of the boxes, each box counts as a turn.
+func units(passing []int) []int {
+	var turns, all []int
+	longest, last := 0, 0
+	for i, n := range passing {
+		all = append(all, i)
+		if n <= 1 {
+			longest, last = max(longest, i-last), i
+			turns = append(turns, i)
+		}
+	}
+
+	if max(longest, len(passing)-last) > len(passing)/2 {
+		return all
+	}
+	return turns
+}
+
+// joinPieces folds a list of boxes, cut where the units begin.
+func joinPieces(drawn, units, box []int) {
+	size := 1
+	for (len(units)+size-1)/size > mostPieces {
+		size *= pieceSize
+	}
+
+	for from := 0; from < len(units); from += size {
+		end := len(drawn)
+		if from+size < len(units) {
+			end = units[from+size]
+		}
+		for _, i := range drawn[units[from]:end] {
+			box[i] = drawn[units[from]]
+		}
+	}
+}

@@ -1,0 +1,213 @@
+// The folded boxes of the graph. What is folded, what a box says and where everything in it is comes from the program: a folded box has
+// a picture inside, with folded boxes of its own. Here they open and close. An open one makes room for its picture in the picture
+// around it: what is below it moves down, what is right of its middle moves right, and nothing else changes.
+
+// unfolded has the folded boxes that are open: those that the person opened, with the id of their first node, and those that the selected
+// node lies in, which close when the selection leaves them.
+const unfolded = {byHand: new Map(), bySelection: new Set()};
+
+const isUnfolded = key => unfolded.byHand.has(key) || unfolded.bySelection.has(key);
+
+const titleHeight = 22; // of an open box
+
+// foldsAround are the folded boxes that a box lies in, the innermost first.
+function foldsAround(box) {
+  const list = [];
+  for (let fold = graph.folds.get(box?.in); fold; fold = graph.folds.get(fold.in)) list.push(fold.key);
+  return list;
+}
+
+// boxOf is the box that a node is drawn in: its own, or the outermost folded one around it that is closed.
+function boxOf(key) {
+  return foldsAround(placeOf(key)).findLast(fold => !isUnfolded(fold)) ?? key;
+}
+
+// sortSheets finds what belongs to each picture, by the folded box around it: undefined for the outermost picture.
+function sortSheets() {
+  picture.sheets = new Map([[undefined, {places: [], folds: [], edges: [], rooms: []}]]);
+  for (const key of graph.folds.keys()) picture.sheets.set(key, {places: [], folds: [], edges: [], rooms: []});
+  const sheet = thing => picture.sheets.get(thing.in);
+  for (const place of graph.places.values()) sheet(place).places.push(place);
+  for (const fold of graph.folds.values()) sheet(fold).folds.push(fold);
+  for (const room of graph.rooms) sheet(room).rooms.push(room);
+  for (const edge of graph.edges.values()) {
+    const from = graph.places.get(edge.from) || graph.folds.get(edge.from);
+    if (from) sheet(from).edges.push(edge);
+  }
+}
+
+// arrange finds where everything is that is drawn now.
+function arrange() {
+  Object.assign(picture, {things: [], at: new Map(), open: [], rooms: []});
+  const whole = measure(undefined);
+  Object.assign(picture, {width: whole.w, height: whole.h});
+  put(undefined, whole, 0, 0);
+}
+
+// measure finds how large a picture is with what is open in it, and how far things in it move for that.
+function measure(key) {
+  const fold = graph.folds.get(key);
+  const grown = picture.sheets.get(key).folds.filter(inner => isUnfolded(inner.key)).map(inner => {
+    const size = measure(inner.key);
+    return {key: inner.key, size, middle: inner.x + inner.w / 2, top: inner.y, bottom: inner.y + inner.h,
+      wider: Math.max(0, size.outerW - inner.w), higher: Math.max(0, size.outerH - inner.h)};
+  });
+
+  // The most that those before a point moved it: two beside each other do not move what is below them twice.
+  const most = list => Math.max(0, ...list.map(g => g.moved));
+  const rows = grown.toSorted((a, b) => a.bottom - b.bottom).map(g => ({...g}));
+  const down = y => most(rows.filter(g => g.moved !== undefined && g.bottom <= y));
+  for (const g of rows) g.moved = down(g.top) + g.higher;
+  const columns = grown.toSorted((a, b) => a.middle - b.middle).map(g => ({...g}));
+  const left = x => most(columns.filter(g => g.moved !== undefined && g.middle < x));
+  for (const g of columns) g.moved = left(g.middle) + g.wider;
+  const right = x => (left(x) + most(columns.filter(g => g.middle <= x))) / 2; // the middle itself moves half as far
+
+  const w = (fold ? fold.width : graph.width) + right(Infinity), h = (fold ? fold.height : graph.height) + down(Infinity);
+  return {w, h, down, right, inner: new Map(grown.map(g => [g.key, g.size])),
+    outerW: fold && Math.max(w, openTitle(fold).length * 7.25 + 24), outerH: h + titleHeight};
+}
+
+const openTitle = fold => '▾ ' + fold.text.split('\n')[0];
+
+// put places the things of a picture whose upper left corner is at a point.
+function put(key, size, left, top) {
+  const sheet = picture.sheets.get(key);
+  const moved = box => ({...box, x: left + box.x + size.right(box.x + box.w / 2), y: top + box.y + size.down(box.y)});
+  for (const box of [...sheet.places, ...sheet.folds]) {
+    const inner = size.inner.get(box.key);
+    const thing = moved(box);
+    picture.at.set(box.key, thing);
+    if (!inner) {
+      picture.things.push(thing);
+      continue;
+    }
+    Object.assign(thing, {x: thing.x + (box.w - inner.outerW) / 2, w: inner.outerW, h: inner.outerH});
+    picture.open.push(thing);
+    put(box.key, inner, thing.x + (inner.outerW - inner.w) / 2, thing.y + titleHeight);
+  }
+
+  for (const edge of sheet.edges) {
+    const from = picture.at.get(edge.from), to = picture.at.get(edge.to);
+    if (!from || !to) continue;
+    const points = edge.points.map((p, i) => i % 2 ? top + p + size.down(p) : left + p + size.right(p));
+    // A line begins and ends at its boxes, also where what is beside them moves further.
+    points[1] = from.y + from.h;
+    points[points.length - 1] = to.y;
+    picture.things.push({...edge, points});
+  }
+  for (const room of sheet.rooms) {
+    const x = left + room.x + size.right(room.x), y = top + room.y + size.down(room.y);
+    picture.rooms.push({...room, x, y, w: left + room.x + room.w + size.right(room.x + room.w) - x, h: top + room.y + room.h + size.down(room.y + room.h) - y});
+  }
+}
+
+// keepUnfolded finds the boxes that the person opened again after a patch. Where one is gone, its first node tells what took its place.
+function keepUnfolded() {
+  for (const [key, id] of [...unfolded.byHand]) {
+    if (nodeOf(graph.folds.get(key)?.first)?.id === id) continue;
+    unfolded.byHand.delete(key);
+    for (const around of foldsAround(placeOf(keyOfID(id)))) unfoldByHand(around);
+  }
+}
+
+function unfoldByHand(key) {
+  unfolded.byHand.set(key, nodeOf(graph.folds.get(key).first).id);
+}
+
+// unfoldTo opens what a node lies in, and closes what was open for the node before it.
+function unfoldTo(key) {
+  const around = new Set(foldsAround(placeOf(key)));
+  const before = unfolded.bySelection;
+  unfolded.bySelection = around;
+  if (around.size !== before.size || [...around].some(fold => !before.has(fold))) drawAnew();
+}
+
+// toggleFold opens a folded box, or closes it. Its title stays where it is in view, or comes into view.
+function toggleFold(key) {
+  const before = picture.at.get(key), focused = document.activeElement?.dataset?.fold === String(key);
+  if (isUnfolded(key)) {
+    unfolded.byHand.delete(key);
+    unfolded.bySelection.delete(key);
+  } else unfoldByHand(key);
+  drawAnew();
+
+  const after = picture.at.get(key);
+  view.x += after.x + after.w / 2 - before.x - before.w / 2;
+  view.y += after.y - before.y;
+  lookAtTitle(after);
+  paintPicture();
+  if (focused) foldElement(key)?.focus({preventScroll: true});
+}
+
+// lookAtTitle brings the upper left of an open box into view.
+const lookAtTitle = box => lookAt({...box, w: Math.min(box.w, $('canvas').clientWidth / view.scale - 60), h: Math.min(box.h, titleHeight + 40)});
+
+const foldElement = key => document.querySelector('#middle [data-fold="' + key + '"]');
+
+// stepFold gives the focus to the next folded box in reading order, open or not, or to the one before.
+function stepFold(n) {
+  const drawn = [...graph.folds.values()].filter(fold => picture.at.has(fold.key));
+  if (!drawn.length) {
+    status('Nothing is folded.');
+    return;
+  }
+  if (shownView() !== 'graph') openView('graph');
+  const order = fold => [numberOf(fold.first), -fold.nodes];
+  drawn.sort((a, b) => order(a)[0] - order(b)[0] || order(a)[1] - order(b)[1]);
+  const here = drawn.findIndex(fold => document.activeElement?.dataset?.fold === String(fold.key));
+  const next = drawn[here < 0 ? (n > 0 ? 0 : drawn.length - 1) : (here + n + drawn.length) % drawn.length];
+  if (view.scale < 0.5) view.scale = 0.75;
+  lookAtTitle(picture.at.get(next.key));
+  paintPicture();
+  foldElement(next.key)?.focus({preventScroll: true});
+}
+
+// foldAttributes make a folded box a button, open or not.
+const foldAttributes = fold => ({'data-fold': fold.key, role: 'button', tabindex: 0, 'aria-expanded': String(isUnfolded(fold.key)), 'aria-label': fold.text.replaceAll('\n', ', ')});
+
+// drawOpen draws the outline of an open box, with its title.
+function drawOpen(fold) {
+  const title = svg('text', {x: fold.x + 10, y: fold.y + 15});
+  title.textContent = openTitle(fold);
+  return svg('g', {class: 'open-fold ' + fold.style, ...foldAttributes(fold)},
+    svg('rect', {class: 'bar', x: fold.x, y: fold.y, width: fold.w, height: titleHeight, rx: 6}),
+    svg('rect', {class: 'outline', x: fold.x, y: fold.y, width: fold.w, height: fold.h, rx: 6}), title);
+}
+
+// drawNote writes how the graph is folded above it, where the program has left room for that. It is true while nothing is open.
+function drawNote() {
+  if (picture.open.length) return [];
+  return graph.note.split('\n').map((line, i) => {
+    const text = svg('text', {class: 'fold-note', x: 16, y: 28 + i * lineHeight});
+    text.textContent = line;
+    return text;
+  });
+}
+
+// withFolds adds to some nodes the folded boxes that they lie in.
+function withFolds(keys) {
+  const boxes = new Set(keys);
+  for (const key of keys) {
+    for (let fold = graph.folds.get(placeOf(key)?.in); fold && !boxes.has(fold.key); fold = graph.folds.get(fold.in)) boxes.add(fold.key);
+  }
+  return boxes;
+}
+
+// marked has the boxes on the path, those that the filters leave, and those where a call waits. Each is found when it is asked for.
+const marked = {};
+
+function boxesOnPath() {
+  if (marked.path !== at.path || marked.version !== graph.version) {
+    Object.assign(marked, {path: at.path, version: graph.version, onPath: withFolds(at.path), filter: null,
+      odd: withFolds(graph.problems.filter(problem => problem.waits).map(problem => problem.key))});
+  }
+  return marked.onPath;
+}
+
+function boxesLeft() {
+  boxesOnPath();
+  const filter = [at.query, at.onlyProblems, ...at.shown].join(' ');
+  if (marked.filter !== filter) Object.assign(marked, {filter, left: withFolds(matches())});
+  return marked.left;
+}
