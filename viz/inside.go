@@ -13,7 +13,6 @@ const (
 // insidePlans are tried in this order for the picture inside a folded box. In contrast to plans they draw no end of a
 // run that the box was folded from, but cut it into pieces of about the same size, so that few steps lead to each node.
 var insidePlans = []plan{
-	{keep: -1},
 	{fans: wideFan, keep: -1},
 	{fans: wideFan, depth: 6, keep: -1},
 	{fans: wideFan, depth: 3, keep: -1},
@@ -53,7 +52,7 @@ func (o *outline) divide(p plan) []int {
 	if countBoxes(box) > 1 {
 		return box
 	}
-	return o.fold(insidePlans[0])
+	return o.fold(plans[0])
 }
 
 // part returns the outline of some vertices, in ascending order. Edges to others are dropped. A conversation whose owner

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http/httptest"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
@@ -421,4 +423,40 @@ func shots(b *browser, name string) {
 		}
 	}
 	b.does("size", "1400x900")
+}
+
+func TestAGrowingGraphKeepsWhatIsOpenInARealBrowser(t *testing.T) {
+	turns := func(d dag.DAG, n int) dag.DAG {
+		for range n {
+			d = d.User("Weather?").Assistant("It rains.")
+		}
+		return d
+	}
+	uses, results := make([]content.Block, 10), make([]node.ToolExecution, 10)
+	for i := range uses {
+		uses[i] = content.ToolUse{ID: fmt.Sprint(i), Name: hostile, Input: `{}`}
+		results[i] = node.ToolExecution{Index: i, Result: content.Words("It is warm.")}
+	}
+	d := turns(start(), 30).User("Everywhere?").Assistant("", uses...).CloseTools(results...)
+	s := New(d, nil)
+	b := open(t, s)
+	b.does("wait", ".row", "text", "n72")
+	b.does("press", "f") // by keyboard alone
+	b.does("wait", ".box.fold", "text", "<img")
+	b.does("press", "Enter")
+	b.does("wait", ".open-fold", "text", "<img")
+	b.does("wait", ".box", "text", "It is warm.")
+	shots(b, "unfolded")
+
+	d = turns(d, 1)
+	s.Set(d)
+	b.does("wait", ".row", "text", "n74")
+	b.does("wait", ".open-fold", "text", "<img")
+
+	// What was open is now inside a folded run, which was not there before.
+	s.Set(turns(d, 60))
+	b.does("wait", ".row", "text", "n194")
+	b.does("wait", ".open-fold", "text", "nodes (n")
+	b.does("wait", ".open-fold", "text", "<img")
+	b.stop()
 }

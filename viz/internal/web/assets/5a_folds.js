@@ -3,8 +3,8 @@
 // around it: what is below it moves down, what is right of its middle moves right, and nothing else changes.
 
 // unfolded has the folded boxes that are open: those that the person opened, with the id of their first node, and those that the selected
-// node lies in, which close when the selection leaves them.
-const unfolded = {byHand: new Map(), bySelection: new Set()};
+// node lies in, which close when the selection leaves them. known has all that there were before a patch, with the same id.
+const unfolded = {byHand: new Map(), bySelection: new Set(), known: new Map()};
 
 const isUnfolded = key => unfolded.byHand.has(key) || unfolded.bySelection.has(key);
 
@@ -102,17 +102,20 @@ function put(key, size, left, top) {
   }
 }
 
-// keepUnfolded finds the boxes that the person opened again after a patch. Where one is gone, its first node tells what took its place.
+const firstID = key => nodeOf(graph.folds.get(key)?.first)?.id;
+
+const unfoldByHand = key => unfolded.byHand.set(key, firstID(key));
+
+// keepUnfolded keeps open, after a patch, what the person opened: boxes that are new around it, or around its first node where it is
+// gone, open, too.
 function keepUnfolded() {
   for (const [key, id] of [...unfolded.byHand]) {
-    if (nodeOf(graph.folds.get(key)?.first)?.id === id) continue;
-    unfolded.byHand.delete(key);
-    for (const around of foldsAround(placeOf(keyOfID(id)))) unfoldByHand(around);
+    const same = firstID(key) === id;
+    if (!same) unfolded.byHand.delete(key);
+    const around = foldsAround(same ? graph.folds.get(key) : placeOf(keyOfID(id)));
+    around.filter(fold => unfolded.known.get(fold) !== firstID(fold)).forEach(unfoldByHand);
   }
-}
-
-function unfoldByHand(key) {
-  unfolded.byHand.set(key, nodeOf(graph.folds.get(key).first).id);
+  unfolded.known = new Map([...graph.folds.keys()].map(key => [key, firstID(key)]));
 }
 
 // unfoldTo opens what a node lies in, and closes what was open for the node before it.
