@@ -14,12 +14,13 @@ import (
 // plan determines how much of an outline is folded into boxes with a summary. Branch points, merges of branches, and
 // roots that lead to a drawn head are never folded, except in a run that begins and ends in one node.
 type plan struct {
-	fans   int // group the calls of a fan of more than this by tool and outcome; 0: draw all of them
-	depth  int // fold conversations nested deeper than this into the box of their call; 0: none
-	keep   int // draw this many turns at each end of a run of turns; negative: all of them
-	failed int // always draw this many failed nodes, the first ones and the last; 0: all of them
-	heads  int // draw the first heads, up to this number, and what leads to them; 0: all of them
-	pieces cut // cut what is left into few boxes; "": do not
+	fans   int  // group the calls of a fan of more than this by tool and outcome; 0: draw all of them
+	depth  int  // fold conversations nested deeper than this into the box of their call; 0: none
+	keep   int  // draw this many turns at each end of a run of turns; negative: all of them
+	failed int  // always draw this many failed nodes, the first ones and the last; 0: all of them
+	heads  int  // draw the first heads, up to this number, and what leads to them; 0: all of them
+	pieces int  // cut what is left of each conversation into at most this many boxes; 0: do not
+	across bool // cut all of it as if it were one conversation
 }
 
 // plans are tried in this order until a drawing is legible. The first draws everything.
@@ -175,8 +176,8 @@ func (o *outline) fold(p plan) []int {
 	if hidden != nil {
 		o.foldHidden(hidden, box)
 	}
-	if p.pieces != "" {
-		o.foldPieces(p.pieces, box)
+	if p.pieces > 0 {
+		o.foldPieces(p, box)
 	}
 
 	// The box of a call may itself be folded. The conversation of its sub-agent goes with it.

@@ -58,6 +58,10 @@ func TestGrowth(t *testing.T) {
 				_, err := viz.Layout(d, nil)
 				return err
 			}},
+			{"Layout, inside", 500, 4000, false, func(d dag.DAG) error {
+				_, err := viz.Layout(d, &viz.LayoutOptions{Inside: true})
+				return err
+			}},
 			{"SVG", 0, 0, false, func(d dag.DAG) error { return viz.SVG(io.Discard, d, &viz.SVGOptions{Layout: full}) }},
 		} {
 			cases = append(cases, growthtest.Case{

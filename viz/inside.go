@@ -2,14 +2,6 @@ package viz
 
 import "slices"
 
-// cut is where an outline may be cut into pieces.
-type cut string
-
-const (
-	cutGroups cut = "groups" // within each conversation, preferably between turns
-	cutAll    cut = "all"    // anywhere in the reading order
-)
-
 // insidePlans are tried in this order for the picture inside a folded box. In contrast to plans they draw no end of a
 // run that the box was folded from, but cut it into pieces of about the same size, so that few steps lead to each node.
 var insidePlans = []plan{
@@ -18,16 +10,12 @@ var insidePlans = []plan{
 	{fans: wideFan, depth: 3, keep: -1},
 	{fans: wideFan, depth: 2, keep: -1},
 	{fans: wideFan, depth: 1, keep: -1},
-	{fans: wideFan, depth: 2, keep: -1, pieces: cutGroups},
-	{fans: wideFan, depth: 1, keep: -1, pieces: cutGroups},
-	{keep: -1, pieces: cutAll},
+	{fans: wideFan, depth: 2, keep: -1, pieces: 40},
+	{fans: wideFan, depth: 1, keep: -1, pieces: 40},
+	{keep: -1, pieces: 40, across: true},
+	{keep: -1, pieces: 12, across: true},
+	{keep: -1, pieces: 6, across: true},
 }
-
-const (
-	mostPieces = 40 // of one conversation
-	// A piece has this many turns, or a power of it. So the first pieces stay as they are when a run grows at its end.
-	pieceSize = 20
-)
 
 // layInside adds the pictures inside the folded boxes of p, which is the picture of m.
 func (m *plot) layInside(l labeller, p *Picture) {
@@ -46,13 +34,23 @@ func (m *plot) layInside(l labeller, p *Picture) {
 	}
 }
 
-// divide is like fold, but draws everything by a plan that would fold it into a single box, and is then not legible.
+// divide is like fold, but draws everything by a plan that would fold it into a single box, or nearly all of a large part.
+// Otherwise conversations in conversations would take a step for every few of them.
 func (o *outline) divide(p plan) []int {
 	box := o.fold(p)
-	if countBoxes(box) > 1 {
-		return box
+	largest, boxes := 0, 0
+	for _, in := range members(box) {
+		largest = max(largest, len(in))
+		if in != nil {
+			boxes++
+		}
 	}
-	return o.fold(plans[0])
+
+	const large = 500
+	if boxes == 1 || !p.across && len(box) > large && largest > len(box)*3/4 {
+		return o.fold(plans[0])
+	}
+	return box
 }
 
 // part returns the outline of some vertices, in ascending order. Edges to others are dropped. A conversation whose owner
@@ -131,12 +129,12 @@ func (o *outline) partGroup(g int, at, groups map[int]int, p *outline) int {
 	return groups[g]
 }
 
-// foldPieces folds what is drawn into pieces: at most mostPieces boxes, of each conversation or altogether.
-func (o *outline) foldPieces(c cut, box []int) {
+// foldPieces folds what is drawn into pieces that follow each other in the reading order.
+func (o *outline) foldPieces(p plan, box []int) {
 	drawn := make([][]int, 1+len(o.groups)) // by conversation: the vertices with a box
 	index := make([]int, len(box))          // by vertex with a box: its index in drawn
 	room := func(i int) int {
-		if c == cutAll {
+		if p.across {
 			return 0
 		}
 		return o.vertices[i].group + 1
@@ -166,8 +164,8 @@ func (o *outline) foldPieces(c cut, box []int) {
 		for i := 1; i < len(passing[r]); i++ {
 			passing[r][i] += passing[r][i-1]
 		}
-		if len(drawn[r]) > mostPieces {
-			joinPieces(drawn[r], units(passing[r][:len(drawn[r])]), box)
+		if len(drawn[r]) > p.pieces {
+			joinPieces(drawn[r], units(passing[r][:len(drawn[r])]), p.pieces, box)
 		}
 	}
 }
@@ -191,11 +189,12 @@ func units(passing []int) []int {
 	return turns
 }
 
-// joinPieces folds a list of boxes, cut where the units begin.
-func joinPieces(drawn, units, box []int) {
+// joinPieces folds a list of boxes into at most so many pieces, cut where the units begin.
+func joinPieces(drawn, units []int, most int, box []int) {
+	// A power, not a fraction of the length, so that the first pieces stay as they are when a run grows at its end.
 	size := 1
-	for (len(units)+size-1)/size > mostPieces {
-		size *= pieceSize
+	for (len(units)+size-1)/size > most {
+		size *= most / 2
 	}
 
 	for from := 0; from < len(units); from += size {
