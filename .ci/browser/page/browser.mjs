@@ -12,8 +12,8 @@ const chromiumArgs = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-
 
 // launch starts the browser with a new profile. The browser is ended and the profile removed by close, and when this process exits.
 export function launch(firefoxUserPrefs = {}) {
-  if (!inFirefox) return chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: chromiumArgs, timeout: 60000});
-  return firefox.launch({channel: 'moz-firefox', executablePath: process.env.FIREFOX || '/usr/bin/firefox-esr', firefoxUserPrefs, downloadsPath: downloads(), timeout: 60000});
+  if (!inFirefox) return chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: chromiumArgs, timeout: 180000});
+  return firefox.launch({channel: 'moz-firefox', executablePath: process.env.FIREFOX || '/usr/bin/firefox-esr', firefoxUserPrefs, downloadsPath: downloads(), timeout: 180000});
 }
 
 const browsers = new Map();

@@ -34,7 +34,7 @@ async function serve(server, context) {
 async function open(name, {hash = '', options = {}, server} = {}) {
   const context = await newContext({viewport: {width: 1400, height: 900}, ...options});
   const page = await context.newPage();
-  page.setDefaultTimeout(15000);
+  page.setDefaultTimeout(60000);
   const url = server ? await serve(server, context) : 'file://' + path.join(dir, name);
   const watched = await watch(page, asked => server ? asked.startsWith(url) : asked.split('#')[0] === url);
   await page.addInitScript(() => {
@@ -1102,7 +1102,7 @@ if (dir.startsWith('--shots=')) {
     const verdict = {name, ok: true, info: ''};
     let page;
     try {
-      page = await within(120000, checks[name]());
+      page = await within(300000, checks[name]());
       verdict.info = page.info || '';
       equal(await page.sins(), [], 'it did what no page may do');
     } catch (err) {

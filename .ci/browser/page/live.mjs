@@ -18,7 +18,7 @@ import {launch, tooPale, watch, within} from './browser.mjs';
 
 const browser = await launch();
 const page = await (await browser.newContext({viewport: {width: 1400, height: 900}})).newPage();
-page.setDefaultTimeout(15000);
+page.setDefaultTimeout(60000);
 const url = process.argv[2];
 const sins = await watch(page, asked => new URL(asked).origin === new URL(url).origin);
 
@@ -68,7 +68,7 @@ try {
 }
 for await (const line of createInterface({input: process.stdin})) {
   try {
-    await within(60000, take(JSON.parse(line)));
+    await within(180000, take(JSON.parse(line)));
     say({ok: true});
   } catch (err) {
     if (err.hangs) {
@@ -79,5 +79,5 @@ for await (const line of createInterface({input: process.stdin})) {
     say({ok: false, why: String(err) + '\nThe page shows:\n' + shown.slice(0, 3000)});
   }
 }
-say({sins: await within(60000, sins())});
+say({sins: await within(180000, sins())});
 await browser.close();
