@@ -64,8 +64,8 @@ function sentinel() {
   document.addEventListener('securitypolicyviolation', event => sin('violation: ' + event.violatedDirective + ' ' + event.blockedURI));
 
   // The elements that a page makes. None has a handler in an attribute, or an address of another origin.
-  const known = new Set(('a article b button code dd del details div dl dt form g h1 h2 h3 header img input ins label li main mark nav noscript ol option p ' +
-    'path pre rect script section select small span summary svg table tbody td text textarea th thead time title tr tspan ul').split(' '));
+  const known = new Set(('a article b button code dd del details div dl dt form g h1 h2 h3 header hr img input ins label li main mark nav noscript ol option p ' +
+    'path pre rect script section select small span summary svg table tbody td text textarea th thead time title tr tspan u ul').split(' '));
   const look = e => {
     const odd = [...e.attributes].find(({name, value}) => name.startsWith('on') || ['action', 'formaction', 'srcdoc'].includes(name) ||
       ['href', 'src', 'xlink:href'].includes(name) && /^\s*[a-z][a-z0-9+.-]*:/i.test(value) && !value.startsWith('blob:'));
