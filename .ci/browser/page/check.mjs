@@ -657,7 +657,9 @@ const checks = {
     await press(page, 'Enter');
     const answer = '#n' + (Number((await selected(page)).slice(1)) + 1); // the found one is a system prompt
     for (const [view, css] of [['1', '#boxes text'], ['2', '#calls-grid'], ['3', '#timeline-list'], ['4', '#cache']]) {
+      await page.waitForFunction(() => location.hash === '#' + document.querySelector('.heading .id').firstChild.textContent); // it follows
       await page.evaluate(hash => { location.hash = hash; }, answer);
+      await page.waitForFunction(hash => '#' + document.querySelector('.heading a').textContent === hash, answer);
       await press(page, 'Escape', view);
       await shows(css);
       await press(page, 'End', 'k', 'Home');
