@@ -584,6 +584,7 @@ const checks = {
     const page = await open('release.html', {options: {colorScheme: 'dark'}});
     if (!inFirefox) { // Playwright cannot show a page as it is on paper in Firefox
       await page.emulateMedia({media: 'print'});
+      await page.waitForSelector('#paper section'); // the page hears of the change a moment later
       ok(!await page.isVisible('#outline') && await page.isVisible('#paper'), 'nothing else');
     }
     const {texts: [paper], bytes} = await printed(page, '#paper');
