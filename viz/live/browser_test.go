@@ -236,6 +236,13 @@ func TestAPauseInARealBrowser(t *testing.T) {
 		b.does("size", size)
 		b.does("inside", ".ask, .ask pre, .ask form")
 	}
+	b.does("size", "390x844") // in another view, a button says that calls wait
+	b.does("click", "#views button", "text", "Calls")
+	b.does("gone", "#waiting")
+	b.does("click", "#to-waiting", "text", "2 calls wait")
+	b.does("wait", "#waiting h2", "text", "2 calls wait")
+	b.does("inside", "#top, #top button")
+	b.does("size", "1400x900")
 	b.does("click", ".ask .more") // all of a long text
 	b.does("wait", ".ask pre", "text", "the last word")
 	shots(b, "paused")

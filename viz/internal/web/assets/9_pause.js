@@ -18,8 +18,10 @@ function drawWaiting(runs) {
     const left = [...waiting.cards.keys()].filter(name => !cards.has(name));
     if (left.length && !left.some(name => waiting.answered.has(name))) status('A call was answered elsewhere, or the conversation was continued.');
     const focused = $('waiting').contains(document.activeElement);
-    show($('waiting'), cards.size > 0 && el('h2', {}, cards.size === 1 ? 'A call waits' : cards.size + ' calls wait'), [...cards.values()].map(card => card.element));
-    $('waiting').hidden = !cards.size;
+    const number = cards.size === 1 ? 'A call waits' : cards.size + ' calls wait';
+    show($('waiting'), cards.size > 0 && el('h2', {}, number), [...cards.values()].map(card => card.element));
+    show($('to-waiting'), number);
+    $('waiting').hidden = $('to-waiting').hidden = !cards.size;
     Object.assign(waiting, {cards, signature});
     document.title = (cards.size ? '(' + cards.size + ') ' : '') + config.title; // seen from another tab
     drawLive();
@@ -35,6 +37,13 @@ function toOpenCall() {
   button.closest('.ask').scrollIntoView({block: 'nearest'});
   button.focus({preventScroll: true});
   return true;
+}
+
+// toWaiting shows the calls that wait, and goes to the first one that can be answered.
+function toWaiting() {
+  if ($('waiting').hidden) return status('No call waits for an answer.');
+  if (narrowPage.matches) openView('outline'); // they are below it
+  if (!toOpenCall()) $('waiting').scrollIntoView({block: 'nearest'});
 }
 
 // toNode selects the message with a call, once it is drawn.

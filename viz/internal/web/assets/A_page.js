@@ -222,7 +222,7 @@ const keys = {
   e: () => problem(1), E: () => problem(-1), n: () => nextMatch(1), N: () => nextMatch(-1),
   Enter: () => enter(rows[rowOf(at.selected)]), Backspace: back, Escape: back,
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(), y: toShare,
-  a: () => toOpenCall() || status('No call waits for an answer.'),
+  a: toWaiting,
   r: toRequest, f: () => stepFold(1), F: () => stepFold(-1), '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
   1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'), 5: () => at.query && openView('found-view'),
 };
@@ -284,6 +284,7 @@ function listen() {
   $('closer').addEventListener('click', () => zoom(1.25));
   $('further').addEventListener('click', () => zoom(0.8));
   $('fit').addEventListener('click', fit);
+  $('to-waiting').addEventListener('click', toWaiting);
   $('follow').addEventListener('click', () => {
     live.following = !live.following;
     drawLive();
