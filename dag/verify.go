@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json/v2"
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
@@ -57,40 +56,26 @@ func (d DAG) Verify() Verification {
 		v.node(n)
 	}
 	for _, c := range d.waiting() {
-		v.Waiting = append(v.Waiting, c.finding())
+		v.Waiting = append(v.Waiting, waitingFinding(c))
 	}
 	return v.Verification
 }
 
-// waitingCall is a call without a result.
-type waitingCall struct {
-	caller  *node.Node // the message with the call
-	index   int
-	use     content.ToolUse
-	started *node.Node // the execution without a result; nil for none
-}
-
-func (c waitingCall) finding() Finding {
-	text := fmt.Sprintf("call %d, %q of %q", c.index, c.use.ID, c.use.Name)
-	if c.started != nil {
-		text += ", " + describe.State(c.started.Payload().(node.ToolExecution).State)
+func waitingFinding(c shared.OpenCall) Finding {
+	text := fmt.Sprintf("call %d, %q of %q", c.Index, c.Use.ID, c.Use.Name)
+	if c.Started != nil {
+		text += ", " + describe.State(c.Started.Payload().(node.ToolExecution).State)
 	}
-	return Finding{Node: c.caller, Kind: CallWaits, Detail: safetext.Line(text, 200)}
+	return Finding{Node: c.Caller, Kind: CallWaits, Detail: safetext.Line(text, 200)}
 }
 
 func init() {
-	shared.Waiting = func(heads []*node.Node) map[node.ID]int {
-		waiting := map[node.ID]int{}
-		for _, c := range New().WithHeads(heads...).waiting() {
-			waiting[c.caller.ID()]++
-		}
-		return waiting
-	}
+	shared.OpenCalls = func(heads []*node.Node) []shared.OpenCall { return New().WithHeads(heads...).waiting() }
 }
 
 // waiting returns the calls that are open at a head of d, or of a paused sub-agent's conversation.
-func (d DAG) waiting() []waitingCall {
-	var calls []waitingCall
+func (d DAG) waiting() []shared.OpenCall {
+	var calls []shared.OpenCall
 	seen := map[node.ID]bool{} // of the calls' messages: a damaged file may hold a conversation several times
 	conversations := []DAG{d}
 	for i := 0; i < len(conversations); i++ {
@@ -99,8 +84,8 @@ func (d DAG) waiting() []waitingCall {
 
 		// A call that was started may hold a paused sub-agent, with open calls of its own.
 		for _, c := range own {
-			if c.started != nil {
-				conversations = append(conversations, FromNode(c.started))
+			if c.Started != nil {
+				conversations = append(conversations, FromNode(c.Started))
 			}
 		}
 	}
@@ -108,7 +93,7 @@ func (d DAG) waiting() []waitingCall {
 }
 
 // ownWaiting returns the calls that are open at a head, without those in sub-agents.
-func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []waitingCall) {
+func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []shared.OpenCall) {
 	callers, phases := byCaller(d.heads)
 	for _, caller := range callers {
 		if seen[caller.ID()] {
@@ -119,7 +104,7 @@ func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []waitingCall) {
 		p, _ := New().WithHeads(phases[caller.ID()]...).openPhase()
 		for i := range p.calls {
 			if p.done[i] == nil {
-				calls = append(calls, waitingCall{caller, i, p.call(i), p.started[i]})
+				calls = append(calls, shared.OpenCall{Caller: caller, Index: i, Use: p.call(i), Started: p.started[i]})
 			}
 		}
 	}

@@ -42,6 +42,23 @@ var Of func(heads []*node.Node, without ...string) Transcript
 // with the results. Package dag sets CloseTools.
 var CloseTools func(src node.Source, heads []*node.Node, executions []node.Payload) (*node.Node, error)
 
-// Waiting returns how many calls of each message are open, by the message's ID: calls at the heads, and in the
-// conversations of paused sub-agents. Package dag sets Waiting.
-var Waiting func(heads []*node.Node) map[node.ID]int
+// OpenCall is a call without a result.
+type OpenCall struct {
+	Caller  *node.Node // the message with the call
+	Index   int        // of the call, among the calls of the message
+	Use     content.ToolUse
+	Started *node.Node // the execution without a result; nil for none
+}
+
+// OpenCalls returns the calls that are open at the heads, and in the conversations of paused sub-agents. The call of a
+// paused sub-agent precedes the calls in its conversation. Package dag sets OpenCalls.
+var OpenCalls func(heads []*node.Node) []OpenCall
+
+// Waiting returns how many calls of each message OpenCalls returns, by the message's ID.
+func Waiting(heads []*node.Node) map[node.ID]int {
+	waiting := map[node.ID]int{}
+	for _, c := range OpenCalls(heads) {
+		waiting[c.Caller.ID()]++
+	}
+	return waiting
+}

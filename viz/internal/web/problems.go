@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -23,9 +24,13 @@ func problems(d dag.DAG, pic *placed) []Problem {
 
 	// Open calls first: the rules report them as calls without a result, which they are only for now.
 	waits := map[node.ID]bool{}
-	for _, open := range openCalls(d) {
-		add(open.at, fmt.Sprintf("call %d, of %s, waits for its result", open.call.Index+1, open.call.Name), true)
-		waits[open.at.ID()] = true
+	for _, open := range shared.OpenCalls(d.Heads()) {
+		waits[open.Caller.ID()] = true
+
+		// In place of the call of a paused sub-agent, those in its conversation are listed.
+		if open.Started == nil || !open.Started.Payload().(node.ToolExecution).State.Paused() {
+			add(open.Caller, fmt.Sprintf("call %d, of %s, waits for its result", open.Index+1, open.Use.Name), true)
+		}
 	}
 
 	var undeclared []dag.Finding
@@ -64,54 +69,6 @@ func problems(d dag.DAG, pic *placed) []Problem {
 		list = append(list, found[k]...)
 	}
 	return list
-}
-
-// openCall is a call that waits, and the head that it waits at.
-type openCall struct {
-	at   *node.Node
-	call dag.Call
-}
-
-// openCalls returns the calls that wait at a head of d, however many heads there are. In place of a call with a paused
-// sub-agent it returns those that wait in the sub-agent's conversation.
-func openCalls(d dag.DAG) []openCall {
-	type phaseCall struct {
-		message node.ID
-		index   int
-	}
-	var open []openCall
-	listed := map[phaseCall]bool{} // calls that are listed, or have an execution
-	for conversations := []dag.DAG{d}; len(conversations) > 0; {
-		d, conversations = conversations[0], conversations[1:]
-		// Calls with an execution do not wait, unless they were started and have no result.
-		for _, h := range d.Heads() {
-			e, ok := h.Payload().(node.ToolExecution)
-			if !ok || h.NumParents() != 1 {
-				continue
-			}
-			if key := (phaseCall{h.Parent(0).ID(), e.Index}); !listed[key] && e.State != node.ExecutionStarted {
-				listed[key] = true
-				if e.State.Paused() {
-					conversations = append(conversations, dag.FromNode(h))
-				}
-			}
-		}
-
-		// Heads of one phase have the same open calls: list each call once.
-		for _, h := range d.Heads() {
-			message := h.ID()
-			if h.NumParents() == 1 && describe.Of(h).Sort == describe.Call {
-				message = h.Parent(0).ID()
-			}
-			for _, c := range d.WithHeads(h).OpenCalls() {
-				if key := (phaseCall{message, c.Index}); !listed[key] {
-					listed[key] = true
-					open = append(open, openCall{h, c})
-				}
-			}
-		}
-	}
-	return open
 }
 
 // maxConfirmed is how many findings of a conversation are looked at a second time: each costs as much as the path to it.

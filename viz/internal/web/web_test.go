@@ -225,7 +225,7 @@ func TestCallsOfAPausedSubAgentAreProblems(t *testing.T) {
 	waits := func(key, call int) Problem {
 		return Problem{Key: key, What: fmt.Sprintf("call %d, of help, waits for its result", call), Waits: true}
 	}
-	require.ElementsMatch(t, []Problem{waits(3, 3), waits(7, 1)}, update(t, NewModel(), d).Problems)
+	require.ElementsMatch(t, []Problem{waits(2, 3), waits(7, 1)}, update(t, NewModel(), d).Problems)
 }
 
 func TestACancelledRunDidNotFail(t *testing.T) {
