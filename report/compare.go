@@ -30,12 +30,7 @@ func Compare(rows []Row) Comparison {
 
 	c.Same = len(lists[0])
 	for _, r := range rows[1:] {
-		if rows[0].list == nil || r.list == nil {
-			c.Same = 0
-			break
-		}
-		same := common(rows[0].list.steps, r.list.steps, func(a, b step) bool { return a.digest == b.digest })
-		c.Same = min(c.Same, same)
+		c.Same = min(c.Same, common(rows[0].steps(), r.steps(), func(a, b step) bool { return a.digest == b.digest }))
 	}
 	if c.Same > 0 {
 		c.Last = &lists[0][c.Same-1]

@@ -98,6 +98,14 @@ func (r Row) Steps() []Step {
 	return steps
 }
 
+// steps returns the first steps, without their texts. A row that [Of] has not made, such as one read from JSON, has none.
+func (r Row) steps() []step {
+	if r.list == nil {
+		return nil
+	}
+	return r.list.steps
+}
+
 // walk finds the steps of the conversation, with the texts of the first ones.
 func (r *Row) walk(d dag.DAG, maxTexts int) {
 	shape := sha256.New()
@@ -222,14 +230,14 @@ func Paths(rows []Row) []Path {
 
 // part finds where p parts from one of the more frequent paths, which are in the tree, and adds p to it.
 func (p *Path) part(tree *branch, paths []Path, rows []Row) {
-	mine := rows[p.Rows[0]].list.steps
+	mine := rows[p.Rows[0]].steps()
 	p.Base, p.Same = tree.add(mine, p.Number)
 	if p.Base == 0 {
 		return
 	}
 
 	base := paths[p.Base-1]
-	other := rows[base.Rows[0]].list.steps
+	other := rows[base.Rows[0]].steps()
 	p.SameContent = common(mine, other, func(a, b step) bool { return a.digest == b.digest })
 	p.Step = labelAt(mine, p.Same, p.NumSteps)
 	p.Instead = labelAt(other, p.Same, base.NumSteps)

@@ -259,6 +259,17 @@ func TestPathPartsFromTheMostFrequentOfTwoThatAreAsClose(t *testing.T) {
 	require.Equal(t, 1, paths[2].Base)
 }
 
+func TestPathsOfRowsFromJSONHaveNoSteps(t *testing.T) {
+	data, err := json.Marshal([]report.Row{report.Of("a", answered(0, ""), nil), report.Of("b", start().Stop(content.StopMaxTurns), nil)})
+	require.NoError(t, err)
+	var rows []report.Row
+	require.NoError(t, json.Unmarshal(data, &rows))
+
+	require.Empty(t, rows[0].Steps())
+	require.NotPanics(t, func() { report.Paths(append(rows, report.Of("c", start(), nil))) })
+	require.Zero(t, report.Compare(append(rows, report.Of("c", start(), nil))).Same)
+}
+
 func TestCauseIsTheFailureThatEndedTheRun(t *testing.T) {
 	again := func(d dag.DAG, why string) dag.DAG {
 		return d.Append(answer(content.StopToolUse, "", "1")).CloseTools(executed(0, why))
