@@ -202,12 +202,16 @@ func labelNames(rows []report.Row) map[string]string {
 
 	const width = 60
 	names, taken := map[string]string{}, map[string]bool{}
+	numbered := map[string]int{} // by name without a number: the last number, so that many keys that begin alike take no long search
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		name := safetext.Line(key, width)
-		for n := 2; taken[name]; n++ {
+		plain := safetext.Line(key, width)
+		name, n := plain, max(numbered[plain], 1)
+		for taken[name] {
+			n++
 			mark := fmt.Sprintf(" (%d)", n)
 			name = safetext.Line(key, width-len(mark)) + mark
 		}
+		numbered[plain] = n
 		names[key], taken[name] = name, true
 	}
 	return names

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/growthtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/report"
 	"github.com/plait-dev/plait/viz/internal/viztest"
@@ -118,6 +120,17 @@ func TestKeysThatBeginAlikeHaveNamesOfTheirOwn(t *testing.T) {
 			"variant": "short", strings.Repeat("k", 59) + "…": "one", strings.Repeat("k", 55) + "… (2)": "two", "a b": "tab", "a b (2)": "space",
 		}, row.Labels)
 	}
+}
+
+func TestGrowthOfReportPageWithKeysThatBeginAlike(t *testing.T) {
+	growthtest.Run(t, []growthtest.Case{{Name: "WriteReport", Growth: growthtest.LogLinear, Setup: func(t testing.TB, n int) func() {
+		d := dag.New().User("Go.")
+		for i := range n {
+			d = d.WithMetadata(fmt.Sprint(strings.Repeat("k", 60), i), 1)
+		}
+		rows := []report.Row{report.Of("a.json", d, nil)}
+		return func() { require.NoError(t, page.WriteReport(io.Discard, rows, nil)) }
+	}}})
 }
 
 func TestReportPageStopsAtTheFirstErrorOfItsWriter(t *testing.T) {
