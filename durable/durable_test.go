@@ -685,10 +685,11 @@ func TestServeAndHandleShareTheSlots(t *testing.T) {
 	})
 	play(t, slow, func(s *scene) { s.worker.Concurrency = 1 }, func(s *scene) {
 		var handled sync.WaitGroup
-		defer s.runs.Listen(func(w store.Wake) {
+		stop := s.runs.Listen(func(w store.Wake) {
 			handled.Go(func() { require.NoError(t, s.worker.Handle(s.ctx, w)) })
-		})()
+		})
 		require.Equal(t, store.RunDone, s.wait(s.start()).State)
+		stop() // no goroutine begins while the test waits for them
 		handled.Wait()
 		require.EqualValues(t, 1, peak.Load())
 	})

@@ -626,10 +626,12 @@ func TestServeClosesConnectionsWithSlowRequests(t *testing.T) {
 	go func() { served <- s.Serve(l) }()
 	conn, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
-	_, err = conn.Write([]byte("GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "))
-	require.NoError(t, err)
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+
+	// On a busy machine the server may hang up even before the header is sent, and the connection is then reset.
+	_, _ = conn.Write([]byte("GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "))
 	_, err = io.ReadAll(conn) // until the server hangs up
-	require.NoError(t, err)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the server still waits for the rest")
 	require.NoError(t, conn.Close())
 	require.NoError(t, s.Close())
 	require.NoError(t, <-served)

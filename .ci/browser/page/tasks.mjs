@@ -16,7 +16,7 @@ import {close, inFirefox, newContext} from './browser.mjs';
 import {readFileSync, writeFileSync} from 'node:fs';
 import path from 'node:path';
 
-const mostSteps = 4, mostBytes = 60 * 1024, patience = 15000;
+const mostSteps = 4, mostBytes = 60 * 1024, patience = 120000; // patience only keeps a failure from hanging: a busy machine is slow
 const [dir, ...options] = process.argv.slice(2);
 const pictures = options.find(o => o.startsWith('--pictures='))?.slice(11);
 const wanted = options.filter(o => !o.startsWith('--'));
@@ -47,6 +47,7 @@ class Person {
   async open(url) {
     await this.close();
     this.page = await (await newContext({viewport: {width: 1440, height: 900}})).newPage();
+    this.page.setDefaultTimeout(patience);
     this.page.on('pageerror', err => this.sins.push(err.stack));
     this.page.on('dialog', dialog => { this.sins.push('dialog: ' + dialog.message()); dialog.dismiss().catch(() => {}); });
     await this.page.addInitScript(() => {
