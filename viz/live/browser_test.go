@@ -351,6 +351,22 @@ func TestAnEditedResponseInARealBrowser(t *testing.T) {
 	b.stop()
 }
 
+func TestWhatIsTypedStaysWhileTheConversationGrowsInARealBrowser(t *testing.T) {
+	d := start().User("Name a tree.").Assistant("An oak.")
+	s := New(d, &Options{Run: runs(apitest.Say("A yew."))})
+	b := open(t, s)
+	b.does("click", ".row", "text", "Name a tree.")
+	b.does("fill", ".fork textarea", "value", "Name ")
+
+	s.Set(d.User("Another?"))
+	b.does("wait", ".row", "text", "Another?")
+	b.does("type", "a bush.") // where the focus was
+	b.does("click", ".fork button")
+	b.does("wait", ".row", "text", "Name a bush.")
+	b.does("wait", ".row", "text", "A yew.")
+	b.stop()
+}
+
 func TestAListOfConversationsInARealBrowser(t *testing.T) {
 	viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	agent, removed := remover(removes("Rome"), apitest.Say("All done."))
@@ -458,6 +474,10 @@ func TestAGrowingGraphKeepsWhatIsOpenInARealBrowser(t *testing.T) {
 	d = turns(d, 1)
 	s.Set(d)
 	b.does("wait", ".row", "text", "n74")
+	b.does("wait", ".open-fold", "text", "<img")
+	b.does("press", "Enter") // the box still has the focus
+	b.does("gone", ".open-fold")
+	b.does("press", "Enter")
 	b.does("wait", ".open-fold", "text", "<img")
 
 	// What was open is now inside a folded run, which was not there before.

@@ -48,8 +48,9 @@ function layPicture() {
   drawAnew();
 }
 
-// drawAnew draws what is there after a box was opened or closed.
+// drawAnew draws what is there after a box was opened or closed. All elements are new: a folded box that had the focus gets it again.
 function drawAnew() {
+  const focused = document.activeElement?.dataset?.fold;
   arrange();
   picture.index.clear();
   picture.levels = 0;
@@ -64,6 +65,10 @@ function drawAnew() {
   }
   $('frames').replaceChildren(...picture.open.map(drawOpen), ...picture.rooms.map(drawFrame), ...drawNote());
   drawPicture();
+
+  if (focused === undefined) return;
+  paintPicture();
+  (foldElement(focused) ?? $('outline')).focus({preventScroll: true});
 }
 
 function bounds(points) {

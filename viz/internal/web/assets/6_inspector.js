@@ -5,7 +5,7 @@ let tab = 'Says';
 const longText = 20000; // characters that are shown of one text before somebody asks for the rest
 
 function inspect() {
-  const pane = $('inspector');
+  const pane = $('inspector'), before = {shown: pane.dataset.shown, top: pane.scrollTop, focused: document.activeElement, typing: isTyping()};
   const node = nodeOf(at.selected);
   if ($('share').open && $('share-menu').dataset.key !== String(at.selected)) drawShare();
   show(pane);
@@ -22,13 +22,17 @@ function inspect() {
       $('tab-' + name).focus();
     }}, name))), el('div', {id: 'detail', role: 'tabpanel', 'aria-labelledby': 'tab-' + shown})]);
   const detail = $('detail');
-  if (shown === 'Says') fill(detail, [says(at.selected), forkBox(at.selected)]);
+  if (shown === 'Says') fill(detail, [says(at.selected), formsOf(at.selected, before.typing)]);
   canRunNow();
   if (shown === 'JSON') fill(detail, [toolbar(copyButton('Copy', () => node.raw)), block('pre', pretty(saved(node)), 'code'),
     el('p', {class: 'quiet'}, 'Copied byte for byte as it is saved.')]);
   if (shown === 'Request') request(at.selected, detail);
   markFound();
-  pane.scrollTop = 0;
+
+  // A patch draws the same node again: the reader and what is typed stay where they are.
+  pane.dataset.shown = node.id + ' ' + shown;
+  pane.scrollTop = pane.dataset.shown === before.shown ? before.top : 0;
+  if (pane.contains(before.focused)) before.focused.focus({preventScroll: true});
 }
 
 const isAnswer = key => group(key) === 'assistant';

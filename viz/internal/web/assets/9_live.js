@@ -214,6 +214,18 @@ function canRunNow() {
   }
 }
 
+// forms are those of the selected node, whose id stands in node. They stay while somebody types into them and the node is drawn again.
+const forms = {node: '', list: []};
+
+const isTyping = () => forms.list.some(form => form.contains(document.activeElement) || form.querySelector('[data-typed]'));
+
+// formsOf returns the forms of a node: those that are shown if they are for the same, and are to be kept.
+function formsOf(key, keep) {
+  const node = nodeOf(key), name = [node.id, node.kids.length > 0, config.canRun].join(' ');
+  if (!keep || forms.node !== name) Object.assign(forms, {node: name, list: [forkBox(key)].flat().filter(Boolean)});
+  return forms.list;
+}
+
 // forkBox takes another message in place of this one, or one after it, and continues from there. What was said stays.
 function forkBox(key) {
   if (!config.live || !config.canRun || at.owner !== null) return null;
@@ -258,12 +270,13 @@ function resultBox(key) {
 
 // forkForm sends what a person wrote, and follows the run.
 function forkForm(title, body, ...fields) {
-  return el('form', {class: 'fork', onsubmit: async event => {
+  return el('form', {class: 'fork', oninput: event => { event.target.dataset.typed = ''; }, onsubmit: async event => {
     event.preventDefault();
     const before = live.following;
     live.following = true; // the run may add nodes before the response arrives
     try {
       await post('fork', body());
+      forms.node = ''; // it is done with
       status('It runs. The branch before stays: = compares them.');
     } catch (err) {
       live.following = before;
