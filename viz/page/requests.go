@@ -87,20 +87,30 @@ func byInterest(nodes []*node.Node) []*node.Node {
 		}
 	}
 
+	// Parents come first in nodes, so that nothing is walked for each node anew.
+	last := map[node.ID]*node.Node{} // by node: the response before it, on its line of first parents
 	failures := 0
 	for _, n := range nodes {
 		if failures == maxFailures {
 			break
 		}
 
+		if n.NumParents() > 0 {
+			parent := n.Parent(0)
+			last[n.ID()] = last[parent.ID()]
+			if isAnswer(parent) {
+				last[n.ID()] = parent
+			}
+		}
+
 		asked := n
 		if !isAnswer(n) {
-			asked = web.CallBefore(n)
+			asked = last[n.ID()]
 		}
 		if asked != nil && describe.Of(n).Grave() {
 			failures++
 			add(asked)
-			add(web.CallBefore(asked))
+			add(last[asked.ID()])
 		}
 	}
 
