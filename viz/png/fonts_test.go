@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-text/typesetting/font"
+	"github.com/go-text/typesetting/font/opentype"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/image/font/gofont/goregular"
 
@@ -161,5 +163,30 @@ func TestEmojiAreDrawnAsOneCharacter(t *testing.T) {
 			}
 		}
 		require.Greater(t, len(colors), 20, "%s has colors", text)
+	}
+}
+
+func TestGlyphsAreCutAtTheEdgesOfTheImage(t *testing.T) {
+	c, err := newCanvas(layout(t, dag.New().User("x")), 1, &ink.Light, &fallback{})
+	require.NoError(t, err)
+	var square font.GlyphOutline
+	for i, p := range []opentype.SegmentPoint{{X: -40, Y: -40}, {X: 40, Y: -40}, {X: 40, Y: 40}, {X: -40, Y: 40}} {
+		op := opentype.SegmentOpLineTo
+		if i == 0 {
+			op = opentype.SegmentOpMoveTo
+		}
+		square.Segments = append(square.Segments, font.Segment{Op: op, Args: [3]opentype.SegmentPoint{p}})
+	}
+
+	red, edge := color.RGBA{R: 255, A: 255}, c.img.Rect.Max
+	for _, at := range []image.Point{{}, {X: edge.X - 1}, {Y: edge.Y - 1}, edge.Sub(image.Pt(1, 1))} {
+		clear(c.img.Pix)
+		c.outline(square, point{float32(at.X), float32(at.Y)}, 1, 1, red)
+		require.Equal(t, red, c.img.RGBAAt(at.X, at.Y), "corner %v", at)
+		require.Zero(t, c.img.RGBAAt(edge.X/2, edge.Y/2))
+	}
+
+	for _, text := range []string{"ﷺ" + strings.Repeat("\u08e8", 8), "ب" + strings.Repeat("\u08d9", 8)} {
+		draw1(t, dag.New().User(text), nil)
 	}
 }

@@ -150,9 +150,11 @@ func (c *canvas) outline(o font.GlyphOutline, at point, unit, squeeze float32, s
 		}
 	}
 
-	// The pen covers only the glyph, so that its buffer stays small.
+	// The pen covers only the glyph, so that its buffer stays small, and nothing beyond the image, where it cannot draw:
+	// signs that are stacked on a letter may be higher than the margin.
 	bounds := image.Rect(int(math.Floor(float64(minX))), int(math.Floor(float64(minY))), int(maxX)+1, int(maxY)+1)
-	if len(o.Segments) == 0 || bounds.Intersect(c.img.Rect).Empty() {
+	bounds = bounds.Intersect(c.img.Rect)
+	if len(o.Segments) == 0 || bounds.Empty() {
 		return
 	}
 	c.pen.Reset(bounds.Dx(), bounds.Dy())
