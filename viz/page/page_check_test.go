@@ -152,7 +152,8 @@ func writeLong(t *testing.T, dir string) {
 func writeBranches(t *testing.T, dir string) {
 	start := dag.New().User("Tell me about trees.")
 	a, b := start.Assistant("Oaks grow slowly, and live for a thousand years."), start.Assistant("Oaks grow slowly, and live for a hundred years.")
-	for i := range 300 {
+	a, b = a.User("Where?").Assistant("In the north."), b.User("Where?").Assistant("In the north.")
+	for i := range 299 {
 		a = a.User(fmt.Sprintf("What is number %d?", i)).Assistant("A pine stands on the hill, where the wind blows.")
 		b = b.User("Please go on with the next kind.").Assistant("It is a birch: its bark is white, and peels off in strips.")
 	}

@@ -85,12 +85,15 @@ export function tooPale() {
   const rgba = color => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
   const light = ([r, g, b]) => [r, g, b].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
   const behind = e => { for (; e; e = e.parentElement) { const color = rgba(getComputedStyle(e).backgroundColor); if (color[3] === 255) return color; } return [255, 255, 255]; };
+  const opacity = e => { let all = 1; for (; e; e = e.parentElement) all *= getComputedStyle(e).opacity; return all; };
   const found = new Set();
   for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();) {
     const e = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || e.closest('script, noscript, title, .away, .filtered') || !e.checkVisibility({visibilityProperty: true})) continue;
+    if (!walker.currentNode.data.trim() || e.closest('script, noscript, title, .away, .filtered, :disabled') || !e.checkVisibility({visibilityProperty: true})) continue;
     const style = getComputedStyle(e), box = e.closest('svg')?.querySelector(':scope > rect'); // a text of a drawing lies in its box
-    const [x, y] = [rgba(e.closest('svg') ? style.fill : style.color), box ? rgba(getComputedStyle(box).fill) : behind(e)].map(light);
+    const under = box ? rgba(getComputedStyle(box).fill) : behind(e), part = opacity(e);
+    const over = rgba(e.closest('svg') ? style.fill : style.color).map((c, i) => c * part + under[i] * (1 - part));
+    const [x, y] = [over, under].map(light);
     const ratio = (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
     if (ratio < 4.5) found.add((e.getAttribute('class') || e.localName) + ' in ' + e.parentElement.getAttribute('class') + ' ' + ratio.toFixed(2));
   }

@@ -567,7 +567,7 @@ const checks = {
   async contrast() {
     let page;
     const poor = [];
-    for (const [name, ...keys] of [['release.html', '2'], ['release.html', '2', 'b', 'b'], ['release.html', '3'], ['broken.html', '4', 'b'], ['reading.html', 'j'], ['release.html', '/', 'c', 'o', 'ArrowDown', 'j']]) {
+    for (const [name, ...keys] of [['release.html', '2'], ['release.html', '2', 'b', 'b'], ['release.html', '3'], ['broken.html', '4', 'b'], ['reading.html', 'j'], ['branches.html', '='], ['release.html', 'r'], ['release.html', '/', 'c', 'o', 'ArrowDown', 'j']]) {
       for (const colorScheme of ['light', 'dark']) {
         await page?.context().close();
         page = await open(name, {options: {colorScheme}});
