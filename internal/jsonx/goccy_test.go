@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ var documents = strings.Fields(`
 
 // TestGoccyReadsAndWritesAsTheStandardLibrary compares the two on documents and on mutations of them. They must
 // accept the same texts, read the same values and write them as the same bytes. After an error a value may be filled
-// in part: our code drops it.
+// in part: our code drops it. PLAIT_SEED repeats the mutations of a seed, PLAIT_LONG makes more.
 func TestGoccyReadsAndWritesAsTheStandardLibrary(t *testing.T) {
 	rounds := 20_000
 	if os.Getenv("PLAIT_LONG") != "" {
@@ -54,7 +55,10 @@ func TestGoccyReadsAndWritesAsTheStandardLibrary(t *testing.T) {
 	require.Greater(t, accepted, 40)
 
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	if given, err := strconv.ParseUint(os.Getenv("PLAIT_SEED"), 10, 64); err == nil {
+		seed = given
+	}
+	t.Logf("PLAIT_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range rounds {
 		accepted += compare(t, mutated(random))

@@ -371,10 +371,7 @@ func TestNoChangeOfAConversationIsRefused(t *testing.T) {
 	if os.Getenv("PLAIT_LONG") != "" {
 		scripts = 400
 	}
-	seed, script := uint64(time.Now().UnixNano()), 0
-	if s, err := strconv.ParseUint(os.Getenv("PLAIT_SEED"), 10, 64); err == nil {
-		seed = s
-	}
+	seed, script := newSeed(), 0
 	defer func() {
 		if t.Failed() {
 			t.Logf("script %d of PLAIT_SEED=%d", script, seed)
@@ -388,6 +385,14 @@ func TestNoChangeOfAConversationIsRefused(t *testing.T) {
 	t.Logf("%d blocks of thinking kept, %d left out", kept, left)
 	require.NotZero(t, kept)
 	require.NotZero(t, left)
+}
+
+// newSeed returns PLAIT_SEED, or another seed each time.
+func newSeed() uint64 {
+	if seed, err := strconv.ParseUint(os.Getenv("PLAIT_SEED"), 10, 64); err == nil {
+		return seed
+	}
+	return uint64(time.Now().UnixNano())
 }
 
 func randomly(t *testing.T, r *rand.Rand) (kept, left int) {

@@ -3,7 +3,6 @@ package providers
 import (
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
@@ -45,7 +44,7 @@ func TestRedactedRecordingsAreValidRequests(t *testing.T) {
 
 // redacted tries redactions of d, and returns how many APIs refuse it as it is.
 func redacted(t *testing.T, name string, d dag.DAG) (refused int) {
-	seed := uint64(time.Now().UnixNano())
+	seed := newSeed()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	nodes := d.Nodes()
 	var picks [][]node.ID
@@ -70,7 +69,7 @@ func redacted(t *testing.T, name string, d dag.DAG) (refused int) {
 			got := d.Redact(ids...)
 			require.NoError(t, got.Err())
 			body, err := sent(p, got)
-			require.NoError(t, err, "%s to %s, without %v, seed %d: %s", name, p.name, ids, seed, body)
+			require.NoError(t, err, "%s to %s, without %v, PLAIT_SEED=%d: %s", name, p.name, ids, seed, body)
 		}
 	}
 	return refused

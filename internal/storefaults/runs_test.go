@@ -87,17 +87,23 @@ func TestEveryOperationOfDurableRunsMayFail(t *testing.T) {
 				require.Empty(t, faults)
 				require.NotZero(t, operations)
 
+				// Renewals, which a busy machine causes, change the number of operations. So the first operation that is not
+				// reached is the end.
 				stride := max(1, operations/samples)
-				for n := stride / 2; n < operations; n += stride {
+				n := stride / 2
+				for ; ; n += stride {
 					var powerLoss *rand.Rand
 					if end != "" {
 						powerLoss = rand.New(rand.NewPCG(*seed, uint64(n)))
 					}
 
 					reached, faults := errorsIn(t, f, n, powerLoss, unchanged)
-					require.Greater(t, reached, n)
-					require.Empty(t, faults, "operation %d of %d", n, operations)
+					require.Empty(t, faults, "operation %d of about %d", n, operations)
+					if reached <= n {
+						break
+					}
 				}
+				require.Greater(t, n, operations*3/4)
 			})
 		}
 	}
