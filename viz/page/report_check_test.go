@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,12 @@ import (
 // useReport opens a page about many conversations in a browser and does the steps, which live.mjs describes.
 func useReport(t *testing.T, rows []report.Row, steps ...map[string]string) {
 	t.Helper()
+	useReportAt(t, rows, "", steps...)
+}
+
+// useReportAt is useReport with an address within the page.
+func useReportAt(t *testing.T, rows []report.Row, address string, steps ...map[string]string) {
+	t.Helper()
 	folder := viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	file := filepath.Join(t.TempDir(), "report.html")
 	out, err := os.Create(file)
@@ -33,7 +40,7 @@ func useReport(t *testing.T, rows []report.Row, steps ...map[string]string) {
 	for _, step := range steps {
 		require.NoError(t, json.NewEncoder(&input).Encode(step))
 	}
-	cmd := exec.Command("node", "live.mjs", "file://"+file)
+	cmd := exec.Command("node", "live.mjs", "file://"+file+address)
 	cmd.Dir, cmd.Stdin, cmd.Stderr = folder, &input, os.Stderr
 	said, err := cmd.Output()
 	require.NoError(t, err)
@@ -61,6 +68,7 @@ func TestTheOneRunThatFailedDifferentlyIsFoundInARealBrowser(t *testing.T) {
 	wait := func(css, text string) map[string]string { return map[string]string{"wait": css, "text": text} }
 	gone := func(css string) map[string]string { return map[string]string{"gone": css} }
 	press := func(key string) map[string]string { return map[string]string{"press": key} }
+	address := func(end string) map[string]string { return map[string]string{"address": end} }
 	readable := func(css string) map[string]string { return map[string]string{"readable": css} }
 	useReport(t, weatherRows(),
 		wait("#totals", "6 conversations"), wait("#filters", "3 failed"), wait(".pathrow", "no such city"), readable("#rows"),
@@ -72,7 +80,8 @@ func TestTheOneRunThatFailedDifferentlyIsFoundInARealBrowser(t *testing.T) {
 
 		// With the keyboard: its facts and the command, whose name is quoted.
 		press("Home"), press("e"), press("e"), press("e"), press("e"), wait("tr[aria-selected]", "torn.json"), press("E"), press("Enter"),
-		wait("#detail", "no such city"), readable("#detail"), wait("#detail .code", `plait show 'runs/it'\''s 4.json'`), press("Escape"), gone("#detail"),
+		wait("#detail", "no such city"), readable("#detail"), wait("#detail .code", `plait show 'runs/it'\''s 4.json'`),
+		address(`#runs%2Fit's%204.json`), press("Escape"), gone("#detail"), address(""),
 
 		// Two are compared from where they part.
 		press("Home"), press("x"), press("j"), press("j"), press("x"), press("c"),
@@ -111,6 +120,17 @@ func TestRowsBelowTheFirstAreReachedInARealBrowser(t *testing.T) {
 	}
 	useReport(t, rows, map[string]string{"wait": "#more", "text": "1,000 conversations"}, press("End"), at("runs/last.json"),
 		press("Home"), at("runs/0.json"), press("e"), press("e"), press("e"), press("e"), at("torn"), press("e"), at("runs/last.json"))
+}
+
+func TestALinkToARowOpensItInALongerReportInARealBrowser(t *testing.T) {
+	rows := weatherRows()
+	for range 400 {
+		rows = slices.Insert(rows, 0, rows[0])
+	}
+	wait := func(css, text string) map[string]string { return map[string]string{"wait": css, "text": text} }
+	useReportAt(t, rows, `#runs%2Fit's%204.json`, wait("#detail h2", "runs/it's 4.json"), wait("tr[aria-selected]", "it's 4.json"),
+		map[string]string{"press": "Escape"}, map[string]string{"gone": "#detail"}, map[string]string{"address": ""})
+	useReportAt(t, rows, "#runs/9.json", wait("tr[aria-selected]", "runs/0.json"), map[string]string{"gone": "#detail"})
 }
 
 func TestHostileTextsAreInertOnTheReportPageInARealBrowser(t *testing.T) {

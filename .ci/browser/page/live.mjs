@@ -12,6 +12,7 @@
 //   {"theme":"dark"}                 by the page's own button
 //   {"inside":"CSS"}                 elements that must lie inside the window, which does not scroll sideways, and hold no more than is seen
 //   {"readable":"CSS"}               until one can be seen; then no text on the page is too pale, in the light and in the dark
+//   {"address":"#WORDS"}             until the address ends with it; "" for no #
 //   {"picture":"FILE"}
 import {createInterface} from 'node:readline';
 import {launch, tooPale, watch, within} from './browser.mjs';
@@ -55,6 +56,7 @@ async function take(step) {
     }).map(e => e.outerHTML.slice(0, 200)), step.inside);
     if (outside.length) throw new Error('outside the window: ' + outside.join('\n'));
   }
+  if (step.address !== undefined) await page.waitForURL(now => now.hash === step.address);
   if (step.picture) await page.screenshot({path: step.picture});
 }
 

@@ -48,6 +48,10 @@ const kept = {
   },
 };
 
+function decodeURIComponentSafe(text) {
+  try { return decodeURIComponent(text); } catch { return ''; }
+}
+
 const themes = ['auto', 'light', 'dark'];
 
 function theme(name) {

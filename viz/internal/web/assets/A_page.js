@@ -266,10 +266,6 @@ function keyNamed(name) {
   return name ? keyOfID(name.toLowerCase()) : null;
 }
 
-function decodeURIComponentSafe(text) {
-  try { return decodeURIComponent(text); } catch { return ''; }
-}
-
 function listen() {
   document.addEventListener('keydown', press);
   $('outline').addEventListener('scroll', () => drawRows(false), {passive: true});

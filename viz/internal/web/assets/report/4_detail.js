@@ -8,6 +8,7 @@ let opener = null; // where the focus was before a panel opened
 function openPanel(panel) {
   if ($('detail').hidden && $('compare').hidden) opener = document.activeElement;
   $('detail').hidden = $('compare').hidden = true;
+  address('');
   panel.hidden = false;
   panel.scrollTop = 0;
   panel.focus();
@@ -18,8 +19,29 @@ function closePanel() {
   const open = [$('help'), $('detail'), $('compare')].find(e => !e.hidden);
   if (!open) return false;
   open.hidden = true;
+  if (open === $('detail')) address('');
   (opener ?? $('scroll')).focus({preventScroll: true});
   return true;
+}
+
+// address names the opened conversation in the page's address, which so is a link to it; '' for none. Numbers would be those of other
+// rows in a later report.
+function address(name) {
+  history.replaceState(null, '', name ? '#' + encodeURIComponent(name) : location.pathname + location.search);
+}
+
+// rowInAddress is the row that the address names.
+function rowInAddress() {
+  const name = decodeURIComponentSafe(location.hash.slice(1));
+  return name && data.rows.find(row => row.name === name);
+}
+
+// openAddress opens the row that the address names, also where a filter hides it in the table.
+function openAddress() {
+  const row = rowInAddress();
+  if (!row) return;
+  if (ordered.includes(row)) at(row, {scroll: true});
+  detail(row);
 }
 
 function detail(row) {
@@ -42,6 +64,7 @@ function detail(row) {
     !row.error && [el('h3', {}, count(row.total, 'step')), el('ol', {class: 'steps'}, row.steps.map((s, i) => stepLine(stepOf(s), nodeAt(row, i)))),
       row.total > row.steps.length && el('p', {class: 'quiet'}, '… and ' + count(row.total - row.steps.length, 'more step'))]);
   openPanel($('detail'));
+  address(row.name);
 }
 
 // failuresOf is the failure that ended a conversation, and the first one if that is another.

@@ -75,6 +75,8 @@ function begin() {
   const bad = shown.find(row => gone.has(row.outcome)); // of the first rows; what went wrong is what most people came for
   if (bad) at(bad);
   $('scroll').focus({preventScroll: true});
+  window.addEventListener('hashchange', openAddress);
+  openAddress();
 }
 
 begin();
