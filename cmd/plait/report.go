@@ -110,8 +110,13 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	if !slices.Contains(reportForms, f.as) {
 		return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(reportForms, ", "))
 	}
-	if f.limit < 0 {
+	switch {
+	case f.limit < 0:
 		return errors.New("-n must not be negative")
+	case f.compare && f.as != "text" && f.as != "json":
+		return fmt.Errorf("--compare prints text or JSON, not %s", f.as)
+	case f.compare && f.by != "":
+		return errors.New("--compare prints steps, not rows: choose one of --compare and --by")
 	}
 
 	var out reportOutput

@@ -24,8 +24,6 @@ func (s *streams) compare(rows []report.Row, as string) error {
 	}
 
 	switch {
-	case as != "text" && as != "json":
-		return fmt.Errorf("--compare prints text or JSON, not %s", as)
 	case len(readable) < 2:
 		return errors.New("--compare needs two or more conversations that can be read")
 	case len(readable) > maxCompared:

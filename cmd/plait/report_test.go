@@ -443,6 +443,7 @@ func TestChosenConversationsOfAReportAreCompared(t *testing.T) {
 	for why, args := range map[string][]string{
 		"two or more":  {"--where", "outcome=unreadable", "--compare"},
 		"text or JSON": {"--compare", "--as", "csv"},
+		"choose one":   {"--compare", "--by", "model"},
 	} {
 		_, errs, code := command("", append([]string{"report", dir}, args...)...)
 		require.Equal(t, exitBad, code)

@@ -230,7 +230,8 @@ func failureOf(r report.Row, f *report.Failure, key string) *reportFailure {
 func (t *reportTables) row(r report.Row) reportRow {
 	row := reportRow{
 		Name: safetext.Row(r.Name), Error: safetext.Line(r.Error, 400), Outcome: r.Outcome, Stop: safetext.Line(string(r.Stop), 60),
-		Turns: r.Turns, Calls: r.Calls, Failed: r.FailedCalls, Tokens: r.Usage.Total(), Cost: r.Cost, Known: r.Known, Money: r.Money(), Estimated: r.Estimated,
+		Turns: r.Turns, Calls: r.Calls, Failed: r.FailedCalls, Tokens: r.Usage.Total(),
+		Cost: r.Cost, Known: r.Known, Money: r.Money(), Estimated: r.Estimated,
 		Took: r.Took.Milliseconds(), Answer: r.Answer, Path: r.Path, Steps: []int{}, Total: r.NumSteps,
 	}
 	row.Model, _ = r.Value("model")

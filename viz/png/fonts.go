@@ -90,7 +90,7 @@ type otherFont struct {
 	emoji    bool                     // it is the first choice for an emoji
 	read     bool                     // whether the file was read
 	face     *font.Face               // nil before it is read, and if it is no font
-	pictures map[font.GID]image.Image // the pictures decoded; nil for one that cannot be
+	pictures map[font.GID]image.Image // at most maxPictures that were decoded; nil for one that cannot be
 }
 
 // find returns the first font with all of these characters, or nil. Characters that are not shown do not count.
@@ -148,7 +148,10 @@ func (f *otherFont) image(glyph font.GID) (font.GlyphOutline, image.Image) {
 	return outline, nil
 }
 
-// picture decodes the picture of a glyph, once. It returns nil if the picture is not a PNG.
+// maxPictures is the limit on decoded pictures of a font. Each takes about 70 KB.
+const maxPictures = 200
+
+// picture decodes the picture of a glyph and keeps it. It returns nil if the picture is not a PNG.
 func (f *otherFont) picture(glyph font.GID, data font.GlyphBitmap) image.Image {
 	if img, ok := f.pictures[glyph]; ok {
 		return img
@@ -158,7 +161,7 @@ func (f *otherFont) picture(glyph font.GID, data font.GlyphBitmap) image.Image {
 	if data.Format == font.PNG {
 		img, _ = png.Decode(bytes.NewReader(data.Data))
 	}
-	if f.pictures == nil {
+	if f.pictures == nil || len(f.pictures) >= maxPictures {
 		f.pictures = map[font.GID]image.Image{}
 	}
 	f.pictures[glyph] = img
@@ -167,6 +170,9 @@ func (f *otherFont) picture(glyph font.GID, data font.GlyphBitmap) image.Image {
 
 // readFont reads a font, the first of a collection. It returns nil if there is none in the file.
 func readFont(path string) *font.Face {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil // a pipe would never be read to its end
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil

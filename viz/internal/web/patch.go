@@ -28,7 +28,8 @@ type Patch struct {
 // Empty reports whether there are no changes.
 func (p Patch) Empty() bool {
 	return !p.Reset && p.Nodes == nil && p.Places == nil && p.Folds == nil && p.Edges == nil && p.Cut == nil && p.Gone == nil &&
-		p.Frames == nil && p.Rooms == nil && p.Width == 0 && p.Height == 0 && p.Note == nil && p.Heads == nil && p.Refs == nil && p.Problems == nil && p.Totals == nil
+		p.Frames == nil && p.Rooms == nil && p.Width == 0 && p.Height == 0 && p.Note == nil && p.Heads == nil &&
+		p.Refs == nil && p.Problems == nil && p.Totals == nil
 }
 
 // Node is the content of a node and its connections.
