@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,24 +71,27 @@ func TestRowWithoutALimitKeepsAllItsTexts(t *testing.T) {
 }
 
 func TestGrowthOfPaths(t *testing.T) {
+	// A name has no number of four digits: paths do not tell such numbers in failures apart.
+	name := func(i int) string { return strconv.FormatInt(int64(i), 36) }
+
 	// ends returns rows of which no two take one path: the runs are equal but for their stop reasons.
 	ends := func(n int) (rows []report.Row) {
 		for i := range n {
-			rows = append(rows, report.Of(fmt.Sprint(i), long("", 5).Stop(content.Stop(fmt.Sprint("reason ", i))), nil))
+			rows = append(rows, report.Of(fmt.Sprint(i), long("", 5).Stop(content.Stop("reason "+name(i))), nil))
 		}
 		return rows
 	}
 	// tools returns rows that part at the first of their calls already.
 	tools := func(n int) (rows []report.Row) {
 		for i := range n {
-			d := dag.New().User("Go.").Assistant("", content.ToolUse{ID: "1", Name: fmt.Sprint("tool ", i), Input: "{}"}).CloseTools().User("Go on.")
+			d := dag.New().User("Go.").Assistant("", content.ToolUse{ID: "1", Name: "tool " + name(i), Input: "{}"}).CloseTools().User("Go on.")
 			rows = append(rows, report.Of(fmt.Sprint(i), d, nil))
 		}
 		return rows
 	}
 
-	for name, of := range map[string]func(n int) []report.Row{"ends differ": ends, "tools differ": tools} {
-		growthtest.Run(t, []growthtest.Case{{Name: name, Growth: growthtest.LogLinear, Setup: func(_ testing.TB, n int) func() {
+	for shape, of := range map[string]func(n int) []report.Row{"ends differ": ends, "tools differ": tools} {
+		growthtest.Run(t, []growthtest.Case{{Name: shape, Growth: growthtest.LogLinear, Setup: func(_ testing.TB, n int) func() {
 			rows := of(n)
 			return func() { require.Len(t, report.Paths(rows), n) }
 		}}})
