@@ -60,8 +60,8 @@ const (
 )
 
 // legible returns the first plan, from index from on, by which the drawing can be read on a screen. If all are too wide,
-// it returns the narrowest of those with few boxes, and otherwise the last. fold returns the boxes of a plan. cells is the
-// length of the lines in the boxes of a picture.
+// it returns the narrowest of those with few boxes, and otherwise the last. fold returns the boxes of a plan. cells is
+// the length of the lines in the boxes of a picture.
 func (o *outline) legible(l labeller, plans []plan, from int, fold func(plan) []int) (index int, box []int, cells int) {
 	narrowest := math.MaxInt
 	for i := from; i < len(plans); i++ {
@@ -511,9 +511,9 @@ func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int, join
 	}
 }
 
-// foldFan folds the calls of a fan of more than limit into a box for each tool and outcome. The fan then has at most limit
-// boxes, since Mermaid and Graphviz draw all of them side by side. Failed calls that are pinned keep their own boxes: all of
-// them if there is room beside the other boxes, and otherwise the first ones and the last.
+// foldFan folds the calls of a fan of more than limit into a box for each tool and outcome. The fan then has at most
+// limit boxes, since Mermaid and Graphviz draw all of them side by side. Failed calls that are pinned keep their own
+// boxes: all of them if there is room beside the other boxes, and otherwise the first ones and the last.
 func (o *outline) foldFan(calls []int, limit int, pinned []bool, box []int) {
 	if len(calls) <= limit {
 		return

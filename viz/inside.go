@@ -34,8 +34,8 @@ func (m *plot) layInside(l labeller, p *Picture) {
 	}
 }
 
-// divide is like fold, but draws everything by a plan that would fold it into a single box, or nearly all of a large part.
-// Otherwise conversations in conversations would take a step for every few of them.
+// divide is like fold, but draws everything if the plan would fold it into a single box, or nearly all of a large part
+// into one. Otherwise conversations in conversations would take a step for every few of them.
 func (o *outline) divide(p plan) []int {
 	box := o.fold(p)
 	largest, boxes := 0, 0

@@ -75,7 +75,7 @@ type MermaidOptions struct {
 //   - A conversation that could not be read on a screen, of more than 80 boxes or wider than 1,440 pixels, is folded: the
 //     inside of sub-agents and the middle of long runs of turns become dashed boxes with a summary. Of more than eight
 //     calls side by side, those of the same tool and outcome share a box, so that at most eight boxes are drawn in a row.
-//     A box at the top tells how much is folded.
+//     A box at the top shows how much is folded.
 //   - Failures stay: each one while there is room, and the first and the last at any size. A box that contains failures
 //     is red, counts them, and names its first and its last.
 //   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first few

@@ -150,8 +150,11 @@ func messageSort(m node.Message) Sort {
 	return User
 }
 
-// Notes returns the notes about d: the model of a response, if withModel is set, its stop reason, unless that is normal,
-// and how many of its calls wait; the state of an execution; the number of nodes that a compaction replaces; the totals of a run.
+// Notes returns the notes about d:
+//   - of a response: the model, if withModel is set, the stop reason, unless that is normal, and how many calls wait;
+//   - of an execution: its state;
+//   - of a compaction: the number of nodes that it replaces;
+//   - of a run: its totals.
 func (d Node) Notes(withModel bool) []string {
 	switch d.Sort {
 	case Assistant:

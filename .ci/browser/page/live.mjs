@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Opens a live page in a headless browser and uses it as it is told, step by step, so that whoever tells can let things happen on the
-// server in between. usage: node live.mjs URL; each line of standard input is a step, a JSON object, and each line of output says how it
-// went: {"ok":true} or {"ok":false,"why":"…"}. The first one is about opening the page, with its time in milliseconds as "ms". At the end
-// of input it says what the page must not have done: {"sins":[…]}.
+// Opens a page in a headless browser and uses it step by step, so that a test can change things on the server in between.
+// usage: node live.mjs URL; each line of standard input is a step, a JSON object, and each line of output says how it went:
+// {"ok":true} or {"ok":false,"why":"…"}. The first one is about opening the page, with its time in milliseconds as "ms". At the
+// end of input it says what the page must not have done: {"sins":[…]}.
 //   {"wait":"CSS","text":"words"}    until an element that can be seen holds the words
 //   {"gone":"CSS"}                   until no such element can be seen
 //   {"click":"CSS","text":"words"}   the first one that holds the words
