@@ -592,6 +592,7 @@ func TestCallOfASubAgentIsExecutedByAWorker(t *testing.T) {
 func TestStepsOfAResumedSubAgentAreStored(t *testing.T) {
 	item := count{"bolts"}
 	begun, paid := make(chan struct{}), 0
+
 	pay := counter("pay", func(ctx context.Context, _ string) (string, error) {
 		paid++
 		close(begun)
@@ -599,6 +600,7 @@ func TestStepsOfAResumedSubAgentAreStored(t *testing.T) {
 		return "", ctx.Err()
 	})
 	counts := counter("count", has)
+
 	play(t, counts, func(s *scene) {
 		inner := executor.Agent{
 			Tools: []dag.Tool{executor.DeferredTool(counts.Definition()), pay}, Log: s.engine.Log,
@@ -613,6 +615,7 @@ func TestStepsOfAResumedSubAgentAreStored(t *testing.T) {
 				}
 			}).Always()),
 		}
+
 		s.engine.Agents["a"] = executor.Agent{
 			Tools: []dag.Tool{executor.SubAgent("ask", "Asks another agent.", inner)},
 			Provider: apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
@@ -636,6 +639,7 @@ func TestStepsOfAResumedSubAgentAreStored(t *testing.T) {
 		r := s.wait(run)
 		cancel()
 		<-done
+
 		require.Equal(t, store.RunDone, r.State, r.Reason)
 		require.Equal(t, "It says: "+content.OutcomeUnknown, s.text())
 		require.Equal(t, 1, paid)

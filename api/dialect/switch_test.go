@@ -46,6 +46,7 @@ func source(kind, data string) content.Source { return content.Source{MediaType:
 func TestMediaAreSentReplacedOrLeftOut(t *testing.T) {
 	const a, c, r, g = "anthropic", "openai-chat", "openai-responses", "gemini"
 	const docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
 	for name, test := range map[string]struct {
 		role  content.Role
 		block content.Block
@@ -61,37 +62,43 @@ func TestMediaAreSentReplacedOrLeftOut(t *testing.T) {
 		"a picture by file:":    {content.User, content.Image{Source: content.Source{URL: "file:///etc/passwd"}}, all("left out")},
 		"a picture shown by the assistant": {content.Assistant, content.Image{Source: source("image/png", png)},
 			map[string]string{a: "an assistant message", c: "an assistant message", r: "an assistant message"}},
-		"a picture that is words":      {content.User, content.Image{Source: content.Source{Text: "words"}}, all("it cannot be sent as text")},
-		"broken base64":                {content.User, content.Image{Source: source("image/png", png[:len(png)-1])}, all("not base64")},
-		"base64 with line breaks":      {content.User, content.Image{Source: source("image/png", png[:4]+"\r\n\r\n"+png[4:])}, all("not base64")},
-		"base64 of another alphabet":   {content.User, content.Image{Source: source("image/png", "-_-_")}, all("not base64")},
+		"a picture that is words":    {content.User, content.Image{Source: content.Source{Text: "words"}}, all("it cannot be sent as text")},
+		"broken base64":              {content.User, content.Image{Source: source("image/png", png[:len(png)-1])}, all("not base64")},
+		"base64 with line breaks":    {content.User, content.Image{Source: source("image/png", png[:4]+"\r\n\r\n"+png[4:])}, all("not base64")},
+		"base64 of another alphabet": {content.User, content.Image{Source: source("image/png", "-_-_")}, all("not base64")},
+
 		"a PDF":                        {content.User, content.Document{Source: source("application/pdf", pdf)}, nil},
 		"a PDF, misnamed":              {content.User, content.Document{Source: source("text/plain", pdf)}, all("MediaType:application/pdf ")},
 		"a PDF called audio":           {content.User, content.Document{Source: source("audio/wav", pdf)}, all("MediaType:application/pdf ")},
 		"a PDF by https":               {content.User, content.Document{Source: content.Source{URL: "https://a.example/x.pdf"}}, map[string]string{c: "left out"}},
 		"a document that is a picture": {content.User, content.Document{Source: source("application/octet-stream", png)}, all("MediaType:image/png ")},
-		"a CSV":                        {content.User, content.Document{Title: "t", Source: source("text/csv", csv)}, map[string]string{a: "MediaType:text/plain ", c: "[Document \"t\":]\na,b\n1,2", g: "[Document"}},
-		"a CSV of the assistant":       {content.Assistant, content.Document{Source: source("text/csv", csv)}, all("a,b\n1,2")},
-		"a JSON file":                  {content.User, content.Document{Source: source("application/json; charset=utf-8", csv)}, map[string]string{a: "MediaType:text/plain ", c: "a,b", r: "MediaType:application/json ", g: "a,b"}},
-		"a text of a type of its own":  {content.User, content.Document{Source: source("text/x-go", csv)}, map[string]string{a: "MediaType:text/plain ", c: "a,b", r: "a,b", g: "a,b"}},
-		"a text in bad base64":         {content.User, content.Document{Source: source("text/csv", csv[:len(csv)-1])}, all("left out")},
-		"a new Word file":              {content.User, content.Document{Source: source(docx, "UEsDBBQABgAI")}, map[string]string{a: "left out", c: "left out", g: "left out"}},
-		"a Word file that is none":     {content.User, content.Document{Source: source(docx, junk)}, all("left out")},
-		"a Word file that is a PDF":    {content.User, content.Document{Source: source(docx, pdf)}, all("MediaType:application/pdf ")},
-		"an old Excel file":            {content.User, content.Document{Source: source("application/vnd.ms-excel", "0M8R4KGxGuEA")}, map[string]string{a: "left out", c: "left out", g: "left out"}},
-		"an archive":                   {content.User, content.Document{Source: source("application/zip", "UEsDBBQABgAI")}, all("left out")},
-		"a text":                       {content.User, content.Document{Source: content.Source{Text: "words"}}, map[string]string{c: "words", r: "words", g: "words"}},
-		"a text of the assistant":      {content.Assistant, content.Document{Source: content.Source{Text: "words"}}, all("words")},
-		"a text of space":              {content.User, content.Document{Source: content.Source{Text: " \n"}}, all("only white space")},
-		"a Word file":                  {content.User, content.Document{Title: "a\x1b\"b", Source: source("application/msword", junk)}, all("[document \"a\\x1b\\\"b\" (application/msword) left out")},
-		"audio":                        {content.User, content.Document{Source: source("audio/wav", wav)}, map[string]string{a: "[audio (audio/wav) left out: the model does not accept audio]", r: "not accept audio"}},
-		"audio, oddly named":           {content.User, content.Document{Source: source("Audio/X-Wav; codecs=1", wav)}, map[string]string{a: "left out", c: "MediaType:audio/wav ", r: "left out", g: "MediaType:audio/wav "}},
-		"audio, unnamed":               {content.User, content.Document{Source: source("", wav)}, map[string]string{a: "left out", c: "MediaType:audio/wav ", r: "left out", g: "MediaType:audio/wav "}},
-		"a file of nobody":             {content.User, content.Document{Source: content.Source{FileID: "f"}}, map[string]string{g: "a file of another provider"}},
-		"a file of Anthropic":          {content.User, content.Document{Source: content.Source{FileID: "f"}, Extra: content.Extra{API: a, JSON: "{}"}}, map[string]string{c: "left out", r: "left out", g: "left out"}},
-		"a file of OpenAI":             {content.User, content.Document{Source: content.Source{FileID: "f"}, Extra: content.Extra{API: r, JSON: "{}"}}, map[string]string{a: "left out", g: "left out"}},
-		"a long URL":                   {content.User, content.Image{Source: content.Source{URL: "ftp://" + strings.Repeat("x", 5000)}}, all("[image left out")},
-		"a data URL":                   {content.User, content.Image{Source: content.Source{URL: "data:image/png;base64,AAAA"}}, all("[image left out")},
+
+		"a CSV":                       {content.User, content.Document{Title: "t", Source: source("text/csv", csv)}, map[string]string{a: "MediaType:text/plain ", c: "[Document \"t\":]\na,b\n1,2", g: "[Document"}},
+		"a CSV of the assistant":      {content.Assistant, content.Document{Source: source("text/csv", csv)}, all("a,b\n1,2")},
+		"a JSON file":                 {content.User, content.Document{Source: source("application/json; charset=utf-8", csv)}, map[string]string{a: "MediaType:text/plain ", c: "a,b", r: "MediaType:application/json ", g: "a,b"}},
+		"a text of a type of its own": {content.User, content.Document{Source: source("text/x-go", csv)}, map[string]string{a: "MediaType:text/plain ", c: "a,b", r: "a,b", g: "a,b"}},
+		"a text in bad base64":        {content.User, content.Document{Source: source("text/csv", csv[:len(csv)-1])}, all("left out")},
+		"a new Word file":             {content.User, content.Document{Source: source(docx, "UEsDBBQABgAI")}, map[string]string{a: "left out", c: "left out", g: "left out"}},
+		"a Word file that is none":    {content.User, content.Document{Source: source(docx, junk)}, all("left out")},
+		"a Word file that is a PDF":   {content.User, content.Document{Source: source(docx, pdf)}, all("MediaType:application/pdf ")},
+		"an old Excel file":           {content.User, content.Document{Source: source("application/vnd.ms-excel", "0M8R4KGxGuEA")}, map[string]string{a: "left out", c: "left out", g: "left out"}},
+		"an archive":                  {content.User, content.Document{Source: source("application/zip", "UEsDBBQABgAI")}, all("left out")},
+
+		"a text":                  {content.User, content.Document{Source: content.Source{Text: "words"}}, map[string]string{c: "words", r: "words", g: "words"}},
+		"a text of the assistant": {content.Assistant, content.Document{Source: content.Source{Text: "words"}}, all("words")},
+		"a text of space":         {content.User, content.Document{Source: content.Source{Text: " \n"}}, all("only white space")},
+		"a Word file":             {content.User, content.Document{Title: "a\x1b\"b", Source: source("application/msword", junk)}, all("[document \"a\\x1b\\\"b\" (application/msword) left out")},
+
+		"audio":              {content.User, content.Document{Source: source("audio/wav", wav)}, map[string]string{a: "[audio (audio/wav) left out: the model does not accept audio]", r: "not accept audio"}},
+		"audio, oddly named": {content.User, content.Document{Source: source("Audio/X-Wav; codecs=1", wav)}, map[string]string{a: "left out", c: "MediaType:audio/wav ", r: "left out", g: "MediaType:audio/wav "}},
+		"audio, unnamed":     {content.User, content.Document{Source: source("", wav)}, map[string]string{a: "left out", c: "MediaType:audio/wav ", r: "left out", g: "MediaType:audio/wav "}},
+
+		"a file of nobody":    {content.User, content.Document{Source: content.Source{FileID: "f"}}, map[string]string{g: "a file of another provider"}},
+		"a file of Anthropic": {content.User, content.Document{Source: content.Source{FileID: "f"}, Extra: content.Extra{API: a, JSON: "{}"}}, map[string]string{c: "left out", r: "left out", g: "left out"}},
+		"a file of OpenAI":    {content.User, content.Document{Source: content.Source{FileID: "f"}, Extra: content.Extra{API: r, JSON: "{}"}}, map[string]string{a: "left out", g: "left out"}},
+
+		"a long URL": {content.User, content.Image{Source: content.Source{URL: "ftp://" + strings.Repeat("x", 5000)}}, all("[image left out")},
+		"a data URL": {content.User, content.Image{Source: content.Source{URL: "data:image/png;base64,AAAA"}}, all("[image left out")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for api, target := range allTargets() {
@@ -102,6 +109,7 @@ func TestMediaAreSentReplacedOrLeftOut(t *testing.T) {
 					require.Equal(t, test.block, got, api)
 					continue
 				}
+
 				require.Contains(t, fmt.Sprintf("%+v", got), want, api)
 			}
 		})
@@ -122,6 +130,7 @@ func TestMediaAreBounded(t *testing.T) {
 
 func TestThinkingIsSentToItsOriginOnly(t *testing.T) {
 	of := func(api string) content.Extra { return content.Extra{API: api, JSON: "{}"} }
+
 	for _, test := range []struct {
 		block content.Thinking
 		taken string
@@ -141,6 +150,7 @@ func TestThinkingIsSentToItsOriginOnly(t *testing.T) {
 				require.Equal(t, content.Block(test.block), got)
 				continue
 			}
+
 			require.Nil(t, got, "%s %+v", api, test.block)
 			require.NotEmpty(t, why)
 		}
@@ -250,6 +260,7 @@ func wireQuote(s string) content.JSON {
 // randomBlock is any block that content.Of takes.
 func randomBlock(r *rand.Rand, nested bool) content.Block {
 	word := func() string { return anyOf(r, hostile...) }
+
 	switch r.IntN(8) {
 	case 0:
 		return content.Text{Text: word(), Extra: randomExtra(r)}
@@ -273,6 +284,8 @@ func randomBlock(r *rand.Rand, nested bool) content.Block {
 			}
 		}
 	}
+
+	// Also in place of a block that is not allowed inside a tool result.
 	return content.Opaque{API: anyOf(r, "anthropic", "gemini", "other\x1b"), JSON: content.JSON(`{"type":` + string(wireQuote(word())) + `,"content":` + randomJSON(r, 0) + "}")}
 }
 
@@ -285,11 +298,13 @@ func TestAcceptIsIdempotent(t *testing.T) {
 	}
 	t.Logf("PLAIT_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
+
 	for range 3000 {
 		made, err := content.Of(randomBlock(r, false))
 		if err != nil {
 			continue // a source that is empty, for one
 		}
+
 		before := made.At(0)
 		role := anyOf(r, content.User, content.Assistant)
 		nested := r.IntN(2) == 0
@@ -300,14 +315,19 @@ func TestAcceptIsIdempotent(t *testing.T) {
 			if why == "" {
 				require.Equal(t, before, once)
 			}
+
 			if once == nil {
 				continue
 			}
+
 			_, err := content.Of(once)
 			require.NoError(t, err)
+
 			twice, again := target.Accept(role, once, nested)
 			require.Equal(t, once, twice, "%s: %+v", name, before)
 			require.Empty(t, again)
+
+			// A text in brackets stands for a block that was left out.
 			if stand, ok := once.(content.Text); ok && strings.HasPrefix(stand.Text, "[") && why != "" && !strings.Contains(why, "document became") {
 				require.Less(t, len(stand.Text), 5000)
 				requireShown(t, stand.Text)
@@ -333,15 +353,18 @@ func TestBlocksInToolResultsAreAccepted(t *testing.T) {
 		content.Document{Source: source("audio/wav", wav)},
 	)
 	require.NoError(t, err)
+
 	said := func(role content.Role, blocks ...content.Block) content.Message {
 		list, err := content.Of(blocks...)
 		require.NoError(t, err)
 		return content.Message{Role: role, Blocks: list}
 	}
+
 	messages := []content.Message{
 		said(content.User, content.Text{Text: "Hi"}), said(content.Assistant, content.ToolUse{ID: "a", Name: "f", Input: "{}"}),
 		said(content.User, content.ToolResult{CallID: "a", Content: inner}),
 	}
+
 	out, notes := dialect.Repair(messages, dialect.Rules{Accept: targetOf("openai-responses").Accept})
 	got := out[2].Blocks.ToolResults()[0].Content
 	require.Equal(t, 2, got.Len())

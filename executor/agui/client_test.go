@@ -34,19 +34,23 @@ func TestProtocolsOwnClient(t *testing.T) {
 	remove := executor.Func("delete", "Deletes it.", func(ctx context.Context, _ none) (string, error) {
 		return "deleted", agui.State(ctx).Set(map[string]int{"deleted": 1})
 	})
+
 	model := apitest.NewScript(
 		apitest.Answer(content.Text{Text: "I delete it."}, call("delete")).Think("Hm.", "s"),
 		apitest.Call(call("color")),
 		apitest.Say("Done."),
 		apitest.Call(apitest.Use("helper", executor.Task{Task: "Go."})), apitest.Say("Helped."))
+
 	helper := executor.SubAgent("helper", "Helps.", executor.Agent{Provider: apitest.NewScript(
 		apitest.Answer(content.Text{Text: "I look."}, call("look")).Think("Where?", "s"), apitest.Say("There.")),
 		Tools: []dag.Tool{executor.Func("look", "Looks.", func(context.Context, none) (string, error) { return "seen", nil })},
 		Hooks: []executor.Hook{executor.RequireApproval("look")},
 	})
+
 	agent := executor.Agent{
 		Provider: model, Tools: []dag.Tool{remove, helper}, Hooks: []executor.Hook{executor.RequireApproval("delete")},
 	}
+
 	server := httptest.NewServer(agui.Handler(agent, &agui.Options{SubAgents: true}))
 	defer server.Close()
 
@@ -54,6 +58,7 @@ func TestProtocolsOwnClient(t *testing.T) {
 	client.Stderr = os.Stderr
 	out, err := client.Output()
 	require.NoError(t, err)
+
 	var got struct {
 		Types, Open      []string
 		Invalid          []any
@@ -63,6 +68,7 @@ func TestProtocolsOwnClient(t *testing.T) {
 		Helped           [][3]string
 	}
 	require.NoError(t, json.Unmarshal(out, &got), "%s", out)
+
 	require.Empty(t, got.Invalid)
 	require.Equal(t, 1, got.Asked)
 	require.Equal(t, []string{"color"}, got.Open)
@@ -77,6 +83,7 @@ func TestProtocolsOwnClient(t *testing.T) {
 		{"assistant", "I look.", "helper"}, {"tool", "seen", "helper"}, {"assistant", "There.", "helper"},
 		{"assistant", "Helped.", ""},
 	}, got.Helped)
+
 	for _, kind := range []string{
 		"REASONING_START", "STATE_SNAPSHOT", "TOOL_CALL_RESULT", "MESSAGES_SNAPSHOT", "SUBAGENT_STARTED", "SUBAGENT_FINISHED",
 	} {
@@ -98,11 +105,13 @@ func TestClientInARealBrowser(t *testing.T) {
 		calls++
 		return "deleted", nil
 	})
+
 	agent := executor.Agent{
 		Provider: apitest.NewScript(
 			apitest.Answer(content.Text{Text: "I delete it."}, call("delete")), apitest.Say("Half an").Hang(), apitest.Say("Done.")),
 		Tools: []dag.Tool{remove}, Hooks: []executor.Hook{executor.RequireApproval("delete")},
 	}
+
 	mux := http.NewServeMux()
 	var active sync.WaitGroup
 	h := agui.Handler(agent, nil)
@@ -115,6 +124,7 @@ func TestClientInARealBrowser(t *testing.T) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<!doctype html><title>chat</title>")
 	})
+
 	server := httptest.NewServer(mux)
 	defer server.Close()
 
@@ -122,6 +132,7 @@ func TestClientInARealBrowser(t *testing.T) {
 	client.Stderr = os.Stderr
 	out, err := client.Output()
 	require.NoError(t, err)
+
 	type window struct {
 		Types, Asked []string
 		Messages     [][2]string

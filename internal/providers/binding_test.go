@@ -166,6 +166,8 @@ func edited(d dag.DAG, which func(m node.Message) bool, edit func(node.Message) 
 	if at < 0 {
 		return d
 	}
+
+	// Append everything from the message on anew. A compaction then names the new nodes.
 	e := d.WithHeads(nodes[at].Parents()...)
 	again := map[node.ID]node.ID{}
 	for i, n := range nodes[at:] {
@@ -188,6 +190,7 @@ func edited(d dag.DAG, which func(m node.Message) bool, edit func(node.Message) 
 		default:
 			continue
 		}
+
 		e = e.Append(p)
 		again[n.ID()] = e.Head().ID()
 	}
@@ -246,6 +249,7 @@ func TestExactlyTheThinkingThatNoLongerHoldsIsLeftOut(t *testing.T) {
 		{"a loaded copy", reloaded, "s0 s1 s2 s2b s3"},
 		{"a fork", func(_ *testing.T, d dag.DAG) dag.DAG { return d.Back(1) }, "s0 s1 s2 s2b"},
 		{"two turns back", func(_ *testing.T, d dag.DAG) dag.DAG { return d.Back(2) }, "s0 s1"},
+
 		{"the first question edited", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, saying("One?"), becomes("Eins?")) }, ""},
 		{"the second question edited", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, saying("Two?"), becomes("Zwei?")) }, "s0 s1"},
 		{"the last question edited", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, saying("Three?"), becomes("Drei?")) }, "s0 s1 s2 s2b"},
@@ -254,6 +258,7 @@ func TestExactlyTheThinkingThatNoLongerHoldsIsLeftOut(t *testing.T) {
 		}, "s0 s1"},
 		{"edited to the same", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, saying("Two?"), becomes("Two?")) }, "s0 s1 s2 s2b s3"},
 		{"a result cut", func(_ *testing.T, d dag.DAG) dag.DAG { return edited(d, hasResults, cut) }, "s0"},
+
 		{"a tool added", func(_ *testing.T, d dag.DAG) dag.DAG {
 			return d.Tools(content.Tool{Name: "g", Schema: `{"type":"object"}`})
 		}, ""},
@@ -264,12 +269,14 @@ func TestExactlyTheThinkingThatNoLongerHoldsIsLeftOut(t *testing.T) {
 		}, ""},
 		{"the same tools", func(_ *testing.T, d dag.DAG) dag.DAG { return d.Tools(declared) }, "s0 s1 s2 s2b s3"},
 		{"another system prompt", func(_ *testing.T, d dag.DAG) dag.DAG { return d.System("And be polite.") }, ""},
+
 		{"compacted from the second question on", func(_ *testing.T, d dag.DAG) dag.DAG {
 			return compacted(d, func(m node.Message) bool { return saying("Two?")(m) || strings.HasPrefix(m.Blocks.Text(), "answer 2") })
 		}, "s0 s1"},
 		{"compacted to the second question", func(_ *testing.T, d dag.DAG) dag.DAG {
 			return compacted(d, func(m node.Message) bool { return !saying("Three?")(m) && !saying("answer 3")(m) })
 		}, ""},
+
 		{"two forks joined", func(_ *testing.T, d dag.DAG) dag.DAG {
 			other := d.Back(1)
 			nodes := d.Nodes()
@@ -280,6 +287,7 @@ func TestExactlyTheThinkingThatNoLongerHoldsIsLeftOut(t *testing.T) {
 			}
 			return d.Join(other)
 		}, "s0 s1 s2 s2b s3"},
+
 		{"a request read", func(_ *testing.T, d dag.DAG) dag.DAG { return dag.FromTranscript(d.Transcript()) }, "s0 s1 s2 s2b s3"},
 		{"a request read and edited", func(_ *testing.T, d dag.DAG) dag.DAG {
 			return edited(dag.FromTranscript(d.Transcript()), saying("Two?"), becomes("Zwei?"))
@@ -292,10 +300,12 @@ func TestExactlyTheThinkingThatNoLongerHoldsIsLeftOut(t *testing.T) {
 			b := newBinder(t, api.Options{Cache: api.CacheOff, Thinking: api.ThinkAuto}, false, thought(0, false, false, true), thought(1, false, false, false),
 				thought(2, true, false, false), thought(3, false, true, false), thought(4, false, false, true), thought(5, false, false, false),
 				thought(6, false, false, false))
+
 			d := dag.New().System("Be brief.").Tools(declared)
 			for _, question := range []string{"One?", "Two?", "Three?"} {
 				d = b.run(d.User(question))
 			}
+
 			whole := b.fake.Bodies()
 			keeps := strings.Fields(test.keeps)
 			d = b.run(test.change(t, d).User("Four?"))
@@ -304,13 +314,17 @@ func TestExactlyTheThinkingThatNoLongerHoldsIsLeftOut(t *testing.T) {
 			sent := b.sent()
 			require.Equal(t, keeps, append([]string{}, sent[4].thinking()...))
 			require.Equal(t, append(keeps, "s4"), sent[5].thinking(), "what was thought after the change holds")
+
 			b.run(d.User("Five?"))
 			require.Equal(t, append(keeps, "s4", "s5"), b.last().thinking())
+
 			p, _ := named("anthropic")
 			bodies = b.fake.Bodies()
 			for i := 5; i < len(bodies); i++ {
 				requireGrows(t, p, p.messages(t, bodies[i-1]), p.messages(t, bodies[i]))
 			}
+
+			// Where nothing was left out, the first request after the change continues the last one before it.
 			if len(keeps) == 5 && test.name != "two forks joined" {
 				requireGrows(t, p, p.messages(t, whole[3]), p.messages(t, bodies[4]))
 			}
@@ -326,6 +340,7 @@ func TestTheAPIMayDropThinkingItself(t *testing.T) {
 			thought(3, false, false, false), thought(4, false, false, false))
 		d := b.run(dag.New().Tools(declared).User("One?"))
 		d = edited(d, saying("One?"), becomes("Eins?")).User("Two?")
+
 		strict := b.agent
 		o.Body = drop
 		b.agent.Options = o
@@ -335,6 +350,7 @@ func TestTheAPIMayDropThinkingItself(t *testing.T) {
 		if o.Thinking == api.ThinkAuto && o.ToolChoice == "" {
 			require.Contains(t, string(b.fake.Bodies()[2]), `"type":"adaptive"`)
 		}
+
 		b.agent = strict
 		b.run(d.User("Three?"))
 		require.Equal(t, []string{"s2", "s3"}, b.last().thinking(), "and otherwise what it kept")
@@ -371,17 +387,20 @@ func TestNoChangeOfAConversationIsRefused(t *testing.T) {
 	if os.Getenv("PLAIT_LONG") != "" {
 		scripts = 400
 	}
+
 	seed, script := newSeed(), 0
 	defer func() {
 		if t.Failed() {
 			t.Logf("script %d of PLAIT_SEED=%d", script, seed)
 		}
 	}()
+
 	kept, left := 0, 0
 	for ; script < scripts; script++ {
 		k, l := randomly(t, rand.New(rand.NewPCG(seed, uint64(script))))
 		kept, left = kept+k, left+l
 	}
+
 	t.Logf("%d blocks of thinking kept, %d left out", kept, left)
 	require.NotZero(t, kept)
 	require.NotZero(t, left)
@@ -398,6 +417,7 @@ func newSeed() uint64 {
 func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 	const answers = 60
 	one := func(in int) bool { return r.IntN(in) == 0 }
+
 	var replies []fake.Reply
 	thoughts := map[int][]string{}
 	for n := range answers {
@@ -412,22 +432,27 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			thoughts[n] = append(thoughts[n], fmt.Sprint("s", n, "b"))
 		}
 	}
+
 	thinking := []api.Thinking{"", api.ThinkAuto, "2000"}[r.IntN(3)]
 	b := newBinder(t, api.Options{Cache: api.CacheOff, Thinking: thinking}, one(2), replies...)
 	b.agent.Limits.Turns = 1 + r.IntN(3)
 	any := func(node.Message) bool { return one(4) }
 	pool := []version{{DAG: dag.New().Tools(declared), forgot: map[string]bool{}}}
+
 	for step := 0; len(b.fake.Bodies()) < answers-3; step++ {
+		// Half of the changes are made to the newest version.
 		v := pool[r.IntN(len(pool))]
 		if one(2) {
 			v = pool[len(pool)-1]
 		}
+
 		d, forgot, other := v.DAG, maps.Clone(v.forgot), pool[r.IntN(len(pool))]
 		switch r.IntN(20) {
 		case 0:
 			if back := d.Back(1 + r.IntN(3)); back.Err() == nil {
 				d = back
 			}
+
 		case 1:
 			d = edited(d, any, func(m node.Message) node.Message {
 				if m.Role == content.User && !hasResults(m) {
@@ -446,6 +471,7 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 					break
 				}
 			}
+
 		case 3:
 			if one(3) {
 				d = d.Tools(content.Tool{Name: fmt.Sprint("g", step), Schema: `{"type":"object"}`})
@@ -454,8 +480,10 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			if one(3) {
 				d = d.System(fmt.Sprint("Be ", step))
 			}
+
 		case 5:
 			d = compacted(d, any)
+
 		case 6:
 			d = d.Join(other.DAG)
 			maps.Copy(forgot, other.forgot)
@@ -471,12 +499,14 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 				d = merged
 				maps.Copy(forgot, other.forgot)
 			}
+
 		case 11:
 			policy := []executor.Policy{executor.DropMiddle(), executor.TruncateOutputs(4)}[r.IntN(2)]
 			shorter, err := executor.Compaction{Budget: 20 + r.IntN(100), Keep: 1 + r.IntN(30), Policy: policy}.Compact(t.Context(), d)
 			require.NoError(t, err)
 			requireReached(t, d, shorter)
 			d = shorter
+
 		case 12:
 			d = d.WithRef(fmt.Sprint("ref", r.IntN(3)))
 		case 13:
@@ -484,6 +514,7 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			requireReached(t, d, pruned)
 			require.Empty(t, pruned.Unreachable().Nodes)
 			d = pruned
+
 		case 14:
 			var ids []node.ID
 			for _, n := range d.Nodes() {
@@ -494,6 +525,7 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			erased := d.Redact(ids...)
 			requireReached(t, d, erased)
 			d = erased
+
 		case 7:
 			loaded := reloaded(t, d)
 			requireReached(t, d, loaded)
@@ -504,29 +536,37 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 				d = dag.FromTranscript(d.Transcript())
 			}
 		}
+
 		if d.Len() == 0 || d.Err() != nil {
 			continue
 		}
+
 		if closed := d.CloseTools(); closed.Err() == nil {
 			d = closed
 		}
 		d = d.User(fmt.Sprint("Question ", step))
 		require.NoError(t, d.Err())
+
+		// Now and then the API drops the thinking itself. Then it is sent all of it, and nothing is counted.
 		drop := one(12)
 		b.agent.Options = api.Options{}
 		if drop {
 			b.agent.Options.Body = `{"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}`
 		}
+
 		from := len(b.fake.Bodies())
 		d = b.run(d)
 		all := b.sent()
+
 		for n := from; n < len(all); n++ {
 			if drop {
 				continue
 			}
+
 			there := all[n].thinking()
 			holding := slices.DeleteFunc(append([]string{}, all[n].holding(all, thoughts)...), func(s string) bool { return forgot[s] && !slices.Contains(there, s) })
 			require.Equal(t, holding, append([]string{}, there...), "step %d, request %d", step, n)
+
 			kept += len(there)
 			for _, m := range d.Messages() {
 				for _, block := range m.Blocks.All() {
@@ -537,6 +577,7 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			}
 			left -= len(there)
 		}
+
 		requireTaken(t, d)
 		pool = append(pool, version{d, forgot})
 	}

@@ -181,6 +181,7 @@ func TestNoRetryComesBeforeRetryAfter(t *testing.T) {
 			handler(w, r)
 		})
 		client := api.NewClient(p.at(server, api.Options{}, noStream), &api.ClientOptions{Attempts: 3, MaxRetryAfter: time.Minute})
+
 		var waits []time.Duration
 		var last error
 		for event, err := range client.Stream(t.Context(), greeting()) {
@@ -189,11 +190,13 @@ func TestNoRetryComesBeforeRetryAfter(t *testing.T) {
 			}
 			last = err
 		}
+
 		require.ErrorIs(t, last, api.ErrRateLimited)
 		var failure *api.Error
 		require.ErrorAs(t, last, &failure)
 		require.Equal(t, time.Hour, failure.RetryAfter)
 		require.ErrorContains(t, last, "the provider asks to wait 3600 s, and the maximum is 60 s")
+
 		require.Empty(t, waits)
 		require.EqualValues(t, 1, asked.Load(), "nothing asks again before the time that the provider gave")
 	})
@@ -206,15 +209,18 @@ func TestAStreamCutAtAnyByte(t *testing.T) {
 		res := p.answer(t, noStream)
 		body, err := io.ReadAll(res.Body)
 		require.NoError(t, err)
+
 		var cut atomic.Int64
 		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
 			w.Write(body[:cut.Load()])
 		})
+
 		model := p.at(server, api.Options{}, noStream)
 		cut.Store(int64(len(body)))
 		whole, err := once(t, model)
 		require.NoError(t, err)
+
 		failed, known := 0, noStream || p.name == "openai-chat" || p.name == "openai-responses" // these report it at the end alone
 		for n := range body {
 			cut.Store(int64(n))
@@ -226,6 +232,7 @@ func TestAStreamCutAtAnyByte(t *testing.T) {
 				require.True(t, counted, "cut at %d of %d: %+v is not the usage, and says nothing of that", n, len(body), answer.Usage)
 				continue
 			}
+
 			failed++
 			require.True(t, strings.HasPrefix(whole.Blocks.Text(), answer.Blocks.Text()), "cut at %d: %q arrived", n, answer.Blocks.Text())
 			require.Empty(t, answer.Blocks.ToolUses(), "cut at %d", n)
@@ -234,6 +241,7 @@ func TestAStreamCutAtAnyByte(t *testing.T) {
 			known = known || answer.Usage.Input > 0
 			require.True(t, isOneOf(err, []error{api.ErrCut, api.ErrProtocol, api.ErrTransport}), "cut at %d: %v", n, err)
 		}
+
 		require.Greater(t, failed, len(body)/3)
 		require.True(t, known, "the usage that came first is lost")
 	})

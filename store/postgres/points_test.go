@@ -72,19 +72,23 @@ func points(t *testing.T) crashtest.Points {
 			if wrap == nil {
 				return postgres.Open(ctx, url, postgres.Patient)
 			}
+
 			pool := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.DialFunc = process.dial })
 			db, err := postgres.NewWrapped(ctx, pool, wrap)
 			return pooled{db, pool}, err
 		},
+
 		Database: func() string {
 			_, err := admin.Exec(context.Background(), `TRUNCATE `+strings.Join(tables, ", "))
 			require.NoError(t, err)
 			return url
 		},
+
 		Crash: func(url string) string {
 			process.cut()
 			return url
 		},
+
 		Dump: func(string) string {
 			var all strings.Builder
 			for _, table := range tables {

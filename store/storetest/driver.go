@@ -330,28 +330,34 @@ func (t *driverTest) badNames() {
 			t.Helper()
 			require.ErrorIs(t, err, store.ErrName, "%q", bad)
 		}
+
 		r := record()
 		_, err := t.Append(t.ctx, store.AppendRequest{
 			Conversation: bad, Head: "main", Records: []store.Record{r}, Nodes: idsOf(r),
 		})
 		refused(err)
+
 		_, err = t.Append(t.ctx, store.AppendRequest{
 			Conversation: "c", Head: bad, Records: []store.Record{r}, Nodes: idsOf(r),
 		})
 		refused(err)
+
 		_, err = t.Head(t.ctx, bad, "main")
 		refused(err)
 		_, err = t.Head(t.ctx, "c", bad)
 		refused(err)
 		_, err = t.Heads(t.ctx, bad, store.Page{})
 		refused(err)
+
 		_, err = collect(t.Read(t.ctx, bad, nil, nil))
 		refused(err)
 		_, err = collect(t.Blobs(t.ctx, bad, nil))
 		refused(err)
+
 		refused(t.RemoveHead(t.ctx, bad, "main", 1))
 		refused(t.RemoveHead(t.ctx, "c", bad, 1))
 		refused(t.Delete(t.ctx, bad))
+
 		_, err = t.Prune(t.ctx, bad, false)
 		refused(err)
 		_, err = collect(t.Watch(t.ctx, bad))
@@ -367,6 +373,7 @@ func (t *driverTest) badNames() {
 			refused(err)
 		}
 	}
+
 	require.Empty(t, t.all())
 }
 
@@ -382,10 +389,12 @@ func (t *driverTest) doneContext() {
 
 	ctx, cancel := context.WithCancel(t.ctx)
 	cancel()
+
 	refused := func(err error) {
 		t.Helper()
 		require.ErrorIs(t, err, context.Canceled)
 	}
+
 	_, err := t.Append(ctx, step(1, linked(r.ID)))
 	refused(err)
 	_, err = t.Head(ctx, "c", "main")
@@ -396,6 +405,7 @@ func (t *driverTest) doneContext() {
 	refused(err)
 	_, err = collect(t.Blobs(ctx, "c", []store.Sum{blobs[0].Sum}))
 	refused(err)
+
 	_, err = t.Conversations(ctx, store.Page{})
 	refused(err)
 	refused(t.RemoveHead(ctx, "c", "main", 1))

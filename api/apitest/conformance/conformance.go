@@ -169,6 +169,7 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 			if len(events) > 0 {
 				return events, failure, errors.New("a Repaired is not the first event")
 			}
+
 		case api.Delta:
 			if e.Index < blocks {
 				return events, failure, fmt.Errorf("a Delta shows block %d, which has ended", e.Index)
@@ -176,6 +177,7 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 			if e.Kind == api.DeltaText {
 				shown[e.Index] += e.Text
 			}
+
 		case api.BlockEnd:
 			if e.Index != blocks {
 				return events, failure, fmt.Errorf("block %d came after %d blocks", e.Index, blocks)
@@ -185,12 +187,14 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 				return events, failure, fmt.Errorf("block %d was shown as %q, and is %q", blocks, shown[blocks], t.Text)
 			}
 			blocks++
+
 		case api.Retry:
 			// A provider that combines others may retry: all earlier events are void.
 			blocks, shown = 0, map[int]string{}
 			clear(events)
 			events = events[:0]
 			continue
+
 		case api.Finish:
 			end = true
 		case api.Cut:
@@ -200,6 +204,7 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 		default:
 			return events, failure, fmt.Errorf("a %T is not an event of a provider", e)
 		}
+
 		events = append(events, e)
 	}
 
