@@ -103,6 +103,7 @@ func (g *graphviz) readSVG(t *testing.T, text string) {
 			return
 		}
 		require.NoError(t, err)
+
 		switch token := token.(type) {
 		case xml.StartElement:
 			element = token.Name.Local
@@ -117,6 +118,7 @@ func (g *graphviz) readSVG(t *testing.T, text string) {
 					g.edges[title] = true
 				}
 			}
+
 		case xml.EndElement:
 			if token.Name.Local == "text" {
 				g.labels[title] = append(g.labels[title], line)
@@ -125,6 +127,7 @@ func (g *graphviz) readSVG(t *testing.T, text string) {
 				g.edges[title] = false
 			}
 			element = ""
+
 		case xml.CharData:
 			switch element {
 			case "title":
@@ -147,13 +150,16 @@ func (g *graphviz) readJSON(t *testing.T, data []byte) {
 		}
 		Edges []struct{ Tail, Head int }
 	}
+
 	require.NoError(t, json.Unmarshal(data, &drawn))
 	require.False(t, drawn.Strict)
+
 	corners := strings.Split(drawn.BB, ",")
 	require.Len(t, corners, 4)
 	var err error
 	g.width, err = strconv.ParseFloat(corners[2], 64)
 	require.NoError(t, err)
+
 	g.font = math.Inf(1)
 	for _, o := range drawn.Objects {
 		size, err := strconv.ParseFloat(o.FontSize, 64)
@@ -170,6 +176,7 @@ func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) graphviz {
 	t.Helper()
 	p, got := layout(t, d, &o.Layout), readGraphviz(t, dotOf(t, d, o))
 	name := func(box int) string { return fmt.Sprint("n", p.Boxes[box].Number) }
+
 	labels, edges, clusters := map[string][]string{}, map[string]bool{}, map[string][]string{}
 	titles := map[string]int{}
 	spaced := func(lines []string) []string {
@@ -179,6 +186,7 @@ func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) graphviz {
 		}
 		return out
 	}
+
 	for i, b := range p.Boxes {
 		labels[name(i)] = spaced(b.Lines)
 		for f := b.Frame; f >= 0; f = p.Frames[f].Outer {
@@ -191,6 +199,7 @@ func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) graphviz {
 	for _, e := range p.Edges {
 		edges[name(e.From)+"->"+name(e.To)] = e.Dashed
 	}
+
 	for name, lines := range got.labels {
 		if strings.HasPrefix(name, "cluster") {
 			titles[strings.Join(lines, "\n")]--
@@ -202,6 +211,7 @@ func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) graphviz {
 		}
 		require.Equal(t, labels[name], lines, name)
 	}
+
 	require.Equal(t, p.Note != nil, got.labels["conversation"] != nil, "a folded drawing says so")
 	delete(got.labels, "conversation")
 	require.Equal(t, len(p.Boxes), len(got.labels)-len(p.Frames))
@@ -209,6 +219,8 @@ func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) graphviz {
 	for title, n := range titles {
 		require.Zero(t, n, "%q", title)
 	}
+
+	// Graphviz has other names for clusters, so they are compared by the boxes in them.
 	var want, have [][]string
 	for _, c := range clusters {
 		want = append(want, c)
@@ -216,6 +228,7 @@ func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) graphviz {
 	for _, c := range got.clusters {
 		have = append(have, c)
 	}
+
 	require.Len(t, have, len(want))
 	for _, c := range want {
 		found := false

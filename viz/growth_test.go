@@ -31,6 +31,7 @@ var growingShapes = []struct {
 func TestGrowth(t *testing.T) {
 	full := viz.LayoutOptions{Full: true}
 	var cases []growthtest.Case
+
 	for _, shape := range growingShapes {
 		for _, draw := range []struct {
 			name         string
@@ -44,11 +45,13 @@ func TestGrowth(t *testing.T) {
 			{"Mermaid, around a node", 200, 2000, false, func(d dag.DAG) error {
 				return viz.Mermaid(io.Discard, d, &viz.MermaidOptions{Around: d.Nodes()[0].ID()})
 			}},
+
 			// Up to 450 edges are one part, without what leads to other parts.
 			{"MermaidParts", 1000, 4000, false, func(d dag.DAG) error {
 				_, err := viz.MermaidParts(d, nil)
 				return err
 			}},
+
 			{"DOT", 0, 0, false, func(d dag.DAG) error { return viz.DOT(io.Discard, d, &viz.DOTOptions{Layout: full}) }},
 			{"Layout", 0, 0, false, func(d dag.DAG) error {
 				_, err := viz.Layout(d, &full)
@@ -73,6 +76,7 @@ func TestGrowth(t *testing.T) {
 			})
 		}
 	}
+
 	growthtest.Run(t, cases)
 }
 

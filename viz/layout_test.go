@@ -37,6 +37,7 @@ func requireTidy(t *testing.T, p *Picture) {
 		}
 		return all
 	}
+
 	for i, b := range p.Boxes {
 		require.True(t, whole.holds(boxRect(b)), "box %d is not in the picture", i)
 		for j := range i {
@@ -44,6 +45,7 @@ func requireTidy(t *testing.T, p *Picture) {
 				require.Fail(t, "boxes overlap", "%d %v and %d %v", i, boxRect(b), j, boxRect(p.Boxes[j]))
 			}
 		}
+
 		in := around(b.Frame)
 		for f, frame := range p.Frames {
 			if slices.Contains(in, f) {
@@ -53,6 +55,7 @@ func requireTidy(t *testing.T, p *Picture) {
 			}
 		}
 	}
+
 	for i, f := range p.Frames {
 		require.True(t, whole.holds(frameRect(f)), "frame %d is not in the picture", i)
 		require.Less(t, f.Outer, i)
@@ -65,11 +68,13 @@ func requireTidy(t *testing.T, p *Picture) {
 			}
 		}
 	}
+
 	for _, e := range p.Edges {
 		a, b := p.Boxes[e.From], p.Boxes[e.To]
 		if a.Frame == b.Frame && !e.Dashed {
 			require.LessOrEqual(t, a.Y+a.H, b.Y, "edge %d-%d leads up", e.From, e.To)
 		}
+
 		require.Equal(t, Point{a.X + a.W/2, a.Y + a.H}, e.Points[0])
 		require.Equal(t, Point{b.X + b.W/2, b.Y}, e.Points[len(e.Points)-1])
 	}
@@ -303,11 +308,13 @@ func BenchmarkLayout(b *testing.B) {
 			}
 			perNode(b)
 		})
+
 		b.Run(fmt.Sprint(n, "/placement"), func(b *testing.B) {
 			o := outlineOf(d.Heads())
 			m := o.plot(o.fold(plans[0]))
 			m.label(labeller{o, 3, 120, false}, lineCells)
 			items, rooms := slices.Clone(m.items), slices.Clone(m.rooms)
+
 			b.ReportAllocs()
 			for b.Loop() {
 				copy(m.items, items)

@@ -71,22 +71,26 @@ func expecting(t *testing.T, name string, d dag.DAG, o MermaidOptions) job {
 // meant returns the drawing of a sheet, with what is meant by it.
 func meant(s *sketch, name string, sh sheet) job {
 	e := expect{Nodes: map[string]string{}, Edges: [][2]string{}, Subgraphs: map[string]string{}}
+
 	outside := none
 	if sh.within != none {
 		outside = s.groups[sh.within].outer
 	}
+
 	for _, i := range sh.boxes {
 		e.Nodes[fmt.Sprintf("n%d", i)] = shownByMermaid(s.box(i, sh.members[i]).label)
 		for _, g := range s.path(outside, s.vertices[i].group) {
 			e.Subgraphs[fmt.Sprintf("s%d", g)] = shownByMermaid(s.groupTitle(g, sh))
 		}
 	}
+
 	for _, edge := range sh.edges {
 		e.Edges = append(e.Edges, [2]string{fmt.Sprintf("n%d", edge.from), fmt.Sprintf("n%d", edge.to)})
 	}
 	if sh.note != "" {
 		e.Nodes["note0"] = sh.note
 	}
+
 	for _, st := range sh.stubs {
 		e.Nodes[st.id] = shownByMermaid(st.label)
 		for _, i := range st.boxes {
@@ -97,6 +101,7 @@ func meant(s *sketch, name string, sh sheet) job {
 			e.Edges = append(e.Edges, ends)
 		}
 	}
+
 	return job{name, s.write(sh), e}
 }
 
@@ -110,13 +115,16 @@ func check(t *testing.T, versions string, jobs []job) []verdict {
 	t.Helper()
 	var verdicts []verdict
 	var in, stderr bytes.Buffer
+
 	enc := json.NewEncoder(&in)
 	for _, j := range jobs {
 		require.NoError(t, enc.Encode(j))
 	}
+
 	cmd := exec.Command("node", "check.mjs", "--stdin", "--brief", "--mermaid="+versions)
 	cmd.Dir, cmd.Stdin, cmd.Stderr = requireMermaid(t), &in, &stderr
 	out, err := cmd.Output()
+
 	drawn, wrong := 0, 0
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 1<<24)
@@ -130,6 +138,7 @@ func check(t *testing.T, versions string, jobs []job) []verdict {
 			t.Errorf("Mermaid %s, %s: %s %s %q danger: %s", v.Mermaid, v.File, v.Parse.Error, v.Render.Error, v.Diffs, v.Danger)
 		}
 	}
+
 	require.Equal(t, len(jobs)*(1+strings.Count(versions, ",")), drawn, "diagrams drawn: %v\n%s", err, stderr.String())
 	t.Logf("%d diagrams drawn by Mermaid %s", len(jobs), versions)
 	return verdicts
@@ -195,9 +204,11 @@ func randomJobs(t *testing.T, r *rand.Rand, seed int) []job {
 	if seed%100 < 4 {
 		size = 14
 	}
+
 	d := randomGraph(r, size, 1)
 	require.NoError(t, d.Err(), name)
 	s := newSketch(d, &MermaidOptions{})
+
 	switch seed % 4 {
 	case 0:
 		return []job{expecting(t, name+", whole", d, MermaidOptions{})}
@@ -207,6 +218,7 @@ func randomJobs(t *testing.T, r *rand.Rand, seed int) []job {
 		s.lookAt(r.IntN(len(s.vertices)), 1)
 		return []job{meant(s, name+", around", s.sheet(plans[0]))}
 	}
+
 	var jobs []job
 	for i, sh := range s.split(8, 3000) {
 		jobs = append(jobs, meant(s, fmt.Sprintf("%s, part %d", name, i+1), sh))
@@ -219,6 +231,7 @@ func TestRealMermaidShowsHostileTexts(t *testing.T) {
 	requireMermaid(t)
 	recorded, err := os.ReadFile(fixture.Path(t, "mermaid-check", "labels.jsonl"))
 	require.NoError(t, err)
+
 	texts := hostile
 	for line := range bytes.Lines(recorded) {
 		var l struct{ Label string }
@@ -226,6 +239,7 @@ func TestRealMermaidShowsHostileTexts(t *testing.T) {
 		texts = append(texts, l.Label)
 	}
 	require.Greater(t, len(texts), 800)
+
 	var jobs []job
 	for len(texts) > 0 {
 		n := min(12, len(texts))
@@ -237,10 +251,13 @@ func TestRealMermaidShowsHostileTexts(t *testing.T) {
 			}
 			d = everywhere(d, text)
 		}
+
 		require.NoError(t, d.Err())
 		jobs = append(jobs, expecting(t, fmt.Sprintf("%q", texts[0]), d, MermaidOptions{Full: true, LabelLines: 1000, LabelChars: 10_000}))
 		texts = texts[n:]
 	}
+
+	// Each half has a browser of its own, so that both are drawn at the same time.
 	half := len(jobs) / 2
 	t.Run("first half", func(t *testing.T) { t.Parallel(); check(t, allVersions, jobs[:half]) })
 	t.Run("second half", func(t *testing.T) { t.Parallel(); check(t, allVersions, jobs[half:]) })

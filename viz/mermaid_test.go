@@ -48,9 +48,11 @@ func takeApart(t *testing.T, text string) drawing {
 	t.Helper()
 	text, found := strings.CutPrefix(text, "flowchart TD\n")
 	require.True(t, found)
+
 	styles := map[string]bool{}
 	var d drawing
 	depth := 0
+
 	for statement := range strings.SplitSeq(strings.TrimSuffix(joinLabels(text), "\n"), "\n") {
 		if m := styleLine.FindStringSubmatch(statement); m != nil {
 			styles[m[1]] = true
@@ -71,6 +73,7 @@ func takeApart(t *testing.T, text string) drawing {
 		} else {
 			require.Fail(t, "no statement", "%q", statement)
 		}
+
 		require.GreaterOrEqual(t, depth, 0)
 	}
 	require.Zero(t, depth, "every subgraph ends")
@@ -141,6 +144,7 @@ func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
 		for _, p := range plans {
 			_, text, err := s.draw(p, 1<<20, 1<<30)
 			require.NoError(t, err)
+
 			got := takeApart(t, text)
 			requireWhole(t, got)
 			if p.heads == 0 {
@@ -148,6 +152,7 @@ func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
 			} else {
 				require.GreaterOrEqual(t, len(got.heads), min(p.heads, len(d.Heads())), "the first heads are not folded")
 			}
+
 			total := 0
 			for i, in := range members(s.fold(p)) {
 				total += len(in)
@@ -159,6 +164,7 @@ func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
 					require.Contains(t, s.box(i, in).label, " failed")
 				}
 			}
+
 			require.Equal(t, len(s.vertices), total, "every node is in one box")
 		}
 	})
@@ -169,6 +175,7 @@ func TestLongRunIsFoldedInTheMiddle(t *testing.T) {
 	text := draw(t, d, nil)
 	got := takeApart(t, text)
 	requireWhole(t, got)
+
 	require.Less(t, utf16Len(text), budgetText)
 	require.Less(t, len(got.edges), budgetEdges)
 	require.Greater(t, len(got.nodes), legibleBoxes/2, "as much is drawn as can be read")
@@ -189,6 +196,7 @@ func TestWideFanIsGroupedByToolAndOutcome(t *testing.T) {
 		}
 		return sampleStart().User("go").Assistant("", calls...).CloseTools(runs...)
 	}
+
 	labels := func(d dag.DAG, p plan) (list []string) {
 		s := newSketch(d, &MermaidOptions{})
 		sh := s.sheet(p)
@@ -197,19 +205,24 @@ func TestWideFanIsGroupedByToolAndOutcome(t *testing.T) {
 		}
 		return list
 	}
+
 	all := plan{fans: wideFan, keep: -1}
 	require.Equal(t, []string{
 		"step0 ×9\ni: 0\ni: 2\ni: 4…", "step1 ×9\ni: 1\ni: 3\ni: 5…", "step0\nfailed: done 18\nmore\n(i: 18)", "step1\nfailed: done 19\nmore\n(i: 19)",
 	}, labels(fan(20, 2, 2), all), "each failure has a box while there is room")
+
 	require.Equal(t, []string{
 		"step0 ×8\ni: 0\ni: 1\ni: 2…", "step0\nfailed: done 8\nmore\n(i: 8)", "step0 ×10, 10 failed\nfirst n11 step0: done 9\nlast n20 step0: done 18",
 		"step0\nfailed: done 19\nmore\n(i: 19)",
 	}, labels(fan(20, 1, 12), plan{fans: wideFan, keep: -1, failed: 2}), "or the first and the last, and the number")
+
 	require.Equal(t, "step7 ×2, step8 ×2, step9 ×2, step10, step11, step12\ni: 7\ni: 8\ni: 9…", labels(fan(23, 13, 0), all)[7], "further tools share a box")
+
 	require.Equal(t, []string{
 		"step0 ×8\ni: 0\ni: 1\ni: 2…", "step0\nfailed: done 8\nmore\n(i: 8)", "step0\nfailed: done 9\nmore\n(i: 9)", "step0\nfailed: done 10\nmore\n(i: 10)",
 		"step0 ×8, 8 failed\nfirst n13 step0: done 11\nlast n20 step0: done 18", "step0\nfailed: done 19\nmore\n(i: 19)",
 	}, labels(fan(20, 1, 12), all), "no more failures than fit beside each other")
+
 	require.Len(t, labels(fan(40, 1, 7), all), 8)
 	require.Len(t, labels(fan(40, 13, 20), all), 8)
 	require.Len(t, labels(fan(8, 1, 0), all), 8)
@@ -274,10 +287,12 @@ func TestManyHeadsAreCountedBeyondTheFirst(t *testing.T) {
 		heads = append(heads, comb.User("another way").Assistant("yes").Head())
 		comb = comb.User(fmt.Sprint("step ", i)).Assistant("ok")
 	}
+
 	roots, empty := []*node.Node{}, sampleStart()
 	for range 1500 {
 		roots = append(roots, empty.User("hello").Head())
 	}
+
 	for name, d := range map[string]dag.DAG{
 		"at one node": branches(sampleStart().User("root"), 600), "along a conversation": comb.WithHeads(append(heads, comb.Head())...),
 		"of their own": sampleStart().WithHeads(roots...),
@@ -286,11 +301,13 @@ func TestManyHeadsAreCountedBeyondTheFirst(t *testing.T) {
 		got := takeApart(t, text)
 		requireWhole(t, got)
 		require.LessOrEqual(t, len(got.nodes), legibleBoxes, name)
+
 		drawn := len(got.heads)
 		require.Greater(t, drawn, 2, name)
 		require.Contains(t, text, "◀ head 1\"", name)
 		require.Contains(t, text, fmt.Sprintf("◀ head %d\"", drawn), name)
 		require.NotContains(t, text, fmt.Sprintf("◀ head %d\"", drawn+1), name)
+
 		for _, m := range regexp.MustCompile(`n(\d+)\("… [\d,]+ nodes \(n(\d+) to`).FindAllStringSubmatch(text, -1) {
 			require.Equal(t, m[2], m[1], "%s: a box has the number of its first node", name)
 		}
@@ -407,6 +424,7 @@ func TestLabelsNameKindToolAndFailure(t *testing.T) {
 	answer := func(stop content.Stop) node.Message {
 		return node.Message{Role: content.Assistant, Blocks: content.Words("well"), Answer: node.Answer{Stop: stop}}
 	}
+
 	for _, c := range []struct {
 		payload node.Payload
 		want    string
@@ -427,6 +445,7 @@ func TestLabelsNameKindToolAndFailure(t *testing.T) {
 		require.Len(t, s.vertices, 1)
 		require.Equal(t, c.want, s.labels.face(0).label)
 	}
+
 	byHand := sampleStart().Assistant("", use("1", "f", `{"a":1}`)).ToolResults(content.ToolResult{CallID: "1", Content: content.Words("two")})
 	s := newSketch(byHand, &MermaidOptions{})
 	require.Equal(t, "assistant\nf(a: 1)", s.labels.face(0).label, "arguments stand with the call where no box runs it")

@@ -42,6 +42,7 @@ func readSVG(t *testing.T, text string) seen {
 		"rect": {"class", "id", "data-owner", "x", "y", "width", "height", "rx"}, "path": {"class", "d", "data-from", "data-to"},
 		"text": {"class", "x", "y"}, "tspan": {"class", "x", "y"},
 	}
+
 	s := seen{boxes: map[string][]string{}, frames: map[string]string{}}
 	group, element := "", ""
 	for dec := xml.NewDecoder(strings.NewReader(text)); ; {
@@ -50,6 +51,7 @@ func readSVG(t *testing.T, text string) seen {
 			return s
 		}
 		require.NoError(t, err)
+
 		switch token := token.(type) {
 		case xml.StartElement:
 			element = token.Name.Local
@@ -59,6 +61,7 @@ func readSVG(t *testing.T, text string) seen {
 				require.Contains(t, allowed[element], a.Name.Local, element)
 				attr[a.Name.Local] = a.Value
 			}
+
 			switch {
 			case element == "g":
 				group = attr["id"] + attr["data-frame"]
@@ -67,8 +70,10 @@ func readSVG(t *testing.T, text string) seen {
 			case attr["data-from"] != "":
 				s.edges = append(s.edges, attr["data-from"]+" "+attr["data-to"]+" "+attr["class"])
 			}
+
 		case xml.EndElement:
 			element = ""
+
 		case xml.CharData:
 			switch element {
 			case "tspan":
@@ -82,6 +87,7 @@ func readSVG(t *testing.T, text string) seen {
 				require.NotContains(t, string(token), "url")
 				require.NotContains(t, string(token), "import")
 			}
+
 		case xml.ProcInst, xml.Directive, xml.Comment:
 			require.Fail(t, "not needed", "%v", token)
 		}
@@ -167,6 +173,7 @@ func TestChromiumDrawsSVG(t *testing.T) {
 		require.NoError(t, d.Err(), name)
 		pictures = append(pictures, picture{name, svg(t, d, &SVGOptions{Layout: o, Title: name}), layout(t, d, &o)})
 	}
+
 	viztest.Samples(2000, func(s viztest.Sample) { add(s.Name(), s.DAG, LayoutOptions{}) })
 	for seed := range uint64(200) {
 		add(fmt.Sprint("seed ", seed), randomGraph(rand.New(rand.NewPCG(seed, 3)), 1+int(seed)%60, 2), LayoutOptions{})

@@ -70,20 +70,24 @@ func TestEveryBoxIsDrawnInItsPlace(t *testing.T) {
 	require.NoError(t, d.Err())
 	p := layout(t, d)
 	shapes := map[viz.Shape]bool{}
+
 	for scale := 1; scale <= 3; scale++ {
 		for _, dark := range []bool{false, true} {
 			palette := map[bool]ink.Palette{false: ink.Light, true: ink.Dark}[dark]
 			img := draw1(t, d, &Options{Scale: scale, Dark: dark})
 			require.Equal(t, image.Rect(0, 0, p.Width*scale, p.Height*scale), img.Bounds())
 			require.Equal(t, palette.Page, at(img, 2, 2))
+
 			for _, b := range p.Boxes {
 				shapes[b.Shape] = true
 				require.Equal(t, palette.Boxes[string(b.Style)].Fill, at(img, (b.X+b.W/2)*scale, (b.Y+4)*scale), "box %d", b.Number)
 				require.True(t, written(img, b, palette.Boxes[string(b.Style)].Text, scale), "box %d has no text", b.Number)
 			}
+
 			for _, f := range p.Frames {
 				require.Equal(t, palette.Frame.Fill, at(img, (f.X+4)*scale, (f.Y+f.H/2)*scale))
 			}
+
 			for _, e := range p.Edges {
 				if end := e.Points[len(e.Points)-1]; !e.Dashed {
 					require.Equal(t, palette.Line, at(img, end.X*scale, (end.Y-5)*scale), "edge %d-%d", e.From, e.To)
@@ -91,6 +95,7 @@ func TestEveryBoxIsDrawnInItsPlace(t *testing.T) {
 			}
 		}
 	}
+
 	require.Len(t, shapes, 7)
 }
 
@@ -119,6 +124,7 @@ func TestCharactersTakeTheirCells(t *testing.T) {
 			SubImage(image.Rectangle) image.Image
 		}).SubImage(image.Rect(left, 2*(y+ink.LineHeight)-24, left+14, 2*(y+ink.LineHeight)+6))
 	}
+
 	pixels := func(img image.Image) (out []color.Color) {
 		for y := img.Bounds().Min.Y; y < img.Bounds().Max.Y; y++ {
 			for x := img.Bounds().Min.X; x < img.Bounds().Max.X; x++ {
@@ -127,6 +133,7 @@ func TestCharactersTakeTheirCells(t *testing.T) {
 		}
 		return out
 	}
+
 	want := pixels(last("abcd"))
 	require.NotEqual(t, want, pixels(last("abc")), "the letter is looked for in the right place")
 	for _, text := range []string{"漢字", "ab漢", "e\u0301bcd", "жλñ¿", "ab🙂", "\u0e01bcd"} {
@@ -138,6 +145,7 @@ func TestCharactersTakeTheirCells(t *testing.T) {
 func TestLinesAreDrawnAsTheyAreMeant(t *testing.T) {
 	d := sample()
 	p, img := layout(t, d), draw1(t, d, &Options{Scale: 2})
+
 	for _, b := range p.Boxes {
 		look := ink.Light.Boxes[string(b.Style)]
 		if b.Shape == viz.ShapeTurn {
@@ -147,6 +155,7 @@ func TestLinesAreDrawnAsTheyAreMeant(t *testing.T) {
 			require.Equal(t, look.Stroke, at(img, 2*(b.X+5), 2*b.Y+b.H), "box %d has a second line", b.Number)
 		}
 	}
+
 	dashed := 0
 	for _, e := range p.Edges {
 		for i := 1; i < len(e.Points); i++ {
@@ -154,6 +163,7 @@ func TestLinesAreDrawnAsTheyAreMeant(t *testing.T) {
 			if from.Y != to.Y || max(from.X-to.X, to.X-from.X) < 40 {
 				continue
 			}
+
 			gaps := false
 			for x := 2 * (min(from.X, to.X) + 10); x < 2*(max(from.X, to.X)-10); x++ {
 				gaps = gaps || at(img, x, 2*from.Y) != ink.Light.Line
@@ -164,6 +174,7 @@ func TestLinesAreDrawnAsTheyAreMeant(t *testing.T) {
 			}
 		}
 	}
+
 	require.NotZero(t, dashed)
 	for _, f := range p.Frames {
 		x, y, w, h := ink.TitleGround(f.X, f.Y, 80)
@@ -249,6 +260,7 @@ func TestLettersAreDrawnAsTheyAreMeant(t *testing.T) {
 		img := draw1(t, d, &Options{Scale: 2})
 		look := ink.Light.Boxes[string(b.Style)]
 		x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
+
 		for row := range 2 {
 			for py := 2 * (y + row*ink.LineHeight - 10); py < 2*(y+row*ink.LineHeight+2); py++ {
 				for px := 2 * x; px < 2*(b.X+b.W-ink.PadX); px++ {
@@ -263,8 +275,10 @@ func TestLettersAreDrawnAsTheyAreMeant(t *testing.T) {
 				}
 			}
 		}
+
 		return heading, body
 	}
+
 	heading, body := inked("user")
 	require.Greater(t, heading, body, "headings are bold")
 	_, missing := inked("漢")
