@@ -54,13 +54,16 @@ func openAt(t *testing.T, url string) *browser {
 	cmd := exec.Command("node", "live.mjs", url)
 	cmd.Dir = viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	cmd.Stderr = os.Stderr
+
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start(), "PLAIT_BROWSER=1 is set, but node is missing")
+
 	b := &browser{t: t, in: json.NewEncoder(in), out: bufio.NewScanner(out)}
 	b.out.Buffer(nil, 1<<20)
+
 	b.quit = func(failed string) {
 		require.NoError(t, in.Close())
 		require.True(t, b.out.Scan())
@@ -71,6 +74,7 @@ func openAt(t *testing.T, url string) *browser {
 		}
 		require.NoError(t, cmd.Wait())
 	}
+
 	b.stop = func() { b.quit("") }
 	b.heard()
 	return b
@@ -129,14 +133,17 @@ func TestARunInARealBrowser(t *testing.T) {
 		apitest.Say("Endless words").Hang(),
 		apitest.Fail(&api.Error{Kind: api.ErrAuth, Message: "no such key"}),
 	), gate}
+
 	d := start().Tools(forecast(tools)).User("Weather in Tokyo?")
 	s := New(d, &Options{Title: "The weather", Run: func(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error] {
 		return executor.Stream(ctx, model, d)
 	}})
+
 	b := open(t, s)
 	b.does("wait", "h1", "text", "The weather")
 	b.does("wait", ".row", "text", "Weather in Tokyo?")
 	b.does("wait", "#state", "text", "idle")
+
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -151,12 +158,15 @@ func TestARunInARealBrowser(t *testing.T) {
 	gate <- struct{}{}
 	b.does("wait", "#now .said", "text", "Let me <b>look</b>.")
 	gate <- struct{}{}
+
 	b.does("wait", "#now .tool", "text", "get_weather") // a tool that runs, and for how long
 	b.does("wait", "#now .tool", "text", "asking Tokyo")
 	b.does("wait", "#now .elapsed", "text", "1 s")
+
 	b.does("wait", ".row", "text", "Let me <b>look</b>.") // a node that landed
 	b.does("wait", "#problems", "text", "no problems")    // its call waits, as it should
 	b.does("gone", "#now .said")
+
 	close(tools)
 	for range 2 { // words of the answer
 		gate <- struct{}{}
@@ -164,11 +174,13 @@ func TestARunInARealBrowser(t *testing.T) {
 	b.does("wait", "#now .said", "text", "Tokyo has")
 	gate <- struct{}{}
 	<-done
+
 	b.does("wait", "#state", "text", "idle") // the end
 	b.does("gone", "#now")
 	b.does("wait", ".row", "text", "Tokyo has 22°C.")
 	b.does("wait", ".row", "text", "stop end_turn")
 	b.does("gone", "#heads") // there is one
+
 	if path := os.Getenv("PLAIT_SHOTS"); path != "" {
 		b.does("picture", filepath.Join(path, "live.png"))
 	}
@@ -218,11 +230,13 @@ func TestAPauseInARealBrowser(t *testing.T) {
 		}
 		return executor.AskApproval("It cannot be undone. " + hostile), nil
 	}}}
+
 	s := New(start(), &Options{Title: "Cities", Resume: agent.ResumeStream})
 	viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
+
 	b := openAt(t, s.URL(server.Listener.Addr()))
 	other := openAt(t, s.URL(server.Listener.Addr()))
 	for range s.Watch(agent.Stream(context.Background(), start().User("Remove some cities."))) {
@@ -236,6 +250,7 @@ func TestAPauseInARealBrowser(t *testing.T) {
 		b.does("size", size)
 		b.does("inside", ".ask, .ask pre, .ask form")
 	}
+
 	b.does("size", "390x844") // in another view, a button says that calls wait
 	b.does("click", "#views button", "text", "Calls")
 	b.does("gone", "#waiting")
@@ -243,6 +258,7 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	b.does("wait", "#waiting h2", "text", "2 calls wait")
 	b.does("inside", "#top, #top button")
 	b.does("size", "1400x900")
+
 	b.does("click", ".ask .more") // all of a long text
 	b.does("wait", ".ask pre", "text", "the last word")
 	shots(b, "paused")
@@ -251,6 +267,7 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	b.does("press", "a") // by keyboard alone: approve, and deny with a reason
 	b.does("press", "Enter")
 	b.does("wait", ".ask .answered", "text", "approved")
+
 	other.does("wait", ".ask .answered", "text", "approved")
 	other.does("click", "#outline")
 	other.does("press", "a")
@@ -258,12 +275,14 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	other.does("press", "Tab")
 	other.does("type", "too far")
 	other.does("press", "Enter")
+
 	b.does("wait", ".ask", "text", "Rome") // the next pause
 	require.Equal(t, []string{long}, *removed)
 	b.does("wait", ".ask", "text", "waits for the decisions about other calls")
 	b.does("click", ".ask .answer", "text", "Approve")
 	b.does("wait", ".ask", "text", "waits for its result")
 	other.does("wait", ".ask", "text", "waits for its result")
+
 	b.does("fill", ".ask textarea", "value", "blue")
 	b.does("click", ".ask .answer")
 	b.does("wait", ".row", "text", "All done.")
@@ -271,6 +290,7 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	b.does("wait", "#state", "text", "idle")
 	other.does("wait", "#status", "text", "answered elsewhere")
 	require.Equal(t, "All done.", s.DAG().Text())
+
 	b.stop()
 	other.stop()
 }
@@ -371,6 +391,7 @@ func TestAListOfConversationsInARealBrowser(t *testing.T) {
 	viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	agent, removed := remover(removes("Rome"), apitest.Say("All done."))
 	d, c := pauseOf(t, agent)
+
 	now := time.Now()
 	entries := []Entry{
 		{Key: "tickets/31 " + hostile, State: "paused", Detail: "calls: 1 of 1 waiting", Waits: true, Changed: now.Add(-3 * time.Minute)},
@@ -381,6 +402,7 @@ func TestAListOfConversationsInARealBrowser(t *testing.T) {
 		{Key: "tickets/12", State: "done", Changed: now.Add(-100 * time.Hour)},
 		{Key: "notes"},
 	}
+
 	x := NewIndex(&IndexOptions{
 		Title: "sessions.db",
 		List:  func(context.Context) ([]Entry, error) { return entries, nil },
@@ -394,6 +416,7 @@ func TestAListOfConversationsInARealBrowser(t *testing.T) {
 			return s, nil
 		},
 	})
+
 	server := httptest.NewServer(x)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { require.NoError(t, x.Close()) })
@@ -413,11 +436,13 @@ func TestAListOfConversationsInARealBrowser(t *testing.T) {
 	b.does("wait", "#no-entries")
 	b.does("fill", "#index-find", "value", "tickets")
 	b.does("wait", "#totals", "text", "6 shown")
+
 	b.does("press", "Enter")
 	b.does("press", "Enter")
 	b.does("wait", "h1", "text", hostile)
 	b.does("wait", "#origin", "text", "changed 3 min ago")
 	b.does("wait", ".ask", "text", "Rome")
+
 	b.does("press", "a")
 	b.does("press", "Enter")
 	b.does("wait", ".row", "text", "All done.")
@@ -455,14 +480,17 @@ func TestAGrowingGraphKeepsWhatIsOpenInARealBrowser(t *testing.T) {
 		}
 		return d
 	}
+
 	uses, results := make([]content.Block, 10), make([]node.ToolExecution, 10)
 	for i := range uses {
 		uses[i] = content.ToolUse{ID: fmt.Sprint(i), Name: hostile, Input: `{}`}
 		results[i] = node.ToolExecution{Index: i, Result: content.Words("It is warm.")}
 	}
+
 	d := turns(start(), 30).User("Everywhere?").Assistant("", uses...).CloseTools(results...)
 	s := New(d, nil)
 	b := open(t, s)
+
 	b.does("wait", ".row", "text", "n72")
 	b.does("press", "f") // by keyboard alone
 	b.does("wait", ".box.fold", "text", "<img")

@@ -40,12 +40,14 @@ func TestEveryResponseHasTheSecurityHeaders(t *testing.T) {
 			req.Header.Set("Authorization", "Bearer "+token)
 			res, err := s.client.Do(req)
 			require.NoError(t, err)
+
 			h := res.Header
 			require.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'; script-src 'sha256-", at.path)
 			require.Contains(t, h.Get("Content-Security-Policy"), "frame-ancestors 'none'")
 			require.Contains(t, h.Get("Content-Security-Policy"), "connect-src 'self'")
 			require.Contains(t, h.Get("Content-Security-Policy"), "; base-uri 'none'; form-action 'none'; ")
 			require.NotContains(t, h.Get("Content-Security-Policy"), "unsafe")
+
 			require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
 			require.Equal(t, "DENY", h.Get("X-Frame-Options"))
 			require.Equal(t, "no-referrer", h.Get("Referrer-Policy"))
@@ -54,6 +56,7 @@ func TestEveryResponseHasTheSecurityHeaders(t *testing.T) {
 			require.Equal(t, "no-store", h.Get("Cache-Control"))
 			require.Empty(t, h.Get("Access-Control-Allow-Origin"))
 			require.Empty(t, h.Get("Set-Cookie"))
+
 			stop()
 			res.Body.Close()
 		}
@@ -67,6 +70,7 @@ func TestOnlyThePageComesWithoutTheToken(t *testing.T) {
 			req := s.with(t, at.method, at.path, `{}`)
 			req.Header.Set("Authorization", given)
 			req.URL.RawQuery += "&token=s3cret"
+
 			res, text := s.send(t, req)
 			require.Equal(t, http.StatusUnauthorized, res.StatusCode, "%q %s", given, at.path)
 			require.Equal(t, "Bearer", res.Header.Get("WWW-Authenticate"))
@@ -74,6 +78,7 @@ func TestOnlyThePageComesWithoutTheToken(t *testing.T) {
 			require.NotContains(t, text, "s3cret")
 		}
 	}
+
 	req := s.with(t, "GET", "", "")
 	req.Header.Del("Authorization")
 	res, text := s.send(t, req)
@@ -101,9 +106,11 @@ func TestForeignHostNameIsRefused(t *testing.T) {
 		{"localhost", false, true}, {"LOCALHOST:8080", false, true}, {"127.0.0.1", false, true}, {"127.0.0.1:80", false, true},
 		{"[::1]", false, true}, {"[::1]:80", false, true}, {"127.8.8.8:1", false, true}, {"box.example", false, true},
 		{"box.example:443", false, true},
+
 		{"evil.example", false, false}, {"evil.example:80", false, false}, {"localhost.evil.example", false, false},
 		{"127.0.0.1.evil.example", false, false}, {"", false, false}, {"192.168.0.7", false, false}, {"0.0.0.0:80", false, false},
 		{"2130706433", false, false}, {"localhost.", false, false}, {"[::1].evil.example", false, false}, {"xbox.example", false, false},
+
 		{"192.168.0.7:80", true, true}, {"[fe80::1]:80", true, true}, {"evil.example", true, false},
 	} {
 		s := New(talk(), &Options{Hosts: []string{"box.example"}, Remote: c.remote})
@@ -111,9 +118,11 @@ func TestForeignHostNameIsRefused(t *testing.T) {
 			if at.path == "events" {
 				continue
 			}
+
 			req := httptest.NewRequest(at.method, "/"+at.path, strings.NewReader("{}"))
 			req.Host, req.RemoteAddr = c.host, "127.0.0.1:999"
 			req.Header.Set("Authorization", "Bearer "+s.Token())
+
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, req)
 			refused := w.Code == http.StatusForbidden && strings.Contains(w.Body.String(), "wrong_host")
@@ -185,6 +194,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 			require.Equal(t, http.StatusForbidden, res.StatusCode, "%v", h)
 			require.Contains(t, text, "cross_origin")
 		}
+
 		if h.Get("Origin") != "" && h.Get("Sec-Fetch-Site") == "" {
 			req := s.with(t, http.MethodGet, "copy?as=json", "")
 			req.Header.Set("Origin", h.Get("Origin"))
@@ -194,6 +204,8 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 		}
 	}
 	require.True(t, dag.Equal(d, s.DAG()))
+
+	// A request of the page itself is accepted.
 	req := s.with(t, http.MethodPost, "fork", fork)
 	req.Header.Set("Origin", s.url)
 	req.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -204,6 +216,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 func TestReadingChangesNothing(t *testing.T) {
 	d := talk()
 	s := serve(t, d, &Options{Run: runs(apitest.Say("Yes.").Always())})
+
 	for _, at := range everywhere {
 		for _, method := range []string{"GET", "HEAD"} {
 			if method == "GET" && at.path == "events" {
@@ -219,11 +232,13 @@ func TestReadingChangesNothing(t *testing.T) {
 				require.Equal(t, "POST", res.Header.Get("Allow"))
 			}
 		}
+
 		for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "BREW"} {
 			status, _ := s.ask(t, method, at.path, "{}")
 			require.Contains(t, []int{http.StatusMethodNotAllowed, http.StatusNotFound}, status, "%s %s", method, at.path)
 		}
 	}
+
 	require.True(t, dag.Equal(d, s.DAG()))
 }
 
@@ -569,6 +584,7 @@ func TestAThousandWhoListenAreTooMany(t *testing.T) {
 	s := serve(t, d, nil)
 	var ears []*ear
 	refused := 0
+
 	for range 1000 {
 		ctx, stop := context.WithCancel(context.Background())
 		t.Cleanup(stop)
@@ -579,6 +595,7 @@ func TestAThousandWhoListenAreTooMany(t *testing.T) {
 			t.Cleanup(func() { res.Body.Close() })
 			continue
 		}
+
 		require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
 		text, err := io.ReadAll(res.Body)
 		require.NoError(t, err)
@@ -586,6 +603,7 @@ func TestAThousandWhoListenAreTooMany(t *testing.T) {
 		res.Body.Close()
 		refused++
 	}
+
 	require.Len(t, ears, 100)
 	require.Equal(t, 900, refused)
 	after := s.watches(t, speech(d, 300))

@@ -94,6 +94,7 @@ func story(all []activity) []string {
 	for _, a := range all {
 		var parts []string
 		say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+
 		if a.State != "" {
 			say("%s", a.State)
 		}
@@ -109,9 +110,11 @@ func story(all []activity) []string {
 		if a.Thinking != "" {
 			say("thinking %q", a.Thinking)
 		}
+
 		for _, c := range a.Tools {
 			say("tool %s %s%s %q ended=%v failed=%v", c.ID, c.Tool, c.Input, c.Note, c.Ended, c.Failed)
 		}
+
 		if a.Tokens != nil {
 			say("tokens %d/%d", a.Tokens.Input, a.Tokens.Output)
 		}
@@ -121,6 +124,7 @@ func story(all []activity) []string {
 		if a.Error != nil && *a.Error != "" {
 			say("error %s", *a.Error)
 		}
+
 		if line := strings.Join(parts, ", "); line != "begin" {
 			lines = append(lines, line)
 		}
@@ -133,6 +137,7 @@ func TestRunIsPublishedAsItContinues(t *testing.T) {
 	s := serve(t, d, nil)
 	e := s.listen(t)
 	e.until(isIdle)
+
 	after := s.watches(t, executor.Stream(t.Context(), looks("It sank.", "Atlantis"), d))
 	got := story(e.until(isIdle))
 	require.Equal(t, []string{
@@ -150,6 +155,7 @@ func TestRunIsPublishedAsItContinues(t *testing.T) {
 		"begin, stop end_turn",
 		"idle",
 	}, got)
+
 	e.knows(after)
 	require.Equal(t, []string{after.Head().ID().String()}, e.ends())
 	require.True(t, dag.Equal(after, s.DAG()))
@@ -160,6 +166,7 @@ func TestLateListenerGetsTheRunningTurn(t *testing.T) {
 	tool := forecast(gate)
 	d := start().Tools(tool).User("Weather in Tokyo?")
 	s := serve(t, d, nil)
+
 	done := make(chan dag.DAG)
 	at := make(chan struct{})
 	go func() {
@@ -174,6 +181,8 @@ func TestLateListenerGetsTheRunningTurn(t *testing.T) {
 		}
 		done <- end
 	}()
+
+	// The listener comes while the tool runs.
 	<-at
 	e := s.listen(t)
 	all := e.until(func(activity) bool { return true })
@@ -181,6 +190,7 @@ func TestLateListenerGetsTheRunningTurn(t *testing.T) {
 		`running, turn 1, begin, tool 1.0 get_weather{"city":"Tokyo"} "asking Tokyo" ended=false failed=false`,
 	}, story(all))
 	require.NotEmpty(t, all[0].Tools[0].Started)
+
 	close(gate)
 	e.until(isIdle)
 	e.knows(<-done)
@@ -189,6 +199,7 @@ func TestLateListenerGetsTheRunningTurn(t *testing.T) {
 func TestWatchYieldsWhatTheRunYields(t *testing.T) {
 	d := start().User("Hi")
 	s := serve(t, d, nil)
+
 	failure := errors.New("down")
 	seen := 0
 	events := func(yield func(executor.Event, error) bool) {
@@ -199,6 +210,7 @@ func TestWatchYieldsWhatTheRunYields(t *testing.T) {
 		}
 		yield(executor.End{DAG: d}, failure)
 	}
+
 	for e, err := range s.Watch(events) {
 		seen++
 		if seen < 4 {
@@ -210,9 +222,11 @@ func TestWatchYieldsWhatTheRunYields(t *testing.T) {
 		require.Equal(t, failure, err)
 	}
 	require.Equal(t, 4, seen)
+
 	for range s.Watch(events) {
 		break
 	}
+
 	e := s.listen(t)
 	require.Equal(t, []string{"idle, turn 1, begin, error down"}, story(e.until(func(activity) bool { return true })))
 }
@@ -247,9 +261,11 @@ func TestSetKeepsTheRunInProgress(t *testing.T) {
 		require.NoError(t, err)
 		return back
 	}
+
 	s := serve(t, d, nil)
 	asked := d.User("Go on.")
 	branch := d.Back(1).User("Meanwhile.")
+
 	var after dag.DAG
 	for e := range s.Watch(executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Yes.")), asked)) {
 		switch e := e.(type) {
@@ -267,6 +283,7 @@ func TestSetKeepsTheRunInProgress(t *testing.T) {
 			after = e.DAG
 		}
 	}
+
 	require.True(t, dag.Equal(branch.Join(asked.Assistant("Yes.").User("A further word."), after), s.DAG()))
 }
 
@@ -340,6 +357,7 @@ func TestForkIsRefused(t *testing.T) {
 	d := talk()
 	body := func(at, text string) string { return fmt.Sprintf(`{"at":%q,"text":%q}`, at, text) }
 	id := d.Head().ID().String()
+
 	s := serve(t, d, nil)
 	status, text := s.ask(t, http.MethodPost, "fork", body(id, "Hi"))
 	require.Equal(t, http.StatusForbidden, status)
@@ -365,6 +383,7 @@ func TestForkIsRefused(t *testing.T) {
 		require.Equal(t, c.status, status, name)
 		require.Contains(t, text, `"error":"`+c.code+`"`, name)
 	}
+
 	require.True(t, dag.Equal(d, s.DAG()), "nothing was changed")
 }
 
@@ -375,13 +394,16 @@ func TestOneRunAtATimeAndStopEndsIt(t *testing.T) {
 	e.until(isIdle)
 	s.forks(t, d.Head(), "Go on.")
 	e.until(func(a activity) bool { return strings.HasPrefix(a.Text, "Well") })
+
 	status, text := s.ask(t, http.MethodPost, "fork", fmt.Sprintf(`{"at":%q,"text":"Me too"}`, d.Head().ID()))
 	require.Equal(t, http.StatusConflict, status)
 	require.JSONEq(t, `{"error":"running","message":"another run is in progress"}`, text)
+
 	status, _ = s.ask(t, http.MethodPost, "stop", "{}")
 	require.Equal(t, http.StatusAccepted, status)
 	got := story(e.until(isIdle))
 	require.Equal(t, []string{"begin, stop cancelled, error context canceled", "idle"}, got[len(got)-2:])
+
 	status, _ = s.ask(t, http.MethodPost, "stop", "{}")
 	require.Equal(t, http.StatusAccepted, status, "what is over stays over")
 }
@@ -401,6 +423,7 @@ func TestARunOfTheProgramCannotBeStopped(t *testing.T) {
 
 func TestErrorOfARunIsShown(t *testing.T) {
 	type seq = iter.Seq2[executor.Event, error]
+
 	for name, c := range map[string]struct {
 		run  func(context.Context, dag.DAG) seq
 		save func(dag.DAG) error
@@ -418,11 +441,13 @@ func TestErrorOfARunIsShown(t *testing.T) {
 			run:  func(context.Context, dag.DAG) seq { return nil },
 			want: "the run panicked: runtime error: invalid memory address or nil pointer dereference",
 		},
+
 		"a model that failed": {run: runs(apitest.Fail(errors.New("down"))), want: "down"},
 		"a refusal": {
 			run:  func(ctx context.Context, d dag.DAG) seq { return executor.Agent{}.Stream(ctx, d) },
 			want: executor.ErrNoProvider.Error(),
 		},
+
 		"a full disk": {
 			run: runs(apitest.Say("Yes.")), save: func(dag.DAG) error { return errors.New("no space left") },
 			want: "not saved: no space left",
@@ -432,9 +457,11 @@ func TestErrorOfARunIsShown(t *testing.T) {
 			s := serve(t, talk(), &Options{Run: c.run, Save: c.save})
 			e := s.listen(t)
 			e.until(isIdle)
+
 			s.forks(t, s.DAG().Head(), "Go on.")
 			got := story(e.until(isIdle))
 			require.Contains(t, strings.Join(got, "\n"), "error "+c.want)
+
 			s.forks(t, s.DAG().Heads()[0], "And again.") // it can go on
 			all := e.until(isIdle)
 			if all[0].State == running {

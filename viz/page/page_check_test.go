@@ -85,6 +85,7 @@ func check(t *testing.T, dir string, checks []string) {
 	cmd := exec.Command("node", append([]string{"check.mjs", dir}, checks...)...)
 	cmd.Dir, cmd.Stderr = requireBrowser(t), &stderr
 	out, err := cmd.Output()
+
 	done := map[string]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 1<<24)
@@ -95,6 +96,7 @@ func check(t *testing.T, dir string, checks []string) {
 			MS                int
 		}
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &v), "%s", lines.Bytes())
+
 		done[v.Name] = true
 		if v.OK {
 			t.Logf("%s: %d ms %s", v.Name, v.MS, v.Info)
@@ -102,6 +104,7 @@ func check(t *testing.T, dir string, checks []string) {
 			t.Errorf("%s: %s", v.Name, v.Error)
 		}
 	}
+
 	for _, name := range checks {
 		require.True(t, done[name], "%s was not checked: %v\n%s", name, err, stderr.String())
 	}
@@ -175,12 +178,14 @@ func writeHostile(t *testing.T, dir string, texts []string) {
 		if text == "" {
 			continue
 		}
+
 		all = append(all, said{d.Len(), text})
 		d = d.User(text)
 		input, err := content.ToJSON(map[string]string{"x": text})
 		require.NoError(t, err)
 		blocks, err := content.Of(content.Text{Text: text}, use(text, string(input)), content.Thinking{Text: text})
 		require.NoError(t, err)
+
 		names = names.Append(node.System{Text: text}).
 			Append(node.Message{Role: content.Assistant, Blocks: blocks,
 				Answer: node.Answer{API: text, Model: text, Usage: content.Usage{Input: 1, Output: 1}}}).
@@ -190,10 +195,13 @@ func writeHostile(t *testing.T, dir string, texts []string) {
 			Append(node.StopReason{Reason: content.Stop(text), Detail: text})
 		require.NoError(t, names.Err(), "%q", text)
 	}
+
 	create(t, dir, "hostile.html", func(w io.Writer) error {
 		return Write(w, d.Join(d.User("the other end")), &Options{Title: all[0].Text})
 	})
 	create(t, dir, "hostile.json", func(w io.Writer) error { return json.NewEncoder(w).Encode(all) })
+
+	// The request of one response is known, and that of the others is an error with a hostile text.
 	last := names.User("And now?").Assistant("I look.")
 	create(t, dir, "names.html", func(w io.Writer) error {
 		return Write(w, last, &Options{Title: all[0].Text, Request: func(d dag.DAG, n *node.Node) ([]byte, error) {
@@ -238,6 +246,7 @@ func broken() dag.DAG {
 	rules := strings.Repeat("Answer in one sentence. ", 300)
 	d := b.begin().SetSystem("day", "Today is Monday. "+rules)
 	whole := int64(1800)
+
 	for i := range 12 {
 		usage := [4]int64{12, 30, whole, 40}
 		switch i {
@@ -250,6 +259,7 @@ func broken() dag.DAG {
 		case 9:
 			usage = [4]int64{}
 		}
+
 		d = b.answer(d.User(fmt.Sprintf("Question %d?", i)), "An answer.", content.StopEndTurn, usage)
 		whole += 80
 	}

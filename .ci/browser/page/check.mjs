@@ -131,6 +131,7 @@ const checks = {
     const page = await open('release.html', {hash: '#n0'});
     const list = () => page.evaluate(() => [...document.querySelectorAll('.match')].map(e => [...e.children].map(line => line.textContent)));
     const marks = () => page.evaluate(() => [...document.querySelectorAll('.match mark')].map(e => e.textContent));
+
     await press(page, '/');
     await page.keyboard.type('COMPACTION');
     await settle(page);
@@ -138,6 +139,7 @@ const checks = {
     equal((await list()).map(([head]) => head.split(' ')[0]), ['n4', 'n5', 'n6', 'n8', 'n9', 'n12', 'n22'], 'a flat list');
     ok((await marks()).length === 7 && (await marks()).every(mark => mark.toLowerCase() === 'compaction'), 'each with its match marked: ' + await marks());
     ok((await list())[5][0].includes('sub-agent: review'), 'in sub-agents, too: ' + (await list())[5][0]);
+
     await press(page, 'ArrowDown', 'j', 'j');
     equal(await selected(page), 'n5', '↓ leads to the list');
     await page.click('.match >> nth=5');
@@ -146,6 +148,7 @@ const checks = {
     await press(page, 'Escape');
     ok(!await page.isVisible('#found-view') && await page.isVisible('#canvas'), 'Escape leads back to the graph');
     equal(await page.evaluate(() => document.activeElement.id), 'outline', 'and the outline');
+
     const hits = async query => { await page.fill('#search', query); await settle(page); return (await list()).map(([head]) => head.split(' ')[0]); };
     equal(await hits('n15'), ['n15'], 'a number');
     const id = await page.evaluate(() => document.querySelector('.heading .id').firstChild.textContent);
@@ -156,6 +159,7 @@ const checks = {
     ok((await list())[0][0].includes('another branch'), 'and says so');
     equal(await hits('search_issues'), ['n1', 'n3', 'n6'], 'a tool');
     equal((await hits('sonnet')).length, 9, 'a model');
+
     await page.fill('#search', '');
     await page.setViewportSize({width: 390, height: 844});
     await page.click('#view-outline');
@@ -217,20 +221,24 @@ const checks = {
     const page = await open('release.html', {hash: '#n19'});
     equal(await selected(page), 'n19', 'a number');
     equal(await content(page, '#crumbs'), 'conversation › review n9', 'in a sub-agent');
+
     const id = await page.evaluate(() => document.querySelector('.heading .id').firstChild.textContent);
     await page.evaluate(() => { location.hash = '#n0'; });
     await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n0');
     await page.evaluate(name => { location.hash = '#' + name; }, id);
     await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n19');
+
     await press(page, 'j');
     await page.waitForFunction(() => document.querySelector('.heading a').textContent === 'n20');
     const next = await page.evaluate(() => document.querySelector('.heading .id').firstChild.textContent);
     await page.waitForFunction(name => location.hash === '#' + name, next); // the address follows, by the id
     equal(await page.evaluate(() => document.querySelector('.heading a').getAttribute('href')), '#' + next, 'and so does the link');
+
     await page.click('#share summary');
     await page.click('.menu button:has-text("Copy link")');
     equal(await page.evaluate(() => window.seen.copied), [page.url().split('#')[0] + '#' + next], 'and the copied one');
     await page.click('#share summary');
+
     const address = n => page.waitForFunction(want => document.querySelector('.heading a').textContent === want && location.hash === '#' + document.querySelector('.heading .id').firstChild.textContent, n);
     await press(page, '2', 'Home');
     await address('n19'); // from the table of calls
@@ -240,6 +248,7 @@ const checks = {
     await page.keyboard.type('max_tokens');
     await press(page, 'ArrowDown', 'j');
     await address('n30'); // from what was found
+
     const odd = await open('release.html', {hash: '#%%%<script>'});
     equal(await selected(odd), 'n4', 'what is no link is none');
     await odd.context().close();
@@ -339,20 +348,24 @@ const checks = {
     await press(page, '4');
     equal(await page.evaluate(() => [...document.querySelectorAll('.column')].filter(e => e.classList.contains('broke')).map(e => e.dataset.n)), ['n9', 'n15'], 'broken prefixes are red');
     equal(await page.evaluate(() => document.querySelector('#cache-breaks li pre').textContent.slice(0, 24)), 'Today is MondayTuesday. ', 'and what changed in the prompt is marked');
+
     const heights = n => page.evaluate(name => [...document.querySelectorAll('.column[data-n=' + name + '] > :is(.input, .written, .read, .estimate)')].map(e => [e.className, Math.round(e.getBoundingClientRect().height)]), n);
     const [[, input], [, written], [, read]] = await heights('n6');
     ok(input < 3 && written < 5 && read > 90, 'most was read from the cache: ' + [input, written, read]);
     equal((await heights('n9')).map(([name]) => name), ['input'], 'and nothing of it where the prefix was broken');
     equal((await heights('n21')).map(([name]) => name), ['estimate'], 'what is unknown has no parts');
     equal(await content(page, '#cache-note'), '12 requests; 73 % of the input was read from the cache; ✕ 2 broken prefixes', 'in words');
+
     await press(page, 'b');
     equal([await selected(page), await content(page, '#cache-said')], ['n9', 'n9 0 of 2,092 tokens predicted, 0 read: system prompt 1 changed (n7)'], 'b leads to the first, and says why');
     ok((await content(page, '.facts')).includes('system prompt 1 changed'), 'as does the inspector');
     await page.click('#cache-said .link >> nth=1');
     ok((await content(page, '#detail')).includes('Today is Tuesday.'), 'a link leads to the cause');
+
     await press(page, '4', 'b', 'b', 'ArrowRight');
     equal(await selected(page), 'n17', 'keys');
     equal(await page.evaluate(() => [...document.querySelectorAll('.row .badge')].filter(e => e.textContent === '✕ cache').length), 2, 'the outline marks them');
+
     await page.setViewportSize({width: 390, height: 844});
     await settle(page);
     ok(await page.isVisible('#cache-strip') && await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'it fits into 390 pixels');
@@ -445,12 +458,14 @@ const checks = {
       const parts = [];
       const outline = document.getElementById('outline');
       const key = name => outline.dispatchEvent(new KeyboardEvent('keydown', {key: name, bubbles: true}));
+
       for (let n = 0; n < 1000; n++) {
         location.hash = '#n' + n;
         await new Promise(done => setTimeout(done, 20));
         if (document.querySelector('.heading a').textContent !== 'n' + n) break; // there are no more
         if (document.getElementById('share').open) key('y');
         key('y');
+
         const end = [...document.querySelectorAll('.row')].pop().querySelector('.number').textContent;
         for (const kind of ['up', 'from', 'subtree']) {
           const texts = [];
@@ -477,6 +492,7 @@ const checks = {
     const uuid = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
     equal((await page.evaluate(() => window.seen.copied[0])).replace(uuid, ''), known.replace(uuid, ''), 'a subtree, by keyboard');
     equal(await content(page, '#status'), 'Copied: subtree of n3 as JSON.', 'and it says so');
+
     await press(page, 'Escape');
     equal(await page.evaluate(() => [document.activeElement.id, document.getElementById('share').open]), ['outline', false], 'Escape leaves the menu');
     await page.setViewportSize({width: 390, height: 844});
@@ -496,6 +512,7 @@ const checks = {
       posted = [request.method(), url.search, request.headers().authorization, request.postData()];
       return route.fulfill({body: 'the Go code'});
     }});
+
     await page.waitForSelector('.row');
     await press(page, 'Home', 'j', 'j');
     equal(await selected(page), 'n2', 'selected');
@@ -504,6 +521,7 @@ const checks = {
     await page.waitForFunction(() => window.seen.copied.length === 1);
     equal(await page.evaluate(() => window.seen.copied), ['the Go code'], 'what the server made');
     equal(posted.slice(0, 3), ['POST', '?as=go', 'Bearer sesame'], 'the request');
+
     const {heads, nodes} = JSON.parse(posted[3]);
     equal([nodes.map(node => node.body.blocks[0].text), nodes[0].parents, nodes[1].parents, heads], [['Another?', 'A fir.'], [], [nodes[0].id], [nodes[1].id]], 'of the part');
     return page;
@@ -619,10 +637,12 @@ const checks = {
       return wrong;
     }, said.slice(1));
     equal(wrong, [], 'every text is shown letter for letter');
+
     for (const {text} of said.slice(0, 40)) await page.fill('#search', text.replace(/[\r\n]+/g, ' '));
     await press(page, 'Escape', 'Escape', '=');
     ok(await page.isVisible('#compare'), 'compared');
     await press(page, 'Escape');
+
     await page.click('#tab-JSON');
     const {texts: paper} = await printed(page, '#paper .said');
     const want = said.map(s => s.text);
@@ -656,6 +676,7 @@ const checks = {
     await page.fill('#search', '<script>');
     await shows('#found-view');
     await press(page, 'Enter');
+
     const answer = '#n' + (Number((await selected(page)).slice(1)) + 1); // the found one is a system prompt
     for (const [view, css] of [['1', '#boxes text'], ['2', '#calls-grid'], ['3', '#timeline-list'], ['4', '#cache']]) {
       await page.waitForFunction(() => location.hash === '#' + document.querySelector('.heading .id').firstChild.textContent); // it follows
@@ -665,11 +686,13 @@ const checks = {
       await shows(css);
       await press(page, 'End', 'k', 'Home');
     }
+
     await press(page, '2');
     for (const totals of ['model', 'tool', 'sub-agent']) {
       await page.click('#calls button:text-is("by ' + totals + '")');
       await shows('#call-rows');
     }
+
     await press(page, '1', '0');
     await settle(page);
     await printed(page, '#paper');
@@ -727,10 +750,12 @@ const checks = {
       await attempt('eval', () => new Promise((done, fail) => setTimeout(() => { try { done((0, eval)('window.pwned = 1')); } catch (err) { fail(err); } })));
       await attempt('fetch', () => fetch('https://example.org/'));
       await attempt('policy', () => window.trustedTypes.createPolicy('x', {}));
+
       const script = document.createElement('script');
       await attempt('script', () => { script.textContent = 'window.pwned = 1'; });
       script.append('window.pwned = 1');
       await attempt('insert', () => { document.body.append(script); });
+
       const style = document.createElement('div');
       style.setAttribute('style', 'color: red');
       document.body.append(style, Object.assign(new Image(), {src: 'https://example.org/x.png'}));
@@ -739,10 +764,12 @@ const checks = {
       return refused;
     });
     equal(refused.filter(name => name !== 'insert'), ['innerHTML', 'eval', 'fetch', 'policy', 'script', 'style'], 'refused');
+
     const sins = await page.sins();
     for (const what of ['connect-src', 'img-src', 'style-src-attr', 'require-trusted-types-for']) ok(sins.some(sin => sin.startsWith('violation: ' + what)), 'a violation of ' + what + ' is seen: ' + sins);
     ok(sins.some(sin => sin.startsWith('markup: <img')), 'and so is markup: ' + sins);
     ok(!sins.includes('a script ran'), 'and no script ran');
+
     page.sins = async () => sins.filter(sin => !/^(violation: |markup: |error: Content-Security-Policy: |console: )/.test(sin));
     return page;
   },
@@ -794,6 +821,7 @@ const checks = {
       if (!name) return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
       asked.push([request.method(), name, request.headers().authorization, request.postData()]);
       if (name !== 'events') return route.fulfill({status: request.method() === 'GET' ? 200 : 202, body: 'the bytes of ' + new URL(request.url()).search.slice(0, 6)});
+
       streams++;
       const event = (kind, data) => 'event: ' + kind + '\ndata: ' + JSON.stringify(data) + '\n\n';
       if (streams > 3) return; // the fourth stays open
@@ -805,20 +833,24 @@ const checks = {
       return route.fulfill({contentType: 'text/event-stream', body: event('patch', JSON.parse(text(streams === 1 ? 'patch1.json' : 'patch2.json'))) +
         event('activity', streams === 1 ? {state: 'running', turn: 2, begin: true, text: 'A f', tools: [{id: 't', tool: 'look', input: '{"x":1}', started: new Date(Date.now() - 65000).toISOString()}]} : {state: 'running', text: 'ir <b>tree</b>', tools: [{id: 't', ended: true}]})});
     }});
+
     await page.waitForSelector('.row');
     equal(await selected(page), 'n1', 'it follows the end');
     ok(/A f.*look/.test(await content(page, '#now')), 'what is said, and what runs');
     ok(/1 min [5-9] s/.test(await content(page, '#now .elapsed')), 'for how long: ' + await content(page, '#now .elapsed'));
+
     goOn();
     await page.waitForFunction(() => document.querySelectorAll('.row').length === 4);
     equal(await selected(page), 'n3', 'after the connection broke it has what is new');
     equal(await content(page, '#now'), 'A fir <b>tree</b>', 'and the words go on, as text');
     equal(asked.filter(a => a[1] === 'events').every(a => a[2] === 'Bearer sesame'), true, 'the token is in a header');
+
     await press(page, 'k');
     equal(await page.getAttribute('#follow', 'aria-pressed'), 'false', 'who looks around is left there');
     equal(await page.inputValue('.fork textarea'), 'Another?', 'a turn can be edited');
     await page.fill('.fork textarea', 'A flower?');
     ok(await page.isDisabled('.fork button'), 'but not run while another run goes on');
+
     end();
     await page.click('.fork button');
     await page.waitForFunction(() => document.getElementById('status').textContent.startsWith('It runs.'));
@@ -827,6 +859,7 @@ const checks = {
     const patch = JSON.parse(text('patch2.json'));
     equal(JSON.parse(fork[3]), {at: patch.nodes[2].id, edit: 'A flower?'}, 'in place of the message');
     equal(await page.getAttribute('#follow', 'aria-pressed'), 'true', 'and is followed');
+
     await page.evaluate(() => { location.hash = '#n3'; });
     await page.click('#tab-Request');
     await page.waitForFunction(() => document.getElementById('detail').textContent.includes('the bytes of ?node='));
@@ -856,16 +889,19 @@ const checks = {
       if (request.headers().authorization !== 'Bearer open & shut') return route.fulfill({status: 401, body: 'no token'});
       if (request.url().endsWith('events')) return route.fulfill({contentType: 'text/event-stream', body: 'event: patch\ndata: ' + text('patch2.json') + '\n\n'});
     };
+
     const first = await open('live.html', {hash: '#token=open+%26+shut', server});
     await first.waitForSelector('.row');
     ok(!await first.evaluate(() => location.href.includes('token')), 'the address has no token any more');
     await press(first, 'Home', 'j');
     equal(await selected(first), 'n1', 'a node that is not the last');
+
     await first.click('#share summary');
     await first.click('.menu button:has-text("Copy link with token")');
     await first.waitForFunction(() => window.seen.copied.length === 1);
     copied = await first.evaluate(() => window.seen.copied[0]);
     await first.context().close();
+
     const page = await open('live.html', {hash: copied.slice(copied.indexOf('#')), server});
     await page.waitForSelector('.row');
     equal(await selected(page), 'n1', 'the copied link leads there: ' + copied);
@@ -1001,15 +1037,18 @@ async function foldedGraph() {
   await settle(page);
   equal(await chosen(), ['user'], 'the search unfolds');
   ok(await page.evaluate(() => document.querySelectorAll('.box.fold.filtered').length > 0 && !document.querySelector('.box.selected.filtered')), 'a folded box without a match is dim');
+
   await press(page, 'Escape', 'Escape', 'j', 'j');
   await settle(page);
   equal(await chosen(), ['search(query: trees)'], 'the outline does');
+
   await press(page, '2');
   await page.click('.callrow:not(.callhead) >> nth=10');
   const called = await selected(page);
   await press(page, '1');
   await settle(page);
   equal([(await chosen()).length, (await chosen())[0].startsWith('folded')], [1, false], 'the table of calls does: ' + called);
+
   await press(page, '3');
   await page.click('#timeline .bar >> nth=30');
   await press(page, '1');
@@ -1104,6 +1143,7 @@ if (dir.startsWith('--shots=')) {
     const began = performance.now();
     const verdict = {name, ok: true, info: ''};
     let page;
+
     try {
       page = await within(300000, checks[name]());
       verdict.info = page.info || '';
@@ -1115,6 +1155,7 @@ if (dir.startsWith('--shots=')) {
         process.exit(1);
       }
     }
+
     await page?.context().close().catch(() => {});
     console.log(JSON.stringify({...verdict, ms: Math.round(performance.now() - began)}));
   }

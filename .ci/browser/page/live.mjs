@@ -35,10 +35,12 @@ async function take(step) {
   if (step.fill) await page.locator(step.fill).locator('visible=true').first().fill(step.value);
   if (step.press) await page.keyboard.press(step.press);
   if (step.type) await page.keyboard.type(step.type);
+
   if (step.size) {
     const [width, height] = step.size.split('x').map(Number);
     await page.setViewportSize({width, height});
   }
+
   if (step.theme) await theme(step.theme);
   if (step.readable) {
     await page.locator(step.readable).locator('visible=true').first().waitFor();
@@ -48,6 +50,7 @@ async function take(step) {
       if (pale.length) throw new Error('too pale, ' + name + ': ' + pale.join('; '));
     }
   }
+
   if (step.inside) {
     if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) throw new Error('the page scrolls sideways');
     const outside = await page.evaluate(css => [...document.querySelectorAll(css)].filter(e => {
@@ -56,6 +59,7 @@ async function take(step) {
     }).map(e => e.outerHTML.slice(0, 200)), step.inside);
     if (outside.length) throw new Error('outside the window: ' + outside.join('\n'));
   }
+
   if (step.address !== undefined) await page.waitForURL(now => now.hash === step.address);
   if (step.picture) await page.screenshot({path: step.picture});
 }
@@ -68,6 +72,7 @@ try {
 } catch (err) {
   say({ok: false, why: String(err)});
 }
+
 for await (const line of createInterface({input: process.stdin})) {
   try {
     await within(180000, take(JSON.parse(line)));
@@ -77,9 +82,11 @@ for await (const line of createInterface({input: process.stdin})) {
       say({ok: false, why: String(err)});
       process.exit(1);
     }
+
     const shown = await page.evaluate(() => document.body.innerText).catch(() => '');
     say({ok: false, why: String(err) + '\nThe page shows:\n' + shown.slice(0, 3000)});
   }
 }
+
 say({sins: await within(180000, sins())});
 await browser.close();
