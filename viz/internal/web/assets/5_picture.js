@@ -268,6 +268,7 @@ function boxAt(event) {
 function listenToPicture() {
   const canvas = $('canvas');
   let from = null;
+
   canvas.addEventListener('wheel', event => {
     event.preventDefault();
     const rect = canvas.getBoundingClientRect();
@@ -278,11 +279,13 @@ function listenToPicture() {
       drawPicture();
     }
   }, {passive: false});
+
   canvas.addEventListener('pointerdown', event => {
     if (event.button) return;
     from = {x: event.clientX, y: event.clientY, moved: false};
     canvas.setPointerCapture(event.pointerId);
   });
+
   canvas.addEventListener('pointermove', event => {
     if (!from) return;
     const dx = event.clientX - from.x, dy = event.clientY - from.y;
@@ -292,16 +295,19 @@ function listenToPicture() {
     from = {x: event.clientX, y: event.clientY, moved: true};
     drawPicture();
   });
+
   canvas.addEventListener('pointerup', event => {
     const key = from && !from.moved ? boxAt(event) : null;
     from = null;
     if (graph.folds.has(key)) toggleFold(key);
     else if (key !== null) select(key);
   });
+
   canvas.addEventListener('dblclick', event => {
     const key = boxAt(event);
     if (key !== null && nodeOf(key)?.opens) drill(key);
   });
+
   canvas.addEventListener('keydown', event => {
     const {fold} = event.target.dataset;
     if (fold === undefined || event.key !== 'Enter' && event.key !== ' ') return;
@@ -309,5 +315,6 @@ function listenToPicture() {
     event.stopPropagation();
     toggleFold(Number(fold));
   });
+
   new ResizeObserver(drawPicture).observe(canvas);
 }

@@ -63,6 +63,7 @@ const waitsFor = call => call.asks === 'approval' ? 'needs approval' : call.asks
 function callCard(name, run, call) {
   const why = el('div', {class: 'why', role: 'alert'}), answered = el('p', {class: 'answered', role: 'status'});
   const doubt = el('p', {class: 'why'}, 'It was started before, and its outcome is unknown.'), reason = el('p', {class: 'said'});
+
   const send = async reply => {
     show(why);
     waiting.answered.add(name); // its card goes because of this
@@ -75,12 +76,14 @@ function callCard(name, run, call) {
       status(why.textContent); // the card may be gone
     }
   };
+
   const form = !run.takes || !call.asks ? null : call.asks === 'approval' ? approvalForm(send) : resultForm(send);
   const element = el('article', {class: 'ask', 'aria-label': call.tool + ' ' + waitsFor(call)},
     el('div', {class: 'cardhead'}, el('b', {}, line(call.tool, 60)), ' ' + waitsFor(call),
       call.path && ' in ' + line(call.path, 120), ' ', el('button', {class: 'link', onclick: () => toNode(run.node)}, 'where')),
     doubt, reason, block('pre', indentJSON(call.input, [])[0], 'code'), form, answered, why,
     !run.takes && call.asks && el('p', {class: 'quiet'}, 'The program that serves this page takes no answers here.'));
+
   return {
     element,
     update(now) {

@@ -270,35 +270,44 @@ function listen() {
   document.addEventListener('keydown', press);
   $('outline').addEventListener('scroll', () => drawRows(false), {passive: true});
   new ResizeObserver(() => drawRows(true)).observe($('outline'));
+
   $('search').addEventListener('input', event => search(event.target.value));
   $('search').addEventListener('keydown', event => { if (event.key === 'Enter') nextMatch(event.shiftKey ? -1 : 1); });
+
   $('heads').addEventListener('change', event => select(Number(event.target.value)));
   $('problems').addEventListener('click', () => problem(1));
   $('open-compare').addEventListener('click', () => openCompare());
   $('show-help').addEventListener('click', () => help());
+
   $('theme').addEventListener('click', nextTheme);
   $('closer').addEventListener('click', () => zoom(1.25));
   $('further').addEventListener('click', () => zoom(0.8));
   $('fit').addEventListener('click', fit);
   $('to-waiting').addEventListener('click', toWaiting);
+
   $('follow').addEventListener('click', () => {
     live.following = !live.following;
     drawLive();
     if (live.following) toTail();
   });
+
   $('stop').addEventListener('click', () => post('stop', {}).catch(err => status('Not stopped: ' + err.message)));
   $('share').querySelector('summary').addEventListener('click', drawShare);
+
   window.addEventListener('hashchange', () => {
     if (config.live && tokenInAddress.test(location.hash)) { // a link was opened in place of this page
       location.reload();
       return;
     }
+
     const key = fromAddress();
     if (key !== null && key !== at.selected) select(key);
   });
+
   window.addEventListener('beforeprint', paper);
   window.addEventListener('afterprint', unpaper);
   matchMedia('print').addEventListener('change', event => event.matches ? paper() : unpaper());
+
   listenToPicture();
   listenToViews();
 }
@@ -309,15 +318,18 @@ function begin() {
     beginIndex();
     return;
   }
+
   apply(JSON.parse($('patch').textContent));
   $('patch').remove(); // it is in graph now, and need not be there twice
   listen();
   drawFilters();
   follow(graph.heads[0] ?? null);
+
   const named = fromAddress();
   drawTop();
   layPicture();
   home();
+
   for (const e of document.querySelectorAll('.live-only')) e.hidden = !config.live;
   if (config.live) {
     live.wanted = nameInAddress();
@@ -327,10 +339,12 @@ function begin() {
     if (config.up) $('up').href = config.up + '#token=' + encodeURIComponent(live.token);
     $('up').hidden = !config.up;
   }
+
   if (named !== null) live.following = false;
   const first = named ?? graph.problems.find(p => p.grave)?.key ?? at.path[0]; // what went wrong is what most people came for
   if (first !== undefined) select(first, {first: true});
   else inspect();
+
   crumbs();
   $('outline').focus({preventScroll: true});
 }
