@@ -14,8 +14,9 @@ import (
 //go:embed reached.json
 var reachedFile []byte
 
-// How much of what was reached must remain. Allocations and bytes are counted, and are about the same everywhere. A ratio
-// of two times depends on the machine and on what else it does: on one with a load of 25, some were 1.4 times as bad.
+// How much of what was reached must remain. Allocations and bytes are counted, and are about the same everywhere. A
+// ratio of two times depends on the machine and on what else it does: on one with a load of 25, some were 1.4 times as
+// bad.
 const (
 	shareOfCounts = 3.0 / 4
 	shareOfTimes  = 1.0 / 3

@@ -5,7 +5,8 @@
 //	go run ./bench -run tools      the cases whose names match a regular expression
 //	go run ./bench -json           one line of JSON for each measure
 //	go run ./bench -quick -gate    fail where a measure is too far below what was reached before
-//	go run ./bench -run peers      beside other libraries, which are downloaded and compiled first; nano-agent must be installed
+//	go run ./bench -run peers      beside other libraries, which are downloaded and compiled first;
+//	                               nano-agent must be installed
 //	go run ./bench -write          every measure, written to docs/performance.md
 //
 // All variants of a measure run in turns, in one process, and the ratio is the median of the rounds: see package pair.

@@ -38,7 +38,8 @@ const (
 //
 //	  - Several heads are numbered.
 //	  - The conversation of a sub-agent is drawn under its execution.
-//	  - A row has at most 100 cells, unless the graph alone takes more than three quarters of them. A longer text ends in "…".
+//	  - A row has at most 100 cells, unless the graph alone takes more than three quarters of them. A longer text
+//	    ends in "…".
 //	  - Text is shown on one line and cleaned: nothing in it can control a terminal.
 //	  - A chain with an error ends in the error.
 //

@@ -132,8 +132,8 @@ func (s signs) pieces(f face, width int) []piece {
 	return append(row, note(rest))
 }
 
-// text returns a text and the outcome after it, cleaned, in at most width cells. A long outcome gets at least two fifths
-// of the cells.
+// text returns a text and the outcome after it, cleaned, in at most width cells. A long outcome gets at least two
+// fifths of the cells.
 func (s signs) text(text, outcome string, width int) string {
 	end := s.line(outcome, width)
 	if end == "" {

@@ -200,8 +200,8 @@ func TestStartedCallIsAFindingOnceTheConversationGoesOn(t *testing.T) {
 	require.Equal(t, []dag.FindingKind{dag.PhaseCutInHalf, dag.CallWithoutResult}, kinds)
 }
 
-// TestStartedCallHasAnUnknownOutcomeOnceAMessageFollows appends a message to a conversation that a crash cut off. The model
-// must not read that the call was not completed.
+// TestStartedCallHasAnUnknownOutcomeOnceAMessageFollows appends a message to a conversation that a crash cut off. The
+// model must not read that the call was not completed.
 func TestStartedCallHasAnUnknownOutcomeOnceAMessageFollows(t *testing.T) {
 	begun := askWeather().AppendExecutions(execution(0, "a"), started(1))
 	require.Len(t, begun.Messages(), 3, "nothing of the start is sent while the call is open")
@@ -217,8 +217,8 @@ func TestStartedCallHasAnUnknownOutcomeOnceAMessageFollows(t *testing.T) {
 	require.Len(t, begun.CloseTools().User("And now?").Messages(), 4, "one message has all results")
 }
 
-// TestMergeDropsAStartThatAnotherBranchHasLeftBehind merges a conversation that was saved in the middle of a tool phase with the
-// same conversation at its end.
+// TestMergeDropsAStartThatAnotherBranchHasLeftBehind merges a conversation that was saved in the middle of a tool phase
+// with the same conversation at its end.
 func TestMergeDropsAStartThatAnotherBranchHasLeftBehind(t *testing.T) {
 	asked := askWeather()
 	begun := asked.AppendExecutions(started(0), started(1), started(2))

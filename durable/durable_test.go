@@ -32,7 +32,7 @@ func counter(name string, fn func(ctx context.Context, item string) (string, err
 	return executor.Func(name, "Counts.", func(ctx context.Context, in count) (string, error) { return fn(ctx, in.Item) })
 }
 
-// twoCalls is a model that calls a tool twice, and then tells the results.
+// twoCalls is a model that calls a tool twice, and then says the results.
 func twoCalls(tool string) api.Provider {
 	return apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
 		results := req.Messages[len(req.Messages)-1].Blocks.ToolResults()

@@ -4,8 +4,8 @@ package report
 type Comparison struct {
 	// Names are the names of the rows.
 	Names []string `json:"names"`
-	// Same is the number of steps at the beginning that have the same content in all, and Last the last of them; nil for
-	// none.
+	// Same is the number of steps at the beginning that have the same content in all, and Last the last of them; nil
+	// for none.
 	Same int   `json:"same"`
 	Last *Step `json:"last"`
 	// Lines are the steps behind: each line has a step of each conversation, in the order of Names, or nil where it has

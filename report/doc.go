@@ -23,8 +23,8 @@
 //   - The outcome, the cause, the answer and the path are those of the heads. Of several heads the newest decides.
 //   - What is unknown stays unknown: a model without a price makes the cost of every sum with it unknown.
 //
-// A row keeps no node. It keeps at most 400 steps, with 24 bytes for each and the beginning of its text, and 8 bytes for
-// each tool call. [Texts] drops texts where there are many rows: 10,000 long conversations then need about 120 MB.
+// A row keeps no node. It keeps at most 400 steps, with 24 bytes for each and the beginning of its text, and 8 bytes
+// for each tool call. [Texts] drops texts where there are many rows: 10,000 long conversations then need about 120 MB.
 //
 // # Concurrency
 //

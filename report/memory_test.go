@@ -71,7 +71,7 @@ func TestRowWithoutALimitKeepsAllItsTexts(t *testing.T) {
 }
 
 func TestGrowthOfPaths(t *testing.T) {
-	// A name has no number of four digits: paths do not tell such numbers in failures apart.
+	// A name has no number of four digits: paths do not distinguish such numbers in failures.
 	name := func(i int) string { return strconv.FormatInt(int64(i), 36) }
 
 	// ends returns rows of which no two take one path: the runs are equal but for their stop reasons.

@@ -98,7 +98,8 @@ func (r Row) Steps() []Step {
 	return steps
 }
 
-// steps returns the first steps, without their texts. A row that [Of] has not made, such as one read from JSON, has none.
+// steps returns the first steps, without their texts. A row that [Of] has not made, such as one read from JSON, has
+// none.
 func (r Row) steps() []step {
 	if r.list == nil {
 		return nil
@@ -243,7 +244,8 @@ func (p *Path) part(tree *branch, paths []Path, rows []Row) {
 	p.Instead = labelAt(other, p.Same, base.NumSteps)
 }
 
-// branch is a node of a tree of paths, in which paths with the same labels at the beginning share the branches to there.
+// branch is a node of a tree of paths, in which paths with the same labels at the beginning share the branches to
+// there.
 type branch struct {
 	steps []step             // from the branch before
 	first int                // the number of the first path that was added

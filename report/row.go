@@ -65,8 +65,8 @@ type Row struct {
 	Tools  []Tool          `json:"tools,omitempty"`
 	// Failure is the first failure, or nil.
 	Failure *Failure `json:"failure"`
-	// Cause is the failure that ended a conversation which failed, was cut off or is in doubt; nil for others. An earlier
-	// failure, from which the run went on, is no cause.
+	// Cause is the failure that ended a conversation which failed, was cut off or is in doubt; nil for others. An
+	// earlier failure, from which the run went on, is no cause.
 	Cause *Failure `json:"cause,omitempty"`
 	// Answer is the text of the last answer on one line, cut to 200 cells.
 	Answer string `json:"answer,omitempty"`
@@ -93,8 +93,8 @@ type Failure struct {
 type Options struct {
 	// Prices are the prices of the models. Defaults to none: every cost is unknown.
 	Prices api.Prices
-	// Texts limits the memory for the texts of steps in a report on many rows. Defaults to none: each row keeps those of
-	// its first 400 steps.
+	// Texts limits the memory for the texts of steps in a report on many rows. Defaults to none: each row keeps those
+	// of its first 400 steps.
 	Texts *Texts
 }
 

@@ -83,8 +83,8 @@ func (g Group) MarshalJSON() ([]byte, error) {
 	}{g.Value, g.Rows, plain(g.Summary), milliseconds(g.Took)})
 }
 
-// GroupBy groups rows by their values of a key (see [Row.Value]), the largest group first. Rows without the key have the
-// value "".
+// GroupBy groups rows by their values of a key (see [Row.Value]), the largest group first. Rows without the key have
+// the value "".
 func GroupBy(rows []Row, key string) []Group {
 	members := map[string][]int{}
 	for i, r := range rows {

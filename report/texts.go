@@ -3,8 +3,8 @@ package report
 import "slices"
 
 // Texts limits the memory for the texts of steps. The rows that are made with it ([Options]) keep the texts of their
-// first steps: the more rows there are, the fewer texts has each ([StepShare]). A new row may drop texts of earlier ones.
-// The zero value is ready to use. It is not safe for concurrent use.
+// first steps: the more rows there are, the fewer texts has each ([StepShare]). A new row may drop texts of earlier
+// ones. The zero value is ready to use. It is not safe for concurrent use.
 type Texts struct {
 	lists []*stepList // of the rows
 	kept  int         // how many texts they have at most

@@ -184,8 +184,8 @@ func (l dotLine) To() gonum.Node           { return l.to }
 func (l dotLine) ReversedLine() gonum.Line { return l }
 func (l dotLine) ReversedEdge() gonum.Edge { return l }
 
-// dotGraph is the whole graph, or a cluster, which has no lines. It is a multigraph, so that gonum does not tell
-// Graphviz to merge edges, and directed, so that edges have arrows.
+// dotGraph is the whole graph, or a cluster, which has no lines. It is a multigraph, so that gonum does not make
+// Graphviz merge edges, and directed, so that edges have arrows.
 type dotGraph struct {
 	name       string
 	attributes [3]attributes // of the graph, its nodes, its edges

@@ -59,9 +59,9 @@ const (
 	lookAhead = 8 // the search for the ends of branches visits this many vertices for each vertex
 )
 
-// legible returns the first plan, from index from on, by which the drawing can be read on a screen. If all are too wide,
-// it returns the narrowest of those with few boxes, and otherwise the last. fold returns the boxes of a plan. cells is
-// the length of the lines in the boxes of a picture.
+// legible returns the first plan, from index from on, by which the drawing can be read on a screen. If all are too
+// wide, it returns the narrowest of those with few boxes, and otherwise the last. fold returns the boxes of a plan.
+// cells is the length of the lines in the boxes of a picture.
 func (o *outline) legible(l labeller, plans []plan, from int, fold func(plan) []int) (index int, box []int, cells int) {
 	narrowest := math.MaxInt
 	for i := from; i < len(plans); i++ {
@@ -363,8 +363,8 @@ func (o *outline) mustOpen(g group) bool {
 	return g.shared || o.isLeftOut(g.owner) || o.focus >= g.first && o.focus <= g.last
 }
 
-// link is a vertex with a single edge into it, or several branches from the vertex before it that all end in it, such as
-// the calls and the results message of a tool phase.
+// link is a vertex with a single edge into it, or several branches from the vertex before it that all end in it, such
+// as the calls and the results message of a tool phase.
 type link struct {
 	inner []int // the vertices of the branches, in reading order
 	last  int

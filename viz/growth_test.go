@@ -25,9 +25,9 @@ var growingShapes = []struct {
 
 // TestGrowth checks how the cost of each drawing grows with the conversation.
 //
-// A conversation of up to 80 boxes is drawn in one attempt. Of a larger one several plans are tried, each of which is linear: that
-// is a step, not growth, so that sizes on both sides of it cannot be compared. Drawings without folding and folded ones are cases of
-// their own.
+// A conversation of up to 80 boxes is drawn in one attempt. Of a larger one several plans are tried, each of which is
+// linear: that is a step, not growth, so that sizes on both sides of it cannot be compared. Drawings without folding
+// and folded ones are cases of their own.
 func TestGrowth(t *testing.T) {
 	full := viz.LayoutOptions{Full: true}
 	var cases []growthtest.Case

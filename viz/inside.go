@@ -53,8 +53,8 @@ func (o *outline) divide(p plan) []int {
 	return box
 }
 
-// part returns the outline of some vertices, in ascending order. Edges to others are dropped. A conversation whose owner
-// is not among them becomes part of the one around it.
+// part returns the outline of some vertices, in ascending order. Edges to others are dropped. A conversation whose
+// owner is not among them becomes part of the one around it.
 func (o *outline) part(members []int) *outline {
 	at := make(map[int]int, len(members))
 	for k, i := range members {
@@ -170,8 +170,8 @@ func (o *outline) foldPieces(p plan, box []int) {
 	}
 }
 
-// units returns where the turns in a list of boxes begin, or whatever else only one edge leads to. passing has the number
-// of edges between each box and the one before it. If one turn has most of the boxes, each box counts as a turn.
+// units returns where the turns in a list of boxes begin, or whatever else only one edge leads to. passing has the
+// number of edges between each box and the one before it. If one turn has most of the boxes, each box counts as a turn.
 func units(passing []int) []int {
 	var turns, all []int
 	longest, last := 0, 0

@@ -9,8 +9,8 @@ import (
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
-// TestEachNodeHasABoxInOnePictureInsideFoldedBoxes opens every folded box of conversations of many sizes and shapes: each picture inside is
-// legible as the outermost one is, counts the failures in it, and few steps lead to each node.
+// TestEachNodeHasABoxInOnePictureInsideFoldedBoxes opens every folded box of conversations of many sizes and shapes:
+// each picture inside is legible as the outermost one is, counts the failures in it, and few steps lead to each node.
 func TestEachNodeHasABoxInOnePictureInsideFoldedBoxes(t *testing.T) {
 	viztest.Samples(2000, func(s viztest.Sample) {
 		t.Run(s.Name(), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 type Picture struct {
 	// Width and Height are the size of the whole, with a margin.
 	Width, Height int
-	// Note tells how the picture is folded, for its reader, in lines below each other from the upper left corner. It is
+	// Note says how the picture is folded, for its reader, in lines below each other from the upper left corner. It is
 	// nil if every node has a box.
 	Note []string
 	// Boxes are in reading order: parents before children, and the conversation of a sub-agent right after its call.
@@ -81,8 +81,8 @@ type Frame struct {
 
 // LayoutOptions changes what [Layout] puts into boxes. The zero value and nil are the defaults.
 type LayoutOptions struct {
-	// LabelLines limits the lines of a text in a box. A long line is broken into several, and sooner in a picture that would
-	// be wider than a screen. Defaults to 3, also when negative.
+	// LabelLines limits the lines of a text in a box. A long line is broken into several, and sooner in a picture that
+	// would be wider than a screen. Defaults to 3, also when negative.
 	LabelLines int
 	// LabelChars limits the characters of a text in a box. Defaults to 120, also when negative.
 	LabelChars int

@@ -74,8 +74,8 @@ func (m *plot) stack() {
 // rowBoxes is the most calls of a fan that are placed side by side. A wider fan has several rows.
 const rowBoxes = 6
 
-// wrapFans distributes the calls of wide fans over several rows. Calls with a sub-agent stay in the first row, and so do
-// all calls of a fan if something other than the results message follows one of them.
+// wrapFans distributes the calls of wide fans over several rows. Calls with a sub-agent stay in the first row, and so
+// do all calls of a fan if something other than the results message follows one of them.
 func (m *plot) wrapFans() {
 	for i := range m.items {
 		kids := m.items[i].kids

@@ -10,14 +10,15 @@ import (
 
 // How a conversation is spread from left to right, when the rows are known:
 //
-//   - An item dominates the items that can be reached only through it. Each item hangs below the last item that dominates it.
-//   - Among the items that hang below one item, those that flow into the same merge are placed side by side, each in its own
-//     column, with the merge centered below them. What remains are trees side by side.
-//   - One of these trees is the trunk: it continues straight below the item. The others are sides. A side that ends above the
-//     merge of its trunk is placed beside the trunk. Any other side is passed outwards, to the right of the whole tool phase, so
-//     that nothing comes between the calls of a phase and the message that joins them.
-//   - The outlines of trunk and side determine their distance, row by row. The tallest tree is the trunk unless another flows
-//     into a merge. So each row of an outline is examined once for each trunk that it is placed beside.
+//   - An item dominates the items that can be reached only through it. Each item hangs below the last item that
+//     dominates it.
+//   - Among the items that hang below one item, those that flow into the same merge are placed side by side, each in
+//     its own column, with the merge centered below them. What remains are trees side by side.
+//   - One of these trees is the trunk: it continues straight below the item. The others are sides. A side that ends
+//     above the merge of its trunk is placed beside the trunk. Any other side is passed outwards, to the right of the
+//     whole tool phase, so that nothing comes between the calls of a phase and the message that joins them.
+//   - The outlines of trunk and side determine their distance, row by row. The tallest tree is the trunk unless another
+//     flows into a merge. So each row of an outline is examined once for each trunk that it is placed beside.
 
 // spread finds the column of each item.
 func (m *plot) spread() {

@@ -26,7 +26,8 @@ func (r rect) meets(s rect) bool {
 func boxRect(b Box) rect     { return rect{b.X, b.Y, b.W, b.H} }
 func frameRect(f Frame) rect { return rect{f.X, f.Y, f.W, f.H} }
 
-// requireTidy requires that no boxes overlap, that frames hold their own and nothing else, and that edges lead downwards.
+// requireTidy requires that no boxes overlap, that frames hold their own and nothing else, and that edges lead
+// downwards.
 func requireTidy(t *testing.T, p *Picture) {
 	t.Helper()
 	whole := rect{0, 0, p.Width, p.Height}
@@ -149,7 +150,8 @@ func TestLayoutPutsBranchesToTheRight(t *testing.T) {
 	require.Equal(t, p.Boxes[0].X+p.Boxes[0].W/2, p.Boxes[2].X+p.Boxes[2].W/2)
 }
 
-// TestLayoutKeepsPhasesTogether has a branch that goes on from a call for longer than its phase lasts: it stands to the right of all.
+// TestLayoutKeepsPhasesTogether has a branch that goes on from a call for longer than its phase lasts: it stands to the
+// right of all.
 func TestLayoutKeepsPhasesTogether(t *testing.T) {
 	d := sampleStart().User("Go.").Assistant("", use("1", "a", "{}"), use("2", "b", "{}"), use("3", "c", "{}")).
 		CloseTools(ran(0, "1"), ran(1, "2"), ran(2, "3")).Assistant("Done.")

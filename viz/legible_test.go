@@ -16,9 +16,9 @@ import (
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
-// TestDrawingsOfAnySizeAreLegible draws conversations of many sizes and shapes, as they are drawn by default, on a screen of 1440 by
-// 900 pixels: no drawing is wider, none has more than 80 boxes, and each tells how many calls failed and names the first and the last.
-// With PLAIT_PICTURES=DIR the pictures are written there, to look at.
+// TestDrawingsOfAnySizeAreLegible draws conversations of many sizes and shapes, as they are drawn by default, on a
+// screen of 1440 by 900 pixels: no drawing is wider, none has more than 80 boxes, and each says how many calls failed
+// and names the first and the last. With PLAIT_PICTURES=DIR the pictures are written there, to look at.
 func TestDrawingsOfAnySizeAreLegible(t *testing.T) {
 	nodes := 20_000
 	if testing.Short() {
@@ -129,8 +129,8 @@ func svgFont(t *testing.T, text string) float64 {
 	return smallest
 }
 
-// TestRealMermaidDrawingsAreLegible draws the same conversations with the real Mermaid, which lays them out as it likes.
-// Mermaid 10.9 breaks no lines, so that the widest of these drawings has letters of 8.7 pixels there.
+// TestRealMermaidDrawingsAreLegible draws the same conversations with the real Mermaid, which lays them out as it
+// likes. Mermaid 10.9 breaks no lines, so that the widest of these drawings has letters of 8.7 pixels there.
 func TestRealMermaidDrawingsAreLegible(t *testing.T) {
 	requireMermaid(t)
 	nodes, versions := 200, newestVersions
@@ -164,7 +164,8 @@ func TestGraphvizDrawingsAreLegible(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeNarrowIsAsNarrowAsItCanBe draws random graphs, of which some are wider than a screen however they are folded.
+// TestWhatCannotBeNarrowIsAsNarrowAsItCanBe draws random graphs, of which some are wider than a screen however they are
+// folded.
 func TestWhatCannotBeNarrowIsAsNarrowAsItCanBe(t *testing.T) {
 	wide := 0
 	for seed := range uint64(60) {

@@ -72,14 +72,14 @@ type MermaidOptions struct {
 //   - Every text is shown letter for letter and has no effect: it cannot break the diagram, run, fetch or link. The
 //     output can be put into a Markdown fence as it is.
 //   - The same graph gives the same bytes. IDs (n0, n1 …) number the nodes in reading order, whatever is folded.
-//   - A conversation that could not be read on a screen, of more than 80 boxes or wider than 1,440 pixels, is folded: the
-//     inside of sub-agents and the middle of long runs of turns become dashed boxes with a summary. Of more than eight
-//     calls side by side, those of the same tool and outcome share a box, so that at most eight boxes are drawn in a row.
-//     A box at the top shows how much is folded.
+//   - A conversation that could not be read on a screen, of more than 80 boxes or wider than 1,440 pixels, is folded:
+//     the inside of sub-agents and the middle of long runs of turns become dashed boxes with a summary. Of more than
+//     eight calls side by side, those of the same tool and outcome share a box, so that at most eight boxes are drawn
+//     in a row. A box at the top shows how much is folded.
 //   - Failures stay: each one while there is room, and the first and the last at any size. A box that contains failures
 //     is red, counts them, and names its first and its last.
-//   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first few
-//     are drawn, and boxes count the others.
+//   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first
+//     few are drawn, and boxes count the others.
 //
 // Errors: that of d; dag.ErrForeign if there is no node o.Around; a *SizeError if the conversation is too large even
 // when folded, and then [MermaidParts] can draw it in several diagrams; and that of w. Nothing is written unless the
@@ -238,7 +238,8 @@ func (s *sketch) write(sh sheet) string {
 	return b.String()
 }
 
-// isDashed reports whether the box of vertex i holds several nodes and has colors of another style than such boxes have.
+// isDashed reports whether the box of vertex i holds several nodes and has colors of another style than such boxes
+// have.
 func (s *sketch) isDashed(i int, members []int) bool {
 	return len(members) > 1 && s.box(i, members).style != StyleFolded
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests in this file draw with the real Mermaid, in Chromium. They run where PLAIT_MERMAID=1 is set, and then fail where
-// node, its packages or Chromium are missing (.ci/browser/install.sh installs them).
+// The tests in this file draw with the real Mermaid, in Chromium. They run where PLAIT_MERMAID=1 is set, and then fail
+// where node, its packages or Chromium are missing (.ci/browser/install.sh installs them).
 
 const (
 	allVersions    = "12,11,11-4,10"
@@ -57,8 +57,8 @@ type verdict struct {
 	}
 }
 
-// expecting returns the drawing of d, with what is meant by it: the boxes, their plain texts and their edges, by the plan that
-// the drawing was made by.
+// expecting returns the drawing of d, with what is meant by it: the boxes, their plain texts and their edges, by the
+// plan that the drawing was made by.
 func expecting(t *testing.T, name string, d dag.DAG, o MermaidOptions) job {
 	t.Helper()
 	s := newSketch(d, &o)
@@ -110,7 +110,8 @@ func shownByMermaid(label string) string {
 	return strings.NewReplacer("ﬂ", "fl", "¶ß", "¶\u200bß").Replace(label)
 }
 
-// check draws the jobs with each version and requires that all of them are read back as they were meant, and did nothing.
+// check draws the jobs with each version and requires that all of them are read back as they were meant, and did
+// nothing.
 func check(t *testing.T, versions string, jobs []job) []verdict {
 	t.Helper()
 	var verdicts []verdict
@@ -175,9 +176,10 @@ func TestRealMermaidDrawsUpToItsLimits(t *testing.T) {
 	})
 }
 
-// TestRealMermaidDrawsRandomGraphs draws a quarter of them each whole, folded, around a node and in parts. Most are small: how long a
-// drawing takes depends on its size, and what can go wrong on how many there are. Half of each are drawn by two of the versions and half
-// by the two others; with PLAIT_MERMAID=all twice as many are drawn, and every one by all four, which takes four times as long.
+// TestRealMermaidDrawsRandomGraphs draws a quarter of them each whole, folded, around a node and in parts. Most are
+// small: how long a drawing takes depends on its size, and what can go wrong on how many there are. Half of each are
+// drawn by two of the versions and half by the two others; with PLAIT_MERMAID=all twice as many are drawn, and every
+// one by all four, which takes four times as long.
 func TestRealMermaidDrawsRandomGraphs(t *testing.T) {
 	requireMermaid(t)
 	graphs, versions := 1000, [2]string{"12,11-4", "11,10"}
@@ -226,7 +228,8 @@ func randomJobs(t *testing.T, r *rand.Rand, seed int) []job {
 	return jobs
 }
 
-// TestRealMermaidShowsHostileTexts has each text in every place of a drawing where a model, a tool or a user can put one.
+// TestRealMermaidShowsHostileTexts has each text in every place of a drawing where a model, a tool or a user can put
+// one.
 func TestRealMermaidShowsHostileTexts(t *testing.T) {
 	requireMermaid(t)
 	recorded, err := os.ReadFile(fixture.Path(t, "mermaid-check", "labels.jsonl"))
@@ -279,9 +282,9 @@ func TestRealMermaidShowsHostileTextsInFolds(t *testing.T) {
 // foldedPlan folds all that foldedWith makes to be folded.
 var foldedPlan = plan{fans: wideFan, depth: 1, keep: 1, failed: 2}
 
-// foldedWith returns a conversation with each text in the places of a drawing that [everywhere] has none in: the names of
-// refs, models and sub-graphs, the details of stops, the calls that share a box, and the failures that the box of
-// a run names.
+// foldedWith returns a conversation with each text in the places of a drawing that [everywhere] has none in: the names
+// of refs, models and sub-graphs, the details of stops, the calls that share a box, and the failures that the box of a
+// run names.
 func foldedWith(texts []string) dag.DAG {
 	d := sampleStart().User("Begin.")
 	for _, text := range texts {

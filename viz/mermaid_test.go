@@ -499,8 +499,8 @@ func TestNodesOfOneIDAreOneBox(t *testing.T) {
 	require.Equal(t, [][2]string{{"n0", "n1"}, {"n0", "n2"}}, got.edges)
 }
 
-// TestDrawingShowsExecutedArguments: a call that a hook changed shows both, in the picture and in the log; the program's own records do
-// not show.
+// TestDrawingShowsExecutedArguments: a call that a hook changed shows both, in the picture and in the log; the
+// program's own records do not show.
 func TestDrawingShowsExecutedArguments(t *testing.T) {
 	e := ran(0, "22°C")
 	e.Ran = node.Ran{Tool: "get_forecast", Input: `{"days":1}`}

@@ -16,7 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// What one provider's own block says is told to another one as a text; its thinking is not.
+// A block that only one provider can read is sent to another as text. Its thinking is left out.
 func ExampleTarget_Accept() {
 	gemini := targetOf("gemini")
 	for _, block := range []content.Block{
@@ -289,8 +289,8 @@ func randomBlock(r *rand.Rand, nested bool) content.Block {
 	return content.Opaque{API: anyOf(r, "anthropic", "gemini", "other\x1b"), JSON: content.JSON(`{"type":` + string(wireQuote(word())) + `,"content":` + randomJSON(r, 0) + "}")}
 }
 
-// TestAcceptIsIdempotent checks for any block and every target: what is accepted is accepted as it is, is a block, and what stands
-// in the place of another one is short and shows all it holds. PLAIT_SEED repeats the blocks of a seed.
+// TestAcceptIsIdempotent checks for any block and every target: what is accepted is accepted as it is, is a block, and
+// what stands in the place of another one is short and shows all it holds. PLAIT_SEED repeats the blocks of a seed.
 func TestAcceptIsIdempotent(t *testing.T) {
 	seed := rand.Uint64()
 	if given, err := strconv.ParseUint(os.Getenv("PLAIT_SEED"), 10, 64); err == nil {

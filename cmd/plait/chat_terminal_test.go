@@ -230,7 +230,8 @@ func TestPastedLinesAreOneMessage(t *testing.T) {
 	require.Contains(t, string(model.Bodies()[0]), `first\nsecond`)
 }
 
-// TestChatContinuesBesideChangesOfOtherPrograms changes the session during a chat: the chat saves beside it from then on.
+// TestChatContinuesBesideChangesOfOtherPrograms changes the session during a chat: the chat saves beside it from then
+// on.
 func TestChatContinuesBesideChangesOfOtherPrograms(t *testing.T) {
 	for _, name := range []string{"sessions.db#a", "talk.json"} {
 		t.Run(name, func(t *testing.T) {

@@ -21,8 +21,8 @@ type opened struct {
 // conversations opens the conversations that the arguments of a command name, one at a time:
 //
 //   - a FILE;
-//   - each file *.json and *.jsonl, and each database, in a folder and the folders in it, but not in hidden ones and not
-//     behind links to folders, which may form a loop;
+//   - each file *.json and *.jsonl, and each database, in a folder and the folders in it, but not in hidden ones and
+//     not behind links to folders, which may form a loop;
 //   - each head of each conversation in a database that is named without a key.
 func (s *streams) conversations(names []string) iter.Seq[opened] {
 	return func(yield func(opened) bool) {
@@ -66,7 +66,8 @@ func isUnreadable(path string, e fs.DirEntry) bool {
 // inFolder yields the conversations in a folder.
 func (s *streams) inFolder(folder string, yield func(opened) bool) bool {
 	more := true
-	root := strings.TrimRight(folder, string(filepath.Separator)) + string(filepath.Separator) // WalkDir enters no link without it
+	// WalkDir enters no link without a separator at its end.
+	root := strings.TrimRight(folder, string(filepath.Separator)) + string(filepath.Separator)
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		hidden := path != root && strings.HasPrefix(filepath.Base(path), ".")
 		switch {

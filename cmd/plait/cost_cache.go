@@ -44,8 +44,8 @@ type cacheBreak struct {
 	Why   string `json:"why"`
 }
 
-// cachePolicy returns the cache policy that the requests of a conversation were sent with: that of the imported request,
-// if there was one.
+// cachePolicy returns the cache policy that the requests of a conversation were sent with: that of the imported
+// request, if there was one.
 func cachePolicy(d dag.DAG) api.Cache { return savedRequestOf(d).Cache }
 
 // cachedCalls returns the model calls in a conversation.

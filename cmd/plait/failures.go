@@ -58,7 +58,8 @@ func causesOf(nodes []*node.Node) causes {
 			c.user[n.ID()] = n
 		}
 
-		// The nodes of a sub-agent precede its call. Those that it shares with the conversation around it are not its own.
+		// The nodes of a sub-agent precede its call. Those that it shares with the conversation around it are not its
+		// own.
 		for _, h := range n.Children().Slice() {
 			root := c.root[h.ID()]
 			if c.owner[root] == nil && root != c.root[n.ID()] {
@@ -69,8 +70,8 @@ func causesOf(nodes []*node.Node) causes {
 	return c
 }
 
-// of returns the node that led to n, or nil: the response for a call, the user's message for a response, and for that the
-// call of the sub-agent.
+// of returns the node that led to n, or nil: the response for a call, the user's message for a response, and for that
+// the call of the sub-agent.
 func (c causes) of(n *node.Node) *node.Node {
 	if describe.Of(n).Sort == describe.Call && n.NumParents() > 0 {
 		return n.Parent(0)

@@ -287,7 +287,7 @@ func lead(d describe.Node) string {
 	return ""
 }
 
-// distinct returns the number of digits that tell the digests of the rows apart.
+// distinct returns the number of digits that distinguish the digests of the rows.
 func distinct(list []row) int {
 	digests := make([]string, len(list))
 	for i, r := range list {

@@ -36,8 +36,8 @@ func (s *streams) chosen(rows []report.Row) iter.Seq2[report.Row, opened] {
 	}
 }
 
-// example is a line of a data set. Messages and Tools are those of a request to OpenAI's Chat Completions API, which plait
-// import reads too.
+// example is a line of a data set. Messages and Tools are those of a request to OpenAI's Chat Completions API, which
+// plait import reads too.
 type example struct {
 	Name     string            `json:"name"`
 	Outcome  report.Outcome    `json:"outcome"`

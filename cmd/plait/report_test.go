@@ -56,8 +56,8 @@ func weatherRun(i int, why string) dag.DAG {
 	return d.Append(answer(content.StopEndTurn, fmt.Sprintf("It is 18 °C in Paris, says source %d.", i))).Stop(content.StopEndTurn)
 }
 
-// runsFolder returns a folder with eight runs, of which two fail in one way and one in another, a journal, a broken file,
-// and files that plait report does not read.
+// runsFolder returns a folder with eight runs, of which two fail in one way and one in another, a journal, a broken
+// file, and files that plait report does not read.
 func runsFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestReportGroupsByMetadata(t *testing.T) {
 func TestRunThatFailedDifferentlyIsNamedAmongTwoHundred(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 200 {
-		// Every run goes on after a first failure, so that this one tells nothing.
+		// Every run goes on after a first failure, so that this one says nothing.
 		d := dag.New().User("Weather?").Assistant("", use("call_1", "Paris")).
 			CloseTools(node.ToolExecution{Result: content.Words("rate limited"), IsError: true})
 		d = d.Assistant("", use("call_2", "Paris")).CloseTools(node.ToolExecution{Result: content.Words("18 °C")}).Assistant("18 °C.")

@@ -17,8 +17,8 @@ import (
 // hostileRun is the ID of a run that tries to control the terminal.
 const hostileRun = "hostile\x1b[2J\nrow"
 
-// begun makes durable runs in a database: one in each state, and one whose texts are hostile. What is left of a lease is
-// shown in whole hours, of which half a one may pass until then.
+// begun makes durable runs in a database: one in each state, and one whose texts are hostile. What is left of a lease
+// is shown in whole hours, of which half a one may pass until then.
 func begun(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: begun DATABASE")

@@ -52,8 +52,8 @@ func quiet() durable.Settings {
 // patience is how long tests wait for what must happen. Only a test that hangs waits for so long.
 const patience = 5 * time.Minute
 
-// patient returns options whose guards do not end the transactions of a busy machine. It may pause a process in one, for
-// longer than the defaults allow.
+// patient returns options whose guards do not end the transactions of a busy machine. It may pause a process in one,
+// for longer than the defaults allow.
 func patient(opts *postgres.Options) *postgres.Options {
 	o := *opts
 	o.IdleTimeout, o.LockTimeout, o.StatementTimeout = patience, patience, patience

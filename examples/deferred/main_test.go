@@ -29,7 +29,8 @@ var varies = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-| · 
 func process(folder string, args ...string) (out string, err error) {
 	program := exec.Command(os.Args[0], args...)
 	program.Dir = folder
-	program.Env = append(os.Environ(), "PLAIT_DEFERRED=1", "GORACE=atexit_sleep_ms=0") // or each waits a second with -race
+	// With -race, each process would wait for a second at its end.
+	program.Env = append(os.Environ(), "PLAIT_DEFERRED=1", "GORACE=atexit_sleep_ms=0")
 	printed, err := program.CombinedOutput()
 	return varies.ReplaceAllString(string(printed), ""), err
 }
@@ -173,7 +174,8 @@ func TestAStepThatWasKilledIsRunAgain(t *testing.T) {
 	}
 	step(t, dir, partly, "resume")
 	step(t, dir, workedOn, "work")
-	step(t, dir, strings.Replace(answered, "2 turns · 3 tool calls", "1 turn · 1 tool call", 1), "resume") // since it was run anew
+	// The counts begin anew with the run.
+	step(t, dir, strings.Replace(answered, "2 turns · 3 tool calls", "1 turn · 1 tool call", 1), "resume")
 }
 
 func TestAResultThatCannotBeReadIsAnError(t *testing.T) {

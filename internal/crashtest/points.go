@@ -46,8 +46,8 @@ func (p Points) Test(t *testing.T) {
 	transactions, _ := p.play(t, nothing, 0, nil)
 	for _, what := range []stop{killed, failing} {
 		t.Run(string(what), func(t *testing.T) {
-			// The number of points differs: a repetition, which a busy machine causes, adds some. So the first point that
-			// is not reached is the end.
+			// The number of points differs: a repetition, which a busy machine causes, adds some. So the first point
+			// that is not reached is the end.
 			at, tested := 1, 0
 			for reached := true; reached; at += stride() {
 				if _, reached = p.play(t, what, at, transactions); reached {

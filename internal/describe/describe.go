@@ -12,8 +12,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// answerNotes returns the notes about a response: the model, if withModel is set, how often its request was retried, and
-// the stop reason, unless it is normal.
+// answerNotes returns the notes about a response: the model, if withModel is set, how often its request was retried,
+// and the stop reason, unless it is normal.
 func answerNotes(a node.Answer, withModel bool) []string {
 	var notes []string
 	if withModel && a.Model != "" {

@@ -55,8 +55,8 @@ type Node struct {
 	State string
 	// Retried is how many attempts failed before a response, such as "2 retries"; "" for none.
 	Retried string
-	// Waiting is how many calls of a message are open at a head of the conversation. That depends on the conversation: Of
-	// leaves it 0.
+	// Waiting is how many calls of a message are open at a head of the conversation. That depends on the conversation:
+	// Of leaves it 0.
 	Waiting int
 	// Failed reports whether something went wrong, as [node.Node.Failed] does.
 	Failed bool

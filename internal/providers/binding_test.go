@@ -26,8 +26,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// binder is an agent behind a strict fake of Anthropic's API, which refuses thinking that does not stand where it was thought. Its n-th
-// answer thinks "sn" and says "answer n".
+// binder is an agent behind a strict fake of Anthropic's API, which refuses thinking that does not stand where it was
+// thought. Its n-th answer thinks "sn" and says "answer n".
 type binder struct {
 	t     *testing.T
 	fake  *fake.API
@@ -138,9 +138,9 @@ func (s asking) before(i int) string {
 	return said
 }
 
-// holding is the thinking that holds in a request where all answers, by number, were given to the requests of all: worked out from
-// what was sent, and not from what is in the conversation. Where one message holds the same answer twice, as after a join, the second was
-// not thought behind the first.
+// holding is the thinking that holds in a request where all answers, by number, were given to the requests of all:
+// worked out from what was sent, and not from what is in the conversation. Where one message holds the same answer
+// twice, as after a join, the second was not thought behind the first.
 func (s asking) holding(all []asking, thoughts map[int][]string) (holding []string) {
 	for i, m := range s.Messages {
 		for _, b := range m.Content {
@@ -357,7 +357,8 @@ func TestTheAPIMayDropThinkingItself(t *testing.T) {
 	}
 }
 
-// An answer that was asked for in words that are not in the conversation ("Continue.") saw something else than the conversation says.
+// An answer that was asked for in words that are not in the conversation ("Continue.") saw something else than the
+// conversation says.
 func TestThinkingAfterARequestToGoOnIsNotKept(t *testing.T) {
 	stopped := thought(0, false, false, false)
 	stopped.Body = strings.Replace(stopped.Body, "end_turn", "max_tokens", 1)
@@ -375,10 +376,10 @@ func TestThinkingAfterARequestToGoOnIsNotKept(t *testing.T) {
 	}
 }
 
-// TestNoChangeOfAConversationIsRefused changes conversations at random, in every way there is (forks, edits, joins, merges,
-// compactions, prunings, redactions, names, files), and goes on with them. The strict fake
-// takes every request, and each holds exactly the thinking that holds there by what was sent before. Nothing that a head or a name reaches is
-// lost on the way, digests stay, and the strict rules of every other API take what comes out as well.
+// TestNoChangeOfAConversationIsRefused changes conversations at random, in every way there is (forks, edits, joins,
+// merges, compactions, prunings, redactions, names, files), and goes on with them. The strict fake takes every request,
+// and each holds exactly the thinking that holds there by what was sent before. Nothing that a head or a name reaches
+// is lost on the way, digests stay, and the strict rules of every other API take what comes out as well.
 func TestNoChangeOfAConversationIsRefused(t *testing.T) {
 	scripts := 30
 	if testing.Short() {
@@ -584,8 +585,9 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 	return kept, left
 }
 
-// version is a conversation, and the thinking that was read with it from a bare transcript in which it did not hold. What its model had
-// seen is not known from then on, so that it does not hold again even where the conversation says that again.
+// version is a conversation, and the thinking that was read with it from a bare transcript in which it did not hold.
+// What its model had seen is not known from then on, so that it does not hold again even where the conversation says
+// that again.
 type version struct {
 	dag.DAG
 	forgot map[string]bool

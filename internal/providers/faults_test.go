@@ -127,8 +127,8 @@ var faults = []fault{
 	{"connection reset in the answer", []error{api.ErrTransport, api.ErrCut}, reset(40)},
 }
 
-// TestFaults lets every API fail in every way, and asks for the kind of the error, that it comes from the API, and that a
-// conversation that ran into it is still what it was and valid.
+// TestFaults lets every API fail in every way, and asks for the kind of the error, that it comes from the API, and that
+// a conversation that ran into it is still what it was and valid.
 func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
@@ -202,8 +202,8 @@ func TestNoRetryComesBeforeRetryAfter(t *testing.T) {
 	})
 }
 
-// TestAStreamCutAtAnyByte cuts the answer behind every byte. What comes is an error, or the whole answer where nothing but its
-// last words to the wire were missing; never half an answer that looks whole.
+// TestAStreamCutAtAnyByte cuts the answer behind every byte. What comes is an error, or the whole answer where nothing
+// but its last words to the wire were missing; never half an answer that looks whole.
 func TestAStreamCutAtAnyByte(t *testing.T) {
 	each(t, func(t *testing.T, p provider, noStream bool) {
 		res := p.answer(t, noStream)
@@ -221,7 +221,8 @@ func TestAStreamCutAtAnyByte(t *testing.T) {
 		whole, err := once(t, model)
 		require.NoError(t, err)
 
-		failed, known := 0, noStream || p.name == "openai-chat" || p.name == "openai-responses" // these report it at the end alone
+		// These report the usage at the end alone.
+		failed, known := 0, noStream || p.name == "openai-chat" || p.name == "openai-responses"
 		for n := range body {
 			cut.Store(int64(n))
 			answer, err := once(t, model)
@@ -294,7 +295,8 @@ func TestAStallIsAnError(t *testing.T) {
 	})
 }
 
-// TestSilenceIsAStallAfterFiveMinutesOrTenForAWholeAnswer sends requests without Options.Idle to a server that never answers.
+// TestSilenceIsAStallAfterFiveMinutesOrTenForAWholeAnswer sends requests without Options.Idle to a server that never
+// answers.
 func TestSilenceIsAStallAfterFiveMinutesOrTenForAWholeAnswer(t *testing.T) {
 	each(t, func(t *testing.T, p provider, noStream bool) {
 		server := serve(t, nil)

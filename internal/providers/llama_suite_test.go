@@ -437,8 +437,8 @@ var findings = []finding{
 	}},
 }
 
-// looking are what was found wrong with drawings, logs and pages, each with the tests that hold it now. A test of check.mjs is
-// a check in a browser.
+// looking are what was found wrong with drawings, logs and pages, each with the tests that hold it now. A test of
+// check.mjs is a check in a browser.
 var looking = []finding{
 	{"F1", "a body that never ends is never answered", []string{"TestUnfinishedBodyIsAnswered"}},
 	{"F2", "every call of an imported session is a problem", []string{"TestUndeclaredToolsAreOneProblem"}},

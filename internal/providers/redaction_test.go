@@ -27,7 +27,8 @@ func sent(p provider, d dag.DAG) ([]byte, error) {
 	return body, err
 }
 
-// TestRedactedConversationsAreValidRequests redacts every single message, and some at random, and asks the strict rules of all APIs.
+// TestRedactedConversationsAreValidRequests redacts every single message, and some at random, and asks the strict rules
+// of all APIs.
 func TestRedactedConversationsAreValidRequests(t *testing.T) {
 	require.Zero(t, redacted(t, "by hand", byHand(t)))
 }

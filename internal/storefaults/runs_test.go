@@ -87,8 +87,8 @@ func TestEveryOperationOfDurableRunsMayFail(t *testing.T) {
 				require.Empty(t, faults)
 				require.NotZero(t, operations)
 
-				// Renewals, which a busy machine causes, change the number of operations. So the first operation that is not
-				// reached is the end.
+				// Renewals, which a busy machine causes, change the number of operations. So the first operation that
+				// is not reached is the end.
 				stride := max(1, operations/samples)
 				n := stride / 2
 				for ; ; n += stride {

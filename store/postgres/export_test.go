@@ -10,8 +10,8 @@ import (
 	"github.com/plait-dev/plait/internal/sqlstore"
 )
 
-// Patient are options for tests that are not about the guards. On a busy machine a process may be paused in a transaction
-// for longer than the defaults allow, and another one waits for its locks.
+// Patient are options for tests that are not about the guards. On a busy machine a process may be paused in a
+// transaction for longer than the defaults allow, and another one waits for its locks.
 var Patient = &Options{IdleTimeout: Patience, LockTimeout: Patience, StatementTimeout: Patience}
 
 // Patience is how long tests wait for what must happen. Only a test that hangs waits for so long.

@@ -213,7 +213,8 @@ func TestForksCopyNoRecords(t *testing.T) {
 	require.Equal(t, []int{100, 1001}, []int{nodes, heads})
 }
 
-// beforeCommit calls a function at the end of each transaction, before its commit. It hides the append of one statement.
+// beforeCommit calls a function at the end of each transaction, before its commit. It hides the append of one
+// statement.
 type beforeCommit struct {
 	sqlstore.DB
 	call func()
@@ -322,8 +323,8 @@ func TestAppendWhoseReplyIsLostCanBeRepeated(t *testing.T) {
 func TestDeadlocksAreResolved(t *testing.T) {
 	db := openNew(t, nil)
 
-	// Two appends with the same records in opposite order, each in a head of its own. Whoever inserts a record first makes
-	// the other wait.
+	// Two appends with the same records in opposite order, each in a head of its own. The one that inserts a record
+	// first makes the other wait.
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {

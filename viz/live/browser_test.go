@@ -27,10 +27,11 @@ import (
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
-// The test in this file opens the page in a browser and watches a run there. It runs where PLAIT_BROWSER is set, to 1 for Chromium or to
-// firefox, and then fails where node, its packages or the browser are missing (.ci/browser/install.sh installs them).
+// The test in this file opens the page in a browser and watches a run there. It runs where PLAIT_BROWSER is set, to 1
+// for Chromium or to firefox, and then fails where node, its packages or the browser are missing
+// (.ci/browser/install.sh installs them).
 
-// browser is a page in a browser that does what it is told, step by step.
+// browser is a page in a browser, which is used step by step.
 type browser struct {
 	t    *testing.T
 	in   *json.Encoder

@@ -51,8 +51,8 @@
 //	POST fork   {"at": ID, "result": TEXT, "failed": BOOL}
 //	                                       the same with another result of the executed call ID in place of its own
 //	POST answer {"pause": ID, "call": ID, "reply": REPLY}
-//	                                       answers an open call, by a reply in the form of executor.Reply: 202; 409 if it
-//	                                       was answered before. The last answer resumes the run
+//	                                       answers an open call, by a reply in the form of executor.Reply: 202; 409 if
+//	                                       it was answered before. The last answer resumes the run
 //	POST stop   {}                         ends the run started by fork or answer: 202
 //	GET  request?node=ID                   the exact request answered by the node, if it is known
 //	GET  copy?as=FORM&node=ID              the conversation up to the node, or all of it, as "mermaid", "json" or "go"
@@ -71,8 +71,8 @@
 //	tokens     input and output, of the run so far
 //	stop       the stop reason of the run
 //	error      a problem, as text for people; "" once it is solved
-//	paused     all paused runs: id (of the pause), node (the message whose calls are open), takes (it takes answers), and
-//	           calls: id, tool, input,
+//	paused     all paused runs: id (of the pause), node (the message whose calls are open), takes (it takes answers),
+//	           and calls: id, tool, input,
 //	           path (the sub-agent), reason, asks ("approval" or "result"; absent while the decisions about other calls
 //	           are open), doubt (it was started before, and its outcome is unknown), answer (once it is answered)
 //

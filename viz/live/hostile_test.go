@@ -273,7 +273,8 @@ func (p pipes) Close() error {
 
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
-// TestUnfinishedBodyIsAnswered announces a body and never sends the rest of it, to a server without time limits of its own.
+// TestUnfinishedBodyIsAnswered announces a body and never sends the rest of it, to a server without time limits of its
+// own.
 func TestUnfinishedBodyIsAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path, token, length string
@@ -397,8 +398,8 @@ func speech(d dag.DAG, n int) func(yield func(executor.Event, error) bool) {
 	}
 }
 
-// A listener does not read while 20 MB of text arrive: the run is not held up, and the listener gets the whole state when
-// it reads again. Time is not real, so that no run is too slow for the deadline of a write.
+// A listener does not read while 20 MB of text arrive: the run is not held up, and the listener gets the whole state
+// when it reads again. Time is not real, so that no run is too slow for the deadline of a write.
 func TestASlowReaderDisturbsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := talk()

@@ -50,8 +50,8 @@ type Options struct {
 	// forking and running are off.
 	Run func(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error]
 	// Resume resumes a paused run when users of a page have answered all of its open calls; executor.Agent's
-	// ResumeStream fits. d has the heads of that run alone. The rules of Run hold. Defaults to nil: open calls are shown,
-	// and cannot be answered.
+	// ResumeStream fits. d has the heads of that run alone. The rules of Run hold. Defaults to nil: open calls are
+	// shown, and cannot be answered.
 	Resume func(
 		ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
 	) iter.Seq2[executor.Event, error]

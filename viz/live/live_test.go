@@ -87,8 +87,8 @@ func TestNewListenerGetsTheWholeState(t *testing.T) {
 	require.Equal(t, event{"activity", `{"state":"idle","begin":true,"error":"","paused":[],"origin":{},"canRun":false}`}, got)
 }
 
-// story is the activities in a line each, without times, and without those that only say that a message begins: when the page is told to
-// forget a message that landed depends on how fast it is drawn.
+// story is the activities in a line each, without times, and without those that only say that a message begins: when
+// the page has to forget a message that landed depends on how fast it is drawn.
 func story(all []activity) []string {
 	var lines []string
 	for _, a := range all {

@@ -56,7 +56,8 @@ func (s *site) ask(t testing.TB, method, path, body string) (int, string) {
 	return res.StatusCode, text
 }
 
-// patience is how long a test waits for a response, and for the end of one, so that a missing one fails the test instead of hanging it.
+// patience is how long a test waits for a response, and for the end of one, so that a missing one fails the test
+// instead of hanging it.
 const patience = 5 * time.Minute
 
 func (s *site) with(t testing.TB, method, path, body string) *http.Request {
@@ -94,7 +95,7 @@ type ear struct {
 	t    testing.TB
 	in   *bufio.Reader
 	stop context.CancelFunc
-	// what it was told
+	// what it has received
 	nodes map[string]bool // by id
 	heads []int
 	keys  map[int]string // ids
@@ -194,7 +195,7 @@ func (e *ear) until(done func(activity) bool) []activity {
 
 func isIdle(a activity) bool { return a.State == idle }
 
-// knows waits until all nodes of d were told.
+// knows waits until all nodes of d have arrived.
 func (e *ear) knows(d dag.DAG) {
 	e.t.Helper()
 	whole := func() bool {
@@ -214,7 +215,7 @@ func (e *ear) knows(d dag.DAG) {
 	}
 }
 
-// ends are the ids of the heads that it was told of.
+// ends are the ids of the heads that it received.
 func (e *ear) ends() []string {
 	var ids []string
 	for _, key := range e.heads {

@@ -57,8 +57,8 @@ func withResult(text string, failed bool) change {
 	}
 }
 
-// executionsAmong returns the executions among nodes, one for each call, as those of another branch: their times, tokens
-// and costs stay with the nodes.
+// executionsAmong returns the executions among nodes, one for each call, as those of another branch: their times,
+// tokens and costs stay with the nodes.
 func executionsAmong(nodes []*node.Node) []node.ToolExecution {
 	var list []node.ToolExecution
 	for _, n := range nodes {
@@ -120,8 +120,8 @@ func withEdit(text, next string) change {
 	}
 }
 
-// edited returns the blocks of a message with another text. A message of the assistant is then no longer the provider's:
-// it loses thinking and opaque blocks, and signatures and citations on others.
+// edited returns the blocks of a message with another text. A message of the assistant is then no longer the
+// provider's: it loses thinking and opaque blocks, and signatures and citations on others.
 func edited(m node.Message, text string) (content.Blocks, error) {
 	var list []content.Block
 	if strings.TrimSpace(text) != "" {

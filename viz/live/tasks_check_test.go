@@ -24,8 +24,8 @@ import (
 	"github.com/plait-dev/plait/viz/page"
 )
 
-// The tests in this file have ten tasks done on the pages, each by mouse and by keyboard, in at most four steps. The tasks are in
-// .ci/browser/page/tasks.json, which tasks.mjs beside it does and docs/tasks.md describes.
+// The tests in this file have ten tasks done on the pages, each by mouse and by keyboard, in at most four steps. The
+// tasks are in .ci/browser/page/tasks.json, which tasks.mjs beside it does and docs/tasks.md describes.
 
 var pictures = flag.Bool("pictures", false, "take the pictures of docs/tasks anew")
 
@@ -113,7 +113,8 @@ func TestTenTasksTakeFourStepsInARealBrowser(t *testing.T) {
 	}
 }
 
-// writeTaskPages writes the pages of the tasks, serves the live one, and returns their addresses by the names that the tasks have for them.
+// writeTaskPages writes the pages of the tasks, serves the live one, and returns their addresses by the names that the
+// tasks have for them.
 func writeTaskPages(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	const title = "Move to the new storage API"

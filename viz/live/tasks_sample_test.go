@@ -20,7 +20,8 @@ import (
 
 var taskPrices = api.Prices{"claude-sonnet-4-5": {Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75}}
 
-// workday writes the conversation of a coding agent, with times and with tokens as a provider with a prompt cache counts them.
+// workday writes the conversation of a coding agent, with times and with tokens as a provider with a prompt cache
+// counts them.
 type workday struct {
 	dag.DAG
 	now    time.Time
@@ -95,8 +96,8 @@ func (w *workday) closes(executions ...execution) {
 const taskRules = "You are a coding agent. Move the packages of this repository from the old storage API to the new one, one package at a time. " +
 	"Read before you write. Run the tests of a package after each change. "
 
-// longDay returns 2,000 nodes of moving packages to another API. In it, tests fail three times, the system prompt changes once in the middle,
-// three responses are dear, and in the end two branches differ in one decision.
+// longDay returns 2,000 nodes of moving packages to another API. In it, tests fail three times, the system prompt
+// changes once in the middle, three responses are dear, and in the end two branches differ in one decision.
 func longDay() dag.DAG {
 	w := newWorkday()
 	w.system("Date: Monday, 2 March 2026.\n" + strings.Repeat(taskRules, 12))
@@ -186,7 +187,8 @@ func taskRequest(d dag.DAG, _ *node.Node) ([]byte, error) {
 	return json.Marshal(map[string]any{"model": "claude-sonnet-4-5", "max_tokens": 32000, "system": strings.Join(t.System, "\n"), "messages": messages, "stream": true})
 }
 
-// nightlyRuns returns 200 runs of one task. 22 of them failed because a server was not reached, and one because a booking was refused.
+// nightlyRuns returns 200 runs of one task. 22 of them failed because a server was not reached, and one because a
+// booking was refused.
 func nightlyRuns() []report.Row {
 	var rows []report.Row
 	for i := range 200 {

@@ -20,8 +20,8 @@ import (
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
-// TestCopiedPartsInARealBrowser copies parts of a conversation from every node, and reads them as others would: dag.Read, the Go compiler, a
-// shell.
+// TestCopiedPartsInARealBrowser copies parts of a conversation from every node, and reads them as others would:
+// dag.Read, the Go compiler, a shell.
 func TestCopiedPartsInARealBrowser(t *testing.T) {
 	requireBrowser(t)
 	dir := t.TempDir()
@@ -76,8 +76,8 @@ func TestCopiedPartsInARealBrowser(t *testing.T) {
 	viztest.RequireGoCode(t, code)
 }
 
-// sharing is a conversation in which much refers to much: sub-agents that continue its own nodes, a compaction, a merge, a redaction, and a
-// branch that only a ref reaches.
+// sharing is a conversation in which much refers to much: sub-agents that continue its own nodes, a compaction, a
+// merge, a redaction, and a branch that only a ref reaches.
 func sharing(t *testing.T) dag.DAG {
 	t.Helper()
 	b := newBook()
@@ -203,7 +203,8 @@ func contentsOf(nodes []*node.Node, keep func(n, parent *node.Node) bool) []stri
 	return list
 }
 
-// requireDrawn requires that a diagram has the boxes of the nodes, by their numbers, as the whole drawing has them, and the edges between them.
+// requireDrawn requires that a diagram has the boxes of the nodes, by their numbers, as the whole drawing has them, and
+// the edges between them.
 func requireDrawn(t *testing.T, name, diagram, whole string, nodes map[string]bool) {
 	t.Helper()
 	boxes := regexp.MustCompile(`(?m)^\s*(n\d+)[\[(>\\/]+"[^"]*".*$`)

@@ -15,8 +15,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// TestWhatAPageHoldsIsAsWrittenDown holds the requests, the copies, the saved file and the plain text of a page that has one of
-// everything. The nodes themselves stand in the file by their keys. Look at the difference before -update.
+// TestWhatAPageHoldsIsAsWrittenDown holds the requests, the copies, the saved file and the plain text of a page that
+// has one of everything. The nodes themselves stand in the file by their keys. Look at the difference before -update.
 func TestWhatAPageHoldsIsAsWrittenDown(t *testing.T) {
 	text, c, p := written(t, release(), &Options{Title: "Release 2.4", Prices: prices, Request: request})
 	for i, r := range c.Static.Requests {

@@ -6,9 +6,9 @@
 //	err := page.Write(os.Stdout, d, nil)
 //
 // The page shows the path to a head as an outline, with the graph beside it. For each node it shows the content, the
-// cost, the exact request that a response belongs to, and what was new in that request. A table sorts all calls by cost,
-// time, tokens and failures, and sums them up by model, tool and sub-agent. A timeline shows what ran when. The page
-// finds failures, compares two heads, opens the conversations of sub-agents, and prints. "?" lists its keys.
+// cost, the exact request that a response belongs to, and what was new in that request. A table sorts all calls by
+// cost, time, tokens and failures, and sums them up by model, tool and sub-agent. A timeline shows what ran when. The
+// page finds failures, compares two heads, opens the conversations of sub-agents, and prints. "?" lists its keys.
 //
 // [WriteReport] writes a page about many conversations, to find the ones to look at.
 //
@@ -52,8 +52,8 @@ type Options struct {
 	// Prices are the models' prices. The page shows the cost of each call, and the total of all that follows a node.
 	// Defaults to none: a page then shows tokens, and a run's own cost if the run recorded it.
 	Prices api.Prices
-	// Cache is the cache policy that the requests were sent with, as in promptcache.Options. The page predicts by it what
-	// a request could read from the prompt cache. Defaults to api.CacheShort.
+	// Cache is the cache policy that the requests were sent with, as in promptcache.Options. The page predicts by it
+	// what a request could read from the prompt cache. Defaults to api.CacheShort.
 	Cache api.Cache
 	// Request returns the exact body, in UTF-8, of the request that answer responds to. answer is a message of the
 	// assistant in the conversation. before is the conversation that the model was sent; for a response of a sub-agent
@@ -135,8 +135,8 @@ const (
 	maxCopy = 64 << 10 // bytes of a copy
 )
 
-// copies adds the conversation in other formats if that does not make the page much larger: d itself, and the drawing of
-// all nodes that are shown, from which the page takes drawings of parts.
+// copies adds the conversation in other formats if that does not make the page much larger: d itself, and the drawing
+// of all nodes that are shown, from which the page takes drawings of parts.
 func copies(s *web.Static, d, shown dag.DAG) {
 	keep := func(name string, write func(io.Writer) error) {
 		var text strings.Builder

@@ -28,8 +28,9 @@ import (
 	"github.com/plait-dev/plait/viz/internal/web"
 )
 
-// The test in this file opens pages in a browser and uses them as a person does. It runs where PLAIT_BROWSER is set, to 1 for Chromium or
-// to firefox, and then fails where node, its packages or the browser are missing (.ci/browser/install.sh installs them).
+// The test in this file opens pages in a browser and uses them as a person does. It runs where PLAIT_BROWSER is set, to
+// 1 for Chromium or to firefox, and then fails where node, its packages or the browser are missing
+// (.ci/browser/install.sh installs them).
 
 // checks are what check.mjs does, each by its name.
 var checks = []string{
@@ -140,7 +141,8 @@ func writeReleases(t *testing.T, dir string) {
 	}
 }
 
-// writeLong writes a page with a text of 12 million characters, which the request has as well, and with a fan of 2,000 calls.
+// writeLong writes a page with a text of 12 million characters, which the request has as well, and with a fan of 2,000
+// calls.
 func writeLong(t *testing.T, dir string) {
 	var calls []content.Block
 	for i := range 2_000 {
@@ -150,8 +152,8 @@ func writeLong(t *testing.T, dir string) {
 	create(t, dir, "long.html", func(w io.Writer) error { return Write(w, d, &Options{Request: request}) })
 }
 
-// writeBranches writes a page with two branches of 601 nodes each: one pair of sentences that have much in common, and 600 pairs that
-// have next to nothing.
+// writeBranches writes a page with two branches of 601 nodes each: one pair of sentences that have much in common, and
+// 600 pairs that have next to nothing.
 func writeBranches(t *testing.T, dir string) {
 	start := dag.New().User("Tell me about trees.")
 	a, b := start.Assistant("Oaks grow slowly, and live for a thousand years."), start.Assistant("Oaks grow slowly, and live for a hundred years.")
@@ -169,7 +171,8 @@ type said struct {
 	Text string `json:"text"`
 }
 
-// writeHostile writes pages that say every hostile text, in every place that holds text, and which text each node must show.
+// writeHostile writes pages that say every hostile text, in every place that holds text, and which text each node must
+// show.
 func writeHostile(t *testing.T, dir string, texts []string) {
 	d, names, now := dag.New(), dag.New(), time.Now()
 	var all []said
@@ -222,7 +225,8 @@ func writeHostile(t *testing.T, dir string, texts []string) {
 	create(t, dir, "images.html", func(w io.Writer) error { return Write(w, images, nil) })
 }
 
-// writeLive writes a live page, and what its server sends: one stream that ends while a tool runs, and the one after it.
+// writeLive writes a live page, and what its server sends: one stream that ends while a tool runs, and the one after
+// it.
 func writeLive(t *testing.T, dir string) {
 	m := web.NewModel()
 	create(t, dir, "live.html", func(w io.Writer) error {
@@ -239,8 +243,8 @@ func writeLive(t *testing.T, dir string) {
 	}
 }
 
-// broken is a conversation with prefixes that broke: the system prompt changes at the fourth request, the seventh comes a day later, and one
-// response has no token count.
+// broken is a conversation with prefixes that broke: the system prompt changes at the fourth request, the seventh comes
+// a day later, and one response has no token count.
 func broken() dag.DAG {
 	b := newBook()
 	rules := strings.Repeat("Answer in one sentence. ", 300)
@@ -266,7 +270,8 @@ func broken() dag.DAG {
 	return d
 }
 
-// folded is a conversation that is drawn folded: turns of which one failed, a wide fan with a tool of a hostile name, and a sub-agent.
+// folded is a conversation that is drawn folded: turns of which one failed, a wide fan with a tool of a hostile name,
+// and a sub-agent.
 func folded() dag.DAG {
 	const img = `<img src=x onerror="window.pwned=1">`
 	d := newBook().begin()

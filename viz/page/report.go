@@ -28,8 +28,8 @@ type ReportOptions struct {
 // with it.
 //
 // Like the page of [Write] it is one self-contained HTML file, and the texts are untrusted. It holds the first steps of
-// each conversation with the beginning of their texts, up to 100,000 in all ([report.StepShare]). WriteReport sets the paths of the rows
-// ([report.Paths]). It returns the error of the writer unchanged.
+// each conversation with the beginning of their texts, up to 100,000 in all ([report.StepShare]). WriteReport sets the
+// paths of the rows ([report.Paths]). It returns the error of the writer unchanged.
 func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 	if o == nil {
 		o = &ReportOptions{}
@@ -38,7 +38,8 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 	sum := report.Sum(rows)
 	data := reportData{
 		Currency: safetext.Line(o.Currency, 20),
-		Rows:     []reportRow{}, Paths: []reportPath{}, Tools: []string{}, Models: []string{}, // not nil: in JSON they are lists
+		// They are not nil, so that they are lists in JSON.
+		Rows: []reportRow{}, Paths: []reportPath{}, Tools: []string{}, Models: []string{},
 	}
 	for _, p := range report.Paths(rows) {
 		data.Paths = append(data.Paths, withCells(p, rows[p.Rows[0]].Steps()))
@@ -88,8 +89,8 @@ type reportPath struct {
 	Cells []reportStep `json:"cells"`
 }
 
-// maxCells is the number of steps in a row of the matrix, and cellsBefore how many of them come before the step at which
-// the path parts from its base.
+// maxCells is the number of steps in a row of the matrix, and cellsBefore how many of them come before the step at
+// which the path parts from its base.
 const (
 	maxCells    = 28
 	cellsBefore = 20
@@ -158,8 +159,8 @@ type reportRow struct {
 	Path      int            `json:"path"`
 	Tools     []reportTool   `json:"tools,omitempty"`
 	Models    []reportModel  `json:"models,omitempty"`
-	// Steps are indexes in the steps of all rows, and Nodes the names of their nodes, 8 digits each. Total is the number
-	// of all steps.
+	// Steps are indexes in the steps of all rows, and Nodes the names of their nodes, 8 digits each. Total is the
+	// number of all steps.
 	Steps []int  `json:"steps"`
 	Nodes string `json:"nodes,omitempty"`
 	Total int    `json:"total"`
@@ -178,8 +179,8 @@ type reportStep struct {
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// reportTables number what several rows have in common. Steps with the same digest and text have one number, so that two
-// rows share a step exactly if they have the same content up to it.
+// reportTables number what several rows have in common. Steps with the same digest and text have one number, so that
+// two rows share a step exactly if they have the same content up to it.
 type reportTables struct {
 	list          []reportStep
 	steps         map[stepKey]int
@@ -202,7 +203,8 @@ func labelNames(rows []report.Row) map[string]string {
 
 	const width = 60
 	names, taken := map[string]string{}, map[string]bool{}
-	numbered := map[string]int{} // by name without a number: the last number, so that many keys that begin alike take no long search
+	// The last number of each name without its number, so that many keys that begin alike take no long search.
+	numbered := map[string]int{}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		plain := safetext.Line(key, width)
 		name, n := plain, max(numbered[plain], 1)

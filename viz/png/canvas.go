@@ -188,8 +188,8 @@ func (c *canvas) polygon(line []point, shade color.RGBA) {
 		minX, minY, maxX, maxY = min(minX, p.x), min(minY, p.y), max(maxX, p.x), max(maxY, p.y)
 	}
 
-	// The pen covers only the bounding box, so that its buffer stays small, and nothing beyond the image, where it cannot
-	// draw.
+	// The pen covers only the bounding box, so that its buffer stays small, and nothing beyond the image, where it
+	// cannot draw.
 	r := image.Rect(int(math.Floor(float64(minX))), int(math.Floor(float64(minY))), int(maxX)+1, int(maxY)+1)
 	r = r.Intersect(c.img.Rect)
 	if r.Empty() {

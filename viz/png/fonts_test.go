@@ -97,8 +97,8 @@ func runs(c *canvas, line string) (pieces []string) {
 	return pieces
 }
 
-// TestArabicIsJoinedAndReadsFromTheRight compares the ink in the halves of a word's cells: a word begins on the right, and
-// two letters beside each other have other forms than alone.
+// TestArabicIsJoinedAndReadsFromTheRight compares the ink in the halves of a word's cells: a word begins on the right,
+// and two letters beside each other have other forms than alone.
 func TestArabicIsJoinedAndReadsFromTheRight(t *testing.T) {
 	one, two := inkOf(system(t, "مرحبا"), "اس", 0, 2), inkOf(system(t, "مرحبا"), "سا", 0, 2)
 	require.NotEqual(t, one, two)

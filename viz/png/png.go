@@ -66,8 +66,8 @@ type Options struct {
 	// Dark draws on a dark page. Defaults to false.
 	Dark bool
 	// Fonts are the files of the fonts for characters that Go Mono lacks, the best first. A file that cannot be read is
-	// skipped. Defaults to the fonts of the system for the scripts of Asia and Africa, symbols and emoji. If it is empty
-	// but not nil, there are none, and the image is the same on every machine.
+	// skipped. Defaults to the fonts of the system for the scripts of Asia and Africa, symbols and emoji. If it is
+	// empty but not nil, there are none, and the image is the same on every machine.
 	Fonts []string
 }
 

@@ -111,8 +111,8 @@ func written(img image.Image, b viz.Box, colour string, scale int) bool {
 	return false
 }
 
-// TestCharactersTakeTheirCells draws what the font has, what it has not, and what it joins, before a letter that has to be where it would
-// be after as many plain letters.
+// TestCharactersTakeTheirCells draws what the font has, what it has not, and what it joins, before a letter that has to
+// be where it would be after as many plain letters.
 func TestCharactersTakeTheirCells(t *testing.T) {
 	last := func(text string) image.Image {
 		d := dag.New().User(text + "M")
@@ -141,7 +141,8 @@ func TestCharactersTakeTheirCells(t *testing.T) {
 	}
 }
 
-// TestLinesAreDrawnAsTheyAreMeant looks at lines in twice the size, where two whole pixels beside their middle are inside of them.
+// TestLinesAreDrawnAsTheyAreMeant looks at lines in twice the size, where two whole pixels beside their middle are
+// inside of them.
 func TestLinesAreDrawnAsTheyAreMeant(t *testing.T) {
 	d := sample()
 	p, img := layout(t, d), draw1(t, d, &Options{Scale: 2})
@@ -204,7 +205,8 @@ func TestFoldedBoxesHaveDashedOutlines(t *testing.T) {
 	require.Equal(t, 1, folded)
 }
 
-// TestPicturesStayAsTheyAre compares whole pictures with those in testdata. Processors round differently, so a color may differ a little.
+// TestPicturesStayAsTheyAre compares whole pictures with those in testdata. Processors round differently, so a color
+// may differ a little.
 func TestPicturesStayAsTheyAre(t *testing.T) {
 	chain := dag.New()
 	for range 100 {
@@ -401,8 +403,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// TestImagesOfAnySizeAreLegible draws conversations of many sizes and shapes: at the width of a screen, letters are as high as they are
-// laid out, and every box is in its place, in red if it counts a failure.
+// TestImagesOfAnySizeAreLegible draws conversations of many sizes and shapes: at the width of a screen, letters are as
+// high as they are laid out, and every box is in its place, in red if it counts a failure.
 func TestImagesOfAnySizeAreLegible(t *testing.T) {
 	nodes := 2000
 	if testing.Short() {

@@ -34,9 +34,9 @@ const emojiSign = '\ufe0f'
 // shown reports whether r has a glyph of its own: joiners and variation selectors have none.
 func shown(r rune) bool { return !harfbuzz.IsDefaultIgnorable(r) }
 
-// nextRun returns the run at the beginning of a line. Characters that are joined or reordered with their neighbors are in
-// one run, and so are the words of a script that is written from right to left. The font is nil if none has the first
-// character.
+// nextRun returns the run at the beginning of a line. Characters that are joined or reordered with their neighbors are
+// in one run, and so are the words of a script that is written from right to left. The font is nil if none has the
+// first character.
 func (c *canvas) nextRun(t *typeface, line string) run {
 	text, cells, size := safetext.Cluster(line)
 	r := run{text: []rune(text), cells: cells, size: size}
@@ -150,8 +150,8 @@ func (c *canvas) outline(o font.GlyphOutline, at point, unit, squeeze float32, s
 		}
 	}
 
-	// The pen covers only the glyph, so that its buffer stays small, and nothing beyond the image, where it cannot draw:
-	// signs that are stacked on a letter may be higher than the margin.
+	// The pen covers only the glyph, so that its buffer stays small, and nothing beyond the image, where it cannot
+	// draw: signs that are stacked on a letter may be higher than the margin.
 	bounds := image.Rect(int(math.Floor(float64(minX))), int(math.Floor(float64(minY))), int(maxX)+1, int(maxY)+1)
 	bounds = bounds.Intersect(c.img.Rect)
 	if len(o.Segments) == 0 || bounds.Empty() {

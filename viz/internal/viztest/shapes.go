@@ -76,8 +76,8 @@ func (s Sample) Name() string {
 	return fmt.Sprintf("%s, %d nodes, %d failed", s.Shape, s.Nodes, s.Failed)
 }
 
-// Samples yields each of Shapes with about 10, 60, 200, 2,000 and 20,000 nodes, up to that many, in which no call, one call
-// and 200 calls fail, or all if there are fewer. The failures are spread over the conversation.
+// Samples yields each of Shapes with about 10, 60, 200, 2,000 and 20,000 nodes, up to that many, in which no call, one
+// call and 200 calls fail, or all if there are fewer. The failures are spread over the conversation.
 func Samples(nodes int, yield func(Sample)) {
 	for _, shape := range []string{"long", "wide", "deep", "forked", "merged"} {
 		build := Shapes[shape]

@@ -63,7 +63,8 @@
 //	  dashed    true if it leads to the conversation of a sub-agent
 //	cut       edges that are gone: pairs of keys
 //	gone      the keys of nodes and folded boxes that are gone; their places and edges go with them
-//	frames    the conversations of sub-agents, if one has changed: title, owner (a key), outer (an index in frames, or -1)
+//	frames    the conversations of sub-agents, if one has changed: title, owner (a key), outer (an index in frames,
+//	          or -1)
 //	rooms     what is drawn around them, if one has changed: title, in (as in places), x, y, w, h
 //	width     the size of the outermost picture, if it has changed
 //	height

@@ -18,8 +18,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// shown returns patches as indented JSON. The saved form of a node is left out: other tests hold that. Costs are rounded: their last
-// digits depend on the processor.
+// shown returns patches as indented JSON. The saved form of a node is left out: other tests hold that. Costs are
+// rounded: their last digits depend on the processor.
 func shown(t *testing.T, patches ...Patch) string {
 	t.Helper()
 	var b bytes.Buffer

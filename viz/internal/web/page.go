@@ -38,8 +38,8 @@ type Static struct {
 	// Requests holds the exact requests of responses, in reading order. NoRequests is the reason why some are missing.
 	Requests   []Request `json:"requests,omitempty"`
 	NoRequests string    `json:"noRequests,omitempty"`
-	// Copies holds the conversation in other formats, by name ("mermaid", "go", and "full": a diagram with a box for every
-	// node, if that is not the same). NoCopies maps the name of a missing format to the reason.
+	// Copies holds the conversation in other formats, by name ("mermaid", "go", and "full": a diagram with a box for
+	// every node, if that is not the same). NoCopies maps the name of a missing format to the reason.
 	Copies   map[string]string `json:"copies,omitempty"`
 	NoCopies map[string]string `json:"noCopies,omitempty"`
 	// File is the saved conversation, as strings and keys. A key is replaced by the saved form of its node. Between two
@@ -200,8 +200,8 @@ func (t *template) patch(p Patch) {
 	t.text(string(rest[1:]))
 }
 
-// list writes a member of an object after the text before, unless the list is empty. It returns the text before the next
-// member.
+// list writes a member of an object after the text before, unless the list is empty. It returns the text before the
+// next member.
 func list[T any](t *template, before, name string, items []T) string {
 	if len(items) == 0 {
 		return before

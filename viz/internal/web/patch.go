@@ -54,8 +54,8 @@ type Node struct {
 	Cache   *Cache   `json:"cache,omitempty"`
 }
 
-// Saved is the saved form of a node. It is encoded when it is needed, so that a patch does not hold a long conversation a
-// second time.
+// Saved is the saved form of a node. It is encoded when it is needed, so that a patch does not hold a long conversation
+// a second time.
 type Saved struct {
 	node *node.Node
 	text string // of a patch that was decoded

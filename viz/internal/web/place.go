@@ -10,8 +10,8 @@ import (
 	"github.com/plait-dev/plait/viz"
 )
 
-// placed is a conversation laid out: the picture that a page begins with, and the pictures inside its folded boxes. Boxes
-// and edges are identified by keys.
+// placed is a conversation laid out: the picture that a page begins with, and the pictures inside its folded boxes.
+// Boxes and edges are identified by keys.
 type placed struct {
 	*viz.Picture // the outermost
 	keys         map[node.ID]int
@@ -89,8 +89,8 @@ func heights(p *viz.Picture) map[*viz.Picture]int {
 }
 
 // lay places the boxes, edges and rooms of a picture and of those inside it. in is the key of the folded box around the
-// picture, 0 for the outermost picture. foldKey returns the key of a folded box by that of its first node and the height
-// of its picture.
+// picture, 0 for the outermost picture. foldKey returns the key of a folded box by that of its first node and the
+// height of its picture.
 func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, foldKey func(first, height int) int) {
 	keys := make([]int, len(pic.Boxes))
 	for i := range pic.Boxes {

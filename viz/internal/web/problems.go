@@ -71,7 +71,8 @@ func problems(d dag.DAG, pic *placed) []Problem {
 	return list
 }
 
-// maxConfirmed is how many findings of a conversation are looked at a second time: each costs as much as the path to it.
+// maxConfirmed is how many findings of a conversation are looked at a second time: each costs as much as the path to
+// it.
 const maxConfirmed = 50
 
 // holdsAlone reports whether a finding holds for the path to its node. Validate reads all heads as one conversation, in
