@@ -373,9 +373,16 @@ func TestAnEditedResponseInARealBrowser(t *testing.T) {
 }
 
 func TestWhatIsTypedStaysWhileTheConversationGrowsInARealBrowser(t *testing.T) {
-	d := start().User("Name a tree.").Assistant("An oak.")
+	d := start().User("Name a tree.").Assistant("An oak.").User("Thanks.").Assistant("Welcome.")
 	s := New(d, &Options{Run: runs(apitest.Say("A yew."))})
 	b := open(t, s)
+	b.does("click", ".row", "text", "An oak.")
+	b.does("click", ".edit summary")
+	b.does("click", "h1") // the focus is elsewhere
+	s.Set(d.User("More?"))
+	b.does("wait", ".row", "text", "More?")
+	b.does("wait", ".edit textarea")
+
 	b.does("click", ".row", "text", "Name a tree.")
 	b.does("fill", ".fork textarea", "value", "Name ")
 

@@ -5,7 +5,7 @@ let tab = 'Says';
 const longText = 20000; // characters that are shown of one text before somebody asks for the rest
 
 function inspect() {
-  const pane = $('inspector'), before = {shown: pane.dataset.shown, top: pane.scrollTop, focused: document.activeElement, typing: isTyping()};
+  const pane = $('inspector'), before = {shown: pane.dataset.shown, top: pane.scrollTop, focused: document.activeElement, used: areUsed()};
   const node = nodeOf(at.selected);
   if ($('share').open && $('share-menu').dataset.key !== String(at.selected)) drawShare();
   show(pane);
@@ -22,7 +22,7 @@ function inspect() {
       $('tab-' + name).focus();
     }}, name))), el('div', {id: 'detail', role: 'tabpanel', 'aria-labelledby': 'tab-' + shown})]);
   const detail = $('detail');
-  if (shown === 'Says') fill(detail, [says(at.selected), formsOf(at.selected, before.typing)]);
+  if (shown === 'Says') fill(detail, [says(at.selected), formsOf(at.selected, before.used)]);
   canRunNow();
   if (shown === 'JSON') fill(detail, [toolbar(copyButton('Copy', () => node.raw)), block('pre', pretty(saved(node)), 'code'),
     el('p', {class: 'quiet'}, 'Copied byte for byte as it is saved.')]);

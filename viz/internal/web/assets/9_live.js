@@ -214,10 +214,11 @@ function canRunNow() {
   }
 }
 
-// forms are those of the selected node, whose id stands in node. They stay while somebody types into them and the node is drawn again.
+// forms are those of the selected node, whose id stands in node. They stay while somebody has opened them or types into them, and the node is drawn again.
 const forms = {node: '', list: []};
 
-const isTyping = () => forms.list.some(form => form.contains(document.activeElement) || form.querySelector('[data-typed]'));
+const isUsed = form => form.contains(document.activeElement) || form.matches('[open]') || form.querySelector('[data-typed]');
+const areUsed = () => forms.list.some(isUsed);
 
 // formsOf returns the forms of a node: those that are shown if they are for the same, and are to be kept.
 function formsOf(key, keep) {
