@@ -269,6 +269,7 @@ func values(m map[string][]string) (list [][]string) {
 }
 
 func TestGraphvizDrawsRandomGraphs(t *testing.T) {
+	t.Parallel()
 	requireGraphviz(t)
 	seeded(t, 200, 30, func(t *testing.T, d dag.DAG) { requireDrawn(t, d, &DOTOptions{}) })
 }

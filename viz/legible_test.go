@@ -132,6 +132,7 @@ func svgFont(t *testing.T, text string) float64 {
 // TestRealMermaidDrawingsAreLegible draws the same conversations with the real Mermaid, which lays them out as it
 // likes. Mermaid 10.9 breaks no lines, so that the widest of these drawings has letters of 8.7 pixels there.
 func TestRealMermaidDrawingsAreLegible(t *testing.T) {
+	t.Parallel()
 	requireMermaid(t)
 	nodes, versions := 200, newestVersions
 	if os.Getenv("PLAIT_MERMAID") == "all" {
@@ -151,6 +152,7 @@ func TestRealMermaidDrawingsAreLegible(t *testing.T) {
 
 // TestGraphvizDrawingsAreLegible draws the same conversations with the real Graphviz. A point is 4/3 of a pixel.
 func TestGraphvizDrawingsAreLegible(t *testing.T) {
+	t.Parallel()
 	requireGraphviz(t)
 	nodes := 20_000
 	if testing.Short() {

@@ -268,6 +268,7 @@ func TestRealMermaidShowsHostileTexts(t *testing.T) {
 
 // TestRealMermaidShowsHostileTextsInFolds has each text in every place of a folded drawing.
 func TestRealMermaidShowsHostileTextsInFolds(t *testing.T) {
+	t.Parallel()
 	requireMermaid(t)
 	var jobs []job
 	for texts := range slices.Chunk(hostile, 8) {

@@ -162,6 +162,7 @@ func TestSVGShowsHostileTextsInFolds(t *testing.T) {
 // TestChromiumDrawsSVG reads back what Chromium draws: samples of all sizes, folded ones among them, random graphs, and
 // hostile texts.
 func TestChromiumDrawsSVG(t *testing.T) {
+	t.Parallel()
 	folder := requireMermaid(t)
 	type picture struct {
 		Name string `json:"name"`
