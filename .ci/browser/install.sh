@@ -7,7 +7,9 @@ cd "$(dirname "$0")"
 [ $# -gt 0 ] || set -- mermaid page
 
 missing=
-[ -x "${CHROMIUM:-/usr/bin/chromium}" ] || missing="chromium fonts-noto-cjk fonts-noto-color-emoji"
+[ -x "${CHROMIUM:-/usr/bin/chromium}" ] || missing="chromium"
+[ -e /usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc ] || missing="$missing fonts-noto-cjk"
+[ -e /usr/share/fonts/truetype/noto/NotoColorEmoji.ttf ] || missing="$missing fonts-noto-color-emoji"
 [ -e /usr/share/fonts/truetype/noto/NotoSansDevanagari-Regular.ttf ] || missing="$missing fonts-noto-core"
 [ -x "${FIREFOX:-/usr/bin/firefox-esr}" ] || missing="$missing firefox-esr"
 if [ -n "$missing" ]; then

@@ -54,6 +54,7 @@ type history []event
 func (h history) faults() (found []string) {
 	sums, consumptions := map[string]string{}, map[string]int{}
 	claims, late := map[string]time.Time{}, map[string]bool{}
+
 	for _, e := range h {
 		switch e.kind {
 		case claimed:
@@ -64,6 +65,7 @@ func (h history) faults() (found []string) {
 			if sums[e.key] != "" && late[e.process+" "+e.key] {
 				found = append(found, "started after acceptance:"+h.of(e.key))
 			}
+
 		case accepted:
 			if sums[e.key] != "" && sums[e.key] != e.detail {
 				found = append(found, "accepted twice:"+h.of(e.key))

@@ -52,7 +52,7 @@ func Keeping(body *wire.Parts, names ...string) (content.JSON, error) {
 	return jsonx.Object(slices.DeleteFunc(list, func(m jsonx.Member) bool { return !slices.Contains(names, m.Name) })), nil
 }
 
-// Tokens yields an end of a response whose usage is the number in the member of the response.
+// Tokens yields the end of a response. Its usage is the number in the named member of res.
 func Tokens(name, member string, res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		text, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))

@@ -35,8 +35,7 @@ const emojiSign = '\ufe0f'
 func shown(r rune) bool { return !harfbuzz.IsDefaultIgnorable(r) }
 
 // nextRun returns the run at the beginning of a line. Characters that are joined or reordered with their neighbors are
-// in one run, and so are the words of a script that is written from right to left. The font is nil if none has the
-// first character.
+// in one run, and so are the words of a right-to-left script. The font is nil if none has the first character.
 func (c *canvas) nextRun(t *typeface, line string) run {
 	text, cells, size := safetext.Cluster(line)
 	r := run{text: []rune(text), cells: cells, size: size}
