@@ -396,8 +396,8 @@ func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok b
 	return removed, first, first < firstSummary && first < firstExecution
 }
 
-// index returns the index of each node's own message, and for each execution the index of the message that holds its
-// result.
+// index returns the index of each node's own message, and the index that a message of each execution would have. It
+// leaves out executions of which only the order of all nodes tells that.
 func (p *lineage) index() (own, executions map[node.ID]int) {
 	own, executions = make(map[node.ID]int, len(p.t.Messages)), map[node.ID]int{}
 	for i, n := range p.t.Nodes {
@@ -405,9 +405,15 @@ func (p *lineage) index() (own, executions map[node.ID]int) {
 			continue
 		}
 		own[n.ID()] = i
+
+		// An execution comes after the node with its call and before its child. If these are neighbors, no message comes
+		// between the execution and its child.
+		if i == 0 || p.isSummary(i-1) {
+			continue
+		}
 		for j := range n.NumParents() {
-			if isExecution(n.Parent(j)) {
-				executions[n.Parent(j).ID()] = i
+			if e := n.Parent(j); isExecution(e) && e.NumParents() > 0 && e.Parent(0) == p.t.Nodes[i-1] {
+				executions[e.ID()] = i
 			}
 		}
 	}

@@ -1,18 +1,17 @@
 package dag
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
-
-var lineageSeed = flag.Uint64("lineage.seed", 1, "the seed of TestTranscriptThatGrewEqualsOneFromAllNodes")
 
 // TestTranscriptThatGrewEqualsOneFromAllNodes takes random steps, forks and compactions, and compares each transcript that goes on from
 // an earlier one with one that is built from all nodes.
@@ -21,9 +20,9 @@ func TestTranscriptThatGrewEqualsOneFromAllNodes(t *testing.T) {
 	if testing.Short() {
 		rounds = 40
 	}
-	grew := 0
+	first, grew := seedtest.First(t), 0
 	for round := range rounds {
-		seed := *lineageSeed + uint64(round)
+		seed := first + uint64(round)
 		r := rand.New(rand.NewPCG(seed, 1))
 		pool := []DAG{New().User("Hello")}
 		for step := range 60 {
@@ -34,7 +33,7 @@ func TestTranscriptThatGrewEqualsOneFromAllNodes(t *testing.T) {
 					grew++
 				}
 			}
-			same(t, d, fmt.Sprintf("-lineage.seed=%d, step %d", seed, step))
+			same(t, d, fmt.Sprintf("PLAIT_SEED=%d, step %d", seed, step))
 			if r.IntN(3) == 0 {
 				pool = append(pool, d)
 			} else {
@@ -103,7 +102,20 @@ func randomStep(r *rand.Rand, d DAG, pool []DAG) DAG {
 		}
 		return d.CloseTools(results...)
 	}
-	switch r.IntN(13) {
+	switch r.IntN(14) {
+	case 13: // a message after any nodes, or a merge of them
+		nodes := d.Nodes()
+		var parents []*node.Node
+		for range 1 + r.IntN(3) {
+			if n := nodes[r.IntN(len(nodes))]; !slices.Contains(parents, n) {
+				parents = append(parents, n)
+			}
+		}
+		next, _, err := d.AppendTo(parents, node.Message{Role: content.User, Blocks: content.Words("After all")})
+		if err != nil {
+			return d.User("Refused")
+		}
+		return next
 	case 0:
 		prompt := node.System{Text: fmt.Sprint("system ", r.IntN(3))}
 		if r.IntN(3) == 0 {
@@ -179,8 +191,12 @@ func randomCompaction(r *rand.Rand, d DAG) DAG {
 		ids = append(ids, node.ID{1})
 	}
 	nodes := d.Nodes()
-	if r.IntN(10) == 0 {
+	for r.IntN(6) == 0 {
 		ids = append(ids, nodes[r.IntN(len(nodes))].ID())
+	}
+	if r.IntN(8) == 0 {
+		r.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		ids = ids[r.IntN(len(ids)+1):]
 	}
 	c.Replaced = node.ListOf(ids...)
 	return d.Append(c)

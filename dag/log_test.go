@@ -13,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -130,7 +131,7 @@ func requireHarmless(t *testing.T, log string) {
 }
 
 func TestLogIsSafeToPrint(t *testing.T) {
-	seed := dag.RandomSeed(t)
+	seed := seedtest.First(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	pools := [][]rune{
 		[]rune("abc xyz{}[]\":,\\"), []rune("\x00\x1b\x07\x08\r\n\t\x7f\u0080\u009b\u009d"), []rune("\u202a\u202b\u202d\u202e\u2066\u2067\u200e\u200f\u061c"),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -476,11 +477,11 @@ func TestRandomOperationsAgreeWithAPlainModel(t *testing.T) {
 	if testing.Short() {
 		trials = 15
 	}
-	first := dag.RandomSeed(t)
+	first := seedtest.First(t)
 	for trial := range trials {
 		seed := first + uint64(trial)
 		if !t.Run("", func(t *testing.T) { randomOperations(t, seed, steps) }) {
-			t.Fatalf("run it again with -seed=%d", seed)
+			t.Fatalf("the failing round: PLAIT_SEED=%d", seed)
 		}
 	}
 }

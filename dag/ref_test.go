@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -227,7 +228,7 @@ func TestNamingAForkWritesOneNameToAJournal(t *testing.T) {
 
 // TestRefsAgreeWithAMap does random changes to a set and to a map, and to older versions of both.
 func TestRefsAgreeWithAMap(t *testing.T) {
-	seed := dag.RandomSeed(t)
+	seed := seedtest.First(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	type version struct {
 		d dag.DAG

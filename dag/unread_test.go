@@ -13,6 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -171,6 +172,7 @@ func TestLazyNodesAreDecodedByAnyNumberOfGoroutines(t *testing.T) {
 
 // TestLazyLoadAllocatesLittle: a node costs its envelope, whatever its content.
 func TestLazyLoadAllocatesLittle(t *testing.T) {
+	racetest.SkipCounting(t)
 	allocs := func(blocks int) float64 {
 		list := make([]content.Block, blocks)
 		for i := range list {

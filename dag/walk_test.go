@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/racetest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -78,7 +80,7 @@ func naive(heads []*node.Node) []*node.Node {
 }
 
 func TestWalksAgreeOnRandomGraphs(t *testing.T) {
-	seed := RandomSeed(t)
+	seed := seedtest.First(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	rounds := 1500
 	if testing.Short() {
@@ -283,6 +285,7 @@ func spoken(d DAG) int {
 }
 
 func TestAppendingCostsTheSameAtAnyLength(t *testing.T) {
+	racetest.SkipCounting(t)
 	allocations := func(d DAG) float64 {
 		p := node.Message{Role: content.User, Blocks: content.Words("x")}
 		return testing.AllocsPerRun(200, func() { d.Append(p) })
@@ -294,6 +297,7 @@ func TestAppendingCostsTheSameAtAnyLength(t *testing.T) {
 }
 
 func TestRecentNodesAreFoundWithoutLookingAtThePast(t *testing.T) {
+	racetest.SkipCounting(t)
 	d := chain(t, 100_000)
 	head := d.Head()
 	allocated := testing.AllocsPerRun(20, func() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -248,22 +248,17 @@ func TestFrozenProcessDoesNotBegin(t *testing.T) {
 	}))
 }
 
-// TestRandomFaults does random things to random processes. PLAIT_SEED repeats one seed, PLAIT_LONG runs many.
+// TestRandomFaults does random things to random processes. PLAIT_LONG runs many.
 func TestRandomFaults(t *testing.T) {
-	seeds := 20
+	rounds := 20
 	if testing.Short() {
-		seeds = 4
+		rounds = 4
 	}
 	if os.Getenv("PLAIT_LONG") != "" {
-		seeds = 1000
+		rounds = 1000
 	}
-	first := uint64(1)
-	if given := os.Getenv("PLAIT_SEED"); given != "" {
-		n, err := strconv.ParseUint(given, 10, 64)
-		require.NoError(t, err)
-		first, seeds = n, 1
-	}
-	for seed := first; seed < first+uint64(seeds); seed++ {
+	first := seedtest.First(t)
+	for seed := first; seed < first+uint64(rounds); seed++ {
 		require.Empty(t, randomWorld(t, seed), "PLAIT_SEED=%d", seed)
 	}
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 )
 
 var (
 	scripts = flag.Int("scripts", 0, "how many random scripts are run; 0 takes 2,000, with -short 500, and with PLAIT_LONG set 50,000")
-	seed    = flag.Uint64("seed", 0, "seed of the random scripts; 0 takes a new one")
 	oneOf   = flag.Int("script", -1, "the one random script to run, of those of the seed")
 )
 
@@ -43,9 +43,7 @@ var (
 //
 // What is checked is named by the functions that check it: I1 to I10, invariants of any tool loop, and the promises of [executor.Event].
 func TestNothingInvalidatesAConversation(t *testing.T) {
-	if *seed == 0 {
-		*seed = rand.Uint64()
-	}
+	seed := seedtest.First(t)
 	n := *scripts
 	switch {
 	case n > 0:
@@ -57,10 +55,10 @@ func TestNothingInvalidatesAConversation(t *testing.T) {
 		n = 2000
 	}
 	if *oneOf >= 0 {
-		runScript(t, *oneOf)
+		runScript(t, seed, *oneOf)
 		return
 	}
-	t.Logf("%d scripts of -seed=%d", n, *seed)
+	t.Logf("%d scripts of PLAIT_SEED=%d", n, seed)
 	var next, failed atomic.Int64
 	for range runtime.GOMAXPROCS(0) {
 		t.Run("", func(t *testing.T) {
@@ -71,15 +69,15 @@ func TestNothingInvalidatesAConversation(t *testing.T) {
 				}
 			}()
 			for i := next.Add(1) - 1; i < int64(n) && failed.Load() == 0; i = next.Add(1) - 1 {
-				runScript(t, int(i))
+				runScript(t, seed, int(i))
 			}
 		})
 	}
 }
 
 // runScript runs one script in a bubble of its own. A goroutine that is left at its end for good is a deadlock of the bubble (I6).
-func runScript(t *testing.T, i int) {
-	said := fmt.Sprintf("-seed=%d -script=%d", *seed, i)
+func runScript(t *testing.T, seed uint64, i int) {
+	said := fmt.Sprintf("PLAIT_SEED=%d, -script=%d", seed, i)
 	watchdog := time.AfterFunc(2*time.Minute, func() { panic("the script never ends: " + said) })
 	defer watchdog.Stop()
 	defer func() {
@@ -94,7 +92,7 @@ func runScript(t *testing.T, i int) {
 			}
 		}()
 		defer time.Sleep(5 * time.Hour) // every tool and hook returns at last
-		newWorld(t, *seed, uint64(i)).script()
+		newWorld(t, seed, uint64(i)).script()
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 	"github.com/stretchr/testify/require"
@@ -147,8 +148,9 @@ func seeded(t *testing.T, count, size int, f func(t *testing.T, d dag.DAG)) {
 	if testing.Short() {
 		count /= 5
 	}
-	for seed := range uint64(count) {
-		d := randomGraph(rand.New(rand.NewPCG(seed, 1)), 1+int(seed)%size, 2)
+	for i := range uint64(count) {
+		seed := seedtest.First(t) + i
+		d := randomGraph(rand.New(rand.NewPCG(seed, 1)), 1+int(i)%size, 2)
 		require.NoError(t, d.Err(), "seed %d", seed)
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { f(t, d) }) {
 			return

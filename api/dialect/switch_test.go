@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/seedtest"
 )
 
 // A block that only one provider can read is sent to another as text. Its thinking is left out.
@@ -290,14 +289,9 @@ func randomBlock(r *rand.Rand, nested bool) content.Block {
 }
 
 // TestAcceptIsIdempotent checks for any block and every target: what is accepted is accepted as it is, is a block, and
-// what stands in the place of another one is short and shows all it holds. PLAIT_SEED repeats the blocks of a seed.
+// what stands in the place of another one is short and shows all it holds.
 func TestAcceptIsIdempotent(t *testing.T) {
-	seed := rand.Uint64()
-	if given, err := strconv.ParseUint(os.Getenv("PLAIT_SEED"), 10, 64); err == nil {
-		seed = given
-	}
-	t.Logf("PLAIT_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := rand.New(rand.NewPCG(seedtest.First(t), 1))
 
 	for range 3000 {
 		made, err := content.Of(randomBlock(r, false))

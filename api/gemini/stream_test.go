@@ -19,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -282,7 +283,7 @@ func TestACutStreamIsNeverAnAnswer(t *testing.T) {
 		if stream != longStream && len(stream) > 4_000 {
 			step = len(stream)/1_000 + 1
 		}
-		if stream != longStream && (raceDetector || testing.Short()) {
+		if stream != longStream && (racetest.Enabled || testing.Short()) {
 			step *= 8
 		}
 		for at := 0; at < len(stream); at += step {

@@ -8,34 +8,31 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/seedtest"
 )
 
 // TestChatNeverInvalid makes conversations at random, with good turns among what programs and crashes do to them, and asks of each
 // that the strict fake of the API takes what would be sent: to OpenAI, where nothing of compatible servers is in it, and to one of
 // those. PLAIT_SEED=n begins with another seed than 1, and PLAIT_LONG=1 makes eight times as many.
 func TestChatNeverInvalid(t *testing.T) {
-	sequences, first := 5_000, 1
+	sequences, first := uint64(5_000), seedtest.First(t)
 	if os.Getenv("PLAIT_LONG") != "" {
 		sequences *= 8
 	}
 	if testing.Short() {
 		sequences /= 5
 	}
-	if s, err := strconv.Atoi(os.Getenv("PLAIT_SEED")); err == nil {
-		first = s
-	}
-	workers := runtime.GOMAXPROCS(0)
+	workers := uint64(runtime.GOMAXPROCS(0))
 	for n := range workers {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {
 			t.Parallel()
 			for seed := first + n; seed < first+sequences; seed += workers {
-				w := newChatWorld(uint64(seed))
+				w := newChatWorld(seed)
 				req, o := w.request(), w.options()
 				if err := sendableChat(o, req); err != nil {
 					req, err = smallest(req, err, func(r api.Request) error { return sendableChat(o, r) })

@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,30 +15,28 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/seedtest"
 )
 
 // TestResponsesNeverInvalid makes conversations at random, with good turns among what programs and crashes do to them, and asks of
 // each that the strict fake of the API takes what would be sent. PLAIT_SEED=n begins with another seed than 1, and PLAIT_LONG=1
 // makes eight times as many.
 func TestResponsesNeverInvalid(t *testing.T) {
-	sequences, first := 5_000, 1
+	sequences, first := uint64(5_000), seedtest.First(t)
 	if os.Getenv("PLAIT_LONG") != "" {
 		sequences *= 8
 	}
 	if testing.Short() {
 		sequences /= 5
 	}
-	if s, err := strconv.Atoi(os.Getenv("PLAIT_SEED")); err == nil {
-		first = s
-	}
-	workers := runtime.GOMAXPROCS(0)
+	workers := uint64(runtime.GOMAXPROCS(0))
 	for n := range workers {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {
 			t.Parallel()
 			for seed := first + n; seed < first+sequences; seed += workers {
-				w := &responsesWorld{Rand: rand.New(rand.NewPCG(uint64(seed), 11))}
+				w := &responsesWorld{Rand: rand.New(rand.NewPCG(seed, 11))}
 				req := w.request()
-				w.Rand = rand.New(rand.NewPCG(uint64(seed), 12)) // as in shrunk
+				w.Rand = rand.New(rand.NewPCG(seed, 12)) // as in shrunk
 				if err := w.sendable(req); err != nil {
 					req, err = shrunk(seed, req, err)
 					t.Fatalf("seed %d: %v\n%s", seed, err, shown(req))
@@ -51,11 +48,11 @@ func TestResponsesNeverInvalid(t *testing.T) {
 }
 
 // shrunk leaves out messages and blocks as long as what is left still fails.
-func shrunk(seed int, req api.Request, failure error) (api.Request, error) {
+func shrunk(seed uint64, req api.Request, failure error) (api.Request, error) {
 	for again := true; again; {
 		again = false
 		for _, fewer := range fewerBlocks(req) {
-			w := &responsesWorld{Rand: rand.New(rand.NewPCG(uint64(seed), 12))}
+			w := &responsesWorld{Rand: rand.New(rand.NewPCG(seed, 12))}
 			if err := w.sendable(fewer); err != nil {
 				req, failure, again = fewer, err, true
 				break

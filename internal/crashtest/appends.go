@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -82,7 +83,7 @@ type killer struct {
 }
 
 func newKiller(t *testing.T, a Appends) *killer {
-	seed := uint64(number(t, "PLAIT_SEED", 1)) // of the plan: the moments differ each time
+	seed := seedtest.First(t) // of the plan: the moments differ each time
 	return &killer{Appends: a, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0))}
 }
 

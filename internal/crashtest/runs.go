@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/durable"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -58,7 +59,7 @@ func (r Runs) disturbed(t *testing.T) {
 	f.until(func(e event) bool { return e.kind == frozen })
 	require.NoError(t, freeze(f.processes[1].Process))
 
-	seed := uint64(number(t, "PLAIT_SEED", 1)) // of the plan: the moments differ each time
+	seed := seedtest.First(t) // of the plan: the moments differ each time
 	random := rand.New(rand.NewPCG(seed, 0))
 	f.start("serve")
 	f.start("serve")

@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -83,6 +84,7 @@ const slack = 2
 
 // Run checks each case in a subtest. The subtests do not run in parallel, because the counters belong to the process.
 func Run(t *testing.T, cases []Case) {
+	racetest.SkipCounting(t)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			if c.Small == 0 {

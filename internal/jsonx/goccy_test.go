@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/goccy/go-json"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -54,12 +54,7 @@ func TestGoccyReadsAndWritesAsTheStandardLibrary(t *testing.T) {
 	}
 	require.Greater(t, accepted, 40)
 
-	seed := uint64(time.Now().UnixNano())
-	if given, err := strconv.ParseUint(os.Getenv("PLAIT_SEED"), 10, 64); err == nil {
-		seed = given
-	}
-	t.Logf("PLAIT_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(seedtest.First(t), 0))
 	for range rounds {
 		accepted += compare(t, mutated(random))
 	}

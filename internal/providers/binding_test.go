@@ -9,10 +9,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/stretchr/testify/require"
@@ -23,6 +21,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -389,7 +388,7 @@ func TestNoChangeOfAConversationIsRefused(t *testing.T) {
 		scripts = 400
 	}
 
-	seed, script := newSeed(), 0
+	seed, script := seedtest.First(t), 0
 	defer func() {
 		if t.Failed() {
 			t.Logf("script %d of PLAIT_SEED=%d", script, seed)
@@ -405,14 +404,6 @@ func TestNoChangeOfAConversationIsRefused(t *testing.T) {
 	t.Logf("%d blocks of thinking kept, %d left out", kept, left)
 	require.NotZero(t, kept)
 	require.NotZero(t, left)
-}
-
-// newSeed returns PLAIT_SEED, or another seed each time.
-func newSeed() uint64 {
-	if seed, err := strconv.ParseUint(os.Getenv("PLAIT_SEED"), 10, 64); err == nil {
-		return seed
-	}
-	return uint64(time.Now().UnixNano())
 }
 
 func randomly(t *testing.T, r *rand.Rand) (kept, left int) {

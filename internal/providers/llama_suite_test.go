@@ -27,6 +27,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/internal/tooltest"
 	"github.com/plait-dev/plait/node"
 )
@@ -561,16 +562,13 @@ func llamaOptions(seed uint64) api.Options {
 }
 
 // TestCompatibleServerRefusesNoConversation sends conversations made at random to each API of a real server. The server
-// refuses none. PLAIT_LONG=1 sends more, and PLAIT_SEED=n begins with another seed than 1.
+// refuses none. PLAIT_LONG=1 sends more.
 func TestCompatibleServerRefusesNoConversation(t *testing.T) {
 	l := startLlama(t, "-c", "32768", "-np", "1")
 	l.textOnly = true
-	count, first := uint64(60), uint64(1)
+	count, first := uint64(60), seedtest.First(t)
 	if os.Getenv("PLAIT_LONG") != "" {
 		count = 100
-	}
-	if s, err := strconv.ParseUint(os.Getenv("PLAIT_SEED"), 10, 64); err == nil {
-		first = s
 	}
 
 	for name, d := range llamaDialects(t) {

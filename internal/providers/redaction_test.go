@@ -8,6 +8,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -45,7 +46,7 @@ func TestRedactedRecordingsAreValidRequests(t *testing.T) {
 
 // redacted tries redactions of d, and returns how many APIs refuse it as it is.
 func redacted(t *testing.T, name string, d dag.DAG) (refused int) {
-	seed := newSeed()
+	seed := seedtest.First(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	nodes := d.Nodes()
 	var picks [][]node.ID

@@ -5,38 +5,35 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/racetest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 )
 
 // NeverInvalid builds, forks, cuts, joins and loads random conversations, and checks that the strict fake of the API
-// accepts the request for each. It makes the given number of sequences, or 25,000 with PLAIT_LONG=1. PLAIT_SEED=n
-// starts with seed n instead of 1. A failure prints the shortest list of steps found that still fails.
+// accepts the request for each. It makes the given number of sequences, or 25,000 with PLAIT_LONG=1. A failure prints the shortest list of steps found that still fails.
 func NeverInvalid(t *testing.T, sequences int, d *Dialect) {
-	first := 1
+	first := seedtest.First(t)
 	if os.Getenv("PLAIT_LONG") != "" {
 		sequences = 25_000
 	}
-	if testing.Short() || raceDetector {
+	if testing.Short() || racetest.Enabled {
 		sequences /= 4
 	}
-	if s, err := strconv.Atoi(os.Getenv("PLAIT_SEED")); err == nil {
-		first = s
-	}
 
-	workers := runtime.GOMAXPROCS(0)
+	workers := uint64(runtime.GOMAXPROCS(0))
 	// The workers share the seeds: worker n tries each one with the same remainder.
 	for n := range workers {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {
 			t.Parallel()
-			for seed := first + n; seed < first+sequences; seed += workers {
-				if err := d.try(uint64(seed)); err != nil {
+			for seed := first + n; seed < first+uint64(sequences); seed += workers {
+				if err := d.try(seed); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 			}

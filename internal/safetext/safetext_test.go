@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
@@ -215,6 +216,7 @@ func TestWidthCountsCells(t *testing.T) {
 
 // TestLongTextCostsNoMoreThanItsLength compares what a text of 10 MB and one of an eighth allocate, and what functions with a limit allocate.
 func TestLongTextCostsNoMoreThanItsLength(t *testing.T) {
+	racetest.SkipCounting(t)
 	long := 10 << 20
 	if testing.Short() {
 		long >>= 4

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,7 +66,7 @@ func TestEveryOperationMayFail(t *testing.T) {
 func (a *aftermath) run(t *testing.T, f fault, n int) bool {
 	about := fmt.Sprint(f.name, " at operation ", n)
 	d, w := faultyDisk(t)
-	random := rand.New(rand.NewPCG(*seed, uint64(n)))
+	random := rand.New(rand.NewPCG(seedtest.First(t), uint64(n)))
 	all := map[string]*expected{w.conversation: w.expected}
 
 	// The fault.
@@ -156,7 +157,7 @@ func faultyDisk(t *testing.T) (*disk, *writer) {
 	d := newDisk()
 	db, err := d.open(8)
 	require.NoError(t, err)
-	w := newWriter(d, "talk", *seed)
+	w := newWriter(d, "talk", seedtest.First(t))
 	for range 3 {
 		require.NoError(t, w.step(db))
 	}

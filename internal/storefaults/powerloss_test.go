@@ -2,17 +2,14 @@ package storefaults
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
 
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/stretchr/testify/require"
 )
-
-// seed makes another run of the tests: go test -seed 7.
-var seed = flag.Uint64("seed", 1, "the first seed of the simulated power losses")
 
 // image is a disk after a power loss, and what the program knew at that moment.
 type image struct {
@@ -82,14 +79,14 @@ func (s *simulation) live(t *testing.T, d *disk, known map[string]*expected, ran
 		return nil
 	}
 	steps, pages, ends := 3+random.IntN(30)/s.writers, []int{8, 40, 1000}[random.IntN(3)], random.IntN(3)
-	seeds := random.Uint64()
+	first := random.Uint64() // seed of the first writer
 
 	db, err := d.open(pages)
 	require.NoError(t, err)
 	var running sync.WaitGroup
 	failed := make([]error, s.writers)
 	for i := range s.writers {
-		w := newWriter(d, fmt.Sprint("talk", i), seeds+uint64(i))
+		w := newWriter(d, fmt.Sprint("talk", i), first+uint64(i))
 		w.expected, w.apart = known[w.conversation], s.apart
 		write := func() {
 			for range steps {
@@ -141,15 +138,15 @@ func (s *simulation) live(t *testing.T, d *disk, known map[string]*expected, ran
 }
 
 // simulate runs simulations with several seeds, and returns the sums.
-func simulate(t *testing.T, s simulation, seeds int) simulation {
+func simulate(t *testing.T, s simulation, runs int) simulation {
 	t.Helper()
 	if testing.Short() {
 		s.images = max(100, s.images/25)
 	}
 	sum := simulation{counts: map[verdict]int{}, first: map[verdict]error{}}
-	for i := range seeds {
+	for i := range runs {
 		one := s
-		one.seed, one.images = *seed+uint64(i), s.images/seeds
+		one.seed, one.images = seedtest.First(t)+uint64(i), s.images/runs
 		one.run(t)
 		for found, n := range one.counts {
 			if sum.counts[found] += n; sum.first[found] == nil {
@@ -176,7 +173,7 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 func TestPowerLossIsTheSameForTheSameSeed(t *testing.T) {
 	var runs [2]simulation
 	for i := range runs {
-		runs[i] = simulation{seed: *seed, images: 50, writers: 1, lies: true}
+		runs[i] = simulation{seed: seedtest.First(t), images: 50, writers: 1, lies: true}
 		runs[i].run(t)
 	}
 	require.Equal(t, runs[0].operations, runs[1].operations)

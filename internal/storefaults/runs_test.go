@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/internal/crashtest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/store"
 )
@@ -94,7 +95,7 @@ func TestEveryOperationOfDurableRunsMayFail(t *testing.T) {
 				for ; ; n += stride {
 					var powerLoss *rand.Rand
 					if end != "" {
-						powerLoss = rand.New(rand.NewPCG(*seed, uint64(n)))
+						powerLoss = rand.New(rand.NewPCG(seedtest.First(t), uint64(n)))
 					}
 
 					reached, faults := errorsIn(t, f, n, powerLoss, unchanged)

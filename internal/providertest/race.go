@@ -1,5 +1,0 @@
-//go:build race
-
-package providertest
-
-const raceDetector = true
