@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"slices"
-	"strconv"
 
 	"strings"
 
