@@ -86,6 +86,12 @@
 // An error is a JSON object with a code for programs and a sentence for people:
 // {"error": "unknown_node", "message": "…"}.
 //
+// # Errors
+//
+// The errors of runs, of Options.Save and of the drawing are shown on the page. A panic of a function in [Options],
+// [IndexOptions] or [Paused], or in a watched sequence that the page began, is an error as well: the server and its
+// other pages are not affected.
+//
 // # Concurrency
 //
 // A Server is safe for concurrent use. It has no goroutine while no browser is connected and nothing runs, and none

@@ -266,7 +266,11 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request) *refusal {
 		return refuse(http.StatusNotFound, unknown, "the program that serves this page does not show requests")
 	}
 
-	body, err := s.options.Request(s.DAG().WithHeads(n.Parents()...), n)
+	var body []byte
+	err := attempt("the request", func() (err error) {
+		body, err = s.options.Request(s.DAG().WithHeads(n.Parents()...), n)
+		return err
+	})
 	if err != nil {
 		return refuse(http.StatusNotFound, unknown, err.Error())
 	}

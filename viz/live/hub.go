@@ -228,6 +228,16 @@ func (s *Server) guard(what string) {
 	}
 }
 
+// attempt calls a function of the program. A panic is an error.
+func attempt(what string, call func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(what, v)
+		}
+	}()
+	return call()
+}
+
 // panicked returns a panic as an error.
 func panicked(what string, v any) error { return fmt.Errorf("%s panicked: %v", what, v) }
 

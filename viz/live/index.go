@@ -243,7 +243,11 @@ func (x *Index) open(key string) (*page, error) {
 	}
 
 	ctx, cancel := context.WithCancel(x.base.ctx)
-	server, err := x.options.Open(ctx, key)
+	var server *Server
+	err := attempt("opening it", func() (err error) {
+		server, err = x.options.Open(ctx, key)
+		return err
+	})
 	if err != nil {
 		cancel()
 		x.leave(p)
@@ -304,7 +308,11 @@ func (x *Index) entries(ctx context.Context) ([]listed, error) {
 		return x.list, nil
 	}
 
-	entries, err := x.options.List(ctx)
+	var entries []Entry
+	err := attempt("the list", func() (err error) {
+		entries, err = x.options.List(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -119,6 +119,22 @@ func TestConversationThatCannotBeOpenedSaysWhy(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
+func TestPanicOfListAndOpenIsARefusal(t *testing.T) {
+	x := serveIndex(t)
+	x.options.List = func(context.Context) ([]Entry, error) { panic("no such table") }
+	x.options.Open = func(context.Context, string) (*Server, error) { panic("no such file") }
+
+	status, text := x.site.ask(t, http.MethodGet, "list", "")
+	require.Equal(t, http.StatusInternalServerError, status)
+	require.JSONEq(t, `{"error":"cannot_list","message":"the list panicked: no such table"}`, text)
+	status, text = x.of("a").ask(t, http.MethodGet, "copy?as=json", "")
+	require.Equal(t, http.StatusNotFound, status)
+	require.JSONEq(t, `{"error":"cannot_open","message":"opening it panicked: no such file"}`, text)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	require.Zero(t, x.pages["a"].used, "it can be swept")
+}
+
 func TestConversationIsOpenedOnceForAll(t *testing.T) {
 	x := serveIndex(t)
 	var all sync.WaitGroup

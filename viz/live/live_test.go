@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -437,6 +438,13 @@ func TestErrorOfARunIsShown(t *testing.T) {
 			run:  func(context.Context, dag.DAG) seq { return func(func(executor.Event, error) bool) { panic("late") } },
 			want: "the run panicked: late",
 		},
+		"an ended goroutine": {
+			run: func(context.Context, dag.DAG) seq {
+				runtime.Goexit()
+				return nil
+			},
+			want: "the run ended its goroutine",
+		},
 		"no sequence": {
 			run:  func(context.Context, dag.DAG) seq { return nil },
 			want: "the run panicked: runtime error: invalid memory address or nil pointer dereference",
@@ -469,6 +477,33 @@ func TestErrorOfARunIsShown(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRunContinuesAfterAPanicOfSave(t *testing.T) {
+	s := serve(t, talk(), &Options{Run: runs(apitest.Say("Yes.")), Save: func(dag.DAG) error { panic("no space left") }})
+	e := s.listen(t)
+	e.until(isIdle)
+	s.forks(t, s.DAG().Head(), "Go on.")
+	require.Contains(t, story(e.until(isIdle)), "error not saved: the store panicked: no space left")
+
+	heads := s.DAG().Heads()
+	require.Equal(t, content.StopEndTurn, heads[len(heads)-1].Payload().(node.StopReason).Reason, "the run came to its end")
+}
+
+func TestPanicOfTheProgramIsARefusal(t *testing.T) {
+	d := talk()
+	at := d.Nodes()[2].ID().String()
+	s := serve(t, d.WithSource(node.Source{NewID: func() node.ID { panic("no more IDs") }}), &Options{
+		Run: runs(), Request: func(dag.DAG, *node.Node) ([]byte, error) { panic("no such key") },
+	})
+	status, text := s.ask(t, http.MethodGet, "request?node="+at, "")
+	require.Equal(t, http.StatusNotFound, status)
+	require.JSONEq(t, `{"error":"no_request","message":"the request panicked: no such key"}`, text)
+
+	status, text = s.ask(t, http.MethodPost, "fork", `{"at":"`+at+`","text":"Go on."}`)
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.JSONEq(t, `{"error":"cannot_fork","message":"the change panicked: no more IDs"}`, text)
+	require.Len(t, s.DAG().Heads(), 1)
 }
 
 func TestCloseEndsTheRunAndAllListeners(t *testing.T) {

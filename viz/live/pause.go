@@ -188,7 +188,7 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 	s.mu.Unlock()
 
 	// The call is claimed: until send returns, other answers are refused.
-	if err := send.send(ctx, call, reply); err != nil {
+	if err := attempt("the answer", func() error { return send(ctx, call, reply) }); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(p.answers, call)
@@ -200,16 +200,6 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 
 // sender sends an answer to where the run is resumed. It is nil if that is here.
 type sender func(ctx context.Context, call string, reply executor.Reply) error
-
-// send sends an answer. A panic is an error.
-func (s sender) send(ctx context.Context, call string, reply executor.Reply) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = panicked("the answer", v)
-		}
-	}()
-	return s(ctx, call, reply)
-}
 
 // claim marks a call as answered, or returns the reason why it cannot be. s.mu must be held.
 func (s *Server) claim(id, call string, what asks, words string) (*pause, *refusal) {

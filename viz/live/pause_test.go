@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"net/http"
 	"strings"
@@ -289,6 +290,22 @@ func TestRunThatCannotBeResumedAsksAgain(t *testing.T) {
 			require.Equal(t, []string{"Rome"}, *removed)
 		})
 	}
+}
+
+// A nil pointer in an error has methods that panic. They are called after the run, too.
+func TestPanicAfterARunIsShown(t *testing.T) {
+	agent, _ := remover(removes("Rome"))
+	s, e, p := pausing(t, agent)
+	s.options.Resume = func(_ context.Context, d dag.DAG, _ executor.Continuation, _ map[string]executor.Reply) runEvents {
+		return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, (*fs.PathError)(nil)) }
+	}
+	s.options.Run = runs(apitest.Say("Yes."))
+
+	s.accepts(t, p, 0, `{"approve":true}`)
+	require.Contains(t, story(e.until(isIdle)), "error the run panicked: runtime error: invalid memory address or nil pointer dereference")
+	s.forks(t, s.DAG().Nodes()[0], "Hi.")
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
 }
 
 func TestStartedCallIsNotOfferedAgainAfterAPanic(t *testing.T) {

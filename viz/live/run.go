@@ -61,11 +61,14 @@ func withResult(text string, failed bool) change {
 // tokens and costs stay with the nodes.
 func executionsAmong(nodes []*node.Node) []node.ToolExecution {
 	var list []node.ToolExecution
+	seen := map[int]bool{} // by the index of the call
 	for _, n := range nodes {
 		e, ok := n.Payload().(node.ToolExecution)
-		if !ok || slices.ContainsFunc(list, func(other node.ToolExecution) bool { return other.Index == e.Index }) {
+		if !ok || seen[e.Index] {
 			continue
 		}
+
+		seen[e.Index] = true
 		list = append(list, node.ToolExecution{
 			Index: e.Index, State: e.State, Result: e.Result, IsError: e.IsError, Child: e.Child, Ran: e.Ran, Full: e.Full,
 		})
@@ -169,15 +172,19 @@ func ofProgram(b content.Block) content.Block {
 // withExecutions adds the executions of the calls of n to a branch that ends in its edited form. If the model was sent
 // their results, so it is on the branch.
 func withExecutions(branch, d dag.DAG, n *node.Node) dag.DAG {
+	executes := func(e *node.Node) bool {
+		_, ok := e.Payload().(node.ToolExecution)
+		return ok && slices.Contains(e.Parents(), n)
+	}
+
 	var executions []*node.Node
-	for _, e := range d.Nodes() {
-		if _, ok := e.Payload().(node.ToolExecution); !ok || !slices.Contains(e.Parents(), n) {
-			continue
+	for _, next := range d.Nodes() {
+		if m, ok := next.Message(); ok && m.Role == content.User && slices.ContainsFunc(next.Parents(), executes) {
+			return branch.CloseTools(executionsAmong(next.Parents())...)
 		}
-		if answer := resultsOf(d, e); answer != nil {
-			return branch.CloseTools(executionsAmong(answer.Parents())...)
+		if executes(next) {
+			executions = append(executions, next)
 		}
-		executions = append(executions, e)
 	}
 	return branch.AppendExecutions(executionsAmong(executions)...)
 }
@@ -206,7 +213,11 @@ func (s *Server) fork(at node.ID, change change) *refusal {
 		return unknownNode(at.String())
 	}
 
-	whole, branch, err := change(s.d, n)
+	var whole, branch dag.DAG
+	err := attempt("the change", func() (err error) {
+		whole, branch, err = change(s.d, n) // it calls the program's source of IDs and times
+		return err
+	})
 	if err != nil {
 		return refuse(http.StatusUnprocessableEntity, "cannot_fork", err.Error())
 	}
@@ -244,16 +255,29 @@ func (s *Server) run(ctx context.Context, begin func(context.Context) runEvents,
 		s.rest()
 	}()
 
-	ended(s.follow(ctx, begin))
+	// Deferred, so that ended is called if the run ends this goroutine. What it gets may be an error of the program,
+	// whose methods may panic.
+	var got outcome
+	defer s.guard("the run")
+	defer func() { ended(got) }()
+	s.follow(ctx, begin, &got)
 }
 
+// errEnded is the error for a run that ended its goroutine: runtime.Goexit.
+var errEnded = errors.New("the run ended its goroutine")
+
 // follow shows a run until it stops, and saves it after each turn. A panic of the run is an error.
-func (s *Server) follow(ctx context.Context, begin func(context.Context) runEvents) (got outcome) {
+func (s *Server) follow(ctx context.Context, begin func(context.Context) runEvents, got *outcome) {
+	returned := false
 	defer func() {
+		if returned {
+			return
+		}
+		got.err = errEnded
 		if v := recover(); v != nil {
 			got.err = panicked("the run", v)
-			s.report(got.err.Error())
 		}
+		s.report(got.err.Error())
 	}()
 
 	for event, err := range s.Watch(begin(ctx)) {
@@ -269,7 +293,7 @@ func (s *Server) follow(ctx context.Context, begin func(context.Context) runEven
 			s.save()
 		}
 	}
-	return got
+	returned = true
 }
 
 // save calls Options.Save and reports its error.
@@ -277,7 +301,7 @@ func (s *Server) save() {
 	if s.options.Save == nil {
 		return
 	}
-	if err := s.options.Save(s.DAG()); err != nil {
+	if err := attempt("the store", func() error { return s.options.Save(s.DAG()) }); err != nil {
 		s.report(fmt.Sprintf("not saved: %v", err))
 	}
 }
