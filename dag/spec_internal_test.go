@@ -96,6 +96,7 @@ func savedForms(t *testing.T) []string {
 	}
 
 	save(hostileToReaders())
+	save(ownWords(t))
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		pool := []DAG{New().User("Hello")}

@@ -691,22 +691,31 @@ type part struct {
 
 // UnmarshalJSON keeps an error in the part, so that it is reported with its position.
 func (p *part) UnmarshalJSON(saved []byte) error {
-	var ref struct {
-		Type     string `json:"type"`
-		ResultOf *int   `json:"result_of"`
-	}
 	*p = part{}
-	if bytes.Contains(saved, []byte(`"result_of"`)) {
-		p.err = json.Unmarshal(saved, &ref)
-	}
-	if p.err == nil && ref.ResultOf != nil && ref.Type == "tool_result" {
-		p.resultOf = ref.ResultOf
-		return nil
-	}
-	if p.err == nil {
+	if p.resultOf, p.err = reference(saved); p.resultOf == nil && p.err == nil {
 		p.block, p.err = parseBlock(saved)
 	}
 	return nil
+}
+
+// reference returns the index in a saved reference to a result, or nil for a block. A block of an unknown type may have
+// a member result_of of its own, with any value.
+func reference(saved []byte) (resultOf *int, err error) {
+	if !bytes.Contains(saved, []byte(`"result_of"`)) {
+		return nil, nil
+	}
+
+	var ref struct {
+		Type     string         `json:"type"`
+		ResultOf jsontext.Value `json:"result_of"`
+	}
+	if err := json.Unmarshal(saved, &ref); err != nil || ref.Type != "tool_result" || ref.ResultOf == nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(ref.ResultOf, &resultOf); err != nil {
+		return nil, inField("result_of", err)
+	}
+	return resultOf, nil
 }
 
 // parts returns the blocks in a field of the body. It reads the form that appendShared writes.

@@ -5,14 +5,17 @@
 README.md beside this file is the specification. It needs Python 3.8 and no package."""
 import hashlib, json, sys
 
-MEMBERS = {  # what a digest covers of an object, in the order in which it is hashed
+# What a digest covers of a body, a block and a part of them, in the order in which it is hashed. A block of an unknown
+# type may be named like a kind, and a kind like a block.
+KINDS = {
     "system": "name text", "tools": "tools withdrawn", "message": "role blocks", "compaction": "summary",
     "tool_execution": "index tool input state result is_error child", "sub_graph": "title heads summary",
-    "stop_reason": "reason detail", "custom": "name json",
-    "tool": "name description schema extra", "source": "media_type data text url file_id", "extra": "api json",
+    "stop_reason": "reason detail", "custom": "name json"}
+BLOCKS = {
     "text": "type text extra", "image": "type source extra", "document": "type source title extra",
     "thinking": "type text signature redacted extra", "opaque": "type api json", "cut_tool_use": "type name input",
     "tool_use": "type name input extra", "tool_result": "type call_id content is_error extra"}
+PARTS = {"tool": "name description schema extra", "source": "media_type data text url file_id", "extra": "api json"}
 
 class Number(str):
     """A number as it was written: 1 and 1.0 differ."""
@@ -51,21 +54,22 @@ def free(o, name):
         return name + "_text", canonical(o[name + "_text"])
     return name, canonical(o[name])
 
-def hashed(o, kind, nodes, refer):
-    """The object o as it is hashed."""
+def hashed(o, members, nodes, refer):
+    """The object o as it is hashed, which covers its members."""
     def block(b):
         if b["type"] == "unknown":
             return free(b, "json")[1]
-        return hashed(b, b["type"], nodes, refer) if b["type"] in MEMBERS else canonical(b)
+        return hashed(b, BLOCKS[b["type"]], nodes, refer) if b["type"] in BLOCKS else canonical(b)
     def listed(f, items): return "[%s]" % ",".join(map(f, items))
     out = []
-    for name in MEMBERS[kind].split():
-        if name not in o and name + "_text" not in o and name != "call_id":
+    for name in members.split():
+        any_json = name in ("input", "json", "schema")
+        if name not in o and not (any_json and name + "_text" in o) and name != "call_id":
             continue
         v = o.get(name)
-        if name in ("input", "json", "schema"): name, v = free(o, name)
-        elif name in ("source", "extra"): v = hashed(v, name, nodes, refer)
-        elif name == "tools": v = listed(lambda t: hashed(t, "tool", nodes, refer), v)
+        if any_json: name, v = free(o, name)
+        elif name in ("source", "extra"): v = hashed(v, PARTS[name], nodes, refer)
+        elif name == "tools": v = listed(lambda t: hashed(t, PARTS["tool"], nodes, refer), v)
         elif name in ("child", "heads"): v = listed(lambda id: canonical(nodes[id]["digest"]), v)
         elif name == "call_id": v = canonical(refer(v or ""))
         elif name in ("blocks", "result", "content", "summary") and isinstance(v, list): v = listed(block, v)
@@ -90,7 +94,7 @@ def references(n, nodes):
 def message(n, nodes):
     """The body of a message with the results that it shares with its parents."""
     def whole(b):
-        if "result_of" not in b:
+        if b["type"] != "tool_result" or "result_of" not in b:
             return b
         e = nodes[n["parents"][int(b["result_of"])]]["body"]
         result = {"type": "tool_result", "call_id": e.get("call_id", ""), "content": e["result"]}
@@ -101,7 +105,7 @@ def digest(n, nodes):
     body, refer = (message(n, nodes), references(n, nodes)) if n["kind"] == "message" else (n["body"], None)
     data = b"plait.node.v1\0" + n["kind"].encode() + b"\0" + len(n["parents"]).to_bytes(4, "big")
     data += b"".join(bytes.fromhex(nodes[p]["digest"][7:]) for p in n["parents"])
-    return "sha256:" + hashlib.sha256(data + hashed(body, n["kind"], nodes, refer).encode()).hexdigest()
+    return "sha256:" + hashlib.sha256(data + hashed(body, KINDS[n["kind"]], nodes, refer).encode()).hexdigest()
 
 def check(path):
     """Prints each node of a file, and returns how many have a wrong digest."""
@@ -113,7 +117,7 @@ def check(path):
     nodes, wrong = {}, 0
     for n in document["nodes"]:
         nodes[n["id"]] = n
-        known = n["kind"] in MEMBERS and not n.get("redacted")
+        known = n["kind"] in KINDS and not n.get("redacted")
         right = not known or digest(n, nodes) == n["digest"]
         print(n["id"], n["kind"], ("ok" if known else "not checked") if right else "WRONG")
         wrong += not right
