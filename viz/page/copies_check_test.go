@@ -48,8 +48,14 @@ func TestCopiedPartsInARealBrowser(t *testing.T) {
 	}
 
 	code := map[string]string{} // Go code, by the file of the conversation that it has to make
+	refused := 0
 	for i, p := range parts {
 		name := p.Kind + " of " + p.N + ", to " + p.End
+		if lost := withoutCall(d, p.Kind, byName[p.N], byName[p.End]); lost != nil {
+			refused++
+			require.Equal(t, "Not copied: "+names[lost]+" has results of calls that are not in this part", p.JSON, name)
+			continue
+		}
 		got, err := dag.Read(strings.NewReader(p.JSON))
 		require.NoError(t, err, name)
 		require.True(t, got.Verify().OK(), name)
@@ -73,7 +79,24 @@ func TestCopiedPartsInARealBrowser(t *testing.T) {
 			code[saved] = p.Go
 		}
 	}
+	require.Positive(t, refused)
 	viztest.RequireGoCode(t, code)
+}
+
+// withoutCall returns the first message of a part with a result of an execution that is not in it, or nil.
+func withoutCall(d dag.DAG, kind string, n, end *node.Node) *node.Node {
+	all, _, kept := expectedPart(d, kind, n, end)
+	for _, m := range all {
+		message, _ := m.Message()
+		results := message.Blocks.ToolResults()
+		for i, p := range m.Parents() {
+			e, executed := p.Payload().(node.ToolExecution)
+			if executed && i < len(results) && e.Answer() == results[i] && !kept(m, p) {
+				return m
+			}
+		}
+	}
+	return nil
 }
 
 // sharing is a conversation in which much refers to much: sub-agents that continue its own nodes, a compaction, a
@@ -101,9 +124,29 @@ func sharing(t *testing.T) dag.DAG {
 		Role: content.Assistant, Blocks: content.Words("Another way."),
 		Answer: node.Answer{API: "gemini", Model: "m\"$(touch pwned)`id`'!/../x?key=y"},
 	}, node.Meta{})
-	d = merged.Join(other, forgotten).WithRef("all").WithMetadata("team", "storage")
+	d = merged.Join(other, forgotten, b.ownWords(d)).WithRef("all").WithMetadata("team", "storage")
 	require.NoError(t, d.Err())
 	return d
+}
+
+// ownWords continues d with content that is made of the words of the saved form, by messages of two parents. One of them
+// has the result of one of its parents.
+func (b *book) ownWords(d dag.DAG) dag.DAG {
+	one, two, three := d.User("Three?"), d.User("Four?"), d.User("Five?")
+	ids := fmt.Sprintf(`["%s","%s"]`, one.Head().ID(), two.Head().ID())
+	words := fmt.Sprintf(`{"result_of":0,"redacted":true,"digest":"x","child":%s,"heads":%[1]s,"replaced":%[1]s,`+
+		`"blocks":[{"type":"tool_result","result_of":1}],"id":"}]}","parents":[]}`, ids)
+
+	// A call by a message of two parents, and its result in another one.
+	record := one.Append(node.Custom{Name: "child", JSON: content.JSON(words)})
+	call := b.answer(record.Join(two), words, content.StopToolUse, [4]int64{10, 20, 0, 0}, use("child", words))
+	execution := b.ran(0, 1, words)
+	execution.Details = content.JSON(words)
+	execution.Child = node.ListOf(d.User("Inside?").Assistant("Inside.").Heads()...)
+	done := call.AppendExecutions(execution)
+	executed, _ := done.Head().Payload().(node.ToolExecution)
+	other := content.ToolResult{CallID: "none", Content: content.Words(words)}
+	return three.Join(done).ToolResults(other, executed.Answer()).Assistant("Done.")
 }
 
 // hostileRequest is a body with everything that a shell could obey, and that begins like the name of a file to curl.
@@ -180,11 +223,22 @@ var uuidForm = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
 
 // contentOf returns what a node holds, without the IDs that it refers to.
 func contentOf(n *node.Node) string {
-	var saved struct{ Kind, Body, Info, Meta json.RawMessage }
+	var saved struct {
+		Kind, Info, Meta json.RawMessage
+		Body             map[string]json.RawMessage
+	}
 	if err := json.Unmarshal(n.Append(nil), &saved); err != nil {
 		return err.Error()
 	}
-	return uuidForm.ReplaceAllString(fmt.Sprintf("%s %s %s %s", saved.Kind, saved.Body, saved.Info, saved.Meta), "ID")
+	if m, ok := n.Message(); ok {
+		saved.Body["blocks"] = m.Blocks.Append(nil) // with the results that its parents have
+	}
+	for _, list := range []string{"child", "heads", "replaced"} {
+		if ids := saved.Body[list]; ids != nil {
+			saved.Body[list] = uuidForm.ReplaceAll(ids, []byte("ID"))
+		}
+	}
+	return fmt.Sprintf("%s %s %s %s", saved.Kind, saved.Body, saved.Info, saved.Meta)
 }
 
 // contentsOf returns what nodes hold, each with what its parents in keep hold.

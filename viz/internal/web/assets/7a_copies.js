@@ -153,9 +153,8 @@ function savedPart({anew, keys, heads}) {
       lines.push(node.raw);
       continue;
     }
-    if (fewer && parents.length && node.raw.includes('"result_of":')) throw new Error('n' + numberOf(key) + ' has results of calls that are not in this part');
     ids.set(node.id, newID());
-    lines.push(remadeLine(node, ids, parents.map(idOf)));
+    lines.push(remadeLine(node, parents, idOf, ids));
   }
   return JSON.stringify({format: 'plait', version: 1, heads: heads.map(idOf)}).slice(0, -1) + ',"nodes":[\n' + lines.join(',\n') + '\n]}\n';
 }
@@ -173,13 +172,55 @@ function afterTheirNeeds(keys) {
 }
 
 // remadeLine is the saved form of a node under its new ID, with other parents and without its digest. The rest stays as it is written, but
-// for the IDs in the lists of nodes that it refers to.
-function remadeLine(node, ids, parents) {
-  const form = /^\{"id":"[^"]*","parents":\[[^\]]*\](.*?)(?:,"redacted":true)?(?:,"digest":"[^"]*")?\}$/s.exec(node.raw);
-  if (!form) throw new Error('n' + numberOf(node.key) + ' has a saved form of another program');
-  const rest = isMessage(node.key) ? form[1] : form[1].replace(/"(?:child|heads|replaced)":\[[^\]]*\]/g, list => list.replace(/[0-9a-f-]{36}/g, id => ids.get(id) ?? id));
-  return '{"id":"' + ids.get(node.id) + '","parents":' + JSON.stringify(parents) + rest + '}';
+// for what refers to nodes: the IDs in the body's list of them, and the results that a message has of its parents.
+function remadeLine(node, parents, idOf, ids) {
+  const members = valueTexts(node.raw), body = valueTexts(members.get('body'));
+  const list = {tool_execution: 'child', sub_graph: 'heads', compaction: 'replaced', message: 'blocks'}[JSON.parse(members.get('kind'))];
+  if (list === 'blocks') {
+    const blocks = [...valueTexts(body.get(list)).values()];
+    members.set('body', objectText(body.set(list, '[' + blocks.map(block => remadeBlock(block, node, parents)) + ']')));
+  } else if (body.has(list)) {
+    const opens = JSON.parse(body.get(list));
+    members.set('body', objectText(body.set(list, JSON.stringify(opens.map(id => ids.get(id) ?? id)))));
+  }
+
+  members.set('id', JSON.stringify(ids.get(node.id))).set('parents', JSON.stringify(parents.map(idOf)));
+  members.delete('redacted');
+  members.delete('digest');
+  return objectText(members);
 }
+
+// remadeBlock is a saved block of a message whose parents are others. A result that one of the parents has is saved as the index of that.
+function remadeBlock(text, node, parents) {
+  const {type, result_of: index} = text.includes('"result_of"') ? JSON.parse(text) : {};
+  if (type !== 'tool_result' || index === undefined) return text;
+  const now = parents.indexOf(node.parents[index]);
+  if (now < 0) throw new Error('n' + numberOf(node.key) + ' has results of calls that are not in this part');
+  return objectText(valueTexts(text).set('result_of', now));
+}
+
+// valueTexts are the texts of the values in the text of a JSON object or array, by name or index.
+function valueTexts(text) {
+  const values = new Map(), token = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/gs;
+  let depth = 0, from = 0, name;
+  for (let match; (match = token.exec(text));) {
+    const c = match[0], opens = c === '{' || c === '[', closes = c === '}' || c === ']';
+    if (opens && depth++ === 0) {
+      from = token.lastIndex;
+      name = c === '[' ? 0 : undefined;
+    } else if (depth === 1 && (closes || c === ',')) {
+      const value = text.slice(from, match.index).trim();
+      if (value) values.set(name, value);
+      from = token.lastIndex;
+      name = Number.isInteger(name) ? name + 1 : undefined;
+    } else if (depth === 1 && c === ':') from = token.lastIndex;
+    else if (depth === 1 && name === undefined) name = JSON.parse(c);
+    if (closes) depth--;
+  }
+  return values;
+}
+
+const objectText = values => '{' + [...values].map(([name, text]) => JSON.stringify(name) + ':' + text).join(',') + '}';
 
 // newID is a random UUID. Browsers have crypto.randomUUID only on pages that came over https or from this machine.
 function newID() {
