@@ -192,8 +192,9 @@ function remadeLine(node, parents, idOf, ids) {
 
 // remadeBlock is a saved block of a message whose parents are others. A result that one of the parents has is saved as the index of that.
 function remadeBlock(text, node, parents) {
-  const {type, result_of: index} = text.includes('"result_of"') ? JSON.parse(text) : {};
-  if (type !== 'tool_result' || index === undefined) return text;
+  if (!text.includes('"result_of"')) return text;
+  const block = JSON.parse(text), index = block[{tool_result: 'result_of'}[block.type]]; // blocks of other types may have such a member
+  if (index === undefined) return text;
   const now = parents.indexOf(node.parents[index]);
   if (now < 0) throw new Error('n' + numberOf(node.key) + ' has results of calls that are not in this part');
   return objectText(valueTexts(text).set('result_of', now));
