@@ -192,12 +192,11 @@ function remadeLine(node, parents, idOf, ids) {
 
 // remadeBlock is a saved block of a message whose parents are others. A result that one of the parents has is saved as the index of that.
 function remadeBlock(text, node, parents) {
-  if (!text.includes('"result_of"')) return text;
-  const block = JSON.parse(text), index = block[{tool_result: 'result_of'}[block.type]]; // blocks of other types may have such a member
-  if (index === undefined) return text;
+  const block = valueTexts(text), index = block.get('result_of');
+  if (index === undefined || block.get('type') !== '"tool_result"') return text; // other types may have such a member
   const now = parents.indexOf(node.parents[index]);
   if (now < 0) throw new Error('n' + numberOf(node.key) + ' has results of calls that are not in this part');
-  return objectText(valueTexts(text).set('result_of', now));
+  return objectText(block.set('result_of', now));
 }
 
 // valueTexts are the texts of the values in the text of a JSON object or array, by name or index.
