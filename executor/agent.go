@@ -12,36 +12,36 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// Handler executes calls of any tool. [ResultOf] makes a result of what it returns, and an error becomes an error
-// result. It is called concurrently.
+// Handler executes calls of any tool. [ResultOf] converts its value to a result; an error becomes an error result. It
+// is called concurrently.
 type Handler func(ctx context.Context, call Call) (any, error)
 
 // Agent runs conversations with one provider under one set of rules. The zero value is ready for [Agent.ExecuteTools];
-// Run, Stream and Resume need a Provider. An Agent is a value that no run changes: any number of runs may use the same
-// one at once, and a copy with another field is another agent.
+// Run, Stream and Resume need a Provider. An Agent is a value, and a run never changes it: any number of runs may use
+// the same Agent at once, and a copy with another field is another agent.
 type Agent struct {
-	// Provider is the model. It is put behind an api.Client, which retries, unless it is one already. Defaults to none.
+	// Provider is the model. It is wrapped in an api.Client, which retries, unless it is one already. Defaults to none.
 	Provider api.Provider
-	// Options are those of every request. They go before those that the provider was made with. Defaults to none.
+	// Options apply to every request, and have priority over the provider's own. Defaults to none.
 	Options api.Options
-	// System is the agent's system prompt. Each run sets it as the prompt named "agent" (dag.DAG.SetSystem), so that it
-	// replaces the one that this agent, or another one, set before. A conversation without such a prompt that has the
-	// same text in another one is left as it is. Defaults to none: the prompts of the conversation are sent as they
-	// are.
+	// System is the agent's system prompt. Each run sets it as the prompt named "agent" (dag.DAG.SetSystem), in place
+	// of an earlier one by this or another agent. If there is none, and another prompt of the conversation has the same
+	// text, nothing is added. Defaults to none: the prompts of the conversation are sent as they are.
 	System string
 	// Instructions returns the system prompt for one run, in place of System. It is called once, when a run begins or
-	// is resumed, with the conversation as it was given; "" removes the prompt. An error refuses the run. Where the
-	// prompt changes between runs, thinking before it no longer holds (dag.Transcript.Seen), and a provider's prompt
-	// cache is not used. Defaults to none.
+	// is resumed, with the conversation as it was given; "" removes the prompt. An error refuses the run. A prompt that
+	// changes between runs makes earlier thinking invalid (dag.Transcript.Seen) and misses a provider's prompt cache.
+	// Defaults to none.
 	Instructions func(ctx context.Context, d dag.DAG) (string, error)
-	// Tools are declared to each conversation that does not declare them yet, and bound to it; where it begins with
-	// open calls, these are executed first. Defaults to none: those that travel with the conversation are used.
+	// Tools are bound to each conversation, and declared unless they are declared already. If the conversation begins
+	// with open calls, these are executed first. Defaults to none: the tools that travel with the conversation are
+	// used.
 	//
-	// A loaded conversation may declare tools that the program does not have any more. They stay declared in the graph,
-	// but are left out of the requests ([RunStart.Unbound] names them), and a call of one is answered as that of a tool
-	// that does not exist. dag.DAG.WithdrawTools takes them out of the conversation for good.
+	// A loaded conversation may declare tools that the program no longer has. They stay declared in the graph, but are
+	// left out of the requests ([RunStart.Unbound] names them). A call of such a tool is answered like a call of an
+	// unknown tool. dag.DAG.WithdrawTools removes them from the conversation for good.
 	Tools []dag.Tool
-	// Handler, if it is set, executes every call, whatever tools are bound. It gets the arguments as a JSON object, but
+	// Handler, if set, executes every call, whatever tools are bound. It gets the arguments as a JSON object, but
 	// unchecked. Defaults to none.
 	Handler Handler
 
@@ -51,41 +51,48 @@ type Agent struct {
 	Hooks []Hook
 	// Limits end a run. Defaults to 50 turns.
 	Limits Limits
-	// Prices is what models cost. An amount that api.Prices.Check refuses refuses the run with an *api.PriceError.
+	// Prices has the prices of models. If api.Prices.Check rejects them, the run is refused with an *api.PriceError.
 	// Defaults to none: the cost of a run is then unknown (node.StopReason.CostKnown).
 	Prices api.Prices
 
-	// Save, if it is set, is called with the conversation after each step that adds to it: when a run begins, with each
-	// response before its tools are called, with each result of a tool call as soon as it is known, before the next
-	// request, at a pause and at the end. It is called before the step's MessageEnd, ToolEnd or TurnEnd is yielded, on
-	// the same goroutine, one call after the other. To lose nothing that was paid for in a crash, append to a journal:
+	// Save, if set, is called with the conversation after each step that adds to it:
+	//
+	//   - when a run begins,
+	//   - with each response, before its tools are called,
+	//   - with each tool result as soon as it is known,
+	//   - before the next request, at a pause, and at the end.
+	//
+	// It is called before the step's MessageEnd, ToolEnd or TurnEnd is yielded, on the same goroutine, one call after
+	// the other. To lose no response or result in a crash, append to a journal:
 	//
 	//	agent.Save = func(_ context.Context, d dag.DAG) error { return journal.Append(d) }
 	//
 	// The method Append of a store.Conversation has this form already.
 	//
-	// What is known at the same time is saved together: a response and the start of its calls, a result and the start
-	// of the next call, results that arrive while Save runs, the last result and the message with all results, the
-	// last response and the end of the run. So Save is called at most once for each step, which is a response or a
-	// tool call, and once for the beginning of the run and of each sub-agent. Hooks that decide about calls (Prepare,
-	// Before, InDoubt) get the calls of a saved response, which is one call of Save more in each turn with calls.
-	// With a queue or a Next hook, the last response is saved before the end. With SkipOnSteering, each batch of
-	// calls is saved when it ends.
+	// One call of Save covers what is known at the same time: a response and the start of its calls, a result and the
+	// start of the next call, results that arrive while Save runs, the last result and the message with all results,
+	// the last response and the end of the run. So Save is called at most once for each response and each tool call,
+	// and once for the beginning of the run and of each sub-agent. There are three exceptions:
 	//
-	// A conversation that was saved in the middle of a tool phase has the results so far. [Agent.Run] continues it:
+	//   - Hooks that decide about calls (Prepare, Before, InDoubt) get the calls of a saved response. This costs one
+	//     more call of Save in each turn with calls.
+	//   - With a queue or a Next hook, the last response is saved before the end.
+	//   - With SkipOnSteering, each batch of calls is saved when it ends.
+	//
+	// A conversation saved in the middle of a tool phase has the results so far. [Agent.Run] continues it:
 	//
 	//   - A call with a result is not executed again.
 	//   - A call that was not started is executed.
 	//   - A call that was started (node.ExecutionStarted) is executed again if the effect of its tool allows it
 	//     ([WithEffect]). Otherwise it is in doubt: [Hook.InDoubt] decides, and by default the model reads that the
 	//     outcome is unknown. A call counts as started from the save before its ToolStart.
-	//   - What a model had streamed of a response when the program ended is lost, and requested again. (A run that is
-	//     cancelled or fails keeps it, with content.StopCut.)
+	//   - A partly streamed response is lost when the program ends, and requested again. (A run that is cancelled or
+	//     fails keeps it, with content.StopCut.)
 	//
-	// An error of Save ends the run: what is under way is cancelled, the error is in the chain of the run's, and Save
-	// is not called again. The steps of a [SubAgent] are steps of the run: Save gets the conversation of the run, in
-	// which the sub-agent's is the Child of its call. A Save of the sub-agent's own is called before. The context of
-	// Save is not cancelled with the run. Defaults to saving nothing.
+	// An error of Save ends the run: running tools are cancelled, the run's error wraps the error, and Save is not
+	// called again. The steps of a [SubAgent] are steps of the run: Save gets the conversation of the run, with the
+	// sub-agent's conversation as the Child of its call. A Save of the sub-agent's own is called before. The context
+	// of Save is not cancelled with the run. Defaults to saving nothing.
 	Save func(ctx context.Context, d dag.DAG) error
 
 	// Steering holds messages of the user. When a run begins and after each turn, they are appended before the next
@@ -101,15 +108,15 @@ type Agent struct {
 	// ToolTimeout is how long a tool call may take; [WithTimeout] sets it for one tool. Negative is no limit. Defaults
 	// to 30 seconds.
 	ToolTimeout time.Duration
-	// Grace is how long the end of a run waits for tools and hooks that were given up (by timeout or cancel) and have
-	// not returned yet, so that no goroutine is left. Those that ignore their context for longer are left behind.
-	// Negative is no wait. Defaults to 1 second.
+	// Grace is how long a run waits at its end for tools and hooks that are still running after their timeout or a
+	// cancel. Tools and hooks that ignore their context for longer are left behind, each on its goroutine. Negative is
+	// no wait. Defaults to 1 second.
 	Grace time.Duration
-	// HideErrors keeps the text of tools' errors and panics from the model. It reads only which tool failed. Defaults
-	// to sending the text.
+	// HideErrors keeps the text of tools' errors and panics from the model. The model reads only which tool failed.
+	// Defaults to sending the text.
 	HideErrors bool
-	// Log gets a warning for the declared tools that a run leaves out, for each call of a tool that does not exist, and
-	// for each call in doubt. The events and the conversation report the same. Defaults to none.
+	// Log gets a warning for declared tools without a function, for each call of an unknown tool, and for each call in
+	// doubt. The events and the conversation report the same. Defaults to none.
 	Log *slog.Logger
 }
 
@@ -127,26 +134,32 @@ func (a Agent) withDefaults() Agent {
 	return a
 }
 
-// Run sends the conversation to the model, executes the calls of the response, and repeats that until a response has
-// none. It returns the conversation with every message, and a StopReason node with the run's totals at its end.
+// Run sends the conversation to the model, executes the calls of the response, and repeats this until a response has
+// no calls. It returns the conversation with every message, and a StopReason node with the run's totals at its end.
 //
-//   - Calls that are open when the run begins, after a crash for example, are executed first. Executions from before
-//     are kept, and paused sub-agents continue in their conversations. A call that was started and has no result may be
-//     in doubt: see [Agent.Save].
+//   - Calls that are open when the run begins, after a crash for example, are executed first. Earlier executions are
+//     kept, and paused sub-agents continue in their conversations. A call that was started and has no result may be in
+//     doubt: see [Agent.Save].
 //   - A call that is open at any head is executed, however many heads there are. The other heads stay as they are. If
 //     such a call is pending, [Agent.Resume] takes the conversation without the other heads.
-//   - Calls continue the run, whatever the model's stop reason. The calls of a response that reached its limit of
-//     tokens are not executed, because their arguments may be cut off. They get an error result.
+//   - Calls continue the run, whatever the model's stop reason. If a response reached its limit of tokens, its calls
+//     are not executed, because their arguments may be cut off. They get an error result.
 //   - An empty response leaves no message. After a response that waits for a provider's own tools (content.StopPause),
 //     the conversation is sent again.
-//   - A run whose calls need approval or are deferred ([AskApproval], [Defer], [DeferAll]) pauses: the error is a
+//   - If calls need approval or are deferred ([AskApproval], [Defer], [DeferAll]), the run pauses: the error is a
 //     *[PausedError] with the [Continuation] for [Agent.Resume], and the calls are open in the conversation.
 //
 // The conversation is valid beside any error, and a later Run continues it. If a step of the chain failed
-// (dag.DAG.Err), it is the one before that step. Errors: [ErrNoProvider], [ErrNoContext],
-// [ErrUnbound], [ErrInvalidLimit], [ErrAnswered], [ErrRejected], of Instructions and dag.DAG.Err before anything is
-// done; [ErrPaused]; the provider's, after all retries; a hook's; where the context ended, its error and its cause. A
-// limit is a stop reason, not an error.
+// (dag.DAG.Err), it is the conversation before that step. Errors:
+//
+//   - Before anything is done: [ErrNoProvider], [ErrNoContext], [ErrUnbound], [ErrInvalidLimit], [ErrAnswered],
+//     [ErrRejected], an error of Instructions, and dag.DAG.Err.
+//   - [ErrPaused].
+//   - The provider's error, after all retries.
+//   - A hook's error.
+//   - The context's error and its cause, if the context ended.
+//
+// A limit is a stop reason, not an error.
 func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return unobserved(newRun(ctx, a, d, nil), (*run).begin)
 }
@@ -156,11 +169,10 @@ func (a Agent) Run(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 //   - The last event is an [End], with the run's error beside it. No other event has an error.
 //   - Events are yielded on the goroutine that ranges over them.
 //   - The sequence can be ranged over once. The second time does nothing and yields an End with api.ErrProtocol.
-//   - Breaking off cancels the run. It returns when no goroutine of the run is left, as far as tools return within
-//     [Agent.Grace].
+//   - Breaking off cancels the run and waits for its goroutines. Tools that do not return within [Agent.Grace] are left
+//     behind.
 //
-// Events are for showing a run. To save it step by step, set [Agent.Save]: it needs no knowledge of events, and Run has
-// it too.
+// Events are for showing a run. To save it step by step, set [Agent.Save]: it needs no events, and Run calls it too.
 func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 	return stream(func(yield func(Event, error) bool) *run { return newRun(ctx, a, d, yield) }, (*run).begin)
 }
@@ -209,7 +221,7 @@ func resumed(ctx context.Context, a Agent, d dag.DAG, c Continuation, yield func
 	return newRun(ctx, a.after(c), d, yield)
 }
 
-// after returns the agent with the time that is left for a run that paused.
+// after returns the agent with the rest of its time limit after the pause c.
 func (a Agent) after(c Continuation) Agent {
 	if a.Limits.Time > 0 {
 		a.Limits.Time = max(a.Limits.Time-c.Totals.Elapsed, 1) // 0 would be no limit
@@ -243,19 +255,22 @@ func unobserved(r *run, begin func(*run) error) (dag.DAG, error) {
 }
 
 // ExecuteTools executes the open calls at the head of the conversation and closes the tool phase: one ToolExecution
-// node for each call, and one message after them with every result in call order. Without open calls it returns d, with
-// what the agent declares.
+// node for each call, and one message after them with every result in call order. Without open calls it returns d with
+// the agent's declarations.
 //
-// The conversation is valid beside any error, with every call answered, but for a *[PausedError]. Errors: those of
-// [ErrNoContext], [ErrUnbound], [ErrInvalidLimit], of Instructions and dag.DAG.Err before anything is done,
-// [ErrPaused], and, where the context ended, its error and its cause.
+// The conversation is valid beside any error. Every call has its result, except after a *[PausedError]. Errors:
+//
+//   - Before anything is done: [ErrNoContext], [ErrUnbound], [ErrInvalidLimit], an error of Instructions, and
+//     dag.DAG.Err.
+//   - [ErrPaused].
+//   - The context's error and its cause, if the context ended.
 func (a Agent) ExecuteTools(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return a.executeTools(ctx, d, false)
 }
 
-// executeTools is ExecuteTools. With strict, a declared tool that nothing can run is an error.
+// executeTools is ExecuteTools. With strict, a declared tool without a function is an error.
 func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DAG, error) {
-	a.Limits.Time = 0 // the limit is one of a run
+	a.Limits.Time = 0 // it limits runs, and this is a single tool phase
 	r := newRun(ctx, a, d, nil)
 	defer r.close()
 	r.strict, r.workers.single = strict, true
@@ -263,6 +278,8 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	if err := r.bind(); err != nil {
 		return r.given, err
 	}
+
+	// Save before each return: results or a pause may not be saved yet.
 	if _, err := r.closeBranches(); err != nil {
 		r.save()
 		return r.d, r.withSaveError(err)

@@ -10,13 +10,14 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// ask makes one request, and makes the answer a part of the conversation, also one that broke off. It returns the
-// answer and its node, which is nil if the answer is empty.
+// ask sends one request and appends the response to the conversation, even if it broke off. It returns the response and
+// its node, nil for an empty response.
 func (r *run) ask() (api.Response, *node.Node, error) {
 	if !r.flush() {
 		return api.Response{}, nil, errLeft
 	}
 
+	// After the model's own message, the request ends with content.GoOn, which is not in the conversation.
 	t := r.transcript()
 	r.pushed = r.ownTurn(t.Messages)
 	req, err := r.runSendHooks(api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options})
@@ -24,7 +25,7 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 		return api.Response{}, nil, err
 	}
 
-	// The options as sent: the calls that come back are judged by their tool choice.
+	// A Send hook may have changed the tool choice. The calls of the response are checked against it.
 	r.requested = req.Options
 	if !emit(r, MessageStart{Turn: r.turn, Role: content.Assistant, Request: req, Model: api.ModelOf(r.provider)}) {
 		return api.Response{}, nil, errLeft
@@ -40,7 +41,7 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 		return answer, nil, failure
 	}
 
-	// What arrived before a failure was shown and paid for, so it is kept.
+	// Keep the part that arrived before a failure: it was shown and paid for.
 	message, err := r.take(answer)
 	if failure != nil && !errors.Is(err, errLeft) {
 		err = failure
@@ -71,8 +72,8 @@ func (r *run) runSendHooks(req api.Request) (api.Request, error) {
 	return req, nil
 }
 
-// receive sends the request and emits an event for each piece of the response. With an error it returns the part of the
-// response that arrived.
+// receive sends the request and emits an event for each piece of the response. Beside an error it returns the received
+// part of the response.
 func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error) {
 	if r.client == nil {
 		r.client = api.NewClient(r.provider, nil)
@@ -127,7 +128,7 @@ func (r *run) spend(model string, u content.Usage) {
 	r.countAround(u)
 }
 
-// seen returns the digest of what the model had seen, or zero if the answer has no thinking.
+// seen returns the digest of the transcript that was sent for the answer, or zero if the answer has no thinking.
 func (r *run) seen(answer api.Response) node.Digest {
 	if !has[content.Thinking](answer.Blocks) {
 		return node.Digest{}
@@ -150,7 +151,7 @@ func has[B content.Block](blocks content.Blocks) bool {
 
 // ownTurn reports whether the conversation ends with a message of the model that was not paused.
 func (r *run) ownTurn(messages []content.Message) bool {
-	// Messages of which nothing is sent do not count.
+	// Skip messages that are never sent.
 	last := len(messages) - 1
 	for last >= 0 && neverSent(messages[last].Blocks) {
 		last--
@@ -167,7 +168,7 @@ func (r *run) ownTurn(messages []content.Message) bool {
 	return m.Answer.Stop != content.StopPause
 }
 
-// neverSent reports whether nothing of an answer is ever sent, because it was cut off before its first text or call.
+// neverSent reports whether an answer was cut off before its first text or call. Nothing of it is ever sent.
 func neverSent(blocks content.Blocks) bool {
 	for _, b := range blocks.All() {
 		switch b := b.(type) {
@@ -186,14 +187,14 @@ func neverSent(blocks content.Blocks) bool {
 // asksToGoOn reports whether a repair appended a message of the user to a request.
 func asksToGoOn(note api.RepairNote) bool { return note.Kind == api.RepairEnd && note.Message > 0 }
 
-// countAround adds usage to the calls that this run is inside of.
+// countAround adds usage to the calls around this run, at every depth.
 func (r *run) countAround(u content.Usage) {
 	for in := r.inside; in != nil; in = in.phase.r.inside {
 		in.addUsage(u)
 	}
 }
 
-// toolsTook counts the usage that tools have reported.
+// toolsTook counts the usage in the results of tools.
 func (r *run) toolsTook(u content.Usage) {
 	r.ledger.take(u)
 	r.countAround(u)

@@ -6,36 +6,37 @@ import (
 	"time"
 )
 
-// batch is the calls that are executed at the same time. It is over when each of them has its result. A tool that was
-// given up may still be running then.
+// batch executes several calls at the same time. It is over when each call has its result. A tool that was given up may
+// still be running then.
 type batch struct {
 	phase    *toolPhase
 	calls    []*toolCall
 	limit    int             // how many calls are executed at the same time; 0 or less is no limit
 	deferred bool            // calls that have not begun are executed outside the run
-	ctx      context.Context // of every call without a timeout of its own
+	ctx      context.Context // for every call without a timeout of its own
 	shared   deadline        // ctx, if the agent has a timeout
 
 	// phase.mu guards the fields below.
-	next       int  // the first of calls that no worker has taken
-	ready      int  // the first of calls that may not begin yet
-	open       int  // the number of calls without a result
+	next       int  // index of the first call without a worker
+	ready      int  // calls from this index on may not begin yet
+	open       int  // number of calls without a result
 	maxWorkers int  // how many workers there may be
-	workers    int  // the workers, without those that wait for a tool that was given up
-	starting   bool // the last worker that was started has not begun
+	workers    int  // number of workers, except those waiting for a tool that was given up
+	starting   bool // a worker was started and has not begun
 }
 
 // execute executes the calls, at most limit at a time, and emits the events of each as they come. It returns false if
 // the consumer left.
 func (b *batch) execute() bool {
-	// The consumer sees every start of a batch before the first result of it.
+	// The consumer sees every start of the batch before its first result.
 	for _, c := range b.calls {
 		if !b.phase.emitStart(c) {
 			return false
 		}
 	}
 
-	// Calls with the agent's timeout that begin at once share one context. The others get their own when they begin.
+	// Calls with the agent's timeout share one context if they begin at once: one timer in place of one for each call.
+	// The others get their own when they begin.
 	r := b.phase.r
 	b.ctx = r.ctx
 	if timeout := r.agent.ToolTimeout; timeout > 0 {
@@ -89,8 +90,8 @@ func (b *batch) execute() bool {
 	return false
 }
 
-// begin saves the start of further calls, and lets them begin, until limit calls run. Without Agent.Save all calls may
-// begin anyway. It returns false if the consumer left.
+// begin saves the start of further calls and releases them, until limit calls run. Without Agent.Save all calls are
+// released from the start. It returns false if the consumer left.
 func (b *batch) begin(limit int) bool {
 	r := b.phase.r
 	b.phase.mu.Lock()
@@ -99,7 +100,7 @@ func (b *batch) begin(limit int) bool {
 	unsaved := slices.ContainsFunc(b.phase.news, func(n news) bool { return n.update == nil })
 	b.phase.mu.Unlock()
 
-	// The results so far are saved first: a call that is over must not be in doubt because of one that begins.
+	// Results that are known must be saved first. Else a crash after this save would leave a finished call in doubt.
 	if n <= 0 || unsaved || r.ctx.Err() != nil {
 		return true
 	}
@@ -124,10 +125,10 @@ func (b *batch) finished() bool {
 	return b.open == 0 && len(b.phase.news) == 0
 }
 
-// startWorker starts a worker if a call waits for one. phase.mu must be held. A worker starts the next one as soon as
-// it has taken a call, so that at most one is on its way: it takes the next call unless an earlier worker was faster.
-// Tools that return at once need a few goroutines in place of one each: a phase of 64 calls takes four fifths of the
-// time.
+// startWorker starts a worker if a call waits for one. phase.mu must be held.
+//
+// A worker starts the next one after it has taken a call, so at most one is being started. Tools that return at once
+// then need a few goroutines in place of one each: a phase of 64 calls takes four fifths of the time.
 func (b *batch) startWorker() {
 	if b.starting || b.workers == b.maxWorkers || b.next == b.ready || b.phase.r.ctx.Err() != nil {
 		return
@@ -137,14 +138,14 @@ func (b *batch) startWorker() {
 	b.phase.r.workers.start(b)
 }
 
-// run executes calls until none is left: it is a worker. It also ends after a call that was given up, because another
-// worker has taken its place.
+// run is a worker: it executes calls until none is left. It also ends after a call that was given up, because another
+// worker has replaced it.
 func (b *batch) run() {
 	b.phase.mu.Lock()
 	b.starting = false
 	b.phase.mu.Unlock()
 
-	// The tool may end this goroutine.
+	// The tool may end this goroutine with runtime.Goexit, so leave is deferred.
 	var c *toolCall
 	defer func() { b.leave(c) }()
 
@@ -155,10 +156,10 @@ func (b *batch) run() {
 	}
 }
 
-// over does nothing: the calls' own results are waited for.
+// over does nothing: the phase waits for the results of the calls, not for workers.
 func (b *batch) over() {}
 
-// leave ends a worker, whose last call is c, or nil. Another one takes its place if calls wait.
+// leave ends a worker. c is its last call, or nil. Another worker replaces it if calls wait.
 func (b *batch) leave(c *toolCall) {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()
@@ -196,7 +197,7 @@ func (b *batch) setContext(c *toolCall) {
 	case !c.ownTimeout && b.ctx.Err() == nil:
 		c.ctx.Context = b.ctx
 
-	// Also for a call that begins after the batch's timeout: expire, which gave up the running calls, came before it.
+	// A call that begins after the batch's timeout comes here too: expire gave up only the calls running then.
 	case c.timeout > 0:
 		ctx, cancel := context.WithTimeout(base, max(c.timeout-c.spent, 1))
 		stop := context.AfterFunc(ctx, func() { b.giveUp(c) })
@@ -207,8 +208,8 @@ func (b *batch) setContext(c *toolCall) {
 	}
 }
 
-// expire gives up calls when the timeout of the batch has passed or the run has ended: all calls if the run has ended,
-// and otherwise the running ones without a timeout of their own.
+// expire gives up calls when the timeout of the batch has passed or the run has ended. If the run has ended, it gives
+// up all calls, otherwise the running ones without a timeout of their own.
 func (b *batch) expire() {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()
@@ -226,10 +227,11 @@ func (b *batch) giveUp(c *toolCall) {
 	b.giveUpLocked(c)
 }
 
-// giveUpLocked settles a call without its tool. A new worker replaces the one that still waits for the tool.
+// giveUpLocked settles a call before its tool returns. A new worker replaces the one that still waits for the tool.
+// phase.mu must be held.
 func (b *batch) giveUpLocked(c *toolCall) {
 	if c.state == agentPaused {
-		return // it is not running, and the phase decides about it
+		return // it is not running; the phase decides about it
 	}
 
 	started := c.state != waiting

@@ -1,12 +1,12 @@
 package executor
 
-// toolset is the tools that the calls of a run can name, in the order in which they are declared.
+// toolset holds the tools that a run can call, in the order of their declarations.
 type toolset struct {
 	tools []boundTool    // never reallocated, because calls refer to the tasks in it
-	index map[string]int // in tools, by name; nil for a few, which are found faster without
+	index map[string]int // in tools, by name; nil for a few tools, where a search is faster
 }
 
-// boundTool is a declared tool with what executes its calls.
+// boundTool is a declared tool and its task.
 type boundTool struct {
 	name string
 	tool Tool // nil if only Agent.Handler executes it

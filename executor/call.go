@@ -11,9 +11,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// toolCall is one tool call in a run: what the model wrote, what hooks and replies decided about it, and its result. It
-// gets its result once: from the tool, from a decision, by its timeout, or by the end of the run, whichever comes
-// first. A later result is dropped.
+// toolCall is one tool call in a run: the model's call, the decisions of hooks and replies about it, and its result. It
+// gets its result once, from the tool, a decision, its timeout, or the end of the run. The first one counts, and a
+// later result is dropped.
 type toolCall struct {
 	phase *toolPhase
 	index int // in phase.calls, which may lack calls that were executed before
@@ -22,36 +22,36 @@ type toolCall struct {
 	call     Call    // as the model wrote it
 	ran      Call    // as it is executed, after repairs, hooks and replies
 	repair   string  // how the arguments were repaired; "" if they were not
-	isObject bool    // ran.Input was found to be a JSON object; false if it was not looked at since it was set
-	*task            // what executes it; noTask until that is found
+	isObject bool    // ran.Input is known to be a JSON object; false if it was not checked since it was set
+	*task            // executes the call; noTask until the tool is found
 	approval bool    // a person has to approve it before any call of the phase is executed
 	deferred bool    // it is executed outside the run; the strategy may set it too
-	reason   string  // of a hook that asked for approval or deferred it
-	outside  *Result // of a deferred call that is resumed, until the After hooks have seen it
+	reason   string  // a hook's reason for approval or deferral
+	outside  *Result // the reply to a deferred call, until the After hooks have seen it
 	early    bool    // it has its result without being executed here
 
-	// Of a call whose sub-agent was paused before.
+	// These are set if the call's sub-agent was paused before.
 	kept   *node.Node    // has the conversation of the sub-agent; nil if none was paused
-	resume *agentResume  // what the sub-agent continues with; nil if the run is not resumed
+	resume *agentResume  // the sub-agent's continuation and replies; nil if the run is not resumed
 	spent  time.Duration // the part of timeout that the sub-agent used before
 
-	// Of a call that an earlier run started.
+	// These are set if an earlier run started the call.
 	start   *node.ToolExecution // the start; nil if there is none
 	inDoubt bool                // it is not executed again, and nobody knows its outcome
 
 	// The run's goroutine writes these while it executes the calls.
-	base       context.Context // what the observers made for the call; nil if there are none
+	base       context.Context // the observers' context for the call; nil if there are none
 	batch      *batch          // nil until the call is part of one
-	ownTimeout bool            // its context is its own, not that of the batch
+	ownTimeout bool            // it has a context of its own instead of the batch's
 	saved      bool            // its execution is part of the conversation
 
-	ctx callContext // of the tool and the After hooks; set when the call begins
+	ctx callContext // for the tool and the After hooks; set when the call begins
 
 	// phase.mu guards the fields below.
 	state     state
-	cancel    func() // ends ctx; nil if that is the context of the batch
+	cancel    func() // ends ctx; nil if ctx is the context of the batch
 	givenUp   bool   // it has its result, and a worker may still wait for its tool
-	muted     bool   // one of its events was dropped, so that later ones are dropped too
+	muted     bool   // one of its events was dropped; later ones are dropped too
 	started   time.Time
 	execution node.Payload  // a node.ToolExecution with the result, made an interface once; nil until it is done
 	result    *Result       // nil until it is done, and if nobody reads it; see run.showsPhases
@@ -61,13 +61,13 @@ type toolCall struct {
 	inner     *innerOutcome // nil as long as there is no run inside the call
 }
 
-// innerOutcome is what the runs inside a call have done so far.
+// innerOutcome holds the conversation and the usage so far of the runs inside a call.
 type innerOutcome struct {
-	child dag.DAG // the conversation of the last one
+	child dag.DAG // the conversation of the last run
 	usage content.Usage
 }
 
-// task is what executes the calls of a tool. A run makes it once for each tool.
+// task executes the calls of a tool. A run makes it once for each tool.
 type task struct {
 	fn       func(context.Context, Call) (Result, error)
 	prepare  func(content.JSON) error // checks the arguments; nil if fn does
@@ -75,7 +75,7 @@ type task struct {
 	mode     Mode
 	deferred bool      // calls are executed outside the run
 	agent    *subAgent // the sub-agent that fn runs, or nil
-	resumes  bool      // fn only runs the agent: after a crash it continues with the steps that were saved
+	resumes  bool      // fn only runs the agent: after a crash it continues with the saved steps
 	effect   Effect
 }
 
@@ -92,7 +92,7 @@ const (
 	done        // it has its result
 )
 
-// callContext is the context of one call. It leads to the call.
+// callContext is the context of one call. callIn finds the call in it.
 type callContext struct {
 	context.Context
 	call *toolCall
@@ -139,7 +139,7 @@ func (c *toolCall) execute() (settled bool) {
 			return
 		}
 
-		// The tool panicked or ended its goroutine. A hook that gets the result may do the same, so settle comes last.
+		// The tool panicked or ended its goroutine. So may the After hooks below; the deferred settle runs even then.
 		result := failure(textVanished, c.ran.Name)
 		defer func() { settled = c.settle(result) }()
 		if v := recover(); v != nil {
@@ -158,7 +158,7 @@ func (c *toolCall) execute() (settled bool) {
 	return c.settle(result)
 }
 
-// pausedBy returns the pause of the call's sub-agent if err is that pause, and nil otherwise.
+// pausedBy returns the pause in err if it is one of the call's sub-agent, or nil.
 func (c *toolCall) pausedBy(err error) *agentPause {
 	if err == nil {
 		return nil
@@ -170,8 +170,8 @@ func (c *toolCall) pausedBy(err error) *agentPause {
 	return nil
 }
 
-// resultOf returns the result of the call for what the tool returned. An error becomes an error result, so that the
-// model sees it.
+// resultOf returns the result of the call, from the values that its tool returned. An error becomes an error result, so
+// that the model sees it.
 func (c *toolCall) resultOf(result Result, err error) Result {
 	if err == nil {
 		err = result.valid()
@@ -180,7 +180,7 @@ func (c *toolCall) resultOf(result Result, err error) Result {
 		return c.runAfterHooks(result)
 	}
 
-	// An error after the end of the context is due to that end, whatever its text.
+	// An error after the end of the context is due to that end, even if its text gives another reason.
 	if c.ctx.Err() != nil {
 		return c.unfinished(true)
 	}
@@ -212,7 +212,7 @@ func (c *toolCall) runAfterHooks(result Result) Result {
 			err = changed.valid()
 		}
 
-		// A hook that fails after the end of the context fails because of it.
+		// A hook's error after the end of the context is due to that end.
 		switch {
 		case err != nil && c.ctx.Err() != nil:
 			return c.unfinished(true)
@@ -224,7 +224,7 @@ func (c *toolCall) runAfterHooks(result Result) Result {
 	return result
 }
 
-// errorResult returns the result of a tool or hook that failed with text, which HideErrors replaces.
+// errorResult returns the result for a tool or hook that failed with text. HideErrors replaces the text.
 func (c *toolCall) errorResult(text string) Result {
 	switch {
 	case c.phase.r.agent.HideErrors:
@@ -264,10 +264,11 @@ func (c *toolCall) settleLocked(result Result) bool {
 	if c.state == waiting {
 		c.started = ended
 	}
-	if c.state != agentPaused {
+	if c.state != agentPaused { // a paused call has left its batch
 		c.leaveBatch()
 	}
 	c.complete(result, ended)
+
 	switch {
 	case c.phase.r.yield != nil:
 		c.phase.notify(news{call: c})
@@ -277,7 +278,7 @@ func (c *toolCall) settleLocked(result Result) bool {
 	return true
 }
 
-// complete ends the call with its result. phase.mu must be held if the phase is being executed.
+// complete ends the call with its result. phase.mu must be held while the phase is executed.
 func (c *toolCall) complete(result Result, ended time.Time) {
 	c.state, c.execution, c.ends = done, c.executionOf(result, ended), result.Terminate
 	c.phase.usage = c.phase.usage.Plus(result.Usage)
@@ -287,7 +288,7 @@ func (c *toolCall) complete(result Result, ended time.Time) {
 	}
 }
 
-// leaveBatch ends the call's part in its batch. phase.mu must be held.
+// leaveBatch cancels the call's own context and removes it from the open calls of its batch. phase.mu must be held.
 func (c *toolCall) leaveBatch() {
 	if c.cancel != nil {
 		c.cancel()
@@ -323,7 +324,7 @@ func (c *toolCall) waitingAgent() *agentPause {
 	return nil
 }
 
-// executionOf returns the call with a result as the conversation keeps it.
+// executionOf returns the node of the call with a result.
 func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecution {
 	var inner innerOutcome
 	if c.inner != nil {
@@ -338,7 +339,7 @@ func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecutio
 		e.State, e.Started, e.Ended = node.ExecutionInDoubt, c.start.Started, time.Time{}
 	}
 
-	// Without a conversation in the result, keep that of the run inside the call, as far as it got.
+	// If the result has no conversation, keep the one of the run inside the call, as far as it got.
 	heads := result.Child.Heads()
 	if len(heads) == 0 {
 		heads = inner.child.Heads()
@@ -347,7 +348,7 @@ func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecutio
 	return e
 }
 
-// changes returns how the executed call differs from that of the model.
+// changes returns the differences of the executed call from the model's call.
 func (c *toolCall) changes() node.Ran {
 	var ran node.Ran
 	if c.ran.Name != c.call.Name {
@@ -377,7 +378,7 @@ func (c *toolCall) keepChild(d dag.DAG) {
 	}
 }
 
-// innerRun returns what the runs inside the call have done, to be changed. phase.mu must be held if the phase is being
+// innerRun returns the outcome of the runs inside the call, for changing it. phase.mu must be held while the phase is
 // executed.
 func (c *toolCall) innerRun() *innerOutcome {
 	if c.inner == nil {
@@ -386,7 +387,7 @@ func (c *toolCall) innerRun() *innerOutcome {
 	return c.inner
 }
 
-// takeKept reports whether the paused sub-agent of the call has not been continued yet: it continues once.
+// takeKept claims the paused sub-agent of the call, which continues once. It returns false after the first time.
 func (c *toolCall) takeKept() bool {
 	c.phase.mu.Lock()
 	defer c.phase.mu.Unlock()
@@ -395,7 +396,7 @@ func (c *toolCall) takeKept() bool {
 	return first
 }
 
-// addUsage counts what a run inside the call used.
+// addUsage adds the usage of a run inside the call.
 func (c *toolCall) addUsage(u content.Usage) {
 	c.phase.mu.Lock()
 	defer c.phase.mu.Unlock()

@@ -15,30 +15,31 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Compaction keeps what a model is sent within a budget. Where a conversation takes more, its middle is replaced by
-// what a [Policy] makes of it: one Compaction node, behind which everything stays in the graph. What was said first, up
-// to the first answer, and the last tokens stay as they are. A call is never parted from its results.
+// Compaction keeps the messages of a conversation within a budget of tokens. If they take more, a [Policy] summarizes
+// the middle of the conversation, and the summary is sent in its place, as one Compaction node. The replaced nodes stay
+// in the graph. The first messages, up to the first response, and the last tokens stay as they are. A call is never
+// separated from its results.
 //
-// From there on the conversation begins the same at each turn, so that a prompt cache holds until the next compaction.
+// After a compaction the conversation begins the same at each turn, so a prompt cache holds until the next one.
 type Compaction struct {
 	// Budget is how many tokens the messages may take. Required.
 	Budget int
 	// Keep is how many of the last tokens stay, at least. Defaults to half of Budget.
 	Keep int
-	// Count returns how many tokens messages take. It gets a few messages at a time, mostly those that are
-	// new, and its answers are added up. Defaults to [api.EstimateTokens].
+	// Count returns the number of tokens of messages. It is called with a few messages at a time, mostly new ones, and
+	// the results are added up. Defaults to [api.EstimateTokens].
 	Count func(messages []content.Message) int
-	// Policy returns what replaces the middle. Defaults to [DropMiddle].
+	// Policy makes the replacement for the middle. Defaults to [DropMiddle].
 	Policy Policy
 
 	counter any // the key under which a conversation remembers the results of Count; nil remembers none
 }
 
-// Policy returns the content of the message that replaces messages. They begin and end between turns, so that every
-// call among them has its result. An error leaves the conversation as it is.
+// Policy returns the content of the message that replaces messages. They begin and end between turns, so every call
+// among them has its result. An error leaves the conversation as it is.
 type Policy func(ctx context.Context, messages []content.Message) (content.Blocks, error)
 
-// DropMiddle replaces messages by a note of how many were left out.
+// DropMiddle replaces messages by a note with their number.
 func DropMiddle() Policy {
 	return func(_ context.Context, messages []content.Message) (content.Blocks, error) {
 		return content.Words(fmt.Sprintf("[%d earlier messages were left out here.]", len(messages))), nil
@@ -52,8 +53,8 @@ func TruncateOutputs(bytes int) Policy {
 	}
 }
 
-// Summarise replaces messages by a summary that a model makes of their text. Instructions is the system prompt for it;
-// "" is one that keeps what is needed to continue. A summary that is empty or was cut off is an error.
+// Summarise replaces messages by a model's summary of their text. instructions is the system prompt for it; "" stands
+// for a default prompt that keeps what is needed to continue. An empty or cut-off summary is an error.
 func Summarise(p api.Provider, instructions string) Policy {
 	if instructions == "" {
 		instructions = "Summarise this part of a conversation for the assistant that goes on with it: what was asked, decided and found out, " +
@@ -67,7 +68,7 @@ func Summarise(p api.Provider, instructions string) Policy {
 			return content.Blocks{}, fmt.Errorf("executor: the summary of earlier messages: %w", err)
 		}
 
-		// A summary that was cut off would lose the end of what it replaces, and nobody would notice.
+		// A cut-off summary would silently lose the end of the messages.
 		text := strings.TrimSpace(answer.Blocks.Text())
 		if text == "" || answer.Stop == content.StopMaxTokens {
 			return content.Blocks{}, fmt.Errorf("executor: the summary of earlier messages stopped with %s: %w", answer.Stop, errNoSummary)
@@ -80,14 +81,13 @@ var errNoSummary = errors.New("there is no summary")
 
 // Hook compacts a run's conversation in two cases:
 //
-//   - After a turn that leaves it beyond the budget.
-//   - When the provider refuses a request as too long ([Hook.TooLong]). Count was wrong then, or a hook added messages.
-//     The conversation is compacted whatever Count returns, and at most half of it stays.
+//   - After a turn, if it is over the budget.
+//   - When the provider refuses a request as too long ([Hook.TooLong]): Count was wrong, or a hook added messages. The
+//     conversation is then compacted whatever Count returns, and at most half of it stays.
 //
-// An error of the policy ends the run. To continue without compaction, let the policy return what another policy
-// returns.
+// An error of the policy ends the run. To continue instead, fall back to another policy inside the policy.
 func (c Compaction) Hook() Hook {
-	c.counter = new(int) // as a pointer it is equal to no other hook's
+	c.counter = new(int) // a pointer, to differ from the key of every other hook
 	return Hook{
 		Next: func(ctx context.Context, turn Turn) (Turn, error) {
 			if turn.Stop != "" {
@@ -101,15 +101,15 @@ func (c Compaction) Hook() Hook {
 	}
 }
 
-// Compact returns the conversation within the budget. It returns it as it is if it fits, if calls are open, or if
-// nothing can be left out. Beside an error, which is the policy's, it returns the conversation as it was.
+// Compact returns the conversation, compacted to the budget. It returns it unchanged if it fits, if calls are open, or
+// if nothing can be left out. The error is the policy's; the conversation beside it is unchanged.
 func (c Compaction) Compact(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return c.compact(ctx, d, false)
 }
 
 // compact is Compact. If refused is set, the conversation does not fit, regardless of Count.
 func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.DAG, error) {
-	// A compaction between calls and their results would part them.
+	// A Compaction node must not come between calls and their results.
 	if d.Err() != nil || len(d.OpenCalls()) > 0 {
 		return d, d.Err()
 	}
@@ -123,7 +123,7 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 		c.Policy = DropMiddle()
 	}
 
-	// The provider has the last word: what it refused is too long, whatever Count returns.
+	// A refused conversation is too long whatever Count returns. Its size in Count's units still sets how much to keep.
 	t := shared.Of(d.Heads())
 	size := t.Sum(c.counter, c.Count)
 	if size <= c.Budget && !refused {
@@ -133,7 +133,7 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 		c.Keep = min(c.Keep, size/2)
 	}
 
-	// One message is not worth a summary in its place.
+	// A single message is not worth a summary.
 	first, end := c.middle(t)
 	if end-first < 2 {
 		return d, nil
@@ -150,13 +150,13 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 	return shorter, nil
 }
 
-// middle returns the messages that may be left out: from the first answer, or the summary before it, up to those that
-// stay.
+// middle returns the range of messages that may be left out. It begins at the first response, or at a summary before
+// it, and ends before the newest messages that stay.
 func (c Compaction) middle(t shared.Transcript) (first, end int) {
 	messages := t.Messages
 	for first < len(messages) && messages[first].Role == content.User {
 		if _, is := t.Summary(first); is {
-			break // of an earlier compaction: the new summary replaces it, and is made from it
+			break // the summary of an earlier compaction: the new summary includes and replaces it
 		}
 		first++
 	}
@@ -175,8 +175,8 @@ func (c Compaction) middle(t shared.Transcript) (first, end int) {
 	return first, end
 }
 
-// replaced returns the nodes of the messages from first to the one before end, with the executions whose results they
-// hold. Nodes replaced by an earlier compaction are not listed again: this compaction replaces the earlier one.
+// replaced returns the IDs of the nodes of messages [first, end) and of the executions with their results. It does not
+// list nodes replaced by an earlier compaction again: this compaction replaces the earlier one.
 func replaced(t shared.Transcript, first, end int) []node.ID {
 	var ids []node.ID
 	for i := first; i < end; i++ {
@@ -223,7 +223,7 @@ func textOf(messages []content.Message, output int) string {
 				fmt.Fprintf(&b, "the tool %s: %s\n", outcome, describe.Text(short))
 			case describe.Shown:
 				fmt.Fprintf(&b, "%s: %s\n", m.Role, p.Word())
-			case describe.Thought: // what came of it is said
+			case describe.Thought: // left out: the texts and calls that follow say what came of it
 			}
 		}
 	}

@@ -7,13 +7,14 @@ import (
 )
 
 // deadline is the context of the calls of a batch that share the agent's timeout. It makes a channel and a timer only
-// for a tool that waits for Done: most do not, and making them is a fifth of what a tool phase of one call costs.
+// for a tool that waits for Done. Most tools do not, and making them takes a fifth of the time of a tool phase of one
+// call.
 type deadline struct {
 	context.Context // of the run
 	at              time.Time
 
 	mu     sync.Mutex         // guards the fields below
-	err    error              // why it ended, if it did before somebody asked for Done; nil otherwise
+	err    error              // why it ended, if it ended before the first call of Done; nil otherwise
 	timed  context.Context    // has Done; nil until somebody asks for it
 	cancel context.CancelFunc // of timed
 }
@@ -32,7 +33,7 @@ func (d *deadline) Done() <-chan struct{} {
 	if d.timed == nil {
 		d.timed, d.cancel = context.WithDeadline(d.Context, d.at)
 		if d.err != nil {
-			d.cancel() // the batch is over; or the deadline has passed, and this changes nothing
+			d.cancel() // the batch is over, or the deadline has passed and this has no effect
 		}
 	}
 	return d.timed.Done()
@@ -50,7 +51,7 @@ func (d *deadline) Err() error {
 	return d.Context.Err()
 }
 
-// Value leads to timed, so that package context finds the channel of Done there and needs no goroutine to wait for it.
+// Value asks timed first. Package context then finds the channel of Done there, and needs no goroutine to wait for it.
 func (d *deadline) Value(key any) any {
 	d.mu.Lock()
 	inner := d.timed
@@ -66,7 +67,7 @@ func (d *deadline) end(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case d.timed != nil && err == context.DeadlineExceeded: // its own timer ends it
+	case d.timed != nil && err == context.DeadlineExceeded: // timed has a timer of its own
 	case d.timed != nil:
 		d.cancel()
 	case d.err == nil:
@@ -76,7 +77,7 @@ func (d *deadline) end(err error) {
 	}
 }
 
-// alarm times out the batch of a run that is being executed. It is one timer, set again for each batch.
+// alarm times out the running batch of a run. It is one timer, set again for each batch.
 type alarm struct {
 	mu    sync.Mutex  // guards the fields below
 	timer *time.Timer // nil until the first batch
@@ -104,11 +105,13 @@ func (a *alarm) stop() {
 	}
 }
 
-// ring times out the batch. The alarm may be that of an earlier batch, which came too late to be stopped.
+// ring times out the batch.
 func (a *alarm) ring() {
 	a.mu.Lock()
 	b := a.batch
 	a.mu.Unlock()
+
+	// The timer of an earlier batch may fire too late to be stopped: check the time of this one.
 	if b != nil && !time.Now().Before(b.shared.at) {
 		b.shared.end(context.DeadlineExceeded)
 		b.expire()

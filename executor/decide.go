@@ -16,7 +16,7 @@ import (
 // beginRepeated is the beginning of textRepeated.
 const beginRepeated = "You have called "
 
-// Error texts that a model reads as the result of a call.
+// Texts for the model: results of calls that failed or were not executed, and textRepeated, a user message.
 const (
 	textCutOff = "Tool call %q was not executed: the response hit the output token limit, so its arguments may be truncated. " +
 		"Re-issue the tool call with complete arguments."
@@ -39,10 +39,10 @@ const (
 	textHidden     = "Tool %q failed."
 )
 
-// maxName is how many bytes of a tool's name are shown in logs and errors.
+// maxName is the maximum size of a tool's name in logs and errors, in bytes.
 const maxName = 100
 
-// maxArguments is the size in bytes beyond which arguments are not looked at.
+// maxArguments is the maximum size of arguments, in bytes. Larger ones are refused unread.
 const maxArguments = 10 << 20
 
 // decide decides about each open call, before any of them is executed.
@@ -73,8 +73,8 @@ func (r *run) decide(open []Call) *toolPhase {
 	return p
 }
 
-// refusal returns the error text for a call that may not run, or "". Within reports that it is within the limits on
-// calls, of this run and of those around it.
+// refusal returns the error text for a call that may not run, or "". within reports that the call is within the limits
+// on calls, of this run and of the runs around it.
 func (r *run) refusal(call Call, within bool) string {
 	limits := &r.agent.Limits
 	switch {
@@ -89,7 +89,7 @@ func (r *run) refusal(call Call, within bool) string {
 	case r.stop == content.StopCostLimit:
 		return fmt.Sprintf(textSpent, call.Name, "cost limit")
 
-	// Compatible servers do not always keep to the options of the request.
+	// Compatible servers do not always respect the options of the request.
 	case r.requested.ToolChoice == api.ToolsNone:
 		return fmt.Sprintf(textNoTools, call.Name)
 	case r.requested.OneCall && call.Index > 0:
@@ -130,7 +130,7 @@ func (r *run) prepare(c *toolCall) (err error) {
 	return r.find(c)
 }
 
-// find finds what executes the call as it is now, and checks its arguments. Its error is for the model.
+// find finds the task for the call as it is now, and checks the arguments. Its error is for the model.
 func (r *run) find(c *toolCall) (err error) {
 	// The methods of a program's own tool may panic.
 	defer func() {
@@ -156,13 +156,13 @@ func (r *run) find(c *toolCall) (err error) {
 	return nil
 }
 
-// taskOf returns what executes the calls of the tool with that name, or nil if there is no such tool.
+// taskOf returns the task of the tool with that name, or nil if there is no such tool.
 func (r *run) taskOf(name string) *task {
 	b := r.bound.get(name)
 	switch {
 	case b == nil && r.agent.Handler == nil:
 		return nil
-	case b == nil: // a model may invent any number of names
+	case b == nil: // not kept: a model may invent any number of names
 		return r.taskFor(nil, new(task))
 	case b.task.fn == nil:
 		r.taskFor(b.tool, &b.task)
@@ -170,14 +170,14 @@ func (r *run) taskOf(name string) *task {
 	return &b.task
 }
 
-// taskFor sets t to what executes the calls of the tool, which is nil if only Agent.Handler can.
+// taskFor fills in the task t of a tool. tool is nil if only Agent.Handler can execute its calls.
 func (r *run) taskFor(tool Tool, t *task) *task {
 	t.timeout = r.agent.ToolTimeout
 	if tool != nil {
 		t.effect = effectOf(tool)
 	}
 
-	// A Handler executes every call, also one of a tool without a function.
+	// A Handler executes every call, even of a tool without a function.
 	if handle := r.agent.Handler; handle != nil {
 		t.fn = handle.call
 		return t
@@ -204,7 +204,7 @@ func (r *run) taskFor(tool Tool, t *task) *task {
 	return t
 }
 
-// authorize runs the Before hooks and executes their decisions.
+// authorize runs the Before hooks and applies their decisions.
 func (r *run) authorize(c *toolCall) {
 	for _, h := range r.agent.Hooks {
 		if h.Before == nil {
@@ -219,9 +219,9 @@ func (r *run) authorize(c *toolCall) {
 			return
 		}
 
-		// Later hooks see the changed arguments.
+		// Later hooks see the changed arguments. check has made sure that they are an object.
 		if d.action == modify {
-			c.ran.Input, c.isObject = d.input, true // by check
+			c.ran.Input, c.isObject = d.input, true
 		}
 		if d.checked {
 			if err := r.find(c); err != nil {
@@ -246,7 +246,7 @@ func (r *run) authorize(c *toolCall) {
 	}
 }
 
-// check returns an error if the decision cannot be executed.
+// check returns an error if the decision cannot be applied.
 func (d Decision) check() error {
 	switch {
 	case d.action == modify && !d.input.IsObject():
@@ -259,7 +259,7 @@ func (d Decision) check() error {
 	return nil
 }
 
-// hidden returns the error that the model reads for an error of a hook or tool.
+// hidden returns the error text for the model after an error of a hook or tool, by Agent.HideErrors.
 func (r *run) hidden(tool string, err error) error {
 	if r.ctx.Err() != nil {
 		return refused(textNotStarted)
@@ -273,8 +273,8 @@ func (r *run) hidden(tool string, err error) error {
 	return refused(fmt.Sprintf(textFailed, tool))
 }
 
-// repaired returns arguments without a wrapping that cannot be mistaken, and how they were repaired. It returns other
-// arguments as they are, and "". It also reports whether what it returns is a JSON object.
+// repaired removes an unambiguous wrapping from arguments, such as a code fence around a JSON object. It returns the
+// arguments, a description of the repair or "", and whether the returned arguments are a JSON object.
 func repaired(input content.JSON) (_ content.JSON, how string, isObject bool) {
 	if input.IsObject() {
 		return input, "", true
@@ -290,7 +290,7 @@ func repaired(input content.JSON) (_ content.JSON, how string, isObject bool) {
 	return input, "", false
 }
 
-// unfenced returns the content of a code fence that is all of text.
+// unfenced returns the content of the code fence that spans the whole text.
 func unfenced(text string) (string, bool) {
 	rest, ok := strings.CutPrefix(text, "```")
 	if !ok {
@@ -304,7 +304,7 @@ func unfenced(text string) (string, bool) {
 	return strings.TrimSpace(rest), ok
 }
 
-// notObject returns why input is no JSON object.
+// notObject returns the reason why input is no JSON object.
 func notObject(input content.JSON) string {
 	var value any
 	if err := input.Decode(&value); err != nil {
@@ -313,7 +313,8 @@ func notObject(input content.JSON) string {
 	return "must be object, is " + schema.TypeOf(value)
 }
 
-// steps returns the two steps of a tool of this package that is not inside a program's own wrapper.
+// steps returns the two steps of a tool of this package. It looks through this package's wrappers only: the Call method
+// of a program's own wrapper must be called as a whole.
 func steps(t Tool) (stepped, bool) {
 	for {
 		switch wrapped := t.(type) {
@@ -338,7 +339,7 @@ func (h Handler) call(ctx context.Context, call Call) (Result, error) {
 	return ResultOf(out)
 }
 
-// notFound returns the error text for a call of a tool that does not exist. It lists the tools that do.
+// notFound returns the error text for a call of an unknown tool. It lists the known tools, at most 30.
 func (r *run) notFound(name string) error {
 	const maxListed = 30
 	var known []string
@@ -360,7 +361,7 @@ type refused string
 
 func (r refused) Error() string { return string(r) }
 
-// normalized returns the call with {} in place of arguments that the model did not write.
+// normalized returns the call with {} in place of missing arguments.
 func normalized(call Call) Call {
 	call.Input = orEmpty(call.Input)
 	return call

@@ -14,24 +14,23 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Effect is what a second execution of the same call does. It decides about a call that was started and has no result,
-// because the program ended while its tool ran: see [Agent.Save].
+// Effect describes the effect of executing the same call twice. It decides about a call without a result whose tool was
+// running when the program ended: see [Agent.Save].
 type Effect int
 
 // The effects.
 const (
-	// EffectUnknown is the effect of a tool of which nothing is known: a second execution may do its work twice. The
-	// call is in doubt, and [Hook.InDoubt] decides.
+	// EffectUnknown: a second execution may do the tool's work twice. The call is in doubt, and [Hook.InDoubt] decides.
 	EffectUnknown Effect = iota
-	// EffectReadOnly is the effect of a tool that only reads. Its call is executed again.
+	// EffectReadOnly: the tool only reads. Its call is executed again.
 	EffectReadOnly
-	// EffectIdempotent is the effect of a tool that does the work of a call once, however often the call is executed.
-	// Its call is executed again, with the same arguments and the same [IdempotencyKey].
+	// EffectIdempotent: the tool does the work of a call once, however often the call is executed. Its call is executed
+	// again, with the same arguments and the same [IdempotencyKey].
 	EffectIdempotent
 )
 
-// WithEffect returns t with an effect, which decides what becomes of its calls after a crash. A t of nil is the tool's
-// Err.
+// WithEffect returns t with an effect, which decides about its unfinished calls after a crash. If t is nil, the tool's
+// Err is set.
 func WithEffect(t Tool, e Effect) Tool { return effective{wrapped{t}, e} }
 
 type effective struct {
@@ -41,10 +40,10 @@ type effective struct {
 
 func (e effective) Effect() Effect { return e.effect }
 
-// IdempotencyKey returns a key for the tool call that ctx belongs to: the ID of the message with the call, a slash, and
-// the index of the call. It is the same whenever the call is executed again, also after a crash and in another process,
-// and no other call has it. Give it to a service that does the work of a key only once. It returns "" if ctx is not
-// that of a tool, of [Hook.After] or of [Hook.InDoubt].
+// IdempotencyKey returns a key for the tool call of ctx: the ID of the message with the call, a slash, and the index of
+// the call. A repeated execution of the call has the same key, even after a crash and in another process. No other call
+// has it. Pass it to a service that does the work for a key only once. It returns "" if ctx is not the context of a
+// tool, of [Hook.After] or of [Hook.InDoubt].
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idempotencyKey{}).(string)
 	return key
@@ -66,7 +65,7 @@ func effectOf(t Tool) Effect {
 	return EffectUnknown
 }
 
-// startsOf returns the executions at the heads of d that were started and have no result, by the index of their call.
+// startsOf returns the started executions without a result at the heads of d, by the index of their call.
 func startsOf(d dag.DAG) map[int]*node.ToolExecution {
 	var starts map[int]*node.ToolExecution
 	for _, h := range executionHeads(d) {
@@ -77,14 +76,14 @@ func startsOf(d dag.DAG) map[int]*node.ToolExecution {
 		if starts == nil {
 			starts = map[int]*node.ToolExecution{}
 		}
-		start := e // so that only a start is kept on the heap
+		start := e // a copy: otherwise each e, start or not, would be allocated on the heap
 		starts[e.Index] = &start
 	}
 	return starts
 }
 
-// saveStarts saves that calls are about to be executed, together with what is not saved yet: their message, or results
-// before them. It reports whether they may begin, and whether the consumer left.
+// saveStarts saves the start of calls before they are executed, together with their message and earlier results that
+// are not saved yet. It reports whether the calls may begin, and whether the consumer left.
 func (p *toolPhase) saveStarts(calls []*toolCall) (saved, left bool) {
 	starts := make([]node.ToolExecution, len(calls))
 	for i, c := range calls {
@@ -103,7 +102,8 @@ func (p *toolPhase) saveStarts(calls []*toolCall) (saved, left bool) {
 	r.d = d
 	r.save()
 
-	// None of them has begun when the consumer leaves at an event before them: they must not be in doubt.
+	// The consumer may leave at an earlier event, before any of the calls has begun. Save again without the starts, or
+	// the calls would be in doubt.
 	if !r.flush() {
 		r.d = before
 		r.save()
@@ -112,15 +112,16 @@ func (p *toolPhase) saveStarts(calls []*toolCall) (saved, left bool) {
 	return r.saveErr == nil, false
 }
 
-// decideAgain decides about a call that an earlier run started, and that has no result. Within is that of refusal.
+// decideAgain decides about a call that an earlier run started and that has no result. within is as for refusal.
 func (r *run) decideAgain(c *toolCall, within bool) {
 	if r.refusal(c.call, within) != "" {
 		c.leaveInDoubt("")
 		return
 	}
 
-	// Prepare and Before hooks do not see it again. It has to be the same call for the service that gets its key.
+	// Prepare and Before hooks do not see the call again: a service that knows its key must get the same arguments.
 	c.ran = c.startedAs()
+
 	// A sub-agent continues with its last saved step. Its own calls may be in doubt.
 	err := r.find(c)
 	if err == nil && (c.effect != EffectUnknown || c.resumes && c.kept != nil) {
@@ -147,7 +148,7 @@ func (r *run) decideAgain(c *toolCall, within bool) {
 	}
 }
 
-// askInDoubtHooks returns the first decision of a hook that is not Allow.
+// askInDoubtHooks returns the first decision of a hook other than Allow.
 func (r *run) askInDoubtHooks(c *toolCall) (Decision, error) {
 	ctx := context.WithValue(r.ctx, idempotencyKey{}, c.key())
 	for _, h := range r.agent.Hooks {
@@ -175,7 +176,7 @@ func (c *toolCall) startedAs() Call {
 	return ran
 }
 
-// leaveInDoubt gives the call a result by which the model knows that the outcome is unknown. The reason may be empty.
+// leaveInDoubt answers the call with a result that names its outcome unknown. The reason may be empty.
 func (c *toolCall) leaveInDoubt(reason string) {
 	text := content.OutcomeUnknown
 	if reason != "" {
@@ -185,7 +186,7 @@ func (c *toolCall) leaveInDoubt(reason string) {
 	c.answer(failure("%s", text))
 }
 
-// fail answers a call that cannot be executed. A call that was started before is in doubt then.
+// fail answers a call that cannot be executed. A call that was started before is left in doubt.
 func (c *toolCall) fail(err error) {
 	if c.start != nil {
 		c.leaveInDoubt(err.Error())
@@ -194,7 +195,7 @@ func (c *toolCall) fail(err error) {
 	c.answer(failure("%v", err))
 }
 
-// startedBefore returns when an earlier run started the call; zero if none did.
+// startedBefore returns the time at which an earlier run started the call, or zero.
 func (c *toolCall) startedBefore() time.Time {
 	if c.start == nil {
 		return time.Time{}

@@ -13,9 +13,9 @@ var errNoResult = errors.New("executor: each: the function ended without a resul
 // eachAhead is how many results of Each may wait to be yielded, for each run at the same time.
 const eachAhead = 8
 
-// Each calls run for each item, at most limit of them at the same time, and yields the results in the order of the
-// items, each with its error. An error ends nothing but its own item. It is for many conversations at once: questions,
-// forks, files, replies to pauses.
+// Each calls run for each item, at most limit of them at the same time. It yields the results in the order of the
+// items, each with its error. An error ends nothing but its own item. Use Each to run many conversations at once:
+// questions, forks, files, replies to pauses.
 //
 //	for d, err := range executor.Each(ctx, 8, slices.Values(questions), func(ctx context.Context, q string) (dag.DAG, error) {
 //		return agent.Run(ctx, base.User(q))
@@ -23,10 +23,10 @@ const eachAhead = 8
 //
 // Rules:
 //
-//   - There is exactly one result for each item. When ctx ends, what runs is cancelled, and the items that were not
-//     started get the error of ctx.
-//   - Breaking off cancels what runs, and waits for it. No goroutine is left when the range is over.
-//   - A result that waits for an earlier one is kept. At most 8 × limit are, and then no further item is started.
+//   - There is exactly one result for each item. When ctx ends, the running calls are cancelled, and items not started
+//     yet get the error of ctx.
+//   - Breaking off cancels the running calls and waits for them. No goroutine is left when the range is over.
+//   - A result that waits for an earlier one is kept. With 8 × limit results waiting, no further item is started.
 //   - Items are read on another goroutine, while results are yielded. A panic of items or run is raised again by the
 //     range.
 //   - A limit of less than 1 is 1. Ranging over the sequence again runs everything again.
@@ -48,8 +48,7 @@ func Each[In, Out any](
 			workers.Wait()
 		}()
 
-		// Start the jobs in the order of the items. The source is a job too, so that a panic of items is kept for the
-		// range.
+		// Start the jobs in the order of the items. Reading items is a job too: its panic is raised again by the range.
 		var source job[Out]
 		workers.Go(func() {
 			defer close(started)

@@ -12,35 +12,35 @@ import (
 
 // Limits end a run. Each has a stop reason of its own, and every call has its result when a run stops.
 //
-// Sub-agents and other runs inside tools count too, except in CallsPerTurn and Repeats. A run inside a tool that uses
-// up a limit of a run around it stops with the stop reason of that limit. Its call gets its result, and the run around
+// Sub-agents and other runs inside tools count too, except in CallsPerTurn and Repeats. If a run inside a tool uses up
+// a limit of a run around it, it stops with the stop reason of that limit. Its call gets its result, and the run around
 // it stops after the results of the message. Pauses, at any depth, change nothing in this.
 type Limits struct {
 	// Turns is the number of requests. The calls of the last response are executed, and then the run stops with
-	// content.StopMaxTurns. Negative is no limit. Defaults to 50, in which runs inside tools do not count.
+	// content.StopMaxTurns. Negative is no limit. Defaults to 50, not counting runs inside tools.
 	Turns int
 	// Calls is the number of tool calls, failed, denied and unknown ones included. Calls beyond it are not executed,
 	// and the run stops with content.StopCallLimit. Calls of several runs inside tools that run at the same time count
 	// in the order in which their messages arrive. Defaults to no limit.
 	Calls int
-	// CallsPerTurn is the number of tool calls of one message that are executed. Calls beyond it get an error result,
-	// and the run continues. Defaults to no limit.
+	// CallsPerTurn is the number of tool calls executed for one message. Calls beyond it get an error result, and the
+	// run continues. Defaults to no limit.
 	CallsPerTurn int
 	// Tokens is the number of tokens, by Usage.Total. Once it is reached, no request is sent and no call is executed,
 	// and the run stops with content.StopTokenLimit. Defaults to no limit.
 	Tokens int64
-	// Cost is how much the run may cost by [Agent.Prices], which it needs. Once it is reached, no request is sent and
-	// no call is executed, and the run stops with content.StopCostLimit. So does a run whose model has no price,
-	// because its cost is unknown. Tokens that a tool reports itself (Result.Usage) name no model, and are not part of
-	// it. A Cost that is negative or not finite refuses the run with a [LimitError]. Defaults to no limit.
+	// Cost is how much the run may cost. It needs [Agent.Prices]. Once it is reached, no request is sent and no call is
+	// executed, and the run stops with content.StopCostLimit. A model without a price stops the run too, because the
+	// cost is then unknown. Tokens in a tool's own Result.Usage do not count, because they name no model. A negative or
+	// infinite Cost, or NaN, refuses the run with a [LimitError]. Defaults to no limit.
 	Cost float64
 	// Time is how long the run may take, without its pauses. Then the request and the tools are cancelled, and the run
 	// stops with content.StopTimeLimit. Defaults to no limit.
 	Time time.Duration
-	// Repeats is how often in a row a model may make the same call with the same arguments, in one answer or in
-	// several; the order of members in the arguments does not count. Then the model is warned after the results. At
-	// twice the count, calls are refused and the run stops with content.StopLoop. A message from a queue resets the
-	// count. Defaults to no limit.
+	// Repeats is how often in a row a model may make the same call with the same arguments, in one response or in
+	// several. The order of members in the arguments does not matter. At this count, the model is warned after the
+	// results. At twice the count, calls are refused and the run stops with content.StopLoop. A message from a queue
+	// resets the count. Defaults to no limit.
 	Repeats int
 	// Depth is how deep runs inside tools may nest below this one: 1 is a sub-agent without sub-agents of its own.
 	// Negative is none at all. A run that would nest deeper is refused. Defaults to 8.
@@ -57,7 +57,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// checkMoney refuses prices and a limit on cost that are no amounts of money.
+// checkMoney returns an error if the limit on cost or a price is not an amount of money.
 func (a Agent) checkMoney() error {
 	if !isAmount(a.Limits.Cost) {
 		return &LimitError{Field: "Cost", Value: a.Limits.Cost}
@@ -75,20 +75,20 @@ func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 1) }
 // ledger counts the tokens, the cost, the turns and the calls of a run and of the runs inside its tools. They count in
 // the ledgers of the runs around it as well.
 type ledger struct {
-	limits Limits // as the program set them: Turns is 0 without a limit that runs inside tools count in
+	limits Limits // as the program set them, without defaults: runs inside tools do not count in the default of Turns
 	prices api.Prices
 	around *ledger
 
 	mu       sync.Mutex // guards the fields below
 	tokens   content.Usage
-	tools    content.Usage // the part of tokens that was taken inside tools
+	tools    content.Usage // the part of tokens used inside tools
 	cost     float64       // finite and not negative
-	unpriced string        // a model that was asked and has no price; "" for none
-	// partial reports that cost lacks something else (what tools reported themselves, what was spent before a pause,
-	// usage that is incomplete) or that some of it is an estimate.
+	unpriced string        // a used model without a price; "" if all have one
+	// partial reports that cost is an estimate, or lacks something other than an unpriced model: usage reported by
+	// tools, unknown cost from before a pause, incomplete usage.
 	partial bool
-	// The turns and the calls, and the part of them inside tools. Calls is greater than its limit once a call was
-	// refused for it.
+	// The turns and the calls, and the part of them inside tools. Once a call was refused for the limit, calls is
+	// greater than the limit.
 	turns, innerTurns int
 	calls, innerCalls int
 }
@@ -118,8 +118,10 @@ func (l *ledger) note(model string, u content.Usage, inTool bool) {
 		l.unpriced = model
 		return
 	}
+
+	// All prices of a free model are 0. A price for one direction only is incomplete.
 	if price != (api.Price{}) && (u.Input > 0 && price.Input == 0 || u.Output > 0 && price.Output == 0) {
-		l.unpriced = model // a part of its price is missing
+		l.unpriced = model
 	}
 	cost, whole := price.Cost(u)
 	l.partial = l.partial || !whole
@@ -133,14 +135,15 @@ func (l *ledger) toolUsage() content.Usage {
 	return l.tools
 }
 
-// spentCost returns what the run has cost as far as that is known, and whether it is all of the cost.
+// spentCost returns the known cost of the run, and whether that is the whole cost.
 func (l *ledger) spentCost() (cost float64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cost, l.prices != nil && l.unpriced == "" && !l.partial
 }
 
-// reached returns the limit on tokens or cost that is reached, of this run or one around it, and more about it.
+// reached returns the stop reason and detail for a reached limit on tokens or cost, of this run or one around it. The
+// stop reason is "" if there is none.
 func (l *ledger) reached() (stop content.Stop, detail string) {
 	for at := l; at != nil && stop == ""; at = at.around {
 		stop, detail = at.over()
@@ -166,8 +169,8 @@ func (l *ledger) over() (content.Stop, string) {
 }
 
 // claimTurn counts a turn of this run, or of one inside its tools. It returns false, and counts nothing, if this run or
-// one around it has no turn left. All of them stay locked until that is known: of runs at the same time, one gets the
-// last turn.
+// one around it has no turn left. All these ledgers stay locked until the answer is known, so that only one of several
+// concurrent runs gets the last turn.
 func (l *ledger) claimTurn(inTool bool) bool {
 	if l == nil {
 		return true
@@ -185,8 +188,8 @@ func (l *ledger) claimTurn(inTool bool) bool {
 	return true
 }
 
-// claimCall is claimTurn for a call. A call that is refused for the limit of this run counts in this run, which has to
-// stop then, also if it pauses before.
+// claimCall is claimTurn for a call, with one difference: a call refused for the limit of this run counts in this run.
+// The count then stays above the limit, so that the run stops even if it pauses first.
 func (l *ledger) claimCall(inTool bool) bool {
 	if l == nil {
 		return true
@@ -205,9 +208,11 @@ func (l *ledger) claimCall(inTool bool) bool {
 	return within
 }
 
-// used returns the stop reason for a limit on turns or calls that is used up, of this run or one around it, or "". One
-// on calls is used up once a call was refused for it. It comes first, because the run whose call it was stops for it
-// anyway. Outer reports that the limit is one of a run around this one.
+// used returns the stop reason for a used-up limit on turns or calls, of this run or one around it, or "". outer
+// reports that it is a limit of a run around this one.
+//
+// A limit on calls is used up once a call was refused for it. It has priority, because it stops the run of that call
+// anyway.
 func (l *ledger) used() (stop content.Stop, outer bool) {
 	for at := l; at != nil; at = at.around {
 		at.mu.Lock()
@@ -223,7 +228,7 @@ func (l *ledger) used() (stop content.Stop, outer bool) {
 	return stop, outer
 }
 
-// textOuterLimit is the detail of a run that a limit of a run around it has ended.
+// textOuterLimit is the detail of a run that was ended by a limit of a run around it.
 const textOuterLimit = "the limit is that of a run around this one"
 
 // outerTurns is textOuterLimit if the run's own limit on turns is not reached, or "".
@@ -256,7 +261,7 @@ func (l *ledger) inner() (turns, calls int) {
 	return l.innerTurns, l.innerCalls
 }
 
-// repeats counts calls that are made again and again.
+// repeats counts equal calls in a row.
 type repeats struct {
 	name, input string
 	times       int
@@ -283,11 +288,11 @@ func (p *repeats) add(calls []content.ToolUse, limit int) (words string, stop bo
 	return words, stop
 }
 
-// canonical returns arguments in a form that does not depend on the order of members or on space. It keeps every digit
-// of a number, so that two long IDs stay different.
+// canonical returns arguments in a form independent of the order of members and of spaces. It keeps every digit of a
+// number, so that two long IDs stay different.
 func canonical(input content.JSON) string { return string(orEmpty(input).Canonical()) }
 
-// take counts the tokens that tools report.
+// take counts tokens reported by tools. They name no model, so the known cost becomes partial.
 func (l *ledger) take(u content.Usage) {
 	if u == (content.Usage{}) {
 		return
@@ -300,8 +305,8 @@ func (l *ledger) take(u content.Usage) {
 	}
 }
 
-// begin sets the ledger to what it was when the run paused with c, of which open calls are still without a result. It
-// reports whether a call was refused for the limit on calls. The ledgers of the runs around it have all this already.
+// begin restores the ledger from the pause c. open is the number of calls still without a result. It reports whether a
+// call was refused for the limit on calls. The ledgers of the runs around it count all this already.
 func (l *ledger) begin(c Continuation, open int) (refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

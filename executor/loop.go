@@ -13,7 +13,7 @@ import (
 
 // step is what a run does next: another turn, or nothing more.
 type step struct {
-	input []content.Message // what the next turn says first
+	input []content.Message // appended before the next turn's request
 	over  bool              // the run ends, with stop and err
 	stop  content.Stop      // "" if the run pauses or the consumer left
 	err   error
@@ -21,8 +21,8 @@ type step struct {
 
 func end(stop content.Stop, err error) step { return step{over: true, stop: stop, err: err} }
 
-// loop is the run: it executes the calls that are open, and then sends requests and executes the calls of the
-// responses, until a response has no calls or the run has to stop.
+// loop is the run. It executes the open calls first. Then it sends requests and executes the calls of the responses,
+// until a response has no calls or the run has to stop.
 func (r *run) loop() (content.Stop, error) {
 	if !emit(r, RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
 		return "", errLeft
@@ -43,7 +43,7 @@ func (r *run) executeOpen() step {
 	}
 	if r.waits() {
 		message, usage := r.said(), content.Usage{}
-		if r.resumed { // the turn that paused ends here
+		if r.resumed { // the paused turn ends here
 			usage = answerOf(message).Usage
 		}
 		return r.closeTurn(message, usage, "")
@@ -55,6 +55,8 @@ func (r *run) executeOpen() step {
 	if stop := r.limit(); stop != "" {
 		return end(stop, nil)
 	}
+
+	// After the model's own message, or without any message, there is nothing to respond to: FollowUps count too.
 	words, whole := r.answered()
 	input, err := r.poll(words || len(r.transcript().Messages) == 0)
 	switch {
@@ -93,8 +95,8 @@ func (r *run) takeTurn(input []content.Message) step {
 		return r.failTurn(message, usage, err)
 	}
 
-	// Calls continue the run, whatever the model's stop reason. So does a response that waits for the provider's own
-	// tools.
+	// Calls continue the run, whatever the model's stop reason. So does a response that is not complete yet: the
+	// provider's own tools are still running.
 	stop := answer.Stop
 	if hasCalls(answer.Blocks) || stop == content.StopPause {
 		stop = ""
@@ -102,8 +104,8 @@ func (r *run) takeTurn(input []content.Message) step {
 	return r.closeTurn(message, usage, stop)
 }
 
-// askShorter lets the hooks shorten a conversation that the provider refused as too long, and sends it once more. It
-// returns the refusal if they leave the conversation as it is.
+// askShorter lets the hooks shorten a conversation after the provider refused it as too long, and sends it once more.
+// It returns the refusal if they leave the conversation as it is.
 func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 	shorter := r.d
 	for _, h := range r.agent.Hooks {
@@ -123,6 +125,7 @@ func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 		return api.Response{}, nil, refusal
 	}
 
+	// A hook may return another conversation, with other tools.
 	r.d = shorter
 	if err := r.bindTools(r.d); err != nil {
 		return api.Response{}, nil, err
@@ -130,7 +133,7 @@ func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 	return r.ask()
 }
 
-// failTurn ends a turn in which the model failed. Said is what arrived of its response; it may be nil.
+// failTurn ends a turn in which the model failed. message holds the part of the response that arrived; it may be nil.
 func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step {
 	if errors.Is(err, errLeft) || !hold(r, TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
 		return end("", errLeft)
@@ -138,11 +141,11 @@ func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step 
 	return end(r.failed(err))
 }
 
-// closeTurn executes the open calls, ends the turn, and returns what comes next. Stop is the model's reason to end the
+// closeTurn executes the open calls, ends the turn, and returns the next step. stop is the model's reason to end the
 // run, or "".
 func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.Stop) step {
 	tools := r.ledger.toolUsage()
-	if r.resumed && r.turn > 0 { // what was used before the pause belongs to this turn too
+	if r.resumed && r.turn > 0 { // the turn includes its usage from before the pause
 		usage = answerOf(message).Usage
 		for _, h := range r.d.Heads() {
 			if e, ok := h.Payload().(node.ToolExecution); ok {
@@ -151,7 +154,7 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 		}
 	}
 
-	// The agent's declarations could not come between the calls and their results: they follow now.
+	// A declaration must not come between the calls and their results. The agent's declarations follow now.
 	done, err := r.tools()
 	if err != nil {
 		return end(r.badStop(err), err)
@@ -190,8 +193,7 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 	return r.afterTurn(turn)
 }
 
-// endsAlone reports whether nothing of the program can continue a run that ends with the model's response: neither a
-// hook nor a message in a queue.
+// endsAlone reports whether the run is sure to end with the model's response: no hook and no queue can continue it.
 func (r *run) endsAlone() bool {
 	hooked := slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.Next != nil })
 	return !hooked && r.agent.Steering == nil && r.agent.FollowUps == nil
@@ -206,12 +208,12 @@ func answerOf(message *node.Node) node.Answer {
 func (r *run) afterTurn(turn Turn) step {
 	if stop, err := r.ended(); stop != "" {
 		if turn.Stop != "" {
-			return end(turn.Stop, nil) // the run was over before its context
+			return end(turn.Stop, nil) // the run was complete before its context ended
 		}
 		return end(stop, err)
 	}
 
-	// A hook that sets another stop reason ends the run, whatever waits in the queues.
+	// A hook that sets another stop reason ends the run, even if messages wait in the queues.
 	stop := turn.Stop
 	turn, err := r.next(turn)
 	if err != nil {
@@ -221,7 +223,7 @@ func (r *run) afterTurn(turn Turn) step {
 		return end(turn.Stop, nil)
 	}
 
-	// A message in a queue continues a run that would end with the model's response. A limit does not let it.
+	// A message in a queue continues a run that would end with the model's response, unless a limit is reached.
 	limit := r.limit()
 	final := turn.Stop != ""
 	if final && (limit != "" || r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0) {
@@ -241,7 +243,7 @@ func (r *run) afterTurn(turn Turn) step {
 	return step{input: input}
 }
 
-// next runs the Next hooks. The run continues with the conversation, provider and options that they return.
+// next runs the Next hooks. The run continues with their conversation, provider and options.
 func (r *run) next(turn Turn) (Turn, error) {
 	hooked := false
 	for _, h := range r.agent.Hooks {
@@ -263,26 +265,26 @@ func (r *run) next(turn Turn) (Turn, error) {
 	if !hooked {
 		return turn, nil
 	}
-
 	if isNil(turn.Provider) {
 		return turn, ErrNoProvider
 	}
 
-	// Use what the hooks returned. The client belongs to the former provider.
+	// The hooks may have changed the provider, and the client belongs to the former one.
 	changed := !slices.Equal(turn.DAG.Heads(), r.d.Heads())
 	r.d, r.provider, r.client, r.options = turn.DAG, turn.Provider, nil, turn.Options
 	if closed := r.d.CloseTools(); closed.Err() == nil { // a hook left a call without a result
 		r.d, changed = closed, true
 	}
 
-	// Another conversation may declare other tools.
+	// A changed conversation may declare other tools.
 	if !changed {
 		return turn, nil
 	}
 	return turn, r.bindTools(r.d)
 }
 
-// ended returns why a run has to end at once: its context ended or Agent.Save failed. The stop reason is "" otherwise.
+// ended returns the stop reason of a run that has to end at once, because its context ended or Agent.Save failed. The
+// stop reason is "" otherwise.
 func (r *run) ended() (content.Stop, error) {
 	switch {
 	case r.saveErr != nil:
@@ -319,7 +321,7 @@ func (r *run) limit() content.Stop {
 		}
 	}
 	if limits := r.agent.Limits; stop == "" && limits.Turns > 0 && r.totals.Turns >= limits.Turns {
-		stop = content.StopMaxTurns // the default: a limit of the program's was in the ledger
+		stop = content.StopMaxTurns // the default of 50; the ledger checks only limits that the program sets
 	}
 	if stop != "" {
 		r.totals.Detail = detail
@@ -327,8 +329,8 @@ func (r *run) limit() content.Stop {
 	return stop
 }
 
-// failed returns the stop reason and the error of a run in which something failed with err. The end of the context
-// comes first.
+// failed returns the stop reason and the error of a run that fails with err. The end of the context has priority: it
+// usually caused err.
 func (r *run) failed(err error) (content.Stop, error) {
 	if errors.Is(err, errLeft) {
 		return "", err

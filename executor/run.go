@@ -35,30 +35,30 @@ type run struct {
 
 	showsPhases bool // somebody reads the executions and results of a closed tool phase
 
-	inside *toolCall // the call that the run is inside of, or nil
+	inside *toolCall // the call around the run, if it runs inside a tool; else nil
 
 	observers []observer
 	observing bool            // the observers have had the RunStart, and not the End
-	made      context.Context // what the observers returned for the last event; nil if there are none
+	made      context.Context // the observers' context for the last event; nil if there are no observers
 
 	saved   []*node.Node   // the heads that Agent.Save was last called with
-	saveErr error          // what it returned; the run ends with it
-	held    []Event        // wait for the next call of it; see hold
-	waiting []chan<- error // of sub-agents' steps that wait for it; each has room for what it returned
+	saveErr error          // the error of Agent.Save; the run ends with it
+	held    []Event        // wait for the next call of Agent.Save; see hold
+	waiting []chan<- error // of sub-agents' steps that wait for the next save; each has room for its error
 
-	// beside returns a conversation with the heads that d lacks while one of several branches is executed; nil at any
-	// other time.
+	// beside adds the other heads to a conversation while one of several branches is executed. It is nil at any other
+	// time.
 	beside func(dag.DAG) dag.DAG
 
 	given    dag.DAG // the conversation that the run was called with
 	broken   error   // why the run cannot begin, or nil
 	strict   bool    // a declared tool without a function is an error
 	d        dag.DAG
-	shared   shared.Transcript // of d, or of an earlier d: held, so that that of the next d costs only what is new
+	shared   shared.Transcript // of d or of an earlier d; held to make the next one cost only its new nodes
 	bound    toolset           // the tools that can be called
 	unbound  []string          // the declared tools without a function, which requests leave out
-	prompt   string            // the agent's, for this run
-	declared bool              // the agent's tools and prompt are
+	prompt   string            // the agent's prompt for this run
+	declared bool              // d has the agent's tools and prompt
 	pushed   bool              // the last request ended with a message that is not in the conversation (content.GoOn)
 	provider api.Provider      // of the next turn
 	client   *api.Client       // of provider; nil until it is used
@@ -66,25 +66,25 @@ type run struct {
 
 	id      string
 	turn    int
-	voided  content.Usage // what failed attempts of this turn's request used
-	retries int           // how many attempts of this turn's request failed
+	voided  content.Usage // usage of failed attempts at this turn's request
+	retries int           // number of failed attempts at this turn's request
 	totals  node.StopReason
 	began   time.Time
-	before  time.Duration // the time used before the last pause
-	same    repeats
+	before  time.Duration     // the time used before the last pause
+	same    repeats           // counts equal calls for Limits.Repeats
 	nudge   []content.Message // the run's own message for the next request
 	from    *Queue            // the queue of unsaid
 	unsaid  []content.Message // messages taken from a queue, neither appended nor rejected yet
 
 	cutOff bool         // the open calls may be cut off
-	stop   content.Stop // the run stops for this when the open calls have results
+	stop   content.Stop // the run stops with this reason when the open calls have results; "" continues
 
-	// requested is the options of the request whose response has the open calls. It is zero for calls that an earlier
-	// run left open.
+	// requested has the options of the request that led to the open calls. It is zero for calls that an earlier run
+	// left open.
 	requested api.Options
 
-	resumed bool
-	parent  string     // the pause that was resumed
+	resumed bool       // until the phase that had paused is closed
+	parent  string     // the ID of the resumed continuation
 	replied *toolPhase // the calls that were pending, decided by the replies; nil once they are executed
 }
 
@@ -94,13 +94,13 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 		ctx, broken = context.Background(), ErrNoContext
 	}
 
-	// A chain that failed refuses the run. The conversation that comes back is the one before the failed step, so that
-	// a program that continues it is not refused for ever.
+	// A failed chain refuses the run. Return the conversation from before the failed step: one with the error would be
+	// refused again and again.
 	if err := d.Err(); err != nil {
 		d, broken = d.WithoutErr(), cmp.Or(broken, err)
 	}
 
-	// Saving and observing go by events, also if nobody consumes them.
+	// Saving and observing need events, even without a consumer.
 	inside := callIn(ctx)
 	observers := observersOf(a, inside)
 	if yield == nil && (a.Save != nil || len(observers) > 0) {
@@ -132,7 +132,7 @@ func (r *run) close() {
 	r.workers.join(r.agent.Grace)
 }
 
-// begin prepares the run. Its error is why there is nothing to run.
+// begin prepares the run. An error refuses it.
 func (r *run) begin() error {
 	if isNil(r.agent.Provider) {
 		return ErrNoProvider
@@ -160,6 +160,7 @@ func (r *run) bind() error {
 	if err := r.instruct(); err != nil {
 		return err
 	}
+
 	r.id = r.d.Source().ID().String()
 	declared := r.withAgents()
 	if err := declared.Err(); err != nil {
@@ -172,10 +173,11 @@ func (r *run) bind() error {
 		r.agent.Log.WarnContext(r.ctx, "plait: declared tools have no implementation, and are left out of the requests", "tools", r.unbound, "run", r.id)
 	}
 
-	// Declarations are refused as early as possible, but appended only after the results of open calls.
+	// A declaration must not come between open calls and their results. It was checked above, to refuse it as early as
+	// possible; declare appends it after the results.
 	r.began = r.d.Source().Time()
 	if r.waits() && declared.Head() != r.d.Head() {
-		return nil // a declaration would stand between the calls and their results: declare does it after them
+		return nil
 	}
 	r.d, r.declared = declared, true
 	return nil
@@ -185,14 +187,14 @@ func (r *run) bind() error {
 func (r *run) bindTools(d dag.DAG) error {
 	r.shared = shared.Of(d.Heads())
 	var hollow []string // declared by the program itself, without a function
-	before := r.bound   // a hook may return a conversation that its tools do not travel with
+	before := r.bound   // a hook may return a conversation without its tools' functions
 	r.bound, r.unbound = newToolset(len(r.shared.Tools)), nil
 	for _, def := range r.shared.Tools {
 		if def.Server() {
 			continue
 		}
 
-		// The conversation may declare a tool without having its function: one that was loaded, for example.
+		// A loaded conversation, for example, declares tools without having their functions.
 		found, travels := d.Tool(def.Name)
 		tool, runs := found.(Tool)
 		if !runs {
@@ -206,8 +208,7 @@ func (r *run) bindTools(d dag.DAG) error {
 			}
 		}
 
-		// Without a function the tool is left out of the requests. If the program declared it itself, that is a mistake
-		// to report.
+		// A tool without a function is left out of the requests. If the program itself declared it, report the mistake.
 		switch {
 		case runs, r.agent.Handler != nil:
 			r.bound.add(boundTool{name: def.Name, tool: tool})
@@ -242,7 +243,7 @@ func (r *run) instruct() (err error) {
 func (r *run) withAgents() dag.DAG {
 	d := r.d
 	if r.prompt != "" || r.agent.Instructions != nil {
-		// A prompt that the program wrote into the conversation itself is not sent twice.
+		// Do not send a prompt twice if the program has added the same text to the conversation itself.
 		own := d.SystemPrompt(agentPrompt) == "" && slices.Contains(d.SystemPrompts(), safetext.UTF8(r.prompt))
 		if !own {
 			d = d.SetSystem(agentPrompt, r.prompt)
@@ -254,8 +255,8 @@ func (r *run) withAgents() dag.DAG {
 	return d
 }
 
-// transcript returns the messages and tools of the next request, without the tools that have no function. It is shared
-// and must not be changed.
+// transcript returns the messages and tools of the next request, without tools that have no function. It is shared and
+// must not be changed.
 func (r *run) transcript() shared.Transcript {
 	r.shared = shared.Of(r.d.Heads(), r.unbound...)
 	return r.shared
@@ -283,13 +284,16 @@ func (r *run) declare() error {
 	return nil
 }
 
-// emit emits an event, after those that were held. It returns false if the consumer left. It is generic so that an
-// event becomes an interface, which allocates, only if there is a consumer.
+// emit emits an event, after the held events. It returns false if the consumer left.
+//
+// It is generic, because converting an event to an interface allocates: this way that happens only with a consumer.
 func emit[E Event](r *run, event E) bool {
 	if len(r.observers) > 0 {
 		r.observe(event, nil)
 	}
 	r.keepWithCall(event)
+
+	// Save before the event: a consumer that sees a step may rely on its being saved.
 	switch any(event).(type) {
 	case RunStart, MessageEnd, ToolEnd, TurnEnd:
 		r.save()
@@ -297,7 +301,7 @@ func emit[E Event](r *run, event E) bool {
 	return r.flush() && (r.yield == nil || r.yield(event, nil))
 }
 
-// keepWithCall keeps the conversation with the call that the run is inside of, if the event ends a step of it.
+// keepWithCall keeps the conversation with the call around the run, if the event ends a step of the run.
 func (r *run) keepWithCall(event Event) {
 	if r.inside == nil {
 		return
@@ -308,7 +312,8 @@ func (r *run) keepWithCall(event Event) {
 	}
 }
 
-// conclude runs r, which begin prepares, and returns its End with its error. The error is errLeft if the consumer left.
+// conclude prepares r with begin, runs it, and returns its End and its error. The error is errLeft if the consumer
+// left.
 func (r *run) conclude(begin func(*run) error) (end End, err error) {
 	if len(r.observers) > 0 {
 		err = errLeft // stays so if a provider or the consumer panics
@@ -352,7 +357,7 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 	case errors.Is(err, errLeft):
 		return End{}, errLeft
 	case errors.As(err, &paused):
-		// A paused run has no StopReason: it is not over.
+		// A paused run is not over, so it gets no StopReason.
 		if r.inside != nil {
 			r.inside.keepChild(r.d)
 		}
@@ -363,12 +368,12 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 		return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)
 	}
 
-	// The conversation records how the run ended, also for a reader who has only the file.
+	// The conversation itself records how the run ended, for readers of the file.
 	r.sum(reason)
 	if d := r.d.Append(r.totals); d.Err() == nil {
 		r.d = d
 	} else {
-		err = errors.Join(err, d.Err()) // the conversation has no StopReason then, and the caller has to know
+		err = errors.Join(err, d.Err()) // the conversation has no StopReason: report it to the caller
 	}
 	if r.inside != nil {
 		r.inside.keepChild(r.d)

@@ -10,9 +10,10 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// hold emits an event with the next call of flush. With Agent.Save, a step and what follows at once are saved together:
-// the events of both wait for that. Call flush before anything that may take time, or that looks at what the consumer
-// may have done since.
+// hold queues an event for the next call of flush. Without Agent.Save it emits the event at once.
+//
+// With Agent.Save, a step is saved together with the step that follows at once, and the events of both wait for that
+// save. Call flush before anything that may take time, and before reading a queue that the consumer may have filled.
 func hold[E Event](r *run, event E) bool {
 	if r.agent.Save == nil {
 		return emit(r, event)
@@ -25,8 +26,8 @@ func hold[E Event](r *run, event E) bool {
 	return true
 }
 
-// flush saves the conversation, lets the sub-agents continue whose steps are saved with that, and emits the events that
-// were held. It returns false if the consumer left.
+// flush saves the conversation, releases the sub-agents that wait for this save, and emits the held events. It returns
+// false if the consumer left.
 func (r *run) flush() bool {
 	if len(r.held) == 0 && len(r.waiting) == 0 {
 		return true
@@ -51,10 +52,10 @@ func (r *run) flush() bool {
 // save calls Agent.Save if the conversation has changed since the last call. After an error it cancels the run.
 func (r *run) save() {
 	if r.agent.Save == nil {
-		return // before a context is made for each event
+		return // checked again in saveWith; here it saves making a context for each event
 	}
 
-	// The last step of a run that was cancelled is saved as well.
+	// The last step of a cancelled run is saved as well.
 	r.saveWith(context.WithoutCancel(r.ctx))
 }
 
@@ -83,7 +84,7 @@ func (r *run) failSave(err error) {
 	r.cancel()
 }
 
-// withSaveError returns the error of a run, and the error of Agent.Save if it has failed and err does not hold it.
+// withSaveError returns err joined with the error of Agent.Save, unless there is none or err has it already.
 func (r *run) withSaveError(err error) error {
 	if r.saveErr == nil || errors.Is(err, r.saveErr) {
 		return err
@@ -112,7 +113,7 @@ func (c *toolCall) saveAgent(own func(context.Context, dag.DAG) error) func(cont
 
 		saved := make(chan error, 1)
 		if !c.sendStep(agentStep{d, saved}) {
-			return nil // the call was given up, and the conversation that is kept is that of then
+			return nil // the call was given up: it keeps the sub-agent's conversation from before this step
 		}
 		select {
 		case err := <-saved:
@@ -136,8 +137,8 @@ func (c *toolCall) sendStep(step agentStep) bool {
 	return true
 }
 
-// addAgentStep adds a step of a sub-agent to the conversation of the run: the call is started, with the sub-agent's
-// conversation as its Child. The next save has it.
+// addAgentStep adds a step of a sub-agent to the conversation of the run, for the next save: an execution of the call
+// in state started, with the sub-agent's conversation as its Child.
 func (p *toolPhase) addAgentStep(c *toolCall, step agentStep) {
 	p.mu.Lock()
 	e := node.ToolExecution{

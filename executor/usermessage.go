@@ -9,8 +9,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// answered reports whether the conversation ends with a message of the model without calls, and whether it is a whole
-// response. If it is not, it may be the beginning of a response, for the model to continue.
+// answered reports whether the conversation ends with a message of the model without calls, and whether that is a whole
+// response. A response that is not whole is for the model to continue.
 func (r *run) answered() (words, whole bool) {
 	n := lastMessage(r.d)
 	if n == nil {
@@ -21,8 +21,8 @@ func (r *run) answered() (words, whole bool) {
 	return words, words && m.Answer.Stop == content.StopEndTurn
 }
 
-// lastMessage returns the last message of the conversation, searching back from the single head. It returns nil if
-// there is none, or if a node after it has several parents.
+// lastMessage returns the last message before the single head, or nil. It does not search across a node with several
+// parents.
 func lastMessage(d dag.DAG) *node.Node {
 	for n := d.Head(); n != nil; n = n.Parent(0) {
 		if _, ok := n.Message(); ok {
@@ -35,7 +35,7 @@ func lastMessage(d dag.DAG) *node.Node {
 	return nil
 }
 
-// checkInput passes the last message of the conversation through the Input hooks, also if declarations follow it.
+// checkInput passes the conversation's last message through the Input hooks, even if declarations follow it.
 func (r *run) checkInput() error {
 	// Prompts, tools and records may follow the message.
 	last := r.d.Head()
@@ -82,7 +82,7 @@ func isDeclaration(p node.Payload) bool {
 	return false
 }
 
-// runInputHooks passes a message of the user through the Input hooks.
+// runInputHooks passes a user message through the Input hooks. Its error rejects the message.
 func (r *run) runInputHooks(m content.Message) (content.Message, error) {
 	for _, h := range r.agent.Hooks {
 		if h.Input == nil {
@@ -105,7 +105,7 @@ func (r *run) runInputHooks(m content.Message) (content.Message, error) {
 }
 
 // poll returns the messages for the next request: the run's own, then those of the queues. It reads FollowUps only if
-// the run would end otherwise.
+// final is set and Steering has none.
 func (r *run) poll(final bool) ([]content.Message, error) {
 	input := r.nudge
 	r.nudge = nil
@@ -115,7 +115,7 @@ func (r *run) poll(final bool) ([]content.Message, error) {
 		fresh, err = r.accepted(r.agent.FollowUps)
 	}
 
-	// After new input, a repeated call may be intended.
+	// New input may ask for the same call again, so repeats count anew.
 	if len(fresh) > 0 {
 		r.same = repeats{}
 	}
