@@ -60,9 +60,10 @@ type Options struct {
 	// it has no metadata.
 	//
 	// The page shows the request beside the response, and what is new in it since the call before. An error is the
-	// reason why the request is not known. Request is called for the first failures, then for the last responses, until
-	// the requests add up to 32 MiB, because the total size of all requests is quadratic in the conversation's length.
-	// Other responses are then shown without their requests. Defaults to nil: no request is known.
+	// reason why the request is not known. The total size of all requests is quadratic in the conversation's length: if
+	// they add up to more than 1 GiB, or to 32 MiB as they are stored, each as its difference from that of the call
+	// before, the page has the requests of the first failures and then of the last responses, up to these limits.
+	// Request may be called twice for a response. Defaults to nil: no request is known.
 	Request func(before dag.DAG, answer *node.Node) ([]byte, error)
 }
 
@@ -81,7 +82,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	}
 	nodes, keys := drawn(m, shown)
 	static := &web.Static{Copies: map[string]string{}, NoCopies: map[string]string{}}
-	static.Requests, static.NoRequests = requests(shown, nodes, keys, o.Request)
+	static.Requests, static.NoRequests = requests(shown, nodes, keys, pageBudget, o.Request)
 	copies(static, d, shown)
 	file(static, d, nodes, keys)
 	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(shown, nodes, keys)}, p)

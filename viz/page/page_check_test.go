@@ -50,6 +50,7 @@ func TestPagesInARealBrowser(t *testing.T) {
 	dir := t.TempDir()
 	writeReleases(t, dir)
 	writeHostile(t, dir, viztest.Hostile)
+	writeChain(t, dir)
 	writeLong(t, dir)
 	writeLive(t, dir)
 	writeBranches(t, dir)
@@ -139,6 +140,24 @@ func writeReleases(t *testing.T, dir string) {
 			create(t, dir, "request.json", func(w io.Writer) error { _, err := w.Write(body); return err })
 		}
 	}
+}
+
+// writeChain writes a page whose 600 requests are 75 MB together, and some of the requests.
+func writeChain(t *testing.T, dir string) {
+	d := start()
+	for i := range 600 {
+		d = d.User(strings.Repeat(fmt.Sprintf("😀 Question %d? ", i), 16)).Assistant(fmt.Sprintf("Answer %d.", i))
+	}
+	create(t, dir, "chain.html", func(w io.Writer) error { return Write(w, d, &Options{Request: request}) })
+
+	var bodies [][2]string
+	for _, i := range []int{1199, 3, 601} {
+		n := d.Nodes()[i]
+		body, err := request(d.WithHeads(n.Parents()...), n)
+		require.NoError(t, err)
+		bodies = append(bodies, [2]string{fmt.Sprintf("n%d", i), string(body)})
+	}
+	create(t, dir, "chain.json", func(w io.Writer) error { return json.NewEncoder(w).Encode(bodies) })
 }
 
 // writeLong writes a page with a text of 12 million characters, which the request has as well, and with a fan of 2,000

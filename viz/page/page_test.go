@@ -134,20 +134,73 @@ func TestRequestsAreStoredAsDifferences(t *testing.T) {
 	}, c.Static.Requests)
 }
 
+// requestsOf returns the requests of d's page within a limit, and why some are missing.
+func requestsOf(
+	t *testing.T, d dag.DAG, limit budget, request func(dag.DAG, *node.Node) ([]byte, error),
+) ([]web.Request, string) {
+	t.Helper()
+	m := web.NewModel()
+	_, err := m.Update(d)
+	require.NoError(t, err)
+	nodes, keys := drawn(m, d)
+	return requests(d, nodes, keys, limit, request)
+}
+
+// hundredBytes is the same request for each response.
+func hundredBytes(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), 100), nil }
+
+func TestAPageHasAllRequestsWhoseDifferencesFit(t *testing.T) {
+	d := start()
+	for range 10 {
+		d = d.User("More.").Assistant("There.")
+	}
+	limit := budget{made: 1000, stored: 200}
+	got, missing := requestsOf(t, d, limit, hundredBytes)
+	require.Len(t, got, 10)
+	require.Empty(t, missing)
+	require.Len(t, got[0].Middle, 100)
+	for i, r := range got[1:] {
+		require.Equal(t, web.Request{Key: 2*i + 3, Base: 2*i + 1, Prefix: 100}, r)
+	}
+
+	limit.made--
+	got, missing = requestsOf(t, d, limit, hundredBytes)
+	require.Len(t, got, 9, "making one more takes too much")
+	require.Contains(t, missing, "last responses")
+
+	// A request and the one that it is compared with are held at the same time.
+	got, missing = requestsOf(t, d, budget{made: 1000, stored: 99}, hundredBytes)
+	require.Empty(t, got)
+	require.Contains(t, missing, "last responses")
+}
+
 func TestALongConversationHasTheRequestsOfItsLastAnswers(t *testing.T) {
 	d := start()
 	for range 10 {
 		d = d.User("More.").Assistant("There.")
 	}
-	request := func(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), maxRequests/4), nil }
-	_, c, _ := written(t, d, &Options{Request: request})
-	require.Len(t, c.Static.Requests, 4)
-	require.Equal(t, 13, c.Static.Requests[0].Key)
-	require.Equal(t, -1, c.Static.Requests[0].Base)
-	require.Len(t, c.Static.Requests[0].Middle, maxRequests/4)
-	require.Equal(t, 19, c.Static.Requests[3].Key)
-	require.Empty(t, c.Static.Requests[3].Middle)
-	require.Contains(t, c.Static.NoRequests, "last responses")
+
+	// No two of these requests have anything in common.
+	different := func(before dag.DAG, _ *node.Node) ([]byte, error) {
+		return bytes.Repeat([]byte{byte('a' + before.Len())}, 100), nil
+	}
+	for _, c := range []struct {
+		limit   budget
+		request func(dag.DAG, *node.Node) ([]byte, error)
+		middles []int
+	}{
+		{budget{made: 400, stored: 1000}, hundredBytes, []int{100, 0, 0, 0}},
+		{budget{made: 5000, stored: 400}, different, []int{100, 100, 100, 100}},
+	} {
+		got, missing := requestsOf(t, d, c.limit, c.request)
+		require.Contains(t, missing, "last responses")
+		require.Len(t, got, 4)
+		for i, r := range got {
+			require.Equal(t, 13+2*i, r.Key)
+			require.Len(t, r.Middle, c.middles[i])
+		}
+		require.Equal(t, -1, got[0].Base)
+	}
 }
 
 func TestALongConversationHasTheRequestsOfItsFailures(t *testing.T) {
@@ -156,39 +209,28 @@ func TestALongConversationHasTheRequestsOfItsFailures(t *testing.T) {
 		d = d.User("More.").Assistant("I look.", content.ToolUse{ID: fmt.Sprint(i), Name: "search", Input: "{}"}).
 			CloseTools(node.ToolExecution{Result: content.Words("no"), IsError: i == 3})
 	}
-	request := func(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), maxRequests/4), nil }
-	_, c, _ := written(t, d, &Options{Request: request})
+	got, missing := requestsOf(t, d, budget{made: 400, stored: 1000}, hundredBytes)
+	require.Contains(t, missing, "first failures")
 
 	var keys []int
-	for _, r := range c.Static.Requests {
+	for _, r := range got {
 		keys = append(keys, r.Key)
 	}
 	require.Equal(t, []int{9, 13, 33, 37}, keys, "the failed call's request, the one before it, and the last two")
-	require.Equal(t, 9, c.Static.Requests[1].Base)
-}
-
-func TestARequestLongerThanTheLimitIsLeftOut(t *testing.T) {
-	request := func(dag.DAG, *node.Node) ([]byte, error) { return bytes.Repeat([]byte("x"), maxRequests+1), nil }
-	_, c, _ := written(t, start().User("Hi.").Assistant("Hello."), &Options{Request: request})
-	require.Empty(t, c.Static.Requests)
-	require.Contains(t, c.Static.NoRequests, "last responses")
+	require.Equal(t, 9, got[1].Base)
 }
 
 // The request of a response is made from everything before it, so a failed one costs as much as one that is shown.
 func TestRequestsThatFailCountAgainstTheLimit(t *testing.T) {
 	d := start()
-	for range 1600 {
+	for range 20 {
 		d = d.User("More.").Assistant("There.")
 	}
-	_, c, _ := written(t, d, &Options{Request: func(dag.DAG, *node.Node) ([]byte, error) { return nil, errors.New("nobody asked") }})
-
-	tried, cost := 0, 0
-	for depth := d.Head().Depth(); depth > 0 && cost < maxRequests; depth -= 2 {
-		tried, cost = tried+1, cost+16*depth
-	}
-	require.Less(t, tried, 1600)
-	require.Len(t, c.Static.Requests, tried)
-	require.Contains(t, c.Static.NoRequests, "last responses")
+	failing := func(dag.DAG, *node.Node) ([]byte, error) { return nil, errors.New("nobody asked") }
+	limit := 512 * (d.Head().Depth() + d.Head().Depth() - 2)
+	got, missing := requestsOf(t, d, budget{made: limit, stored: 1000}, failing)
+	require.Len(t, got, 3, "the last two, and the one that is over the limit")
+	require.Contains(t, missing, "last responses")
 }
 
 func TestUnknownRequestHasItsReason(t *testing.T) {

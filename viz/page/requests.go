@@ -2,6 +2,7 @@ package page
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
@@ -11,65 +12,135 @@ import (
 	"github.com/plait-dev/plait/viz/internal/web"
 )
 
-// maxRequests limits the bytes of all requests together.
-const maxRequests = 32 << 20
+// budget limits the requests of a page, in bytes.
+type budget struct {
+	made   int // of all requests that are made, which is the time that it takes: most of it is quadratic
+	stored int // of the requests as they are stored, and of those that are held to compare others with
+}
 
-const tooMany = "The requests of a long conversation are many times its size: " +
-	"this page has those of the first failures and of the last responses, up to 32 MiB."
+// pageBudget takes about two seconds. The requests of 900 turns of 2 KB fit, and add a third to the
+// page.
+var pageBudget = budget{made: 1 << 30, stored: 32 << 20}
+
+const tooMany = "This page has the requests of the first failures and of the last responses. All requests of a " +
+	"conversation this long are many times its size: \"plait serve FILE\" shows each of them."
 
 // requests returns the requests of the responses among the nodes, each as the difference from that of the call before
 // it, and the reason why some are missing.
 func requests(
-	d dag.DAG, nodes []*node.Node, keys map[node.ID]int, request func(before dag.DAG, answer *node.Node) ([]byte, error),
+	d dag.DAG, nodes []*node.Node, keys map[node.ID]int, limit budget,
+	request func(before dag.DAG, answer *node.Node) ([]byte, error),
 ) ([]web.Request, string) {
 	if request == nil {
 		return nil, "This page was written without requests."
 	}
-	bodies, why := map[node.ID]string{}, map[node.ID]string{}
 
 	// A request of a sub-agent has another conversation before it.
-	missing := ""
 	main := map[node.ID]bool{} // nodes that are not a sub-agent's
 	for _, n := range d.Nodes() {
 		main[n.ID()] = true
 	}
+	ask := func(n *node.Node) ([]byte, error) { return request(before(d, n, main[n.ID()]), n) }
 
-	size := 0
-	for _, n := range byInterest(nodes) {
-		if size >= maxRequests {
-			missing = tooMany
-			break
-		}
-
-		body, err := request(before(d, n, main[n.ID()]), n)
-		if size+len(body) > maxRequests {
-			missing = tooMany
-			break
-		}
-
-		switch {
-		case err != nil:
-			why[n.ID()] = "The request is not known: " + err.Error()
-			size += 16 * n.Depth() // what it took to find that out
-		case !utf8.Valid(body):
-			why[n.ID()] = "The request is not UTF-8 and cannot be shown byte for byte."
-		default:
-			bodies[n.ID()] = string(body)
-			size += len(body)
-		}
+	// All of them if they fit, or else those that a reader asks about first.
+	missing := ""
+	c := collection{keys: keys, limit: limit}
+	if !c.addAll(backward(nodes), ask) {
+		missing = tooMany
+		c = collection{keys: keys, limit: limit}
+		c.addAll(byInterest(nodes), ask)
 	}
 
-	// In reading order again, each as a difference to an earlier one.
 	var list []web.Request
 	for _, n := range nodes {
-		switch body, ok := bodies[n.ID()]; {
-		case ok:
-			list = append(list, delta(n, body, bodies, keys))
-		case why[n.ID()] != "":
-			list = append(list, web.Request{Key: keys[n.ID()], Base: -1, Missing: why[n.ID()]})
+		if r := c.list[n.ID()]; r != nil {
+			list = append(list, *r)
 		}
 	}
 	return list, missing
+}
+
+// collection is the requests that were made so far. A request is stored whole until that of the response before it is
+// made, and then as the difference from that.
+type collection struct {
+	keys  map[node.ID]int
+	limit budget
+	used  budget
+
+	list    map[node.ID]*web.Request
+	waiting map[node.ID][]*web.Request // the whole requests, by the response before
+}
+
+// addAll adds the requests of the responses, and reports whether they fit into the limit. Those that fit are added.
+func (c *collection) addAll(answers []*node.Node, ask func(*node.Node) ([]byte, error)) bool {
+	c.list, c.waiting = map[node.ID]*web.Request{}, map[node.ID][]*web.Request{}
+	for _, n := range answers {
+		body, err := ask(n)
+		switch c.used.made += len(body); {
+		case c.used.made > c.limit.made:
+			return false
+
+		case err != nil:
+			c.list[n.ID()] = &web.Request{Key: c.keys[n.ID()], Base: -1, Missing: "The request is not known: " + err.Error()}
+			if c.used.made += 512 * n.Depth(); c.used.made > c.limit.made { // what it took to find that out
+				return false
+			}
+
+		case !utf8.Valid(body):
+			const why = "The request is not UTF-8 and cannot be shown byte for byte."
+			c.list[n.ID()] = &web.Request{Key: c.keys[n.ID()], Base: -1, Missing: why}
+
+		case !c.add(n, string(body)):
+			return false
+		}
+	}
+	return true
+}
+
+// add adds the request of n, and reports whether it fits into the limit.
+func (c *collection) add(n *node.Node, body string) bool {
+	key, size := c.keys[n.ID()], c.used.stored+len(body)
+	whole := c.waiting[n.ID()]
+	differences := make([]web.Request, len(whole))
+	for i, r := range whole {
+		differences[i] = difference(*r, key, body)
+		size += len(differences[i].Middle) - len(r.Middle)
+	}
+	if size > c.limit.stored {
+		return false
+	}
+
+	for i, r := range whole {
+		*r = differences[i]
+	}
+	c.used.stored = size
+	c.list[n.ID()] = &web.Request{Key: key, Base: -1, Middle: body}
+	if last := web.CallBefore(n); last != nil {
+		c.waiting[last.ID()] = append(c.waiting[last.ID()], c.list[n.ID()])
+	}
+	return true
+}
+
+// difference returns a whole request as its difference from another one.
+func difference(r web.Request, base int, other string) web.Request {
+	body := r.Middle
+	start, end := sharedEnds(other, body)
+
+	// The page counts in units of UTF-16, Go in bytes.
+	r.Base, r.Middle = base, strings.Clone(body[start:len(body)-end]) // a part of body would keep all of it
+	r.Prefix, r.Suffix = units(body[:start]), units(body[len(body)-end:])
+	return r
+}
+
+// backward returns the responses among the nodes, the last one first.
+func backward(nodes []*node.Node) []*node.Node {
+	var list []*node.Node
+	for _, n := range slices.Backward(nodes) {
+		if isAnswer(n) {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // maxFailures is the number of failures whose requests come first.
@@ -114,10 +185,8 @@ func byInterest(nodes []*node.Node) []*node.Node {
 		}
 	}
 
-	for _, n := range slices.Backward(nodes) {
-		if isAnswer(n) {
-			add(n)
-		}
+	for _, n := range backward(nodes) {
+		add(n)
 	}
 	return list
 }
@@ -136,55 +205,38 @@ func isAnswer(n *node.Node) bool {
 	return ok && m.Role == content.Assistant
 }
 
-// delta returns the request that n responds to as its difference from that of the call before.
-func delta(n *node.Node, body string, bodies map[node.ID]string, keys map[node.ID]int) web.Request {
-	// Without a request to compare with, the whole body is sent.
-	r := web.Request{Key: keys[n.ID()], Base: -1, Middle: body}
-	last := web.CallBefore(n)
-	if last == nil {
-		return r
-	}
-	base, ok := bodies[last.ID()]
-	if !ok {
-		return r
-	}
-
-	// The page counts in units of UTF-16, Go in bytes.
-	start, end := sharedEnds(base, body)
-	r.Base, r.Middle = keys[last.ID()], body[start:len(body)-end]
-	r.Prefix, r.Suffix = units(body[:start]), units(body[len(body)-end:])
-	return r
-}
-
 // sharedEnds returns the length in bytes of the common prefix and suffix of two texts. It does not cut characters.
 func sharedEnds(a, b string) (start, end int) {
+	const many = 4 << 10 // bytes that are compared at once
 	shorter := min(len(a), len(b))
+	for start+many <= shorter && a[start:start+many] == b[start:start+many] {
+		start += many
+	}
 	for start < shorter && a[start] == b[start] {
 		start++
 	}
-
 	for start > 0 && start < len(b) && !utf8.RuneStart(b[start]) {
 		start--
 	}
 
-	for end < shorter-start && a[len(a)-1-end] == b[len(b)-1-end] {
+	tail := func(s string, n int) string { return s[len(s)-end-n : len(s)-end] }
+	for end+many <= shorter-start && tail(a, many) == tail(b, many) {
+		end += many
+	}
+	for end < shorter-start && tail(a, 1) == tail(b, 1) {
 		end++
 	}
 	for end > 0 && !utf8.RuneStart(b[len(b)-end]) {
 		end--
 	}
-
 	return start, end
 }
 
 // units returns the length of s in UTF-16 code units, as in JavaScript.
 func units(s string) int {
-	n := 0
-	for _, r := range s {
-		n++
-		if r > 0xffff {
-			n++
-		}
+	n := utf8.RuneCountInString(s)
+	for first := byte(0xf0); first <= 0xf4; first++ { // of the characters that are two units
+		n += strings.Count(s, string([]byte{first}))
 	}
 	return n
 }

@@ -418,6 +418,19 @@ const checks = {
     equal(await page.evaluate(() => window.seen.copied), [text('request.json')], 'the request, byte for byte');
     await page.click('#detail input');
     equal(await page.evaluate(() => [...document.querySelectorAll('#detail pre')].map(e => e.textContent).join('')), text('request.json'), 'and as it is shown');
+
+    // A request that a thousand others lead to, and one in their middle.
+    const long = await open('chain.html');
+    for (const [node, body] of JSON.parse(text('chain.json'))) {
+      await long.evaluate(name => { location.hash = '#' + name; }, node);
+      await long.waitForFunction(name => document.querySelector('.heading a').textContent === name, node);
+      await long.click('#tab-Request');
+      await long.waitForSelector('#detail .fresh');
+      await long.evaluate(() => { window.seen.copied = []; });
+      await long.click('#detail button:has-text("Copy")');
+      ok((await long.evaluate(() => window.seen.copied[0])) === body, 'the request of ' + node + ', byte for byte');
+    }
+    await long.context().close();
     return page;
   },
 

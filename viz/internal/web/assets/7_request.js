@@ -31,20 +31,36 @@ async function requestOf(key) {
   return requests.get(key);
 }
 
-// staticRequest puts a request together: each is stored as what is different from the one that it names as its base.
+// staticRequest puts a request together: each is stored as what is different from the one that it names as its base. A chain of a thousand
+// long ones is put together from pieces: the texts between would fill the memory.
 function staticRequest(key) {
   const chain = [];
-  for (let k = key; k >= 0 && !requests.get(k);) {
+  for (let k = key; k >= 0;) {
     const delta = deltas.get(k);
     if (!delta || delta.missing) return null;
     chain.push(delta);
     k = delta.base;
   }
-  for (const delta of chain.reverse()) {
-    const base = delta.base < 0 ? '' : requests.get(delta.base);
-    requests.set(delta.key, base.slice(0, delta.prefix || 0) + delta.middle + (delta.suffix ? base.slice(-delta.suffix) : ''));
+
+  let pieces = [];
+  for (const {prefix = 0, middle, suffix = 0} of chain.reverse()) {
+    pieces = [...firstOf(pieces, prefix), middle, ...lastOf(pieces, suffix)];
   }
-  return requests.get(key);
+  return pieces.join('');
+}
+
+// firstOf returns the pieces of the first so many characters.
+function firstOf(pieces, length) {
+  const first = [];
+  for (let i = 0; length > 0; length -= pieces[i++].length) first.push(pieces[i].slice(0, length));
+  return first;
+}
+
+// lastOf returns the pieces of the last so many characters.
+function lastOf(pieces, length) {
+  const last = [];
+  for (let i = pieces.length - 1; length > 0; length -= pieces[i--].length) last.unshift(pieces[i].slice(-length));
+  return last;
 }
 
 async function request(key, pane) {
