@@ -30,7 +30,7 @@ type Conversation struct {
 	kept Head // the head for refused nodes; version 0 if there is none
 }
 
-// nodes are the nodes of a conversation that are known to be stored. A node is only added after all that it refers to.
+// nodes holds the nodes of a conversation that are known to be stored. A node is added after all nodes it refers to.
 type nodes struct {
 	mu  sync.Mutex // guards set
 	set dag.NodeSet
@@ -68,8 +68,8 @@ func (c *Conversation) current() Head {
 	return c.head
 }
 
-// Append saves d as the conversation at this head. It stores the nodes that are not stored yet, with those of refs and
-// child conversations, and moves the head, in one step. It has the form of executor.Agent.Save:
+// Append saves d as the conversation at this head. In one step it stores all new nodes, including those of refs and
+// child conversations, and moves the head. It has the signature of executor.Agent.Save:
 //
 //	agent.Save = c.Append
 //
@@ -80,8 +80,8 @@ func (c *Conversation) current() Head {
 // Errors:
 //
 //   - *ConflictError if the head was moved since it was opened. The new nodes are then kept under a head of their own,
-//     ConflictError.KeptHead, which later appends move on. Open it with [Conversation.Head] to merge, rename or remove
-//     it. If the head was removed, nothing is kept.
+//     ConflictError.KeptHead. Later refused appends move that same head. Open it with [Conversation.Head] to merge,
+//     rename or remove it. If the head was removed, nothing is kept.
 //   - the chain's own;
 //   - dag.ErrDuplicateID for a node with the ID of another node;
 //   - dag.ErrNotErased for a redacted node whose content is stored: use [Conversation.Rewrite];
@@ -111,8 +111,8 @@ func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
 }
 
 // AppendWith is Append with write in place of [Driver.Append]. Use it if the append is part of a larger transaction,
-// such as those of [Runs]: write commits that transaction, and returns the head as it is then. It is called even if
-// nothing is new. If nodes were pruned meanwhile, it is called a second time, with more records.
+// such as those of [Runs]. write commits the transaction and returns the new head. It is called even if nothing is new.
+// If nodes were pruned meanwhile, it is called a second time, with more records.
 func (c *Conversation) AppendWith(
 	ctx context.Context, d dag.DAG, write func(context.Context, AppendRequest) (Head, error),
 ) error {
@@ -128,10 +128,12 @@ func (c *Conversation) AppendWith(
 
 // isAt reports whether a head is where the append would move it.
 func (c *Conversation) isAt(h Head, a AppendRequest) bool {
+	// An append without a header keeps the old one.
 	header := a.Header
 	if header == nil {
 		header = c.head.Header
 	}
+
 	return h.Version > 0 && slices.Equal(h.Nodes, a.Nodes) && bytes.Equal(h.Header, header)
 }
 
@@ -204,6 +206,7 @@ func (c *Conversation) try(
 ) (Head, []*node.Node, error) {
 	h, err := write(ctx, a)
 	if errors.Is(err, ErrRecord) && (errors.Is(err, node.ErrParent) || errors.Is(err, ErrNotStored)) {
+		// Some nodes that were known to be stored are gone. With none known, step returns all nodes of d.
 		c.nodes.forget()
 		var all AppendRequest
 		if all, fresh, err = c.step(d); err != nil {
@@ -222,6 +225,7 @@ func (c *Conversation) try(
 func (c *Conversation) keep(
 	ctx context.Context, d dag.DAG, a AppendRequest, fresh []*node.Node, conflict ConflictError,
 ) error {
+	// If the head was removed, nothing is kept. Without new nodes there is nothing to keep.
 	if conflict.Current.Version == 0 || len(fresh) == 0 {
 		return &conflict
 	}
@@ -279,6 +283,7 @@ func (c *Conversation) Fork(ctx context.Context, name string) (*Conversation, er
 	defer c.mu.Unlock()
 
 	o := c.store.at(c.key, name, c.nodes)
+	// Expect stays 0: the head must not exist yet.
 	a := AppendRequest{Conversation: c.key, Head: name, Nodes: c.head.Nodes, Header: c.head.Header}
 	h, _, err := c.try(ctx, c.dag, a, nil, c.store.driver.Append)
 	if err != nil {

@@ -16,6 +16,8 @@ func cutLine(line []byte, limit int) (rest []byte, cuts []Cut, blobs []Blob) {
 		return line, nil, nil
 	}
 
+	// Outside a literal JSON has no quotes, so each quote that the loop meets opens one. Both quotes stay in rest; the
+	// cut lies between them.
 	kept := 0 // line[:kept] is in rest or in a blob
 	for i := 0; i < len(line); i++ {
 		if line[i] != '"' {

@@ -111,6 +111,7 @@ func (a AppendRequest) Check() error {
 		}
 	}
 
+	// All positions are needed before the links are checked: a link may point to a later record, which is an error.
 	position := make(map[node.ID]int, len(a.Records))
 	for i, r := range a.Records {
 		if _, twice := position[r.ID]; twice {

@@ -14,8 +14,8 @@ import (
 // errNoHead marks a head that does not exist. ErrNotStored alone also marks a missing record, which is damage.
 var errNoHead = fmt.Errorf("there is no such head: %w", ErrNotStored)
 
-// open sets the conversation to the head as it is now. It need not read the nodes that have reaches. It tries again as
-// long as the head moves while it is read.
+// open reads the head as it is now. It may skip the nodes that have reaches, because they are known. If the head moves
+// while it is read, open tries again.
 func (c *Conversation) open(ctx context.Context, have []node.ID) error {
 	var failed error // of the attempt at version last
 	for last := uint64(0); ; {
@@ -26,6 +26,7 @@ func (c *Conversation) open(ctx context.Context, have []node.ID) error {
 		case err != nil:
 			return err
 		case failed != nil && h.Version == last:
+			// The head has not moved since: the missing record is damage.
 			return failed
 		}
 
@@ -45,6 +46,7 @@ func (c *Conversation) open(ctx context.Context, have []node.ID) error {
 
 // load reads the conversation at a head.
 func (c *Conversation) load(ctx context.Context, h Head, have []node.ID) (dag.DAG, error) {
+	// The set may have been emptied since the caller read have (see forget). Only nodes still in it may be skipped.
 	records, err := all(c.store.driver.Read(ctx, c.key, h.Nodes, c.nodes.known(have)))
 	if err != nil {
 		return dag.DAG{}, err
@@ -78,8 +80,8 @@ func all[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 	return list, nil
 }
 
-// few returns how many of the records to parse next. Their blobs are in memory twice while they are parsed, so there is
-// a limit to the cuts.
+// few returns how many of the records to parse next. Blobs are in memory twice while their records are parsed, so few
+// limits the number of cuts.
 func few(records []Record) int {
 	const maxCuts = 64
 	cuts := 0
@@ -91,7 +93,7 @@ func few(records []Record) int {
 	return len(records)
 }
 
-// known returns those of the nodes that are known to be stored.
+// known returns the nodes that are in the set.
 func (n *nodes) known(ids []node.ID) []node.ID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -100,6 +102,7 @@ func (n *nodes) known(ids []node.ID) []node.ID {
 
 // parse reads the blobs of records, parses the records, and adds the nodes to the set.
 func (c *Conversation) parse(ctx context.Context, records []Record) error {
+	// The blobs are read before the lock is taken: other heads need not wait for the database.
 	blobs := map[Sum][]byte{}
 	if need := sums(records); len(need) > 0 {
 		for b, err := range c.store.driver.Blobs(ctx, c.key, need) {

@@ -61,6 +61,7 @@ func (m *memory) append(a AppendRequest) (Head, error) {
 	if s == nil {
 		s = &shelf{heads: map[string]Head{}, records: map[node.ID]stored{}, blobs: map[Sum][]byte{}}
 	}
+	// A head that does not exist has version 0, as a.Expect does for a new one.
 	old := s.heads[a.Head]
 	if old.Version != a.Expect {
 		current := old.clone()
@@ -104,6 +105,7 @@ func (s *shelf) check(a AppendRequest) ([]Record, error) {
 	var fresh []Record
 	for _, r := range a.Records {
 		refuse := func(err error) ([]Record, error) { return nil, &RecordError{a.Conversation, r.ID, err} }
+		// A record that is stored already is skipped. Replace may change its line, never its links.
 		if old, have := s.records[r.ID]; have {
 			switch {
 			case !slices.Equal(old.Links, r.Links), old.Sum != r.Sum && !a.Replace:
@@ -213,6 +215,7 @@ func (p Page) of(names iter.Seq[string]) []string {
 
 func (m *memory) Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
+		// The records are collected under the lock and yielded without it: a slow caller holds up nobody.
 		records, err := m.reached(ctx, conversation, from, have)
 		for _, r := range records {
 			if err = ctx.Err(); err != nil {
@@ -240,6 +243,7 @@ func (m *memory) reached(ctx context.Context, conversation string, from, have []
 	if s == nil {
 		s = &shelf{}
 	}
+	// Without the conversation, each record in from is missing.
 	leftOut := map[node.ID]bool{}
 	for _, id := range have {
 		leftOut[id] = true
@@ -252,8 +256,8 @@ func (m *memory) reached(ctx context.Context, conversation string, from, have []
 	return records, nil
 }
 
-// reach returns the records that from reaches, in the order of storing. It leaves out the records in seen and what only
-// those reach, and adds the rest to seen. If a record is not stored, it returns the ID in missing.
+// reach returns the records that from reaches, in the order of storing. It does not follow the links of records in seen,
+// leaves them out, and adds the others to seen. If a record is not stored, it returns the ID in missing.
 func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, missing node.ID) {
 	stack := slices.Clone(from)
 	for len(stack) > 0 {
@@ -270,12 +274,14 @@ func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, 
 			stack = append(stack, r.Links...)
 		}
 	}
+	// A record comes after all that it is linked to, so the order of storing is also the order of Read.
 	slices.SortFunc(records, func(a, b stored) int { return a.index - b.index })
 	return records, node.ID{}
 }
 
 func (m *memory) Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
+		// blob checks this too, but is not called if sums is empty.
 		if err := check(ctx, conversation); err != nil {
 			yield(Blob{}, err)
 			return
@@ -364,6 +370,7 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 	// Mark what the heads reach, and the blobs of these records.
 	reached, needed := map[node.ID]bool{}, map[Sum]bool{}
 	for _, h := range s.heads {
+		// Nothing is missing: Append refuses a head that points to a record that is not stored.
 		records, _ := s.reach(h.Nodes, reached)
 		for _, r := range records {
 			for _, c := range r.Cuts {
@@ -401,6 +408,7 @@ func (m *memory) Watch(ctx context.Context, conversation string) iter.Seq2[Head,
 			return
 		}
 
+		// Registered before the first look at the heads, so that no move falls between them.
 		wake, stop := m.watcher(conversation)
 		defer stop()
 
@@ -453,6 +461,7 @@ func (m *memory) movedSince(conversation string, seen map[string]Head) []Head {
 		s = &shelf{}
 	}
 
+	// Removed heads come with version 0.
 	var heads []Head
 	for name := range seen {
 		if s.heads[name].Version == 0 {

@@ -32,9 +32,9 @@ type Retained struct {
 	NodeBytes    int64
 }
 
-// Apply removes old runs, and then from each conversation what no head reaches, in short transactions. After each one
-// it rests for as long as that took, so that other writers get their turn. It can be stopped at any time, and repeated.
-// After an error the counts may be too low.
+// Apply removes old runs. Then it removes from each conversation the nodes that no head reaches. Its transactions are
+// short, and after each one it rests for as long as that took, so that other writers get their turn. It can be stopped
+// at any time, and repeated. After an error the counts may be too low.
 func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err error) {
 	request := PruneRunsRequest{OlderThan: r.OlderThan, Limit: r.Batch, DryRun: r.DryRun}
 	for {
@@ -49,6 +49,8 @@ func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err err
 
 		done.Runs, done.Calls, done.RunBytes = done.Runs+pruned.Runs, done.Calls+pruned.Calls, done.RunBytes+pruned.Bytes
 		request.After = pruned.Last
+
+		// Other writers get the time that the transaction took.
 		select {
 		case <-ctx.Done():
 			return done, ctx.Err()

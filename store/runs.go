@@ -543,9 +543,8 @@ func (s Step) Check() error {
 	return nil
 }
 
-// Fits returns an error if the step is not possible for a claimed run. It does not check the lease and the version of
-// the head. known reports whether the run has had a continuation, and whether that was consumed. Every store calls
-// Fits.
+// Fits returns an error if the step is not possible for a claimed run. The lease and the version of the head are not
+// checked. known reports whether the run has had a continuation, and whether it was consumed. Every store calls Fits.
 func (s Step) Fits(r Run, known func(continuation string) (had, used bool, err error)) error {
 	key := Key{Run: r.ID}
 	refused := func(kind error, detail string) error { return &RunError{Kind: kind, Key: key, Detail: detail} }
@@ -554,6 +553,7 @@ func (s Step) Fits(r Run, known func(continuation string) (had, used bool, err e
 		return refused(ErrStep, "it appends to another head")
 	}
 
+	// The step must consume a pause of this run, once.
 	if s.Consume != "" {
 		key.Continuation = s.Consume
 		switch had, used, err := known(s.Consume); {
@@ -566,6 +566,7 @@ func (s Step) Fits(r Run, known func(continuation string) (had, used bool, err e
 		}
 	}
 
+	// A new pause needs an ID of its own, and the pause before it must be consumed.
 	if s.Pause != nil {
 		key.Continuation = ""
 		had, _, err := known(s.Pause.Continuation)

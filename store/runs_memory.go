@@ -127,8 +127,8 @@ func transactErr(ctx context.Context, m *memory, fn func(now time.Time) error) e
 	return err
 }
 
-// runTable holds the runs of a memory store. The mutex of the store guards it. Each method makes all its checks before
-// its first change, because nothing undoes a change.
+// runTable holds the runs of a memory store. The mutex of the store guards it. Nothing undoes a change, so each method
+// makes all its checks before its first change.
 type runTable struct {
 	runs  map[string]*runRow
 	busy  map[headKey]*runRow // the run that has not ended, by its head
@@ -211,6 +211,7 @@ func (t *runTable) begin(now time.Time, b BeginRequest, appendNodes func(AppendR
 	if other := t.busy[on]; other != nil {
 		return Run{}, &RunError{Kind: ErrBusy, Key: Key{Run: other.ID}}
 	}
+	// The last check: an append that is refused changes nothing, and nothing fails after it.
 	if _, err := appendNodes(b.Append); err != nil {
 		return Run{}, err
 	}
@@ -233,6 +234,7 @@ func (t *runTable) makeReady(now time.Time, r *runRow) {
 		r.at = t.open.PushBack(r)
 	}
 	t.wakeRun(now, r)
+	// wakeRun counts a repeated wake-up, but this one is the first.
 	r.rings.again = 0
 }
 

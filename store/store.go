@@ -59,6 +59,7 @@ func (s *Store) Head(ctx context.Context, key, name string) (*Conversation, erro
 	return c, nil
 }
 
+// at returns a conversation at a head, with nothing read yet.
 func (s *Store) at(key, name string, n *nodes) *Conversation {
 	return &Conversation{store: s, key: key, name: name, nodes: n, head: Head{Name: name}}
 }
@@ -97,6 +98,7 @@ func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) stri
 			if len(part) < page.Max() {
 				return // the last page
 			}
+			// The next page begins after the last name, whatever was added or removed before it.
 			page.After = name(part[len(part)-1])
 		}
 	}
@@ -106,9 +108,8 @@ func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) stri
 // conversation afterwards, it gets a *ConflictError, and its new nodes are not kept.
 func (s *Store) Delete(ctx context.Context, key string) error { return s.driver.Delete(ctx, key) }
 
-// Prune removes the nodes of a conversation that no head and no ref reaches, such as those of a removed head. It
-// returns the numbers of what it removed. With dryRun it removes nothing, and returns the numbers of what it would
-// remove.
+// Prune removes the nodes of a conversation that no head and no ref reaches, such as those of a removed head. It returns
+// how much it removed. With dryRun it removes nothing, and returns how much it would remove.
 func (s *Store) Prune(ctx context.Context, key string, dryRun bool) (Pruned, error) {
 	return s.driver.Prune(ctx, key, dryRun)
 }
