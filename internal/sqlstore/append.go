@@ -223,6 +223,7 @@ func (s *step) open() error {
 // openHead reads a head. It returns the numbers of the conversation and the head; each is 0 if it does not exist, and h
 // is then the zero Head. The lock, a clause of the dialect or "", applies to the conversation.
 func openHead(ctx context.Context, tx Tx, conversation, name, lock string) (conv, num int64, h store.Head, err error) {
+	// A left join, so that a conversation without this head is found too.
 	query := `SELECT c.num, COALESCE(h.num, 0), COALESCE(h.version, 0), h.nodes, h.header
 		FROM plait_conversations c LEFT JOIN plait_heads h ON h.conv = c.num AND h.name = $1 WHERE c.name = $2`
 	if lock != "" {
@@ -548,6 +549,7 @@ var inserts = sync.OnceValue(func() *[maxRows + 1]string {
 			if i > 0 {
 				b.WriteString(`, `)
 			}
+			// All rows share the conversation, $1. Each has five parameters of its own.
 			b.WriteString(`($1`)
 			for k := range 5 {
 				b.WriteString(`, $` + strconv.Itoa(2+5*i+k))

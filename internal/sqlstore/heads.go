@@ -97,6 +97,7 @@ func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, vers
 	}
 
 	err := d.db.Write(ctx, func(tx Tx) error {
+		// The lock keeps appends away: none may add a head or a record while the conversation is removed.
 		conv, num, current, err := openHead(ctx, tx, conversation, name, d.dialect.Lock)
 		if err != nil {
 			return err

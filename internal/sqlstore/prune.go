@@ -45,6 +45,8 @@ func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (t
 			return err
 		})
 
+		// Plan again. The last of maxPlans is made under the lock, so a busy conversation cannot put Prune off for
+		// ever.
 		if err == errHeadMoved {
 			plans++
 			if plan, _, err = d.planPruning(ctx, conversation, false); err != nil {
@@ -108,6 +110,8 @@ func (d *Driver) planPruning(ctx context.Context, conversation string, count boo
 			return err
 		}
 
+		// Blobs may be left even if all records are reached: those of replaced records, or those of a Prune that was
+		// cut short.
 		blobs := false
 		if len(p.unreached) == 0 {
 			blobs, err = first(ctx, tx, `SELECT LENGTH(sum) FROM plait_blobs WHERE conv = $1 AND `+unneeded+` LIMIT 1`,

@@ -73,7 +73,8 @@ func (t *runsTx) countRuns(nums []any) (found store.PrunedRuns, err error) {
 	return found, sum(query, args, &found.Calls)
 }
 
-// removeRuns removes runs that have ended, and counts them. Another program may have removed some of them before.
+// removeRuns removes runs that have ended, and counts them. It leaves out runs that another program has removed, or is
+// removing.
 func (t *runsTx) removeRuns(nums []any) (removed store.PrunedRuns, err error) {
 	// A run that has ended never changes again, so only its existence is checked.
 	var present []any
@@ -91,6 +92,7 @@ func (t *runsTx) removeRuns(nums []any) (removed store.PrunedRuns, err error) {
 	if removed, err = t.countRuns(present); err != nil {
 		return removed, err
 	}
+	// In this order, because of the foreign keys.
 	for _, from := range []string{`plait_tasks WHERE run`, `plait_pauses WHERE run`, `plait_runs WHERE num`} {
 		query, args := withList(`DELETE FROM `+from, nil, ` IN `, present)
 		if _, err := t.exec(query, args...); err != nil {

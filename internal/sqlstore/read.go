@@ -50,8 +50,14 @@ func (d *Driver) read(ctx context.Context, conversation string, from, have []nod
 		return err
 	}
 
-	// Read their lines. Each query is a transaction of its own, so records may come and go between two of them.
+	// The walk ends with the oldest record. Read yields it first.
 	slices.Reverse(w.found)
+	return d.readLines(ctx, w, yield)
+}
+
+// readLines reads and yields the records in w.found, which are sorted by rising seq. Each query is a transaction of its
+// own, so records may come and go between two of them.
+func (d *Driver) readLines(ctx context.Context, w *walk, yield func(store.Record) bool) error {
 	for rest := w.found; len(rest) > 0; {
 		query, args, n := w.next(rest)
 		batch := make([]store.Record, 0, n)
@@ -189,10 +195,13 @@ func (w *walk) run(ctx context.Context, tx Tx) error {
 			return err
 		}
 
+		// Many rows were wanted: read on right below them, four times as many.
 		if rows == limit && found*minWalk >= rows {
 			below, limit = lowest-1, min(4*limit, maxWalk)
 			continue
 		}
+
+		// Few were wanted: skip to the next one that is, and read fewer rows there.
 		limit = max(limit/4, minWalk)
 		if below, err = w.newest(ctx, tx); err != nil {
 			return err
@@ -274,6 +283,7 @@ func (w *walk) scan(ctx context.Context, tx Tx, below int64, limit int) (rows, f
 			w.lone = false
 			found++
 
+			// The records that it is linked to are in rows further down.
 			ids, err := unpackIDs(links)
 			for _, id := range ids {
 				w.want(id)

@@ -347,6 +347,7 @@ func (t *runsTx) claimableRuns(c store.ClaimRunsRequest) (rows []runRow, err err
 		query += `)`
 	}
 
+	// Rows that another worker is claiming are skipped, so that workers do not wait for each other.
 	args = append(args, int64(max(c.Limit, 1)))
 	query += fmt.Sprintf(` ORDER BY queued, num LIMIT $%d`, len(args)) + t.d.dialect.Skip
 
@@ -545,6 +546,7 @@ func (t *runsTx) claimableTasks(c store.ClaimTasksRequest) (rows []taskRow, err 
 	}
 	query, args = withList(query, args, ` AND t.tool IN `, tools)
 
+	// As for runs, workers do not wait for each other.
 	args = append(args, int64(max(c.Limit, 1)))
 	query += fmt.Sprintf(` ORDER BY t.num LIMIT $%d`, len(args)) + t.d.dialect.SkipTasks
 
@@ -662,7 +664,7 @@ func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 	r, err := t.run(s.Lease.Key.Run)
 	key := store.Key{Run: s.Lease.Key.Run}
 
-	// A step without a pause or an end keeps the run with its worker.
+	// Only the worker of the latest claim may take a step.
 	switch {
 	case err != nil:
 		return head, err
@@ -696,6 +698,7 @@ func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 		r.Continuation, r.Format = "", 0
 	}
 
+	// A step without a pause or an end leaves the run with its worker.
 	switch {
 	case s.Pause != nil:
 		r.Continuation, r.Format, r.Pending, r.Claims = s.Pause.Continuation, s.Pause.Format, len(s.Pause.Tasks), 0
@@ -763,6 +766,7 @@ func (d *Driver) Accept(ctx context.Context, result store.Result) (ready bool, e
 			return fmt.Errorf("store: the result of %s was accepted meanwhile", result.Key)
 		}
 
+		// The last result makes the run ready, in the same transaction.
 		if r.Pending--; r.Pending == 0 {
 			ready = true
 			t.makeReady(r)
@@ -875,35 +879,36 @@ func (t *runsTx) sweepRuns(s store.SweepRequest, limit int64) error {
 	return err
 }
 
+// namedTasks runs a query for taskColumns, and sets the ID of the run in each row. A row itself has only the number of
+// its run. ids holds the IDs by number, so that each is looked up once.
+func (t *runsTx) namedTasks(ids map[int64]string, query string, args ...any) (rows []taskRow, err error) {
+	err = each(t.ctx, t.tx, query, args, func(scan func(...any) error) error {
+		row, err := scanTask(scan)
+		rows = append(rows, row)
+		return err
+	})
+
+	for i := range rows {
+		if err != nil {
+			break
+		}
+		num := rows[i].run
+		if ids[num] == "" {
+			id := ""
+			_, err = first(t.ctx, t.tx, `SELECT id FROM plait_runs WHERE num = $1`, []any{num}, &id)
+			ids[num] = id
+		}
+		rows[i].name(ids[num])
+	}
+	return rows, err
+}
+
 func (t *runsTx) sweepTasks(s store.SweepRequest, limit int64, swept *store.Swept) error {
 	now := t.now.UnixNano()
-
-	// A row has the number of its run. names holds the IDs for these numbers; each is looked up once.
-	names := map[int64]string{}
-	read := func(query string, args ...any) (rows []taskRow, err error) {
-		err = each(t.ctx, t.tx, query, args, func(scan func(...any) error) error {
-			row, err := scanTask(scan)
-			rows = append(rows, row)
-			return err
-		})
-
-		for i := range rows {
-			if err != nil {
-				break
-			}
-			num := rows[i].run
-			if names[num] == "" {
-				name := ""
-				_, err = first(t.ctx, t.tx, `SELECT id FROM plait_runs WHERE num = $1`, []any{num}, &name)
-				names[num] = name
-			}
-			rows[i].name(names[num])
-		}
-		return rows, err
-	}
+	ids := map[int64]string{}
 
 	// Calls that nobody may execute any more: their time is over, or their last attempt was lost.
-	expired, err := read(`SELECT `+taskColumns+` FROM plait_tasks t WHERE t.done = 0 AND t.open = 1
+	expired, err := t.namedTasks(ids, `SELECT `+taskColumns+` FROM plait_tasks t WHERE t.done = 0 AND t.open = 1
 		AND (t.deadline > 0 AND t.deadline <= $1 OR t.attempts > 0 AND t.claims >= t.attempts AND t.lease_until <= $2)
 		ORDER BY t.num LIMIT $3`, now, now, limit)
 	if err != nil {
@@ -914,7 +919,7 @@ func (t *runsTx) sweepTasks(s store.SweepRequest, limit int64, swept *store.Swep
 	}
 
 	// Calls that wait for a worker. The workers were woken once; wake them again, less often each time.
-	unclaimed, err := read(`SELECT `+taskColumns+` FROM plait_tasks t WHERE `+due+`
+	unclaimed, err := t.namedTasks(ids, `SELECT `+taskColumns+` FROM plait_tasks t WHERE `+due+`
 		AND (t.deadline = 0 OR t.deadline > $4) AND (t.attempts = 0 OR t.claims < t.attempts)
 		ORDER BY t.num LIMIT $5`+t.d.dialect.Skip, now, now, int64(s.Grace), now, limit)
 	for _, row := range unclaimed {

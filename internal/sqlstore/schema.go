@@ -184,6 +184,7 @@ func migrateTo(ctx context.Context, tx Tx, dialect Dialect, migrations [][]strin
 		return nil
 	}
 
+	// All in one transaction, with the new version: a crash leaves the old tables.
 	for _, statements := range migrations[version:] {
 		for _, s := range statements {
 			if err := run(dialect.Schema.Replace(s)); err != nil {

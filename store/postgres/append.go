@@ -164,6 +164,7 @@ func (db *database) tryGroup(g *group) error {
 		var number int64
 		var header []byte
 		_, err = pgx.ForEachRow(rows, []any{&number, &header}, func() error {
+			// WITH ORDINALITY counts from 1.
 			m := g.members[number-1]
 			m.header, m.done = bytes.Clone(header), true
 			return nil
@@ -188,6 +189,7 @@ func parameters(members []*member) []any {
 		for column := range records {
 			records[column] = append(records[column], m.records[column]...)
 		}
+		// The table of records names the append of each by its number, from 1.
 		for range m.records[0] {
 			owners = append(owners, int64(i+1))
 		}

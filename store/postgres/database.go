@@ -57,6 +57,7 @@ func (db *database) Close() error {
 	}
 	db.mu.Unlock()
 
+	// No call begins any more: wait for those under way.
 	db.running.Wait()
 	if db.owned {
 		db.pool.Close()
@@ -171,7 +172,7 @@ func (db *database) await(ctx context.Context, statement func(context.Context) e
 	return db.silent(ctx, limited, statement(limited))
 }
 
-// silent returns err, with its reason if the limit has passed and not the context of the caller.
+// silent returns err. If the limit has passed, but not the context of the caller, it adds that the server did not reply.
 func (db *database) silent(ctx, limited context.Context, err error) error {
 	if err != nil && ctx.Err() == nil && limited.Err() == context.DeadlineExceeded {
 		return fmt.Errorf("postgres: the server did not reply within %v: %w", db.replyTimeout, err)

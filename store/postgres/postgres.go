@@ -107,6 +107,7 @@ func connect(ctx context.Context, url string, o Options) (*database, error) {
 	// The URL may set a limit of its own for statements. In another unit, or as 0, it is no limit here.
 	statement, _ := strconv.Atoi(params["statement_timeout"])
 	replies := replyTimeout(time.Duration(statement) * time.Millisecond)
+	// The pool pings a connection that was idle. A silent network must not hold that up either.
 	config.PingTimeout = replies
 
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -116,8 +117,8 @@ func connect(ctx context.Context, url string, o Options) (*database, error) {
 	return &database{pool: pool, owned: true, replyTimeout: replies}, nil
 }
 
-// replyTimeout returns how long to wait for the reply to a statement that the server ends after a time: so long that
-// its error has come, unless the network is silent.
+// replyTimeout returns how long to wait for the reply to a statement that the server ends after the given time. The
+// server's own error comes first, unless the network is silent.
 func replyTimeout(statement time.Duration) time.Duration { return 2 * statement }
 
 // New uses a pool of the program. The timeouts of opts apply to the transactions of Plait alone. New changes no setting
@@ -138,6 +139,7 @@ func open(ctx context.Context, db *database, opts Options) (*DB, error) {
 	options := sqlstore.Options{Poll: opts.Poll}
 	if opts.Ring != nil {
 		options.Ring = func(ctx context.Context, tx sqlstore.Tx, wakes []store.Wake) error {
+			// Ring is called only in a transaction that writes, so on is a pgx.Tx.
 			return opts.Ring(ctx, tx.(queries).on.(pgx.Tx), wakes)
 		}
 	}

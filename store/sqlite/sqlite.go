@@ -116,6 +116,7 @@ func dataSource(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// A URL, because the driver would read a "?" in a plain path as the beginning of parameters.
 	absolute = filepath.ToSlash(absolute)
 	if !strings.HasPrefix(absolute, "/") { // a drive of Windows
 		absolute = "/" + absolute
@@ -177,6 +178,7 @@ func (db *DB) Check(ctx context.Context) error {
 			if err := rows.Scan(&problem); err != nil {
 				return err
 			}
+			// "ok" is the only row if nothing is wrong.
 			if problem != "ok" {
 				problems = append(problems, problem)
 			}
@@ -206,6 +208,8 @@ func (db *DB) Backup(ctx context.Context, path string) error {
 		_, err := c.Exec(ctx, `VACUUM INTO $1`, path)
 		return err
 	})
+
+	// SQLite does not sync the file that VACUUM INTO writes.
 	if err == nil {
 		err = syncFile(path)
 	}
