@@ -109,6 +109,7 @@ func anthropicBlock(p place, raw content.JSON) content.Block {
 		return b
 	}
 
+	// A tool that Anthropic executes itself. Only its own API takes these blocks.
 	if strings.HasSuffix(kind, "_tool_use") || strings.HasSuffix(kind, "_tool_result") {
 		p.note(NoteOpaque, "a tool of the provider: %s", kind)
 		return content.Opaque{API: anthropicAPI, JSON: raw}

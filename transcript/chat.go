@@ -17,6 +17,7 @@ func (im *importer) chat(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+	// The format has no session, from which IDs are derived. The hash of the file takes its place.
 	im.session = im.fingerprint()
 
 	c := &chatFile{importer: im}
@@ -108,6 +109,7 @@ func (c *chatFile) value(l line) error {
 
 // whole imports a conversation. List holds the members of the object around the messages.
 func (c *chatFile) whole(at int, list []jsonx.Member, messages []content.JSON) error {
+	// It ends the conversation whose messages are lines of their own.
 	if err := c.end(); err != nil {
 		return err
 	}
@@ -175,6 +177,7 @@ func (c *chatConversation) declare(at int, list []jsonx.Member) error {
 		switch {
 		case err != nil:
 			d.refuse(one, "it is not an object")
+		// A tool that is no function: only its own API knows what it is.
 		case wrong != nil:
 			d.add(content.Tool{Name: text(outer, "type"), Extra: content.Extra{API: chatAPI, JSON: one}}, one)
 		default:
@@ -182,6 +185,7 @@ func (c *chatConversation) declare(at int, list []jsonx.Member) error {
 		}
 	}
 
+	// The older form of the same definitions.
 	for _, one := range definitions("functions", list) {
 		if inner, err := object(one); err != nil {
 			d.refuse(one, "it is not an object")
@@ -190,12 +194,11 @@ func (c *chatConversation) declare(at int, list []jsonx.Member) error {
 		}
 	}
 
+	// If a definition was refused, the record has all of them.
 	kept := without(list, "messages", "tools", "functions")
-	// A record of all definitions keeps those that were refused.
 	if d.refused > 0 {
 		kept = without(list, "messages")
 	}
-
 	if len(kept) > 0 {
 		c.note(at, "", NoteRecord, "the members beside the messages: %s", names(kept))
 		if err := c.add(at, &entry{payload: node.Custom{Name: "chat", JSON: jsonx.Object(kept)}}); err != nil {
@@ -251,6 +254,7 @@ func (c *chatConversation) message(at int, where string, j content.JSON) error {
 		e.time = stamp(get(list, "created_at"))
 	}
 
+	// The members that the payload holds. All others become metadata.
 	taken := []string{"role", "content"}
 	switch role := text(list, "role"); role {
 	case "system", "developer":
@@ -291,6 +295,8 @@ func (c *chatConversation) message(at int, where string, j content.JSON) error {
 	if err != nil {
 		return err
 	}
+
+	// A record has the whole message as its payload.
 	if e.payload.Kind() != "custom" {
 		e.meta = metaOf(e.meta, "chat", without(list, taken...))
 	}
@@ -351,6 +357,7 @@ func (p place) chatResponse(list []jsonx.Member, body content.Blocks) ([]content
 		blocks = append(blocks, at.fit(raw, at.chatCall(raw)))
 	}
 
+	// The older form of a call. It has no ID.
 	if old, err := object(get(list, "function_call")); err == nil {
 		blocks = append(blocks, p.fit(get(list, "function_call"), chatArguments(content.ToolUse{}, old, nil)))
 	}
@@ -368,6 +375,7 @@ func (p place) chatCall(raw content.JSON) content.Block {
 	call.ID, list, _ = jsonx.TakeText(list, "id")
 	kind, rest, _ := jsonx.TakeText(list, "type")
 
+	// The input of a custom tool is a text, not JSON. It becomes a JSON string.
 	if custom, err := object(get(rest, "custom")); err == nil {
 		call.Name = text(custom, "name")
 		call.Input = jsonx.Quote(text(custom, "input"))
@@ -426,6 +434,7 @@ func chatPart(p place, raw content.JSON) content.Block {
 
 	case "image_url":
 		url, further, ok := jsonx.TakeText(of, "url")
+		// The URL itself may take the place of an object with it.
 		if s, plain := jsonx.Text(inner); plain {
 			url, ok = s, true
 		}
@@ -437,6 +446,7 @@ func chatPart(p place, raw content.JSON) content.Block {
 		data, further, ok := jsonx.TakeText(of, "data")
 		format, further, named := jsonx.TakeText(further, "format")
 		if ok && named && data != "" && len(further) == 0 {
+			// The format is "wav" or "mp3". The media type of the latter is audio/mpeg.
 			s := content.Source{MediaType: "audio/" + strings.Replace(format, "mp3", "mpeg", 1), Data: data}
 			return content.Document{Source: s, Extra: extra(chatAPI, rest)}
 		}

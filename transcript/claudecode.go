@@ -32,6 +32,7 @@ func (im *importer) claudeCode(r io.Reader) error {
 		return err
 	}
 
+	// IDs are derived from the session.
 	if s.session == "" {
 		s.session = s.fingerprint()
 	}
@@ -102,8 +103,10 @@ func (s *claudeSession) line(l line) error {
 
 	message, _ := object(get(list, "message"))
 	speaks := message != nil && (kind == "user" || kind == "assistant")
+	// A line that is no message is Claude Code's if it has one of these members.
 	s.recognize(l.at, speaks || kind == "summary" || has(list, "uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "isSidechain"))
 
+	// A repeated line has the same message. The members around it may differ.
 	s.share(list)
 	e := &entry{
 		line: l.at, name: text(list, "uuid"), parentName: text(list, "parentUuid"), time: stamp(get(list, "timestamp")),
@@ -116,6 +119,8 @@ func (s *claudeSession) line(l line) error {
 	a := s.agentOf(e, list)
 	s.logical(a, e, list)
 
+	// A response may go on below a record or a result, and the summary of a compaction comes below the record that
+	// names the messages it keeps. So a line inherits both from the line above.
 	if above := a.tree.byName[e.parentName]; above != nil {
 		e.response, e.keeps = above.response, above.keeps
 	}
@@ -263,6 +268,7 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []jsonx.Memb
 		further = []jsonx.Member{{Name: "usage", Value: jsonx.Object(rest)}}
 	}
 
+	// The first line of a response makes the message. Further lines join it.
 	target := e
 	if whole := e.response; whole != nil && whole.responseID == e.responseID && e.responseID != "" && a.tree.byName[e.name] == nil {
 		s.joinLine(a, whole, e, answer)
@@ -349,6 +355,7 @@ func (s *claudeSession) user(a *agent, e *entry, list, message []jsonx.Member) e
 		if about, err := object(e.details); err == nil {
 			s.ran(text(about, "agentId"), results[0].CallID)
 		}
+		// The details of a line and its sub-agent belong to the first result.
 		for _, r := range results[:1] {
 			if c := s.calls[r.CallID]; c != nil && c.agent == a && c.result == nil {
 				c.result = e

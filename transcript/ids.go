@@ -22,6 +22,7 @@ func (im *importer) id(name string, at time.Time) node.ID {
 		}
 	}
 
+	// A name that occurs a second time gets another ID, because again is part of the hash.
 	for again := 0; ; again++ {
 		sum := sha256.Sum256([]byte(string(im.format) + "\x00" + im.session + "\x00" + name + "\x00" + strconv.Itoa(again)))
 

@@ -80,6 +80,7 @@ func (c *langChainFile) value(at int, where string, j content.JSON) error {
 
 	for _, wrapper := range stateWrappers {
 		inner := get(list, wrapper.member)
+		// The position has a dot for each wrapper around the first.
 		if _, err := object(inner); err != nil || strings.Count(where, ".") >= maxWrappers {
 			continue
 		}
@@ -106,6 +107,7 @@ func join(where, name string) string { return strings.TrimPrefix(where+"."+name,
 // list imports the messages of a conversation, or the conversations of a batch. Rest holds the other members of a
 // state.
 func (c *langChainFile) list(at int, where string, rest []jsonx.Member, messages []content.JSON) error {
+	// A list of lists is a batch of conversations.
 	if len(messages) > 0 {
 		if _, nested := items(messages[0]); nested {
 			return c.batch(at, where, messages)
@@ -208,6 +210,7 @@ func (c *langChainFile) message(conv *chatConversation, at int, where string, j 
 		kind = chatRoles[text(fields, "role")]
 	}
 
+	// The members in taken are held by the payload, or say nothing beside it. All others become metadata.
 	p := place{im: c.importer, line: at, where: where, foreign: "langchain"}
 	e := &entry{}
 	taken := []string{"type", "content", "id", "example", "tool_call_chunks", "chunk_position"}
@@ -232,6 +235,7 @@ func (c *langChainFile) message(conv *chatConversation, at int, where string, j 
 		return err
 	}
 
+	// A record has the whole message as its payload.
 	if e.payload.Kind() != "custom" {
 		e.meta = metaOf(e.meta, "langchain", langChainRest(fields, taken))
 	}
@@ -325,8 +329,19 @@ func (p place) langChainResponse(e *entry, fields []jsonx.Member) error {
 		return err
 	}
 
-	// A call in both the content and tool_calls keeps its position in the content, but the values are those of
-	// tool_calls: streamed content may lack the arguments.
+	placed, calls := placeCalls(body, calls)
+	e.blocks = append(e.blocks, placed...)
+
+	if refusal := text(kwargs, "refusal"); refusal != "" {
+		e.blocks = append(e.blocks, content.Text{Text: refusal, Extra: content.Extra{API: chatAPI, JSON: `{"type":"refusal"}`}})
+	}
+	e.blocks = append(e.blocks, calls...)
+	return nil
+}
+
+// placeCalls returns the blocks of the content, and the calls that the content does not have. A call in both keeps its
+// position in the content, but gets its values from calls: streamed content may lack the arguments.
+func placeCalls(body content.Blocks, calls []content.Block) (blocks, rest []content.Block) {
 	byID := map[string]int{}
 	for i, b := range calls {
 		if use, ok := b.(content.ToolUse); ok {
@@ -342,20 +357,15 @@ func (p place) langChainResponse(e *entry, fields []jsonx.Member) error {
 				b, calls[i] = listedUse, nil
 			}
 		}
-		e.blocks = append(e.blocks, b)
+		blocks = append(blocks, b)
 	}
 
-	if refusal := text(kwargs, "refusal"); refusal != "" {
-		e.blocks = append(e.blocks, content.Text{Text: refusal, Extra: content.Extra{API: chatAPI, JSON: `{"type":"refusal"}`}})
-	}
-
-	// The calls that the content does not have come last.
 	for _, b := range calls {
 		if b != nil {
-			e.blocks = append(e.blocks, b)
+			rest = append(rest, b)
 		}
 	}
-	return nil
+	return blocks, rest
 }
 
 // langChainCalls returns the calls outside the content: those that LangChain could parse, and then those that it could

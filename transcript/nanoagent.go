@@ -129,6 +129,7 @@ func (g *nanoGraph) lineOf(value content.JSON) int {
 		return 0
 	}
 
+	// Search behind the value before, so that all searches together read the file once.
 	at := strings.Index(g.doc[g.pos:], string(value))
 	if at < 0 {
 		return 0
@@ -157,6 +158,7 @@ func (g *nanoGraph) add(m jsonx.Member) error {
 		g.note(n.line, n.where(), NoteChanged, "its member id is %q; the key under which it is saved is used", id)
 	}
 
+	// A message has a role in place of a type.
 	n.kind = text(n.data, "type")
 	if text(n.data, "role") != "" {
 		n.kind = "message"
@@ -532,8 +534,8 @@ func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []jsonx.Member, e
 	return node.ListOf(heads...), about, nil
 }
 
-// heads returns the heads of the graph: those that it names, and then the other nodes without children that those do
-// not reach.
+// heads returns the heads of the graph: first those that it names, and then the nodes without children that no named
+// head reaches.
 func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 	named, ok := items(ids)
 	if !ok && ids != "" {

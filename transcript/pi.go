@@ -83,6 +83,7 @@ func (s *piSession) line(l line) error {
 		return nil
 	}
 
+	// Lines of the first version have no IDs: each follows the line before it.
 	if e.name == "" {
 		e.name, e.parentName = "line "+strconv.Itoa(l.at), s.last
 	}
@@ -128,6 +129,7 @@ func (s *piSession) entry(e *entry, kind string, list []jsonx.Member, j content.
 	case "compaction":
 		s.rest(e, list, "summary", "firstKeptEntryId", "firstKeptEntryIndex")
 		e.keeps = text(list, "firstKeptEntryId")
+		// The first version names the entry by the index of its line.
 		if i := count(list, "firstKeptEntryIndex"); e.keeps == "" && i > 0 && i < int64(len(s.index)) {
 			e.keeps = s.index[i]
 		}
@@ -342,11 +344,13 @@ func piThinking(thought string, rest []jsonx.Member, api string) content.Block {
 			return t
 		}
 	case responsesAPI:
+		// pi keeps the whole reasoning item of the API as the signature.
 		if item, err := object(content.JSON(signature)); err == nil {
 			item = append([]jsonx.Member{{Name: "type", Value: `"reasoning"`}}, without(item, "type")...)
 			return reasoningItem(item)
 		}
 	case chatAPI:
+		// pi keeps the name of the member that held the thinking as the signature.
 		t.Signature = ""
 		if signature != "" {
 			t.Extra.JSON = jsonx.Object([]jsonx.Member{{Name: "field", Value: jsonx.Quote(signature)}})
@@ -374,6 +378,7 @@ func piCall(p place, raw content.JSON, list []jsonx.Member, api string) content.
 	}
 
 	call := content.ToolUse{ID: piCallID(id), Name: name, Input: input}
+	// The ID as it was stays in the Extra, with the item's.
 	if call.ID != id {
 		rest = append([]jsonx.Member{{Name: "id", Value: jsonx.Quote(id)}}, rest...)
 	}

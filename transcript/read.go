@@ -69,6 +69,7 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 		}
 
 		last := err != nil
+		// The end may be that of the limit instead of the file.
 		if last && limited.N <= 0 {
 			if err := im.checkLimit(r, im.opts.Limit); err != nil {
 				return err
@@ -80,6 +81,7 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 		}
 
 		if text = bytes.TrimSpace(text); len(text) > 0 {
+			// Another line follows the torn one, so it is not the last.
 			if torn != nil {
 				return torn
 			}
@@ -122,6 +124,7 @@ func (im *importer) valid(at int, text string) (content.JSON, error) {
 
 	v := jsontext.Value(text)
 	if err := v.Format(jsontext.AllowInvalidUTF8(true)); err != nil {
+		// The text may be a document of several lines: count those before the error.
 		var where *jsontext.SyntacticError
 		if errors.As(err, &where) && where.ByteOffset <= int64(len(text)) {
 			at = max(at, 1) + strings.Count(text[:where.ByteOffset], "\n")
@@ -217,6 +220,7 @@ func number(list []jsonx.Member, name string) float64 {
 
 // count returns the value of a counter, or 0 if it is negative or absurdly large.
 func count(list []jsonx.Member, name string) int64 {
+	// The negation is also true for NaN.
 	f := number(list, name)
 	if !(f > 0) || f > math.MaxInt32*1024 {
 		return 0

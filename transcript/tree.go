@@ -103,6 +103,7 @@ func (s *slot) line() int { return s.entry.line }
 func (t *tree) add(e *entry) error {
 	e.last = e.line
 	if old := t.byName[e.name]; old != nil && e.name != "" {
+		// The same content again is a repetition. Another content under the same ID is a mistake of the file.
 		if t.bodies[e.name] == e.body {
 			t.im.note(e.line, "", NoteLeftOut, "it repeats line %d", old.line)
 			return nil
@@ -127,6 +128,8 @@ func (t *tree) add(e *entry) error {
 
 // record keeps a line that is not sent to a model. Other lines may name it as their parent.
 func (t *tree) record(e *entry, custom node.Custom) error {
+	// A line that others can name as their parent is also an entry, without a payload. If add has dropped it as a
+	// repetition, so is the record.
 	before := len(t.entries)
 	if e.parentName != "" || e.name != "" {
 		if err := t.add(e); err != nil || len(t.entries) == before {
@@ -175,6 +178,7 @@ func (t *tree) build() ([][]*node.Node, error) {
 		}
 	}
 
+	// The records find their places before any node is made, because they become nodes between the others.
 	leaves := t.leaves()
 	trailing := t.placeRecords(leaves)
 	for _, s := range t.slots {
@@ -187,7 +191,6 @@ func (t *tree) build() ([][]*node.Node, error) {
 	for _, s := range leaves {
 		out = append(out, s.heads)
 	}
-
 	if len(trailing) == 0 {
 		return out, nil
 	}
@@ -257,6 +260,7 @@ func (t *tree) settle(e *entry) error {
 		up = e.parent.slot
 	}
 
+	// A record has no slot of its own: what follows it follows its parent.
 	if e.payload == nil && e.blocks == nil {
 		e.slot = up
 		return nil
@@ -272,12 +276,14 @@ func (t *tree) settle(e *entry) error {
 		e.payload = m
 	}
 
+	// A message of several lines has the ID of the first. The names of the others are metadata.
 	if len(e.parts) > 0 {
 		if j, err := content.ToJSON(e.parts); err == nil {
 			e.meta = metaWith(e.meta, string(t.im.format)+".lines", j)
 		}
 	}
 
+	// Results join the tool phase of their calls. Everything else has a slot of its own.
 	m, _ := e.payload.(node.Message)
 	if m.Role == content.User && t.join(e, m.Blocks, up) {
 		return nil
@@ -286,6 +292,7 @@ func (t *tree) settle(e *entry) error {
 	s := &slot{entry: e, parent: up, last: e.last}
 	if m.Role == content.Assistant {
 		s.calls = m.Blocks.ToolUses()
+		// Two calls may have the same ID, so each ID has a list.
 		s.byCall = make(map[string][]int, len(s.calls))
 		for i, c := range s.calls {
 			s.byCall[c.ID] = append(s.byCall[c.ID], i)
@@ -349,6 +356,7 @@ func (t *tree) join(e *entry, blocks content.Blocks, up *slot) bool {
 		return false
 	}
 
+	// The parent is the message with the calls, or the tool phase with results from lines before this one.
 	calling, p := up, (*slot)(nil)
 	if up.entry == nil {
 		calling, p = up.parent, up
@@ -419,6 +427,7 @@ func (t *tree) leaves() []*slot {
 
 	slices.SortStableFunc(leaves, func(a, b *slot) int { return cmp.Compare(b.last, a.last) })
 
+	// The current entry of the session is the main head, even if other lines follow it.
 	if t.current == nil || t.current.slot == nil {
 		return leaves
 	}
@@ -433,6 +442,7 @@ func (t *tree) leaves() []*slot {
 func (t *tree) placeRecords(leaves []*slot) []extraNode {
 	slices.SortStableFunc(t.records, func(a, b extraNode) int { return cmp.Compare(a.line, b.line) })
 
+	// The order of the slots is that of the tree. Records go by the order of the file.
 	var entries []*slot
 	for _, s := range t.slots {
 		if s.entry != nil {
@@ -534,6 +544,7 @@ func (t *tree) replaced(s *slot) ([]node.ID, error) {
 		}
 	}
 
+	// Walk up from the last message that is replaced to the first, which is at depth until.
 	for up := from; up != nil && up.depth >= until; up = up.parent {
 		if up != s.latest {
 			ids = append(ids, up.heads[0].ID())
@@ -581,7 +592,7 @@ func (t *tree) makePhase(s *slot, after []*node.Node) error {
 				run.Details, run.Child = a.entry.details, node.ListOf(a.entry.child...)
 			}
 		case !closed:
-			continue
+			continue // it may still get its result
 		default:
 			t.im.note(calling.entry.line, "", NoteAssumed, "call %q of %s has no result, but the conversation continues", call.ID, call.Name)
 			run.Result, run.IsError = content.Words(content.NoResult), true
@@ -600,10 +611,14 @@ func (t *tree) makePhase(s *slot, after []*node.Node) error {
 	if !closed {
 		return nil
 	}
+	return t.makeResults(s, results)
+}
 
+// makeResults makes the message of a closed tool phase: its results, and then the other blocks of their lines.
+func (t *tree) makeResults(s *slot, results []content.Block) error {
 	blocks, err := content.Of(append(results, s.otherBlocks...)...)
 	if err != nil {
-		return t.im.errorf(calling.entry.line, "", ErrShape, "%v", err)
+		return t.im.errorf(s.parent.entry.line, "", ErrShape, "%v", err)
 	}
 
 	// The message has the name of the first line with a result, and the latest time.
