@@ -372,6 +372,28 @@ func TestAnEditedResponseInARealBrowser(t *testing.T) {
 	b.stop()
 }
 
+func TestAnEditedResponseWithAPausedSubAgentInARealBrowser(t *testing.T) {
+	inner, _ := remover(removes("Rome"))
+	agent := executor.Agent{
+		Provider: apitest.NewScript(apitest.Say("I ask.").Call(apitest.Use("helper", executor.Task{Task: "Go."}))),
+		Tools:    []dag.Tool{executor.SubAgent("helper", "Helps.", inner)},
+	}
+	d, c := pauseOf(t, agent)
+	s := New(d, &Options{Run: agent.Stream, Resume: agent.ResumeStream})
+	s.SetPaused(Paused{Continuation: c})
+	b := open(t, s)
+	b.does("wait", "#waiting h2", "text", "A call waits")
+
+	b.does("click", ".row", "text", "I ask.")
+	b.does("click", ".edit summary")
+	b.does("wait", ".edit", "text", "a paused sub-agent continues where it is, and asks again")
+	b.does("fill", ".edit textarea", "value", "I ask politely.")
+	b.does("click", ".edit button")
+	b.does("wait", "#waiting h2", "text", "2 calls wait")
+	b.does("wait", ".row", "text", "I ask politely.")
+	b.stop()
+}
+
 func TestWhatIsTypedStaysWhileTheConversationGrowsInARealBrowser(t *testing.T) {
 	d := start().User("Name a tree.").Assistant("An oak.").User("Thanks.").Assistant("Welcome.")
 	s := New(d, &Options{Run: runs(apitest.Say("A yew."))})

@@ -47,7 +47,8 @@
 //	POST fork   {"at": ID, "text": TEXT}   appends TEXT to the node and runs it: 202; 409 during another run
 //	POST fork   {"at": ID, "edit": TEXT}   the same with another text of the message ID, on a branch beside it. After a
 //	                                       message of the assistant follow the results of its calls, as they were, and
-//	                                       "text" as a message of the user, which is required if there are no calls
+//	                                       "text" as a message of the user, which is required if there are no calls. A
+//	                                       paused sub-agent continues on the branch, and its open calls ask again there
 //	POST fork   {"at": ID, "result": TEXT, "failed": BOOL}
 //	                                       the same with another result of the executed call ID in place of its own
 //	POST answer {"pause": ID, "call": ID, "reply": REPLY}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -126,6 +127,83 @@ func TestOpenCallsOfAnEditedResponseAreExecuted(t *testing.T) {
 	for _, use := range branch.Messages()[1].Blocks.ToolUses() {
 		require.Zero(t, use.Extra)
 	}
+}
+
+// The branch keeps what a paused sub-agent has done, and pauses anew: each pause is answered for its own branch.
+func TestPausedSubAgentOfAnEditedResponseAsksOnItsBranch(t *testing.T) {
+	inner, removed := remover(
+		apitest.Call(apitest.Use("look", none{})), removes("Rome"), apitest.Say("Removed."), apitest.Say("Kept."))
+	looked := 0
+	inner.Tools = append(inner.Tools, executor.Func("look", "Looks.", func(context.Context, none) (string, error) {
+		looked++
+		return "Rome is there", nil
+	}))
+	outer := executor.Agent{
+		Provider: apitest.NewScript(
+			apitest.Say("I ask.").Call(apitest.Use("helper", executor.Task{Task: "Go."})), apitest.Say("Edited."), apitest.Say("As before.")),
+		Tools: []dag.Tool{executor.SubAgent("helper", "Helps.", inner)},
+	}
+	d, c := pauseOf(t, outer)
+	s, asked := editing(t, d, outer.Stream)
+	s.options.Resume = outer.ResumeStream
+	s.SetPaused(Paused{Continuation: c})
+	e := s.listen(t)
+	before := pausedIn(t, e.until(isIdle))
+
+	status, said := s.postEdit(t, d.Node(c.Message), "I ask politely.", "")
+	require.Equal(t, http.StatusAccepted, status, said)
+	e.until(isIdle)
+	require.Empty(t, asked.Validate())
+	pauses := *s.paused()
+	require.Len(t, pauses, 2)
+	require.Equal(t, before, pauses[0])
+	branch := pauses[1]
+	require.NotEqual(t, before.ID, branch.ID)
+	edited, ok := s.DAG().Node(branch.Node).Message()
+	require.True(t, ok)
+	require.Equal(t, "I ask politely.", edited.Blocks.Text())
+	require.Equal(t, asksApproval, branch.Calls[0].Asks)
+	require.Equal(t, 1, looked, "what the sub-agent has done is not done again")
+	require.Empty(t, *removed)
+
+	s.accepts(t, branch, 0, `{"approve":true}`)
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	require.Equal(t, []string{"Rome"}, *removed)
+	require.Equal(t, []pausedRun{before}, *s.paused(), "the branch before still waits")
+
+	s.accepts(t, before, 0, `{"approve":false}`)
+	e.until(func(a activity) bool { return a.State == running })
+	e.until(isIdle)
+	require.Equal(t, []string{"Rome"}, *removed)
+	require.Equal(t, 1, looked)
+	var texts []string
+	for _, h := range s.DAG().Heads() {
+		own := s.DAG().WithHeads(h)
+		require.Empty(t, own.Validate())
+		texts = append(texts, own.Text())
+	}
+	require.Equal(t, []string{"As before.", "Edited."}, texts)
+}
+
+func TestCallInDoubtOfAnEditedResponseIsInDoubt(t *testing.T) {
+	agent, removed := remover(removes("Rome"))
+	agent.Hooks = append(agent.Hooks, executor.Hook{InDoubt: func(context.Context, executor.Call) (executor.Decision, error) {
+		return executor.AskApproval("Was it removed?"), nil
+	}})
+	d, c := pauseOf(t, agent)
+	d = d.AppendExecutions(node.ToolExecution{State: node.ExecutionStarted, Started: time.Unix(7, 0).UTC()})
+	s, asked := editing(t, d, agent.Stream)
+	e := s.listen(t)
+	e.until(isIdle)
+
+	status, said := s.postEdit(t, d.Node(c.Message), "I remove it.", "")
+	require.Equal(t, http.StatusAccepted, status, said)
+	p := pausedIn(t, e.until(isIdle))
+	require.Empty(t, asked.Validate())
+	require.True(t, p.Calls[0].Doubt, "it may have been executed")
+	require.Contains(t, p.Calls[0].Reason, "it was started at 1970-01-01T00:00:07Z")
+	require.Empty(t, *removed)
 }
 
 func TestEditedUserMessageKeepsItsAttachments(t *testing.T) {

@@ -69,9 +69,13 @@ func executionsAmong(nodes []*node.Node) []node.ToolExecution {
 		}
 
 		seen[e.Index] = true
-		list = append(list, node.ToolExecution{
+		execution := node.ToolExecution{
 			Index: e.Index, State: e.State, Result: e.Result, IsError: e.IsError, Child: e.Child, Ran: e.Ran, Full: e.Full,
-		})
+		}
+		if e.State == node.ExecutionStarted {
+			execution.Started = e.Started // whoever decides about a call in doubt has to know when that was
+		}
+		list = append(list, execution)
 	}
 	return list
 }

@@ -245,10 +245,18 @@ function editBox(key) {
   text.value = textOf(key);
   const said = at.path.slice(at.path.indexOf(key) + 1).find(isMessage);
   if (said !== undefined && group(said) === 'user') next.value = textOf(said);
-  const calls = node.parts.some(part => part.form === 'call');
+  const calls = node.parts.filter(part => part.form === 'call').length;
   const form = forkForm('the response', () => ({at: node.id, edit: text.value, text: calls ? '' : next.value}), text,
-    calls ? el('p', {class: 'quiet'}, node.kids.some(isCall) ? 'Its calls keep their results: they are not executed again.' : 'Its calls are executed.') : [caption('then the user says'), next]);
+    calls ? el('p', {class: 'quiet'}, whatBecomesOf(calls, node.kids.filter(isCall))) : [caption('then the user says'), next]);
   return el('details', {class: 'edit'}, el('summary', {}, 'edit this response, and run'), form);
+}
+
+// whatBecomesOf is what an edit of their message does with calls, of which these are executions.
+function whatBecomesOf(calls, executions) {
+  if (!executions.length) return 'Its calls are executed.';
+  const finished = executions.filter(key => !nodeOf(key).state || nodeOf(key).state === 'in doubt').length;
+  return finished >= calls ? 'Its calls keep their results: they are not executed again.'
+    : 'Calls that have a result keep it. The others are executed; a paused sub-agent continues where it is, and asks again.';
 }
 
 const textField = name => el('textarea', {rows: 3, 'aria-label': name});
