@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -487,6 +488,52 @@ func TestAListOfConversationsInARealBrowser(t *testing.T) {
 	stranger.does("wait", "#refused", "text", "A live page opens with a token in its address")
 	stranger.does("gone", "#index")
 	stranger.quit(`401`)
+}
+
+func TestARequestThatIsNotKnownInARealBrowser(t *testing.T) {
+	const first, second = "An oak.", "A fir."
+	var mu sync.Mutex
+	why := map[string]string{first: "no such key " + hostile} // by response; guarded by mu
+	var asked []string                                        // guarded by mu
+	d := start().User("Name a tree.").Assistant(first).User("Another?").Assistant(second)
+	s := New(d, &Options{Request: func(_ dag.DAG, answer *node.Node) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		m, _ := answer.Message()
+		text := m.Blocks.Text()
+		asked = append(asked, text)
+		if why[text] != "" {
+			return nil, errors.New(why[text])
+		}
+		return []byte(`{"model":"a model"}`), nil
+	}})
+	fails := func(answer, text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		why[answer] = text
+	}
+
+	b := open(t, s)
+	b.does("click", ".row", "text", second)
+	b.does("click", "#tab-Request")
+	b.does("wait", "#detail", "text", "not compared with the call before, n1. The request is not known: no such key "+hostile)
+	b.does("click", ".row", "text", first)
+	b.does("wait", "#detail", "text", "The request is not known: no such key "+hostile)
+	s.Set(d.User("More?"))
+	b.does("wait", ".row", "text", "More?") // the same view is drawn again, and asks for nothing
+
+	fails(first, "no such model")
+	b.does("click", "#tab-Says")
+	b.does("click", "#tab-Request")
+	b.does("wait", "#detail", "text", "The request is not known: no such model")
+
+	fails(first, "")
+	b.does("click", "#detail button", "text", "Try again")
+	b.does("wait", "#detail", "text", "a model")
+	b.does("click", ".row", "text", second)
+	b.does("wait", "#detail", "text", "are as in the call before")
+	b.quit("404")
+	require.Equal(t, []string{second, first, first, first, first}, asked)
 }
 
 // shots takes pictures in both themes, on a large and a small screen, if PLAIT_SHOTS names a folder.

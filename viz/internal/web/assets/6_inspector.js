@@ -26,11 +26,11 @@ function inspect() {
   canRunNow();
   if (shown === 'JSON') fill(detail, [toolbar(copyButton('Copy', () => node.raw)), block('pre', pretty(saved(node)), 'code'),
     el('p', {class: 'quiet'}, 'Copied byte for byte as it is saved.')]);
-  if (shown === 'Request') request(at.selected, detail);
+  pane.dataset.shown = node.id + ' ' + shown;
+  if (shown === 'Request') request(at.selected, detail, pane.dataset.shown === before.shown);
   markFound();
 
   // A patch draws the same node again: the reader and what is typed stay where they are.
-  pane.dataset.shown = node.id + ' ' + shown;
   pane.scrollTop = pane.dataset.shown === before.shown ? before.top : 0;
   if (pane.contains(before.focused)) before.focused.focus({preventScroll: true});
 }

@@ -1,6 +1,7 @@
 // The exact request that an answer was given to, and what of it is new since the call before.
 
 const requests = new Map(); // by key, as they were resolved or fetched
+const missed = new Map(); // by key, the errors of those that were not, since somebody opened a request
 
 // callBefore is the answer that was given before this one, on the way here; null for the first.
 function callBefore(key) {
@@ -24,10 +25,16 @@ function toRequest() {
   select(key);
 }
 
-// requestOf returns the request as text; null where it is not known.
+// requestOf returns the request as text. An error is why it is not known.
 async function requestOf(key) {
-  if (key === null) return null;
-  if (!requests.has(key)) requests.set(key, config.live ? await fetchRequest(key) : staticRequest(key));
+  if (requests.has(key)) return requests.get(key);
+  if (missed.has(key)) throw missed.get(key);
+  try {
+    requests.set(key, config.live ? await fetchRequest(key) : staticRequest(key));
+  } catch (err) {
+    missed.set(key, err);
+    throw err;
+  }
   return requests.get(key);
 }
 
@@ -37,7 +44,7 @@ function staticRequest(key) {
   const chain = [];
   for (let k = key; k >= 0;) {
     const delta = deltas.get(k);
-    if (!delta || delta.missing) return null;
+    if (!delta || delta.missing) throw new Error(deltas.get(key)?.missing || config.static?.noRequests || 'The request is not known.');
     chain.push(delta);
     k = delta.base;
   }
@@ -63,12 +70,16 @@ function lastOf(pieces, length) {
   return last;
 }
 
-async function request(key, pane) {
+// request shows the request of a response, with what is new in it. One that is not known is asked for again, unless the same view is redrawn.
+async function request(key, pane, redrawn) {
+  if (!redrawn) missed.clear();
   show(pane, el('p', {class: 'quiet'}, '…'));
-  const [text, before] = [await requestOf(key), await requestOf(callBefore(key))];
+  const read = k => requestOf(k).then(text => ({text}), err => ({why: err.message}));
+  const previous = callBefore(key);
+  const [{text, why}, {text: before = null, why: unlike}] = [await read(key), previous === null ? {} : await read(previous)];
   if (at.selected !== key || !pane.isConnected) return;
-  if (text === null) {
-    show(pane, el('p', {class: 'quiet'}, whyNoRequest(key)));
+  if (why) {
+    show(pane, el('p', {class: 'quiet'}, why), config.live && toolbar(el('button', {onclick: () => request(key, pane)}, 'Try again')));
     return;
   }
   const shared = sharedEnds(before ?? '', text);
@@ -83,7 +94,8 @@ async function request(key, pane) {
         draw();
       }}), ' exact bytes'), copyButton('Copy', () => text), copyButton('Copy as cURL', () => curlOf(key))),
     el('p', {class: 'quiet'}, count(new TextEncoder().encode(text).length, 'byte'), before !== null &&
-      ['. The first ' + share(shared.start, text.length) + ' are as in the call before, ', link(callBefore(key)), '.']),
+      ['. The first ' + share(shared.start, text.length) + ' are as in the call before, ', link(previous), '.'],
+      unlike && ['. It is not compared with the call before, ', link(previous), '. ' + unlike]),
     sharedPart(start, before), el('div', {class: before === null ? '' : 'fresh'}, block('pre', middle, 'code')), sharedPart(end, before));
   };
   draw();
@@ -135,12 +147,10 @@ const inShell = text => encodeURIComponent(text).replace(/[!'()*~]/g, c => '%' +
 
 // curlOf is a command that sends the exact request of a response again. The body goes through a pipe: as an argument it might be too long.
 async function curlOf(key) {
+  missed.delete(key);
   const body = await requestOf(key), {info = {}} = saved(nodeOf(key));
-  if (body === null) throw new Error(whyNoRequest(key));
   if (!Object.hasOwn(senders, info.api || '')) throw new Error('where requests to the API “' + (info.api || '') + '” go is not known');
   const [url, ...headers] = senders[info.api](info.model || '');
   return "printf %s '" + body.replaceAll("'", "'\\''") + "' |\n  curl -sS \"" + url + '"' +
     ['Content-Type: application/json', ...headers].map(header => ' \\\n    -H "' + header + '"').join('') + ' \\\n    --data-binary @-\n';
 }
-
-const whyNoRequest = key => deltas.get(key)?.missing || config.static?.noRequests || 'The request is not known.';

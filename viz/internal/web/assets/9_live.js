@@ -77,8 +77,8 @@ const post = (path, body) => ask(path, {method: 'POST', headers: {'Content-Type'
 async function fetchRequest(key) {
   try {
     return await (await ask('request?node=' + encodeURIComponent(nodeOf(key).id))).text();
-  } catch {
-    return null;
+  } catch (err) {
+    throw new Error((err.status === 404 ? 'The request is not known: ' : 'The request could not be fetched: ') + err.message);
   }
 }
 
