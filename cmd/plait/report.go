@@ -38,7 +38,7 @@ are the sums by tool and by model, the causes, the failures, and the paths.
 
 FILE may also be a folder, for all *.json and *.jsonl files and databases in it,
 or a database, for all conversations in it. A file that cannot be read is a row
-that says so; the exit code is then 2.
+with the reason, or a line on standard error; the exit code is then 2.
 
 A path is the sequence of steps, without what was said: which tools were called,
 and what failed. The first path is the most frequent one; the others are printed
@@ -54,7 +54,8 @@ With --compare, the conversations are printed beside each other, from their
 common ancestor: a letter for each, and a line for each step of one or more.
 
 FORM jsonl is a data set: a line for each conversation, with its messages and
-tools as for OpenAI's Chat Completions API, its outcome and its metadata.
+tools as for OpenAI's Chat Completions API, its outcome and its metadata. One
+without a message to send is left out.
 
 Counts and costs include all branches and the conversations of sub-agents. A
 node that several conversations share counts in each of them.`,
@@ -128,7 +129,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 		out.Currency, out.Date = list.Currency, list.Date.Format(time.DateOnly)
 	}
 
-	unread := 0
+	var unread []report.Row
 	o := &report.Options{Prices: list.Prices, Texts: new(report.Texts)}
 	for c := range s.conversations(names) {
 		row := report.Of(c.name, c.dag, o)
@@ -136,8 +137,8 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 			row = report.Unreadable(c.name, c.err)
 		}
 		if row.Error != "" {
-			unread++
 			row.Error = strings.TrimPrefix(plain(errors.New(row.Error)), c.name+": ")
+			unread = append(unread, row)
 		}
 		out.Rows = append(out.Rows, row)
 	}
@@ -145,6 +146,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	if err := out.choose(f); err != nil {
 		return err
 	}
+	s.sayUnread(unread, out.Rows, f)
 	if f.tests != "" {
 		if err := s.writeTests(out.Rows, f.tests); err != nil {
 			return err
@@ -158,10 +160,25 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	if err != nil {
 		return err
 	}
-	if unread > 0 {
+	if len(unread) > 0 {
 		return &exitError{code: exitBad}
 	}
 	return nil
+}
+
+// sayUnread prints why conversations cannot be read, for those that have no row in the report.
+func (s *streams) sayUnread(unread, rows []report.Row, f reportFlags) {
+	listed := map[string]bool{}
+	if !f.compare && f.as != "jsonl" && (f.by == "" || f.as != "text") {
+		for _, r := range rows {
+			listed[r.Name] = true
+		}
+	}
+	for _, r := range unread {
+		if !listed[r.Name] {
+			s.say("plait: %s: %s", r.Name, r.Error)
+		}
+	}
 }
 
 // priceList reads the price file, if one is named.

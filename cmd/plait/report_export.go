@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/report"
 )
 
@@ -48,7 +49,8 @@ type example struct {
 	Tools    json.RawMessage   `json:"tools,omitempty"`
 }
 
-// writeDataset writes a line for each conversation.
+// writeDataset writes a line for each conversation. One that has nothing to send is left out with a note. If another one
+// cannot be written, the rest is written nevertheless.
 func (s *streams) writeDataset(rows []report.Row) error {
 	e, err := endpointOf("openai-chat")
 	if err != nil {
@@ -58,32 +60,60 @@ func (s *streams) writeDataset(rows []report.Row) error {
 	out := bufio.NewWriter(s.out)
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
+	failed := false
 	for r, c := range s.chosen(rows) {
-		if c.err != nil {
-			return fmt.Errorf("%s: %w", c.name, c.err)
-		}
-		body, _, err := e.body(request(c.dag, e), endpointOptions{model: e.models, whole: true})
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
-
-		line := example{Name: r.Name, Outcome: r.Outcome, Failure: failureOf(r.Failure).Text, Cause: failureOf(r.Cause).Text, Labels: r.Labels}
-		if err := json.Unmarshal(body, &line); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+		line, err := exampleOf(r, c, e)
+		switch {
+		case errors.Is(err, api.ErrNothing):
+			s.say("%s is left out: it has no message", c.name)
+			continue
+		case err != nil:
+			s.say("plait: %s: %s", c.name, plain(err))
+			failed = true
+			continue
 		}
 		if err := lines.Encode(line); err != nil {
 			return err
 		}
 	}
-	return out.Flush()
+
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if failed {
+		return &exitError{code: exitBad}
+	}
+	return nil
 }
 
-// writeTests writes the conversations, and a Go test that replays their tool calls, to a new folder.
+// exampleOf returns the line of a conversation that was opened again.
+func exampleOf(r report.Row, c opened, e endpoint) (example, error) {
+	if c.err != nil {
+		return example{}, c.err
+	}
+	body, _, err := e.body(request(c.dag, e), endpointOptions{model: e.models, whole: true})
+	if err != nil {
+		return example{}, err
+	}
+
+	line := example{Name: r.Name, Outcome: r.Outcome, Failure: failureOf(r.Failure).Text, Cause: failureOf(r.Cause).Text, Labels: r.Labels}
+	return line, json.Unmarshal(body, &line)
+}
+
+// writeTests writes the conversations, and a Go test that replays their tool calls, to a new folder. After an error
+// there is no folder, so that the command can be repeated.
 func (s *streams) writeTests(rows []report.Row, folder string) error {
-	data := filepath.Join(folder, "testdata")
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--tests: %s exists already", folder)
 	}
+	if err := s.writeTestsTo(rows, folder); err != nil {
+		return errors.Join(err, os.RemoveAll(folder))
+	}
+	return nil
+}
+
+func (s *streams) writeTestsTo(rows []report.Row, folder string) error {
+	data := filepath.Join(folder, "testdata")
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return err
 	}
@@ -102,7 +132,7 @@ func (s *streams) writeTests(rows []report.Row, folder string) error {
 
 	// Without a conversation the test would pass and show nothing.
 	if written == 0 {
-		return errors.Join(errors.New("--tests: there is no conversation to write"), os.RemoveAll(folder))
+		return errors.New("--tests: there is no conversation to write")
 	}
 	return os.WriteFile(filepath.Join(folder, "replay_test.go"), []byte(replayTest), 0o644)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -389,6 +390,46 @@ func TestDataSetOfAReportIsWhatImportReads(t *testing.T) {
 	_, errs, code = command(saved, "report", "-", "--as", "jsonl")
 	require.Equal(t, exitBad, code)
 	require.Contains(t, errs, "name a file")
+}
+
+func TestDataSetLeavesOutConversationsWithoutMessages(t *testing.T) {
+	dir := t.TempDir()
+	for name, d := range map[string]dag.DAG{"a.json": weatherRun(0, ""), "b.json": dag.New().System("Be brief."), "c.json": weatherRun(1, "")} {
+		require.NoError(t, d.Save(filepath.Join(dir, name)))
+	}
+
+	out, errs, code := command("", "report", dir, "--as", "jsonl")
+	require.Equal(t, exitDone, code, errs)
+	require.Equal(t, 2, strings.Count(out, "\n"), out)
+	require.Contains(t, errs, "b.json is left out")
+}
+
+func TestReportNamesEachUnreadFileThatHasNoRow(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 2 {
+		require.NoError(t, weatherRun(i, "").Save(filepath.Join(dir, fmt.Sprintf("run-%d.json", i))))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "torn.json"), []byte(`{"format":"plait"`), 0o600))
+
+	for _, args := range [][]string{{"--as", "jsonl"}, {"--compare"}, {"--by", "model"}, {"--where", "outcome=ended"}} {
+		out, errs, code := command("", append([]string{"report", dir}, args...)...)
+		require.Equal(t, exitBad, code, args)
+		require.NotContains(t, out, "torn.json", args)
+		require.Regexp(t, `torn\.json: .*it ends early`, errs, args)
+	}
+	_, errs, code := command("", "report", dir)
+	require.Equal(t, exitBad, code)
+	require.Empty(t, errs, "it has a row")
+}
+
+func TestReplayTestsOfAReportThatCannotBeWrittenLeaveNoFolder(t *testing.T) {
+	var saved bytes.Buffer
+	require.NoError(t, weatherRun(0, "").Write(&saved))
+	folder := filepath.Join(t.TempDir(), "replay")
+	_, errs, code := command(saved.String(), "report", "-", "--tests", folder)
+	require.Equal(t, exitBad, code)
+	require.Contains(t, errs, "name a file")
+	require.NoDirExists(t, folder)
 }
 
 func TestReplayTestsOfAReportCompileAndFailWithoutTools(t *testing.T) {
