@@ -180,27 +180,24 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 // Resume continues a run that paused. d is the conversation that came with c, or the same loaded from a file. The keys
 // of replies are the IDs of c.Pending.
 //
-// In a pause for approval, every call that needs it requires a reply of [Approved], [ApprovedWith] or [Declined].
-// Prepare and Before hooks do not see the calls again. Then they are executed, or the run pauses for results.
+// In a pause for approval, each call that needs approval requires a reply: [Approved], [ApprovedWith] or [Declined].
+// Then the calls are executed, or the run pauses for results. Prepare and Before hooks do not see the calls again.
 //
-// In a pause for results, [Returned] and [Failed] are replies. They may come in any order, and in parts: while some are
-// missing, the run pauses again, with another Continuation whose Parent is this one. With that one, a result that the
-// conversation has already may come again. Terminate of a result counts only if all results come at
-// once, because it is not saved.
+// In a pause for results, replies are [Returned] and [Failed]. They may come in any order, and in parts. While some are
+// missing, the run pauses again, with another Continuation whose Parent is this one. The same result may be sent again
+// with that Continuation. Terminate of a result counts only if all results come at once, because it is not saved.
 //
-// The calls of a sub-agent (Pending.Path) have replies of the same kinds, by what the sub-agent itself waits for. Of
-// several sub-agents, each may have its replies or none: one without replies stays where it is, and the run pauses
-// again for it. The agent needs a [SubAgent] with the name of the call, as before the pause, and so on down the path;
-// where it has none, nothing is done, and the error is ErrNoAgent.
+// The calls of a sub-agent (Pending.Path) have replies of the same kinds, depending on the reason of the sub-agent's
+// own pause. A sub-agent without any reply stays paused, and the run pauses again for it. The agent needs a [SubAgent]
+// with the name of the call, as before the pause, and so on down the path. If it has none, nothing is done, and the
+// error is ErrNoAgent.
 //
-// A continuation is resumed once. One that was resumed before is a *[ResumeError] with [ErrStale], whatever the replies
-// and whatever became of the run since, as far as the conversation shows it: give Resume the latest one, or use
-// [ClaimOnce]. After a crash in the middle of a resumed run, where some calls have their results and the next
-// continuation is lost, [Agent.Run] executes the calls that are still open.
+// A continuation is resumed once. A second time is a *[ResumeError] with [ErrStale], whatever the replies, as far as
+// the conversation shows the first one: pass the latest conversation to Resume, or use [ClaimOnce]. If a crash in a
+// resumed run lost the next continuation, [Agent.Run] executes the calls that are still open.
 //
-// Errors: before anything is executed, a *[ResumeError] about c or one of the replies, and those of Run; then those of
-// Run. A run whose context ends while hooks look at c or at a result is refused, so that no result
-// is lost.
+// Errors: before anything is executed, a *[ResumeError] about c or one of the replies, and the errors of Run; then
+// those of Run. If the context ends while hooks check c or a result, the run is refused, so that no result is lost.
 func (a Agent) Resume(ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply) (dag.DAG, error) {
 	return unobserved(resumed(ctx, a, d, c, nil), func(r *run) error { return r.resume(c, replies, false) })
 }

@@ -41,8 +41,8 @@ var (
 // CodecError reports an invalid member of a saved continuation, task or reply. An invalid Continuation causes the same
 // errors when it is written as when it is read.
 type CodecError struct {
-	// Field is the path of the member, such as "pending/0/index"; "" for the whole. It is a JSON Pointer (RFC 6901)
-	// without its first slash.
+	// Field is the path of the member, such as "pending/0/index": a JSON Pointer (RFC 6901) without its first slash. It
+	// is "" for the whole object.
 	Field string
 	Err   error
 }
@@ -82,8 +82,8 @@ type ContinuationCodec struct {
 	Keys []string
 }
 
-// Encode returns c as one JSON object on one line, the same bytes for the same c. Of the totals, Reason is that of the
-// pause, and Detail is not written.
+// Encode returns c as one JSON object on one line, the same bytes for the same c. Of the totals, Reason and Detail are
+// not written; Decode sets Reason to that of the pause.
 //
 // If Decode would refuse c, Encode returns the same *[CodecError]. The continuations of a run are valid unless a hook
 // gave a call a name or an ID that is not UTF-8.
@@ -117,10 +117,10 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 //   - more than 64 MiB,
 //   - a missing required member, and a value of the wrong type,
 //   - the same name twice in an object,
-//   - an unknown pause_reason, a message_id that is no node ID, and an empty ID,
-//   - in pending: the same ID twice, and indexes that are not in ascending order,
-//   - in pending: arguments that are no JSON object, and a call that does not wait for what pause_reason states,
-//   - in agents: a path without the sub-agent that it leads through, and a sub-agent without a pending call.
+//   - an unknown pause_reason, a message_id that is not a node ID, and an empty ID,
+//   - in pending: the same ID twice, and indexes not in ascending order,
+//   - in pending: arguments that are not a JSON object, and a call that contradicts pause_reason,
+//   - in agents: a path through a missing sub-agent, and a sub-agent without a pending call.
 func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	o, err := readSaved(data)
 	if err != nil {
@@ -141,7 +141,7 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 		c.Pending = append(c.Pending, p)
 	}
 
-	// Totals do not hold the reason: it follows from the calls that wait below.
+	// The reason is not saved with the totals of a sub-agent. It follows from the pending calls below it.
 	asking := c.above(asksApproval)
 	for i, a := range c.Agents {
 		c.Agents[i].Totals.Reason = stopReason(asking[pathKey(a.Path)])
@@ -155,7 +155,7 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 		c.Attributes[name] = value
 	}
 
-	// The reader keeps the first error, so that the fields are read without a check at each.
+	// The reader keeps the first error, so one check after all fields is enough.
 	if err := o.err(); err != nil {
 		return Continuation{}, err
 	}
@@ -167,7 +167,7 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 
 // ToolTask is a deferred call in the form sent to a worker.
 type ToolTask struct {
-	// Run and Continuation identify the pause to resume with the result, a [Reply] in [Agent.Resume].
+	// Run and Continuation identify the pause. Resume it with the result as a [Reply]: see [Agent.Resume].
 	Run, Continuation string
 	// Turn is the number of requests the run has sent so far.
 	Turn int
@@ -181,8 +181,8 @@ type ToolTask struct {
 	Attributes map[string]string
 }
 
-// ToolTaskCodec writes the calls of a [Continuation] that waits for results as tasks for workers: JSON, one object for
-// each call. The zero value writes no attribute.
+// ToolTaskCodec writes the deferred calls of a [Continuation] as tasks for workers: JSON, one object for each call. The
+// zero value writes no attribute.
 //
 // A task holds the call's arguments unchanged. They may contain anything from the conversation: tasks are as sensitive
 // as the conversation, and do not belong in a log.
@@ -192,14 +192,15 @@ type ToolTaskCodec struct {
 }
 
 // Encode returns one task for each pending call that waits for its result, in call order. Each is one JSON object on
-// one line, the same bytes for the same c. Calls of a message of which a call waits for approval have no tasks, because
-// they must not be executed yet. Its errors are those of ContinuationCodec.Encode. A c without a task is a
-// *[CodecError] too.
+// one line, the same bytes for the same c. While one call of a message waits for approval, no call of that message has
+// a task, because none may be executed yet. Its errors are those of ContinuationCodec.Encode. If there are no tasks,
+// the error is a *[CodecError] too.
 func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 
+	// One call that asks for approval holds back all calls of its message, that is, all with the same path.
 	asks := map[string]bool{}
 	for _, p := range c.Pending {
 		asks[pathKey(p.Path)] = asks[pathKey(p.Path)] || p.Approval
@@ -257,8 +258,8 @@ func (k ToolTaskCodec) Decode(data []byte) (ToolTask, error) {
 //   - {"approve":false} and {"approve":false,"reason":"…"},
 //   - {"result":[blocks…]}, with "is_error", "terminate", "details", "usage" and "full" if the result has them.
 //
-// It returns a *[CodecError] for the zero Reply, arguments that are no JSON object, a result that a run would not
-// accept, and a result with a Child: a conversation cannot be sent, so describe its outcome in Details.
+// It returns a *[CodecError] for the zero Reply, for arguments that are not a JSON object, for a result that a run
+// would not accept, and for a result with a Child. A conversation cannot be sent: describe its outcome in Details.
 //
 // Package encoding/json reformats the output of MarshalJSON: JSON in arguments, details and the extras of blocks keeps
 // its value, but not its bytes.
@@ -275,9 +276,9 @@ func (r Reply) MarshalJSON() ([]byte, error) {
 	return append(write.OptString(write.JSON(dst, "arguments", r.input), "reason", r.reason), '}'), nil
 }
 
-// UnmarshalJSON reads the output of MarshalJSON, and also {"result":"text"}. It is strict, because a reply can be
-// written by hand, and a mistake in it could let a call be executed: an unknown member, one that does not fit the
-// others, and null are a *[CodecError]. After an error r is unchanged.
+// UnmarshalJSON reads the output of MarshalJSON, and also {"result":"text"}. It is strict, because a mistake in a reply
+// written by hand could execute a call: an unknown member, one that does not fit the others, and null are a
+// *[CodecError]. After an error r is unchanged.
 func (r *Reply) UnmarshalJSON(data []byte) error {
 	o := savedObject{jsonx.Read(content.JSON(data), maxNested)}
 
@@ -330,8 +331,8 @@ func checkTotals(path string, t node.StopReason) error {
 	return first(checkCount(path+"/turns", t.Turns), checkCount(path+"/tool_calls", t.ToolCalls))
 }
 
-// check returns an error if the call is not valid. Its names may be empty: a model can write an empty name, and an
-// Agent's Handler can execute such a call.
+// check returns an error if the call is not valid. Names may be empty: a model can write an empty name, and an Agent's
+// Handler can execute such a call.
 func (p Pending) check(path string) error {
 	err := first(checkID(path+"tool_call_id", p.ID), checkCount(path+"index", p.Call.Index),
 		checkUTF8(path+"call_id", p.Call.ID), checkUTF8(path+"name", p.Tool),
@@ -387,7 +388,7 @@ func checkID(field, id string) error {
 	return checkUTF8(field, id)
 }
 
-// checkUTF8 refuses text that would be different after it was written and read.
+// checkUTF8 returns an error for text that is not UTF-8, because writing it would change it.
 func checkUTF8(field, text string) error {
 	if !utf8.ValidString(text) {
 		return &CodecError{Field: field, Err: errUTF8}
@@ -416,7 +417,7 @@ func (p Pending) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendPath appends the indexes of the calls in a path. The calls themselves are those of the agents.
+// appendPath appends the indexes of the calls in a path. The calls themselves are written with the agents.
 func appendPath(dst []byte, path []Call) []byte {
 	if len(path) == 0 {
 		return dst
@@ -455,6 +456,7 @@ func appendInner(dst []byte, turns, calls int) []byte {
 
 // appendAttributes appends the attributes named by keys, sorted by name.
 func appendAttributes(dst []byte, attributes map[string]any, keys []string) []byte {
+	// Two keys may become equal as UTF-8. The sort decides which one counts, so that the output is always the same.
 	texts := map[string]string{}
 	for _, key := range slices.Sorted(slices.Values(keys)) {
 		if value, ok := attributes[key]; ok {
@@ -495,7 +497,7 @@ func sized(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// savedObject is an object being read: a jsonx.Reader that knows the values of this package.
+// savedObject reads an object with the values of this package.
 type savedObject struct{ jsonx.Reader }
 
 // readSaved reads data as one object.
@@ -542,7 +544,8 @@ func (o savedObject) time(name string) time.Time {
 	return at.UTC()
 }
 
-// arguments returns the arguments of a call. It does not check for an object: check does, when writing too.
+// arguments returns the arguments of a call. It does not check for a JSON object: check does so for reading and
+// writing.
 func (o savedObject) arguments(name string, required bool) content.JSON {
 	j := o.JSON(name)
 	switch {
@@ -565,8 +568,8 @@ func (o savedObject) usage(name string) (u content.Usage) {
 	return u
 }
 
-// totals reads the totals of a run. Tokens and time may be negative: servers miscount, and clocks are set back.
-// The member "cost" is absent if the cost is 0 and not known.
+// totals reads the totals of a run. Tokens and time may be negative: servers miscount, and clocks are set back. The
+// member "cost" is absent if the cost is 0 and not known.
 func (o savedObject) totals(reason content.Stop) node.StopReason {
 	t := node.StopReason{
 		Reason: reason, Turns: o.Int("turns"), ToolCalls: o.Int("tool_calls"), Usage: o.usage("usage"),

@@ -35,7 +35,7 @@ func pathsOf(agents []PausedAgent) map[string][]Call {
 	return paths
 }
 
-// checkAgents checks each paused sub-agent by itself, their paths, and that each waits for something.
+// checkAgents checks each paused sub-agent, its path, and that a call below it is pending.
 func (c Continuation) checkAgents() error {
 	waits := c.above(func(Pending) bool { return true })
 	paths := map[string][]Call{}
@@ -48,7 +48,7 @@ func (c Continuation) checkAgents() error {
 			return err
 		}
 
-		// Parents come before children, so a path without its beginning is an error.
+		// An agent is listed after the agents on its path, so each beginning of the path is known.
 		last := len(a.Path) - 1
 		switch key := pathKey(a.Path); {
 		case last < 0:
@@ -75,10 +75,9 @@ func (c Continuation) checkAgents() error {
 	return nil
 }
 
-// checkPending checks each call by itself, the order of the calls of each message, and that they wait for what c.Reason
-// states.
+// checkPending checks each call, the order of the calls of each message, and that the calls agree with c.Reason.
 func (c Continuation) checkPending() error {
-	// A message whose calls ask for approval has executed none of them, so all its calls may be pending.
+	// If one call of a message asks for approval, none of its calls was executed, so all of them may be pending.
 	paths := pathsOf(c.Agents)
 	asks, last := map[string]bool{}, map[string]int{}
 	for _, p := range c.Pending {
@@ -108,7 +107,7 @@ func (c Continuation) checkPending() error {
 		asked, last[key], seen[p.ID] = asked || p.Approval, p.Call.Index, true
 	}
 
-	// The reason and the calls have to agree, or the replies would not fit.
+	// The reason and the calls must agree, or no replies would fit.
 	if c.Reason == content.StopApproval && !asked {
 		return wrong("pending", "the run waits for approval, and no call asks for it")
 	}
@@ -155,7 +154,7 @@ func (o savedObject) agents() []PausedAgent {
 
 		a.InnerTurns, a.InnerCalls = in.inner()
 
-		// The path is saved as indexes. The calls on it are those of the agents read before.
+		// The path is saved as indexes. Its calls were read with the agents before.
 		indexes := in.Ints("path")
 		if len(indexes) == 0 {
 			in.Fail("path", jsonx.ErrAbsent)

@@ -12,28 +12,28 @@ var (
 	ErrNoProvider = errors.New("executor: the agent has no provider")
 	// ErrNoContext: the context is nil.
 	ErrNoContext = errors.New("executor: the context is nil")
-	// ErrUnbound: the program declares a tool that has no function: a content.Tool given to dag.DAG.Tools or
-	// [Agent.Tools], where [DeferredTool], [NewTool] or [Agent.Handler] is meant. A tool that a loaded conversation
-	// declares and the program does not have is no error: see [Agent.Tools]. An [UnboundError] names it.
+	// ErrUnbound: the program declares a tool without a function, by passing a content.Tool to dag.DAG.Tools or
+	// [Agent.Tools]. Use [DeferredTool], [NewTool] or [Agent.Handler]. A declaration in a loaded conversation is no
+	// error: see [Agent.Tools]. An [UnboundError] names the tool.
 	ErrUnbound = errors.New("declared tools have no implementation")
-	// ErrAnswered: the conversation ends with a whole answer of a model (content.StopEndTurn), and no queue holds
-	// a message. Any other text of the assistant, written by hand or cut off, is for the model to continue.
+	// ErrAnswered: the conversation ends with a whole response of a model (content.StopEndTurn), and no queue holds a
+	// message. Any other text of the assistant, written by hand or cut off, is for the model to continue.
 	ErrAnswered = errors.New("executor: the conversation ends with the model's response: append a user message first")
 	// ErrInvalidLimit: a limit is negative or not finite. A [LimitError] names it.
 	ErrInvalidLimit = errors.New("is negative or not finite")
-	// ErrRejected: a hook rejected the message that the conversation ends in. The hook's error is in the chain too.
+	// ErrRejected: a hook rejected the conversation's last message. The hook's error is in the chain too.
 	ErrRejected = errors.New("executor: the message was rejected")
 )
 
-// LimitError names the member of [Limits] that nothing can be compared with. Its chain holds ErrInvalidLimit.
+// LimitError names a field of [Limits] with an invalid value. Its chain holds ErrInvalidLimit.
 type LimitError struct {
-	// Field is the member's name: "Cost".
+	// Field is the field's name: "Cost".
 	Field string
-	// Value is what it was set to.
+	// Value is its value.
 	Value float64
 }
 
-// Error names the member and its value.
+// Error names the field and its value.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("executor: Limits.%s: %v %v", e.Field, e.Value, ErrInvalidLimit)
 }
@@ -41,9 +41,9 @@ func (e *LimitError) Error() string {
 // Unwrap returns ErrInvalidLimit.
 func (e *LimitError) Unwrap() error { return ErrInvalidLimit }
 
-// UnboundError names the tools that were declared without a function. Its chain holds ErrUnbound.
+// UnboundError names the tools declared without a function. Its chain holds ErrUnbound.
 type UnboundError struct {
-	// Names is the tools' names, in the order of their declaration.
+	// Names lists the tools' names, in the order of their declaration.
 	Names []string
 }
 

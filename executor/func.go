@@ -27,9 +27,9 @@ import (
 // Arguments are checked against the schema before fn is called; the model receives all problems at once. [ResultOf]
 // converts the return value of fn to a result. An error becomes an error result.
 //
-// An In without a schema (a recursive type, a channel), or one that can never be decoded (a field that is an interface
-// with methods, two fields with one JSON name, the tag option string), is the tool's Err: dag.DAG.Tools returns it,
-// with content.ErrTool in its chain.
+// Some types cannot be In. They have no schema (a recursive type, a channel), or can never be decoded (a field of an
+// interface type with methods, two fields with one JSON name, the tag option string). The error is then the tool's Err:
+// dag.DAG.Tools returns it, with content.ErrTool in its chain.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error)) Tool {
 	f := &function[In, Out]{def: content.Tool{Name: name, Description: safetext.UTF8(description)}, fn: fn}
 	f.check, f.err = inferSchema(reflect.TypeFor[In]())
@@ -81,7 +81,7 @@ func (f *function[In, Out]) run(ctx context.Context, call Call) (Result, error) 
 	return ResultOf(out)
 }
 
-// usable refuses a type that cannot become a result, so that the error is found when the tool is declared.
+// usable returns an error for a type that cannot become a result, to report it when the tool is declared.
 func usable(out reflect.Type) error {
 	switch {
 	case out == reflect.TypeFor[[]byte]():

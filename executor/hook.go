@@ -13,8 +13,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Hook changes what a run does. Each function may be nil. If an [Agent] has several hooks, each function gets what the
-// one before it returned.
+// Hook changes the behavior of a run. Each function may be nil. If an [Agent] has several hooks, each function gets the
+// result of the one before it.
 //
 // To observe a run without changing it, range over its events. Observe is for tracing, which also needs the contexts.
 //
@@ -22,57 +22,57 @@ import (
 // error. The same holds for a hook that has not returned when the run's context ends; it should return soon after. All
 // but After are called one at a time, in order. None of this holds for Observe, which decides nothing.
 type Hook struct {
-	// Observe gets each event of a run when it happens, also if the run has no consumer, and each event of the runs
-	// inside its tool calls, as their own events. It returns ctx, or a context made of it with further values:
+	// Observe gets each event of a run when it happens, even if the run has no consumer. It also gets the events of the
+	// runs inside its tool calls, as their own events. It returns ctx, or a context made from it with further values:
 	//
 	//   - For the RunStart, that becomes the context of the run. All later events come with it.
 	//   - For the MessageStart of a response, it becomes the context of the request.
 	//   - For a ToolStart, it becomes the context of the call, for its tool and the After hooks.
 	//   - For every other event it is not used.
 	//
-	// err is the run's error, beside the End. A run that ends without an End event, because its consumer left or a
-	// provider panicked, has an End with no conversation and an error here. A run that is refused has no events here.
+	// err is the run's error, beside the End. A run may end without an End event, because its consumer left or a
+	// provider panicked: Observe then gets an End without a conversation, and an error. A refused run has no events
+	// here.
 	//
-	// Observe is called on the goroutine of the run that the event is of, and must return soon. Runs inside tool calls
-	// have goroutines of their own, therefore it may be called for several events at the same time: lock what it
-	// changes. If it panics, the event is lost to it.
+	// Observe is called on the goroutine of the event's run, and must return soon. Runs inside tool calls have
+	// goroutines of their own, so calls may overlap: lock shared state. If Observe panics, it misses the event.
 	Observe func(ctx context.Context, event Event, err error) context.Context
-	// Input gets each message of the user that the run takes in: those of its queues, and the one that the conversation
-	// ends in. An error rejects the message. A rejected message of a queue becomes a [Rejected] event; where it is
-	// the conversation's last, the run is refused with an error that has [ErrRejected] in its chain.
+	// Input gets each new user message of the run: those of its queues, and the conversation's last message. An error
+	// rejects the message. A rejected message of a queue becomes a [Rejected] event. If the conversation's last message
+	// is rejected, the run is refused with an error that has [ErrRejected] in its chain.
 	Input func(ctx context.Context, m content.Message) (content.Message, error)
-	// Send gets each request before the model does, as the conversation and the hooks before made it. Retries send the
-	// same again. An error ends the run. What it changes is not in the conversation, nor in node.Answer.Seen: some
-	// providers refuse thinking later, if system prompts, tools or messages were changed for the request in which it
-	// was thought and are not changed the same way again.
+	// Send gets each request before it is sent, with the changes of the hooks before it. Retries send the same request.
+	// An error ends the run. The changes are not part of the conversation, nor of node.Answer.Seen. Some providers
+	// refuse thinking if system prompts, tools or messages are not changed the same way in later requests.
 	Send func(ctx context.Context, req api.Request) (api.Request, error)
-	// Prepare gets each call before anything else is done with it, and may change its Name and Input: the tool is
-	// looked up, and the arguments checked, after it. The model reads an error as the result.
+	// Prepare gets each call first, and may change its Name and Input. The tool is looked up, and the arguments are
+	// checked, after it. The model reads an error as the result.
 	Prepare func(ctx context.Context, call Call) (Call, error)
-	// Before decides on each call whose tool is known and whose arguments fit. The decisions on all calls of an answer
-	// are made before the first of them runs. The model reads an error as the result, and the call is not executed.
+	// Before decides on each call with a known tool and valid arguments. All calls of a response are decided before the
+	// first of them runs. The model reads an error as the result, and the call is not executed.
 	Before func(ctx context.Context, call Call) (Decision, error)
-	// InDoubt decides on each call that was started before and has no result, because the program ended while its tool
-	// ran, unless the effect of the tool allows to execute it again ([WithEffect]). The call is as it was executed.
+	// InDoubt decides on a call without a result whose tool was running when the program ended, unless the effect of
+	// the tool allows a second execution ([WithEffect]). It gets the call as it was executed.
 	//
-	//   - [ExecuteAgain] executes it again. Hooks do not see it again.
-	//   - [AskApproval] asks a person, with a reason that names the doubt. Approved executes it again.
-	//   - [UseResult] is for a program that has found out what became of it, by its [IdempotencyKey] for example.
-	//   - [Deny] and [Allow] leave it in doubt: the model reads that the outcome is unknown (content.OutcomeUnknown), and
-	//     the reason of a Deny.
+	//   - [ExecuteAgain] executes the call again. Hooks do not see it again.
+	//   - [AskApproval] asks a person, with a reason that names the doubt. Approved executes the call again.
+	//   - [UseResult] is for a program that has found out the outcome, by the [IdempotencyKey] for example.
+	//   - [Deny] and [Allow] leave the call in doubt: the model reads that the outcome is unknown
+	//     (content.OutcomeUnknown), and the reason of a Deny.
 	//
-	// The first decision that is not Allow counts. After an error, and without a hook, the call is left in doubt. It is
-	// never executed a second time unless a hook or a person says so.
+	// The first decision other than Allow counts. After an error, and without a hook, the call is left in doubt. It is
+	// executed a second time only if a hook or a person decides so.
 	InDoubt func(ctx context.Context, call Call) (Decision, error)
-	// After gets the result of a tool, failed or not, and returns the result that the model reads.
-	// It does not get what was never executed, or was given up. It is called concurrently, within the time of the call.
-	// An error becomes the result.
+	// After gets the result of a tool, failed or not, and returns the result for the model. It is not called for a call
+	// that was not executed or was given up. It is called concurrently, within the time of the call. An error becomes
+	// the result.
 	After func(ctx context.Context, call Call, result Result) (Result, error)
-	// TooLong gets the conversation when the provider refuses a request as too long (api.ErrContextTooLong), and
-	// returns a shorter one, which is sent once in the same turn. If no hook changes the conversation, or the request
-	// is refused again, the run ends with the provider's error; an error of the hook is added to it.
+	// TooLong gets the conversation when the provider refuses a request as too long (api.ErrContextTooLong). It returns
+	// a shorter conversation, and the request is sent once more in the same turn. If no hook changes the conversation,
+	// or the request is refused again, the run ends with the provider's error; an error of the hook is added to it.
 	TooLong func(ctx context.Context, d dag.DAG) (dag.DAG, error)
-	// Next gets each turn that is over, and returns what the run continues with. An error ends the run.
+	// Next gets each completed turn. The run continues with the conversation, provider and options of the turn that it
+	// returns. An error ends the run.
 	Next func(ctx context.Context, turn Turn) (Turn, error)
 	// Resume is called before a pause is resumed. An error refuses it.
 	Resume func(ctx context.Context, c Continuation) error
@@ -81,9 +81,9 @@ type Hook struct {
 // decides reports whether h decides about calls before they are executed.
 func (h Hook) decides() bool { return h.Prepare != nil || h.Before != nil || h.InDoubt != nil }
 
-// Turn is a turn that is over, and what the run continues with.
+// Turn is a completed turn and the state that the run continues with.
 type Turn struct {
-	// Number counts the model calls of the run, from 1.
+	// Number counts the requests of the run, from 1.
 	Number int
 	// Message is the model's response; nil if it was empty.
 	Message *node.Node
@@ -93,16 +93,16 @@ type Turn struct {
 
 	// DAG is the conversation. The next turn continues it; a hook may append to it or replace it.
 	DAG dag.DAG
-	// Provider and Options are those of the next request.
+	// Provider and Options are used for the next request.
 	Provider api.Provider
 	Options  api.Options
-	// Stop is why the run is about to end: the model's reason if it called nothing, content.StopTerminated if every
-	// result set Terminate, or "" if the run continues. A hook that sets another reason ends the run at once, whatever
-	// is in the queues. A hook that clears it continues the run.
+	// Stop is the reason for which the run is about to end: the model's stop reason if the response has no calls,
+	// content.StopTerminated if every result set Terminate, or "" if the run continues. A hook that sets another reason
+	// ends the run at once, even if messages wait in the queues. A hook that clears it continues the run.
 	Stop content.Stop
 }
 
-// Decision is what a hook decides about a call. The zero value is [Allow].
+// Decision is a hook's decision about a call. The zero value is [Allow].
 type Decision struct {
 	action action
 	reason string
@@ -130,12 +130,12 @@ func Allow() Decision { return Decision{} }
 // Deny refuses the call. The model reads the reason. No further hook sees the call.
 func Deny(reason string) Decision { return Decision{action: deny, reason: reason} }
 
-// Modify executes the call with other arguments, which later hooks see. They must be a JSON object, and are not checked
-// against the tool's schema again, unless they are [Decision.Checked].
+// Modify executes the call with other arguments. Later hooks see them. They must be a JSON object. They are not checked
+// against the tool's schema, unless the decision is [Decision.Checked].
 func Modify(input content.JSON) Decision { return Decision{action: modify, input: input} }
 
-// Checked has the arguments of a Modify checked against the tool's schema, as those of the model were: where they do
-// not fit, the call is not executed, and the model reads why.
+// Checked makes the run check the arguments of a Modify against the tool's schema, like the model's own. If they do not
+// fit, the call is not executed, and the model reads the reason.
 func (d Decision) Checked() Decision {
 	d.checked = true
 	return d
@@ -152,8 +152,7 @@ func AskApproval(reason string) Decision { return Decision{action: askApproval, 
 // message have theirs. See [Continuation].
 func Defer(reason string) Decision { return Decision{action: deferred, reason: reason} }
 
-// ExecuteAgain executes a call a second time, although nobody knows whether it was executed before. It is for
-// [Hook.InDoubt] alone.
+// ExecuteAgain executes a call in doubt a second time. It is for [Hook.InDoubt] only.
 func ExecuteAgain() Decision { return Decision{action: executeAgain} }
 
 // Warn adds a warning to a message, for Hook.Input.
@@ -163,15 +162,15 @@ func Warn(m content.Message, warning string) (content.Message, error) {
 	return m, err
 }
 
-// OutputLimit cuts the texts of tool results. A text that is cut ends with a note of it, within the limit. Texts are
-// cut between characters. Images and documents are kept as they are. The zero value cuts nothing.
+// OutputLimit cuts the texts of tool results. A cut text ends with a note, which counts for the limit. Texts are cut
+// between characters. Images and documents are kept as they are. The zero value cuts nothing.
 type OutputLimit struct {
-	// MaxBytes is how many bytes the texts of a result may have. Defaults to no limit.
+	// MaxBytes is the maximum size of all texts of a result, in bytes. Defaults to no limit.
 	MaxBytes int
-	// MaxLines is how many lines the texts of a result may have. Defaults to no limit.
+	// MaxLines is the maximum number of lines of all texts of a result. Defaults to no limit.
 	MaxLines int
-	// KeepFull keeps the whole output of a result that is cut in Result.Full, and so in the execution's node. Defaults
-	// to dropping it.
+	// KeepFull keeps the whole output of a cut result in Result.Full, and so in the execution's node. Defaults to
+	// dropping it.
 	KeepFull bool
 }
 
@@ -220,8 +219,7 @@ func RequireApproval(names ...string) Hook {
 	}}
 }
 
-// Underscores replaces dots by underscores in the names of calls: models write foo.bar although the name of a tool has
-// no dot.
+// Underscores replaces dots by underscores in the names of calls. Some models write foo.bar for a tool named foo_bar.
 func Underscores() Hook {
 	return Hook{Prepare: func(_ context.Context, call Call) (Call, error) {
 		call.Name = strings.ReplaceAll(call.Name, ".", "_")
@@ -229,9 +227,8 @@ func Underscores() Hook {
 	}}
 }
 
-// AskAgain asks a model that called tools and then ended with nothing said for its answer: once, with its tools
-// switched off. If the run continues after that, the agent's own choice of tools (api.Options.ToolChoice) is no longer
-// set.
+// AskAgain asks once for an answer if a model called tools and then ended without text. Tools are switched off for that
+// request. If the run continues after it, the agent's own choice of tools (api.Options.ToolChoice) is no longer set.
 func AskAgain() Hook {
 	const words = "Please provide your final answer."
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {
@@ -265,7 +262,7 @@ func usedTools(d dag.DAG) bool {
 	return false
 }
 
-// lastWords is what the user's side said last.
+// lastWords returns the text of the last user message.
 func lastWords(d dag.DAG) string {
 	messages := shared.Of(d.Heads()).Messages
 	for i := len(messages) - 1; i >= 0; i-- {
@@ -282,14 +279,15 @@ var errPanicked = errors.New("panicked")
 // errEnded is the error for a hook that ended its goroutine: runtime.Goexit.
 var errEnded = fmt.Errorf("a hook %w: it ended its goroutine", errPanicked)
 
-// guarded is a call of a hook on a goroutine of its own.
+// guarded is a call of a hook on its own goroutine.
 type guarded[In, Out any] struct {
 	ctx  context.Context
 	hook func(context.Context, In) (Out, error)
 	in   In
 	out  Out
 	err  error
-	// done receives a token when out and err are set. It has room for it, so that a hook that is given up can end.
+	// done receives a token when out and err are set. It has room for the token, so that a hook can end after it was
+	// given up.
 	done chan struct{}
 }
 
@@ -305,8 +303,8 @@ func (g *guarded[In, Out]) run() {
 
 func (g *guarded[In, Out]) over() { g.done <- struct{}{} }
 
-// guard calls a hook on a goroutine of its own and returns its results. If it panics or ctx ends first, it returns an
-// error.
+// guard calls a hook on its own goroutine and returns its results. It returns an error if the hook panics, or if ctx
+// ends first.
 func guard[In, Out any](
 	ctx context.Context, w *workers, hook func(context.Context, In) (Out, error), in In,
 ) (Out, error) {

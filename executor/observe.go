@@ -5,7 +5,8 @@ import "context"
 // observer is a Hook.Observe.
 type observer func(ctx context.Context, event Event, err error) context.Context
 
-// observersOf returns the Observe hooks of a run of a inside the call: its own, and then those of the run around it.
+// observersOf returns the Observe hooks for a run of a: its own, and then those of the run around the call inside,
+// which may be nil.
 func observersOf(a Agent, inside *toolCall) []observer {
 	var list []observer
 	for _, h := range a.Hooks {
@@ -19,7 +20,8 @@ func observersOf(a Agent, inside *toolCall) []observer {
 	return list
 }
 
-// observe passes an event to the Observe hooks, from the RunStart on. made is then the context that they returned.
+// observe passes an event to the Observe hooks, from the RunStart to the End, and sets r.made to the context they
+// return.
 func (r *run) observe(event Event, err error) {
 	if _, begins := event.(RunStart); begins {
 		r.observing = true

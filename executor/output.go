@@ -12,8 +12,8 @@ import (
 )
 
 // WithOutput returns a copy of the agent with structured output: its requests ask for a T by api.Output[T]. If a
-// response is no valid T, the model receives the problems and responds again, up to two times. [FinalOutput] reads the
-// T from the conversation.
+// response is not a valid T, the model gets the problems and responds again, up to two times. [FinalOutput] reads the T
+// from the conversation.
 //
 // Use it with [Agent.Stream] and [Agent.ResumeStream]. For [Agent.Run] and [Agent.Resume], [RunFor] and [ResumeFor] are
 // shorter.
@@ -66,7 +66,7 @@ func lastAnswer(d dag.DAG) string {
 	return m.Blocks.Text()
 }
 
-// fitting returns a hook that requests a new response if one is no T, up to a number of times.
+// fitting returns a hook that requests a new response after one that is not a T, up to a number of times.
 func fitting[T any](times int) Hook {
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {
 		if turn.Stop != content.StopEndTurn && turn.Stop != content.StopSequence || asked(turn.DAG) >= times {
@@ -92,7 +92,7 @@ func fitting[T any](times int) Hook {
 // misfitWords begins the message that requests a new response. asked counts messages by it.
 const misfitWords = "Your answer is not in the form that was asked for. Answer again, with the JSON alone:"
 
-// asked returns how many of the last messages of the user, without a break, requested a new response.
+// asked returns how many of the last user messages in a row requested a new response.
 func asked(d dag.DAG) (times int) {
 	messages := shared.Of(d.Heads()).Messages
 	for i := len(messages) - 1; i >= 0; i-- {

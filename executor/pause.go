@@ -17,11 +17,11 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Continuation is what a paused run needs beside its conversation, which holds the messages, executions and
-// declarations. It has the identity of the run (Run, ID, Parent), what it waits for (Reason, Message, Pending), its
-// totals and its attributes. Provider, options and keys are those of the agent that resumes it.
+// Continuation is the state of a paused run beside its conversation. The conversation holds the messages, executions
+// and declarations. The continuation holds the identity of the run (Run, ID, Parent), the pause (Reason, Message,
+// Pending), the totals and the attributes. Provider, options and keys come from the agent that resumes the run.
 //
-// A call of a [SubAgent], at any depth, pauses the whole run. Agents is then the sub-agents that wait, and Pending has
+// A pause of a [SubAgent], at any depth, pauses the whole run. Agents then lists the paused sub-agents, and Pending has
 // their calls too, each with its Path.
 //
 // The calls in a continuation, and their approvals, are trusted: anybody able to change it decides which calls are
@@ -30,58 +30,57 @@ import (
 // A continuation belongs to one pause, and is meant to be resumed once. [ClaimOnce] ensures this in one process, and
 // package durable in any number. A program with a database of its own compares and sets (Run, ID) in a Hook.Resume.
 type Continuation struct {
-	// Run is the id of the run, the same at each of its pauses.
+	// Run is the ID of the run, the same at each of its pauses.
 	Run string
-	// ID is the id of this pause, and Parent that of the one that was resumed before it; "" at the first.
+	// ID is the ID of this pause. Parent is the ID of the pause that was resumed before it; "" at the first pause.
 	ID, Parent string
-	// Reason is what the run waits for: content.StopApproval if any pending call waits for approval, and otherwise
-	// content.StopResults.
+	// Reason is content.StopApproval if any pending call waits for approval, and otherwise content.StopResults.
 	Reason content.Stop
-	// Message is the assistant's message whose calls are open.
+	// Message is the ID of the assistant's message with the open calls.
 	Message node.ID
-	// Pending is the calls that are open, in call order. Those of a sub-agent are in place of its call.
+	// Pending lists the open calls, in call order. The calls of a sub-agent are listed in place of its own call.
 	Pending []Pending
-	// Agents is the sub-agents that wait, each before those below it; empty if none does.
+	// Agents lists the paused sub-agents, each before those below it; empty if there are none.
 	Agents []PausedAgent
-	// Totals is what the run has taken until now, over all pauses; its Reason is that of the pause.
+	// Totals has the totals of the run over all pauses. Its Reason is that of the pause.
 	Totals node.StopReason
-	// InnerTurns and InnerCalls are the turns and the tool calls of runs inside tools until now, which count in
-	// Limits.Turns and Limits.Calls and not in Totals. Those of Agents are part of them.
+	// InnerTurns and InnerCalls count the turns and tool calls of runs inside tools so far, including those of Agents.
+	// They count for Limits.Turns and Limits.Calls, and are not part of Totals.
 	InnerTurns, InnerCalls int
-	// Attributes is those of [WithAttributes].
+	// Attributes has the attributes set by [WithAttributes].
 	Attributes map[string]any
 }
 
 // Pending is a call that waits for approval or for its result.
 type Pending struct {
-	// ID names the call in replies: the id that the provider gave it, or, where that is empty or used twice, one with
-	// its Index. The ID of a call of a sub-agent is those of the calls in Path and its own, separated by slashes.
+	// ID names the call in replies. It is the provider's ID of the call, or one made from Index if that is empty or not
+	// unique. The ID of a sub-agent's call consists of the IDs of the calls in Path and its own, separated by slashes.
 	ID string
-	// Path leads from this run to the sub-agent that made the call: the call of each sub-agent on the way, as it is
+	// Path leads from this run to the sub-agent with the call. It has the call of each sub-agent on the way, as it is
 	// executed, the outermost first. It is empty for a call of this run itself.
 	Path []Call
-	// Call is the call as it is to be executed, after all hooks.
+	// Call is the call to execute, after all hooks.
 	Call Call
 	// Tool is the tool's name as the model wrote it.
 	Tool string
-	// Approval reports that a person has to approve it. In a pause for approval, the calls that need none wait too.
+	// Approval reports that a person has to approve the call. In a pause for approval, calls without Approval wait too.
 	Approval bool
-	// Deferred reports that the call is executed outside the run. In a pause for approval, the run pauses for its
-	// result afterwards.
+	// Deferred reports that the call is executed outside the run. After a pause for approval, the run pauses again for
+	// its result.
 	Deferred bool
-	// Reason is the reason that the hook gave; it may be empty.
+	// Reason is the reason given by the hook; it may be empty.
 	Reason string
-	// Started is when an earlier run started the call and did not get its result: the call is in doubt, unless the
-	// effect of its tool allows to execute it again. It is zero for every other call.
+	// Started is the time at which an earlier run started the call, without getting its result. The call is then in
+	// doubt, unless the effect of its tool allows a second execution. It is zero for every other call.
 	Started time.Time
 }
 
 // ErrPaused is in the chain of a [PausedError].
 var ErrPaused = errors.New("the run is paused")
 
-// PausedError reports that calls are pending. Keep the conversation beside it with the Continuation.
+// PausedError reports that calls are pending. Keep the returned conversation together with the Continuation.
 //
-// A program may give a pause up, after Ctrl-C at the prompt for example:
+// A program may give up a pause, after Ctrl-C at the prompt for example:
 //
 //   - dag.DAG.CloseTools without arguments answers the open calls with an error result, so that the model reads that
 //     they did not run.
@@ -92,7 +91,7 @@ type PausedError struct {
 	Continuation Continuation
 }
 
-// Error names what the run waits for.
+// Error returns the reason of the pause and the number of pending calls.
 func (e *PausedError) Error() string {
 	c := e.Continuation
 	return fmt.Sprintf("executor: %v: %s of %d tool calls", ErrPaused, c.Reason, len(c.Pending))
@@ -120,14 +119,14 @@ const (
 	returned
 )
 
-// Approved lets the call be executed.
+// Approved approves the call as it is.
 func Approved() Reply { return Reply{kind: approved} }
 
-// ApprovedWith lets the call be executed with other arguments. They are checked against the tool's schema
-// when the call runs: where they do not fit, the call fails and the model reads why; Resume itself is not refused.
+// ApprovedWith approves the call with other arguments. They are checked against the tool's schema when the call runs.
+// If they do not fit, the call fails with an error result for the model; Resume itself is not refused.
 func ApprovedWith(input content.JSON) Reply { return Reply{kind: approved, input: input} }
 
-// Declined does not let the call be executed. The model reads the reason; "" is "denied by user".
+// Declined refuses the call. The model reads the reason. An empty reason becomes "denied by user".
 func Declined(reason string) Reply { return Reply{kind: declined, reason: reason} }
 
 // Returned is the result of a call that was executed elsewhere.
@@ -141,17 +140,17 @@ func Failed(text string) Reply {
 // Errors of [Agent.Resume], for errors.Is; a [ResumeError] names the call.
 var (
 	// ErrStale: the continuation is not the latest of this conversation. It was resumed before, it belongs to another
-	// conversation, or the conversation has gone on or was joined with another since.
+	// conversation, or the conversation was continued or joined with another since.
 	ErrStale = errors.New("the continuation is not one of this conversation")
-	// ErrUnknownCall: a reply to a call that does not wait.
+	// ErrUnknownCall: the call of a reply is not pending.
 	ErrUnknownCall = errors.New("no such call waits")
 	// ErrMissingReply: a call that waits for approval has no reply.
 	ErrMissingReply = errors.New("a reply is missing")
 	// ErrConflict: the call has another result already.
 	ErrConflict = errors.New("the call has another result already")
-	// ErrReply: a reply of another kind than the run waits for, such as a result where approval is asked for.
+	// ErrReply: the reply is of the wrong kind, such as a result for a call that needs approval.
 	ErrReply = errors.New("the reply does not fit")
-	// ErrNoAgent: a call waits for a sub-agent that the agent no longer has.
+	// ErrNoAgent: the agent no longer has the sub-agent of a pending call.
 	ErrNoAgent = errors.New("the sub-agent does not exist")
 )
 
@@ -159,13 +158,13 @@ var (
 type ResumeError struct {
 	// Kind is one of the errors above; errors.Is finds it.
 	Kind error
-	// ID is the id of the call or, for ErrStale, of the continuation.
+	// ID is the ID of the call or, for ErrStale, of the continuation.
 	ID string
 	// Err has details; it may be nil.
 	Err error
 }
 
-// Error names what is wrong, and the call or the continuation.
+// Error returns the kind of the error, the ID of the call or the continuation, and the details.
 func (e *ResumeError) Error() string {
 	text := fmt.Sprintf("executor: resume: %v: %s", e.Kind, safetext.Quote(e.ID, maxName))
 	if e.Err != nil {
@@ -182,10 +181,10 @@ func (e *ResumeError) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// pause returns a *PausedError with a continuation in which the calls of p without a result are pending. The results so
-// far become part of the conversation.
+// pause returns a *PausedError whose continuation lists the calls of p without a result. The results so far become part
+// of the conversation.
 func (r *run) pause(p *toolPhase, reason content.Stop) error {
-	// Results that are known already belong to the conversation, and are shown first.
+	// Emit the known results before the pause, and keep them in the conversation.
 	if !p.emitEarly(len(p.calls)) {
 		return errLeft
 	}
@@ -201,7 +200,7 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	}
 	r.d = d
 
-	// They are counted now: the resumed run begins with these totals.
+	// Count the results now: the resumed run begins with these totals.
 	n, usage := p.results()
 	r.totals.ToolCalls += n
 	r.toolsTook(usage)
@@ -221,7 +220,7 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 		})
 	}
 
-	// One call that asks is enough: the calls beside it are executed after the decision.
+	// One call that needs approval is enough: the others are executed after the decision.
 	if slices.ContainsFunc(c.Pending, asksApproval) {
 		c.Reason = content.StopApproval
 	}
@@ -232,8 +231,8 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	return &PausedError{c}
 }
 
-// callNames returns a name for each call of a message, by index: its ID, or one with its index where that is empty or
-// used twice. No two are equal.
+// callNames returns a unique name for each call of a message, by index: the ID of the call, or a name made from the
+// index if the ID is empty or not unique.
 func callNames(said *node.Node) []string {
 	m, _ := said.Message()
 	calls := m.Blocks.ToolUses()
@@ -254,7 +253,7 @@ func callNames(said *node.Node) []string {
 	return names
 }
 
-// attach returns ctx with the attributes of the run that paused. Those of ctx come first.
+// attach returns ctx with the attributes of the paused run. Attributes that ctx has already win.
 func (c Continuation) attach(ctx context.Context) context.Context {
 	if len(c.Attributes) == 0 {
 		return ctx
@@ -263,14 +262,14 @@ func (c Continuation) attach(ctx context.Context) context.Context {
 	return WithAttributes(WithAttributes(ctx, c.Attributes), given)
 }
 
-// resume prepares a run that continues where c paused. The hooks are asked unless they were asked before.
+// resume prepares a run that continues after the pause c. It calls the Resume hooks unless asked is set.
 func (r *run) resume(c Continuation, replies map[string]Reply, asked bool) error {
 	if r.broken != nil {
 		return r.broken
 	}
 
-	// Before everything else that a run checks: a used continuation is the same error whatever became of the
-	// conversation since.
+	// Check for a used continuation first, so that it gives the same error whatever has happened to the conversation
+	// since.
 	if err := c.stale(r.d); err != nil {
 		return err
 	}
@@ -298,7 +297,7 @@ func (r *run) resume(c Continuation, replies map[string]Reply, asked bool) error
 		}
 	}
 
-	// The run is the one that paused, with its totals and limits.
+	// Take over the identity, the totals and the limits of the paused run.
 	r.id, r.parent, r.resumed, r.replied = c.Run, c.ID, true, p
 	r.totals, r.before = c.Totals, c.Totals.Elapsed
 	r.totals.Reason, r.totals.Detail = "", ""
@@ -312,8 +311,8 @@ func (r *run) resume(c Continuation, replies map[string]Reply, asked bool) error
 	return nil
 }
 
-// askResumeHooks returns an error if a Resume hook refuses the continuation: one of the hooks, or one of a paused
-// sub-agent that continues, for its own run. ID is that of the whole run's continuation.
+// askResumeHooks returns an error if a Resume hook refuses the continuation. It calls the hooks, and then those of each
+// continuing sub-agent with the sub-agent's own continuation. id is the ID of the whole run's continuation.
 func (r *run) askResumeHooks(c Continuation, hooks []Hook, id string, agents []*agentResume) error {
 	for _, h := range hooks {
 		if h.Resume == nil {
@@ -348,7 +347,7 @@ func (c Continuation) stale(d dag.DAG) error {
 		return stale("its reason is %s", c.Reason)
 	}
 
-	// Every head has to belong to the tool phase that paused: the message with the calls, or executions of it.
+	// Every head must belong to the paused tool phase: the message with the calls, or one of their executions.
 	inside, outside := 0, 0
 	executed, starts := map[int]bool{}, startsOf(d)
 	for _, h := range d.Heads() {
@@ -371,7 +370,7 @@ func (c Continuation) stale(d dag.DAG) error {
 		return stale("the conversation has %d other heads beside its calls: resume it without them, and join them afterwards", outside)
 	}
 
-	// A result, or another start, since the pause: somebody resumed before.
+	// A result or a start since the pause shows that it was resumed before.
 	pending, agents := c.own()
 	for _, p := range pending {
 		if executed[p.Call.Index] {
@@ -382,7 +381,7 @@ func (c Continuation) stale(d dag.DAG) error {
 		}
 	}
 
-	// A sub-agent that went on since is paused at another message of its conversation.
+	// The same holds for the calls of paused sub-agents.
 	for _, a := range agents {
 		if executed[a.Path[0].Index] {
 			return stale("it was resumed before: the sub-agent of call %d has its result", a.Path[0].Index)
@@ -394,14 +393,14 @@ func (c Continuation) stale(d dag.DAG) error {
 	return nil
 }
 
-// reply returns the phase of the pending calls, decided by the replies. It refuses a continuation or replies that do
-// not fit the conversation. With held, replies may be missing.
+// reply returns the phase of the pending calls, decided by the replies. It returns an error if the continuation or the
+// replies do not fit the conversation. With held, replies may be missing.
 func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolPhase, error) {
 	stale := func(format string, args ...any) error {
 		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf(format, args...)}
 	}
 
-	// Calls are removed as the continuation names them. What is left at the end does not wait.
+	// Each open call must be named by the continuation. Named calls are removed from open; none may be left at the end.
 	open := map[int]Call{}
 	for _, call := range r.d.OpenCalls() {
 		open[call.Index] = normalized(call)
@@ -423,7 +422,7 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 			pending, own = own[0], own[1:]
 		}
 
-		// The continuation may come from elsewhere: the conversation decides which calls are open.
+		// Do not trust the continuation here: the conversation decides which calls are open.
 		index := pending.Call.Index
 		if index < 0 || index >= len(names) || agent == nil && names[index] != pending.ID {
 			return nil, stale("no call of the message is %q", pending.ID)
@@ -434,7 +433,8 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 		}
 		delete(open, index)
 
-		// Position and ID are the conversation's. Name and arguments may have been changed by a hook.
+		// Index and ID come from the conversation. Name and arguments come from the continuation, because a hook may
+		// have changed them.
 		to := &p.calls[i]
 		to.call, to.ran, to.kept = call, pending.Call, kept[index]
 		to.ran.Index, to.ran.ID, to.ran.Input = call.Index, call.ID, orEmpty(pending.Call.Input)
@@ -447,7 +447,7 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 		to.approval, to.deferred, to.reason = pending.Approval, pending.Deferred, pending.Reason
 		to.start = starts[index]
 
-		// The decision comes later; only the shape of the pause is checked here.
+		// The replies will come later. Only the continuation is checked.
 		if held {
 			continue
 		}
@@ -461,9 +461,9 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 	return p, r.checkReplies(p, replies, names)
 }
 
-// replyTo applies the reply to one call, whose ID in replies is id, in a pause for reason.
+// replyTo applies the reply to one call in a pause for reason. id is the call's ID in replies.
 func (r *run) replyTo(c *toolCall, reason content.Stop, id string, reply Reply) error {
-	// A result answers a pause for results; every other reply answers a question for approval.
+	// A pause for results takes only results. A pause for approval takes only approvals and denials.
 	fits := reply.kind == noReply || (reply.kind == returned) == (reason == content.StopResults)
 	switch {
 	case !fits, reply.kind != noReply && reason == content.StopApproval && !c.approval:
@@ -488,7 +488,7 @@ func (r *run) replyTo(c *toolCall, reason content.Stop, id string, reply Reply) 
 		return nil
 	}
 
-	// Approved, or a call that needed no approval. Arguments that a hook made before the pause are not checked again.
+	// The call is approved, or needed no approval. Arguments changed by a hook before the pause are not checked again.
 	c.approval = false
 	if reply.input != "" {
 		c.ran.Input = reply.input
@@ -502,8 +502,8 @@ func (r *run) replyTo(c *toolCall, reason content.Stop, id string, reply Reply) 
 	return nil
 }
 
-// afterDeferred passes the result of a deferred call through the After hooks, within the time of a call. Its error is
-// that of the run's context.
+// afterDeferred passes the result of a deferred call through the After hooks, within the agent's timeout for a call. An
+// error of the hooks becomes an error result; the returned error is that of the run's context.
 func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	if !slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.After != nil }) {
 		return result, nil
@@ -514,7 +514,7 @@ func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	}
 	defer cancel()
 
-	// A call of its own: a hook that is given up may still use it while the run continues.
+	// Use a separate call: a hook that was given up may still use it while the run continues.
 	c := &newPhase(r, 1).calls[0]
 	c.call, c.ran, c.ctx.Context = call, ran, ctx
 	after := func(_ context.Context, result Result) (Result, error) { return c.runAfterHooks(result), nil }
@@ -530,8 +530,8 @@ func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	return failure("%v", r.hidden(ran.Name, err)), nil
 }
 
-// checkReplies refuses replies to calls that are not pending, except results that the conversation has already. Those
-// to calls of paused sub-agents are checked with the sub-agents.
+// checkReplies returns an error for a reply to a call that is not pending. A repeated reply with the result that the
+// conversation has already is fine. Replies to calls of paused sub-agents are checked with the sub-agents.
 func (r *run) checkReplies(p *toolPhase, replies map[string]Reply, names []string) error {
 	executed := map[string]node.ToolExecution{}
 	for _, h := range r.d.Heads() {
@@ -554,7 +554,7 @@ func (r *run) checkReplies(p *toolPhase, replies map[string]Reply, names []strin
 		}
 	}
 
-	// The same result again is fine: its sender did not learn that it had arrived.
+	// The same result may come again: its sender may not have learned that it had arrived.
 	for id, reply := range replies {
 		had, has := executed[id]
 		switch {
@@ -568,7 +568,7 @@ func (r *run) checkReplies(p *toolPhase, replies map[string]Reply, names []strin
 	return nil
 }
 
-// hasResult reports whether an execution has the result, as it is or as the After hooks change it.
+// hasResult reports whether an execution has the result, before or after the After hooks.
 func (r *run) hasResult(had node.ToolExecution, result Result) bool {
 	same := func(a, b content.Blocks, failed bool) bool { return a.Equal(b) && had.IsError == failed }
 	if same(had.Result, result.Content, result.IsError) || had.Full.Len() > 0 && same(had.Full, result.Content, result.IsError) {
@@ -582,8 +582,8 @@ func (r *run) hasResult(had node.ToolExecution, result Result) bool {
 	return err == nil && same(had.Result, result.Content, result.IsError)
 }
 
-// ClaimOnce refuses to resume a continuation that was resumed before with the same Hook: keep one, and give it to every
-// agent that resumes. What is claimed stays so, also where a hook after it refuses: let it be the last.
+// ClaimOnce returns a hook that refuses a continuation it has seen before. Share one such hook among all agents that
+// resume. Put it last: a continuation stays claimed even if a later hook refuses it.
 func ClaimOnce() Hook {
 	var used onceOnly
 	return Hook{Resume: func(_ context.Context, c Continuation) error {

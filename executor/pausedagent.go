@@ -14,20 +14,20 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// PausedAgent is a sub-agent that waits, in a [Continuation]: for a pending call of its own, or for a sub-agent of its
-// own. Its conversation is kept with that of the run, in a node of its own after the message with the sub-agent's call.
+// PausedAgent is a paused sub-agent in a [Continuation]. It waits for a pending call of its own, or for a sub-agent of
+// its own. Its conversation is kept in that of the run, by a node after the message with the sub-agent's call.
 type PausedAgent struct {
-	// Path leads from the run to the sub-agent: the call of each sub-agent on the way, as it is executed, the outermost
-	// first. The last is the call of this sub-agent.
+	// Path leads from the run to the sub-agent. It has the call of each sub-agent on the way, as it is executed, the
+	// outermost first. The last is the call of this sub-agent.
 	Path []Call
-	// These are as in a Continuation, for the sub-agent's own run.
+	// The fields below are those of a Continuation, for the sub-agent's own run.
 	Run, ID, Parent        string
 	Message                node.ID
 	Totals                 node.StopReason
 	InnerTurns, InnerCalls int
 }
 
-// own returns the pending calls of the run itself, and the sub-agents that are paused in them.
+// own returns the pending calls and the paused sub-agents of the run itself, without those below its sub-agents.
 func (c Continuation) own() (pending []Pending, agents []PausedAgent) {
 	if len(c.Agents) == 0 {
 		return c.Pending, nil
@@ -45,8 +45,8 @@ func (c Continuation) own() (pending []Pending, agents []PausedAgent) {
 	return pending, agents
 }
 
-// ownReason returns what the run's own pending calls wait for. No sub-agent is paused beside a call that waits for
-// approval: no call of that message was executed.
+// ownReason returns the reason of the pause for the run's own calls. While a call of a message waits for approval, no
+// call of that message was executed, so no sub-agent is paused beside it.
 func (c Continuation) ownReason() content.Stop {
 	own, agents := c.own()
 	if len(agents) == 0 {
@@ -55,7 +55,7 @@ func (c Continuation) ownReason() content.Stop {
 	return stopReason(slices.ContainsFunc(own, asksApproval))
 }
 
-// above returns the keys of the paths that lead to a pending call with a property.
+// above returns the keys of the paths, at every depth, that lead to a pending call for which has returns true.
 func (c Continuation) above(has func(Pending) bool) map[string]bool {
 	keys := map[string]bool{}
 	for _, p := range c.Pending {
@@ -64,7 +64,7 @@ func (c Continuation) above(has func(Pending) bool) map[string]bool {
 		}
 	}
 
-	// An agent comes before those below it.
+	// Agents are listed before those below them, so going backward passes each key up to the top.
 	for _, a := range slices.Backward(c.Agents) {
 		if keys[pathKey(a.Path)] && len(a.Path) > 0 {
 			keys[pathKey(a.Path[:len(a.Path)-1])] = true
@@ -73,7 +73,7 @@ func (c Continuation) above(has func(Pending) bool) map[string]bool {
 	return keys
 }
 
-// stopReason returns the reason of a pause, by whether a call waits for approval.
+// stopReason returns the reason of a pause: for approval if a call asks for it, otherwise for results.
 func stopReason(asks bool) content.Stop {
 	if asks {
 		return content.StopApproval
@@ -89,13 +89,14 @@ type agentPause struct {
 	continuation Continuation
 }
 
-// pausedError is how a [SubAgent] returns the pause of its run to the call that can be resumed with it.
+// pausedError is the error that a [SubAgent] returns when its run pauses. The call can be resumed with it.
 type pausedError struct {
 	agentPause
 	call *toolCall
 }
 
-// Error is the result of the call if a program's own tool around the sub-agent keeps it from being resumed.
+// Error returns the text for the model. It is used if the sub-agent cannot be resumed, because a program's own tool
+// wraps it.
 func (e *pausedError) Error() string { return cannotResume(e.continuation.Reason) }
 
 func cannotResume(reason content.Stop) string {
@@ -107,14 +108,13 @@ type agentResume struct {
 	agentPause
 	replies map[string]Reply
 	held    bool              // there is no reply for it: it stays paused
-	ids     map[string]string // the ID in the run's own continuation and replies, by that in the sub-agent's
+	ids     map[string]string // the ID in the run's own continuation and replies, by the ID in the sub-agent's
 	hooks   []Hook            // of the sub-agent
 	below   []*agentResume    // the sub-agents that are paused in its calls
 }
 
-// newAgentResume returns the sub-agent's part of a continuation and of the replies, as they are for the sub-agent's own
-// run. The IDs there begin with the name of the call that the sub-agent works for; in the part they do not. Names are
-// those of the calls of the run.
+// newAgentResume returns the sub-agent's part of a continuation and of the replies, in the form for the sub-agent's own
+// run: without the name of the sub-agent's call at the beginning of each ID. names are the names of the run's calls.
 func newAgentResume(c Continuation, agent PausedAgent, names []string, replies map[string]Reply) *agentResume {
 	index := agent.Path[0].Index
 	name := names[index]
@@ -124,7 +124,7 @@ func newAgentResume(c Continuation, agent PausedAgent, names []string, replies m
 		Totals: agent.Totals, InnerTurns: agent.InnerTurns, InnerCalls: agent.InnerCalls, Attributes: c.Attributes,
 	}
 
-	// A call of the run itself may have an ID that looks like one inside. The run's own comes first.
+	// An ID of a call of the run itself may look like one of the sub-agent. The run's own call has priority.
 	for id, reply := range replies {
 		if own, below := innerID(id, name); below && !slices.Contains(names, id) {
 			s.replies[own], s.ids[own] = reply, id
@@ -132,7 +132,7 @@ func newAgentResume(c Continuation, agent PausedAgent, names []string, replies m
 	}
 	s.held = len(s.replies) == 0
 
-	// Cut the first step off each path: below it begins at the sub-agent.
+	// Remove the first call of each path: a path in the sub-agent's continuation begins at the sub-agent.
 	for _, p := range c.Pending {
 		if len(p.Path) == 0 || p.Path[0].Index != index {
 			continue
@@ -151,7 +151,7 @@ func newAgentResume(c Continuation, agent PausedAgent, names []string, replies m
 	return s
 }
 
-// include adds the continuation of the sub-agent that is paused in a call. Names are those of the run's own calls.
+// include adds the continuation of the sub-agent that is paused in call. names are the names of the run's own calls.
 func (c *Continuation) include(call Call, names []string, sub Continuation) {
 	within := func(path []Call) []Call { return slices.Concat([]Call{call}, path) }
 	c.Agents = append(c.Agents, PausedAgent{
@@ -173,14 +173,14 @@ func (c *Continuation) include(call Call, names []string, sub Continuation) {
 	}
 }
 
-// The ID of a call at depth is the names of the calls that lead to it and its own, between slashes. A name may have
-// slashes itself.
+// The ID of a sub-agent's call consists of the names of the calls in its path and its own name, separated by slashes.
+// Slashes in a name are escaped.
 var (
 	slashes   = strings.NewReplacer("%", "%25", "/", "%2F")
 	unslashed = strings.NewReplacer("%25", "%", "%2F", "/")
 )
 
-// outerID returns the ID of a sub-agent's pending call in the run around it. Name is that of the sub-agent's call.
+// outerID returns the ID of a sub-agent's pending call in the run around it. name is the name of the sub-agent's call.
 func outerID(p Pending, name string) string {
 	if len(p.Path) == 0 {
 		p.ID = slashes.Replace(p.ID)
@@ -188,7 +188,7 @@ func outerID(p Pending, name string) string {
 	return slashes.Replace(name) + "/" + strings.TrimRight(p.ID, "/")
 }
 
-// innerID returns the ID that outerID was given, or false for an ID that is not below the call with the name.
+// innerID reverses outerID. It returns false for an ID that is not below the call with the name.
 func innerID(id, name string) (string, bool) {
 	rest, below := strings.CutPrefix(id, slashes.Replace(name)+"/")
 	rest = strings.TrimRight(rest, "/")
@@ -198,8 +198,8 @@ func innerID(id, name string) (string, bool) {
 	return rest, below && rest != ""
 }
 
-// keptAgents returns the executions of the calls in the open tool phase of d whose sub-agent is paused, by the index of
-// the call. Each has the conversation of the sub-agent.
+// keptAgents returns the unfinished executions with a sub-agent's conversation in the open tool phase of d, by the
+// index of their call.
 func keptAgents(d dag.DAG) map[int]*node.Node {
 	var kept map[int]*node.Node
 	for _, h := range executionHeads(d) {
@@ -213,8 +213,8 @@ func keptAgents(d dag.DAG) map[int]*node.Node {
 	return kept
 }
 
-// pausedAgents returns an execution for each call whose sub-agent has paused, in call order. It takes the place of the
-// one of an earlier pause.
+// pausedAgents returns an execution for each call with a paused sub-agent, in call order. It replaces the execution of
+// an earlier pause.
 func (p *toolPhase) pausedAgents() []node.ToolExecution {
 	var list []node.ToolExecution
 	for i := range p.calls {
@@ -229,8 +229,8 @@ func (p *toolPhase) pausedAgents() []node.ToolExecution {
 	return list
 }
 
-// replyAgent prepares the call of a paused sub-agent. It returns an error, and has executed nothing, if the sub-agent
-// cannot be resumed with the replies.
+// replyAgent prepares the call of a paused sub-agent. It returns an error if the sub-agent cannot be resumed with the
+// replies. It executes nothing.
 func (r *run) replyAgent(
 	to *toolCall, c Continuation, agent PausedAgent, names []string, replies map[string]Reply,
 ) error {
@@ -239,7 +239,7 @@ func (r *run) replyAgent(
 		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf("call %q has no paused sub-agent", name)}
 	}
 
-	// Arguments that a hook made before the pause are not checked again.
+	// Arguments changed by a hook before the pause are not checked again.
 	var misfit *argumentError
 	err := r.find(to)
 	if errors.As(err, &misfit) {
@@ -257,7 +257,7 @@ func (r *run) replyAgent(
 	to.resume.dag = dag.FromNode(to.kept)
 	to.spent, to.innerRun().usage = agent.Totals.Elapsed, agent.Totals.Usage.Plus(agent.Totals.ToolUsage)
 
-	// Check before anything runs, and name the error by the ID that the caller knows.
+	// Check before anything runs. The error gets the ID that the caller knows.
 	err = r.checkAgent(to.agent.agent, to.resume)
 	var wrong *ResumeError
 	switch {
@@ -275,14 +275,14 @@ func (r *run) replyAgent(
 
 // checkAgent returns an error if the run of a paused sub-agent cannot be resumed. It executes nothing.
 func (r *run) checkAgent(agent Agent, s *agentResume) error {
-	agent.Log = slog.New(slog.DiscardHandler) // the run itself will write what there is to write
+	agent.Log = slog.New(slog.DiscardHandler) // the real run will log the same warnings
 	child := newRun(r.ctx, agent, s.dag, nil)
 	defer child.close()
 	if err := s.continuation.stale(child.d); err != nil {
 		return err
 	}
 
-	// Declare and bind as the resumed run will do, so that its errors are found now.
+	// Declare and bind as the resumed run will, to find its errors now.
 	child.prompt = agent.System
 	declared := child.withAgents()
 	if err := declared.Err(); err != nil {

@@ -6,12 +6,12 @@ import (
 	"maps"
 )
 
-// Progress emits a [ToolUpdate] with the progress of a tool. ctx is the context that the tool was called with, or one
-// made of it. Value becomes content as by [ResultOf].
+// Progress emits a [ToolUpdate] with the progress of a tool. ctx is the tool's context, or one made from it. value is
+// converted to content by [ResultOf].
 //
-// It may be called from any goroutine. While 64 updates of the message's calls wait to be emitted, it waits too. It
-// does nothing outside a tool call, in a run without a consumer of events, and once the call is over, whether the tool
-// has returned or was given up. Errors: those of ResultOf.
+// It may be called from any goroutine. While 64 updates of the message's calls wait to be emitted, it blocks. It does
+// nothing outside a tool call, in a run without a consumer of events, and after the call is over, whether the tool has
+// returned or was given up. Errors: those of ResultOf.
 func Progress(ctx context.Context, value any) error {
 	made, err := ResultOf(value)
 	if err != nil {
@@ -23,7 +23,7 @@ func Progress(ctx context.Context, value any) error {
 	return nil
 }
 
-// CallOf returns the tool call that ctx belongs to, as it is executed.
+// CallOf returns the tool call of ctx, as it is executed, and whether there is one.
 func CallOf(ctx context.Context) (Call, bool) {
 	c := callIn(ctx)
 	if c == nil {
@@ -34,9 +34,9 @@ func CallOf(ctx context.Context) (Call, bool) {
 
 type attributesKey struct{}
 
-// WithAttributes returns a context with attributes of the run, for its tools and hooks: who it is for, say. A pause
-// takes them along in its [Continuation], and the run that resumes it has them again; a [ContinuationCodec] writes only
-// those of its Keys. They are added to those that ctx has already.
+// WithAttributes returns a context with attributes of the run for its tools and hooks, such as the ID of a user. They
+// are added to the attributes of ctx. A pause keeps them in its [Continuation], and the resumed run has them again. A
+// [ContinuationCodec] writes only those of its Keys.
 func WithAttributes(ctx context.Context, attributes map[string]any) context.Context {
 	all := map[string]any{}
 	maps.Copy(all, Attributes(ctx))
@@ -44,7 +44,7 @@ func WithAttributes(ctx context.Context, attributes map[string]any) context.Cont
 	return context.WithValue(ctx, attributesKey{}, all)
 }
 
-// Attributes returns the attributes of the run that ctx belongs to. They must not be changed.
+// Attributes returns the attributes of the run of ctx. They must not be changed.
 func Attributes(ctx context.Context) map[string]any {
 	found, _ := ctx.Value(attributesKey{}).(map[string]any)
 	return found

@@ -8,13 +8,12 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// Queue holds messages of the user that wait to be said in a run: as [Agent.Steering] or [Agent.FollowUps]. The zero
-// value is an empty one that gives its messages one at a time. It is safe for concurrent use, also from inside an event
-// of the run.
+// Queue holds user messages for a run, as [Agent.Steering] or [Agent.FollowUps]. The zero value is an empty queue whose
+// messages are taken one at a time. It is safe for concurrent use, even in the loop over the run's events.
 //
-// Each message is delivered once, in order: it becomes a node of the conversation before the model is asked again,
-// never between a call and its result. A run that ends before leaves the message in the queue, for the next run that
-// has it. A queue of several runs at once gives each message to one of them.
+// Each message is delivered once, in order. It becomes a node of the conversation before the next request, never
+// between a call and its result. If a run ends before that, the message stays in the queue for the next run. If several
+// runs share a queue, each message goes to one of them.
 type Queue struct {
 	mu      sync.Mutex
 	all     bool
@@ -24,9 +23,9 @@ type Queue struct {
 // NewQueue returns a queue whose messages are taken all at once.
 func NewQueue() *Queue { return &Queue{all: true} }
 
-// Add adds a message: the text, if it is not empty, and the blocks. An empty message is dag.ErrEmpty. Blocks
-// that no user writes (tool calls, tool results, thinking) are refused, as from a Hook.Input. Other errors are those of
-// content.Of.
+// Add adds a message: the text, if it is not empty, and the blocks. An empty message is dag.ErrEmpty. Blocks of an
+// assistant's or a results message (tool calls, tool results, thinking) are an error, as from a Hook.Input. Other
+// errors are those of content.Of.
 func (q *Queue) Add(text string, blocks ...content.Block) error {
 	if text != "" {
 		blocks = append([]content.Block{content.Text{Text: text}}, blocks...)
@@ -49,7 +48,7 @@ func (q *Queue) Add(text string, blocks ...content.Block) error {
 	return nil
 }
 
-// Messages returns the messages that wait, in order.
+// Messages returns the messages in the queue, in order.
 func (q *Queue) Messages() []content.Message {
 	if q == nil {
 		return nil
@@ -59,7 +58,7 @@ func (q *Queue) Messages() []content.Message {
 	return slices.Clone(q.waiting)
 }
 
-// Len returns the number of messages that wait.
+// Len returns the number of messages in the queue.
 func (q *Queue) Len() int {
 	if q == nil {
 		return 0
@@ -69,7 +68,7 @@ func (q *Queue) Len() int {
 	return len(q.waiting)
 }
 
-// Clear empties the queue and returns what waited.
+// Clear empties the queue and returns its messages.
 func (q *Queue) Clear() []content.Message {
 	if q == nil {
 		return nil
@@ -81,7 +80,7 @@ func (q *Queue) Clear() []content.Message {
 	return cleared
 }
 
-// take returns what is to be said next.
+// take removes and returns the next messages: one, or all if q.all is set.
 func (q *Queue) take() []content.Message {
 	if q == nil {
 		return nil
@@ -97,7 +96,7 @@ func (q *Queue) take() []content.Message {
 	return taken
 }
 
-// putBack puts what was taken and not said where it was.
+// putBack puts messages that were taken back at the front of the queue.
 func (q *Queue) putBack(messages []content.Message) {
 	if len(messages) == 0 {
 		return

@@ -17,9 +17,9 @@ import (
 type Replayed struct {
 	// Message is the assistant's message with the call.
 	Message *node.Node
-	// Was is what was recorded, and Is what it came to now.
+	// Was is the recorded execution, and Is the new one.
 	Was, Is node.ToolExecution
-	// Same reports whether they are the same, by the rule.
+	// Same reports whether the two results count as the same; see ReplayTools.
 	Same bool
 }
 
@@ -39,16 +39,16 @@ func (r Replayed) String() string {
 	return call + " → " + said(r.Is) + ", recorded → " + said(r.Was)
 }
 
-// ReplayTools executes the tool calls of a recorded conversation again, to find what has changed in the results. The
-// calls are those in the recorded answers of the model. The tools are those of the agent and those bound to d. The
-// agent's hooks apply, and its limits apply to each tool phase. No request is sent, except by sub-agents.
+// ReplayTools executes the tool calls of a recorded conversation again, to find changes in their results. It uses the
+// tools of the agent and those bound to d. The agent's hooks apply, and its limits apply to each tool phase. No request
+// is sent, except by sub-agents.
 //
-// The function same reports whether a result counts as unchanged; nil compares the content and whether the call failed.
-// The calls come in the order of d, without those that had no result. With first, ReplayTools stops at the first result
-// that differs.
+// The function same reports whether a result counts as unchanged. If it is nil, the content and IsError are compared.
+// The calls come in the order of d. Calls without a recorded result are left out. With first, ReplayTools stops at the
+// first result that differs.
 //
-// The error is that of [Agent.ExecuteTools], and that of [ErrUnbound] for every declared tool that nothing can run;
-// what was replayed until then is beside it.
+// Errors are those of [Agent.ExecuteTools], and [ErrUnbound] for a declared tool without a function. Beside an error it
+// returns the calls replayed so far.
 func ReplayTools(
 	ctx context.Context, a Agent, d dag.DAG, first bool, same func(was, is node.ToolExecution) bool,
 ) ([]Replayed, error) {
@@ -66,7 +66,7 @@ func ReplayTools(
 			continue
 		}
 
-		// The same calls again, from the message on.
+		// Execute the calls again, in the conversation that ends with their message.
 		message := closing.Parent(0).Parent(0)
 		again, err := a.executeTools(ctx, d.WithHeads(message), true)
 		if err != nil {
@@ -97,7 +97,7 @@ var ErrNotRecorded = errors.New("the call was not recorded")
 // NotRecordedError reports a call without a result in the recording, and the most similar recorded call.
 type NotRecordedError struct {
 	Call Call
-	// Nearest is the recorded call of the same tool whose arguments have most in common; nil where there is none.
+	// Nearest is the recorded call of the same tool with the most similar arguments, or nil.
 	Nearest *node.ToolExecution
 }
 
@@ -113,22 +113,22 @@ func (e *NotRecordedError) Error() string {
 // Unwrap returns ErrNotRecorded.
 func (e *NotRecordedError) Unwrap() error { return ErrNotRecorded }
 
-// Recording is the results of a recorded conversation's tool calls, to run another model against: what changes in the
-// answers? Made by [NewRecording], it is for [Agent.Handler]:
+// Recording returns the results of a recorded conversation's tool calls, to try another model with the same tools. Make
+// it with [NewRecording], and use it as [Agent.Handler]:
 //
 //	tape := executor.NewRecording(d)
 //	again, err := executor.Agent{Provider: other, Handler: tape.Handle}.Run(ctx, tape.Start())
 //	fmt.Println(dag.Diff(d, again), tape.Missed())
 //
 // A call is identified by its tool and its arguments; the order of their members does not matter. If a call was
-// recorded several times, each use returns the next result, and in the end the last one again. A Recording is safe for
-// concurrent use. The zero value holds no results.
+// recorded several times, each use returns the next result. The last result is returned again and again. A Recording is
+// safe for concurrent use. The zero value holds no results.
 type Recording struct {
 	start dag.DAG
 
-	mu     sync.Mutex
-	takes  map[string][]node.ToolExecution
-	calls  []node.ToolExecution
+	mu     sync.Mutex                      // guards the fields below
+	takes  map[string][]node.ToolExecution // the results not used yet, at least one, by recordedAs
+	calls  []node.ToolExecution            // all recorded calls
 	missed []*NotRecordedError
 }
 
@@ -167,22 +167,22 @@ func (r *Recording) Handle(_ context.Context, call Call) (any, error) {
 		return nil, miss
 	}
 
-	// The last result stays, for calls beyond those that were recorded.
+	// Keep the last result, for a model that repeats a call more often than it was recorded.
 	if len(takes) > 1 {
 		r.takes[key] = takes[1:]
 	}
 	return Result{Content: takes[0].Result, IsError: takes[0].IsError}, nil
 }
 
-// Missed returns the calls that had no recorded result, in the order in which they came.
+// Missed returns the calls that had no recorded result, in the order of the calls.
 func (r *Recording) Missed() []*NotRecordedError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]*NotRecordedError(nil), r.missed...)
 }
 
-// nearest returns the recorded call of the same tool with the most similar arguments: those with the longest common
-// beginning and end.
+// nearest returns the recorded call of the same tool with the most similar arguments, measured by the length of their
+// common beginning and end.
 func (r *Recording) nearest(call Call) *node.ToolExecution {
 	var best *node.ToolExecution
 	longest := -1
@@ -199,7 +199,7 @@ func (r *Recording) nearest(call Call) *node.ToolExecution {
 	return best
 }
 
-// inCommon returns how many bytes two texts have in common at their beginning and end.
+// inCommon returns the number of bytes in the common beginning and end of two texts.
 func inCommon(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

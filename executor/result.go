@@ -27,18 +27,18 @@ type Result struct {
 	Terminate bool
 	// Details is any JSON value for the program. It is kept with the execution and never sent.
 	Details content.JSON
-	// Usage is the tokens that the tool itself used. Runs inside the call are counted anyway.
+	// Usage counts the tokens that the tool itself used. Runs inside the call are counted in any case.
 	Usage content.Usage
 	// Full is the whole output if Content is a part of it. It is kept with the execution and never sent.
 	Full content.Blocks
-	// Child is a conversation that the tool had for the call. It is kept with the execution. Defaults to that of a run
-	// inside the call.
+	// Child is a conversation that the tool held for the call. It is kept with the execution. Defaults to the
+	// conversation of a run inside the call.
 	Child dag.DAG
 }
 
-// ResultOf returns the result for what a tool's function returned:
+// ResultOf converts the return value of a tool's function to a result:
 //
-//   - a Result, or what a *Result points to, as it is,
+//   - a Result or a *Result is used as it is,
 //   - a string becomes a text; an empty one becomes no content,
 //   - a content.Block, a []content.Block, content.Blocks, or a slice of one type of block such as []content.Image is
 //     the content,
@@ -102,7 +102,7 @@ func blocksResult(blocks ...content.Block) (Result, error) {
 	return r, r.valid()
 }
 
-// valid returns an error for a result that cannot be kept, or has a block that only a message can hold.
+// valid returns an error for a result that cannot be saved, or that has a block for messages only.
 func (r Result) valid() error {
 	if err := holdable(r.Content); err != nil {
 		return fmt.Errorf("the tool's result: %w", err)
@@ -119,7 +119,7 @@ func (r Result) valid() error {
 	return nil
 }
 
-// holdable returns an error for a block that only an assistant's message or a results message can hold.
+// holdable returns an error for a block that only an assistant's message or a results message can have.
 func holdable(blocks content.Blocks) error {
 	for i, b := range blocks.All() {
 		switch b.(type) {
@@ -197,7 +197,7 @@ func cutBlocks(blocks content.Blocks, bytes, lines int) (content.Blocks, bool) {
 	return made, true
 }
 
-// budget is the number of bytes and lines that are left. A negative number is no limit.
+// budget is the remaining number of bytes and lines. A negative number is no limit.
 type budget struct{ bytes, lines int }
 
 func newBudget(bytes, lines int) *budget {
@@ -250,7 +250,7 @@ func (b *budget) mark() string {
 	return marker
 }
 
-// cut returns the beginning of text with the marker behind it, as much as fits.
+// cut returns the beginning of text followed by the marker, as much as fits.
 func (b *budget) cut(text string) string {
 	mark := b.mark()
 

@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
-// inferSchema makes the schema of the arguments that t describes.
+// inferSchema infers the schema of arguments from their type.
 func inferSchema(t reflect.Type) (*schema.Schema, error) {
 	made, err := schema.Infer(t)
 	switch {
@@ -33,14 +33,14 @@ func verify(s *schema.Schema, tool string, input content.JSON, nulls bool) error
 	return &argumentError{tool, problems, input}
 }
 
-// argumentError is why the arguments of a call were refused. Its text is for the model.
+// argumentError lists the problems with the arguments of a call. Its text is for the model.
 type argumentError struct {
 	tool     string
 	problems []string
 	input    content.JSON
 }
 
-// What an argumentError shows at most.
+// Limits on the text of an argumentError: problems, and bytes of each problem and of the arguments.
 const (
 	maxProblems = 20
 	maxInput    = 1000

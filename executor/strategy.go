@@ -2,25 +2,25 @@ package executor
 
 import "slices"
 
-// Strategy decides which calls of a message run at the same time, and which are deferred. It gets the calls that are to
-// run, in call order, and returns batches, which are executed one after the other. Rules:
+// Strategy decides which calls of a message run at the same time, and which are deferred. It gets the calls to execute,
+// in call order, and returns batches. The batches are executed one after the other. Rules:
 //
-//   - It must return the same for the same calls.
-//   - A call that is in no batch runs in a last one. A call that is in two runs in the first.
+//   - It must return the same batches for the same calls.
+//   - A call in no batch runs in an additional last batch. A call in two batches runs in the first of them.
 //   - If it panics, or has not returned when the run's context ends, no call is executed.
 //
 // [Parallel], [Sequential], [Batched], [Pool], [SequentialFirst] and [DeferAll] return the usual ones.
 type Strategy func(calls []Ready) []Batch
 
-// Ready is a call that is to be executed, with the mode of its tool.
+// Ready is a call to execute, with the mode of its tool.
 type Ready struct {
 	Call Call
 	Mode Mode
 }
 
-// Batch is calls that run at the same time. Each of them has its result before the next batch begins.
+// Batch is a set of calls that run at the same time. The next batch begins when each of them has its result.
 type Batch struct {
-	// Calls is their indexes in the list that the Strategy got. Calls start in call order, whatever the order here.
+	// Calls has the indexes of the calls in the Strategy's list. Calls start in call order, whatever the order here.
 	Calls []int
 	// Limit is how many of them run at the same time. 0 or less is no limit.
 	Limit int
@@ -29,7 +29,7 @@ type Batch struct {
 	Defer bool
 }
 
-// Mode is whether a tool may run beside others; see [WithMode].
+// Mode controls whether a tool may run beside others; see [WithMode].
 type Mode int
 
 // The modes.
@@ -57,8 +57,8 @@ func Batched(n int) Strategy {
 	return orSequential(func(calls []Ready) []Batch { return chunks(upTo(len(calls)), max(n, 1)) })
 }
 
-// Pool runs only tools at the same time that are [ModeParallel], and no more than limit of them; 0 or less is no limit.
-// All others run before them, one after the other.
+// Pool runs the tools that are [ModeParallel] at the same time, but no more than limit; 0 or less is no limit. All
+// other tools run before them, one after the other.
 func Pool(limit int) Strategy {
 	return func(calls []Ready) []Batch {
 		return split(calls, limit, func(m Mode) bool { return m == ModeParallel })
@@ -78,7 +78,7 @@ func DeferAll() Strategy {
 	return func(calls []Ready) []Batch { return []Batch{{Calls: upTo(len(calls)), Defer: true}} }
 }
 
-// orSequential returns s, except that it is Sequential for calls of which one must not run beside others.
+// orSequential returns s with one exception: if a tool is ModeSequential, all calls run one after the other.
 func orSequential(s Strategy) Strategy {
 	return func(calls []Ready) []Batch {
 		for _, c := range calls {
@@ -90,7 +90,7 @@ func orSequential(s Strategy) Strategy {
 	}
 }
 
-// split returns a batch for each call that has to run alone, and a last one for the others.
+// split returns a batch for each call that must run alone, and then one batch for the others.
 func split(calls []Ready, limit int, together func(Mode) bool) []Batch {
 	var alone, last []int
 	for i, c := range calls {

@@ -13,34 +13,34 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Task is the arguments of a [SubAgent].
+// Task has the arguments of a [SubAgent].
 type Task struct {
-	// Task is what the sub-agent is to do.
+	// Task describes the sub-agent's work.
 	Task string `json:"task" jsonschema:"what to do, with everything that has to be known for it"`
 }
 
 // SubAgent returns a tool that runs an agent on a task, in a conversation of its own that begins with the task. The
 // tool's result is the whole text of the last response.
 //
-//   - The conversation hangs on the call's execution, as far as it got: also where the sub-agent failed, was cancelled
-//     or ran out of time.
-//   - Its turns, calls, tokens, cost and time count in the limits of the runs around it, as [Limits] states, and its
-//     tokens in their totals as ToolUsage.
-//   - Its events come out of that run as [Child] events.
-//   - When the call is cancelled, so is the sub-agent, with all that it called.
+//   - The conversation is the Child of the call's execution, as far as it got, even if the sub-agent failed, was
+//     cancelled or ran out of time.
+//   - Its turns, calls, tokens, cost and time count for the limits of the runs around it: see [Limits]. Its tokens are
+//     in their totals as ToolUsage.
+//   - Its events are [Child] events of the run around it.
+//   - If the call is cancelled, the sub-agent and its calls are cancelled too.
 //   - If a sub-agent reaches a limit, its own or that of a run around it, its result is its text so far, with a note
 //     about the limit. If it fails, or is stopped for a loop, the result is an error.
-//   - If a sub-agent pauses, so does the run around it, as soon as the other calls of the phase have their results. The
-//     [Continuation] has the calls of both; see [PausedAgent]. A [Handler], and a tool of a program's own that calls
-//     the sub-agent's tool and has no Unwrap method, cannot pause: there the result is an error.
+//   - If a sub-agent pauses, the run around it pauses too, as soon as the other calls of the phase have their results.
+//     The [Continuation] has the calls of both; see [PausedAgent]. A sub-agent cannot pause inside a [Handler], or
+//     inside a program's own tool that calls it and has no Unwrap method: there the result is an error.
 //   - With [Agent.Save] of the run around it, its steps are saved one by one, as the Child of the call. After a crash
-//     it continues with the last step: what it has is not repeated, and its own calls may be in doubt. Its limits
-//     count anew. This holds at any depth, but not for a sub-agent inside a program's own tool: its call is in doubt as any
-//     other that was started.
+//     it continues after the last saved step. Its own calls may be in doubt, and its limits count anew. This holds at
+//     any depth, but not for a sub-agent inside a program's own tool: that call is in doubt like any other call that
+//     was started.
 //   - Runs inside tools nest no deeper than Limits.Depth of each run around them allows.
 //
-// The call has no timeout of its own, because agents take long: Limits.Time of the agent limits it, and [WithTimeout]
-// does. Pauses do not count.
+// The call has no timeout of its own, because agents take long. Limit it by Limits.Time of the agent or by
+// [WithTimeout]. Pauses do not count.
 func SubAgent(name, description string, agent Agent) Tool {
 	s := &subAgent{agent: agent}
 	s.function = Func(name, description, s.work).(*function[Task, Result])
@@ -53,7 +53,7 @@ type subAgent struct {
 	agent Agent
 }
 
-// work runs the agent on a task, or continues with the one that was paused in the call.
+// work runs the agent on a task, or continues the run that was paused in the call.
 func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 	if strings.TrimSpace(in.Task) == "" {
 		return Result{}, refused("Missing required 'task' parameter")
@@ -76,25 +76,25 @@ func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 		}
 	}
 
-	// Only a call that finds this sub-agent by the name of its tool can be resumed.
+	// The call can pause only if its own tool is this sub-agent: a resumed run finds the sub-agent by the tool's name.
 	var paused *PausedError
 	if errors.As(failure, &paused) && around != nil && around.agent == s {
 		return Result{}, &pausedError{agentPause{end.DAG, paused.Continuation}, around}
 	}
 
-	// The program ended between the last response of the sub-agent and the end of its run.
+	// After a crash between the sub-agent's last response and the end of its run, the response is the result.
 	if errors.Is(failure, ErrAnswered) {
 		failure = nil
 	}
 
-	// The time may be over before a paused sub-agent continues: it is refused then, and not stopped.
+	// A paused sub-agent whose time is over is refused before it runs, so it has no stop reason.
 	if end.Stop == (node.StopReason{}) && errors.Is(failure, errTimeLimit) {
 		end.Stop.Reason, failure = content.StopTimeLimit, nil
 	}
 	return childResult(end, failure)
 }
 
-// events returns the events of a run of agent, the sub-agent with its Save, for a call, which may be nil.
+// events returns the events of a run of agent for a call. agent is s.agent with the Save of this call. call may be nil.
 func (s *subAgent) events(ctx context.Context, agent Agent, call *toolCall, task string) iter.Seq2[Event, error] {
 	fresh := agent.Stream(ctx, dag.New().User(task))
 	if call == nil || call.agent != s || call.kept == nil || !call.takeKept() {
@@ -109,14 +109,14 @@ func (s *subAgent) events(ctx context.Context, agent Agent, call *toolCall, task
 		)
 	}
 
-	// Without its continuation, a sub-agent continues as any conversation does, unless its task was changed since.
+	// Without a continuation, the saved conversation is run again, unless the call has another task now.
 	before := call.kept.Payload().(node.ToolExecution)
 	if cmp.Or(before.Ran.Input, before.Input) != call.ran.Input {
 		return fresh
 	}
 	call.addUsage(before.Usage)
 
-	// The program may have ended after the sub-agent's run, and before its result was saved.
+	// The program may have ended after the sub-agent's run, before its result was saved.
 	d := dag.FromNode(call.kept)
 	if stop, over := endOf(d); over {
 		return func(yield func(Event, error) bool) { yield(End{DAG: d, Stop: stop}, nil) }
@@ -124,7 +124,7 @@ func (s *subAgent) events(ctx context.Context, agent Agent, call *toolCall, task
 	return agent.Stream(ctx, d)
 }
 
-// endOf returns the stop reason of a run that is over, unless it failed or was cancelled.
+// endOf returns the stop reason of a run that is over. A failed or cancelled run does not count: it can continue.
 func endOf(d dag.DAG) (stop node.StopReason, over bool) {
 	if d.Head() == nil {
 		return stop, false
@@ -137,7 +137,7 @@ func endOf(d dag.DAG) (stop node.StopReason, over bool) {
 	return stop, over
 }
 
-// childResult returns the result of a sub-agent whose run ended.
+// childResult returns the result of a sub-agent after the end of its run.
 func childResult(end End, err error) (Result, error) {
 	result := Result{Child: end.DAG}
 	text := end.DAG.Text()
@@ -148,7 +148,7 @@ func childResult(end End, err error) (Result, error) {
 		err = errors.New("the sub-agent was stopped for repeating a tool call")
 	}
 
-	// A call that could be resumed does not get here. This one cannot, so the pause is an error that the model reads.
+	// work has handled a pause that can be resumed. This one cannot, so it becomes an error for the model.
 	var paused *PausedError
 	if errors.As(err, &paused) {
 		err = errors.New(cannotResume(paused.Continuation.Reason))

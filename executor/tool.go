@@ -11,32 +11,31 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
-// Tool is a tool that can be executed. [Func] and [NewTool] make one from a function. A program's own type needs these
-// two methods.
+// Tool is a tool with a function. [Func] and [NewTool] make one. A program's own type needs these two methods.
 //
-// It may have further methods. What Timeout, Mode, Effect and Deferred return is kept until the tools of the run
+// It may have further methods. The values of Timeout, Mode, Effect and Deferred are kept until the tools of the run
 // change. Unwrap may be called at any time.
 //
-//   - Err() error: why it cannot be declared. dag.DAG.Tools returns it.
+//   - Err() error: the reason why it cannot be declared. dag.DAG.Tools returns it.
 //   - Timeout() time.Duration: how long a call may take, as with [WithTimeout].
 //   - Mode() Mode: whether it may run beside others, as with [WithMode].
-//   - Effect() Effect: what a second execution of a call does, as with [WithEffect].
+//   - Effect() Effect: the effect of executing a call twice, as with [WithEffect].
 //   - Deferred() bool: whether its calls are executed outside the run, as with [DeferredTool].
-//   - Unwrap() Tool: the tool that it wraps, whose further methods then count where it has none of its own.
+//   - Unwrap() Tool: the wrapped tool. Its further methods are used in place of missing ones.
 type Tool interface {
-	// Definition returns the declaration that the model gets. It returns the same at every call.
+	// Definition returns the declaration for the model. It returns the same at every call.
 	Definition() content.Tool
 	// Call executes one call. It is called concurrently. Input is a valid JSON object. An error, a panic or
-	// runtime.Goexit becomes an error result, for the model to read. It should return soon after ctx ends.
+	// runtime.Goexit becomes an error result for the model. Call should return soon after ctx ends.
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
-// Call is a tool call as tools, hooks and observers get it: the name of the tool, its arguments as a JSON object, and
-// which of the calls of its message it is. It is the type of [dag.DAG.OpenCalls].
+// Call is a tool call for tools, hooks and observers: the name of the tool, its arguments as a JSON object, and its
+// index among the calls of its message. It is the type of [dag.DAG.OpenCalls].
 type Call = dag.Call
 
-// NewTool returns a tool with the given definition and function, for definitions that are known only at run time.
-// Arguments are checked against def's schema before fn is called. A schema that cannot be used is the tool's Err.
+// NewTool returns a tool with the given definition and function, for definitions known only at run time. Arguments are
+// checked against def's schema before fn is called. An error in the schema is the tool's Err.
 func NewTool(def content.Tool, fn func(context.Context, Call) (Result, error)) Tool {
 	b := &bound{def: def, fn: fn}
 	b.check, b.err = schema.Parse(def.Schema)
@@ -71,7 +70,8 @@ func (b *bound) prepare(input content.JSON) error {
 
 func (b *bound) run(ctx context.Context, call Call) (Result, error) { return b.fn(ctx, call) }
 
-// stepped is a tool whose Call checks the arguments first, and that lets the two steps be taken apart.
+// stepped is a tool whose Call has two steps, which may also be called one by one: checking the arguments, and running
+// the function.
 type stepped interface {
 	prepare(input content.JSON) error
 	run(ctx context.Context, call Call) (Result, error)
@@ -92,8 +92,8 @@ func toolError(name string, err error) error {
 	return fmt.Errorf("%w: %s: %w", content.ErrTool, name, err)
 }
 
-// WithTimeout returns t with a timeout of its own in place of the [Agent]'s. A d of 0 or less is no timeout at all. A t
-// of nil is the tool's Err.
+// WithTimeout returns t with a timeout of its own in place of the [Agent]'s. If d is 0 or less, there is no timeout. If
+// t is nil, the tool's Err is set.
 func WithTimeout(t Tool, d time.Duration) Tool { return timed{wrapped{t}, d} }
 
 type timed struct {
@@ -125,7 +125,7 @@ func (w wrapped) Err() error {
 	return nil
 }
 
-// WithMode returns t with a mode, which strategies ask for. A t of nil is the tool's Err.
+// WithMode returns t with a mode, for the strategy. If t is nil, the tool's Err is set.
 func WithMode(t Tool, m Mode) Tool { return moded{wrapped{t}, m} }
 
 type moded struct {
@@ -135,9 +135,9 @@ type moded struct {
 
 func (m moded) Mode() Mode { return m.mode }
 
-// DeferredTool returns a tool whose calls are executed outside the run: a run whose model calls it pauses for the
-// result. See [Continuation]. Arguments are checked against def's schema first. A schema that cannot be used is the
-// tool's Err.
+// DeferredTool returns a tool whose calls are executed outside the run. When the model calls it, the run pauses for the
+// result: see [Continuation]. Arguments are checked against def's schema first. An error in the schema is the tool's
+// Err.
 func DeferredTool(def content.Tool) Tool {
 	return deferredTool{NewTool(def, func(context.Context, Call) (Result, error) {
 		return Result{}, errors.New("the tool is deferred: its calls are executed outside the run")
@@ -148,7 +148,7 @@ type deferredTool struct{ *bound }
 
 func (deferredTool) Deferred() bool { return true }
 
-// as finds the further methods T of t, or of the tools that it wraps.
+// as finds the further methods T of t or, if t has none, of the tools it wraps.
 func as[T any](t Tool) (T, bool) {
 	for t != nil {
 		if found, ok := t.(T); ok {

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// workers is the goroutines of a run: those that execute calls and those that run hooks. One of them waits for the next
-// job when it has nothing to do: a job on a new goroutine takes about 2 µs more, most of it to grow its stack.
+// workers manages the goroutines of a run. They execute calls and run hooks. One idle goroutine is kept for the next
+// job: a job on a new goroutine takes about 2 µs more, mostly to grow its stack.
 type workers struct {
 	mu      sync.Mutex    // guards the fields below
-	busy    int           // the goroutines that run a job
-	single  bool          // it is a tool phase alone: waiting for another job would cost more than it saves
-	waiting bool          // a goroutine waits for the next job, or is about to
-	jobs    chan work     // to the goroutine that waits; has room for a job; nil until one waits
-	joined  bool          // no goroutine waits any more
-	idle    chan struct{} // closed when none is busy; nil unless somebody waits for that
+	busy    int           // number of goroutines running a job
+	single  bool          // for a single tool phase: keeping an idle goroutine would cost more than it saves
+	waiting bool          // a goroutine is idle, or about to be
+	jobs    chan work     // to the idle goroutine; has room for a job; nil until a goroutine is idle
+	joined  bool          // join was called: no goroutine stays idle any more
+	idle    chan struct{} // closed when no goroutine is busy; nil unless join waits for it
 }
 
-// work is something to run on a goroutine of its own.
+// work is a job for a goroutine.
 type work interface {
-	// run does it. It may end its goroutine.
+	// run does the job. It may end its goroutine.
 	run()
-	// over is called after run, also if that has ended its goroutine.
+	// over is called after run, even if run has ended its goroutine.
 	over()
 }
 
-// start runs the job on a goroutine: on the one that waits, or on a new one.
+// start runs the job on the idle goroutine, or on a new one.
 func (w *workers) start(j work) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,7 +49,7 @@ func (w *workers) serve(j work) {
 	for j != nil {
 		j.run()
 
-		// Whoever waits for the job may start the next one at once, so that this goroutine has to be free before.
+		// over wakes the goroutine that waits for the job. It may start the next job at once, so be idle before that.
 		next := w.done(true)
 		j.over()
 		j = nil
@@ -59,8 +59,8 @@ func (w *workers) serve(j work) {
 	}
 }
 
-// done counts the end of a job. If the goroutine is to wait for the next one, done returns the channel that sends it;
-// it sends nil, or is closed, when there is none.
+// done counts the end of a job. If the goroutine becomes the idle one, done returns the channel for its next job. The
+// channel is closed when there is no other job.
 func (w *workers) done(mayWait bool) <-chan work {
 	w.mu.Lock()
 	defer w.mu.Unlock()
