@@ -78,8 +78,11 @@ func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
 	}
 	_, c, _ := written(t, chain(maxCode), nil)
 	tooLarge := func(edges int) string {
-		return fmt.Sprintf("too large for a Mermaid diagram: %d edges, the maximum is 500; copy it as JSON, and draw that with \"plait render --as mermaid\"", edges)
+		return fmt.Sprintf("a part is taken from the diagram of all nodes, which this page does not have: "+
+			"too large for a Mermaid diagram: %d edges, the maximum is 500; "+
+			`copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`, edges)
 	}
+	const test = "; copy it as JSON, which a test reads with dag.Load"
 	require.Equal(t, map[string]string{"full": tooLarge(999)}, c.Static.NoCopies, "of just the limit for Go code")
 	_, c, _ = written(t, chain(200), nil)
 	require.Contains(t, c.Static.Copies["full"], "n199(")
@@ -87,13 +90,14 @@ func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
 	_, c, _ = written(t, chain(20), nil)
 	require.NotContains(t, c.Static.Copies, "full", "it is the same")
 	_, c, _ = written(t, chain(maxCode+1), nil)
-	require.Equal(t, map[string]string{"full": tooLarge(1000), "go": "the conversation has more than 1,000 nodes"}, c.Static.NoCopies)
+	want := map[string]string{"full": tooLarge(1000), "go": "the conversation has more than 1,000 nodes" + test}
+	require.Equal(t, want, c.Static.NoCopies)
 
 	code := len(copyOf(t, "x"))
 	_, c, _ = written(t, start().User(strings.Repeat("x", maxCopy-code+1)), nil)
 	require.Len(t, c.Static.Copies["go"], maxCopy)
 	_, c, _ = written(t, start().User(strings.Repeat("x", maxCopy-code+2)), nil)
-	require.Equal(t, map[string]string{"go": `it is longer than 64 KiB; use the command "plait"`}, c.Static.NoCopies)
+	require.Equal(t, map[string]string{"go": "it is longer than 64 KiB" + test}, c.Static.NoCopies)
 }
 
 // copyOf is the Go code of a conversation with one text.

@@ -30,7 +30,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -139,29 +138,28 @@ const (
 // copies adds the conversation in other formats if that does not make the page much larger: d itself, and the drawing
 // of all nodes that are shown, from which the page takes drawings of parts.
 func copies(s *web.Static, d, shown dag.DAG) {
-	keep := func(name string, write func(io.Writer) error) {
+	keep := func(name, otherwise string, write func(io.Writer) error) {
 		var text strings.Builder
 		switch err := write(&text); {
 		case err != nil:
-			s.NoCopies[name] = err.Error()
+			s.NoCopies[name] = err.Error() + "; " + otherwise
 		case text.Len() > maxCopy:
-			s.NoCopies[name] = "it is longer than 64 KiB; use the command \"plait\""
+			s.NoCopies[name] = "it is longer than 64 KiB; " + otherwise
 		default:
 			s.Copies[name] = text.String()
 		}
 	}
 
-	keep("mermaid", func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
-	keep("full", func(w io.Writer) error {
-		if err := viz.Mermaid(w, shown, &viz.MermaidOptions{Full: true}); err != nil {
-			return fmt.Errorf("%w; copy it as JSON, and draw that with \"plait render --as mermaid\"", err)
-		}
-		return nil
-	})
+	const draw = `copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`
+	keep("mermaid", draw, func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
+	keep("full", draw, func(w io.Writer) error { return viz.Mermaid(w, shown, &viz.MermaidOptions{Full: true}) })
 	if s.Copies["full"] == s.Copies["mermaid"] {
 		delete(s.Copies, "full")
 	}
-	keep("go", func(w io.Writer) error {
+	if why := s.NoCopies["full"]; why != "" {
+		s.NoCopies["full"] = "a part is taken from the diagram of all nodes, which this page does not have: " + why
+	}
+	keep("go", "copy it as JSON, which a test reads with dag.Load", func(w io.Writer) error {
 		if len(d.WithChildren()) > maxCode {
 			return errors.New("the conversation has more than 1,000 nodes")
 		}

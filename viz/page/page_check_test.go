@@ -62,6 +62,12 @@ func TestPagesInARealBrowser(t *testing.T) {
 	}
 
 	check(t, dir, checks)
+
+	// The part that was copied to be drawn by the command.
+	part, err := dag.Load(filepath.Join(dir, "part.json"))
+	require.NoError(t, err)
+	require.Equal(t, 31, part.Len())
+	require.NoError(t, viz.Mermaid(io.Discard, part, nil))
 }
 
 func TestRecordedHostileTextsInARealBrowser(t *testing.T) {

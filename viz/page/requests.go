@@ -18,8 +18,7 @@ type budget struct {
 	stored int // of the requests as they are stored, and of those that are held to compare others with
 }
 
-// pageBudget takes about two seconds. The requests of 900 turns of 2 KB fit, and add a third to the
-// page.
+// pageBudget takes about two seconds. The requests of 900 turns of 2 KB fit, and add a third to the page.
 var pageBudget = budget{made: 1 << 30, stored: 32 << 20}
 
 const tooMany = "This page has the requests of the first failures and of the last responses. All requests of a " +

@@ -461,6 +461,30 @@ const checks = {
     const copied = await page.evaluate(() => window.seen.copied);
     for (const [i, name] of ['release.mmd', 'release.json', 'release.go'].entries()) ok(copied[i] === text(name), name + ' is copied as it is');
     ok(await downloaded(page, 'conversation.json', () => page.click('.menu button:has-text("Download JSON")')) === text('release.json'), 'and downloaded');
+
+    // A diagram of a part that the page cannot make: the way out, by keyboard and by mouse. The test draws the JSON.
+    const large = await open('2000.html', {hash: '#n30'});
+    await large.evaluate(() => {
+      const later = setTimeout;
+      window.setTimeout = (f, ms) => { window.seen.delay = ms; return later(f, ms); };
+      document.getElementById('outline').focus();
+    });
+    const refused = () => large.waitForFunction(() => document.getElementById('status').textContent.startsWith('Not copied: a part is taken from'));
+    const way = 'copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"';
+    await press(large, 'y', 'ArrowDown', 'Enter');
+    await refused();
+    ok((await content(large, '#status')).endsWith(way), 'what to do');
+    ok(await large.evaluate(() => window.seen.delay) > 20000, 'it stays until it is read and written down');
+    await press(large, 'ArrowRight', 'Enter');
+    await large.waitForFunction(() => window.seen.copied.length === 1);
+    await large.click('[data-copy="up mermaid"]');
+    await refused();
+    await large.click('[data-copy="up json"]');
+    await large.waitForFunction(() => window.seen.copied.length === 2);
+    const [byKey, byMouse] = await large.evaluate(() => window.seen.copied);
+    equal(byKey, byMouse, 'the part');
+    writeFileSync(path.join(dir, 'part.json'), byKey);
+    await large.context().close();
     return page;
   },
 

@@ -30,12 +30,12 @@ function svg(name, attributes, ...children) {
   return e;
 }
 
-// status shows what happened, and reads it to a screen reader.
+// status shows what happened, for as long as it takes to read it twice, and reads it to a screen reader.
 let statusTimer;
 function status(text) {
   $('status').textContent = text;
   clearTimeout(statusTimer);
-  statusTimer = setTimeout(() => { $('status').textContent = ''; }, 6000);
+  statusTimer = setTimeout(() => { $('status').textContent = ''; }, Math.max(6000, 120 * text.length));
 }
 
 // kept remembers a choice, where the browser allows it.
