@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// event is an event of the protocol. Which members it has depends on the type.
+// event is an event of the protocol. Each type has only some of the members.
 type event struct {
 	Type            string   `json:"type"`
 	ThreadID        string   `json:"threadId,omitempty"`
@@ -32,12 +32,12 @@ type event struct {
 	Code            string   `json:"code,omitempty"`
 }
 
-// outcome is how a run, or the run of a sub-agent, ended.
+// outcome is the outcome of a run, or of the run of a sub-agent.
 type outcome struct {
 	Type           string      `json:"type"`
 	Interrupts     []interrupt `json:"interrupts,omitempty"`
 	PendingCallIDs []string    `json:"pendingToolCallIds,omitempty"`
-	InterruptIDs   []string    `json:"interruptIds,omitempty"` // that a sub-agent has raised itself
+	InterruptIDs   []string    `json:"interruptIds,omitempty"` // of a sub-agent's own calls
 }
 
 // interrupt is a question for approval.
@@ -71,8 +71,9 @@ type function struct {
 	Arguments string `json:"arguments"`
 }
 
-// messageID returns the ID of the message at an index of a conversation: the client's, or one made of the index, which
-// is known before the message is. That of a message of tool results is unused: each result is a message of its own.
+// messageID returns the ID of the message at an index of a conversation: the client's, or one made from the index. An
+// index is known before the message exists, so that its first pieces can be sent with the ID. The ID of a message of
+// tool results is unused, because each result is sent as a message of its own.
 func messageID(n *node.Node, index int) string {
 	if id := n.Meta().Get(metaID); id != "" {
 		var given string
@@ -83,7 +84,7 @@ func messageID(n *node.Node, index int) string {
 	return numbered(index)
 }
 
-// numbered returns the ID of a message that has none from a client. Its prefix keeps it apart from those of clients.
+// numbered returns the ID of a message without a client's ID. Its prefix distinguishes it from the IDs of clients.
 func numbered(index int) string { return fmt.Sprintf("plait-%d", index) }
 
 // callOf returns the ID of a call of a message.
@@ -112,11 +113,11 @@ func messagesOf(d dag.DAG) []message {
 		id := messageID(n, i)
 		switch {
 		case m.Role == content.Assistant:
-			said := assistant(id, m.Blocks)
-			if len(said.ToolCalls) > 0 {
+			response := assistant(id, m.Blocks)
+			if len(response.ToolCalls) > 0 {
 				calling = id
 			}
-			list = append(list, said)
+			list = append(list, response)
 		case len(m.Blocks.ToolResults()) > 0:
 			for index, result := range m.Blocks.ToolResults() {
 				list = append(list, toolMessage(callOf(calling, index), result.Content, result.IsError))
@@ -149,7 +150,7 @@ func toolMessage(callID string, blocks content.Blocks, failed bool) message {
 	return m
 }
 
-// contentOf returns blocks as a text, or as parts if they hold something else.
+// contentOf returns blocks as a text, or as a list of parts if there are images or documents.
 func contentOf(blocks content.Blocks) any {
 	parts, plain := []part{}, true
 	for _, b := range blocks.All() {

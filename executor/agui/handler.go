@@ -11,27 +11,27 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// maxBody is how many bytes a request may have.
+// maxBody is the maximum size of a request, in bytes.
 const maxBody = 16 << 20
 
 // Options are the options of [Handler].
 type Options struct {
 	// Store keeps the conversations. Defaults to one in memory.
 	Store *store.Store
-	// Thread returns the key of the conversation for the thread that a request names. An error refuses the request with
-	// status 403. Defaults to the thread's ID itself, which lets every client have every thread.
+	// Thread returns the key of the conversation for a request's thread. An error refuses the request with status 403.
+	// Defaults to the thread's ID itself, which gives every client access to every thread.
 	Thread func(r *http.Request, threadID string) (key string, err error)
-	// SubAgents also sends what sub-agents write, think and call, as events that name the sub-agent's run. Such messages
-	// are not part of the thread: a snapshot leaves them out. Defaults to false: only the result of a sub-agent is sent,
-	// because its messages may not be meant for the user.
+	// SubAgents also sends the texts, thinking and calls of sub-agents, as events with the ID of the sub-agent's run.
+	// These messages are not part of the thread, and a snapshot leaves them out. Defaults to false: only the result of
+	// a sub-agent is sent, because its messages may not be meant for the user.
 	SubAgents bool
 	// Log gets the error of each run that fails. Defaults to none.
 	Log *slog.Logger
 }
 
-// Handler returns a handler for the requests of AG-UI clients, which runs the agent and streams its events. The agent's
-// Save is called before the handler's own. It is safe for concurrent use; of two runs that continue one thread at once,
-// one fails.
+// Handler returns a handler for the requests of AG-UI clients. It runs the agent and streams its events. The agent's
+// Save is called before the handler's own. The handler is safe for concurrent use. If two runs continue one thread at
+// the same time, one of them fails.
 func Handler(agent executor.Agent, o *Options) http.Handler {
 	h := &handler{agent: agent}
 	if o != nil {
@@ -61,7 +61,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "use POST", http.StatusMethodNotAllowed)
 		return
 	}
-	// A page of another site cannot send this type without asking first, so that it cannot use the user's cookies.
+
+	// A browser asks before a page of another site may send this type (CORS), so the page cannot use the user's
+	// cookies.
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		http.Error(w, "use Content-Type: application/json", http.StatusUnsupportedMediaType)
 		return
@@ -95,7 +97,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.run(r.Context(), conversation)
 }
 
-// read returns the body of a request. If it has to be refused, read does so.
+// read returns the body of a request. It responds to an invalid request itself, and returns false.
 func read(w http.ResponseWriter, r *http.Request) (in input, ok bool) {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
 		status := http.StatusBadRequest

@@ -9,7 +9,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// input is the body of a request, RunAgentInput, as far as it is used.
+// input is the body of a request, RunAgentInput, without unused members.
 type input struct {
 	ThreadID string          `json:"threadId"`
 	RunID    string          `json:"runId"`
@@ -80,7 +80,7 @@ func (m inputMessage) blocks() (content.Blocks, error) {
 	return content.Of(list...)
 }
 
-// block returns a part as a block. The model reads which kind of part is not known here.
+// block returns a part as a block. A part of an unknown kind becomes a text with its kind, for the model.
 func (p part) block() content.Block {
 	var from content.Source
 	if p.Source != nil {
@@ -103,10 +103,10 @@ func (p part) block() content.Block {
 	return content.Text{Text: "[A part of another kind: " + p.Type + "]"}
 }
 
-// metaID is the metadata of a node with the ID that the client gave its message.
+// metaID is the key for the client's message ID in a node's metadata.
 const metaID = "agui.id"
 
-// withNew returns the conversation with the client's messages of the user that it does not have. They end what is open.
+// withNew appends the client's new user messages to the conversation. Open calls are closed before the first one.
 func (in input) withNew(d dag.DAG) (dag.DAG, error) {
 	known := map[string]bool{}
 	for _, m := range messagesOf(d) {
@@ -135,7 +135,7 @@ func (in input) withNew(d dag.DAG) (dag.DAG, error) {
 	return d, d.Err()
 }
 
-// tools returns the agent's tools and those of the client, which are deferred. theirs has the names of the latter.
+// tools returns the agent's tools and the client's, as deferred tools. theirs has the names of the client's tools.
 func (in input) tools(own []dag.Tool) (all []dag.Tool, theirs map[string]bool) {
 	taken := map[string]bool{}
 	for _, t := range own {
@@ -157,8 +157,8 @@ func (in input) tools(own []dag.Tool) (all []dag.Tool, theirs map[string]bool) {
 	return all, theirs
 }
 
-// replies returns the replies of the client to the calls that wait: its decisions, and results of its own tools. Those
-// of the program's deferred tools come from elsewhere.
+// replies returns the client's replies to the pending calls: its decisions, and the results of its own tools. Results
+// of the program's deferred tools do not come from the client.
 func (s *stream) replies(c executor.Continuation) map[string]executor.Reply {
 	replies := map[string]executor.Reply{}
 	s.given = map[string]bool{}

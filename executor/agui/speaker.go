@@ -13,14 +13,14 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// speaker is who says messages and makes calls: the agent of the thread, or a sub-agent.
+// speaker is the source of messages and calls: the agent of the thread, or a sub-agent.
 type speaker struct {
 	*stream
-	run   string // the ID of the sub-agent's run: that of the call; "" for the agent of the thread
-	count int    // the messages of its conversation
-	said  string // the ID of its last message with calls
-	text  bool   // a text is being sent, as the message next
-	think bool   // thinking is
+	run     string // the ID of the sub-agent's run, equal to the ID of its call; "" for the agent of the thread
+	count   int    // the number of messages in its conversation
+	calling string // the ID of its last message with calls
+	text    bool   // a text was started, for the message with the ID next
+	think   bool   // thinking was started
 
 	suspended bool // the run has paused; its End follows
 }
@@ -31,7 +31,7 @@ func (s *speaker) say(e event) {
 	s.send(e)
 }
 
-// named returns the ID of a message of the speaker. Those of sub-agents begin with their run.
+// named returns the ID of a message of the speaker. The ID of a sub-agent's message begins with the ID of its run.
 func (s *speaker) named(id string) string {
 	if s.run == "" {
 		return id
@@ -39,7 +39,7 @@ func (s *speaker) named(id string) string {
 	return s.run + "/" + id
 }
 
-// next returns the ID of the message that comes next.
+// next returns the ID of the next message.
 func (s *speaker) next() string { return s.named(numbered(s.count)) }
 
 // delta sends a piece of text or thinking.
@@ -66,10 +66,10 @@ func (s *speaker) delta(e api.Event) {
 	}
 }
 
-// thought returns the ID of the thinking of the message that comes next.
+// thought returns the ID of the next message's thinking.
 func (s *speaker) thought() string { return s.next() + "/reasoning" }
 
-// close ends what is being sent of a message.
+// close ends the text and the thinking that were started.
 func (s *speaker) close() {
 	s.endThinking()
 	if s.text {
@@ -104,7 +104,7 @@ func (s *speaker) messageEnd(n *node.Node) {
 		s.ids[n.ID()] = id
 	}
 	for index, call := range m.Blocks.ToolUses() {
-		s.said = id
+		s.calling = id
 		callID := callOf(id, index)
 		s.say(event{Type: "TOOL_CALL_START", ToolCallID: callID, ToolCallName: call.Name, ParentMessageID: id})
 		if call.Input != "" {
@@ -116,7 +116,7 @@ func (s *speaker) messageEnd(n *node.Node) {
 
 // result sends the result of a call, unless it came from the client.
 func (s *speaker) result(e node.ToolExecution) {
-	id := callOf(s.said, e.Index)
+	id := callOf(s.calling, e.Index)
 	if s.given[id] {
 		return
 	}
@@ -144,7 +144,7 @@ func (s *stream) child(e executor.Child) {
 		a.delta(inner.Event)
 	case executor.Retry:
 		a.close()
-		a.count++ // what was shown of the first attempt stays a message of its own
+		a.count++ // the pieces of the first attempt stay a message of their own
 	case executor.MessageEnd:
 		a.messageEnd(inner.Node)
 	case executor.ToolEnd:
@@ -162,7 +162,7 @@ func (s *stream) child(e executor.Child) {
 	}
 }
 
-// startAgent sends the start of a sub-agent's run, or that it continues. It returns nil if the parent is not shown.
+// startAgent sends the start of a sub-agent's run, new or resumed. It returns nil if the parent is not shown.
 func (s *stream) startAgent(path []executor.Call, start executor.RunStart) *speaker {
 	parent, call := s.main, path[len(path)-1]
 	if len(path) > 1 {
@@ -172,23 +172,23 @@ func (s *stream) startAgent(path []executor.Call, start executor.RunStart) *spea
 	}
 
 	// The ID of the call is the same in each request, so that results find their calls after a pause.
-	a := &speaker{stream: s, run: callOf(parent.said, call.Index)}
+	a := &speaker{stream: s, run: callOf(parent.calling, call.Index)}
 	for i, n := range messageNodes(start.DAG) {
 		a.count = i + 1
 		if m, _ := n.Message(); len(m.Blocks.ToolUses()) > 0 {
-			a.said = a.named(numbered(i))
+			a.calling = a.named(numbered(i))
 		}
 	}
 
 	a.say(event{
-		Type: "SUBAGENT_STARTED", Name: call.Name, ParentSubagent: parent.run, ParentMessageID: parent.said,
+		Type: "SUBAGENT_STARTED", Name: call.Name, ParentSubagent: parent.run, ParentMessageID: parent.calling,
 		ParentCallID: a.run,
 	})
 	s.agents[pathKey(path)] = a
 	return a
 }
 
-// end sends the end of a sub-agent's run. An error is the parent's to tell, as the result of the call.
+// end sends the end of a sub-agent's run. The text of an error is left out: the parent sends it as the call's result.
 func (s *speaker) end(e executor.End) {
 	s.close()
 	if e.Stop.Reason == content.StopError {
@@ -198,8 +198,8 @@ func (s *speaker) end(e executor.End) {
 	s.say(event{Type: "SUBAGENT_FINISHED", Outcome: &outcome{Type: "success"}})
 }
 
-// suspend sends the end of the sub-agents that wait when the response ends, the inner ones first, with the interrupts
-// that each has raised itself.
+// suspend sends the end of the paused sub-agents when the response ends, each with the interrupts of its own calls.
+// Inner sub-agents come first.
 func (s *stream) suspend(c executor.Continuation) {
 	keys := slices.SortedFunc(maps.Keys(s.agents), func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))

@@ -15,15 +15,15 @@ type Shared struct {
 
 type sharedKey struct{}
 
-// State returns the state of the run that ctx belongs to: the context of a tool or a hook. It returns nil outside a run
-// of [Handler].
+// State returns the state of a run. ctx is the context of a tool or a hook of the run. It returns nil outside a run of
+// [Handler].
 func State(ctx context.Context) *Shared {
 	s, _ := ctx.Value(sharedKey{}).(*Shared)
 	return s
 }
 
-// Decode reads the state into v, as json.Unmarshal does. The state is what the client sent last, or what Set has set
-// since.
+// Decode reads the state into v, as json.Unmarshal does. The state comes from the client's last request, or from a
+// later call of Set.
 func (s *Shared) Decode(v any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

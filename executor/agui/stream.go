@@ -23,23 +23,24 @@ type stream struct {
 	*handler
 	in input
 
-	writing sync.Mutex // guards the next three
+	writing sync.Mutex // guards the next three fields
 	w       io.Writer
 	flush   func() error
 	err     error // of the connection; the run ends with it
 
-	ids    map[node.ID]string  // of the messages of the conversation
-	dag    dag.DAG             // as of the last snapshot or turn
+	ids    map[node.ID]string  // IDs of the conversation's messages
+	dag    dag.DAG             // the conversation at the last snapshot or turn
 	main   *speaker            // the agent of the thread
-	agents map[string]*speaker // the sub-agents under way, by pathKey
+	agents map[string]*speaker // the running and paused sub-agents, by pathKey
 	tools  map[string]bool     // the names of the client's own tools
-	given  map[string]bool     // the IDs of the calls whose results the client has sent
+	given  map[string]bool     // the IDs of calls with a result from the client
 }
 
 // run runs the agent on a thread, and sends the events.
 func (s *stream) run(ctx context.Context, c *store.Conversation) {
 	s.send(event{Type: "RUN_STARTED", ThreadID: s.in.ThreadID, RunID: s.in.RunID, ProtocolVersion: "1.0"})
 
+	// A request with answers to interrupts appends no messages: they would end the pending calls.
 	stored := c.DAG()
 	d := stored
 	if len(s.in.Resume) == 0 {
@@ -71,7 +72,7 @@ func (s *stream) run(ctx context.Context, c *store.Conversation) {
 			return
 		}
 
-		// The client may have answered already. Each answer counts once.
+		// The request may have the answers already. Use each of them once.
 		replies := s.replies(paused.Continuation)
 		s.in.Resume, s.in.Messages = nil, nil
 		if len(replies) == 0 {
@@ -95,20 +96,20 @@ func saves(own, appendTo func(context.Context, dag.DAG) error) func(context.Cont
 	}
 }
 
-// know notes the messages of the conversation.
+// know remembers the IDs of the conversation's messages.
 func (s *stream) know(d dag.DAG) {
 	s.dag, s.ids = d, map[node.ID]string{}
 	for i, n := range messageNodes(d) {
 		id := messageID(n, i)
 		s.ids[n.ID()] = id
 		if m, _ := n.Message(); len(m.Blocks.ToolUses()) > 0 {
-			s.main.said = id
+			s.main.calling = id
 		}
 	}
 	s.main.count = len(s.ids)
 }
 
-// catchUp sends the messages of the thread if the client lacks one of those that were stored.
+// catchUp sends the messages of the thread if the client lacks one of the stored messages.
 func (s *stream) catchUp(stored dag.DAG) {
 	has := map[string]bool{}
 	for _, m := range s.in.Messages {
@@ -160,10 +161,10 @@ func (s *stream) sendState(state *Shared) {
 	}
 }
 
-// theirs reports whether the client executes a call that waits for its result.
+// theirs reports whether the client executes a pending call.
 func (s *stream) theirs(p executor.Pending) bool { return len(p.Path) == 0 && s.tools[p.Call.Name] }
 
-// callID returns the ID of a call that waits, or "" for that of a sub-agent, which the client has not seen.
+// callID returns the ID of a pending call. It returns "" for a call of a sub-agent, because the client has not seen it.
 func (s *stream) callID(c executor.Continuation, p executor.Pending) string {
 	if len(p.Path) > 0 {
 		return ""
@@ -171,13 +172,13 @@ func (s *stream) callID(c executor.Continuation, p executor.Pending) string {
 	return callOf(s.ids[c.Message], p.Call.Index)
 }
 
-// interruptID returns the ID of the question about a call. It is another one in each message, so that an answer cannot
+// interruptID returns the ID of the question about a call. It includes the message, so that an old answer cannot
 // approve a later call.
 func (s *stream) interruptID(c executor.Continuation, p executor.Pending) string {
 	return c.Message.String() + "/" + p.ID
 }
 
-// approval is the form of an answer to a question for approval.
+// approval is the schema of an answer to a question for approval.
 var approval = map[string]any{
 	"type":     "object",
 	"required": []string{"approved"},
@@ -188,8 +189,8 @@ var approval = map[string]any{
 	},
 }
 
-// pause ends the response of a run that waits: for results of the client's tools, or else for what the client only can
-// decide about, or wait for.
+// pause ends the response of a paused run. If calls of the client's tools are pending, it sends their IDs. Otherwise it
+// sends interrupts: questions for approval, and calls whose results come from elsewhere.
 func (s *stream) pause(c executor.Continuation) {
 	s.suspend(c)
 	var calls []string
@@ -198,7 +199,7 @@ func (s *stream) pause(c executor.Continuation) {
 		switch {
 		case p.Approval:
 			questions = append(questions, s.question(c, p, "tool_call", approval))
-		case c.Reason != content.StopResults: // it waits for the decisions about others
+		case c.Reason != content.StopResults: // not yet: other calls need approval first
 		case s.theirs(p):
 			calls = append(calls, s.callID(c, p))
 		default:
@@ -213,7 +214,7 @@ func (s *stream) pause(c executor.Continuation) {
 	s.finish(&outcome{Type: "interrupt", Interrupts: questions})
 }
 
-// question returns the interrupt of a call that waits.
+// question returns the interrupt for a pending call.
 func (s *stream) question(c executor.Continuation, p executor.Pending, reason string, schema map[string]any) interrupt {
 	var input any = string(p.Call.Input) // not always JSON: the model wrote it
 	if p.Call.Input.Valid() {
@@ -225,7 +226,8 @@ func (s *stream) question(c executor.Continuation, p executor.Pending, reason st
 	}
 }
 
-// over ends the response of a run that is over. There is nothing to do in a conversation that ends with an answer.
+// over ends the response of a run that is over. A conversation that ends with a response (ErrAnswered) is a success: a
+// request that was sent again has nothing to do.
 func (s *stream) over(ctx context.Context, err error) {
 	if err == nil || errors.Is(err, executor.ErrAnswered) {
 		s.finish(&outcome{Type: "success"})
@@ -265,7 +267,7 @@ func (s *stream) send(e event) {
 	s.write(append(append([]byte("data: "), data...), "\n\n"...), err)
 }
 
-// write writes and flushes data, unless the connection is lost. An error of err is one of the connection.
+// write writes and flushes data, unless the connection is lost. It treats err, if not nil, like an error of writing.
 func (s *stream) write(data []byte, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -279,7 +281,7 @@ func (s *stream) write(data []byte, err error) {
 		err = s.flush()
 	}
 
-	// A writer of a middleware may be unable to flush: the events then arrive when the server sends its buffer.
+	// A middleware's writer may be unable to flush. The events then arrive when the server sends its buffer.
 	if errors.Is(err, http.ErrNotSupported) {
 		err = nil
 	}
@@ -296,8 +298,8 @@ func (s *stream) lost() error {
 // beat is the time between two comments.
 const beat = 15 * time.Second
 
-// keepAlive writes a comment from time to time until stop is called, so that proxies keep a connection open on which a
-// run says nothing for long. A client ignores comments.
+// keepAlive writes a comment every beat until stop is called. Without it, proxies may close the connection of a run
+// that sends no events for long. Clients ignore comments.
 func (s *stream) keepAlive() (stop func()) {
 	done, joined := make(chan struct{}), make(chan struct{})
 	go func() {

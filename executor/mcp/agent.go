@@ -17,43 +17,43 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// AgentTool is an agent that [AddAgent] offers as a tool.
+// AgentTool describes an agent for [AddAgent].
 type AgentTool struct {
 	// Name and Description are those of the tool. Required.
 	Name, Description string
 	// Agent executes the calls. Required.
 	Agent executor.Agent
-	// Store keeps the conversations. With it, a call may name a conversation, which is continued, and saved step by
-	// step. Anybody who may call the tool may read and continue any conversation of the store. Defaults to none: each
-	// call is a conversation of its own, which is not kept.
+	// Store keeps the conversations. With it, a call may name a conversation to continue. The conversation is saved
+	// step by step. Anybody who may call the tool may read and continue any conversation of the store. Defaults to
+	// none: each call is a new conversation, and is not kept.
 	Store *store.Store
 }
 
-// AgentArguments is the arguments of the tool that [AddAgent] adds.
+// AgentArguments has the arguments of the tool added by [AddAgent].
 type AgentArguments struct {
 	Message string `json:"message" jsonschema:"what to tell the agent"`
 	// Conversation is the key of a stored conversation.
 	Conversation string `json:"conversation,omitempty" jsonschema:"the name of the conversation to continue or begin"`
 }
 
-// AgentResult is the structured result of the tool that [AddAgent] adds.
+// AgentResult is the structured result of the tool added by [AddAgent].
 type AgentResult struct {
 	Text string `json:"text" jsonschema:"the agent's answer"`
 	Stop string `json:"stop" jsonschema:"why the agent stopped"`
-	// Conversation is that of the arguments.
+	// Conversation is the key from the arguments.
 	Conversation string `json:"conversation,omitempty"`
 }
 
-// AddAgent adds a tool to a server of the SDK that gives a message to an agent, and returns its answer. While the agent
-// works, a client that asked for progress gets a notification for each call of a tool, with the tool's name. When the
+// AddAgent adds a tool to a server of the SDK. The tool sends a message to an agent and returns its answer. While the
+// agent works, a client that asked for progress gets a notification for each tool call, with the tool's name. When the
 // client cancels the call, the run is cancelled.
 //
-// If calls of the agent need approval, the client's user is asked (elicitation). Calls that the user does not approve,
-// and all of them if the client does not support elicitation, are declined. A run that waits for deferred results is an
-// error. While the user is asked, the run is kept in memory: up to 1,000 runs, and beyond that the oldest is dropped,
-// so that its call fails.
+// If calls of the agent need approval, the client's user is asked (elicitation). Calls without approval are declined,
+// and so are all of them if the client does not support elicitation. A run that waits for deferred results is an error.
+// While the user is asked, the run is kept in memory. Up to 1,000 runs are kept; then the oldest is dropped, and its
+// call fails.
 //
-// AddAgent panics if the name is no tool name, as sdk.AddTool does.
+// AddAgent panics if the name is not a tool name, as sdk.AddTool does.
 func AddAgent(server *sdk.Server, tool AgentTool) {
 	s := &agentServer{AgentTool: tool}
 	sdk.AddTool(server, &sdk.Tool{Name: tool.Name, Description: tool.Description}, s.call)
@@ -63,8 +63,8 @@ func AddAgent(server *sdk.Server, tool AgentTool) {
 type agentServer struct {
 	AgentTool
 
-	mu     sync.Mutex
-	paused map[string]pausedRun // by the state that the client returns with the answers of its user
+	mu     sync.Mutex           // guards the fields below
+	paused map[string]pausedRun // by the state that the client sends back with its user's answers
 	order  []string             // the keys of paused, the oldest first
 }
 
@@ -75,7 +75,7 @@ type pausedRun struct {
 	conversation *store.Conversation // nil if none is kept
 }
 
-// call executes a call, or the next part of one whose client has asked its user.
+// call executes a call, or continues one after the client has asked its user.
 func (s *agentServer) call(
 	ctx context.Context, r *sdk.CallToolRequest, q AgentArguments,
 ) (*sdk.CallToolResult, AgentResult, error) {
@@ -133,7 +133,8 @@ func (s *agentServer) call(
 	}
 }
 
-// roundTrips is the first version of the protocol in which a server asks by a result, and not by a request of its own.
+// roundTrips is the first version of the protocol in which a server asks the user by a result. In older versions it
+// sends a request of its own.
 const roundTrips = "2026-07-28"
 
 func (s *agentServer) open(ctx context.Context, key string) (*store.Conversation, error) {
@@ -160,7 +161,7 @@ func saving(agent executor.Agent, c *store.Conversation) executor.Agent {
 	return agent
 }
 
-// keep remembers a paused run and returns the state that names it. Nobody can guess it.
+// keep remembers a paused run and returns its state, a key that nobody can guess.
 func (s *agentServer) keep(run pausedRun) (state string) {
 	const limit = 1000
 	s.mu.Lock()
@@ -189,8 +190,8 @@ func (s *agentServer) take(state string) (pausedRun, bool) {
 	return run, found
 }
 
-// report ranges over the events of a run, and notifies the client of each call of a tool. It counts them in calls,
-// because the progress of a request has to rise.
+// report ranges over the events of a run, and notifies the client of each tool call. It counts the calls in calls,
+// because the progress of a request must increase, also over several runs.
 func report(
 	ctx context.Context, r *sdk.CallToolRequest, events iter.Seq2[executor.Event, error], calls *int,
 ) (executor.End, error) {
@@ -204,7 +205,7 @@ func report(
 			if token == nil {
 				continue
 			}
-			// A client that cannot be notified still gets the answer.
+			// Ignore the error: a client that cannot be notified still gets the answer.
 			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
 				ProgressToken: token, Progress: float64(*calls), Message: e.Call.Name,
 			})
@@ -233,7 +234,7 @@ func questions(c executor.Continuation) sdk.InputRequestMap {
 	return all
 }
 
-// replies are the answers of a user as replies to the calls. A call without an answer is declined.
+// replies converts a user's answers to replies. A call without an answer is declined.
 func replies(c executor.Continuation, answers sdk.InputResponseMap) map[string]executor.Reply {
 	all := map[string]executor.Reply{}
 	for _, p := range c.Pending {
@@ -248,7 +249,7 @@ func replies(c executor.Continuation, answers sdk.InputResponseMap) map[string]e
 	return all
 }
 
-// elicit asks the user, in call order, of a client whose version of the protocol has requests of the server.
+// elicit asks the client's user about the calls, in call order, by requests to the client.
 func elicit(
 	ctx context.Context, session *sdk.ServerSession, c executor.Continuation, questions sdk.InputRequestMap,
 ) (sdk.InputResponseMap, error) {

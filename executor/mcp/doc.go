@@ -23,8 +23,8 @@
 //   - Texts, images, audio, embedded resources and links become blocks of the result, in order. Audio and binary
 //     resources are documents. The structured result is kept in Result.Details; if there are no other blocks, the model
 //     reads it as JSON.
-//   - A result that the server marks as an error is an error result. A refused request, a lost connection and a server
-//     that is gone are error results too, which the model reads; they end no run.
+//   - A result marked as an error by the server is an error result. A refused request, a lost connection and a server
+//     that has ended are error results too: the model reads them, and the run continues.
 //   - Progress becomes executor.Progress, so that a run emits it as ToolUpdate events.
 //   - A cancelled call is cancelled at the server. Calls have the timeout of the agent.
 //   - A server may ask for a response of a model (sampling) or for an answer of a person (elicitation): see [Options].
@@ -34,5 +34,5 @@
 //
 // A server's names, descriptions and results go to the model, and a malicious server may give it instructions. Connect
 // to servers that you trust, or require approval of their calls (executor.RequireApproval). A message of a server may
-// have 16 MiB: beyond that the SDK closes the connection. executor.OutputLimit limits what of it the model reads.
+// have 16 MiB; for a larger one the SDK closes the connection. executor.OutputLimit limits the part for the model.
 package mcp

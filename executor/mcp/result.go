@@ -35,7 +35,7 @@ func (s *Server) result(answer *sdk.CallToolResult) (executor.Result, error) {
 	return result, err
 }
 
-// checked returns the block, or a text with the reason where no conversation can have it.
+// checked returns the block, or a text with the error if the block is not valid in a conversation.
 func checked(b content.Block) content.Block {
 	if _, err := content.Of(b); err != nil {
 		return content.Text{Text: "[" + err.Error() + "]"}
@@ -43,7 +43,7 @@ func checked(b content.Block) content.Block {
 	return b
 }
 
-// block translates one content of a result or message. One without content becomes a text that names it.
+// block translates one item of a result or message. An item without content becomes a text with its kind.
 func block(c sdk.Content) content.Block {
 	switch c := c.(type) {
 	case *sdk.TextContent:

@@ -13,12 +13,12 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// refusal is why a request of the server has no response. The connection is not the reason.
+// refusal is the error of a server's request that this side refused. It does not mean that the connection is lost.
 type refusal struct{ error }
 
 func (e *refusal) Unwrap() error { return e.error }
 
-// elicit passes a server's question to a person on.
+// elicit passes a server's question on to a person.
 func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	response, err := s.opts.Elicit(ctx, r.Params)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitR
 	return response, nil
 }
 
-// sample sends a server's request for a response of a model.
+// sample sends a server's request for a model's response to the model.
 func (s *Server) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
 	if s.opts.Approve != nil {
 		if err := s.opts.Approve(ctx, r.Params); err != nil {
@@ -50,7 +50,7 @@ func (s *Server) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.
 	}, nil
 }
 
-// sampling translates the request. The server's wishes for a model, and for context of other servers, are not followed.
+// sampling translates the request. It ignores the server's preferences for a model and for context of other servers.
 func (s *Server) sampling(p *sdk.CreateMessageParams) (api.Request, error) {
 	const defaultTokens = 4096
 	tokens := s.opts.MaxTokens
@@ -79,7 +79,7 @@ func (s *Server) sampling(p *sdk.CreateMessageParams) (api.Request, error) {
 	return request, nil
 }
 
-// stopReason translates a stop reason to the words of the protocol. Those of a provider stay as they are.
+// stopReason translates a stop reason to the protocol's. A stop reason unknown to the protocol stays as it is.
 func stopReason(stop content.Stop) string {
 	switch stop {
 	case content.StopEndTurn:

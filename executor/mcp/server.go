@@ -25,26 +25,26 @@ import (
 // ErrClosed: the Server was closed by [Server.Close].
 var ErrClosed = errors.New("mcp: the server is closed")
 
-// ErrLost: the connection broke off while a call was under way. Whether the call was executed is unknown.
+// ErrLost: the connection was lost during a call. Whether the call was executed is unknown.
 var ErrLost = errors.New("the connection to the tool's server was lost during the call: its outcome is unknown")
 
 // ErrToolName: two tools of a server have one name.
 var ErrToolName = errors.New("the server has another tool of this name")
 
-// Dial returns the transport of a new connection. It is called for the first connection, and again whenever a
-// connection was lost.
+// Dial returns the transport of a new connection. It is called for the first connection, and again after a connection
+// was lost.
 type Dial func() (sdk.Transport, error)
 
-// Command returns a Dial for a server that is a program, and that reads standard input and writes standard output. What
-// the program writes to standard error is discarded; for more control, write a Dial with an sdk.CommandTransport.
+// Command returns a Dial for a program that serves on its standard input and output. Its standard error is discarded.
+// For more control, write a Dial with an sdk.CommandTransport.
 func Command(name string, args ...string) Dial {
 	return func() (sdk.Transport, error) {
 		return &sdk.CommandTransport{Command: exec.Command(name, args...)}, nil
 	}
 }
 
-// URL returns a Dial for a server behind HTTP (the protocol's streamable transport). The client adds what the server
-// needs, such as a header with a token; nil is http.DefaultClient.
+// URL returns a Dial for a server behind HTTP (the protocol's streamable transport). Use the client to add a header
+// with a token, for example. If it is nil, http.DefaultClient is used.
 func URL(endpoint string, client *http.Client) Dial {
 	return func() (sdk.Transport, error) {
 		return &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client}, nil
@@ -53,27 +53,26 @@ func URL(endpoint string, client *http.Client) Dial {
 
 // Options are the settings of [Connect]. The zero value is ready to use.
 type Options struct {
-	// Name is put before the name of each tool, with an underscore: "github" makes github_create_issue of create_issue.
-	// Give it to each of several servers whose tools may have the same names: of two tools with one name an agent has
-	// only the later one. Defaults to the names of the server alone.
+	// Name is a prefix for the names of the tools: with "github", create_issue becomes github_create_issue. Set it for
+	// several servers whose tools may have equal names, because an agent has only the later of two tools with one name.
+	// Defaults to no prefix.
 	Name string
 	// Include selects tools by the server's name for them. Defaults to all.
 	Include func(tool string) bool
-	// TrustHints relies on the server's hints about what a second execution of a call does (executor.WithEffect): its
-	// hint readOnly is executor.EffectReadOnly, idempotent is executor.EffectIdempotent. Such a call is executed again
-	// if the connection broke off during it, or the program ended. Defaults to false: no call is ever repeated by
-	// itself.
+	// TrustHints relies on the server's hints about repeated calls (executor.WithEffect): readOnly becomes
+	// executor.EffectReadOnly, and idempotent executor.EffectIdempotent. Such a call is executed again if the
+	// connection is lost during it, or if the program ends. Defaults to false: no call is repeated automatically.
 	TrustHints bool
 	// Timeout is how long it may take to connect and to list the tools. Defaults to 30 seconds.
 	Timeout time.Duration
 
-	// Model answers the server's requests for a response of a model (sampling). The tokens count in the usage of the
-	// call that ends next. Defaults to none: sampling is not offered to the server.
+	// Model answers the server's requests for a model's response (sampling). The tokens count in the usage of the call
+	// that ends next. Defaults to none: sampling is not offered to the server.
 	Model api.Provider
-	// Approve, if it is set, decides about each such request before it is sent. An error refuses it. Defaults to
-	// allowing all of them.
+	// Approve, if set, decides about each sampling request before it is sent. An error refuses it. Defaults to allowing
+	// all of them.
 	Approve func(ctx context.Context, request *sdk.CreateMessageParams) error
-	// MaxTokens limits the response to such a request. Defaults to 4,096, and is never more than the server asks for.
+	// MaxTokens limits the response to a sampling request. The server may ask for less. Defaults to 4,096.
 	MaxTokens int
 	// Elicit answers the server's questions to a person (elicitation). Defaults to none: elicitation is not
 	// offered to the server.
@@ -92,28 +91,28 @@ type Server struct {
 	calls  calls
 	first  map[string]content.Tool // the definitions at Connect, by name
 
-	// connecting is held by the one caller that connects or lists. It is a channel, so that others can give up waiting.
+	// connecting is a lock for connecting and listing. It is a channel, so that a waiting caller can give up.
 	connecting chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex  // guards the fields below
 	current *connection // nil before the first connection and after one was lost
 	tools   []executor.Tool
 	leftOut []error
 	changes int // how often the server has announced that its list changed
-	listed  int // changes when the list was read last
+	listed  int // the value of changes when the list was read last
 	closed  bool
 	waits   sync.WaitGroup // for the goroutines that wait for the end of connections
 }
 
-// connection is a session with the context of its calls. A session closes only when its calls have ended.
+// connection is a session with a context for its calls. Closing a session waits for its calls; end cancels them.
 type connection struct {
 	*sdk.ClientSession
 	ctx context.Context
 	end context.CancelCauseFunc
 }
 
-// Connect connects to a server and lists its tools. The context is that of connecting, not of the connection: close it
-// by [Server.Close]. Errors: those of dial and of the SDK, and the context's.
+// Connect connects to a server and lists its tools. The context is only for connecting. Close the connection with
+// [Server.Close]. Errors: those of dial, of the SDK and of the context.
 func Connect(ctx context.Context, dial Dial, opts *Options) (*Server, error) {
 	if dial == nil {
 		return nil, errors.New("mcp: the Dial is nil")
@@ -161,8 +160,7 @@ func (s *Server) clientOptions() *sdk.ClientOptions {
 	return o
 }
 
-// Tools returns the tools of the server, as it listed them last. Names that no provider accepts are changed: see
-// [ToolName].
+// Tools returns the tools in the server's last list. Names are changed if providers do not accept them: see [ToolName].
 func (s *Server) Tools() []dag.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,16 +171,16 @@ func (s *Server) Tools() []dag.Tool {
 	return tools
 }
 
-// LeftOut returns why tools of the server are not among [Server.Tools]: a schema that cannot be used, or a second tool
-// of one name. Each error names its tool.
+// LeftOut returns an error for each tool of the server that is not in [Server.Tools], because its schema is not valid,
+// or because another tool has the same name. Each error names its tool.
 func (s *Server) LeftOut() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.leftOut)
 }
 
-// Session returns the connection, for all that is not translated: prompts, resources, completion. It connects again if
-// the connection was lost. The session must not be closed.
+// Session returns the connection, for features that are not translated: prompts, resources, completion. It connects
+// again if the connection was lost. Do not close the session.
 func (s *Server) Session(ctx context.Context) (*sdk.ClientSession, error) {
 	c, err := s.connected(ctx)
 	if err != nil {
@@ -191,10 +189,10 @@ func (s *Server) Session(ctx context.Context) (*sdk.ClientSession, error) {
 	return c.ClientSession, nil
 }
 
-// Hook follows changes of the server's list: where the server announced that its list changed, the next turn of a run
-// declares what is new or changed since [Connect], and withdraws those of this server's tools that are gone. Other
-// tools stay as the program declared them: wrapped, or left out. If the new list cannot be read, the tools stay as they
-// are, and are read again after the next turn.
+// Hook follows changes of the server's list. After the server has announced a change, the next turn of a run declares
+// tools that are new or changed since [Connect], and withdraws tools of this server that are gone. Other tools stay as
+// the program declared them: wrapped, or left out. If the new list cannot be read, the tools stay as they are, and the
+// list is read again after the next turn.
 //
 // Between runs, give the agent Tools again.
 func (s *Server) Hook() executor.Hook {
@@ -204,7 +202,7 @@ func (s *Server) Hook() executor.Hook {
 		}
 		s.refresh(ctx)
 
-		// What the conversation declares is compared, because other runs have the hook too.
+		// Compare with the declarations of this conversation: other runs share the hook, and may be further on.
 		fresh, gone := s.changed(turn.DAG)
 		if len(gone) > 0 {
 			turn.DAG = turn.DAG.WithdrawTools(gone...)
@@ -214,8 +212,8 @@ func (s *Server) Hook() executor.Hook {
 	}}
 }
 
-// changed returns the tools that are new or changed since Connect and not declared in d, and the names of the declared
-// ones that the server does not have any more.
+// changed returns the tools that are new or changed since Connect and not declared in d. It also returns the names of
+// this server's declared tools that no longer exist.
 func (s *Server) changed(d dag.DAG) (fresh []dag.Tool, gone []string) {
 	declared := map[string]content.Tool{}
 	for _, def := range d.ToolDefs() {
@@ -239,7 +237,7 @@ func (s *Server) changed(d dag.DAG) (fresh []dag.Tool, gone []string) {
 	return fresh, gone
 }
 
-// refresh lists the tools again if the server has announced that they changed.
+// refresh lists the tools again if the server has announced a change.
 func (s *Server) refresh(ctx context.Context) {
 	s.mu.Lock()
 	stale := s.changes != s.listed
@@ -259,7 +257,7 @@ func (s *Server) refresh(ctx context.Context) {
 	}
 }
 
-// relist is list for a session that others may list at the same time.
+// relist is list with the connecting lock.
 func (s *Server) relist(ctx context.Context, c *connection) error {
 	select {
 	case s.connecting <- struct{}{}:
@@ -270,7 +268,7 @@ func (s *Server) relist(ctx context.Context, c *connection) error {
 	}
 }
 
-// connected returns the connection. It connects, and lists the tools, where there is none.
+// connected returns the connection. If there is none, it connects and lists the tools.
 func (s *Server) connected(ctx context.Context) (*connection, error) {
 	select {
 	case s.connecting <- struct{}{}:
@@ -305,7 +303,7 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	return s.keep(session)
 }
 
-// keep makes session that of the server, until it ends.
+// keep makes session the server's connection, until the session ends.
 func (s *Server) keep(session *sdk.ClientSession) (*connection, error) {
 	c := &connection{ClientSession: session}
 	c.ctx, c.end = context.WithCancelCause(context.Background())
@@ -323,7 +321,7 @@ func (s *Server) keep(session *sdk.ClientSession) (*connection, error) {
 	return c, nil
 }
 
-// drop ends a connection that is lost, with all its calls. The next call makes a new one.
+// drop ends a lost connection and its calls. The next call makes a new connection.
 func (s *Server) drop(c *connection, err error) {
 	s.mu.Lock()
 	found := s.current == c
@@ -336,12 +334,12 @@ func (s *Server) drop(c *connection, err error) {
 	}
 	c.end(ErrLost)
 
-	// Close waits until the calls have ended. The goroutine that waits for the session ends after it.
+	// Close waits for the calls to end, so do not wait for Close here.
 	go func() { _ = c.Close() }()
 }
 
-// retire lets further calls make a new connection, because nobody knows whether this one still works: its last response
-// was too long, or could not be decoded. Its other calls may end.
+// retire replaces a connection that may no longer work: its last response was too long, or could not be decoded.
+// Further calls make a new connection. Calls under way may still end on the old one.
 func (s *Server) retire(c *connection) {
 	s.mu.Lock()
 	if s.current == c {
@@ -351,7 +349,7 @@ func (s *Server) retire(c *connection) {
 	go func() { _ = c.Close() }()
 }
 
-// ended adds the cause of the context to an error that the context's end caused.
+// ended adds the cause of the context to err if the context has ended.
 func ended(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
@@ -359,12 +357,12 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// maxTools is how many tools of a server are read. No provider accepts as many.
+// maxTools is the maximum number of tools of a server. No provider accepts as many.
 const maxTools = 10_000
 
 // list reads the tools of the server.
 func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
-	// What changes while the list is read is in it, or is announced after it.
+	// Read changes before the list: a change announced while the list is read then leads to another listing.
 	s.mu.Lock()
 	changes := s.changes
 	s.mu.Unlock()
@@ -403,9 +401,9 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 	return nil
 }
 
-// Close ends the connection; calls under way fail with [ErrClosed]. A program started by [Command] has 5 seconds to end
-// by itself and 5 more after SIGTERM, and is killed then. Close returns the error of the connection's end. Closing
-// again does nothing.
+// Close ends the connection. Calls under way fail with [ErrClosed]. A program started by [Command] has 5 seconds to end
+// by itself, gets SIGTERM, and is killed after 5 more seconds. Close returns the error of closing the connection.
+// Closing again does nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	c := s.current
@@ -421,7 +419,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// toolError names the tool that an error is about.
+// toolError adds the tool's name to an error.
 func toolError(name string, err error) error {
 	return fmt.Errorf("tool %q: %w", safetext.UTF8(name), err)
 }

@@ -17,7 +17,7 @@ import (
 // conversationURI is the URI of a stored conversation, before its escaped key.
 const conversationURI = "plait://conversations/"
 
-// ListArguments is the arguments of the tool list_conversations.
+// ListArguments has the arguments of the tool list_conversations.
 type ListArguments struct {
 	Prefix string `json:"prefix,omitempty" jsonschema:"list only conversations whose names begin with this"`
 	After  string `json:"after,omitempty" jsonschema:"list only names after this one, to read on"`
@@ -30,15 +30,15 @@ type ListResult struct {
 	More          bool     `json:"more" jsonschema:"whether there are more after the last one"`
 }
 
-// ReadArguments is the arguments of the tool read_conversation.
+// ReadArguments has the arguments of the tool read_conversation.
 type ReadArguments struct {
 	Conversation string `json:"conversation" jsonschema:"the name of the conversation"`
 	Form         string `json:"form,omitempty" jsonschema:"log (the default: a line for each node), mermaid (a diagram) or json (everything)"`
 }
 
-// AddStore offers the conversations of a store for reading: by the tools list_conversations and read_conversation, and
-// as resources plait://conversations/KEY, whose text is the log of the conversation. The key in a URI is escaped as a
-// segment of a path. Nothing can be changed. Anybody who may call the server may read the whole store.
+// AddStore adds the conversations of a store to a server, for reading only. There are the tools list_conversations and
+// read_conversation, and resources plait://conversations/KEY with the log of the conversation as their text. The key in
+// a URI is escaped as a segment of a path. Anybody who may call the server may read the whole store.
 func AddStore(server *sdk.Server, db *store.Store) {
 	sdk.AddTool(server, &sdk.Tool{
 		Name: "list_conversations", Description: "Lists the names of stored conversations, sorted.",
@@ -97,7 +97,7 @@ func list(ctx context.Context, db *store.Store, q ListArguments) (ListResult, er
 	return answer, nil
 }
 
-// read returns a conversation as text. One that is not stored is an error.
+// read returns a conversation as text. If it is not stored, the error is store.ErrNotStored.
 func read(ctx context.Context, db *store.Store, q ReadArguments) (string, error) {
 	c, err := db.Head(ctx, q.Conversation, store.Main)
 	if err != nil {

@@ -21,11 +21,13 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// ToolName returns the name of a tool in requests to models: that of the server, behind the name of the server and an
-// underscore if that is not empty. Providers accept a letter or an underscore first, then letters, digits, "_" and "-",
-// 64 characters in all. A name that breaks this rule is cleaned and cut, and gets six digits of a hash at its end, so
-// that a tool has the same name in each run, whatever other tools there are. If two tools of a server get one name, the
-// second one is left out ([ErrToolName]).
+// ToolName returns the name of a server's tool in requests to models: the name of the server, an underscore, and the
+// name of the tool, or the tool's name alone if the server's is empty.
+//
+// Providers accept a letter or an underscore first, then letters, digits, "_" and "-", 64 characters in all. A name
+// that breaks this rule is cleaned and cut, and gets six digits of a hash at its end. The result does not depend on
+// other tools, so a tool has the same name in each run. If two tools of a server get one name, the second one is left
+// out ([ErrToolName]).
 func ToolName(server, tool string) string {
 	const limit, digits = 64, 6
 	whole := tool
@@ -50,7 +52,7 @@ func ToolName(server, tool string) string {
 	return name[:min(len(name), limit-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// tool makes a tool of its definition by the server.
+// tool makes a tool from the server's definition.
 func (s *Server) tool(def *sdk.Tool) (executor.Tool, error) {
 	schema, err := content.ToJSON(def.InputSchema)
 	if err != nil {
@@ -95,7 +97,7 @@ type owned struct {
 // Unwrap returns the tool with its further methods.
 func (o owned) Unwrap() executor.Tool { return o.Tool }
 
-// Err returns why the tool cannot be declared, which is checked before it is one of the server's.
+// Err returns nil: the server's method tool has checked the tool already.
 func (owned) Err() error { return nil }
 
 // owns reports whether a tool is one of this server, wrapped or not.
@@ -112,8 +114,8 @@ func (s *Server) owns(t dag.Tool) bool {
 	}
 }
 
-// call calls a tool of the server. If the connection is lost, a call that was not sent, or that may be repeated, is
-// sent once more.
+// call calls a tool of the server. If the connection is lost, the call is sent once more, provided that it was not sent
+// yet or may be repeated.
 func (s *Server) call(ctx context.Context, name string, input content.JSON, repeatable bool) (executor.Result, error) {
 	for attempt := 1; ; attempt++ {
 		c, err := s.connected(ctx)
@@ -168,20 +170,20 @@ func lost(err error) bool {
 		errors.As(err, &network)
 }
 
-// answered reports whether an error of a call leaves no doubt that the connection works: the server returned it, or
-// this side did not answer the server.
+// answered reports whether the connection surely works after an error of a call: the server returned the error, or this
+// side refused a request of the server.
 func answered(err error) bool {
 	var refused *jsonrpc.Error
 	var own *refusal
 	return errors.As(err, &refused) || errors.As(err, &own)
 }
 
-// calls are the calls under way, by the token that names them in notifications of progress.
+// calls tracks the calls under way.
 type calls struct {
-	mu    sync.Mutex
-	last  int
-	ctxs  map[string]context.Context
-	usage content.Usage // of responses to the server's own requests, until a result takes it
+	mu    sync.Mutex                 // guards the fields below
+	last  int                        // the number of the last token
+	ctxs  map[string]context.Context // by the token of the call in notifications of progress
+	usage content.Usage              // of responses to the server's own requests, until takeUsage
 }
 
 func (c *calls) begin(ctx context.Context) (token string, done func()) {
@@ -201,7 +203,7 @@ func (c *calls) begin(ctx context.Context) (token string, done func()) {
 	}
 }
 
-// progress passes a notification on to the run. One of a call that is over is dropped.
+// progress passes a notification on to the run. It drops a notification for a call that is over.
 func (c *calls) progress(p *sdk.ProgressNotificationParams) {
 	token, _ := p.ProgressToken.(string)
 	c.mu.Lock()
@@ -231,7 +233,7 @@ func (c *calls) spend(u content.Usage) {
 	c.usage = c.usage.Plus(u)
 }
 
-// takeUsage returns what was spent since the last result.
+// takeUsage returns the usage since the last result.
 func (c *calls) takeUsage() content.Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// chat is a request with its retries. Its outcome is known with a whole response, or with what follows a response that
-// is cut off or empty. The methods that take an event accept a nil chat.
+// chat is a request with its retries. A whole response decides its outcome. After a cut-off or an empty response, the
+// next event of the run decides it. The methods for events accept a nil chat.
 type chat struct {
 	ctx   context.Context
 	span  trace.Span
@@ -25,15 +25,15 @@ type chat struct {
 	first time.Time // of the first piece of the response; zero if none arrived
 	ended time.Time // zero as long as it is under way
 
-	model  string       // that the request names; "" if it is not known
-	api    string       // of the error of an attempt; the response has its own
+	model  string       // the requested model; "" if it is not known
+	api    string       // from the error of an attempt; the response has its own
 	answer *node.Answer // nil if nothing arrived
 	usage  content.Usage
 }
 
-// beginChat starts the span of a request. Model is the one that it goes to, or "".
+// beginChat starts the span of a request. model is the requested model, or "".
 func (r *run) beginChat(ctx context.Context, req api.Request, model string) context.Context {
-	// A second request without a new turn: the provider refused the first one.
+	// A second request in one turn means that the provider refused the first one as too long.
 	refused := errorType(api.ErrContextTooLong)
 	r.endChat(refused, "")
 	r.declare(req.Tools)
@@ -54,7 +54,7 @@ func (r *run) beginChat(ctx context.Context, req api.Request, model string) cont
 	return c.ctx
 }
 
-// requestAttributes returns the options of a request, as far as the conventions have them.
+// requestAttributes returns the options of a request for which the conventions have attributes.
 func requestAttributes(o api.Options) []attribute.KeyValue {
 	var attributes []attribute.KeyValue
 	if o.MaxTokens > 0 {
@@ -72,7 +72,7 @@ func requestAttributes(o api.Options) []attribute.KeyValue {
 	return attributes
 }
 
-// delta notes the first piece of a response. A piece of a block is sent by a provider that streams.
+// delta records the first piece of a response. Only a provider that streams sends an api.Delta.
 func (c *chat) delta(event api.Event) {
 	if c == nil || !c.first.IsZero() {
 		return
@@ -84,7 +84,7 @@ func (c *chat) delta(event api.Event) {
 	}
 }
 
-// retry notes a failed attempt, which may have used tokens.
+// retry records a failed attempt and its tokens.
 func (c *chat) retry(e api.Retry) {
 	if c == nil {
 		return
@@ -95,7 +95,8 @@ func (c *chat) retry(e api.Retry) {
 		semconv.ErrorTypeKey.String(errorType(e.Err))))
 }
 
-// answer takes the message that a request led to, or nil. It ends the span unless the response is cut off or empty.
+// answer records the response to a request; n is nil for an empty one. It ends the span unless the response is cut off
+// or empty.
 func (r *run) answer(n *node.Node) {
 	c := r.chat
 	if c == nil || !c.ended.IsZero() {
@@ -116,15 +117,14 @@ func (r *run) answer(n *node.Node) {
 	}
 }
 
-// take takes the usage of an empty response, which is in no message.
+// take records the usage of an empty response from the TurnEnd, because there is no message with it.
 func (c *chat) take(e executor.TurnEnd) {
 	if c != nil && c.answer == nil {
 		c.usage = e.Usage // those of failed attempts included
 	}
 }
 
-// endChat ends the span of the last request, if it is open. Failure is the error.type of a request without a response,
-// or "".
+// endChat ends the span of the last request, if it is open. failure is the error.type of a failed request, or "".
 func (r *run) endChat(failure, text string) {
 	c := r.chat
 	if c == nil {
@@ -154,7 +154,7 @@ func (r *run) endChat(failure, text string) {
 	r.metrics.tokens(c.ctx, c.usage, measured, failed)
 }
 
-// describe sets what is known of a response on its span, and returns the part that metrics have too.
+// describe sets the attributes of a response on its span. It returns the attributes for the metrics.
 func (r *run) describe(c *chat) []attribute.KeyValue {
 	c.span.SetAttributes(usageAttributes(c.usage)...)
 	if c.answer == nil {

@@ -18,7 +18,7 @@ type message struct {
 	FinishReason string `json:"finish_reason,omitempty"`
 }
 
-// part is a part of a message or of a system prompt. Which members it has depends on the type.
+// part is a part of a message or of a system prompt. Each type has only some of the members.
 type part struct {
 	Type      string          `json:"type"`
 	Content   string          `json:"content,omitempty"`
@@ -77,7 +77,7 @@ func resultContent(result content.Blocks) attribute.KeyValue {
 	return encoded(semconv.GenAIToolCallResultKey, responseOf(result))
 }
 
-// encoded returns a value as JSON, which is how spans of every collector can hold it.
+// encoded returns a value as JSON text, a form that every collector supports.
 func encoded(key attribute.Key, value any) attribute.KeyValue {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -98,7 +98,7 @@ func messageOf(role content.Role, blocks content.Blocks) message {
 	return m
 }
 
-// partOf returns a block as a part. A block that the conventions do not know is named by its type alone.
+// partOf returns a block as a part. A block unknown to the conventions becomes a part of the type "other".
 func partOf(b content.Block) part {
 	switch b := b.(type) {
 	case content.Text:
@@ -120,12 +120,12 @@ func partOf(b content.Block) part {
 	return part{Type: "other"}
 }
 
-// sourceOf names an image or a document, without its bytes.
+// sourceOf returns the part for an image or a document, without its bytes.
 func sourceOf(kind string, s content.Source) part {
 	return part{Type: kind, MIMEType: s.MediaType, URI: s.URL}
 }
 
-// responseOf returns the text of a tool's result, or its parts if it has others.
+// responseOf returns the text of a tool's result, or a list of parts if it is not a single text.
 func responseOf(blocks content.Blocks) any {
 	if blocks.Len() == 0 {
 		return ""
@@ -136,7 +136,7 @@ func responseOf(blocks content.Blocks) any {
 	return messageOf("", blocks).Parts
 }
 
-// raw returns JSON as it is, and what is no JSON, such as arguments that were cut off, as a string.
+// raw returns valid JSON as it is. Anything else, such as cut-off arguments, becomes a JSON string.
 func raw(j content.JSON) json.RawMessage {
 	if j == "" || json.Valid([]byte(j)) {
 		return json.RawMessage(j)

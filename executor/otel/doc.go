@@ -5,7 +5,7 @@
 //
 //	agent := executor.Agent{Provider: model, Tools: tools, Hooks: []executor.Hook{otel.Hook(nil)}}
 //
-// It makes these spans. What a tool or an HTTP client traces is below the span of the call or the request:
+// It makes these spans. Spans of a tool or an HTTP client are below the span of the call or the request:
 //
 //	invoke_agent {agent}           a run, or a sub-agent's run
 //	├── chat {model}               a request with all its retries, until the response is complete
@@ -18,8 +18,8 @@
 // # Conventions
 //
 // Names, types and units are those of the GenAI semantic conventions v0.1.0
-// (https://github.com/open-telemetry/semantic-conventions-genai), which have the status "development": a later version
-// of this package follows what they change. These metrics are recorded:
+// (https://github.com/open-telemetry/semantic-conventions-genai). Their status is "development", and later versions of
+// this package follow their changes. These metrics are recorded:
 //
 //   - gen_ai.client.inference.duration and gen_ai.client.inference.time_to_first_chunk, of each request.
 //   - gen_ai.client.inference.operation.input_tokens and .output_tokens, the tokens of each request, and the counters
@@ -28,11 +28,11 @@
 //   - gen_ai.invoke_agent.duration, .inference_calls and .tool_calls, of each run.
 //   - gen_ai.execute_tool.duration, of each call of a declared tool.
 //
-// gen_ai.conversation.id is the ID of the conversation's first node, which forks and saved copies share.
-// gen_ai.request.model is that of the provider ([api.ModelOf]). If it has none, a request's span is named by the model of
-// the response, when it ends.
-// The events of the conventions are log records, and none is written: a conversation is recorded on the spans.
-// Attributes of this module's own begin with "plait.": plait.run.id, plait.stop_reason and those of the two events.
+// gen_ai.conversation.id is the ID of the conversation's first node. Forks and saved copies share it.
+// gen_ai.request.model is the provider's model ([api.ModelOf]). If the provider names none, a request's span gets the
+// model of the response in its name when it ends. The conventions define events as log records. None are written: a
+// conversation is recorded on the spans. This module's own attributes begin with "plait.": plait.run.id,
+// plait.stop_reason and those of the two events.
 //
 // error.type is the kind of an [api.Error] ("rate_limited", "context_too_long"), "cancelled", "timeout", the stop
 // reason of a run that was stopped in a request ("time_limit"), "tool_error" and "unknown_tool" for calls, "in_doubt"

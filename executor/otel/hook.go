@@ -21,14 +21,14 @@ type Options struct {
 	TracerProvider trace.TracerProvider
 	// MeterProvider makes the metrics. Defaults to the program's own (otel.GetMeterProvider).
 	MeterProvider metric.MeterProvider
-	// Content also records what is said: system prompts, messages, declarations of tools, arguments, results, and the
-	// texts of errors. Each request's span has its whole conversation. Images and documents are named and not recorded.
+	// Content also records contents: system prompts, messages, declarations of tools, arguments, results, and the texts
+	// of errors. Each request's span has its whole conversation. Images and documents are recorded without their bytes.
 	// Defaults to false, because all of it may be private.
 	Content bool
 }
 
 // Hook returns a hook that traces and measures the runs of an agent and of its sub-agents. It is safe for any number of
-// agents and concurrent runs. Of several such hooks of one run, the first traces it.
+// agents and concurrent runs. If a run has several such hooks, the first one traces it.
 func Hook(o *Options) executor.Hook {
 	var options Options
 	if o != nil {
@@ -59,13 +59,13 @@ type tracer struct {
 
 type runKey struct{}
 
-// runIn returns the innermost traced run that ctx belongs to, or nil.
+// runIn returns the innermost traced run of ctx, or nil.
 func runIn(ctx context.Context) *run {
 	r, _ := ctx.Value(runKey{}).(*run)
 	return r
 }
 
-// observe is the Hook.Observe of t. The run is in the context that begin returned.
+// observe is the Hook.Observe of t. It finds the run in ctx, where begin has put it.
 func (t *tracer) observe(ctx context.Context, event executor.Event, err error) context.Context {
 	if start, begins := event.(executor.RunStart); begins {
 		return t.begin(ctx, start)

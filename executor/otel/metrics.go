@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// metrics are the instruments of the conventions that this package records.
+// metrics holds the instruments that this package records.
 type metrics struct {
 	requestDuration, firstChunk, runDuration, callDuration metric.Float64Histogram
 	inputPerRequest, outputPerRequest                      metric.Int64Histogram
@@ -18,7 +18,7 @@ type metrics struct {
 	input, output, cacheRead, cacheWrite, reasoning        metric.Int64Counter
 }
 
-// The bounds of histograms that the conventions ask for.
+// Bounds of histograms, as recommended by the conventions.
 var (
 	seconds    = powers(0.01, 2, 14) // of a request or a call
 	runSeconds = powers(0.1, 2, 13)
@@ -79,14 +79,14 @@ func counter(m metric.Meter, name, description string) metric.Int64Counter {
 	return c
 }
 
-// report passes an error of a meter to the program's handler of such errors.
+// report passes an error of a meter to the program's otel.ErrorHandler.
 func report(err error) {
 	if err != nil {
 		otel.Handle(err)
 	}
 }
 
-// tokens records the usage of a request. The histograms have its error too.
+// tokens records the usage of a request. The histograms have the attributes failed, with the request's error.
 func (m *metrics) tokens(ctx context.Context, u content.Usage, measured, failed []attribute.KeyValue) {
 	set := metric.WithAttributes(failed...)
 	m.inputPerRequest.Record(ctx, allInput(u), set)

@@ -13,7 +13,8 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// Attributes of the conventions that semconv v1.41.0, the last with those of GenAI, does not have or names otherwise.
+// Attributes of the conventions that are missing in semconv v1.41.0, the last version with GenAI, or have another name
+// there.
 const cacheWriteKey = attribute.Key("gen_ai.usage.cache_write.input_tokens")
 
 var modalityUnknown = attribute.String("gen_ai.token.modality", "unknown")
@@ -28,13 +29,13 @@ const (
 	retryWaitKey    = attribute.Key("plait.retry.wait")
 )
 
-// longest is how many characters a name, an ID or an error's text may have in a span.
+// longest is the maximum length of a name, an ID or an error's text in a span, in characters.
 const longest = 200
 
 // clean returns a text of a model, a provider or a program on one line, without control characters.
 func clean(s string) string { return safetext.Line(s, longest) }
 
-// spanName returns the name of a span: its operation, and what it is done with, which may be "".
+// spanName returns the name of a span: its operation, and the name of the model, tool or agent, which may be "".
 func spanName(operation attribute.KeyValue, with string) string {
 	return strings.TrimSpace(operation.Value.AsString() + " " + with)
 }
@@ -111,7 +112,7 @@ func errorType(err error) string {
 	return semconv.ErrorType(err).Value.AsString()
 }
 
-// apiOf returns the name of the API that an error came from, or "".
+// apiOf returns the name of an error's API, or "".
 func apiOf(err error) string {
 	var failure *api.Error
 	if errors.As(err, &failure) {

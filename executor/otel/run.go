@@ -17,17 +17,17 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// run is a run that is traced. Only the goroutine of the run uses it.
+// run is a traced run. Only the goroutine of the run uses it.
 type run struct {
 	*tracer
 	id           string
 	name         string               // of the agent; "" if it has none
-	conversation []attribute.KeyValue // its ID; empty for a conversation that is
+	conversation []attribute.KeyValue // the ID of the conversation; empty for an empty conversation
 	ctx          context.Context      // with the span
 	span         trace.Span
 	began        time.Time
 
-	declared map[string]string // the descriptions of the tools that were declared, by name
+	declared map[string]string // the descriptions of declared tools, by name
 	chat     *chat             // the last request, until its outcome is known
 	calls    map[int]*call     // the calls under way, by index
 	api      string            // of the last response; "" before the first
@@ -35,8 +35,8 @@ type run struct {
 
 	requests, executions int64
 
-	// A hook that is both the agent's and the sub-agent's gets each event as often. copies is how often beside the
-	// first time, and skip how often the present event will still come.
+	// A hook set on both the agent and the sub-agent gets each event twice, and so on. copies counts the repetitions of
+	// each event. skip counts the repetitions of the current event that are still to come.
 	copies, skip int
 }
 
@@ -56,7 +56,7 @@ func (t *tracer) begin(ctx context.Context, start executor.RunStart) context.Con
 	}
 	r.declare(start.DAG.ToolDefs())
 
-	// A run inside a call is below the span of the call. A run that was paused is below the span of before the pause.
+	// The span of a run inside a call is below that of the call. After a pause, it is below the span from before it.
 	options := []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindInternal), trace.WithTimestamp(r.began),
 		trace.WithAttributes(r.identity()...), trace.WithAttributes(r.conversation...),
@@ -73,7 +73,7 @@ func (t *tracer) begin(ctx context.Context, start executor.RunStart) context.Con
 	return r.ctx
 }
 
-// agentName returns the name of the agent of a run, which may be inside a call of the run around it.
+// agentName returns the agent's name: the hook's, or for a sub-agent without a hook of its own the name of its tool.
 func agentName(ctx context.Context, t *tracer, around *run) string {
 	if around == nil || around.tracer != t && t.agent != "" {
 		return clean(t.agent)
@@ -82,7 +82,7 @@ func agentName(ctx context.Context, t *tracer, around *run) string {
 	return clean(call.Name)
 }
 
-// identity returns the attributes of the run's span that its metrics have too.
+// identity returns the attributes common to the run's span and its metrics.
 func (r *run) identity() []attribute.KeyValue {
 	attributes := []attribute.KeyValue{semconv.GenAIOperationNameInvokeAgent}
 	if r.name != "" {
@@ -105,14 +105,14 @@ func conversationID(d dag.DAG) []attribute.KeyValue {
 	return []attribute.KeyValue{semconv.GenAIConversationID(n.ID().String())}
 }
 
-// declare remembers tools: a call of another one was invented by the model.
+// declare remembers declared tools. A call of any other tool was invented by the model.
 func (r *run) declare(tools []content.Tool) {
 	for _, tool := range tools {
 		r.declared[tool.Name] = tool.Description
 	}
 }
 
-// observe takes an event after the RunStart.
+// observe records an event after the RunStart.
 func (r *run) observe(ctx context.Context, event executor.Event, err error) context.Context {
 	if r.skip > 0 {
 		r.skip--
@@ -150,7 +150,7 @@ func (r *run) observe(ctx context.Context, event executor.Event, err error) cont
 	return ctx
 }
 
-// end ends the span of the run, and those below it that are still open.
+// end ends the span of the run and the open spans below it.
 func (r *run) end(e executor.End, err error) {
 	failure, text := r.failure(e.Stop, err)
 	if e.Stop.Reason == content.StopTimeLimit {

@@ -9,7 +9,7 @@ import (
 	"github.com/plait-dev/plait/executor"
 )
 
-// w3c is the form in which a run's trace is kept with its attributes.
+// w3c encodes a run's trace in its attributes.
 var w3c propagation.TraceContext
 
 // Attributes returns the names of the attributes (executor.WithAttributes) that keep the trace of a run over its
@@ -33,9 +33,9 @@ func keepTrace(ctx context.Context) context.Context {
 	return executor.WithAttributes(ctx, attributes)
 }
 
-// resumed returns ctx with the parent of a run's span: the span of the paused run that its attributes name, or else the
-// span in ctx. If both exist, in different traces, the second becomes a link; in one trace it stays the parent, and the
-// first becomes the link.
+// resumed returns ctx with the parent for a run's span. There are two candidates: the span of the paused run, from the
+// attributes, and the current span in ctx. If only one exists, it is the parent. If both are in one trace, the current
+// span is the parent and the paused one a link; in different traces it is the other way around.
 func resumed(ctx context.Context) (context.Context, []trace.Link) {
 	carrier := propagation.MapCarrier{}
 	for _, name := range w3c.Fields() {
