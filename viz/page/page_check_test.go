@@ -54,6 +54,7 @@ func TestPagesInARealBrowser(t *testing.T) {
 	writeLong(t, dir)
 	writeLive(t, dir)
 	writeBranches(t, dir)
+	writeNarrow(t, dir)
 	create(t, dir, "folded.html", func(w io.Writer) error { return Write(w, folded(), nil) })
 	create(t, dir, "reading.html", func(w io.Writer) error { return Write(w, reading(), nil) })
 	create(t, dir, "broken.html", func(w io.Writer) error { return Write(w, broken(), &Options{Prices: prices}) })
@@ -175,6 +176,22 @@ func writeLong(t *testing.T, dir string) {
 	}
 	d := dag.New().User(strings.Repeat("A long text. ", 1_000_000)).Assistant("I look.", calls...).CloseTools().Assistant("Done.")
 	create(t, dir, "long.html", func(w io.Writer) error { return Write(w, d, &Options{Request: request}) })
+}
+
+// writeNarrow writes a page with requests whose words are wider than a small window. The third one is not known.
+func writeNarrow(t *testing.T, dir string) {
+	long := func(letter string) string { return strings.Repeat(letter, 300) }
+	d := dag.New().User(long("a")).Assistant("An oak.").User(long("b")).Assistant("A fir.").User("More?").Assistant("A yew.")
+	unknown := d.Head().ID()
+	d = d.User("And?").Assistant("An elm.")
+	create(t, dir, "narrow.html", func(w io.Writer) error {
+		return Write(w, d, &Options{Request: func(before dag.DAG, answer *node.Node) ([]byte, error) {
+			if answer.ID() == unknown {
+				return nil, errors.New("no such key: " + long("k"))
+			}
+			return request(before, answer)
+		}})
+	})
 }
 
 // writeBranches writes a page with two branches of 601 nodes each: one pair of sentences that have much in common, and

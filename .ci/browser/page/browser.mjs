@@ -153,3 +153,9 @@ export async function within(ms, work) {
   });
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
+
+// outside returns which elements of a page lie outside the window, or hold more than is seen. It is for page.evaluate.
+export const outside = css => [...document.querySelectorAll(css)].filter(e => {
+  const box = e.getBoundingClientRect();
+  return box.width > 0 && (box.left < 0 || box.right > innerWidth || e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1);
+}).map(e => e.outerHTML.slice(0, 200));

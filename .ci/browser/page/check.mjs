@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Opens pages in a headless browser and uses them. README.md says how it is called.
-import {close, downloaded, inFirefox, newContext, printed, tooPale, watch, within} from './browser.mjs';
+import {close, downloaded, inFirefox, newContext, outside, printed, tooPale, watch, within} from './browser.mjs';
 import {execFileSync} from 'node:child_process';
 import {mkdtempSync, readdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {createServer} from 'node:http';
@@ -819,6 +819,27 @@ const checks = {
     await page.setViewportSize({width: 420, height: 800});
     ok(!await wide(), 'it fits into 420 pixels');
     for (const part of ['#outline', '#inspector']) ok(await page.isVisible(part), part);
+
+    // Requests with words that are wider than the window, one that is not known, and one after it.
+    const phone = await open('narrow.html', {options: {viewport: {width: 390, height: 844}}});
+    const fits = async what => equal(await phone.evaluate(outside, '#inspector, #inspector *'), [], what + ' fits into 390 pixels');
+    const show = async (node, words) => {
+      await phone.evaluate(name => { location.hash = '#' + name; }, node);
+      await phone.waitForFunction(name => document.querySelector('.heading a').textContent === name, node);
+      await phone.click('#tab-Request');
+      await phone.waitForFunction(words => document.getElementById('detail').textContent.includes(words), words);
+    };
+    await show('n3', 'as in the call before');
+    await phone.click('#detail .shared summary');
+    await fits('a request');
+    await phone.click('#detail input');
+    await fits('its exact form');
+    await show('n5', 'no such key');
+    await fits('the reason why it is not known');
+    await show('n7', 'not compared');
+    await fits('the reason why it is not compared');
+    equal(await phone.sins(), [], 'narrow.html');
+    await phone.context().close();
     return page;
   },
 

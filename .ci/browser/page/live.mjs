@@ -15,7 +15,7 @@
 //   {"address":"#WORDS"}             until the address ends with it; "" for no #
 //   {"picture":"FILE"}
 import {createInterface} from 'node:readline';
-import {launch, tooPale, watch, within} from './browser.mjs';
+import {launch, outside, tooPale, watch, within} from './browser.mjs';
 
 const browser = await launch();
 const page = await (await browser.newContext({viewport: {width: 1400, height: 900}})).newPage();
@@ -53,11 +53,8 @@ async function take(step) {
 
   if (step.inside) {
     if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) throw new Error('the page scrolls sideways');
-    const outside = await page.evaluate(css => [...document.querySelectorAll(css)].filter(e => {
-      const box = e.getBoundingClientRect();
-      return box.width > 0 && (box.left < 0 || box.right > innerWidth || e.scrollWidth > e.clientWidth + 1);
-    }).map(e => e.outerHTML.slice(0, 200)), step.inside);
-    if (outside.length) throw new Error('outside the window: ' + outside.join('\n'));
+    const found = await page.evaluate(outside, step.inside);
+    if (found.length) throw new Error('outside the window: ' + found.join('\n'));
   }
 
   if (step.address !== undefined) await page.waitForURL(now => now.hash === step.address);

@@ -79,7 +79,7 @@ async function request(key, pane, redrawn) {
   const [{text, why}, {text: before = null, why: unlike}] = [await read(key), previous === null ? {} : await read(previous)];
   if (at.selected !== key || !pane.isConnected) return;
   if (why) {
-    show(pane, el('p', {class: 'quiet'}, why), config.live && toolbar(el('button', {onclick: () => request(key, pane)}, 'Try again')));
+    show(pane, el('p', {class: 'said quiet'}, why), config.live && toolbar(el('button', {onclick: () => request(key, pane)}, 'Try again')));
     return;
   }
   const shared = sharedEnds(before ?? '', text);
