@@ -4,12 +4,12 @@ package report
 type Comparison struct {
 	// Names are the names of the rows.
 	Names []string `json:"names"`
-	// Same is the number of steps at the beginning that have the same content in all, and Last the last of them; nil
-	// for none.
+	// Same counts the steps at the beginning whose content is the same in all conversations. Last is the last of these
+	// steps, or nil.
 	Same int   `json:"same"`
 	Last *Step `json:"last"`
-	// Lines are the steps behind: each line has a step of each conversation, in the order of Names, or nil where it has
-	// none. Steps with one label share a line as far as their order allows.
+	// Lines are the steps after these. A line has one entry for each conversation, in the order of Names: a step, or
+	// nil. Steps with one label share a line as far as their order allows.
 	Lines [][]*Step `json:"lines"`
 	// Cut reports that a conversation has more steps than were compared, which are the first 400.
 	Cut bool `json:"cut,omitempty"`
@@ -28,6 +28,7 @@ func Compare(rows []Row) Comparison {
 		return c
 	}
 
+	// What all have in common is what each has in common with the first.
 	c.Same = len(lists[0])
 	for _, r := range rows[1:] {
 		c.Same = min(c.Same, common(rows[0].steps(), r.steps(), func(a, b step) bool { return a.digest == b.digest }))
@@ -53,6 +54,8 @@ func (c *Comparison) add(i int, steps []Step) {
 		}
 	}
 
+	// Before each pair with a common label come the lines that only the others have, and then the steps that only this
+	// conversation has. The last pair is the end of both.
 	lines := make([][]*Step, 0, max(len(labels), len(steps)))
 	line, at := 0, 0
 	for _, pair := range append(longestCommon(labels, steps), [2]int{len(labels), len(steps)}) {
@@ -72,7 +75,7 @@ func (c *Comparison) add(i int, steps []Step) {
 
 // longestCommon returns a longest common subsequence of labels, as pairs of indexes.
 func longestCommon(labels []string, steps []Step) (pairs [][2]int) {
-	// best is the length of the subsequence of what follows each pair.
+	// best[i*width+k] is the length of the longest common subsequence of labels[i:] and steps[k:].
 	width := len(steps) + 1
 	best := make([]uint16, (len(labels)+1)*width)
 	for i := len(labels) - 1; i >= 0; i-- {
@@ -85,6 +88,7 @@ func longestCommon(labels []string, steps []Step) (pairs [][2]int) {
 		}
 	}
 
+	// Follow the best choices from the beginning.
 	for i, k := 0, 0; i < len(labels) && k < len(steps); {
 		switch {
 		case labels[i] == steps[k].Label:

@@ -99,6 +99,7 @@ func Sort(rows []Row, key string) error {
 
 // compareBy compares two rows by a key. It reports whether the order comes from an unknown value.
 func compareBy(a, b *Row, key string) (order int, unknown bool) {
+	// A label may hold a number.
 	amount := amounts[key]
 	if amount == nil {
 		amount = func(r *Row) (float64, bool) {
@@ -107,6 +108,7 @@ func compareBy(a, b *Row, key string) (order int, unknown bool) {
 			return x, err == nil && x == x // not NaN
 		}
 	}
+
 	x, okX := amount(a)
 	y, okY := amount(b)
 	if okX && okY {
@@ -119,6 +121,7 @@ func compareBy(a, b *Row, key string) (order int, unknown bool) {
 		return 0, true
 	}
 
+	// Neither is a number: compare the texts.
 	s, okS := a.Value(key)
 	t, okT := b.Value(key)
 	if okS != okT {

@@ -27,8 +27,8 @@ type Step struct {
 	Text string `json:"text,omitempty"`
 	// Node is the end of the node's ID, as DAG.Find accepts it.
 	Node string `json:"node"`
-	// Digest is the beginning of the node's digest. Two steps have the same one exactly if everything was the same up
-	// to there.
+	// Digest is the beginning of the node's digest. Two steps have the same one exactly if everything up to them is
+	// equal.
 	Digest string `json:"digest"`
 	Failed bool   `json:"failed,omitempty"`
 }
@@ -42,8 +42,8 @@ type Path struct {
 	Rows []int `json:"rows"`
 	// NumSteps is the number of steps.
 	NumSteps int `json:"steps"`
-	// Base is the more frequent path that has most in common with this one, or 0 for none. Same is the number of steps
-	// at the beginning with the same labels, and SameContent how many of these said the same as well.
+	// Base is the number of the more frequent path with the longest common beginning, or 0. Same counts the steps of
+	// this beginning, which have equal labels. SameContent counts those of them that have equal content, too.
 	Base        int `json:"base,omitempty"`
 	Same        int `json:"same"`
 	SameContent int `json:"same_content"`
@@ -124,7 +124,7 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 		name := stepName{label: labelOf(n, said), kind: safetext.Line(said.Word, maxText), failed: failed != nil}
 		shape.Write(append([]byte{0}, name.label...))
 		if r.NumSteps++; r.NumSteps > maxSteps {
-			continue
+			continue // it counts in the shape, and is not kept
 		}
 
 		digest, id := n.Digest(), n.ID()
@@ -142,8 +142,8 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 	r.list.steps, r.list.texts = slices.Clone(r.list.steps), slices.Clone(r.list.texts)
 }
 
-// laterCause returns the failure that ended a conversation, as far as it is known after one more step, which may have
-// failed. A response shows that the run went on after the failures before it.
+// laterCause returns the cause after one more step, which may have failed. A response shows that the run went on after
+// the failures before it.
 func laterCause(before, failed *Failure, said describe.Node) *Failure {
 	switch {
 	case said.Sort == describe.Assistant || before == nil:
@@ -218,6 +218,7 @@ func Paths(rows []Row) []Path {
 		return cmp.Or(cmp.Compare(len(b.Rows), len(a.Rows)), cmp.Compare(a.Rows[0], b.Rows[0]))
 	})
 
+	// The most frequent paths come first, so each is compared with the more frequent ones alone.
 	tree := branch{next: map[string]*branch{}}
 	for i := range paths {
 		paths[i].Number = i + 1
@@ -244,8 +245,7 @@ func (p *Path) part(tree *branch, paths []Path, rows []Row) {
 	p.Instead = labelAt(other, p.Same, base.NumSteps)
 }
 
-// branch is a node of a tree of paths, in which paths with the same labels at the beginning share the branches to
-// there.
+// branch is a node of a tree of paths. Paths with the same labels at the beginning share branches.
 type branch struct {
 	steps []step             // from the branch before
 	first int                // the number of the first path that was added
@@ -262,6 +262,7 @@ func (b *branch) add(steps []step, number int) (base, same int) {
 	}
 
 	for len(steps) > 0 {
+		// Follow the branch that begins with the next label, as far as the labels are equal.
 		label := steps[0].label()
 		next := b.next[label]
 		if next == nil {
@@ -270,6 +271,7 @@ func (b *branch) add(steps []step, number int) (base, same int) {
 		}
 
 		n := common(steps, next.steps, func(a, b step) bool { return a.label() == b.label() })
+		// It parts in the middle of a branch: split the branch there.
 		if n < len(next.steps) {
 			rest := *next
 			rest.steps = next.steps[n:]

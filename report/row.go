@@ -65,8 +65,8 @@ type Row struct {
 	Tools  []Tool          `json:"tools,omitempty"`
 	// Failure is the first failure, or nil.
 	Failure *Failure `json:"failure"`
-	// Cause is the failure that ended a conversation which failed, was cut off or is in doubt; nil for others. An
-	// earlier failure, from which the run went on, is no cause.
+	// Cause is the failure that ended a conversation with outcome Failed, CutOff or InDoubt. It is nil for other
+	// outcomes. A failure after which the run went on is no cause.
 	Cause *Failure `json:"cause,omitempty"`
 	// Answer is the text of the last answer on one line, cut to 200 cells.
 	Answer string `json:"answer,omitempty"`
@@ -158,12 +158,14 @@ func labels(m node.Meta) map[string]string {
 
 // count adds up the nodes of all branches and of sub-agents.
 func (r *Row) count(d dag.DAG, prices api.Prices) {
+	// The refs reach branches that the heads do not.
 	heads := d.Heads()
 	for _, ref := range d.Refs() {
 		heads = append(heads, ref.Heads...)
 	}
 	all := d.WithHeads(heads...)
 
+	// The tokens and the cost include sub-agents. Turns and time do not: a sub-agent works within a call.
 	own := map[*node.Node]bool{}
 	for _, n := range all.Nodes() {
 		own[n] = true
@@ -260,8 +262,8 @@ func (r *Row) end(d dag.DAG) {
 	}
 }
 
-// last returns the node that decides about the outcome: the newest head, without what is behind the conversation, such
-// as records. It returns nil if there is none.
+// last returns the node that decides about the outcome, or nil if there is none. It is the newest head. Where records or
+// the like follow the last message, they are skipped.
 func last(d dag.DAG) *node.Node {
 	var newest *node.Node
 	for _, h := range d.Heads() {
@@ -297,6 +299,7 @@ func phaseOf(d dag.DAG, head *node.Node) []*node.Node {
 		}
 		return n
 	}
+	// In an open tool phase each execution is a head.
 	if phase := slices.DeleteFunc(d.Heads(), func(h *node.Node) bool { return caller(h) != caller(head) }); len(phase) > 0 {
 		return phase
 	}

@@ -137,6 +137,7 @@ func (r Row) Value(key string) (value string, ok bool) {
 		}
 
 	default:
+		// A label may be "", and is a value all the same.
 		value, ok = r.Labels[key]
 		return value, ok
 	}

@@ -2,8 +2,8 @@ package report
 
 import "slices"
 
-// Texts limits the memory for the texts of steps. The rows that are made with it ([Options]) keep the texts of their
-// first steps: the more rows there are, the fewer texts has each ([StepShare]). A new row may drop texts of earlier
+// Texts limits the memory for the texts of steps. Each row that is made with it ([Options]) keeps the texts of its first
+// steps. [StepShare] gives their number: the more rows, the fewer texts for each. A new row may drop texts of earlier
 // ones. The zero value is ready to use. It is not safe for concurrent use.
 type Texts struct {
 	lists []*stepList // of the rows
@@ -29,6 +29,7 @@ func (t *Texts) add(list *stepList) {
 	}
 	t.lists = append(t.lists, list)
 	t.kept += len(list.texts)
+	// Cutting all rows takes time, so it is put off until there is twice too much.
 	share := StepShare(len(t.lists))
 	if t.kept <= 2*share*len(t.lists) {
 		return

@@ -111,6 +111,7 @@ func (c toolCounts) results(n *node.Node) {
 		return
 	}
 
+	// A result has no name. Its call, in the message before, has.
 	names := map[string]string{} // of the tools, by the ID of the call
 	if asked, ok := n.Parent(0).Message(); ok {
 		for _, use := range asked.Blocks.ToolUses() {
