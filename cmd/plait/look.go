@@ -24,10 +24,16 @@ import (
 	"github.com/plait-dev/plait/viz/png"
 )
 
+// logOptions are the flags of plait log.
+type logOptions struct {
+	oneline, all, failed, asJSON bool
+
+	at   string
+	draw logFlags
+}
+
 func logCommand(s *streams) *cobra.Command {
-	var oneline, all, failed, asJSON bool
-	var at string
-	var draw logFlags
+	var f logOptions
 	cmd := &cobra.Command{
 		Use:   "log FILE",
 		Short: "Print the graph as a log, the oldest node first",
@@ -53,63 +59,69 @@ terminal.`,
   plait log talk.json --oneline --node first-try
   plait log talk.json --json | jq -r '.[] | select(.usage) | .model'`,
 		Args: oneFile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			load := s.load
-			if draw.Last > 0 {
-				load = s.glance
-			}
-			d, err := load(args[0])
-			if err == nil && at != "" {
-				d, err = find(d, at)
-			}
-			if err != nil {
-				return err
-			}
-
-			refs := d.Refs()
-			if all && at == "" {
-				heads := d.Heads()
-				for _, r := range refs {
-					heads = append(heads, r.Heads...)
-				}
-				d = d.WithHeads(leaves(heads)...)
-			}
-
-			o, err := draw.options(s.out)
-			if err != nil {
-				return err
-			}
-			switch {
-			case asJSON || oneline || failed:
-				var list []row
-				if failed {
-					list = failures(d, o.Last)
-				} else {
-					list = rows(d, all, o.Last)
-				}
-				if err := d.Err(); err != nil {
-					return err
-				}
-				if asJSON {
-					return s.printJSON(list)
-				}
-				return s.oneline(list, o)
-			}
-			if err := d.WriteLog(s.out, o); err != nil || !all {
-				return err
-			}
-			return s.printRefs(refs)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return s.log(args[0], f) },
 	}
 
-	cmd.Flags().BoolVar(&oneline, "oneline", false, "a line for each node: its digest, kind and content")
-	cmd.Flags().BoolVar(&all, "all", false, "also the nodes that only refs reach, and the refs")
-	cmd.Flags().BoolVar(&failed, "failed", false, "only failures and what leads to them, a line for each")
-	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")
-	draw.register(cmd)
+	cmd.Flags().BoolVar(&f.oneline, "oneline", false, "a line for each node: its digest, kind and content")
+	cmd.Flags().BoolVar(&f.all, "all", false, "also the nodes that only refs reach, and the refs")
+	cmd.Flags().BoolVar(&f.failed, "failed", false, "only failures and what leads to them, a line for each")
+	cmd.Flags().StringVar(&f.at, "node", "", "only `NODE` and the nodes before it")
+	f.draw.register(cmd)
 	completeNode(s, cmd, "node")
-	jsonFlag(cmd, &asJSON)
+	jsonFlag(cmd, &f.asJSON)
 	return cmd
+}
+
+// log prints the log of a file.
+func (s *streams) log(name string, f logOptions) error {
+	// With -n few nodes are looked at, so only those are decoded.
+	load := s.load
+	if f.draw.Last > 0 {
+		load = s.glance
+	}
+	d, err := load(name)
+	if err == nil && f.at != "" {
+		d, err = find(d, f.at)
+	}
+	if err != nil {
+		return err
+	}
+
+	refs := d.Refs()
+	if f.all && f.at == "" {
+		d = everyNode(d)
+	}
+
+	o, err := f.draw.options(s.out)
+	if err != nil {
+		return err
+	}
+	if f.asJSON || f.oneline || f.failed {
+		return s.printRows(d, f, o)
+	}
+	if err := d.WriteLog(s.out, o); err != nil || !f.all {
+		return err
+	}
+	return s.printRefs(refs)
+}
+
+// printRows prints a row for each node or, with --failed, for failures and what leads to them.
+func (s *streams) printRows(d dag.DAG, f logOptions, o *dag.LogOptions) error {
+	var list []row
+	if f.failed {
+		list = failures(d, o.Last)
+	} else {
+		list = rows(d, f.all, o.Last)
+	}
+
+	// A node that was decoded just now may turn out to be broken.
+	if err := d.Err(); err != nil {
+		return err
+	}
+	if f.asJSON {
+		return s.printJSON(list)
+	}
+	return s.oneline(list, o)
 }
 
 // leaves returns the heads without those that are ancestors of others.
@@ -374,11 +386,18 @@ func (s *streams) printNode(n *node.Node) error {
 	return err
 }
 
+// renderFlags are the flags of plait render.
+type renderFlags struct {
+	as, at, prices string
+	full           bool
+	diagram        diagramFlags
+}
+
+// renderForms are the forms of a drawing, in the order of the help text.
+var renderForms = []string{"mermaid", "html", "svg", "png", "dot", "text"}
+
 func renderCommand(s *streams) *cobra.Command {
-	var as, at, pricesFile string
-	var full bool
-	var diagram diagramFlags
-	kinds := []string{"mermaid", "html", "svg", "png", "dot", "text"}
+	var f renderFlags
 	cmd := &cobra.Command{
 		Use:   "render --as FORM FILE",
 		Short: "Draw the graph, to standard output",
@@ -402,65 +421,74 @@ the request of each response. With --prices it shows what each call cost: see
   plait render --as svg talk.json > talk.svg
   plait render --as dot talk.json | dot -Tpdf > talk.pdf`,
 		Args: oneFile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := s.priceList(args, pricesFile)
-			if err != nil {
-				return err
-			}
-			d, err := s.loadAt(args[0], at)
-			if err != nil {
-				return err
-			}
-			if as != "mermaid" && diagram != (diagramFlags{}) {
-				return errors.New("--around, --steps, --depth and --parts are for --as mermaid")
-			}
-			if as != "html" && pricesFile != "" {
-				return errors.New("--prices is for --as html")
-			}
-
-			if full && (as == "html" || as == "text" || diagram.parts) {
-				return errors.New("--full is for drawings that are folded otherwise")
-			}
-
-			layout := viz.LayoutOptions{Full: full}
-			switch as {
-			case "mermaid":
-				return s.mermaid(d, diagram, full)
-			case "html":
-				if at != "" {
-					d = withoutOtherRefs(d)
-				}
-				return page.Write(s.out, d, &page.Options{
-					Title: title(args[0]), Request: exactRequest, Prices: list.Prices, Cache: cachePolicy(d),
-				})
-			case "svg":
-				return viz.SVG(s.out, d, &viz.SVGOptions{Layout: layout})
-			case "png":
-				err := png.Write(s.out, d, &png.Options{Layout: layout})
-				if errors.Is(err, png.ErrTooManyPixels) && full {
-					return fmt.Errorf("%w; without --full it is folded", err)
-				}
-				return err
-			case "dot":
-				return viz.DOT(s.out, d, &viz.DOTOptions{Layout: layout})
-			case "text":
-				return d.WriteLog(s.out, &dag.LogOptions{Digests: true})
-			}
-			return fmt.Errorf("--as %q is not one of %s", as, strings.Join(kinds, ", "))
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return s.render(args[0], f) },
 	}
 
-	cmd.Flags().StringVar(&as, "as", "", "the `FORM`: "+strings.Join(kinds, ", "))
-	cmd.Flags().StringVar(&at, "node", "", "only `NODE` and the nodes before it")
-	cmd.Flags().BoolVar(&full, "full", false, "draw every node, however many there are")
-	cmd.Flags().StringVar(&pricesFile, "prices", "", "html: a `FILE` with the prices of models")
+	cmd.Flags().StringVar(&f.as, "as", "", "the `FORM`: "+strings.Join(renderForms, ", "))
+	cmd.Flags().StringVar(&f.at, "node", "", "only `NODE` and the nodes before it")
+	cmd.Flags().BoolVar(&f.full, "full", false, "draw every node, however many there are")
+	cmd.Flags().StringVar(&f.prices, "prices", "", "html: a `FILE` with the prices of models")
 	_ = cmd.MarkFlagFilename("prices", "json")
-	diagram.register(cmd)
+	f.diagram.register(cmd)
 	completeNode(s, cmd, "node")
 	completeNode(s, cmd, "around")
 	_ = cmd.MarkFlagRequired("as")
-	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(renderForms, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// check returns an error for flags that do not belong to the form.
+func (f renderFlags) check() error {
+	switch {
+	case f.as != "mermaid" && f.diagram != (diagramFlags{}):
+		return errors.New("--around, --steps, --depth and --parts are for --as mermaid")
+	case f.as != "html" && f.prices != "":
+		return errors.New("--prices is for --as html")
+	case f.full && (f.as == "html" || f.as == "text" || f.diagram.parts):
+		return errors.New("--full is for drawings that are folded otherwise")
+	}
+	return nil
+}
+
+// render prints the drawing of a file.
+func (s *streams) render(name string, f renderFlags) error {
+	list, err := s.priceList([]string{name}, f.prices)
+	if err != nil {
+		return err
+	}
+	d, err := s.loadAt(name, f.at)
+	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+
+	layout := viz.LayoutOptions{Full: f.full}
+	switch f.as {
+	case "mermaid":
+		return s.mermaid(d, f.diagram, f.full)
+	case "html":
+		if f.at != "" {
+			d = withoutOtherRefs(d)
+		}
+		return page.Write(s.out, d, &page.Options{
+			Title: title(name), Request: exactRequest, Prices: list.Prices, Cache: cachePolicy(d),
+		})
+	case "svg":
+		return viz.SVG(s.out, d, &viz.SVGOptions{Layout: layout})
+	case "png":
+		err := png.Write(s.out, d, &png.Options{Layout: layout})
+		if errors.Is(err, png.ErrTooManyPixels) && f.full {
+			return fmt.Errorf("%w; without --full it is folded", err)
+		}
+		return err
+	case "dot":
+		return viz.DOT(s.out, d, &viz.DOTOptions{Layout: layout})
+	case "text":
+		return d.WriteLog(s.out, &dag.LogOptions{Digests: true})
+	}
+	return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(renderForms, ", "))
 }
 
 // withoutOtherRefs removes the refs to nodes that the conversation does not reach.

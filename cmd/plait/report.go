@@ -102,22 +102,30 @@ type reportOutput struct {
 	Paths    []report.Path  `json:"paths"`
 }
 
-// reportOn prints the report on the conversations that the arguments name.
-func (s *streams) reportOn(names []string, f reportFlags) error {
+// check sets the form of the report, and returns an error for flags that are wrong or exclude each other.
+func (f *reportFlags) check() error {
 	if f.asJSON {
 		f.as = "json"
 	}
 	f.as = cmp.Or(f.as, reportForms[0])
-	if !slices.Contains(reportForms, f.as) {
-		return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(reportForms, ", "))
-	}
+
 	switch {
+	case !slices.Contains(reportForms, f.as):
+		return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(reportForms, ", "))
 	case f.limit < 0:
 		return errors.New("-n must not be negative")
 	case f.compare && f.as != "text" && f.as != "json":
 		return fmt.Errorf("--compare prints text or JSON, not %s", f.as)
 	case f.compare && f.by != "":
 		return errors.New("--compare prints steps, not rows: choose one of --compare and --by")
+	}
+	return nil
+}
+
+// reportOn prints the report on the conversations that the arguments name.
+func (s *streams) reportOn(names []string, f reportFlags) error {
+	if err := f.check(); err != nil {
+		return err
 	}
 
 	var out reportOutput
@@ -129,6 +137,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 		out.Currency, out.Date = list.Currency, list.Date.Format(time.DateOnly)
 	}
 
+	// One conversation at a time is in memory. Of each, its row stays.
 	var unread []report.Row
 	o := &report.Options{Prices: list.Prices, Texts: new(report.Texts)}
 	for c := range s.conversations(names) {

@@ -525,18 +525,26 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		a.Hooks = append(a.Hooks, executor.RequireApproval())
 	}
 
-	r.bind(&a)
-	names := withoutFunction(d.ToolDefs(), a.Tools)
-	switch {
-	case r.defers && len(r.servers) > 0 && defersUnchecked(d.ToolDefs(), r.unchecked):
-		return a, d, errors.New("with --mcp, calls can be deferred only if their arguments are checked (no --unchecked, no tools that the provider knows by type)")
-	case r.defers:
-		deferAll(&a, d.ToolDefs(), r.unchecked)
-	case len(names) > 0 && !r.leavesOut:
-		// A run would leave these tools out of the requests, which is most likely not intended.
-		return a, d, fmt.Errorf("%w; with --defer-tools the run pauses when the model calls one", &executor.UnboundError{Names: names})
+	if err := r.bindTools(&a, d.ToolDefs()); err != nil {
+		return a, d, err
 	}
 	return a, d, d.Err()
+}
+
+// bindTools gives the agent the tools of the servers, and defers the calls of all others if the user wants that.
+func (r *runner) bindTools(a *executor.Agent, defs []content.Tool) error {
+	r.bind(a)
+	names := withoutFunction(defs, a.Tools)
+	switch {
+	case r.defers && len(r.servers) > 0 && defersUnchecked(defs, r.unchecked):
+		return errors.New("with --mcp, calls can be deferred only if their arguments are checked (no --unchecked, no tools that the provider knows by type)")
+	case r.defers:
+		deferAll(a, defs, r.unchecked)
+	case len(names) > 0 && !r.leavesOut:
+		// A run would leave these tools out of the requests, which is most likely not intended.
+		return fmt.Errorf("%w; with --defer-tools the run pauses when the model calls one", &executor.UnboundError{Names: names})
+	}
+	return nil
 }
 
 // withoutFunction returns the names of the tools that a program must execute, and that are not among the given ones.

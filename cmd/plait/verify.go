@@ -75,29 +75,18 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 		d, err := s.load(name)
 		if err != nil {
 			unread++
-			report.Files = append(report.Files, verifiedFile{
-				File: name, Error: plain(err),
-				Findings: []dag.Finding{}, Waiting: []dag.Finding{}, Redacted: []node.ID{}, Unknown: []node.ID{},
-			})
+			unreadable := reportOf(name, dag.Verification{})
+			unreadable.OK, unreadable.Error = false, plain(err)
+			report.Files = append(report.Files, unreadable)
 			s.say("plait: %s", plain(err))
 			continue
 		}
 
-		// Strict also reports what sending would repair, and calls that wait for a result.
-		v := d.Verify()
-		if strict {
-			v.Findings = append(v.Findings, unlisted(d.Validate(), v.Findings)...)
-			v.Findings, v.Waiting = append(v.Findings, v.Waiting...), nil
-		}
+		v := verification(d, strict)
 		if !v.OK() {
 			found++
 		}
-		report.Files = append(report.Files, verifiedFile{
-			File: name, OK: v.OK(), Nodes: v.Nodes,
-			Findings: append([]dag.Finding{}, v.Findings...), Waiting: append([]dag.Finding{}, v.Waiting...),
-			Redacted: ids(v.Redacted), Unknown: ids(v.Unknown),
-		})
-
+		report.Files = append(report.Files, reportOf(name, v))
 		if asJSON {
 			continue
 		}
@@ -130,6 +119,26 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 		return &exitError{code: exitFinding}
 	}
 	return nil
+}
+
+// verification verifies a conversation. With strict, what sending it would repair and calls that wait for a result are
+// findings, too.
+func verification(d dag.DAG, strict bool) dag.Verification {
+	v := d.Verify()
+	if strict {
+		v.Findings = append(v.Findings, unlisted(d.Validate(), v.Findings)...)
+		v.Findings, v.Waiting = append(v.Findings, v.Waiting...), nil
+	}
+	return v
+}
+
+// reportOf returns the report on a file. No list in it is nil: in JSON each is a list.
+func reportOf(name string, v dag.Verification) verifiedFile {
+	return verifiedFile{
+		File: name, OK: v.OK(), Nodes: v.Nodes,
+		Findings: append([]dag.Finding{}, v.Findings...), Waiting: append([]dag.Finding{}, v.Waiting...),
+		Redacted: ids(v.Redacted), Unknown: ids(v.Unknown),
+	}
 }
 
 // unlisted returns the findings whose node and kind are not in a list already.

@@ -196,20 +196,9 @@ func (w *watched) save(shown func() dag.DAG) error {
 
 	w.read(true)
 	d := w.withMetadata(shown())
-
 	if w.stored {
-		if err := w.append(w.path, d); err != nil {
-			var moved *store.ConflictError
-			if errors.As(err, &moved) && moved.KeptHead != "" {
-				return err // the database keeps the new nodes under another head
-			}
-			return w.saveBeside(d, err)
-		}
-		w.version = w.databases.loaded[w.path].Version()
-		w.page.Set(d)
-		return nil
+		return w.saveStored(d)
 	}
-
 	if !w.whole {
 		return w.saveBeside(d, fmt.Errorf("%s is broken, missing or being written, and is not overwritten", w.path))
 	}
@@ -234,6 +223,22 @@ func (w *watched) save(shown func() dag.DAG) error {
 		w.page.SetOrigin(live.Origin{Changed: w.stat.ModTime()})
 	}
 	return err
+}
+
+// saveStored appends the conversation in its database. w.mu must be held.
+func (w *watched) saveStored(d dag.DAG) error {
+	if err := w.append(w.path, d); err != nil {
+		var moved *store.ConflictError
+		if errors.As(err, &moved) && moved.KeptHead != "" {
+			return err // the database keeps the new nodes under another head
+		}
+		return w.saveBeside(d, err)
+	}
+
+	// Remember the version, so that refresh does not take the append for one of another program.
+	w.version = w.databases.loaded[w.path].Version()
+	w.page.Set(d)
+	return nil
 }
 
 // withMetadata returns d with the metadata of the run. A pause is kept only if the conversation has one head: otherwise
