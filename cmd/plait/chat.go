@@ -211,6 +211,7 @@ func (c *chat) open(name string) error {
 		return nil
 	}
 
+	// A file that is a journal, or a new one whose name says so.
 	data, err := os.ReadFile(name)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if missing && filepath.Ext(name) == ".jsonl" || err == nil && isJournal(data) {
@@ -311,6 +312,7 @@ func (c *chat) agentOf(d dag.DAG) (executor.Agent, dag.DAG, error) {
 // settle asks for the approvals that a run waits for, until the run ends, and saves the conversation.
 func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, failure error) error {
 	for paused := (*executor.PausedError)(nil); errors.As(failure, &paused); {
+		// Save the pause before anything is asked: a chat that ends during a question can be continued.
 		var err error
 		if c.d, err = withPause(d, paused); err == nil {
 			err = c.keep(c.d)
@@ -326,10 +328,13 @@ func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, fail
 		if errors.Is(err, errNotHere) {
 			return err
 		}
+
+		// Ctrl-C at a question: the calls are closed, and none of them is executed.
 		if err != nil {
 			d, failure = d.CloseTools(), errInterrupted
 			break
 		}
+
 		before := d
 		d, failure = c.watch(ctx, func(ctx context.Context) iter.Seq2[executor.Event, error] {
 			return agent.ResumeStream(ctx, before, paused.Continuation, replies)
@@ -400,6 +405,7 @@ func (c *chat) askApprovals(ctx context.Context, paused executor.Continuation) (
 // askApproval asks about a call, unless the user has decided about all calls of its tool.
 func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Reply, error) {
 	const declined = "the user declined"
+	// A decision about one tool is stronger than that about all.
 	decided, ok := c.decided[p.Call.Name]
 	if !ok && c.decided["*"] {
 		decided, ok = true, true
@@ -411,6 +417,7 @@ func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Re
 			return executor.Reply{}, err
 		}
 
+		// Any other answer tells the model what to do instead.
 		switch strings.ToLower(answer) {
 		case "y", "yes":
 			decided = true

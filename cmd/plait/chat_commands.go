@@ -92,6 +92,8 @@ func (c *chat) retry(ctx context.Context, _ []string) error {
 		return errNoMessage
 	}
 
+	// The last message is the first one that going back would drop. If it has a response, the head gets a ref, so that
+	// the response is kept.
 	nodes := c.d.Nodes()
 	at := slices.IndexFunc(nodes, func(n *node.Node) bool {
 		m, ok := n.Message()
@@ -158,6 +160,7 @@ func (c *chat) back(_ context.Context, args []string) error {
 	exchanges := 1
 	var name string
 	if len(args) > 0 {
+		// A number counts exchanges, unless a ref has that name.
 		n, err := strconv.Atoi(args[0])
 		if exchanges = n; err != nil || isRef(c.d, args[0]) {
 			name = args[0]
@@ -166,6 +169,7 @@ func (c *chat) back(_ context.Context, args []string) error {
 		}
 	}
 
+	// Try it once to see whether the head would be lost. If so, name the head and go back again, with the ref.
 	from, left := c.d, ""
 	to, err := backTo(from, exchanges, name)
 	if err != nil {
@@ -229,6 +233,7 @@ func (c *chat) changeModel(_ context.Context, args []string) error {
 		return nil
 	}
 
+	// A model that cannot be used leaves the chat with the one before.
 	before := c.runner
 	c.model = args[len(args)-1]
 	switch family := providerOf(c.model); {

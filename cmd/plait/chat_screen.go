@@ -68,6 +68,7 @@ func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) 
 			}
 		case executor.Retry:
 			s.note("the request failed and is sent again: %s", plain(e.Err))
+			// The text of the failed attempt is not the response: it is printed anew.
 			s.streamed = false
 		case executor.MessageEnd:
 			s.messageEnd(e.Node)

@@ -122,6 +122,7 @@ func (s *streams) cost(files []string, pricesFile string, cache bool) (costRepor
 			return out, err
 		}
 
+		// The rows of a file count all of its nodes. The total counts shared nodes once.
 		own := &report.Costs{Prices: prices}
 		for n, m := range responses(d) {
 			own.Add(m.Answer.Model, m.Answer.Usage)

@@ -25,6 +25,7 @@ func failures(d dag.DAG, last int) []row {
 	c := causesOf(nodes)
 	var list []*node.Node
 	shown := map[node.ID]bool{}
+	// Follow each failure to what led to it, up to a node that is printed already.
 	for _, n := range failed {
 		var chain []*node.Node
 		for ; n != nil && !shown[n.ID()]; n = c.of(n) {

@@ -79,6 +79,7 @@ func (s *streams) grep(pattern string, names []string, asJSON bool) error {
 		for _, n := range everyNode(c.dag).WithChildren() {
 			for m := range matches(re, n) {
 				m.File, found = c.name, true
+				// JSON is one list, printed at the end. Lines are printed as they are found.
 				if asJSON {
 					list = append(list, m)
 					continue
@@ -184,6 +185,7 @@ func inBlocks(where string, blocks content.Blocks, yield func(where, text string
 func (m match) line(color bool) string {
 	const before, after = 40, 160 // bytes around the match
 
+	// Begin between two characters.
 	begin := max(m.begin-before, 0)
 	for begin > 0 && !utf8.RuneStart(m.Text[begin]) {
 		begin--

@@ -103,6 +103,7 @@ func exampleOf(r report.Row, c opened, e endpoint) (example, error) {
 // writeTests writes the conversations, and a Go test that replays their tool calls, to a new folder. After an error
 // there is no folder, so that the command can be repeated.
 func (s *streams) writeTests(rows []report.Row, folder string) error {
+	// Only a new folder, so that nothing is overwritten.
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--tests: %s exists already", folder)
 	}

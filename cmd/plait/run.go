@@ -252,6 +252,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 		return err
 	}
 
+	// The tools whose results are in the replies have no function here: their calls stay deferred.
 	r.defers = true
 	agent, d, err := r.agent(d)
 	if err != nil {
@@ -259,6 +260,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 	}
 
 	agent.Save = r.saveOf(name)
+	// A conversation with open calls takes no message. The run appends it once the calls have their results.
 	agent.Steering = executor.NewQueue()
 	if len(message) > 0 {
 		if err := agent.Steering.Add("", message...); err != nil {
@@ -322,6 +324,7 @@ func (r *runner) showRepair(text string) {
 
 // showArguments prints which pending calls have repaired arguments, because the model did not write a JSON object.
 func (r *runner) showArguments(d dag.DAG, c executor.Continuation) {
+	// The last response has the arguments as the model wrote them.
 	written := map[string]content.JSON{}
 	for _, m := range slices.Backward(d.Messages()) {
 		if m.Role != content.Assistant {
@@ -382,6 +385,7 @@ func (r *runner) replies() (map[string]executor.Reply, error) {
 	}
 
 	replies := make(map[string]executor.Reply, len(saved))
+	// Sorted, so that of several wrong replies the same one is reported each time.
 	for _, id := range slices.Sorted(maps.Keys(saved)) {
 		var reply executor.Reply
 		if err := reply.UnmarshalJSON(saved[id]); err != nil {
@@ -443,8 +447,8 @@ func (r *runner) openTape() error {
 	return err
 }
 
-// closeTape writes the file of --record. A run need not use all that was recorded, and requests that were not recorded
-// have failed already.
+// closeTape writes the file of --record. After --replay it returns no error: a run need not use all recorded requests,
+// and a request that was not recorded has failed already.
 func (r *runner) closeTape() error {
 	if r.tape == nil {
 		return nil
@@ -467,6 +471,8 @@ func (r *runner) choose(d dag.DAG) {
 	if kept := d.Metadata().Get(runKey); kept != "" {
 		_ = kept.Decode(&before) // a value of another program is ignored
 	}
+
+	// A model that another provider serves ends the settings of the last run, unless a base URL says who serves it.
 	named := providerOf(r.model)
 	moved := named != "" && !strings.HasPrefix(before.Provider, named) && before.BaseURL == "" && r.baseURL == ""
 
@@ -515,6 +521,7 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		return executor.Agent{}, d, err
 	}
 
+	// Saved for resume, and for the next run.
 	d = d.WithMetadata(runKey, runSettings{e.name, how.model, r.baseURL, r.whole, r.approve, r.unchecked})
 
 	options := request(d, e).Options
@@ -559,9 +566,9 @@ func withoutFunction(defs []content.Tool, bound []dag.Tool) []string {
 	return names
 }
 
-// defersUnchecked reports whether the arguments of deferred calls are not checked: as the user wants it, or because
-// tools are declared by a type that the provider knows. Programs execute some of these, and only the provider knows
-// which.
+// defersUnchecked reports whether calls are deferred without a check of their arguments. That is so with --unchecked, and
+// if a tool is declared by a type that the provider knows: programs execute some of these tools, and only the provider
+// knows which.
 func defersUnchecked(defs []content.Tool, unchecked bool) bool {
 	return unchecked || slices.ContainsFunc(defs, content.Tool.Server)
 }
@@ -583,8 +590,8 @@ func deferAll(a *executor.Agent, defs []content.Tool, unchecked bool) {
 	}
 }
 
-// saveOf returns what a run saves its steps with: each one is in the database before the next begins. A file is written
-// at the end.
+// saveOf returns the function that saves each step of a run in a database before the next step begins. For a file it
+// returns nil: a file is written at the end.
 func (r *runner) saveOf(name string) func(context.Context, dag.DAG) error {
 	if !stored(name) {
 		return nil
@@ -613,8 +620,7 @@ func (r *runner) open(name string) (dag.DAG, error) {
 }
 
 // keep saves the conversation in place of the one that was read. If the file was changed meanwhile or cannot be
-// written, the conversation is saved in another file, because the tokens were paid for. It returns the FILE that has
-// it.
+// written, keep saves it in another file, because the tokens were paid for. It returns the name of the FILE it wrote.
 func (r *runner) keep(name string, d dag.DAG) (saved string, err error) {
 	if name == std {
 		return name, r.save(name, d)
@@ -638,7 +644,7 @@ func (r *runner) keep(name string, d dag.DAG) (saved string, err error) {
 	} else if reason = r.save(name, d); reason == nil {
 		return name, nil
 	} else {
-		beside = ""
+		beside = "" // where FILE cannot be written, a file beside it most likely cannot either
 	}
 
 	other, err := os.CreateTemp(beside, fileName(name)+".run-*.json")

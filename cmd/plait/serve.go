@@ -244,6 +244,7 @@ func exactRequest(before dag.DAG, response *node.Node) ([]byte, error) {
 		if e.api != m.Answer.API {
 			continue
 		}
+		// The settings of the last run tell which server it was.
 		if named, err := endpointOf(run.Provider); err == nil && named.api == e.api {
 			e = named // a compatible server
 		}

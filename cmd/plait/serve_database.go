@@ -113,6 +113,7 @@ type headKey struct{ conversation, head string }
 // latestRuns returns the latest run of each head.
 func latestRuns(ctx context.Context, db *sqlite.DB) (map[headKey]store.Run, error) {
 	latest := map[headKey]store.Run{}
+	// The runs come page by page, in the order of their IDs, so each is compared with the latest so far.
 	for q := (store.ListRunsRequest{Limit: 1000}); ; {
 		runs, err := db.ListRuns(ctx, q)
 		if err != nil {

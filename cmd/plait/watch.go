@@ -73,6 +73,7 @@ func (w *watched) read(force bool) {
 		return
 	}
 
+	// A change of the times alone, such as by touch, is no change of the conversation.
 	w.stat = stat
 	w.page.SetOrigin(live.Origin{Changed: stat.ModTime()})
 	sum := sha256.Sum256(data)
