@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,7 +98,11 @@ The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
 GEMINI_API_KEY. openai is openai-responses. llama.cpp, vllm, ollama and lmstudio
 are servers on this machine, at their usual ports unless --base-url names
 another place; openrouter, deepseek, groq and mistral have keys of their own, as
-in DEEPSEEK_API_KEY. openai-chat is for any other compatible server.`,
+in DEEPSEEK_API_KEY. openai-chat is for any other compatible server.
+
+A server of the last run is used again without --base-url if it is on this
+machine. Any other one has to be named each time: FILE may come from somebody
+else, and the server gets your key.`,
 		Example: `  plait run talk.json --provider openai --model gpt-5 --user "Go on."
   plait run talk.json --provider ollama --model qwen3 --user "Go on."
   plait run talk.json --provider openai-chat --model qwen3 \
@@ -461,10 +467,10 @@ func (r *runner) closeTape() error {
 }
 
 // choose sets the provider. Flags that are not given have the values of the last run, unless the model is of another
-// provider.
-func (r *runner) choose(d dag.DAG) {
+// provider. It returns an error if these name a server that only a flag may name.
+func (r *runner) choose(d dag.DAG) error {
 	if r.provider != "" {
-		return
+		return nil
 	}
 
 	var before runSettings
@@ -477,6 +483,10 @@ func (r *runner) choose(d dag.DAG) {
 	moved := named != "" && !strings.HasPrefix(before.Provider, named) && before.BaseURL == "" && r.baseURL == ""
 
 	if before.Provider != "" && !moved {
+		if r.baseURL == "" && r.replay == "" && !before.trusted() {
+			return fmt.Errorf("the conversation names the server %q, which would get your key and your messages: "+
+				"if you trust it, name it with --base-url; else name a provider with --provider", before.BaseURL)
+		}
 		r.provider, r.whole = before.Provider, r.whole || before.Whole
 		r.model, r.baseURL = cmp.Or(r.model, before.Model), cmp.Or(r.baseURL, before.BaseURL)
 	}
@@ -489,11 +499,27 @@ func (r *runner) choose(d dag.DAG) {
 	default:
 		r.provider = named
 	}
+	return nil
+}
+
+// trusted reports whether requests may go to the server of the settings, although only a conversation names it, which
+// may come from somebody else: a server on this machine, or the known one of the provider.
+func (s runSettings) trusted() bool {
+	if s.BaseURL == "" {
+		return true
+	}
+	if e, err := endpointOf(s.Provider); err == nil && e.server != nil && e.server.BaseURL == s.BaseURL {
+		return true
+	}
+	u, err := url.Parse(s.BaseURL)
+	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
 // agent returns the agent for a run, and the conversation with the settings of the run in its metadata.
 func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
-	r.choose(d)
+	if err := r.choose(d); err != nil {
+		return executor.Agent{}, d, err
+	}
 	if r.provider == "" {
 		return executor.Agent{}, d, errors.New("name the provider with --provider")
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,6 +121,38 @@ func TestRowsBelowTheFirstAreReachedInARealBrowser(t *testing.T) {
 	}
 	useReport(t, rows, map[string]string{"wait": "#more", "text": "1,000 conversations"}, press("End"), at("runs/last.json"),
 		press("Home"), at("runs/0.json"), press("e"), press("e"), press("e"), press("e"), at("torn"), press("e"), at("runs/last.json"))
+}
+
+func TestManyConversationsAreComparedInARealBrowser(t *testing.T) {
+	cities := []string{"Paris", "Rome", "Oslo", "Lima"}
+	var rows []report.Row
+	for i := range 27 {
+		failure := ""
+		if i%9 == 4 {
+			failure = "no such city"
+		}
+		rows = append(rows, report.Of(fmt.Sprintf("runs/%02d.json", i), weatherRun(i, cities[i%4], failure), nil))
+	}
+
+	press := func(key string) map[string]string { return map[string]string{"press": key} }
+	wait := func(css, text string) map[string]string { return map[string]string{"wait": css, "text": text} }
+	steps := []map[string]string{press("Home")}
+	for range 26 {
+		steps = append(steps, press("x"), press("j"))
+	}
+	steps = append(steps, press("x"), wait("#status", "No more than 26 are compared."), wait("#open-compare", "Compare 26"),
+		press("c"), wait("#compare .letters li:last-child", "Z"), wait("#compare .letters li:last-child", "runs/25.json"),
+		wait("#compare .steprow.failed .have", "····E········N········W···"), wait("#compare .steprow.failed", "no such city"),
+		map[string]string{"readable": "#compare"}, map[string]string{"size": "390x844"},
+		map[string]string{"inside": "#compare, #compare .letters li, #compare .steprow"}, press("Escape"),
+
+		// Few are beside each other.
+		map[string]string{"size": "1440x900"}, press("Home"))
+	for range 20 {
+		steps = append(steps, press("x"), press("j"))
+	}
+	steps = append(steps, press("c"), wait("#compare .grid .colhead", "runs/25.json"), map[string]string{"gone": "#compare .letters"})
+	useReport(t, rows, steps...)
 }
 
 func TestALinkToARowOpensItInALongerReportInARealBrowser(t *testing.T) {
