@@ -2,7 +2,8 @@ package dag
 
 import "slices"
 
-// Limits of align. They keep the time near-linear for any lists. Beyond them the alignment is worse, but never wrong.
+// Limits of align. They keep the time near-linear for any lists. Beyond them it finds fewer common elements, but never
+// wrong ones.
 const (
 	maxEdits  = 128 // maximum length of an edit path that is searched
 	maxSplits = 6   // maximum depth of splitting a span
@@ -73,8 +74,8 @@ func shortest(a, b []int, equal func(i, j int)) bool {
 	return false
 }
 
-// comesFrom returns the diagonal from which edit n reaches furthest on diagonal k: the one above, by adding an element,
-// or the one to the left, by removing one.
+// comesFrom returns the best diagonal for edit n to reach diagonal k. It is the one above, by adding an element, or the
+// one to the left, by removing an element; the one that has reached further wins.
 func comesFrom(reach []int, n, k int) int {
 	left, above := reach[k+n], reach[k+n+2]
 	if k == -n || k < n && left < above {
@@ -83,7 +84,7 @@ func comesFrom(reach []int, n, k int) int {
 	return k - 1
 }
 
-// backtrack follows the path that was found from its end to its beginning.
+// backtrack follows the shortest path from its end to its beginning.
 func backtrack(trace [][]int, i, j int, equal func(i, j int)) {
 	for n := len(trace) - 1; n > 0; n-- {
 		from := comesFrom(trace[n], n, i-j)
@@ -99,10 +100,9 @@ func backtrack(trace [][]int, i, j int, equal func(i, j int)) {
 	}
 }
 
-// split cuts a span at elements that occur once in both of its lists, in the same order, and appends the parts to
-// spans.
+// split cuts a span at elements that occur once in each of its lists, and appends the parts to spans.
 func (s span) split(spans []span, a, b []int) []span {
-	// Count each element in both lists. An element that occurs twice in either is no safe place to cut.
+	// Find the elements that occur once in both lists. An element that occurs twice may be paired wrongly.
 	type seen struct{ times, a, b int }
 	counts := map[int]seen{}
 	for i := s.a; i < s.aEnd; i++ {
@@ -117,7 +117,7 @@ func (s span) split(spans []span, a, b []int) []span {
 		}
 	}
 
-	// The largest set of such elements in the same order are the cuts.
+	// Cut at as many of them as have the same order in both lists.
 	var once []int      // indexes in a of the elements that occur once
 	at := map[int]int{} // their indexes in b
 	for i := s.a; i < s.aEnd; i++ {
@@ -131,7 +131,7 @@ func (s span) split(spans []span, a, b []int) []span {
 		return spans
 	}
 
-	// Between two cuts is a smaller span. The cut itself is a span of one equal pair.
+	// Each cut becomes a span of one equal pair, with smaller spans between the cuts.
 	from := s
 	for _, i := range cuts {
 		spans = append(spans,
@@ -142,9 +142,9 @@ func (s span) split(spans []span, a, b []int) []span {
 	return append(spans, span{from.a, s.aEnd, from.b, s.bEnd, s.splits + 1})
 }
 
-// rising returns a longest subsequence of list whose values rise.
+// rising returns a longest subsequence of list with rising values.
 func rising(list []int, value map[int]int) []int {
-	var ends []int          // for each length, the last element of the subsequence that ends in the least value
+	var ends []int          // for each length, the last element of the subsequence with the least last value
 	before := map[int]int{} // the element before each element in its subsequence
 	for _, p := range list {
 		n, _ := slices.BinarySearchFunc(ends, value[p], func(end, v int) int { return value[end] - v })

@@ -36,7 +36,7 @@ type BuildError struct {
 
 // Error returns the step and the reason.
 func (e *BuildError) Error() string {
-	// A step may be made of others, whose errors name themselves.
+	// A step may call other steps. Their errors have the prefix and a step of their own: do not repeat the prefix.
 	inner, nested := e.Err.(*BuildError)
 	switch {
 	case !nested:
@@ -50,12 +50,12 @@ func (e *BuildError) Error() string {
 // Unwrap returns the reason.
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// Tool is a tool that a conversation can declare to a model. Package executor executes tools that have a Call method as
-// well. A content.Tool is a Tool that is declared only.
+// Tool is a tool that a conversation can declare to a model. Package executor can execute tools with a Call method. A
+// content.Tool can only be declared.
 //
-// A Tool whose definition could not be built may have a method Err() error. [DAG.Tools] returns its error.
+// A Tool may have a method Err() error for an error in its definition. [DAG.Tools] returns the error.
 type Tool interface {
-	// Definition returns the definition that the model is sent. It must return the same value at every call.
+	// Definition returns the definition for the model. It must return the same value at every call.
 	Definition() content.Tool
 }
 
@@ -69,7 +69,7 @@ type DAG struct {
 // env holds the parts of a conversation beside its nodes. It is immutable: change copies it.
 type env struct {
 	src    node.Source
-	tools  *tree[Tool] // the tools that can be executed, by name
+	tools  *tree[Tool] // the executable tools, by name
 	file   *header
 	refs   *refs
 	erased map[node.ID]*node.Node // nodes made by Redact, for Journal.Append; never written after it is set
@@ -79,7 +79,7 @@ type env struct {
 // New returns an empty conversation.
 func New() DAG { return DAG{} }
 
-// WithSource returns the conversation with src as the source of IDs and times for nodes that are appended to it.
+// WithSource returns the conversation with src as the source of IDs and times for new nodes.
 func (d DAG) WithSource(src node.Source) DAG {
 	return d.change(func(e *env) { e.src = src })
 }
@@ -102,8 +102,8 @@ func (d DAG) change(edit func(*env)) DAG {
 	return d
 }
 
-// Err returns the first error of the chain that built the conversation, a *BuildError, or nil. If the conversation was
-// loaded with Loader.Lazy, it also returns the *LoadError of a node whose content was found to be broken since.
+// Err returns the first error of the chain that built the conversation, a *BuildError, or nil. For a conversation
+// loaded with Loader.Lazy, it also returns the *LoadError of a broken node that was found since.
 func (d DAG) Err() error {
 	if d.err == nil && d.env != nil {
 		return d.env.unreadErr()
@@ -142,9 +142,9 @@ func (d DAG) WithHeads(heads ...*node.Node) DAG {
 	return d
 }
 
-// Join returns a conversation with the heads of d and of all others, in order. The next node that is appended has all
-// of them as parents: it merges them. Tools and refs of the others are added if d has none with the same name. Heads
-// with the same ID are one node. If their content differs, the chain's error is ErrDuplicateID.
+// Join returns a conversation with the heads of d and of all others, in order. The next appended node has all of them
+// as parents: it merges them. Tools and refs of the others are added if d has none with the same name. Heads with the
+// same ID are one node. If their content differs, the chain's error is ErrDuplicateID.
 func (d DAG) Join(others ...DAG) DAG {
 	heads := d.Heads()
 	known := make(map[node.ID]*node.Node, len(heads))
@@ -163,7 +163,7 @@ func (d DAG) Join(others ...DAG) DAG {
 	return d.WithHeads(heads...)
 }
 
-// takeTools returns d with the executable tools of o whose names are free.
+// takeTools returns d with the executable tools of o, except those with the name of a tool of d.
 func (d DAG) takeTools(o DAG) DAG {
 	o.environment().tools.beyond(d.environment().tools, func(name string, t Tool) {
 		d = d.change(func(e *env) { e.tools = e.tools.with(name, t) })
@@ -171,7 +171,7 @@ func (d DAG) takeTools(o DAG) DAG {
 	return d
 }
 
-// takeErased returns d with what o knows of erased nodes.
+// takeErased returns d with the erased nodes of o added to its own.
 func (d DAG) takeErased(o DAG) DAG {
 	more := o.environment().erased
 	if len(more) == 0 {
@@ -219,7 +219,7 @@ func (d DAG) stepMeta(step string, p node.Payload, meta node.Meta) DAG {
 	return d
 }
 
-// alone returns the list of one node. It is a part of the node, so that an append to a conversation makes no list.
+// alone returns the list of one node. The list is part of the node: appending to a conversation then allocates no list.
 func alone(n *node.Node) []*node.Node { return memo.AloneOf(n).(*[1]*node.Node)[:] }
 
 // AppendTo adds a node with payload p and the given parents, which may be any nodes of the conversation. It returns the
@@ -255,8 +255,10 @@ func replaceHeads(heads []*node.Node, n *node.Node) []*node.Node {
 		parents[n.Parent(i).ID()] = true
 	}
 	isParent := func(h *node.Node) bool { return parents[h.ID()] }
+
+	// The usual case is a single parent among possibly many heads. A map costs ten times a comparison.
 	if n.NumParents() == 1 {
-		parent := n.Parent(0).ID() // the usual case: heads may be many, and a map costs ten times a comparison
+		parent := n.Parent(0).ID()
 		isParent = func(h *node.Node) bool { return h.ID() == parent }
 	}
 
@@ -306,7 +308,7 @@ func (d DAG) SystemPrompt(name string) string {
 }
 
 // User adds a message of the user: the text, if it is not empty, and the blocks. The chain's error is ErrEmpty if there
-// is neither. Behind open tool calls, as any message, it ends their phase without executing them: see [DAG.OpenCalls].
+// is neither. After open tool calls, a message ends their phase without executing them: see [DAG.OpenCalls].
 func (d DAG) User(text string, blocks ...content.Block) DAG {
 	return d.say("User", content.User, text, blocks)
 }
@@ -344,7 +346,7 @@ func (d DAG) say(step string, role content.Role, text string, blocks []content.B
 	return d.step(step, node.Message{Role: role, Blocks: checked})
 }
 
-// SubGraph adds a node that holds another conversation. The nodes of child are saved and drawn with d, and never sent.
+// SubGraph adds a node with another conversation. The nodes of child are saved and drawn with d, and never sent.
 func (d DAG) SubGraph(title string, child DAG) DAG {
 	if d.err == nil && child.err != nil {
 		return d.fail("SubGraph", child.err)
@@ -352,7 +354,7 @@ func (d DAG) SubGraph(title string, child DAG) DAG {
 	return d.step("SubGraph", node.SubGraph{Title: title, Heads: node.ListOf(child.heads...), Summary: child.Text()})
 }
 
-// FromNode returns the child conversation of n: that of a sub-agent's execution, or a sub-graph. It is empty if n is
+// FromNode returns the child conversation of n: the conversation of a sub-agent, or a sub-graph. It is empty if n is
 // nil or has none.
 func FromNode(n *node.Node) DAG {
 	if n == nil {
@@ -373,19 +375,19 @@ func (d DAG) Custom(name string, value any) DAG {
 // Stop adds a node with the stop reason of a run.
 func (d DAG) Stop(reason content.Stop) DAG { return d.step("Stop", node.StopReason{Reason: reason}) }
 
-// Tools declares tools to the model, and keeps them with the conversation so that they can be executed. A tool replaces
-// an earlier tool of the same name. [DAG.WithdrawTools] is the opposite.
+// Tools declares tools to the model, and keeps them with the conversation for execution. A tool replaces an earlier
+// tool of the same name. [DAG.WithdrawTools] is the opposite.
 //
 // A definition becomes a node only if the conversation does not declare it yet. To give a loaded conversation its tools
 // again, call Tools with them.
 //
-// Errors of the chain: content.ErrTool for a definition that no API accepts, and the error of a tool's own Err method.
+// Errors of the chain: content.ErrTool for an invalid definition, and the error of a tool's own Err method.
 func (d DAG) Tools(tools ...Tool) DAG {
 	if d.err != nil {
 		return d
 	}
 
-	// Bind every tool, but make a node only of definitions that the model does not have yet.
+	// Bind every tool, but declare only definitions that the conversation does not have yet.
 	lineage, upTo := d.lineage()
 	bound := d.environment().tools
 	var fresh []content.Tool
@@ -420,14 +422,14 @@ func (d DAG) Tools(tools ...Tool) DAG {
 	return d.step("Tools", node.Tools{Defs: node.ListOf(fresh...)})
 }
 
-// isNilPointer reports whether t holds a nil pointer, whose methods would most likely panic.
+// isNilPointer reports whether t holds a nil pointer. Its methods would most likely panic.
 func isNilPointer(t Tool) bool {
 	v := reflect.ValueOf(t)
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// WithdrawTools withdraws the tools with these names: the model is not sent them any more, and the conversation does
-// not keep them. Earlier calls stay. Names that are not declared are ignored. [DAG.Tools] declares a tool again.
+// WithdrawTools withdraws the tools with these names: they are no longer sent to the model or kept with the
+// conversation. Earlier calls stay. Undeclared names are ignored. [DAG.Tools] declares a tool again.
 func (d DAG) WithdrawTools(names ...string) DAG {
 	if d.err != nil || len(names) == 0 {
 		return d
@@ -467,8 +469,8 @@ func (d DAG) Tool(name string) (Tool, bool) {
 	return nil, false
 }
 
-// Back returns the conversation before its last n exchanges. An exchange begins with a message of the user that is more
-// than tool results, and ends before the next such message. Back(1).User(…) therefore asks the last question again.
+// Back returns the conversation before its last n exchanges. An exchange begins with a message of the user, other than
+// tool results alone, and ends before the next such message. Back(1).User(…) therefore asks the last question again.
 // Back(0) returns d. If there are fewer than n exchanges, the chain's error is ErrNoExchange.
 //
 // With several heads, exchanges are counted in the order of [DAG.Nodes]. A branch without a removed node keeps its
@@ -493,6 +495,7 @@ func (d DAG) Back(n int) DAG {
 
 // without returns the conversation without its last nodes, given from the last to the first in the order of Nodes.
 func (d DAG) without(last []*node.Node) DAG {
+	// The new heads are among the remaining heads and the parents of removed nodes.
 	removed := make(map[node.ID]bool, len(last))
 	heads := d.Heads()
 	for _, n := range slices.Backward(last) {
@@ -504,7 +507,7 @@ func (d DAG) without(last []*node.Node) DAG {
 	return d.WithHeads(heads...).outerHeads()
 }
 
-// beginsExchange reports whether n is a message of the user that is more than tool results.
+// beginsExchange reports whether n is a message of the user with anything else than tool results.
 func beginsExchange(n *node.Node) bool {
 	m, ok := n.Message()
 	if !ok || m.Role != content.User {
@@ -531,7 +534,7 @@ func (d DAG) At(id node.ID) DAG {
 	return d.WithHeads(n)
 }
 
-// Text returns the last answer: the texts of the last message of the assistant that has any, joined by line breaks.
+// Text returns the last answer: the texts of the assistant's last message with text, joined by line breaks.
 func (d DAG) Text() string {
 	for n := range d.backward {
 		if m, ok := n.Message(); ok && m.Role == content.Assistant {

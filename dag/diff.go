@@ -23,10 +23,10 @@ const (
 	Moved Op = "moved"
 )
 
-// Difference is the result of [Diff]. Its String is for people, and MarshalJSON for programs. The zero value is not
-// that of equal conversations: only Diff makes a Difference.
+// Difference is the result of [Diff]. Its String is for people, and MarshalJSON for programs. The zero value does not
+// represent equal conversations: only Diff makes a Difference.
 type Difference struct {
-	// Common is the number of nodes at the beginning of both conversations that have the same digest, in the order of
+	// Common is the number of nodes with the same digests at the beginning of both conversations, in the order of
 	// [DAG.Nodes].
 	Common int
 	// Old and New are the first nodes with different digests; nil if that conversation has no further node. Their own
@@ -42,16 +42,16 @@ type Difference struct {
 	equal bool
 }
 
-// Change is a node that differs. A node with the same content in the same position is not a change, although its digest
-// differs after a changed node. [Change.Parts] returns the difference.
+// Change is a different node. A node with the same content in the same position is not a change, even if its digest
+// differs because of a changed node before it. [Change.Parts] returns the difference.
 type Change struct {
 	// Op is Removed, Added, Changed or Moved.
 	Op Op
 	// Old is the node in the old conversation, and nil if it was added. New is the node in the new conversation, and
 	// nil if it was removed.
 	Old, New *node.Node
-	// Before is the number of nodes with the same content between the change before this one, or the common beginning,
-	// and this one.
+	// Before is the number of nodes with the same content directly before this change: since the previous change or the
+	// common beginning.
 	Before int
 }
 
@@ -60,9 +60,10 @@ type Change struct {
 // them.
 //
 //   - IDs, times, metadata, usage and refs do not count.
-//   - The time is near-linear in the nodes and their content. Between very different conversations, Diff may find less
-//     in common than there is.
-//   - Child conversations are compared as a whole. To see how they differ, compare those that [FromNode] returns.
+//   - The time is near-linear in the nodes and their content. For very different conversations, Diff may miss some
+//     common nodes.
+//   - Child conversations are compared as a whole. To compare two of them in detail, call Diff with the results of
+//     [FromNode].
 func Diff(old, new DAG) Difference {
 	d := Difference{equal: Equal(old, new), OldHeads: old.Heads(), NewHeads: new.Heads()}
 	a, b := old.Nodes(), new.Nodes()
@@ -102,7 +103,7 @@ func pairUp(old, new, oldKinds, newKinds []int) []pair {
 	var pairs []pair
 	to := align(old, new)
 	for i, j := 0, 0; ; i, j = i+1, j+1 {
-		// The elements up to the next equal pair.
+		// Find the next equal pair.
 		iEnd, jEnd := i, len(new)
 		for iEnd < len(old) && to[iEnd] < 0 {
 			iEnd++
@@ -111,7 +112,7 @@ func pairUp(old, new, oldKinds, newKinds []int) []pair {
 			jEnd = to[iEnd]
 		}
 
-		// Between two equal pairs, elements of one kind are taken to be the same one, changed.
+		// Between two equal pairs, elements of the same kind count as changed forms of each other.
 		kin := align(oldKinds[i:iEnd], newKinds[j:jEnd])
 		for k, first := 0, j; i < iEnd; i, k = i+1, k+1 {
 			if kin[k] < 0 {
@@ -125,7 +126,7 @@ func pairUp(old, new, oldKinds, newKinds []int) []pair {
 			j++
 		}
 
-		// What is left of the new list has no partner.
+		// The remaining new elements have no partner.
 		for ; j < jEnd; j++ {
 			pairs = append(pairs, pair{-1, j})
 		}
@@ -184,7 +185,7 @@ func compare(old, new []*node.Node) *comparison {
 	return c
 }
 
-// changes returns the changes, and the number of nodes that are the same after the last one.
+// changes returns the changes, and the number of equal nodes after the last one.
 func (c *comparison) changes() (changes []Change, after int) {
 	same := 0
 	elsewhere, ancestry := c.elsewhere(), c.ancestry()
@@ -221,8 +222,8 @@ func (c *comparison) changes() (changes []Change, after int) {
 	return changes, same
 }
 
-// elsewhere finds removed nodes that were added elsewhere with the same content. It maps the two pairs of such a node
-// to each other.
+// elsewhere finds moved nodes: removed nodes that were added elsewhere with the same content. It maps the two pairs of
+// such a node to each other.
 func (c *comparison) elsewhere() map[pair]pair {
 	removed := map[int][]int{} // indexes in old, by key
 	for _, p := range c.pairs {
@@ -245,8 +246,8 @@ func (c *comparison) elsewhere() map[pair]pair {
 	return moved
 }
 
-// differs reports whether two nodes with the same fields differ in content that no field shows: their parents have the
-// same digests, and they have different ones.
+// differs reports whether two nodes with the same fields differ in content without a field. This is so if their parents
+// have the same digests, and they themselves have different ones.
 func differs(a, b *node.Node) bool {
 	if sameDigest(a, b) || a.NumParents() != b.NumParents() {
 		return false
@@ -292,8 +293,8 @@ func (c *comparison) ancestry() *ancestry {
 	return p
 }
 
-// follows returns the parents of n that have a counterpart, and all parents of n. In all, parents without a counterpart
-// are replaced by their own parents.
+// follows returns the parents of n with a counterpart, and all parents of n. In all, a parent without a counterpart is
+// replaced by its own parents.
 func (p *ancestry) follows(n *node.Node, at map[node.ID]int) (paired, all []int) {
 	paired, all = []int{}, []int{}
 	for i := 0; i < n.NumParents() && len(all) < maxParents; i++ {
@@ -326,7 +327,7 @@ func (p *ancestry) moved(a, b *node.Node) bool {
 	return !slices.Equal(pairedA, pairedB) && !slices.Equal(allA, allB)
 }
 
-// kindOf returns a text that is equal for two nodes of which one may be a changed form of the other.
+// kindOf returns the kind of a node for pairUp. Only nodes of the same kind can be changed forms of each other.
 func kindOf(n *node.Node) string {
 	d := describe.Of(n)
 	if d.Sort == describe.Call {

@@ -26,7 +26,7 @@ type Part struct {
 	Op Op
 	// Name describes the part for people: "text", "call of get_weather", "failed result 0 of get_weather".
 	Name string
-	// Lines is the text, line by line. Equal lines are included only near a different one. A very long text is cut at
+	// Lines is the text, line by line. Equal lines are included only near a different line. A very long text is cut at
 	// the end, and a very long line around the first difference. JSON is in canonical form with a line for each member.
 	Lines []Line
 }
@@ -35,14 +35,13 @@ type Part struct {
 type Line struct {
 	// Op is Same, Removed or Added.
 	Op Op
-	// Text is the unchanged text of the line, cut if it is very long. It is not safe to print.
+	// Text is the text of the line, cut if it is very long. It is not cleaned, and so not safe to print.
 	Text string
-	// Gap is the number of lines that are left out here. A Line with a gap has no text, and its Op is Same.
+	// Gap is the number of lines left out here. A Line with a gap has no text, and its Op is Same.
 	Gap int
 }
 
-// Parts returns the parts of the node that differ: all parts of a node that was added or removed, and none of a node
-// that was moved.
+// Parts returns the different parts of the node: all parts of an added or removed node, and none of a moved node.
 func (c Change) Parts() []Part {
 	if c.Op == Moved {
 		return nil
@@ -55,7 +54,7 @@ func (c Change) Parts() []Part {
 		new = spelled(c.New)
 	}
 
-	// Pair parts that are equal, then parts of one name: these have changed.
+	// Pair equal parts first. Between them, parts of the same name have changed.
 	whole, names := interned[field]{}, interned[string]{}
 	name := func(f field) string { return f.name }
 	self := func(f field) field { return f }
@@ -73,7 +72,7 @@ func (c Change) Parts() []Part {
 		}
 	}
 
-	// The digests differ although the texts do not, as with data that is shown as a hash.
+	// Some content has no text form, so the digests may differ although the texts are equal.
 	if len(parts) == 0 && c.Op == Changed {
 		parts = []Part{{Op: Changed, Name: "content without a text form"}}
 	}
@@ -99,7 +98,7 @@ func gap(lines []Line, left int) []Line {
 	return lines
 }
 
-// compareLines returns the lines in which two texts differ, and some equal lines around them.
+// compareLines returns the different lines of two texts, and some equal lines around them.
 func compareLines(old, new string) []Line {
 	a, b := strings.Split(old, "\n"), strings.Split(new, "\n")
 	keys := interned[string]{}
@@ -126,8 +125,8 @@ func compareLines(old, new string) []Line {
 	return lines
 }
 
-// appendSame appends the lines of a run of equal lines that are near a difference. There is no difference before the
-// first run, and none after the last.
+// appendSame appends those lines of a run of equal lines that are near a difference. There is no difference before the
+// first run and after the last run.
 func appendSame(lines []Line, a []string, run []pair, first, last bool) []Line {
 	before, after := aroundChange, aroundChange
 	if first {
@@ -323,7 +322,7 @@ func (w diffWriter) part(p Part) {
 	}
 }
 
-// again reports whether again was called with the same lines before.
+// again reports whether it was called with the same lines before.
 func (w diffWriter) again(lines []Line) bool {
 	var h maphash.Hash
 	h.SetSeed(treeSeed)

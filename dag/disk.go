@@ -8,8 +8,7 @@ import (
 	"runtime"
 )
 
-// disk is the file system that conversations are saved to. Tests replace it by one that fails or that records its
-// operations.
+// disk is the file system for saved conversations. Tests replace it by one that fails or records its operations.
 type disk interface {
 	OpenFile(path string, flag int, mode fs.FileMode) (file, error)
 	Stat(path string) (fs.FileInfo, error)

@@ -20,10 +20,10 @@
 // # Looking at it
 //
 //   - fmt.Println(d) draws the conversation ([DAG.String]). Package viz draws diagrams.
-//   - [DAG.Validate] returns everything that is wrong with it.
+//   - [DAG.Validate] returns all problems of the conversation.
 //   - [DAG.Verify] recomputes every digest.
 //   - [DAG.Redact] erases the content of nodes; their positions and digests are kept.
-//   - [DAG.Prune] removes nodes that no head or ref reaches.
+//   - [DAG.Prune] removes unreachable nodes.
 //   - [DAG.Graph] returns a view for the algorithms of gonum.
 //
 // # Concurrency

@@ -9,8 +9,8 @@ import (
 
 // Edited is the result of [DAG.Edit].
 type Edited struct {
-	// DAG is the conversation after the edit. It shares every node that does not follow the replaced node. Refs do not
-	// move: a ref that was set before the edit leads back.
+	// DAG is the conversation after the edit. It shares all nodes except those after the replaced node. Refs do not
+	// move: an earlier ref leads back to the original.
 	DAG DAG
 	// Node is the replacement.
 	Node *node.Node
@@ -22,8 +22,8 @@ type Edited struct {
 type Remade struct {
 	// Old is the node before the edit. New is its copy, with the same payload and metadata, a new ID and a new time.
 	Old, New *node.Node
-	// Stale reports that the content depends on the replaced node: a message of a model, a tool execution, a tool
-	// result, or a summary of other nodes. New repeats it, although it was produced from a different history.
+	// Stale reports that the content depends on earlier nodes: a message of a model, a tool execution, a tool result,
+	// or a summary of other nodes. New repeats it, although it was produced from a different history.
 	Stale bool
 }
 
@@ -38,8 +38,8 @@ func (e Edited) Stale() []*node.Node {
 	return stale
 }
 
-// Edit returns the conversation with n replaced by a node with payload p and n's metadata. It is a fork: all nodes that
-// follow n, through all heads, fans and merges, are copied to follow the replacement. All other nodes are shared. A
+// Edit returns the conversation with n replaced by a node with payload p and n's metadata. It is a fork: all nodes
+// after n, through all heads, fans and merges, are copied to follow the replacement. All other nodes are shared. A
 // compaction of copied nodes replaces the copies.
 //
 // No model is asked again. Nodes after n may not fit p, such as the results of calls that p does not have.
@@ -58,7 +58,7 @@ func (d DAG) Edit(n *node.Node, p node.Payload) (Edited, error) {
 		var err error
 		switch {
 		case n != nil && old.ID() == n.ID():
-			// The replacement gets an ID of its own: it is a fork, and n stays in the original.
+			// The replacement is a new node with a new ID: n stays in the original.
 			e.Node, err = node.New(d.Source(), p, old.Meta(), e.parents(old)...)
 			e.copies[old.ID()] = e.Node
 		case e.follows(old):
@@ -88,7 +88,7 @@ type edit struct {
 	copies map[node.ID]*node.Node // the replacement and the copies, by the ID of the old node
 }
 
-// current returns the node that has replaced n, or n.
+// current returns the replacement or the copy of n, or n itself if there is none.
 func (e *edit) current(n *node.Node) *node.Node {
 	if made := e.copies[n.ID()]; made != nil {
 		return made
@@ -114,7 +114,7 @@ func (e *edit) parents(n *node.Node) []*node.Node {
 	return parents
 }
 
-// remake copies a node that follows the replaced one.
+// remake copies a node that comes after the replaced one.
 func (e *edit) remake(old *node.Node) (err error) {
 	r := Remade{Old: old, Stale: dependsOnHistory(old)}
 	if c, ok := old.Payload().(node.Compaction); ok {
@@ -128,7 +128,7 @@ func (e *edit) remake(old *node.Node) (err error) {
 	return err
 }
 
-// compaction returns c for the copies of the nodes that it replaces.
+// compaction returns c with the copies of its replaced nodes.
 func (e *edit) compaction(c node.Compaction) node.Compaction {
 	ids := c.Replaced.Slice()
 	for i, id := range ids {

@@ -24,14 +24,14 @@ const (
 	formatVersion  = 1
 )
 
-// header is the part of a file about the whole conversation. It is never changed once a DAG has it.
+// header is the part of a file about the whole conversation. It is immutable after it was set in a DAG.
 type header struct {
 	members  []member     // all members of a loaded file, in its order; known members have no value here
 	created  content.JSON // as it was read; empty if it was not loaded
 	metadata node.Meta
 
-	// loose holds the nodes of a file that no head and no ref reaches, by the node before which they are saved; nil for
-	// the end of the file. They are kept because a node of an unknown kind may need them.
+	// loose holds the unreachable nodes of a file, by the node that follows them; nil for the end of the file. They are
+	// kept because a node of an unknown kind may need them.
 	loose map[*node.Node][]*node.Node
 }
 
@@ -41,7 +41,7 @@ type member struct {
 	key, value string // the JSON that was read: the quoted name, and the value
 }
 
-// known lists the members that Plait writes, in order.
+// known lists Plait's own members, in the order of writing.
 var known = []string{"format", "version", "created", "metadata", "heads", "refs", "nodes"}
 
 func (d DAG) header() header {
@@ -51,8 +51,8 @@ func (d DAG) header() header {
 	return header{}
 }
 
-// layout returns all members in the order in which they are written: the order in which they were read. A member that
-// was not read comes after the one before it in known.
+// layout returns all members in the order of writing. A loaded file keeps its order. A member that was not in the file
+// is written after its predecessor in known.
 func (h header) layout() []member {
 	members := slices.Clone(h.members)
 	next := 0
@@ -67,9 +67,8 @@ func (h header) layout() []member {
 	return members
 }
 
-// WithMetadata returns the conversation with value, encoded as JSON, under key in the metadata of the whole
-// conversation. Metadata is saved and loaded, and never sent. For a value that cannot be encoded, the chain's error
-// holds content.ErrJSON.
+// WithMetadata sets a value in the metadata of the whole conversation. The value is encoded as JSON. Metadata is saved
+// and loaded, and never sent. If the value cannot be encoded, the chain's error holds content.ErrJSON.
 func (d DAG) WithMetadata(key string, value any) DAG {
 	if d.err != nil {
 		return d
@@ -87,8 +86,8 @@ func (d DAG) WithMetadata(key string, value any) DAG {
 // Metadata returns the metadata of the whole conversation.
 func (d DAG) Metadata() node.Meta { return d.header().metadata }
 
-// Created returns the time at which the conversation began: the time in the file it was loaded from, or else the time
-// of its first node. It returns the zero time if there is neither.
+// Created returns the time at which the conversation began: the time in its file, or else the time of its first node.
+// It returns the zero time if there is neither.
 func (d DAG) Created() time.Time {
 	var t time.Time
 	if j := d.header().created; j != "" {
@@ -111,7 +110,7 @@ func (d DAG) first() *node.Node {
 //
 //   - The file is replaced as a whole. It holds either its old content or the new conversation, also after a crash.
 //   - Its content is on disk when Save returns.
-//   - It keeps its permissions. A read-only file is replaced too: the permissions of its folder decide.
+//   - It keeps its permissions. A read-only file is replaced too, if the folder's permissions allow it.
 //   - A symbolic link is followed.
 //   - If the chain has an error, or Write returns one, Save returns it and leaves the file unchanged.
 //
@@ -130,20 +129,20 @@ func (d DAG) Save(path string) error {
 //   - metadata: the conversation's metadata, if there is any;
 //   - heads: the IDs of the heads, in order;
 //   - refs: the IDs of each ref's heads, by the ref's name, if there is any ref;
-//   - nodes: the nodes in the order of [DAG.WithChildren], and then the nodes that only refs reach. Every node comes
-//     after all nodes that it refers to. There is one node on a line, as node.Append writes it.
+//   - nodes: the nodes in the order of [DAG.WithChildren], and then the other nodes of refs. Every node comes after all
+//     nodes it refers to. There is one node on a line, in the form of node.Append.
 //
 // A loaded conversation is written back byte for byte: nodes with all their fields, unknown members of the header in
-// their position, and nodes that no head and no ref reaches.
+// their position, and unreachable nodes.
 //
-// Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID, before it writes anything.
-// With Loader.Lazy it returns the error of a broken node after it has written all.
+// Before it writes anything, Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID.
+// With Loader.Lazy it returns the error of a broken node after it has written everything.
 func (d DAG) Write(w io.Writer) error {
 	if d.err != nil {
 		return d.err
 	}
 
-	// A node and its redacted form have one ID. In a file the redacted one wins.
+	// After a join, a node may be there with its content and redacted. Only the redacted form may be saved.
 	h := d.header()
 	nodes, twins, err := h.nodes(d.roots())
 	if twins && err == nil {
@@ -157,7 +156,7 @@ func (d DAG) Write(w io.Writer) error {
 		return err
 	}
 
-	// Members keep the order and the text of the file that was loaded.
+	// Swap takes the kept buffer, so that no other Write uses it at the same time.
 	out := writer{w: w}
 	if kept := keptBuffer.Swap(nil); kept != nil {
 		out.buf = (*kept)[:0]
@@ -168,6 +167,7 @@ func (d DAG) Write(w io.Writer) error {
 		}
 	}()
 
+	// Members keep the order and the text of the loaded file.
 	before := byte('{')
 	for _, m := range h.layout() {
 		if text := h.member(m, d, nodes); len(text) > 0 {
@@ -182,8 +182,8 @@ func (d DAG) Write(w io.Writer) error {
 	return cmp.Or(out.flush(), d.Err())
 }
 
-// nodes returns all nodes that are saved, or ErrDuplicateID. It reports whether one of them has two values, which may
-// differ in what was redacted.
+// nodes returns all nodes to save, or ErrDuplicateID. twins reports that two values of one node were found: one of them
+// may be redacted.
 func (h header) nodes(roots []*node.Node) (nodes []*node.Node, twins bool, err error) {
 	if nodes, ok := ascending(roots); ok && h.loose == nil {
 		return nodes, false, nil
@@ -193,9 +193,9 @@ func (h header) nodes(roots []*node.Node) (nodes []*node.Node, twins bool, err e
 	return nodes, w.twins, w.clash
 }
 
-// ascending returns the nodes that are saved, if the conversation is a trunk without child conversations (see
-// DAG.backward) whose IDs ascend. Most are: an ID is a time. IDs that ascend are distinct, so that nothing has to be
-// looked up: 40 ns a node in place of 200.
+// ascending returns the nodes to save of a simple conversation: a trunk (see DAG.backward) without child conversations
+// and with ascending IDs. Most conversations are simple, because IDs begin with a time. Ascending IDs are distinct, so
+// no map is needed: 40 ns a node in place of 200.
 func ascending(roots []*node.Node) (nodes []*node.Node, ok bool) {
 	if len(roots) != 1 {
 		return nil, false
@@ -216,7 +216,7 @@ func ascending(roots []*node.Node) (nodes []*node.Node, ok bool) {
 	return nodes, ok && !more
 }
 
-// member returns the JSON of one member with its name, and nothing for a member that is left out.
+// member returns the JSON of one member with its name. It returns nothing for an omitted member.
 func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 	switch m.name {
 	case "format":
@@ -240,7 +240,7 @@ func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 	return h.own(nil, m)
 }
 
-// own appends a member that belongs to the conversation and not to the file. A journal keeps these members too.
+// own appends a member about the conversation, as opposed to the file. A journal has these members too.
 func (h header) own(dst []byte, m member) []byte {
 	switch {
 	case m.name == "created" && h.created != "":
@@ -251,7 +251,7 @@ func (h header) own(dst []byte, m member) []byte {
 		return dst
 	}
 
-	// A member that this version does not know.
+	// A newer version wrote this member: write it back unchanged.
 	return append(append(append(write.Comma(dst), m.key...), ':'), m.value...)
 }
 
@@ -266,18 +266,18 @@ func appendHeads(dst []byte, heads []*node.Node) []byte {
 // writer writes to w in large pieces. Nodes are encoded into its buffer, not copied to it.
 type writer struct {
 	w   io.Writer
-	buf []byte // what is not written yet
+	buf []byte // not written yet
 	err error  // the first error of w
 }
 
 // writeSize is the size of the pieces, in bytes.
 const writeSize = 64 << 10
 
-// keptBuffer is the buffer of the last writer, for the next one, or nil: a new one takes half of the time in which
-// 1,000 nodes are written again.
+// keptBuffer is the buffer of the last writer, for the next one, or nil. Allocating a new one would take half of the
+// time of writing 1,000 nodes a second time.
 var keptBuffer atomic.Pointer[[]byte]
 
-// maxKeptBuffer is the maximum size of a buffer that is kept, in bytes: that of a large node is not.
+// maxKeptBuffer is the maximum size of a kept buffer, in bytes. The buffer of a large node is not kept.
 const maxKeptBuffer = 512 << 10
 
 func (w *writer) nodes(nodes []*node.Node) {
@@ -317,8 +317,8 @@ func replaceFile(on disk, path string, write func(io.Writer) error) error {
 	return renamed(replaceReal(on, followed(path), write), "save", path)
 }
 
-// renamed returns err with op and path in place of those of an error of the file system: the caller does not know the
-// temporary file.
+// renamed returns err with another op and path if it is an error of the file system. The caller does not know the path
+// of the temporary file.
 func renamed(err error, op, path string) error {
 	var link *os.LinkError
 	var at *fs.PathError
@@ -367,7 +367,7 @@ func replaceReal(on disk, path string, write func(io.Writer) error) error {
 		return &fs.PathError{Op: "save", Path: path, Err: errors.New("it is not a regular file")}
 	}
 
-	// In the same folder, because a rename works within one file system only.
+	// Use the same folder, because a rename works only within one file system.
 	temp := filepath.Join(filepath.Dir(path), ".plait-"+rand.Text()+".tmp")
 	f, err := on.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

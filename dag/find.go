@@ -13,7 +13,7 @@ import (
 
 // Errors of finding a node by name, beside ErrForeign for a node that is not there.
 var (
-	// ErrAmbiguous marks a name that several nodes have.
+	// ErrAmbiguous marks a name of several nodes.
 	ErrAmbiguous = errors.New("several nodes match")
 	// ErrPrefix marks text that cannot be the name of a node.
 	ErrPrefix = errors.New("not an abbreviated ID or digest: 4 hexadecimal digits or more")
@@ -21,10 +21,10 @@ var (
 
 // FindError is the error of [DAG.Find]. Its chain holds ErrForeign, ErrAmbiguous or ErrPrefix.
 type FindError struct {
-	// Name is the name that was searched for.
+	// Name is the name passed to Find.
 	Name string
-	// Candidates are up to 5 nodes that may be meant, in order: the nodes with that name, or else the nodes whose IDs
-	// or digests have the longest beginning in common with it.
+	// Candidates are up to 5 possible nodes, in order: the nodes with that name, or else the nodes whose ID or digest
+	// has the longest beginning in common with it.
 	Candidates []*node.Node
 	// More is the number of further candidates.
 	More int
@@ -60,8 +60,8 @@ func (e *FindError) Unwrap() error { return e.Err }
 //   - the last 8 digits of the ID, as in [node.ShortID] and the String of a node;
 //   - the digest, or the beginning of it, with or without "sha256:".
 //
-// A beginning has at least 4 digits, in lower or upper case; hyphens do not count. Find searches all nodes that are
-// saved with the conversation, also those that only a ref reaches and those of sub-agents. Every error is a *FindError.
+// A beginning has at least 4 digits, in lower or upper case; hyphens do not count. Find searches all saved nodes of the
+// conversation, including those of refs and of sub-agents. Every error is a *FindError.
 func (d DAG) Find(name string) (*node.Node, error) {
 	p, err := parsePrefix(name)
 	if err != nil {
@@ -70,7 +70,7 @@ func (d DAG) Find(name string) (*node.Node, error) {
 
 	nodes, _, _ := d.header().nodes(d.roots()) // Write and Validate report duplicate IDs
 
-	// Keep the nodes that agree with most digits: they are the candidates of the error.
+	// Keep the nodes with the most digits in common: if none has all of them, they are the candidates of the error.
 	var found []*node.Node
 	best := minPrefix - 1 // candidates have more digits in common
 	for _, n := range nodes {

@@ -10,8 +10,8 @@ import (
 
 // FromTranscript returns a conversation whose Transcript is t.
 //
-//   - If a message with role user answers calls of the message before it, an execution is added for each of these
-//     results, as after a run.
+//   - If a message with role user has results for calls of the message before it, an execution is added for each such
+//     result, as after a run.
 //   - Tools are declared only: they cannot be executed.
 //   - Thinking is taken to be valid in its position, unless it is marked as stale. node.Answer.Seen records the
 //     position.
@@ -69,7 +69,7 @@ func isStale(blocks content.Blocks) bool {
 	return false
 }
 
-// fan adds an execution for each result in blocks that answers a call at the head. Results without a call, and further
+// fan adds an execution for each result in blocks for an open call at the head. Results without a call, and further
 // results of the same call, get none.
 func (d DAG) fan(blocks content.Blocks) DAG {
 	p, ok := d.openPhase()

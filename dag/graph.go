@@ -67,7 +67,7 @@ func (g *Graph) Vertex(n *node.Node) (Vertex, bool) {
 	return g.vertices[id].(Vertex), true
 }
 
-// At returns the conversation's node for a vertex ID that an algorithm returns, or nil if there is none.
+// At returns the conversation's node for a vertex ID, as returned by an algorithm, or nil if there is none.
 func (g *Graph) At(id int64) *node.Node {
 	if !g.has(id) {
 		return nil

@@ -23,11 +23,11 @@ import (
 var (
 	// ErrFormat marks a file that is not a saved conversation, or is broken outside its nodes.
 	ErrFormat = errors.New("not a saved conversation")
-	// ErrVersion marks a file that another version of Plait wrote; a *VersionError names the version.
+	// ErrVersion marks a file written by another version of Plait; a *VersionError names the version.
 	ErrVersion = errors.New("written by another version of Plait")
-	// ErrDuplicateID marks an ID that two nodes have.
+	// ErrDuplicateID marks an ID of two nodes.
 	ErrDuplicateID = errors.New("duplicate ID")
-	// ErrHeads marks a head, or a head of a ref, that is not among the nodes.
+	// ErrHeads marks a head, or a head of a ref, without a node.
 	ErrHeads = errors.New("a head is not a node of the conversation")
 )
 
@@ -62,10 +62,10 @@ func (e *LoadError) Error() string {
 // Unwrap returns the reason.
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// VersionError names the version of a file, or of other saved data, that this program cannot read. Its chain holds
+// VersionError reports a file, or other saved data, in a version that this program cannot read. Its chain holds
 // ErrVersion.
 type VersionError struct {
-	// Version is the version of the data, and Supported the newest version that can be read.
+	// Version is the version of the data, and Supported the newest version that this program reads.
 	Version, Supported int
 }
 
@@ -79,14 +79,16 @@ func (e *VersionError) Unwrap() error { return ErrVersion }
 
 // Loader reads saved conversations with given limits. [Load] and [Read] use the zero value.
 type Loader struct {
-	// MaxNode is the maximum size of one node, or of one member of the header, in bytes. Beside the conversation,
-	// reading takes memory in proportion to MaxNode, whatever the file holds. Defaults to 256 MiB.
+	// MaxNode is the maximum size of one node, or of one member of the header, in bytes. Reading takes memory for the
+	// conversation, and beside it at most in proportion to MaxNode. Defaults to 256 MiB.
 	MaxNode int
 	// Lazy decodes a node when its content is first used, for programs that use little of a long conversation: its
 	// shape, its last messages, single nodes. The file is read into memory, and its structure is checked: the IDs, the
-	// parents, the heads and the refs. A node whose content turns out to be broken later has a payload of type
-	// node.Unknown, and is saved unchanged. [DAG.Err] then returns the *LoadError that Load returns without Lazy: call
-	// it after the content was used. [DAG.Write] and [DAG.WriteLog] return it too. Defaults to false.
+	// parents, the heads and the refs.
+	//
+	// A broken node is found only when it is decoded. It then has a payload of type node.Unknown, and is saved
+	// unchanged. [DAG.Err] returns the same *LoadError as Load without Lazy: call it after using the content.
+	// [DAG.Write] and [DAG.WriteLog] return it too. Defaults to false.
 	Lazy bool
 }
 
@@ -97,13 +99,13 @@ func (l Loader) limit() int {
 	return min(l.MaxNode, math.MaxInt-1) // a scanner reads one byte more
 }
 
-// Load reads a conversation that [DAG.Save] or a [Journal] wrote. It returns the conversation of a journal's last
+// Load reads a conversation written by [DAG.Save] or a [Journal]. It returns the conversation of a journal's last
 // complete append, and does not change the file. Every error is a *LoadError, returned with an empty conversation.
 //
-//   - A file is read in one pass. A node must come after all nodes that it refers to; a cycle is a node.ErrParent.
-//   - Another tool may have reformatted a document. Spaces and line breaks inside its nodes are not kept.
-//   - Without a member "heads", the heads are the nodes that no other node refers to, in order.
-//   - ErrHeads marks a head, of the conversation or of a ref, that is not among the nodes.
+//   - A file is read in one pass. A node must come after all nodes it refers to; a cycle is a node.ErrParent.
+//   - The file may have been reformatted by another tool. Spaces and line breaks inside its nodes are not kept.
+//   - Without a member "heads", the heads are the nodes without references from other nodes, in order.
+//   - ErrHeads marks a head, of the conversation or of a ref, without a node.
 //   - ErrRefName marks an invalid name of a ref.
 func Load(path string) (DAG, error) { return Loader{}.Load(path) }
 
@@ -146,8 +148,8 @@ type reader struct {
 	*scanner
 	graph
 	head headReader
-	node int // number of the node that is being read, from 1; 0 for none
-	at   int // line on which it begins; 0 for none
+	node int // number of the current node, from 1; 0 for none
+	at   int // first line of the current node; 0 for none
 }
 
 // blame returns err with the position of the reader.
@@ -182,7 +184,7 @@ func (r *reader) conversation() (DAG, error) {
 	return r.document()
 }
 
-// document returns the conversation of a document that was read to its end.
+// document returns the conversation of a document, after all of it was read.
 func (r *reader) document() (DAG, error) {
 	heads := r.leaves()
 	if r.head.heads != nil {
@@ -203,7 +205,7 @@ func (r *reader) document() (DAG, error) {
 	return d, nil
 }
 
-// begin checks the first byte, to return a better error than that of JSON for a file that is not an object.
+// begin checks the first byte. For a file that is not an object, its error is clearer than a JSON error.
 func (r *reader) begin() error {
 	c, err := r.peek()
 	switch {
@@ -321,7 +323,7 @@ func (h *headReader) decode(m *member) error {
 		}
 	}
 
-	// Of the created time the text is kept, so that it is written back with its own precision.
+	// The created time is kept as text too, to write it back with the same precision.
 	var err error
 	switch m.name {
 	case "format":
@@ -340,7 +342,7 @@ func (h *headReader) decode(m *member) error {
 		err = json.Unmarshal(raw, &h.refs)
 	case "nodes":
 	default:
-		// A member of a newer version: kept as it is.
+		// A newer version wrote this member: keep it unchanged.
 		m.value = string(raw)
 		if !raw.IsValid() {
 			err = content.ErrJSON
@@ -412,11 +414,11 @@ func (r *reader) nodes() error {
 type graph struct {
 	order  []*node.Node
 	used   []bool          // used[i] reports whether another node refers to order[i]
-	index  map[node.ID]int // index in order; nil as long as the IDs ascend, which most do
+	index  map[node.ID]int // index in order; nil as long as the IDs ascend, as they usually do
 	unread *unread         // nil unless nodes are decoded later
 }
 
-// add parses and adds one node, which begins on a line.
+// add parses and adds one node. line is its first line in the file.
 func (g *graph) add(value jsontext.Value, line int) error {
 	n, err := g.parse(value, line)
 	if err != nil {
@@ -483,7 +485,7 @@ func (g *graph) at(id node.ID) int {
 	return i
 }
 
-// resolve returns the node with that ID, to which another node refers, or nil.
+// resolve returns the node with that ID, or nil, and marks it as referred to by another node.
 func (g *graph) resolve(id node.ID) *node.Node {
 	i := g.at(id)
 	if i < 0 {
@@ -493,7 +495,7 @@ func (g *graph) resolve(id node.ID) *node.Node {
 	return g.order[i]
 }
 
-// leaves returns the nodes that no other node refers to, in order.
+// leaves returns the nodes without references from other nodes, in order.
 func (g *graph) leaves() []*node.Node {
 	var leaves []*node.Node
 	for i, n := range g.order {
@@ -552,7 +554,7 @@ func namedRefs(old *refs, named map[string][]string, find func(node.ID) *node.No
 	return old, nil
 }
 
-// loose returns the nodes that the heads do not reach, by the node that follows them in the file; nil for the end. The
+// loose returns the nodes not reachable from the heads, by the node that follows them in the file; nil for the end. The
 // heads must be distinct.
 func (g *graph) loose(heads []*node.Node) map[*node.Node][]*node.Node {
 	if g.reachesAll(heads) {
@@ -576,7 +578,7 @@ func (g *graph) loose(heads []*node.Node) map[*node.Node][]*node.Node {
 	return loose
 }
 
-// reachesAll reports whether every leaf is a head: then the heads reach every node.
+// reachesAll reports whether every leaf is a head. If so, the heads reach every node.
 func (g *graph) reachesAll(heads []*node.Node) bool {
 	leaves := 0
 	for _, used := range g.used {

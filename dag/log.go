@@ -88,8 +88,8 @@ func severalModels(d DAG) bool {
 	return false
 }
 
-// handleLength returns the length at which the digests of the nodes differ: the last ones, or all of them and of the
-// conversations in them.
+// handleLength returns the length at which the digests of the drawn nodes differ: the last nodes if last is set, or
+// else all nodes, including those of child conversations.
 func handleLength(d DAG, last int) int {
 	nodes := d.WithChildren()
 	if last > 0 {
@@ -127,7 +127,7 @@ type logger struct {
 	handle  int             // length of the digest in each row; 0 for none
 }
 
-// draw writes the conversation with these heads, without the nodes that are drawn already.
+// draw writes the conversation with these heads, except nodes drawn before.
 func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 	// Mark a node when it is entered: a conversation may reach it through several heads.
 	nodes := postOrderOf(heads, func(n *node.Node) bool {
@@ -138,7 +138,7 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 		return !drawn
 	})
 
-	// Too deep, or no node is left to draw: one row instead.
+	// If it is nested too deep, or all its nodes are drawn elsewhere, write one row instead.
 	if nesting > maxInside || len(nodes) == 0 {
 		switch {
 		case len(nodes) > 0:
@@ -164,7 +164,7 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 	}
 
 	for i := 0; i < len(nodes); i++ {
-		// A folded run is one row; the fan behind its last node is still drawn.
+		// A folded run is one row. The fan after its last node is still drawn.
 		if end := g.folds[i]; end > 0 {
 			g.folded(i, end)
 			i = end - 1
@@ -193,7 +193,7 @@ type drawing struct {
 	open     []int          // by column: number of undrawn nodes that are connected to it; 0 for a free column
 	last     int            // column of the latest node
 
-	parentsOf []int // the latest return value of parents, whose memory the next one uses
+	parentsOf []int // the latest result of parents; its memory is used again by the next call
 }
 
 func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
@@ -238,7 +238,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 	return g
 }
 
-// parents returns the indexes of the parents of n that are in this drawing. They are valid until the next call.
+// parents returns the indexes of those parents of n that are in this drawing. The slice is valid until the next call.
 func (g *drawing) parents(n *node.Node) []int {
 	at := g.parentsOf[:0]
 	for i := range n.NumParents() {
@@ -318,7 +318,7 @@ func (g *drawing) free(c int) int {
 	return min(c, maxColumns)
 }
 
-// root assigns a column to node i, which has no parent in this drawing.
+// root assigns a column to node i. It has no parent in this drawing.
 func (g *drawing) root(i int) {
 	c := g.free(-1)
 	g.column[i] = c
@@ -343,6 +343,7 @@ func (g *drawing) connect(i int, parents []int) {
 		return
 	}
 
+	// The node uses one line of each parent's column.
 	before := slices.Clone(g.open)
 	joined := map[int]bool{}
 	right, own := -1, -1
@@ -353,6 +354,7 @@ func (g *drawing) connect(i int, parents []int) {
 		right = max(right, c)
 	}
 
+	// Continue the leftmost column that has become free.
 	for c := range joined {
 		if g.open[c] == 0 && (own < 0 || c < own) {
 			own = c
@@ -368,7 +370,7 @@ func (g *drawing) connect(i int, parents []int) {
 	}
 }
 
-// fan assigns columns to the executions directly after node i whose only parent it is.
+// fan assigns columns to the executions directly after node i that have no other parent.
 func (g *drawing) fan(i int) {
 	// Executions with further parents are merges and get no column here.
 	width := 0
@@ -376,7 +378,7 @@ func (g *drawing) fan(i int) {
 		width++
 	}
 
-	// Too wide for columns: the executions become teeth of a comb in the caller's column.
+	// A fan that is too wide for columns is drawn as a comb: its executions are teeth beside the caller's column.
 	if width > maxFan {
 		if g.Fold {
 			g.foldFan(i+1, i+1+width)
@@ -518,8 +520,8 @@ func (g *drawing) junction(before []int, joined map[int]bool, openBelow func(col
 			line |= down
 		}
 
+		// The horizontal line does not show in a column that it only crosses: the vertical line stays.
 		inside := c >= from && c <= to
-		// A column that is only crossed keeps its vertical line.
 		if joined[c] || inside && line == 0 {
 			if c > from {
 				line |= left

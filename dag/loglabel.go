@@ -13,8 +13,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// face is a node's row in the log: its sign in the graph and the word for its kind, then name, why, text and outcome,
-// which are not cleaned yet. Of a failed node, why is the failure. It is red, and cut last.
+// face is a node's row in the log: its sign in the graph and the word for its kind, and then name, why, text and
+// outcome. These four are not cleaned yet. why is the failure of a failed node: it is red, and cut last.
 type face struct {
 	glyph, word              string
 	name, why, text, outcome string
@@ -50,7 +50,7 @@ var nodeLooks = map[describe.Sort]look{
 	describe.Unknown:    {glyph: "?"},
 }
 
-// faceOf returns the face of n. executed is set if its calls have executions, which show the arguments.
+// faceOf returns the face of n. executed is set if its calls have executions: the executions then show the arguments.
 func (l *logger) faceOf(n *node.Node, executed bool) face {
 	d := describe.Of(n)
 	d.Waiting = l.waiting[n.ID()]
@@ -120,7 +120,7 @@ func (s signs) pieces(f face, width int) []piece {
 	row = append(row, piece{why, red})
 	width -= safetext.Width(why)
 
-	// What a few cells can show of the rest would only be a cut.
+	// A few cells are too little for the rest: do not begin it.
 	const few = 8
 	if width < few {
 		return row
@@ -149,7 +149,7 @@ func (s signs) text(text, outcome string, width int) string {
 // line returns text on one line, cleaned, in at most width cells.
 func (s signs) line(text string, width int) string { return safetext.LineMarked(text, width, s.cut) }
 
-// excerpt returns the beginning of s: more than fits into a row, and little to copy.
+// excerpt returns the beginning of s: more than fits into a row, but little enough to copy.
 func excerpt(s string) string {
 	const maxBytes = 2048
 	if len(s) > maxBytes {
@@ -258,8 +258,8 @@ func (s signs) failedText(d describe.Node) (name, why, text string) {
 	return name, why, join(strings.TrimPrefix(arguments, "()"), d.Elapsed())
 }
 
-// calledBy returns the tool and the arguments of the execution n. An execution that was appended by hand may not have
-// them: they are then those of the call.
+// calledBy returns the tool and the arguments of the execution n. If an execution appended by hand has none, they are
+// taken from the call.
 func calledBy(n *node.Node, e describe.Execution) (tool string, input content.JSON) {
 	if e.Tool != "" || n.NumParents() != 1 {
 		return e.Tool, e.Input
@@ -288,8 +288,8 @@ func (s signs) to(text string) string {
 	return s.arrow + " " + text
 }
 
-// resultsText returns the texts of a results message: only the number of results, and how many of them failed, if the
-// executions before it show them.
+// resultsText returns the texts of a results message. If executions before it show the results, it returns only the
+// number of results, and of failed ones.
 func (s signs) resultsText(n *node.Node, d describe.Node) (name, why, text string) {
 	shown := 0
 	for i := range n.NumParents() {

@@ -17,8 +17,8 @@ type LogOptions struct {
 	// ASCII draws the graph with * | \ / and other ASCII characters. Text of the conversation is not changed. Defaults
 	// to false.
 	ASCII bool
-	// Digests writes the beginning of its digest in the row of each node, for [DAG.Find]: as many digits as are needed
-	// to tell the drawn nodes apart, at least 8. Defaults to false.
+	// Digests writes the beginning of its digest in the row of each node, for [DAG.Find]. All have the same number of
+	// digits: at least 8, and enough to distinguish the drawn nodes. Defaults to false.
 	Digests bool
 	// Color shows the kinds of nodes, and failures, in the ANSI colors of a terminal. The text is otherwise the same.
 	// Defaults to false.
@@ -31,8 +31,8 @@ type LogOptions struct {
 	Fold bool
 }
 
-// WriteLog writes the log that [DAG.String] returns, and a line break. It also marks the heads, and names the refs of
-// each node. The error is that of w, or that of [DAG.Err] for a node whose content is broken; then nothing is written.
+// WriteLog writes the log of [DAG.String] and a line break. It also marks the heads, and names the refs of each node.
+// The error is that of w, or that of [DAG.Err] for a broken node; then nothing is written.
 func (d DAG) WriteLog(w io.Writer, o *LogOptions) error {
 	l := logger{marked: true, refs: map[node.ID][]string{}}
 	if o != nil {
@@ -116,8 +116,8 @@ const (
 	keepCalls = 3 // calls of a wide fan that are drawn
 )
 
-// foldRuns finds the runs that are drawn as one row. A run lies between two nodes that every path passes, and holds no
-// node that must be drawn. Its two ends are not folded.
+// foldRuns finds the runs to draw as one row. A run lies between two nodes that no path bypasses, and has no node that
+// must be drawn. The nodes near its two ends are not folded.
 func (g *drawing) foldRuns(heads []*node.Node) {
 	pinned := make([]bool, len(g.nodes))
 	for i, n := range g.nodes {
@@ -129,7 +129,7 @@ func (g *drawing) foldRuns(heads []*node.Node) {
 		}
 	}
 
-	var run []int // nodes that every path passes, without a pinned node between them
+	var run []int // nodes that no path bypasses, without a pinned node between them
 	for i, bypassed := range g.bypassed() {
 		if pinned[i] {
 			g.foldRun(run)
@@ -179,7 +179,7 @@ func (g *drawing) folded(from, to int) {
 		g.column[i] = c
 	}
 
-	// The row is drawn as a node of its column, also if nothing follows it.
+	// The row is drawn like a node of its column, even if nothing follows it.
 	open := g.open[c]
 	g.open[c] = max(open, 1)
 	text := countsOf(g.nodes[from:to])
@@ -221,8 +221,8 @@ func countsOf(nodes []*node.Node) string {
 	return text
 }
 
-// foldFan hides the executions of a wide fan beyond the first few, except those that failed, have a mark or have a
-// child conversation.
+// foldFan hides the executions of a wide fan after the first few, except those with a failure, a mark or a child
+// conversation.
 func (g *drawing) foldFan(from, to int) {
 	first := -1
 	for i := from + keepCalls; i < to; i++ {

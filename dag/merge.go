@@ -12,12 +12,12 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// ErrMerge marks branches that cannot be merged with the given strategy.
+// ErrMerge marks branches that do not fit together, or an unknown strategy.
 var ErrMerge = errors.New("the branches cannot be merged")
 
 // MergeError reports transcripts that do not fit together. Its chain holds ErrMerge.
 type MergeError struct {
-	// Findings are those of [DAG.Validate] in the merged conversation and in none of the branches.
+	// Findings are the findings of [DAG.Validate] for the merged conversation that are in none of the branches.
 	Findings []Finding
 }
 
@@ -36,11 +36,10 @@ func (e *MergeError) Error() string {
 // Unwrap returns ErrMerge.
 func (e *MergeError) Unwrap() error { return ErrMerge }
 
-// MergeStrategy selects the parts of the branches that a model is sent after a [Merge].
+// MergeStrategy selects the parts of the branches to send to a model after a [Merge].
 type MergeStrategy string
 
-// Strategies of [Merge]. With all of them every node of every branch is in the merged conversation: it is saved and
-// drawn.
+// Strategies of [Merge]. With each of them, every node of every branch is in the merged conversation, saved and drawn.
 const (
 	// MergeJoin sends the transcripts of all branches, in order. Shared nodes are sent once. The system prompts and
 	// tools of all branches stay in effect.
@@ -59,32 +58,32 @@ type Branch struct {
 	Name string
 	// DAG is the conversation.
 	DAG DAG
-	// Summary is the text that MergeAnswer sends for the branch. Defaults to its last answer, [DAG.Text].
+	// Summary is the text for the branch with MergeAnswer. Defaults to its last answer, [DAG.Text].
 	Summary string
 }
 
-// mergeRecord is the name of the Custom node that MergeJoin ends in.
+// mergeRecord is the name of the Custom node at the end of a MergeJoin.
 const mergeRecord = describe.MergeRecord
 
-// Merge merges branches, in order, into one conversation with one head. It continues the first branch: the source, the
-// metadata, the tools and the refs are those of the first branch. Refs of the other branches are added if their names
-// are free. Merge of no branches returns an empty conversation.
+// Merge merges branches, in order, into one conversation with one head. It continues the first branch, with its source,
+// metadata, tools and refs. Refs of the other branches are added if their names are free. Merge of no branches returns
+// an empty conversation.
 //
 //   - With MergeJoin the head is a node with the heads of all branches as its parents: a Custom record named
-//     "plait.merge". It holds the name of each branch and the digests of its heads, and is never sent. A branch that
-//     another branch continues adds nothing. Tools travel along as in [DAG.Join].
+//     "plait.merge". It holds the name of each branch and the digests of its heads, and is never sent. A branch adds
+//     nothing if another branch continues it. Tools travel along as in [DAG.Join].
 //   - With MergeAnswer and MergePick each other branch becomes a SubGraph of its name, one after the other. [FromNode]
 //     returns it. Nothing of it is sent, neither its system prompts nor its tools. With MergeAnswer the head is the
 //     message after them.
 //
-// Open calls at the heads of the transcripts to be sent are closed first, as [DAG.CloseTools] does, with an error
-// result. The merged transcript has no finding of [DAG.Validate] that is not in a branch.
+// Open calls at the heads of the sent transcripts are closed first with an error result, as by [DAG.CloseTools]. The
+// merge adds no finding of [DAG.Validate] to those of the branches.
 //
-// Names and summaries are sent unchanged. Text from others in them can instruct the model.
+// Names and summaries are sent unchanged. If they contain text of others, it can instruct the model.
 //
 // Errors of the chain, which keeps the first branch:
 //
-//   - a branch's own;
+//   - the error of a branch;
 //   - ErrMerge for an unknown strategy, and for two executions of one call at the heads;
 //   - *MergeError for transcripts that do not fit together: two branches answer the same calls, or one head of a branch
 //     has an open call and another head continues after it;
@@ -116,7 +115,7 @@ func Merge(how MergeStrategy, branches ...Branch) DAG {
 		return branches[0].DAG.fail("Merge", merged.err)
 	}
 
-	// Each branch may have had findings of its own. The merge must not add any.
+	// The branches may have findings of their own. The merge must not add any.
 	if findings := newFindings(merged, branches); len(findings) > 0 {
 		return branches[0].DAG.fail("Merge", &MergeError{Findings: findings})
 	}
@@ -171,8 +170,8 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 	return d
 }
 
-// outerHeads returns the conversation without the heads that are ancestors of another head, and without the unfinished
-// executions that another head has left behind.
+// outerHeads returns the conversation with only its outermost heads. It drops heads that are ancestors of another head,
+// and unfinished executions that are no longer needed: see leftBehind.
 func (d DAG) outerHeads() DAG {
 	if len(d.heads) < 2 {
 		return d
@@ -201,7 +200,7 @@ func leftBehind(nodes []*node.Node) map[node.ID]bool {
 		index  int
 	}
 
-	// The start and the result of a call are two nodes: the caller and the position identify the call.
+	// The start and the result of a call are two nodes. The caller and the index identify the call.
 	callOf := func(n *node.Node) (call, bool) {
 		m, _ := callerOf(n).Message()
 		return call{callerOf(n).ID(), callsOf(m.Blocks).of(n.Payload().(node.ToolExecution))}, callerOf(n) != n
@@ -233,8 +232,8 @@ func leftBehind(nodes []*node.Node) map[node.ID]bool {
 	return behind
 }
 
-// closePhases returns the conversation with every tool phase closed that is open at its heads. Each results message is
-// a head in place of the first head of its phase.
+// closePhases returns the conversation with all open tool phases at its heads closed. Each results message is a head in
+// place of the first head of its phase.
 func (d DAG) closePhases() DAG {
 	callers, phases := byCaller(d.heads)
 	var heads []*node.Node
@@ -259,7 +258,7 @@ func (d DAG) closePhases() DAG {
 	return d.WithHeads(heads...)
 }
 
-// newFindings returns the findings about the tool phases of the merged conversation that are in none of the branches.
+// newFindings returns the findings about tool phases of the merged conversation, except those of a branch.
 func newFindings(merged DAG, branches []Branch) []Finding {
 	findings := phaseFindings(merged)
 	if len(findings) == 0 {

@@ -12,23 +12,23 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// NodeSet is the set of nodes of a conversation that are stored in another place than one file, such as a database. It
-// finds the nodes that an append has to store, and builds a conversation from stored nodes. Package store is made of
-// it; other programs need it only to write a store of their own.
+// NodeSet is the set of stored nodes of a conversation, for a store such as a database. It finds the nodes to store in
+// an append, and builds a conversation from stored nodes. Package store uses it; other programs need it only to write a
+// store of their own.
 //
-// To store a conversation, store what [NodeSet.Missing] returns, then [DAG.Header] and the IDs of the heads, and call
-// [NodeSet.Add]. To load one, call [NodeSet.Parse] for each stored node, and [NodeSet.DAG].
+// To store a conversation, store the nodes of [NodeSet.Missing], then [DAG.Header] and the IDs of the heads, and call
+// [NodeSet.Add]. To load one, call [NodeSet.Parse] for each stored node, and then [NodeSet.DAG].
 //
 // The zero value is empty. A NodeSet is not safe for concurrent use.
 type NodeSet struct {
 	nodes   map[node.ID]*node.Node
-	unknown []*node.Node // those of kinds that this version does not know
+	unknown []*node.Node // the nodes of unknown kinds
 }
 
 // Node returns the node with that ID, or nil.
 func (s *NodeSet) Node(id node.ID) *node.Node { return s.nodes[id] }
 
-// Add adds nodes that are stored. A node whose ID is there replaces the one of before.
+// Add adds stored nodes. A node replaces an earlier node with its ID.
 func (s *NodeSet) Add(nodes ...*node.Node) {
 	if s.nodes == nil {
 		s.nodes = make(map[node.ID]*node.Node, len(nodes))
@@ -41,8 +41,8 @@ func (s *NodeSet) Add(nodes ...*node.Node) {
 	}
 }
 
-// Parse reads the saved form of a node, as node.Parse does, and adds the node. The nodes that it refers to must have
-// been added before. If its ID is there already, the error is ErrDuplicateID.
+// Parse reads the saved form of a node, as node.Parse does, and adds the node. Nodes it refers to must be added before
+// it. If its ID is in the set already, the error is ErrDuplicateID.
 func (s *NodeSet) Parse(line []byte) (*node.Node, error) {
 	n, err := node.Parse(line, s.Node)
 	if err != nil {
@@ -55,12 +55,11 @@ func (s *NodeSet) Parse(line []byte) (*node.Node, error) {
 	return n, nil
 }
 
-// Missing returns the nodes of d that are not in the set: nodes that the heads and the refs reach, and of child
-// conversations. Every node comes after all nodes that it refers to. The cost does not grow with the number of nodes
-// that are in the set.
+// Missing returns the nodes of d that are not in the set: nodes reachable from the heads and the refs, and nodes of
+// child conversations. Every node comes after all nodes it refers to. The cost does not grow with the size of the set.
 //
-// If a node is redacted in a part of d or in the set, the copy that is returned is redacted, also where d has its
-// content. Errors:
+// If a node is redacted in a part of d or in the set, the returned copy is redacted, even if d also has its content.
+// Errors:
 //
 //   - the chain's own;
 //   - ErrDuplicateID for a node with the ID of another node in the set;
@@ -77,8 +76,8 @@ func (s *NodeSet) Missing(d DAG) ([]*node.Node, error) {
 	return nodes, err
 }
 
-// missingAlike returns the nodes that find returns for d. It redacts d first if find reports a mixture, and returns d
-// as find saw it last.
+// missingAlike returns the nodes found by find for d. If find reports a mixture, missingAlike redacts d and calls find
+// again. It also returns the d of the last call.
 func (d DAG) missingAlike(find func(DAG) ([]*node.Node, mixture, error)) (DAG, []*node.Node, error) {
 	nodes, mixed, err := find(d)
 	if mixed.is && err == nil {
@@ -99,15 +98,15 @@ func (s *NodeSet) missingFrom(d DAG) ([]*node.Node, mixture, error) {
 	return s.missing(d, roots, loose)
 }
 
-// mixture reports that a conversation and a set may have some nodes with their content and without. It holds the
-// IDs of nodes that the set has redacted, and the conversation has not.
+// mixture reports that a conversation and a set may have a node both redacted and with its content. ids lists nodes
+// that are redacted only in the set.
 type mixture struct {
 	is  bool
 	ids []node.ID
 }
 
-// missing returns the nodes that are not in the set and that the roots, of d, reach, also through extra nodes (see
-// walk). It also reports whether nodes that were redacted are mixed with others.
+// missing returns the nodes reachable from the roots of d, also through extra nodes (see walk), that are not in the
+// set. It also reports a mixture of redacted nodes and nodes with their content.
 func (s *NodeSet) missing(
 	d DAG, roots []*node.Node, extra map[*node.Node][]*node.Node,
 ) (nodes []*node.Node, mixed mixture, err error) {
@@ -141,9 +140,8 @@ func (s *NodeSet) checkErased(d DAG) error {
 	return nil
 }
 
-// Header returns the conversation in its saved form without the nodes: the members that [DAG.Write] writes beside them.
-// The IDs of the heads are left out unless there are refs. Then they are there, to tell the heads of the conversation
-// from those of refs.
+// Header returns the saved form of the conversation without the nodes: the other members written by [DAG.Write]. The
+// IDs of the heads are included only if there are refs, to distinguish the conversation's heads from those of refs.
 func (d DAG) Header() []byte {
 	h, refs := d.header(), d.environment().refs
 	dst := []byte{'{'}
@@ -187,7 +185,7 @@ func (s *NodeSet) DAG(header []byte, heads []node.ID) (DAG, error) {
 	return d, nil
 }
 
-// readHeader reads what DAG.Header returned.
+// readHeader reads the result of DAG.Header.
 func readHeader(text []byte) (headReader, error) {
 	var h headReader
 	if len(text) == 0 {
@@ -208,8 +206,8 @@ func readHeader(text []byte) (headReader, error) {
 	return h, nil
 }
 
-// loose returns the nodes of the set whose IDs occur in nodes of unknown kinds, by the node that names them: a
-// newer version may need them.
+// loose returns the nodes of the set whose IDs occur in a node of an unknown kind, by that node: a newer version may
+// need them.
 func (s *NodeSet) loose() map[*node.Node][]*node.Node {
 	if len(s.unknown) == 0 {
 		return nil
@@ -224,9 +222,9 @@ func (s *NodeSet) loose() map[*node.Node][]*node.Node {
 	return loose
 }
 
-// Links returns the IDs of the nodes that n refers to, each once: its parents, in order, and the heads of its child
-// conversation. A node of a kind that this version does not know may refer to any node whose ID occurs in its saved
-// form: of these, Links returns those that stored reports.
+// Links returns the IDs of the nodes referred to by n, each once: its parents, in order, and the heads of its child
+// conversation. A node of an unknown kind may refer to any node by an ID in its saved form: Links returns those for
+// which stored returns true.
 func Links(n *node.Node, stored func(node.ID) bool) []node.ID {
 	var links []node.ID
 	add := func(id node.ID) {

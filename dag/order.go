@@ -2,16 +2,16 @@ package dag
 
 import "github.com/plait-dev/plait/node"
 
-// walk visits nodes in the order in which they are saved: each after its parents and after its child conversation.
+// walk visits nodes in the order of saving: each after its parents and after its child conversation.
 type walk struct {
 	known func(*node.Node) bool       // nodes to leave out, with all before them; nil for none
-	extra map[*node.Node][]*node.Node // further nodes that come before a node
-	seen  map[node.ID]*node.Node      // the nodes that from has visited; one of those with the same ID
+	extra map[*node.Node][]*node.Node // further nodes to visit before a node
+	seen  map[node.ID]*node.Node      // the nodes visited by from; one of those with the same ID
 	clash error                       // ErrDuplicateID if from has met two different nodes with one ID
-	twins bool                        // from has met two values of one node: what is before them may differ in redactions
+	twins bool                        // from has met two values of one node; they, or nodes before them, may differ in redactions
 }
 
-// from returns every node that the heads reach, each ID once. It sets seen and clash.
+// from returns every node reachable from the heads, each ID once. It sets seen, clash and twins.
 func (w *walk) from(heads []*node.Node) []*node.Node {
 	w.seen = map[node.ID]*node.Node{}
 	return w.visit(heads, func(n *node.Node) bool {
@@ -27,8 +27,8 @@ func (w *walk) from(heads []*node.Node) []*node.Node {
 	})
 }
 
-// visit returns the nodes in reach of the heads, in order. It leaves out the nodes that enter rejects, and nodes in
-// reach of only those. enter is called for each head and each edge, and must reject a node that it has accepted before.
+// visit returns the nodes reachable from the heads, in order. It leaves out nodes rejected by enter, and nodes
+// reachable only through those. enter is called for each head and each edge, and must reject a node the second time.
 func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 	type frame struct {
 		n    *node.Node
@@ -74,8 +74,8 @@ func (w *walk) clashes(old, n *node.Node) {
 	}
 }
 
-// before returns the i-th node that comes before n: first its parents, then the heads of its child conversation, then
-// the extra nodes. It returns nil after the last one.
+// before returns the i-th node to visit before n: first its parents, then the heads of its child conversation, then the
+// extra nodes. It returns nil after the last one.
 func (w *walk) before(n *node.Node, i int) *node.Node {
 	if i < n.NumParents() {
 		return n.Parent(i)

@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// phase is an open tool phase: the message with the calls, and the executions that are heads.
+// phase is an open tool phase: the message with the calls, and the executions at the heads.
 type phase struct {
 	caller *node.Node      // the message of the assistant
 	calls  []content.Block // each a content.ToolUse
@@ -70,7 +70,7 @@ func (d DAG) openPhase() (phase, bool) {
 		}
 	}
 
-	// A call that has a result is no longer in doubt, even if a start of it is a head too.
+	// A call with a result is no longer in doubt, even if its start is a head too.
 	for i := range p.calls {
 		if p.done[i] != nil {
 			p.started[i] = nil
@@ -79,8 +79,8 @@ func (d DAG) openPhase() (phase, bool) {
 	return p, len(p.calls) > 0
 }
 
-// callBlocks returns the tool calls among blocks. It does not copy them, as content.Blocks.ToolUses does: a phase is
-// looked at several times.
+// callBlocks returns the tool calls among blocks. Unlike content.Blocks.ToolUses it does not copy them, because a phase
+// is opened several times.
 func callBlocks(blocks content.Blocks) []content.Block {
 	calls := make([]content.Block, 0, blocks.Len())
 	for _, b := range blocks.All() {
@@ -94,8 +94,8 @@ func callBlocks(blocks content.Blocks) []content.Block {
 // call returns the tool call with an index.
 func (p phase) call(i int) content.ToolUse { return p.calls[i].(content.ToolUse) }
 
-// callerOf returns the message whose tool phase the head h belongs to: the parent of an execution, and h itself for any
-// other node.
+// callerOf returns the message with the calls of the head h: the parent of an execution, and h itself for any other
+// node.
 func callerOf(h *node.Node) *node.Node {
 	if h.NumParents() == 1 && isExecution(h) {
 		return h.Parent(0)
@@ -128,7 +128,7 @@ func isUnfinished(n *node.Node) bool {
 	return ok && e.State.Unfinished()
 }
 
-// callsByID is the calls of a message, with an index by call ID.
+// callsByID holds the calls of a message, with an index by call ID.
 type callsByID struct {
 	calls []content.ToolUse
 
@@ -150,8 +150,8 @@ func callsOf(blocks content.Blocks) *callsByID {
 	return calls
 }
 
-// of returns the index of the call that e executes: the call at its Index, unless CallID names another one. It returns
-// -1 if there is none.
+// of returns the index of the call executed by e: the call at e.Index or, if CallID does not match, the first call with
+// that ID. It returns -1 if there is none.
 func (c *callsByID) of(e node.ToolExecution) int {
 	if e.Index >= 0 && e.Index < len(c.calls) && (e.CallID == "" || e.CallID == c.calls[e.Index].ID) {
 		return e.Index
@@ -172,23 +172,23 @@ func (c *callsByID) of(e node.ToolExecution) int {
 	return -1
 }
 
-// Call is one tool call of an assistant's message: what the model wrote, and which of the message's calls it is.
-// Package executor passes the same type to tools, hooks and observers.
+// Call is one tool call of an assistant's message, with its index among the message's calls. Package executor passes
+// the same type to tools, hooks and observers.
 type Call struct {
 	// Name is the tool's name.
 	Name string
-	// Input is the arguments. In a call of [DAG.OpenCalls] they are as the model wrote them; in package executor they
-	// are a JSON object, {} if the model wrote none.
+	// Input holds the arguments. In a call of [DAG.OpenCalls] they are as the model wrote them. In package executor
+	// they are a JSON object, {} if the model wrote none.
 	Input content.JSON
 	// Index is the index of the call among the calls of its message.
 	Index int
-	// ID is the ID that the provider gave the call. It may be empty or used twice; Index is unique.
+	// ID is the provider's ID of the call. It may be empty or used twice; Index is unique.
 	ID string
 }
 
-// OpenCalls returns the tool calls at the head that have no result, in call order. In a tool phase that was cut in half
-// these are the calls without an execution, or with one that has no result (node.ExecutionState.Unfinished). A call is
-// open only until another node follows; [DAG.Validate] reports it then.
+// OpenCalls returns the tool calls at the head without a result, in call order. In a partly executed tool phase, these
+// are the calls without an execution, or with an unfinished one (node.ExecutionState.Unfinished). A call is open only
+// until another node follows; then [DAG.Validate] reports it.
 func (d DAG) OpenCalls() []Call {
 	if h := d.Head(); h != nil && !isExecution(h) {
 		return callsIn(h)
@@ -210,7 +210,8 @@ func (d DAG) OpenCalls() []Call {
 	return open
 }
 
-// callsIn returns the tool calls of n, none of which was executed; nil unless n is a message of the assistant.
+// callsIn returns the tool calls of n, a head without executions. It returns nil unless n is a message of the
+// assistant.
 func callsIn(n *node.Node) []Call {
 	m, _ := n.Message()
 	if m.Role != content.Assistant {
@@ -234,11 +235,11 @@ func callOf(use content.ToolUse, index int) Call {
 }
 
 // CloseTools ends the tool phase at the head. It appends each execution as a child of the assistant's message, and
-// after all of them one message with every result in call order.
+// after them one message with every result in call order.
 //
-// Index selects the call of an execution; its CallID, Tool and Input are taken from the call. A call without an
-// execution gets an error result with the text content.NoResult, so that no call stays open. A call that was started
-// (node.ExecutionStarted) gets one with the text content.OutcomeUnknown in place of it, which is marked as in doubt.
+// Index selects the call of an execution. CallID, Tool and Input are taken from the call. A call without an execution
+// gets an error result with the text content.NoResult, so that no call stays open. For a started call
+// (node.ExecutionStarted) the text is content.OutcomeUnknown, and the execution is marked as in doubt.
 //
 // Errors of the chain: ErrNoCalls if no call is open, and for an execution whose Index is out of range or used twice.
 func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
@@ -292,12 +293,12 @@ func closeTools(src node.Source, heads []*node.Node, executions []node.Payload) 
 		results[i] = result
 	}
 
-	// The results are those of nodes and the IDs those of a message, so they are not checked again.
+	// The results come from nodes and the IDs from a message, so both are valid and not checked again.
 	message := node.Message{Role: content.User, Blocks: blockList(results)}
 	return node.New(src, message, node.Meta{}, p.heads()...)
 }
 
-// blockList returns a list of blocks that are known to be valid.
+// blockList returns a list of blocks without checking them.
 var blockList = blockcodec.List.(func([]content.Block) content.Blocks)
 
 // AppendExecutions appends each execution as a child of the assistant's message at the head, as [DAG.CloseTools] does,
@@ -307,10 +308,10 @@ var blockList = blockcodec.List.(func([]content.Block) content.Blocks)
 // arguments appends the results message. Without executions, AppendExecutions returns d. The errors are those of
 // CloseTools.
 //
-// An execution with the state node.ExecutionStarted records that the call is about to be executed, and one with the
-// state node.ExecutionAwaitingApproval or node.ExecutionAwaitingResults that its sub-agent is paused. The call stays
-// open, and its next execution becomes the head in place of this one. The next one takes over the Child unless it has
-// its own.
+// The state node.ExecutionStarted records that the call is about to be executed. The states
+// node.ExecutionAwaitingApproval and node.ExecutionAwaitingResults record that its sub-agent is paused. In these states
+// the call stays open, and its next execution replaces this one as a head. The next one takes over the Child unless it
+// has its own.
 func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if d.err != nil || len(executions) == 0 {
 		return d
@@ -342,7 +343,7 @@ func (d DAG) executed(src node.Source, executions []node.Payload) (phase, error)
 	return p, nil
 }
 
-// missing returns the execution of a call that gets no other one.
+// missing returns an execution with an error result for a call without a result.
 func (p phase) missing(i int) node.ToolExecution {
 	var e node.ToolExecution
 	if p.started[i] != nil {
@@ -357,7 +358,7 @@ func (p phase) missing(i int) node.ToolExecution {
 	}
 }
 
-// heads returns the executions so far: those of the calls in call order, then the spare ones.
+// heads returns the executions so far: first those of the calls in call order, then the spare ones.
 func (p phase) heads() []*node.Node {
 	heads := make([]*node.Node, 0, len(p.calls)+len(p.spare))
 	for i := range p.calls {
@@ -389,8 +390,8 @@ func (p phase) execute(src node.Source, index int, execution node.Payload) error
 	return err
 }
 
-// resultOf returns the tool result of the execution n. An execution that was appended by hand may have an Index and no
-// CallID: its result gets the ID of that call.
+// resultOf returns the tool result of the execution n. An execution appended by hand may have only an Index: its result
+// gets the ID of the call at that index.
 func resultOf(n *node.Node) content.ToolResult {
 	e := n.Payload().(node.ToolExecution)
 	result := e.Answer()

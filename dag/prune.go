@@ -18,11 +18,11 @@ import (
 // ErrNotErased marks a conversation with redacted nodes whose content a journal or a store still holds.
 var ErrNotErased = errors.New("redacted content is still stored: rewrite it")
 
-// Unreached lists the nodes of a file that nothing reaches.
+// Unreached lists the unreachable nodes of a file.
 type Unreached struct {
-	// Nodes are in the order in which they are saved.
+	// Nodes are in the order of saving.
 	Nodes []*node.Node
-	// Bytes is the space that they take in a file.
+	// Bytes is the space they take in a file.
 	Bytes int64
 }
 
@@ -44,13 +44,12 @@ func (u Unreached) MarshalJSON() ([]byte, error) {
 	}{idsOf(u.Nodes), u.Bytes})
 }
 
-// Unreachable returns the nodes that [DAG.Prune] would remove: nodes of the loaded file that no head, no ref and no
-// child conversation reaches. They are saved with the conversation. [DAG.WithHeads] makes them heads again.
+// Unreachable returns the nodes that [DAG.Prune] would remove: nodes of the loaded file without a path from a head, a
+// ref or a child conversation. They are saved with the conversation. [DAG.WithHeads] makes them heads again.
 //
-// A node counts as reached if its ID occurs anywhere in a node of a kind that this version does not know: a newer
-// version may need it.
+// A node counts as reached if its ID occurs anywhere in a node of an unknown kind, because a newer version may need it.
 //
-// Only a file has unreachable nodes. In memory, nodes that a rewind leaves behind are freed once nothing uses them. A
+// Only a file has unreachable nodes. In memory, nodes left behind by a rewind are freed once nothing uses them. A
 // [Journal] keeps them until [RewriteJournal].
 func (d DAG) Unreachable() Unreached {
 	h := d.header()
@@ -70,8 +69,8 @@ func (d DAG) Unreachable() Unreached {
 	return u
 }
 
-// Prune returns the conversation without the nodes that [DAG.Unreachable] returns: they are not saved any more. It
-// returns d if there are none.
+// Prune returns the conversation without the nodes of [DAG.Unreachable]: they are no longer saved. It returns d if
+// there are none.
 func (d DAG) Prune() DAG {
 	h := d.header()
 	if d.err != nil || len(h.loose) == 0 {
@@ -98,9 +97,9 @@ func (d DAG) Prune() DAG {
 // idText matches an ID in its saved form.
 var idText = pattern.Of(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// reached returns the IDs of the nodes that the heads and refs reach, through nodes of unknown kinds too.
+// reached returns the IDs of the nodes reachable from the heads and refs, through nodes of unknown kinds too.
 func (d DAG) reached() map[node.ID]bool {
-	// Nodes that no head reaches may still be named by a node of an unknown kind.
+	// A node without a path from a head may still be named by a node of an unknown kind.
 	loose := map[node.ID]*node.Node{}
 	for _, nodes := range d.header().loose {
 		for _, n := range nodes {
@@ -110,7 +109,7 @@ func (d DAG) reached() map[node.ID]bool {
 
 	reached := map[node.ID]bool{}
 
-	// Each round follows the names that the last one found.
+	// Each round follows the IDs found by the round before.
 	for next := d.roots(); len(next) > 0; {
 		w := walk{known: func(n *node.Node) bool { return reached[n.ID()] }}
 		nodes := w.from(next)
@@ -132,9 +131,9 @@ func (d DAG) reached() map[node.ID]bool {
 	return reached
 }
 
-// RewriteJournal replaces the journal at path by one that holds only d: without nodes that only earlier appends reach,
-// and without content that was redacted since. Like [DAG.Save] it replaces the file as a whole, and creates it if there
-// is none.
+// RewriteJournal replaces the journal at path by one with only d: without nodes of earlier appends that d no longer
+// reaches, and without redacted content. Like [DAG.Save] it replaces the file as a whole, and creates it if there is
+// none.
 //
 // Close the journal first. If it is open, RewriteJournal returns ErrLocked; on a platform without locks (see [Journal])
 // the journal's next Append returns ErrChanged. The other errors are those of Save.
@@ -166,13 +165,13 @@ func rewriteJournal(on disk, path string, d DAG) error {
 	return errors.Join(err, unlock())
 }
 
-// lockForRewrite locks the file that is about to be replaced, if there is one.
+// lockForRewrite locks the file to be replaced, if there is one.
 func lockForRewrite(on disk, path string) (unlock func() error, err error) {
 	none := func() error { return nil }
 	old, err := on.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !old.Mode().IsRegular():
-		return none, nil // replaceFile returns the error for a file that is not regular
+		return none, nil // for a file that is not regular, replaceFile returns the error
 	case err != nil:
 		return nil, err
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Redact returns the conversation with the content of the nodes with those IDs erased: nodes of the conversation, of
+// Redact returns the conversation with the content of the given nodes erased. They may be nodes of the conversation, of
 // its refs and of child conversations, and unreachable nodes of the file. A redacted node keeps its ID, its position,
-// its digest, and whatever the nodes around it need to stay valid and to be sent. node.Redact describes what is erased,
-// also in other nodes that repeat it. [DAG.Verify] and [node.Node.Redacted] report redacted nodes.
+// its digest, and the parts needed to keep the nodes around it valid and sendable. The same content in other nodes is
+// erased too: node.Redact has the rules. [DAG.Verify] and [node.Node.Redacted] report redacted nodes.
 //
 // Nodes point to their parents. All nodes after a redacted one are therefore copied, with the same IDs, digests,
 // content and metadata; the others are shared. Redact takes time in proportion to the conversation, and memory in
@@ -24,15 +24,15 @@ import (
 //
 //   - Earlier values of the conversation, and forks of them. They hold the content for as long as they are kept. A node
 //     and its redacted form count as the same node, so joining both conversations may bring the content back. Saving
-//     the joined conversation erases it again: a node that is redacted in one of them is redacted in the file, the
-//     journal or the store, which refuses it if it holds the content already (ErrNotErased).
+//     the joined conversation erases it again: a node that is redacted in either conversation is redacted in the file,
+//     the journal or the store. A journal or store that holds the content already returns ErrNotErased.
 //   - Files, and copies of files. A file holds the content until the conversation is saved to it again. A [Journal]
-//     refuses a conversation with redacted nodes whose content it holds: use [RewriteJournal].
-//   - The conversation's own metadata, names of refs, and text that other nodes quote.
-//   - Data that providers, logs and tools have received.
+//     with the content of a redacted node refuses the conversation: use [RewriteJournal].
+//   - The conversation's own metadata, names of refs, and quotations in other nodes.
+//   - Data received by providers, logs and tools.
 //
-// A call whose arguments were erased before it was executed has the arguments {}. Answer such a call; do not execute
-// it.
+// If the arguments of a call were erased before it was executed, its arguments are {}. Answer such a call; do not
+// execute it.
 func (d DAG) Redact(ids ...node.ID) DAG {
 	if d.err != nil || len(ids) == 0 {
 		return d
@@ -63,13 +63,13 @@ func (d DAG) Redact(ids ...node.ID) DAG {
 		return d
 	}
 
-	// What was computed from the nodes may quote them.
+	// Remembered values may hold the erased content.
 	forget(nodes)
 	return d.replaceNodes(redacted)
 }
 
-// redactAlike redacts each node that is redacted in another part of the conversation: two parts that were joined may
-// hold the same node with its content and without. A file has each node once, and others refer to its content.
+// redactAlike redacts each node that is redacted in another part of the conversation. After a join, two parts may hold
+// the same node, one with its content and one redacted. A file has each node only once.
 //
 // It also redacts the nodes with the given IDs.
 func (d DAG) redactAlike(ids ...node.ID) DAG {
@@ -78,7 +78,8 @@ func (d DAG) redactAlike(ids ...node.ID) DAG {
 			continue
 		}
 
-		// A node that lost only what it repeats follows from the node that was redacted, and keeps the rest.
+		// Skip a node that lost only a repetition of another node's content: redacting that other node has the same
+		// effect, and this one keeps the rest.
 		more, err := node.Redact([]*node.Node{n}, func(*node.Node) bool { return true })
 		if err == nil && len(more) == 0 {
 			ids = append(ids, n.ID())
@@ -87,13 +88,13 @@ func (d DAG) redactAlike(ids ...node.ID) DAG {
 	return d.Redact(ids...)
 }
 
-// Forget drops the encoded requests that are kept with the messages of the conversation and of its child conversations:
-// about as much memory as the text for each API (see dialect.Encoding). Use it for a conversation that stays in memory
-// and is not sent for a while. The next request is made from the whole conversation, and keeps it again.
+// Forget drops the encoded requests kept with the messages of the conversation and of its child conversations. For each
+// API they take about as much memory as the text (see dialect.Encoding). Use it for a conversation that stays in memory
+// and is not sent for a while. The next request encodes all messages again, and keeps them.
 func (d DAG) Forget() { forget(d.WithChildren()) }
 
-// forget drops everything that is remembered with the content of nodes. The encoded request of a message may hold
-// erased content of nodes before it.
+// forget drops all values remembered with the content of nodes. The encoded request of a message may hold erased
+// content of earlier nodes.
 func forget(nodes []*node.Node) {
 	for _, n := range nodes {
 		switch p := n.Payload().(type) {
@@ -105,13 +106,13 @@ func forget(nodes []*node.Node) {
 	}
 }
 
-// replaceNodes returns the conversation with the replacements in place of the nodes that are keys of the map.
+// replaceNodes returns the conversation with each key of replacements replaced by its value.
 func (d DAG) replaceNodes(replacements map[*node.Node]*node.Node) DAG {
 	replace := func(n *node.Node) *node.Node {
 		if r := replacements[n]; r != nil {
 			return r
 		}
-		return n // also nil, which loose has as a key
+		return n // or nil: loose has it as a key
 	}
 	replaceAll := func(nodes []*node.Node) []*node.Node {
 		replaced := make([]*node.Node, len(nodes))
@@ -125,7 +126,7 @@ func (d DAG) replaceNodes(replacements map[*node.Node]*node.Node) DAG {
 	return d.change(func(e *env) {
 		e.refs = refsAt(e.refs, replaceAll)
 
-		// Remember what is erased: a journal that holds its content must refuse the conversation, also after a join.
+		// Remember the erased nodes: a journal with their content must refuse the conversation, also after a join.
 		if e.erased = maps.Clone(e.erased); e.erased == nil {
 			e.erased = map[node.ID]*node.Node{}
 		}

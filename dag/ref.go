@@ -24,8 +24,8 @@ var (
 // maxRefName is the maximum size of a ref's name, in bytes.
 const maxRefName = 200
 
-// Ref is a name for heads, like a branch or a tag in git. Refs are kept and saved with a conversation, together with
-// the nodes that only refs reach. They are not content: [Equal] ignores them, and appending moves the heads but no ref.
+// Ref is a name for heads, like a branch or a tag in git. Refs and all their nodes are kept and saved with a
+// conversation. They are not content: [Equal] ignores them, and appending moves the heads but no ref.
 type Ref struct {
 	// Name is 1 to 200 bytes of UTF-8 without control characters and line breaks.
 	Name string
@@ -81,7 +81,7 @@ func (d DAG) AtRef(name string) DAG {
 	return d
 }
 
-// takeRefs returns d with the refs of o whose names are free.
+// takeRefs returns d with the refs of o, except those with the name of a ref of d.
 func (d DAG) takeRefs(o DAG) DAG {
 	o.environment().refs.beyond(d.environment().refs, func(name string, heads []*node.Node) {
 		d = d.name(Ref{Name: name, Heads: heads})
@@ -89,7 +89,7 @@ func (d DAG) takeRefs(o DAG) DAG {
 	return d
 }
 
-// roots returns the heads and the heads of all refs. They reach every node that is saved.
+// roots returns the heads and the heads of all refs. All saved nodes are reachable from them, except header.loose.
 func (d DAG) roots() []*node.Node {
 	refs := d.environment().refs
 	if refs == nil {
@@ -139,7 +139,7 @@ func changedRefs(t, old *refs, do func(r Ref, gone bool)) {
 	})
 }
 
-// refsAt returns the refs with the heads that place returns for theirs.
+// refsAt returns the refs with place applied to the heads of each.
 func refsAt(t *refs, place func([]*node.Node) []*node.Node) *refs {
 	if t == nil {
 		return nil

@@ -10,19 +10,18 @@ import (
 	"strings"
 )
 
-// ErrLimit marks a file that would take more memory to read than the limit allows, or that is nested deeper than
-// anything Plait writes.
+// ErrLimit marks a file with a part larger than the size limit, or nested deeper than Plait's own files.
 var ErrLimit = errors.New("over a size limit")
 
 // maxNesting is the maximum nesting of a value in a file. Plait writes a value that is nested deeper as a string.
 const maxNesting = 512
 
-// scanner splits a stream of JSON into values, and holds only one of them in memory. It finds the end of a value and
-// does not check whether the value is valid.
+// scanner splits a stream of JSON into values, and holds only one of them in memory. It finds the end of a value
+// without checking that the value is valid.
 type scanner struct {
 	r        io.Reader
 	limit    int  // maximum size of one value, in bytes
-	keep     bool // what was returned stays valid: a buffer is not used again
+	keep     bool // returned values stay valid: a buffer is not used again
 	buf      []byte
 	pos, end int   // buf[pos:end] was read and is not taken yet
 	offset   int64 // offset of buf[pos] in the stream
@@ -37,7 +36,7 @@ func newScanner(r io.Reader, limit int) *scanner {
 // large is the size of a large buffer, and the most that is read at once, in bytes.
 const large = 256 << 10
 
-// keepAll makes what is returned stay valid. If r is a file, all of it is read into one buffer.
+// keepAll makes returned values stay valid. If r is a file, all of it is read into one buffer.
 func (s *scanner) keepAll(r io.Reader) {
 	s.keep = true
 	if f, is := r.(*os.File); is {
@@ -47,7 +46,7 @@ func (s *scanner) keepAll(r io.Reader) {
 	}
 }
 
-// fill reads more. It overwrites the bytes that were returned before, unless they are kept.
+// fill reads more. It overwrites the bytes returned before, unless they are kept.
 func (s *scanner) fill() error {
 	if s.err != nil {
 		return s.err
@@ -56,7 +55,7 @@ func (s *scanner) fill() error {
 		s.makeRoom()
 	}
 
-	// What is read is still in the processor's cache when it is scanned.
+	// Read in moderate pieces: they are still in the processor's cache when they are scanned.
 	room := s.buf[s.end:min(len(s.buf), s.end+large)]
 	for range 100 { // an io.Reader may return no bytes and no error, but not for ever
 		n, err := s.r.Read(room)
@@ -165,7 +164,7 @@ type valueState struct {
 // there.
 func (v *valueState) scan(b []byte) (n int, ended bool, err error) {
 	for v.at < len(b) {
-		// Brackets inside a string mean nothing.
+		// Inside a string, only its end matters.
 		if v.quoted {
 			if v.skipString(b); !v.quoted && v.depth == 0 {
 				return v.at, true, nil

@@ -13,13 +13,12 @@ import (
 // seenTag is the first part of the hashed data. It changes when the rule at Transcript.Seen changes.
 const seenTag = "plait.seen.v1"
 
-// Seen returns the digest of everything that a model sees if it is sent t: the system prompts, the tools and the
-// messages.
+// Seen returns the digest of everything in t that a model sees: the system prompts, the tools and the messages.
 //
-// Some providers accept a model's thinking only behind the transcript that it was produced from. Store the digest of
+// Some providers accept a model's thinking only after the transcript from which it was produced. Store the digest of
 // that transcript in node.Answer.Seen when you append a response, as package executor does. [DAG.Transcript] uses it to
-// check whether the thinking is still valid in its position: an earlier message may have been edited, compacted or
-// merged in, a tool added or withdrawn, a system prompt added or replaced.
+// check whether the thinking is still valid in its position. An earlier message may have been edited, compacted or
+// merged in since, a tool added or withdrawn, or a system prompt added or replaced.
 //
 //   - Thinking that is not valid is marked (content.Thinking.Stale). It is not sent, and does not count for the digests
 //     after it.
@@ -33,8 +32,8 @@ const seenTag = "plait.seen.v1"
 //   - For each message it becomes the SHA-256 of the digest so far, the role, NUL, and the SHA-256 of the saved form of
 //     the message's blocks without stale thinking.
 //
-// All fields of the blocks count, including a provider's own (content.Extra). The way a request is made from the
-// transcript does not: options, cache markers, changes by executor.Hook.Send.
+// All fields of the blocks count, including a provider's own (content.Extra). Parts of a request outside the transcript
+// do not count: options, cache markers, changes by executor.Hook.Send.
 func (t Transcript) Seen() node.Digest {
 	seen := t.front()
 	for _, m := range t.Messages {
@@ -66,7 +65,7 @@ func seenAfter(seen node.Digest, m content.Message) node.Digest {
 	return sha256.Sum256(append(dst, blocks[:]...))
 }
 
-// Keys of values that are remembered with blocks.
+// Keys of values remembered with blocks.
 type (
 	sumKey   struct{} // the digest of sumOf
 	staleKey struct{} // the blocks of stale
@@ -92,7 +91,7 @@ func sumOf(blocks content.Blocks) node.Digest {
 	return sum
 }
 
-// unseen is a Seen that no transcript has. Thinking with it is always stale.
+// unseen is a Seen of no transcript. Thinking with it is always stale.
 var unseen = node.Digest(sha256.Sum256([]byte("plait.unseen")))
 
 // thinks reports whether blocks hold thinking.
@@ -105,8 +104,8 @@ func thinks(blocks content.Blocks) bool {
 	return false
 }
 
-// stale returns the blocks with their thinking marked as stale. It returns the same value each time, to keep what is
-// remembered with it.
+// stale returns the blocks with their thinking marked as stale. It returns the same value each time, because other
+// values are remembered with it.
 func stale(blocks content.Blocks) content.Blocks {
 	if marked, ok := memo.OfBlocks(blocks).Get(staleKey{}).(content.Blocks); ok {
 		return marked

@@ -18,8 +18,8 @@ import (
 // field is a part of a node's content in readable form: its name and its text. Neither is cleaned.
 type field struct{ name, text string }
 
-// key identifies the content of a node without its ancestors. It is two hashes with random seeds, so that no content
-// can be made to collide.
+// key identifies the content of a node without its ancestors. It consists of two hashes with random seeds, so that
+// nobody can prepare contents with equal keys.
 type key [2]uint64
 
 var keySeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -45,7 +45,8 @@ func keyOf(n *node.Node) key {
 	return k
 }
 
-// spelled returns all content of a node that its digest covers. Data that people cannot read is represented by a hash.
+// spelled returns the content of a node, as far as its digest covers it. Unreadable data, such as base64, is
+// represented by a hash.
 func spelled(n *node.Node) []field {
 	var s speller
 
@@ -82,7 +83,7 @@ func spelled(n *node.Node) []field {
 	case node.Custom:
 		s.say(p.Name, lined(p.JSON))
 	default:
-		// Nothing is known of an unknown kind but its saved form.
+		// The fields of an unknown kind are not known, so use its saved form.
 		var saved struct {
 			Body jsontext.Value `json:"body"`
 		}
@@ -96,7 +97,7 @@ func spelled(n *node.Node) []field {
 // speller collects the fields of a node.
 type speller struct {
 	fields  []field
-	callers map[string][]string // names of the calls that are not answered yet, by call ID
+	callers map[string][]string // names of the calls without a result so far, by call ID
 }
 
 func (s *speller) say(name, text string) { s.fields = append(s.fields, field{name, text}) }
@@ -158,8 +159,8 @@ func (s *speller) result(name string, blocks content.Blocks, failed bool) {
 	s.blocks(name+": ", blocks)
 }
 
-// answered returns the name of the call that a result with this call ID answers. The name has the call's index: a
-// digest covers the index and not the ID.
+// answered returns the name of the call for a result with this call ID. The name has the call's index, because a digest
+// covers the index and not the ID.
 func (s *speller) answered(id string) string {
 	names := s.callers[id]
 	if len(names) == 0 {
@@ -169,7 +170,7 @@ func (s *speller) answered(id string) string {
 	return names[0]
 }
 
-// callNames returns names of the calls that the results in n may answer, by call ID.
+// callNames returns names of the calls before the results in n, by call ID.
 func callNames(n *node.Node) map[string][]string {
 	for i := range n.NumParents() {
 		m, ok := callerOf(n.Parent(i)).Message()
@@ -202,7 +203,7 @@ func source(s content.Source) string {
 	return strings.Join(lines, "\n")
 }
 
-// hashed returns the size and the hash of data that people cannot read.
+// hashed returns the size and the hash of unreadable data.
 func hashed(s string) string {
 	if s == "" {
 		return ""

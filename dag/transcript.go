@@ -7,31 +7,31 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Transcript is the part of a conversation that a model is sent, in order. Its content is that of the nodes: package
+// Transcript is the part of a conversation for a model, in order. It has the content of the nodes unchanged. Package
 // api repairs it for a provider when it is sent.
 type Transcript struct {
-	// System holds the system prompts, in order, without those that were replaced (see node.System).
+	// System holds the system prompts, in order, without replaced ones (see node.System).
 	System []string
-	// Tools holds the tools that are declared and not withdrawn. Each name occurs once, with its last definition, in
-	// the order in which names were first declared. A tool that was withdrawn and declared again comes last.
+	// Tools holds the declared tools without withdrawn ones. Each name occurs once, with its last definition, in the
+	// order of the first declarations. A tool that was withdrawn and declared again comes last.
 	Tools []content.Tool
 	// Messages holds the messages, in order.
 	Messages []content.Message
-	// Nodes holds the node of each message. For the summary of a compaction, it is the first node that the compaction
-	// replaces. Nodes is nil in a transcript that was made by hand.
+	// Nodes holds the node of each message. For the summary of a compaction, it is the first replaced node. Nodes is
+	// nil in a transcript that was made by hand.
 	Nodes []*node.Node
 }
 
 // Transcript returns the conversation in order, as it is sent to a model.
 //
-//   - The summary of a compaction is a message with role user, in place of the first message that the compaction
-//     replaces. The other replaced messages are left out. System prompts and declared tools stay.
+//   - The summary of a compaction is a message with role user, in place of the first message replaced by it. The other
+//     replaced messages are left out. System prompts and declared tools stay.
 //   - If several compactions replace the same message, the last one counts. A compaction that replaces nothing in the
 //     conversation has its summary in its own position.
-//   - An execution whose result is in no message (a tool phase that was cut in half) becomes a message with that
-//     result. A call that was started and has no result gets the text content.OutcomeUnknown once another node follows.
-//     Any other execution without a result is left out.
-//   - Thinking is marked as stale if the transcript before it differs from the one it was produced from: see
+//   - If a result is in no message (in an incomplete tool phase), its execution becomes a message with the result. A
+//     started call without a result gets the text content.OutcomeUnknown once another node follows. Any other execution
+//     without a result is left out.
+//   - Thinking is marked as stale if it was produced from another transcript than the one before it: see
 //     [Transcript.Seen].
 func (d DAG) Transcript() Transcript {
 	p, m := d.lineage()
@@ -49,7 +49,7 @@ func copied[E any](list []E) []E {
 	return slices.Clone(list)
 }
 
-// build returns the transcript, without these tools, built from all nodes.
+// build builds the transcript, without the tools in w, from all nodes.
 func (d DAG) build(w without) *lineage {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
@@ -82,7 +82,7 @@ func (d DAG) build(w without) *lineage {
 				p.t.add(n, content.User, result)
 			}
 		case node.Compaction:
-			// None of its nodes is here, so the summary takes the position of the compaction.
+			// If none of the replaced nodes is in the conversation, the summary has the position of the compaction.
 			if !view.placed[n.ID()] {
 				p.t.add(n, content.User, payload.Summary)
 			} else if s, ok := p.summaries[n.ID()]; ok {
@@ -92,7 +92,7 @@ func (d DAG) build(w without) *lineage {
 		}
 	}
 
-	// A later node may replace a prompt or a tool, so these are added last.
+	// Any node may replace a prompt or a tool, so these are added after all nodes.
 	for _, prompt := range setup.prompts {
 		p.prompt(prompt)
 	}
@@ -129,7 +129,7 @@ func (s *setup) prompt(p node.System) {
 	s.prompts = append(s.prompts, p)
 }
 
-// declare removes the tools that p withdraws, and adds or replaces those that it defines.
+// declare removes the tools withdrawn by p, and adds or replaces those defined by p.
 func (s *setup) declare(p node.Tools) {
 	for _, name := range p.Withdrawn.Slice() {
 		if i, has := s.declared[name]; has {
@@ -151,7 +151,7 @@ func (s *setup) declare(p node.Tools) {
 	}
 }
 
-// tools returns the definitions that are not withdrawn, in order.
+// tools returns the definitions without withdrawn ones, in order.
 func (s *setup) tools() []content.Tool {
 	return slices.DeleteFunc(s.defs, func(def content.Tool) bool { return def.Name == "" })
 }
@@ -163,15 +163,15 @@ func (t *Transcript) add(n *node.Node, role content.Role, blocks content.Blocks)
 	}
 }
 
-// view holds facts about all nodes of a conversation that are needed before its first message can be written: later
-// nodes replace and close earlier ones.
+// view holds facts about all nodes of a conversation. They are needed before the first message can be written, because
+// later nodes replace and close earlier ones.
 type view struct {
 	replaced map[node.ID]content.Blocks // the blocks in place of each replaced node: the summary, or none
-	by       map[node.ID]node.ID        // the compaction whose summary is in place of a node
+	by       map[node.ID]node.ID        // for a node replaced by a summary: the compaction
 	placed   map[node.ID]bool           // compactions that replace something: they have no message of their own
-	closed   map[node.ID]bool           // executions, and nodes with calls, whose results a message holds
-	followed map[node.ID]bool           // executions without a result that another node follows: their calls were started
-	rigid    bool                       // a compaction names a node that is not there, or that comes after it
+	closed   map[node.ID]bool           // executions, and nodes with calls, with their results in a message
+	followed map[node.ID]bool           // started executions without a result that have a child
+	rigid    bool                       // a compaction names a missing or a later node
 	messages int                        // number of nodes with messages
 }
 
@@ -194,7 +194,7 @@ func viewOf(nodes []*node.Node) view {
 		case node.Message:
 			v.messages++
 
-			// The message repeats the results of its parents, which are then not sent by themselves.
+			// The message has the results of its parents, so these are not sent by themselves.
 			if p.Role == content.User && holdsResult(p.Blocks) {
 				for i := range n.NumParents() {
 					v.closed[n.Parent(i).ID()] = true
@@ -212,11 +212,11 @@ func viewOf(nodes []*node.Node) view {
 // sends reports whether the execution n becomes a message: it has a result, and no message holds it.
 func (v view) sends(n *node.Node) bool { return sends(n, v.closed) }
 
-// inDoubt reports whether n is an execution whose call was started and never gets a result: another node follows it.
+// inDoubt reports whether n is a started execution that will not get a result, because another node follows it.
 func (v view) inDoubt(n *node.Node) bool { return v.followed[n.ID()] && !v.closed[n.Parent(0).ID()] }
 
-// startedBefore returns the parents of n that are executions of calls that were started and have no result. A further
-// execution of the call is no child of them.
+// startedBefore returns the parents of n that are started executions without a result. (The execution with the result
+// is not a child of the start: both are children of the message with the call.)
 func startedBefore(n *node.Node) (started []*node.Node) {
 	for i := range n.NumParents() {
 		p := n.Parent(i)
@@ -227,8 +227,8 @@ func startedBefore(n *node.Node) (started []*node.Node) {
 	return started
 }
 
-// sends reports whether the execution n has a result that no message holds: neither a child of n, nor a child of the
-// calling node. closed lists the nodes whose results a message holds.
+// sends reports whether the execution n has a result that is in no message: neither in a child of n, nor in a child of
+// the calling node. closed lists the nodes with their results in a message.
 func sends(n *node.Node, closed map[node.ID]bool) bool {
 	return !isUnfinished(n) && !closed[n.ID()] && (n.NumParents() == 0 || !closed[n.Parent(0).ID()])
 }
@@ -243,7 +243,7 @@ func holdsResult(blocks content.Blocks) bool {
 	return false
 }
 
-// compact finds the nodes that the compactions, given in order, replace. If two replace the same node, the later one
+// compact finds the nodes replaced by the compactions, given in order. If two replace the same node, the later one
 // counts. An earlier compaction has no message if it is replaced itself, or if later ones replace all of its nodes.
 func (v *view) compact(nodes, compactions []*node.Node) {
 	// Only nodes that are messages can be replaced.
@@ -254,7 +254,7 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 		}
 	}
 
-	// From the last one backward, so that the later of two compactions counts.
+	// Go backward: the later of two compactions replaces a node first.
 	v.replaced, v.placed, v.by = map[node.ID]content.Blocks{}, map[node.ID]bool{}, map[node.ID]node.ID{}
 	for _, n := range slices.Backward(compactions) {
 		c := n.Payload().(node.Compaction)
@@ -273,14 +273,14 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 			}
 		}
 
-		// The summary takes the place of the first node that no later compaction took.
+		// The summary replaces the first node not replaced by a later compaction.
 		if _, replaced := v.replaced[n.ID()]; first < len(nodes) && !replaced {
 			v.replaced[nodes[first].ID()], v.by[nodes[first].ID()] = c.Summary, n.ID()
 		}
 	}
 }
 
-// hasMessage reports whether n is of a kind that can have a message in the transcript. Only these kinds can be
+// hasMessage reports whether a node of this kind can have a message in the transcript. Only these kinds can be
 // replaced.
 func hasMessage(n *node.Node) bool {
 	switch n.Payload().(type) {
@@ -302,7 +302,7 @@ func (d DAG) ToolDefs() []content.Tool {
 	return copied(p.at(m).Tools)
 }
 
-// Messages returns the messages, in order, for reading: no thinking is marked as stale. A model is sent those of
+// Messages returns the messages, in order, for reading: no thinking is marked as stale. For a model, use
 // [DAG.Transcript].
 func (d DAG) Messages() []content.Message {
 	p, m := d.lineage()

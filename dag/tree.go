@@ -2,8 +2,8 @@ package dag
 
 import "hash/maphash"
 
-// tree is a persistent map of values by name: a treap. It is a search tree by name and a heap by weight, so that its
-// shape depends only on the names. Two maps made from each other share most of their nodes. A tree is immutable; nil is
+// tree is a persistent map of values by name: a treap. It is a search tree by name and a heap by weight. Its shape
+// depends only on the names, so two maps made from each other share most of their nodes. A tree is immutable; nil is
 // empty.
 type tree[V any] struct {
 	name        string
@@ -12,7 +12,7 @@ type tree[V any] struct {
 	left, right *tree[V]
 }
 
-// treeSeed makes weights unpredictable, so that no choice of names makes the tree a list.
+// treeSeed makes weights unpredictable, so that nobody can choose names for which the tree becomes a list.
 var treeSeed = maphash.MakeSeed()
 
 func (t *tree[V]) get(name string) *tree[V] {
@@ -78,8 +78,8 @@ func (t *tree[V]) all(do func(name string, value V)) {
 	}
 }
 
-// since calls do, in the order of names, for each entry that is new or different in t, and with gone set for each that
-// is only in old. same compares two values. Parts that both trees share are skipped.
+// since calls do, in the order of names, for each new or different entry in t, and with gone set for each entry only in
+// old. same compares two values. Shared parts of the trees are skipped.
 func (t *tree[V]) since(old *tree[V], same func(a, b V) bool, do func(name string, value V, gone bool)) {
 	switch {
 	case t == old:
@@ -102,8 +102,8 @@ func (t *tree[V]) since(old *tree[V], same func(a, b V) bool, do func(name strin
 	}
 }
 
-// beyond calls do, in the order of names, for each entry of t whose name is not in old. Parts that both trees share are
-// skipped.
+// beyond calls do, in the order of names, for each entry of t without an entry of that name in old. Shared parts of the
+// trees are skipped.
 func (t *tree[V]) beyond(old *tree[V], do func(name string, value V)) {
 	switch {
 	case t == nil || t == old:

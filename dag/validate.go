@@ -14,7 +14,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// FindingKind is the kind of a [Finding]: what is wrong with a node.
+// FindingKind is the kind of a [Finding].
 type FindingKind string
 
 // Findings of Validate about tool phases.
@@ -44,7 +44,7 @@ const (
 	NothingReplaced FindingKind = "nothing is replaced" // by a compaction
 )
 
-// Finding is one thing that is wrong with a conversation.
+// Finding is one problem of a conversation.
 type Finding struct {
 	// Node is the node it was found at, never nil.
 	Node *node.Node
@@ -62,8 +62,8 @@ func (f Finding) String() string {
 	return text
 }
 
-// Validate returns everything that is wrong with the conversation: in the order of [DAG.WithChildren], and within a
-// node in the order of its content. It returns nil if nothing is wrong.
+// Validate returns all problems of the conversation, in the order of [DAG.WithChildren], and within a node in the order
+// of its content. It returns nil if there are none.
 //
 // A conversation with findings can be saved, and it can be sent: sending repairs whatever a model would reject. The
 // conversation of a sub-agent or a sub-graph is validated too, on its own. Validate changes nothing. It takes time in
@@ -74,7 +74,7 @@ func (f Finding) String() string {
 //   - tool calls without a result at a head, executed in part or not at all. [DAG.Verify] lists them. They are findings
 //     as soon as another node follows.
 //   - a call with incomplete arguments in a response that reached its limit of tokens. It was not executed, and is sent
-//     with what arrived.
+//     as far as it arrived.
 //   - a last message of the assistant;
 //   - a first message that is not the user's;
 //   - two messages in a row with the same role. They are sent as one.
@@ -104,7 +104,7 @@ func rank(k FindingKind) int {
 // validator collects the findings of one Validate.
 type validator struct {
 	found     map[node.ID][]Finding  // by node
-	known     map[node.ID]*node.Node // the nodes that node has checked
+	known     map[node.ID]*node.Node // the nodes checked by the method node
 	validated map[node.ID]bool       // heads of the child conversations that are checked or queued
 
 	caller *node.Node // the parent of the latest execution, and its calls
@@ -143,7 +143,7 @@ func (v *validator) conversation(d DAG) {
 	}
 }
 
-// enqueue reports whether the child conversation with these heads is yet to be checked.
+// enqueue reports whether the child conversation with these heads must still be checked, and marks it as validated.
 func (v *validator) enqueue(heads []*node.Node) bool {
 	if len(heads) == 0 || len(heads) == 1 && v.validated[heads[0].ID()] {
 		return false
@@ -201,8 +201,7 @@ func (v *validator) message(n *node.Node, m node.Message) {
 	}
 }
 
-// cutArguments reports whether b is a call whose arguments are incomplete because the response reached its limit of
-// tokens.
+// cutArguments reports whether b is a call with incomplete arguments, from a response that reached its limit of tokens.
 func cutArguments(m node.Message, b content.Block) bool {
 	call, ok := b.(content.ToolUse)
 	cut := m.Answer.Stop == content.StopMaxTokens || m.Answer.Stop == content.StopContext
@@ -248,7 +247,7 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 	}
 }
 
-// side checks that a block of one side's is in a message of that side.
+// side checks that a block belongs to the role of its message.
 func (v *validator) side(n *node.Node, where string, role, want content.Role, what string) {
 	if role != want {
 		v.report(n, WrongSide, "%s: %s in a message with role %s", where, what, role)
@@ -293,8 +292,8 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 	}
 }
 
-// phases checks the conversation as it is sent to a model. Every tool that is called must be declared, and the results
-// of an assistant message's calls must come before the next assistant message.
+// phases checks the conversation as it is sent to a model. Every called tool must be declared, and the results of an
+// assistant message's calls must come before the next assistant message.
 func (v *validator) phases(d DAG) {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
@@ -316,7 +315,7 @@ func (v *validator) phases(d DAG) {
 			}
 		case node.ToolExecution:
 			if view.sends(n) {
-				// A result that no results message repeats is sent by itself.
+				// A result that is in no results message is sent by itself.
 				p.replied = true
 				p.unclosed = p.result(n, resultOf(n)) || p.unclosed
 			}
@@ -331,15 +330,15 @@ func (v *validator) phases(d DAG) {
 		}
 	}
 
-	// Calls that are open at the heads are not missing results: they may still be executed.
+	// Open calls at the heads are no findings: they may still be executed.
 	if open, ok := d.openPhase(); ok {
 		p.pending = open.caller.ID()
 	}
 	p.end(false)
 }
 
-// declaredAnywhere returns the names of all tools that a node declares. A tool that was withdrawn may have been called
-// before.
+// declaredAnywhere returns the names of all tools declared by any node. Withdrawn tools count, because they may have
+// been called before.
 func declaredAnywhere(nodes []*node.Node) map[string]bool {
 	declared := map[string]bool{}
 	for _, n := range nodes {
@@ -352,17 +351,16 @@ func declaredAnywhere(nodes []*node.Node) map[string]bool {
 	return declared
 }
 
-// phaseCheck matches the calls of one tool phase with their results: those in the messages, or in the executions, that
-// follow.
+// phaseCheck matches the calls of one tool phase with their results in the messages, or in the executions, after them.
 type phaseCheck struct {
 	*validator
 	calls    []matchedCall
 	open     map[string][]int // indexes in calls of the calls without a result, by call ID
 	ids      map[string]bool  // IDs of all calls
-	replied  bool             // the user's side has followed
-	other    bool             // and has sent content that is not a tool result
-	unclosed bool             // executions hold results that no message holds
-	pending  node.ID          // the message at the head whose calls may still be executed; zero for none
+	replied  bool             // a message with role user, or a result, has followed
+	other    bool             // content other than tool results has followed
+	unclosed bool             // some results are in executions, and in no message
+	pending  node.ID          // the message at the head with calls that may still be executed; zero for none
 }
 
 // matchedCall is a tool call and whether it has a result.

@@ -32,23 +32,23 @@ type Verification struct {
 	Findings []Finding
 	// Waiting lists the calls without a result, at all heads. They are not a fault: a paused conversation has some.
 	Waiting []Finding
-	// Redacted lists the nodes whose content was erased. The rest of their content cannot be checked. Their digests and
-	// positions can: the digests of the nodes after them depend on both.
+	// Redacted lists the redacted nodes. The rest of their content cannot be checked. Their digests and positions can,
+	// because the digests of the nodes after them depend on both.
 	Redacted []*node.Node
-	// Unknown lists the nodes of kinds that this version does not know. Only a newer version can check their content.
+	// Unknown lists the nodes of unknown kinds. Only a newer version can check their content.
 	Unknown []*node.Node
 }
 
-// Verify recomputes the digest of every node that is saved with the conversation, each once: nodes that the heads and
-// the refs reach, nodes of child conversations, and unreachable nodes of the file. It takes time in proportion to the
+// Verify recomputes the digest of every saved node of the conversation, each once: nodes reachable from the heads and
+// the refs, nodes of child conversations, and unreachable nodes of the file. It takes time in proportion to the
 // content, without recursion.
 //
-// A digest covers the node's own content and the digests that its parents claim. A changed node is therefore reported
+// A digest covers the node's own content and the digests claimed by its parents. A changed node is therefore reported
 // itself. If its digest was changed along with it, the nodes after it are reported.
 //
-// If there are no findings and no redacted or unknown nodes, the digests of the heads cover the whole conversation:
-// compare them with head digests that you recorded before, to know that nothing was changed. Without recorded digests,
-// a conversation that was rebuilt as a whole cannot be detected.
+// If there are no findings and no redacted or unknown nodes, the digests of the heads cover the whole conversation. To
+// be sure that nothing was changed, compare them with head digests recorded before. Without recorded digests, Verify
+// cannot detect a conversation that was rebuilt as a whole.
 func (d DAG) Verify() Verification {
 	nodes := d.saved()
 	v := verifier{Verification: Verification{Nodes: len(nodes)}, byID: make(map[node.ID]*node.Node, len(nodes))}
@@ -73,7 +73,7 @@ func init() {
 	shared.OpenCalls = func(heads []*node.Node) []shared.OpenCall { return New().WithHeads(heads...).waiting() }
 }
 
-// waiting returns the calls that are open at a head of d, or of a paused sub-agent's conversation.
+// waiting returns the open calls at the heads of d, and at those of paused sub-agents' conversations.
 func (d DAG) waiting() []shared.OpenCall {
 	var calls []shared.OpenCall
 	seen := map[node.ID]bool{} // of the calls' messages: a damaged file may hold a conversation several times
@@ -92,7 +92,7 @@ func (d DAG) waiting() []shared.OpenCall {
 	return calls
 }
 
-// ownWaiting returns the calls that are open at a head, without those in sub-agents.
+// ownWaiting returns the open calls at the heads, without those in sub-agents. seen has the callers visited before.
 func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []shared.OpenCall) {
 	callers, phases := byCaller(d.heads)
 	for _, caller := range callers {
@@ -111,8 +111,7 @@ func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []shared.OpenCall) {
 	return calls
 }
 
-// digestDetail returns the text of a digest error of n without the parts that a Finding has itself: the node and the
-// kind.
+// digestDetail returns the text of a digest error of n without the node and the kind, because a Finding has both.
 func digestDetail(n *node.Node, err error) string {
 	text := strings.TrimPrefix(err.Error(), node.ErrDigest.Error()+": ")
 	return strings.TrimPrefix(text, n.String()+" ")
@@ -180,7 +179,7 @@ func idsOf(nodes []*node.Node) []node.ID {
 // verifier is a Verification in progress.
 type verifier struct {
 	Verification
-	byID   map[node.ID]*node.Node // the nodes so far; the first of those with one ID
+	byID   map[node.ID]*node.Node // the nodes so far; of several with one ID, the first
 	broken map[*node.Node]bool    // executions with a wrong digest
 }
 
@@ -192,7 +191,7 @@ func (v *verifier) node(n *node.Node) {
 		v.report(n, DuplicateID, "another node has the id "+n.ID().String())
 	}
 
-	// The content of these cannot be checked: the rules of the kind, or the content itself, are missing.
+	// These cannot be checked: the rules of an unknown kind, or the content of a redacted node, are missing.
 	if _, unknown := n.Payload().(node.Unknown); unknown {
 		v.Unknown = append(v.Unknown, n)
 		return
@@ -221,7 +220,7 @@ func (v *verifier) node(n *node.Node) {
 	v.shared(n)
 }
 
-// shared reports the results in n that repeat the result of a broken execution.
+// shared reports the results in n that come from a broken execution.
 func (v *verifier) shared(n *node.Node) {
 	m, _ := n.Message()
 	for i, r := range m.Blocks.ToolResults() {
@@ -238,7 +237,7 @@ func (v *verifier) report(n *node.Node, kind FindingKind, detail string) {
 	v.Findings = append(v.Findings, Finding{Node: n, Kind: kind, Detail: safetext.Line(detail, 300)})
 }
 
-// saved returns every node that is saved with d, in that order. It returns both of two nodes with one ID.
+// saved returns every saved node of d, in the order of saving. It returns both of two nodes with one ID.
 func (d DAG) saved() []*node.Node {
 	seen := make(map[*node.Node]bool, d.sizeHint())
 	h := d.header()

@@ -7,8 +7,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Nodes returns every node that the heads reach, each ID once, in order: depth-first and post-order, parents in their
-// declared order. Every node comes after its parents. Child conversations, such as that of a sub-agent, are not
+// Nodes returns every node reachable from the heads, each ID once, in order: depth-first and post-order, parents in
+// their declared order. Every node comes after its parents. Child conversations, such as that of a sub-agent, are not
 // included. Nodes needs no recursion, and without unusual merges no memory beside the result.
 func (d DAG) Nodes() []*node.Node {
 	nodes := make([]*node.Node, 0, d.sizeHint())
@@ -28,7 +28,7 @@ func (d DAG) sizeHint() int {
 	return hint
 }
 
-// Len returns the number of nodes that the heads reach.
+// Len returns the number of nodes reachable from the heads.
 func (d DAG) Len() int {
 	count := 0
 	for range d.backward {
@@ -37,9 +37,8 @@ func (d DAG) Len() int {
 	return count
 }
 
-// backward yields the nodes in the reverse order of Nodes. It visits no more of the graph than it has to: from a single
-// head it follows single parents and tool fans towards the root, and sorts the rest only when it meets another kind of
-// merge.
+// backward yields the nodes in the reverse order of Nodes. It visits as little of the graph as possible: from a single
+// head it follows single parents and tool fans towards the root, and sorts the rest only at another kind of merge.
 func (d DAG) backward(yield func(*node.Node) bool) {
 	rest := d.heads
 	if len(rest) == 1 {
@@ -58,7 +57,7 @@ func (d DAG) backward(yield func(*node.Node) bool) {
 }
 
 // backAlongTrunk yields n and the nodes before it, back to the first node without a trunk. It returns that node, and
-// whether the nodes before it are still to be yielded.
+// whether there are nodes before it to yield.
 func backAlongTrunk(n *node.Node, yield func(*node.Node) bool) (last *node.Node, more bool) {
 	for n != nil {
 		if !yield(n) {
@@ -79,9 +78,9 @@ func backAlongTrunk(n *node.Node, yield func(*node.Node) bool) (last *node.Node,
 	return nil, false
 }
 
-// trunk returns the one node that all paths from n to the roots pass, next to n except for the fan of a tool phase: the
-// only parent of n, or the only parent of all its parents. It returns nil for a root, and false if there is no such
-// node.
+// trunk returns the next node back from n on the trunk: the only parent of n, or the only parent of all its parents, as
+// in the fan of a tool phase. All paths from n to the roots pass it. It returns nil for a root, and false if there is
+// no such node.
 func trunk(n *node.Node) (below *node.Node, simple bool) {
 	switch n.NumParents() {
 	case 0:
@@ -99,14 +98,14 @@ func trunk(n *node.Node) (below *node.Node, simple bool) {
 	return below, true
 }
 
-// postOrder returns the nodes that the heads reach, in the order of Nodes.
+// postOrder returns the nodes reachable from the heads, in the order of Nodes.
 func postOrder(heads []*node.Node) []*node.Node {
 	return postOrderOf(heads, entering(func(*node.Node) bool { return true }))
 }
 
-// postOrderOf returns the nodes in reach of the heads, in the order of Nodes. It leaves out the nodes that enter
-// rejects, and nodes in reach of only those. enter is called for each head and each edge, and must reject a node that
-// it has accepted before. (A walk does the same through child conversations.)
+// postOrderOf returns the nodes reachable from the heads, in the order of Nodes. It leaves out nodes rejected by enter,
+// and nodes reachable only through those. enter is called for each head and each edge, and must reject a node the
+// second time. (A walk does the same through child conversations.)
 func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 	type visit struct {
 		n    *node.Node
@@ -136,8 +135,8 @@ func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 	return nodes
 }
 
-// Node returns the node with that ID that the heads reach, or nil. It searches from the heads backward, so that recent
-// nodes are found fast.
+// Node returns the node with that ID among the nodes reachable from the heads, or nil. It searches from the heads
+// backward, so recent nodes are found fast.
 func (d DAG) Node(id node.ID) *node.Node {
 	for n := range d.backward {
 		if n.ID() == id {
@@ -147,8 +146,8 @@ func (d DAG) Node(id node.ID) *node.Node {
 	return nil
 }
 
-// Contains reports whether the heads reach n. It visits only nodes that are deeper than n, so that it is fast for
-// recent nodes.
+// Contains reports whether n is reachable from the heads. It visits only nodes deeper than n, so it is fast for recent
+// nodes.
 func (d DAG) Contains(n *node.Node) bool {
 	if n == nil {
 		return false
@@ -159,7 +158,7 @@ func (d DAG) Contains(n *node.Node) bool {
 
 	top := d.heads[0]
 	for top.Depth() > n.Depth() {
-		// If the trunk continues below n, only the parents of top can be n.
+		// Without a trunk, search everything. If the trunk skips the depth of n, only a parent of top can be n.
 		below, simple := trunk(top)
 		if !simple || below.Depth() < n.Depth() {
 			return reaches(top.Parents(), n)
@@ -169,8 +168,8 @@ func (d DAG) Contains(n *node.Node) bool {
 	return top.ID() == n.ID()
 }
 
-// foreign returns the first of nodes that the heads do not reach, which may be a nil node, and whether there is one. It
-// visits each node of the conversation at most once.
+// foreign returns the first of nodes that is nil or not reachable from the heads, and whether there is one. It visits
+// each node of the conversation at most once.
 func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
 	if len(nodes) < 2 {
 		for _, n := range nodes {
@@ -179,7 +178,7 @@ func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
 		return nil, false
 	}
 
-	// No node below the lowest one can reach it, so the walk stops there.
+	// A node can be reached only from deeper ones, so the walk need not go below the lowest of nodes.
 	missing, lowest := make(map[node.ID]bool, len(nodes)), math.MaxInt
 	for _, n := range nodes {
 		if n == nil {
@@ -240,8 +239,8 @@ func reaches(heads []*node.Node, n *node.Node) bool {
 	return false
 }
 
-// WithChildren returns every node that the heads reach, and before each node its child conversation, to any depth; each
-// node once. This is the order in which nodes are saved.
+// WithChildren returns every node reachable from the heads, and before each node its child conversation, to any depth;
+// each node once. Nodes are saved in this order.
 func (d DAG) WithChildren() []*node.Node {
 	nodes := d.Nodes()
 	if !slices.ContainsFunc(nodes, func(n *node.Node) bool { return n.Children().Len() > 0 }) {
