@@ -127,7 +127,7 @@ function mark() {
   $('open-compare').textContent = view.chosen.size ? 'Compare ' + view.chosen.size : 'Compare';
 }
 
-const mostChosen = 6;
+const mostChosen = 26; // each has a letter, as in the command
 
 function choose(row) {
   if (view.chosen.has(row)) view.chosen.delete(row);

@@ -86,23 +86,58 @@ function compare() {
   while (chosen.every(row => common < row.steps.length && row.steps[common] === chosen[0].steps[common])) common++;
   const lines = aligned(chosen.map(row => row.steps.slice(common)));
   const last = common > 0 && stepOf(chosen[0].steps[common - 1]);
-  const grid = el('div', {class: 'grid n' + chosen.length},
-    chosen.map(row => el('div', {class: 'colhead'}, el('b', {}, row.name), ' ', badge(row))),
-    lines.flatMap(line => line.map((i, c) => side(chosen[c], i === null ? null : common + i, line, c, chosen, common))));
+  const beside = chosen.length > mostColumns ? lettered : inColumns;
   show($('compare'),
     el('div', {class: 'toolbar'}, el('h2', {}, 'Compare'), el('button', {class: 'close', onclick: closePanel}, 'Close (Esc)')),
     el('p', {class: 'quiet'}, common ? 'They share ' + count(common, 'step') + ', up to ' + last.label + (last.text ? ': ' + last.text : '') : 'They share nothing from the beginning.',
       chosen.some(row => row.total > row.steps.length) && ' Only the first steps are compared here.'),
     chosen.length === 2 && command('plait diff ' + chosen.map(row => quoted(row.name)).join(' ')),
-    grid);
+    beside(chosen, lines, common));
   openPanel($('compare'));
+}
+
+const mostColumns = 6; // that can be read beside each other
+
+// inColumns shows a column for each conversation.
+function inColumns(chosen, lines, common) {
+  return el('div', {class: 'grid n' + chosen.length},
+    chosen.map(row => el('div', {class: 'colhead'}, el('b', {}, row.name), ' ', badge(row))),
+    lines.flatMap(line => line.map((i, c) => side(chosen[c], i === null ? null : common + i, line, c, chosen, common))));
+}
+
+// lettered shows many conversations: a letter for each, and each step once, with the letters of those that have it.
+function lettered(chosen, lines, common) {
+  const names = chosen.map((row, c) => el('li', {}, el('code', {}, letterOf(c)), ' ', badge(row), ' ', row.name));
+  return [el('ul', {class: 'letters'}, names), lines.flatMap(line => {
+    const steps = line.map((i, c) => i === null ? null : chosen[c].steps[common + i]);
+    const different = steps.filter((s, c) => s !== null && !steps.slice(0, c).some(other => sameStep(other, s)));
+    return different.map(s => stepRow(s, steps, nodeAt(chosen[steps.indexOf(s)], common + line[steps.indexOf(s)])));
+  })];
+}
+
+const letterOf = c => String.fromCharCode(65 + c);
+
+// sameStep reports whether two steps say the same. Their content may still differ.
+function sameStep(a, b) {
+  if (a === null || b === null) return false;
+  const [one, other] = [stepOf(a), stepOf(b)];
+  return one.label === other.label && one.text === other.text;
+}
+
+// stepRow is one step, with the letters of the conversations that have it, each in a place of its own.
+function stepRow(s, steps, node) {
+  const one = stepOf(s), have = steps.map(other => sameStep(other, s));
+  return el('div', {class: ['side steprow', one.failed ? 'failed' : one.kind, have.every(Boolean) ? 'same' : ''].join(' ')},
+    el('code', {class: 'have', 'aria-label': have.flatMap((has, c) => has ? letterOf(c) : []).join(' ')},
+      have.map((has, c) => has ? letterOf(c) : '·').join('')),
+    el('div', {class: 'said'}, el('b', {}, one.label), ' ', one.text || '', ' ', el('code', {class: 'quiet'}, node)));
 }
 
 function side(row, i, line, c, chosen, common) {
   if (i === null) return el('div', {class: 'side none', 'aria-label': 'nothing here'});
   const one = stepOf(row.steps[i]);
   const others = line.filter((j, k) => k !== c && j !== null).map(j => j);
-  const same = others.length === chosen.length - 1 && line.every((j, k) => stepOf(chosen[k].steps[common + j]).label === one.label && stepOf(chosen[k].steps[common + j]).text === one.text);
+  const same = others.length === chosen.length - 1 && line.every((j, k) => sameStep(chosen[k].steps[common + j], row.steps[i]));
   return el('div', {class: ['side', one.failed ? 'failed' : one.kind, same ? 'same' : ''].join(' ')},
     el('div', {class: 'cardhead'}, el('b', {}, one.label), ' ', el('code', {class: 'quiet'}, nodeAt(row, i))), el('div', {class: 'said'}, one.text || ''));
 }
