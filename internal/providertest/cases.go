@@ -151,98 +151,176 @@ func toolCases(name string) []Case {
 }
 
 func blockCases(name string) []Case {
-	const user, assistant = content.User, content.Assistant
-	own := func(json content.JSON) content.Extra { return content.Extra{API: name, JSON: json} }
-	data := func(mediaType, data string) content.Source { return content.Source{MediaType: mediaType, Data: data} }
-	image := func(s content.Source) content.Block { return content.Image{Source: s} }
-	document := func(s content.Source, title string) content.Block { return content.Document{Source: s, Title: title} }
-	call := func(id, tool string) content.Block {
-		return content.ToolUse{ID: id, Name: tool, Input: `{"city":"Oslo"}`}
-	}
-	result := func(id string, blocks ...content.Block) content.Block {
-		return content.ToolResult{CallID: id, Content: Said(user, blocks...).Blocks}
-	}
-	failed := func(id string, blocks ...content.Block) content.Block {
-		return content.ToolResult{CallID: id, Content: Said(user, blocks...).Blocks, IsError: true}
-	}
-	text := func(s string) content.Block { return content.Text{Text: s} }
-	media := []content.Block{
-		image(data("image/png", pixel)), image(content.Source{URL: "https://example.org/a.JPG"}), image(content.Source{FileID: "file-1"}),
-		image(data("image/tiff", "SUkqAA==")), document(data("application/pdf", "JVBERi0="), "Report"), document(data("application/pdf", "JVBERi0="), ""),
-		document(content.Source{URL: "https://example.org/a.pdf"}, "Linked"), document(content.Source{FileID: "file-2"}, "Filed"),
-		document(content.Source{MediaType: "text/plain", Text: "A text."}, "Note"), document(data("text/html", "PGI+eDwvYj4="), ""),
-		document(data("audio/wav", "UklGRg=="), ""), document(data("audio/mpeg", "SUQz"), ""), document(data("video/mp4", "AAAA"), ""),
-	}
+	return slices.Concat(mediaCases(), callCases(), thinkingCases(name), ownCases(name), orderCases())
+}
 
-	var cases []Case
-	add := func(name string, messages ...content.Message) {
-		cases = append(cases,
-			Case{Name: "blocks: " + name, Request: api.Request{Tools: []content.Tool{weather()}, Messages: messages}})
+// caseList collects requests with blocks.
+type caseList []Case
+
+func (l *caseList) add(name string, messages ...content.Message) {
+	*l = append(*l, Case{Name: "blocks: " + name, Request: api.Request{Tools: []content.Tool{weather()}, Messages: messages}})
+}
+
+func ownExtra(name string, json content.JSON) content.Extra {
+	return content.Extra{API: name, JSON: json}
+}
+
+func encoded(mediaType, data string) content.Source {
+	return content.Source{MediaType: mediaType, Data: data}
+}
+
+func imageOf(s content.Source) content.Block { return content.Image{Source: s} }
+
+func documentOf(s content.Source, title string) content.Block {
+	return content.Document{Source: s, Title: title}
+}
+
+func callTo(id, tool string) content.Block {
+	return content.ToolUse{ID: id, Name: tool, Input: `{"city":"Oslo"}`}
+}
+
+func resultOf(id string, blocks ...content.Block) content.Block {
+	return content.ToolResult{CallID: id, Content: Said(content.User, blocks...).Blocks}
+}
+
+func failedResult(id string, blocks ...content.Block) content.Block {
+	return content.ToolResult{CallID: id, Content: Said(content.User, blocks...).Blocks, IsError: true}
+}
+
+func textOf(s string) content.Block { return content.Text{Text: s} }
+
+// allMedia returns images, documents and audio from all sources, some of a type that no API accepts.
+func allMedia() []content.Block {
+	return []content.Block{
+		imageOf(encoded("image/png", pixel)), imageOf(content.Source{URL: "https://example.org/a.JPG"}),
+		imageOf(content.Source{FileID: "file-1"}),
+		imageOf(encoded("image/tiff", "SUkqAA==")), documentOf(encoded("application/pdf", "JVBERi0="), "Report"),
+		documentOf(encoded("application/pdf", "JVBERi0="), ""),
+		documentOf(content.Source{URL: "https://example.org/a.pdf"}, "Linked"),
+		documentOf(content.Source{FileID: "file-2"}, "Filed"),
+		documentOf(content.Source{MediaType: "text/plain", Text: "A text."}, "Note"),
+		documentOf(encoded("text/html", "PGI+eDwvYj4="), ""),
+		documentOf(encoded("audio/wav", "UklGRg=="), ""), documentOf(encoded("audio/mpeg", "SUQz"), ""),
+		documentOf(encoded("video/mp4", "AAAA"), ""),
 	}
-	add("media of the user", Said(user, append([]content.Block{text("Look:")}, media...)...))
+}
+
+// mediaCases returns requests with media in every position.
+func mediaCases() []Case {
+	var list caseList
+	media := allMedia()
+	list.add("media of the user", Said(content.User, append([]content.Block{textOf("Look:")}, media...)...))
 	for i, b := range media {
 		if i%3 == 1 {
-			add(fmt.Sprintf("medium %d alone", i), Said(user, b))
+			list.add(fmt.Sprintf("medium %d alone", i), Said(content.User, b))
 		}
 	}
-	add("media in a result", Said(user, text("Go.")), Said(assistant, call("a", "get_weather")),
-		Said(user, result("a", append([]content.Block{text("Seen:")}, media...)...)))
-	add("media of the assistant", Said(user, text("Draw.")), Said(assistant, text("Here:"), media[0], media[4]),
-		Said(user, text("Thanks.")))
-	add("results of every sort", Said(user, text("Go.")),
-		Said(assistant, text("I look."), call("a", "get_weather"), call("b", "get_weather"), call("c", "get_weather"),
-			call("d", "get_weather"), call("e", "get_weather"), call("f", "get_weather")),
-		Said(user, result("a", text("snow")), result("b"), failed("c", text("no such city")), failed("d"),
-			failed("e", media[0]), result("f", text(`{"a":1}`), text(" ")), text("And now?")))
-	add("results in another order, one missing", Said(user, text("Go.")), Said(assistant, call("a", "get_weather"), call("b", "get_weather"), call("c", "get_weather")),
-		Said(user, text("Before."), result("c", text("3")), result("a", text("1"))))
-	add("IDs and names that do not fit", Said(user, text("Go.")), Said(assistant, call("a b", "get weather"), call("", "get_weather"), call(strings.Repeat("i", 70), "get_weather")),
-		Said(user, result("a b", text("1")), result("", text("2")), result(strings.Repeat("i", 70), text("3"))))
-	add("an ID twice", Said(user, text("Go.")), Said(assistant, call("a", "get_weather"), call("a", "get_weather")), Said(user, result("a", text("1")), result("a", text("2"))),
-		Said(assistant, call("a", "get_weather")), Said(user, result("a", text("3"))))
-	add("a call that is no object, and one cut off", Said(user, text("Go.")),
-		Said(assistant, content.ToolUse{ID: "a", Name: "get_weather", Input: `[1]`},
+	list.add("media in a result", Said(content.User, textOf("Go.")),
+		Said(content.Assistant, callTo("a", "get_weather")),
+		Said(content.User, resultOf("a", append([]content.Block{textOf("Seen:")}, media...)...)))
+	list.add("media of the assistant", Said(content.User, textOf("Draw.")),
+		Said(content.Assistant, textOf("Here:"), media[0], media[4]),
+		Said(content.User, textOf("Thanks.")))
+	return list
+}
+
+// callCases returns requests with calls and results that are well formed, and with some that are not.
+func callCases() []Case {
+	var list caseList
+	list.add("results of every sort", Said(content.User, textOf("Go.")),
+		Said(content.Assistant, textOf("I look."), callTo("a", "get_weather"), callTo("b", "get_weather"),
+			callTo("c", "get_weather"),
+			callTo("d", "get_weather"), callTo("e", "get_weather"), callTo("f", "get_weather")),
+		Said(content.User, resultOf("a", textOf("snow")), resultOf("b"), failedResult("c", textOf("no such city")),
+			failedResult("d"),
+			failedResult("e", allMedia()[0]), resultOf("f", textOf(`{"a":1}`), textOf(" ")), textOf("And now?")))
+	list.add("results in another order, one missing", Said(content.User, textOf("Go.")),
+		Said(content.Assistant, callTo("a", "get_weather"), callTo("b", "get_weather"), callTo("c", "get_weather")),
+		Said(content.User, textOf("Before."), resultOf("c", textOf("3")), resultOf("a", textOf("1"))))
+	list.add("IDs and names that do not fit", Said(content.User, textOf("Go.")),
+		Said(content.Assistant, callTo("a b", "get weather"), callTo("", "get_weather"), callTo(strings.Repeat("i", 70), "get_weather")),
+		Said(content.User, resultOf("a b", textOf("1")), resultOf("", textOf("2")),
+			resultOf(strings.Repeat("i", 70), textOf("3"))))
+	list.add("an ID twice", Said(content.User, textOf("Go.")), Said(content.Assistant, callTo("a", "get_weather"),
+		callTo("a", "get_weather")), Said(content.User, resultOf("a", textOf("1")), resultOf("a", textOf("2"))),
+		Said(content.Assistant, callTo("a", "get_weather")), Said(content.User, resultOf("a", textOf("3"))))
+	list.add("a call that is no object, and one cut off", Said(content.User, textOf("Go.")),
+		Said(content.Assistant, content.ToolUse{ID: "a", Name: "get_weather", Input: `[1]`},
 			content.ToolUse{ID: "b", Name: "get_weather", Input: `{"a`},
 			content.CutToolUse{Name: "get_weather", Input: `{"c`}),
-		Said(user, result("a", text("1")), result("b", text("2"))))
-	add("blocks of other APIs", Said(user, text("Go."), content.Opaque{API: "elsewhere", JSON: `{"type":"x","text":"said"}`}),
-		Said(assistant,
+		Said(content.User, resultOf("a", textOf("1")), resultOf("b", textOf("2"))))
+	return list
+}
+
+// thinkingCases returns requests with thinking, and with blocks of other APIs.
+func thinkingCases(name string) []Case {
+	var list caseList
+	list.add("blocks of other APIs", Said(content.User, textOf("Go."),
+		content.Opaque{API: "elsewhere", JSON: `{"type":"x","text":"said"}`}),
+		Said(content.Assistant,
 			content.Thinking{Text: "Hm.", Signature: "sig", Extra: content.Extra{API: "elsewhere", JSON: `{"id":"r"}`}},
-			content.Opaque{API: "elsewhere", JSON: `{"type":"y"}`}, text("Well.")),
-		Said(user, text("On.")))
-	add("thinking of every sort", Said(user, text("Go.")),
-		Said(assistant, content.Thinking{Text: "Hm.", Signature: "c2ln", Extra: own(`{}`)}, content.Thinking{Redacted: "cmVk", Extra: own(`{}`)}, content.Thinking{Text: "Old.", Signature: "c2ln", Stale: true, Extra: own(`{}`)},
-			content.Thinking{Text: "Unsigned."}, content.Thinking{Signature: "c2ln", Extra: own(`{}`)}, text("Well."), content.Thinking{Text: "Last.", Signature: "c2ln", Extra: own(`{}`)}),
-		Said(user, text("On."), content.Thinking{Text: "Mine.", Signature: "c2ln", Extra: own(`{}`)}))
-	add("thinking alone", Said(user, text("Go.")),
-		Said(assistant, content.Thinking{Text: "Hm.", Signature: "c2ln", Extra: own(`{}`)}), Said(user, text("On.")))
-	add("members of its own",
-		Said(user, content.Text{Text: "Hi.", Extra: own(`{"x":1,"text":"no","type":"no"}`)},
-			content.Image{Source: data("image/png", pixel), Extra: own(`{"detail":"low","x":2}`)},
-			content.Document{Source: data("application/pdf", "JVBERi0="), Title: "T", Extra: own(`{"x":3}`)}),
-		Said(assistant, content.Text{Text: "Hey.", Extra: own(`{"x":4}`)},
-			content.ToolUse{ID: "a", Name: "get_weather", Input: `{}`, Extra: own(`{"x":5}`)}),
-		Said(user, content.ToolResult{CallID: "a", Content: content.Words("snow"), Extra: own(`{"x":6}`)}))
-	taken := own(`{"x":1,"type":"no","text":"no","source":"no","title":"no","id":"no","name":"no","input":"no","content":"no","role":"no","tool_use_id":"no",` +
-		`"tool_call_id":"no","call_id":"no","is_error":"no","image_url":"no","file":"no","file_id":"no","filename":"no","file_data":"no","file_url":"no",` +
+			content.Opaque{API: "elsewhere", JSON: `{"type":"y"}`}, textOf("Well.")),
+		Said(content.User, textOf("On.")))
+	list.add("thinking of every sort", Said(content.User, textOf("Go.")),
+		Said(content.Assistant, content.Thinking{Text: "Hm.", Signature: "c2ln", Extra: ownExtra(name, `{}`)},
+			content.Thinking{Redacted: "cmVk", Extra: ownExtra(name, `{}`)},
+			content.Thinking{Text: "Old.", Signature: "c2ln", Stale: true, Extra: ownExtra(name, `{}`)},
+			content.Thinking{Text: "Unsigned."}, content.Thinking{Signature: "c2ln", Extra: ownExtra(name, `{}`)},
+			textOf("Well."), content.Thinking{Text: "Last.", Signature: "c2ln", Extra: ownExtra(name, `{}`)}),
+		Said(content.User, textOf("On."),
+			content.Thinking{Text: "Mine.", Signature: "c2ln", Extra: ownExtra(name, `{}`)}))
+	list.add("thinking alone", Said(content.User, textOf("Go.")),
+		Said(content.Assistant, content.Thinking{Text: "Hm.", Signature: "c2ln", Extra: ownExtra(name, `{}`)}),
+		Said(content.User, textOf("On.")))
+	return list
+}
+
+// ownCases returns requests with members and blocks that only the named API has.
+func ownCases(name string) []Case {
+	var list caseList
+	list.add("members of its own",
+		Said(content.User, content.Text{Text: "Hi.", Extra: ownExtra(name, `{"x":1,"text":"no","type":"no"}`)},
+			content.Image{Source: encoded("image/png", pixel), Extra: ownExtra(name, `{"detail":"low","x":2}`)},
+			content.Document{Source: encoded("application/pdf", "JVBERi0="), Title: "T", Extra: ownExtra(name, `{"x":3}`)}),
+		Said(content.Assistant, content.Text{Text: "Hey.", Extra: ownExtra(name, `{"x":4}`)},
+			content.ToolUse{ID: "a", Name: "get_weather", Input: `{}`, Extra: ownExtra(name, `{"x":5}`)}),
+		Said(content.User,
+			content.ToolResult{CallID: "a", Content: content.Words("snow"), Extra: ownExtra(name, `{"x":6}`)}))
+	taken := ownExtra(name, `{"x":1,"type":"no","text":"no","source":"no","title":"no","id":"no","name":"no","input":"no","content":"no","role":"no","tool_use_id":"no",`+
+		`"tool_call_id":"no","call_id":"no","is_error":"no","image_url":"no","file":"no","file_id":"no","filename":"no","file_data":"no","file_url":"no",`+
 		`"input_audio":"no","index":"no","response":"no","args":"no","inlineData":"no","fileData":"no","arguments":"no","output":"no","thinking":"no","data":"no"}`)
-	add("members of its own that Plait models",
-		Said(user, content.Text{Text: "Hi.", Extra: taken},
-			content.Image{Source: data("image/png", pixel), Extra: taken},
+	list.add("members of its own that Plait models",
+		Said(content.User, content.Text{Text: "Hi.", Extra: taken},
+			content.Image{Source: encoded("image/png", pixel), Extra: taken},
 			content.Image{Source: content.Source{URL: "https://example.org/a.png"}, Extra: taken},
-			content.Document{Source: data("application/pdf", "JVBERi0="), Title: "T", Extra: taken}, content.Document{Source: content.Source{FileID: "f"}, Extra: taken}, content.Document{Source: data("audio/wav", "UklGRg=="), Extra: taken}),
-		Said(assistant, content.Thinking{Text: "Hm.", Signature: "c2ln", Extra: taken},
+			content.Document{Source: encoded("application/pdf", "JVBERi0="), Title: "T", Extra: taken},
+			content.Document{Source: content.Source{FileID: "f"}, Extra: taken},
+			content.Document{Source: encoded("audio/wav", "UklGRg=="), Extra: taken}),
+		Said(content.Assistant, content.Thinking{Text: "Hm.", Signature: "c2ln", Extra: taken},
 			content.Text{Text: "Hey.", Extra: taken},
 			content.ToolUse{ID: "a", Name: "get_weather", Input: `{}`, Extra: taken}),
-		Said(user, content.ToolResult{CallID: "a", Content: content.Words("snow"), Extra: taken}))
-	add("opaque blocks", Said(user, text("Go."), content.Opaque{API: name, JSON: `{"type":"text","text":"opaque"}`}, content.Opaque{API: name, JSON: `{"type":"odd"}`}, content.Opaque{API: name, JSON: `{"x":1}`}),
-		Said(assistant, content.Opaque{API: name, JSON: `{"type":"odd"}`}, content.Opaque{API: name, JSON: `{"x":1}`},
-			content.Opaque{API: name, JSON: `{"type":"text","text":""}`}, text("Well.")), Said(user, text("On.")))
-	add("space and silence", Said(user, text(" "), text("Go.")), Said(assistant, text(" \n")), Said(user, text("On.")),
-		Said(assistant, text("Well.  "), text(" ")), Said(user, text("\n")))
-	add("the same side twice", Said(assistant, text("Hello.")), Said(user, text("a")), Said(user, text("b")),
-		Said(assistant, text("c")), Said(assistant, text("d")), Said(user, text("e")))
-	add("the assistant at the end", Said(user, text("Go.")), Said(assistant, text("Well, ")))
-	add("a call at the end", Said(user, text("Go.")), Said(assistant, text("I look."), call("a", "get_weather")))
-	return cases
+		Said(content.User, content.ToolResult{CallID: "a", Content: content.Words("snow"), Extra: taken}))
+	list.add("opaque blocks", Said(content.User, textOf("Go."),
+		content.Opaque{API: name, JSON: `{"type":"text","text":"opaque"}`},
+		content.Opaque{API: name, JSON: `{"type":"odd"}`}, content.Opaque{API: name, JSON: `{"x":1}`}),
+		Said(content.Assistant, content.Opaque{API: name, JSON: `{"type":"odd"}`},
+			content.Opaque{API: name, JSON: `{"x":1}`},
+			content.Opaque{API: name, JSON: `{"type":"text","text":""}`}, textOf("Well.")),
+		Said(content.User, textOf("On.")))
+	return list
+}
+
+// orderCases returns requests whose messages are in an order, or as empty, as an API may refuse.
+func orderCases() []Case {
+	var list caseList
+	list.add("space and silence", Said(content.User, textOf(" "), textOf("Go.")),
+		Said(content.Assistant, textOf(" \n")), Said(content.User, textOf("On.")),
+		Said(content.Assistant, textOf("Well.  "), textOf(" ")), Said(content.User, textOf("\n")))
+	list.add("the same side twice", Said(content.Assistant, textOf("Hello.")), Said(content.User, textOf("a")),
+		Said(content.User, textOf("b")),
+		Said(content.Assistant, textOf("c")), Said(content.Assistant, textOf("d")), Said(content.User, textOf("e")))
+	list.add("the assistant at the end", Said(content.User, textOf("Go.")), Said(content.Assistant, textOf("Well, ")))
+	list.add("a call at the end", Said(content.User, textOf("Go.")), Said(content.Assistant, textOf("I look."),
+		callTo("a", "get_weather")))
+	return list
 }
