@@ -109,6 +109,7 @@ func (e *Encoding) encodeFrom(p *point, messages []content.Message) (Encoded, bo
 		messages = messages[p.in:]
 	}
 
+	// Messages close to the end are not final. A message of the user would be joined to the settled one before it.
 	drafts := r.repair(messages)
 	if p != nil && (len(drafts) < Far || drafts[0].role != content.Assistant) {
 		return Encoded{}, false

@@ -49,6 +49,8 @@ type point struct {
 func (e *Encoding) points(messages []content.Message) iter.Seq[*point] {
 	const maxTried = 8
 	return func(yield func(*point) bool) {
+		// Comparing a point with the messages takes time, so only the last few are tried. A message may also be a part
+		// of other conversations, at another index.
 		tried := 0
 		for i := len(messages) - 1; i >= 0 && tried < maxTried; i-- {
 			p, _ := memo.OfBlocks(messages[i].Blocks).Get(e).(*point)
@@ -182,6 +184,8 @@ func (p *point) next() point {
 			return point{line: p.line, before: p, notes: p.notes, in: p.in, out: p.out, calls: p.calls}
 		}
 		p.line.mu.Unlock()
+		// Another point follows p already, so the conversation branches off. The lines before p are searched for each
+		// ID, so there is a limit to their number.
 		if p.line.depth < maxDepth {
 			break
 		}

@@ -202,6 +202,7 @@ func (r *repairer) repair(messages []content.Message) []draft {
 		inputs = inputs[:0:0]
 		for i := range drafts {
 			d := &drafts[i]
+			// An inserted message is inserted again if the next round needs it.
 			if d.goOn {
 				continue
 			}
@@ -344,6 +345,7 @@ func (r *repairer) prune(drafts []draft) bool {
 func (r *repairer) setNoteMessages(drafts []draft) {
 	slices.SortStableFunc(r.notes, func(a, b pendingNote) int { return a.source - b.source })
 
+	// Notes and drafts are both in the order of the messages, so one walk finds the draft of each note.
 	index := 0
 	for i := range r.notes {
 		n := &r.notes[i]
@@ -398,6 +400,7 @@ func (r *repairer) join(messages []input) []draft {
 		part := r.accepted(m)
 		switch {
 		case len(part.blocks) == 0:
+			// Nothing of the message is sent, so its notes belong to no message of the result.
 			for i := firstNote; i < len(r.notes); i++ {
 				r.notes[i].gone = true
 			}
@@ -517,6 +520,7 @@ func (r *repairer) convert(role content.Role, b content.Block, source int, neste
 		return b
 	}
 
+	// A replacement comes from the rules of a provider: it may be one that no message can hold.
 	converted, why := r.rules.Accept(role, b, nested)
 	if converted != nil && converted != b {
 		converted, why = checked(converted, why)
@@ -814,6 +818,7 @@ func (r *repairer) replacement(n int) string {
 		return id
 	}
 
+	// Each call has 32,768 replacements of its own.
 	const first = 12 * 36 * 36 * 36 * 36 * 36 * 36 * 36 * 36 // "c00000000" in base 36
 	return strconv.FormatInt(first+int64(r.calls)<<15+int64(n), 36)
 }

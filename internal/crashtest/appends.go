@@ -209,6 +209,7 @@ func (k *killer) chain(ctx context.Context, db Store, conversation string) (ids 
 		k.fault("%s: its head has version %d, and reaches %d records", conversation, head.Version, len(ids))
 	}
 
+	// An append is stored whole or not at all, so no head leaves a record behind.
 	orphans, err := db.Prune(ctx, conversation, true)
 	require.NoError(k.t, err)
 	if orphans.Records+orphans.Blobs > 0 {

@@ -147,6 +147,8 @@ func WriteGolden(t *testing.T, db Store) {
 			execute(run)
 		}
 	}
+
+	// Leave each run in the state that its name describes.
 	claim(stateClaimed)
 	call(statePaused, 1)
 	call(stateReady, 2)
@@ -159,6 +161,7 @@ func WriteGolden(t *testing.T, db Store) {
 	require.NoError(t, err)
 	require.Len(t, tasks, 1)
 
+	// This run comes last: with its call the process is gone.
 	require.NoError(t, engine.Reply(ctx, firstCall(t, db, stateDoubt), executor.Approved()))
 	execute(stateDoubt)
 }
@@ -195,6 +198,8 @@ func FinishGolden(t *testing.T, db Store) {
 	engine, worker := goldenEngine(db, func() {})
 	require.NoError(t, engine.Reply(ctx, firstCall(t, db, stateInner), executor.Approved()))
 	require.NoError(t, db.Requeue(ctx, stateParked))
+
+	// Serve until all runs are done.
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 2)
 	go func() { served <- engine.Serve(serving) }()
@@ -207,6 +212,7 @@ func FinishGolden(t *testing.T, db Store) {
 	stop()
 	require.NoError(t, errors.Join(<-served, <-served))
 
+	// A call that a lost process may have executed is not executed again.
 	unknown := content.OutcomeUnknown
 	texts := map[string]string{
 		stateDoubt: unknown + ". ", stateInner: "many bolts. . ", stateCalled: unknown + ". many nuts. ",

@@ -41,16 +41,16 @@ func parseEvent(line string) (e event, err error) {
 	return e, err
 }
 
-// history is what has happened, in order. An event is written after what it reports; only a start is written before it.
-// So no order in which processes write makes a fault of what was none.
+// history lists what has happened, in order. An event is written after what it reports, except a start, which is written
+// before. So the order in which processes write cannot show a fault where there is none.
 type history []event
 
 // faults returns what must not have happened.
 //
-// A call may start after its result was accepted if its claim came before that: somebody whose lease had ended has
-// brought the result in the moment between the claim and the start. It is a fault if the lease had ended when the
-// worker got the claim. If it ends between the check of the worker and the start, in a process that the system has
-// paused, nothing can be promised.
+// A call may start after its result was accepted, if it was claimed before that. Between the claim and the start, a
+// worker whose own lease has ended may bring the result. It is a fault only if the lease had ended when the worker got
+// the claim. In a process that the system pauses, the lease may also end between the worker's check and the start:
+// nothing is promised then.
 func (h history) faults() (found []string) {
 	sums, consumptions := map[string]string{}, map[string]int{}
 	claims, late := map[string]time.Time{}, map[string]bool{}
@@ -129,8 +129,8 @@ func (h history) repeated() (n int) {
 	return n
 }
 
-// stalls returns how long work stood still that a process had when it was killed or frozen, until somebody else claimed
-// it.
+// stalls returns how long work stood still: for each piece that a killed or frozen process held, the time until another
+// process claimed it.
 func (h history) stalls() (list []time.Duration) {
 	holders, gone := map[string]string{}, map[string]time.Time{}
 	for _, e := range h {

@@ -68,6 +68,7 @@ func (r Runs) disturbed(t *testing.T) {
 		part := max(1, r.Runs*calls/r.Kills)
 		due := n*part + random.IntN(max(1, part*4/5))
 		f.until(func(event) bool { return f.results > due })
+		// The first two processes stay frozen.
 		f.kill(2 + random.IntN(2))
 	}
 	f.finish()

@@ -72,6 +72,7 @@ func TestShared(t *testing.T, open func() store.Runs) {
 		_, err := engine.Start(ctx, durable.StartRequest{Run: name, Agent: "a", Conversation: "of " + name, Text: "Count."})
 		require.NoError(t, err)
 	}
+
 	for i := range runs {
 		r, err := engine.Wait(ctx, fmt.Sprint("run ", i))
 		require.NoError(t, err)
@@ -82,6 +83,7 @@ func TestShared(t *testing.T, open func() store.Runs) {
 		require.Equal(t, "Done.", c.DAG().Text())
 	}
 
+	// Each call was executed once, by whichever worker claimed it.
 	executed := 0
 	calls.Range(func(key, times any) bool {
 		executed++

@@ -42,6 +42,7 @@ func BenchmarkSizes(b *testing.B, db store.Runs, bytesOf func(table string) int6
 		stepsOfRun(b, db, run, text)
 	}
 
+	// The time of the benchmark means nothing.
 	b.ReportMetric(0, "ns/op")
 	for _, of := range []struct {
 		name   string

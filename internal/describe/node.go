@@ -208,15 +208,12 @@ func (d Node) Head(withModel bool, clean func(string) string) string {
 	title := clean(d.Title)
 	switch d.Sort {
 	case System:
-
 		if title == "" {
 			return d.Word
 		}
-
 		if d.removed() {
 			title += " removed"
 		}
-
 		return d.Word + ", " + title
 	case Assistant:
 		head := d.Word

@@ -142,6 +142,7 @@ func Arguments(input content.JSON, limit int) string {
 	}
 
 	var b strings.Builder
+	// What follows after the limit is not decoded: it would be cut off.
 	for dec.PeekKind() != '}' && b.Len() <= limit {
 		key, err := dec.ReadToken()
 		if err != nil {

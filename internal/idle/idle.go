@@ -88,6 +88,7 @@ func (b *watched) Read(p []byte) (int, error) {
 		b.watch.begun.Store(true)
 	}
 
+	// A request that has ended must not get a running timer again.
 	if n > 0 && b.watch.timer != nil && b.watch.Context.Err() == nil {
 		b.watch.timer.Reset(b.watch.idle)
 	}

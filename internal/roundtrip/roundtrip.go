@@ -54,8 +54,8 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 			return
 		}
 
-		limit := c.Options.Idle
 		// Nothing arrives while the model writes a whole response, so it gets more time.
+		limit := c.Options.Idle
 		if limit == 0 && c.Whole {
 			limit = idle.Whole
 		}
@@ -65,6 +65,7 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 		var known *api.Cut // nil until a part of the response has arrived
 		for event, err := range t.Ask(watch, c) {
 			if err != nil {
+				// What is known of a response that broke off, such as its tokens, comes before the error.
 				if known == nil || yield(*known, nil) {
 					yield(nil, t.failure(ctx, watch, c.API, err))
 				}

@@ -54,6 +54,7 @@ func Cluster(s string) (text string, width, size int) {
 
 		switch {
 		case next == joiner && marks < maxMarks:
+			// The joiner and the character that it joins count as one mark.
 			joined, m := utf8.DecodeRuneInString(s[size+n:])
 			if !unicode.IsPrint(joined) || joined == ' ' || joined == utf8.RuneError {
 				return base + s[from:keep], width, size + n // the joiner joins nothing and is dropped
@@ -64,6 +65,7 @@ func Cluster(s string) (text string, width, size int) {
 		case spacing && marks < maxMarks:
 			width++
 		case regional(r) && regional(next) && marks == 0:
+			// Two regional letters are a flag.
 			return s[:size+n], 2, size + n
 		case skin(next) && marks < maxMarks:
 			width += 2

@@ -176,6 +176,7 @@ func refine(t reflect.Type, s *jsonschema.Schema) error {
 		t = t.Elem()
 	}
 
+	// A member that is null would mean the same as one that is absent.
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
 	}

@@ -103,6 +103,8 @@ func (p *places) refers(s *jsonschema.Schema, ref string) (found []*jsonschema.S
 		fragment = plain
 	}
 
+	// Compare only the last segments of URIs: relative ones need not be resolved. A wrong match makes the count too
+	// large, never too small.
 	for other, base := range p.base {
 		switch {
 		// The reference is into another document than other.

@@ -248,6 +248,7 @@ func (r *Rules) fitChoice(accepted Choice, o *api.Options, tools []content.Tool,
 	case choice == api.ToolsAuto, accepted == EachChoice:
 		return tools
 	case choice == api.ToolsNone && accepted != ChoiceWords:
+		// A tool that is not declared cannot be called.
 		o.ToolChoice = api.ToolsAuto
 		note(api.RepairOption, "no tool is declared: %s ignores that ToolChoice allows none", r.Name)
 		return nil
@@ -290,5 +291,6 @@ func only(tools []content.Tool, name string) []content.Tool {
 func (r *Rules) FormPrompt(system []string, form api.Schema, note Note) []string {
 	note(api.RepairOption, "the schema of Output is a system prompt: %s does not apply it", r.Name)
 	prompt := fmt.Sprintf("Respond with JSON that matches this schema, and with nothing else:\n%s", form.JSON)
+	// Without spare capacity append copies, so that the caller's list stays as it is.
 	return append(system[:len(system):len(system)], strings.TrimSpace(prompt))
 }
