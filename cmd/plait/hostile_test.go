@@ -215,3 +215,37 @@ func TestResumeNamesTheReplyThatIsWrong(t *testing.T) {
 		require.ErrorContains(t, err, reason, replies)
 	}
 }
+
+// A conversation may come from somebody else. Were its server used, it would get the user's key.
+func TestServerThatOnlyTheConversationNamesIsRefused(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "secret")
+	file := filepath.Join(t.TempDir(), "talk.json")
+	settings := runSettings{Provider: "openai-chat", Model: "m", BaseURL: "http://server.invalid/v1"}
+	require.NoError(t, dag.New().User("Hi").WithMetadata(runKey, settings).Save(file))
+
+	for _, args := range [][]string{{"chat", file}, {"chat", file, "--model", "gpt-5"}, {"run", file}} {
+		_, errs, code := command("Hi\n", args...)
+		require.Equal(t, exitBad, code, args)
+		require.Contains(t, errs, `names the server "http://server.invalid/v1"`, args)
+		require.Contains(t, errs, "--base-url", args)
+	}
+}
+
+func TestServersThatAConversationMayName(t *testing.T) {
+	for s, trusted := range map[runSettings]bool{
+		{Provider: "openai-chat"}:                                                true,
+		{Provider: "openai-chat", BaseURL: "http://127.0.0.1:8080/v1"}:           true,
+		{Provider: "openai-chat", BaseURL: "http://[::1]:8080/v1"}:               true,
+		{Provider: "anthropic", BaseURL: "http://localhost:8080"}:                true,
+		{Provider: "deepseek", BaseURL: "https://api.deepseek.com/v1"}:           true,
+		{Provider: "groq", BaseURL: "https://api.deepseek.com/v1"}:               false,
+		{Provider: "openai-chat", BaseURL: "https://llm.example.com/v1"}:         false,
+		{Provider: "openai-chat", BaseURL: "http://127.0.0.1@llm.example.com/"}:  false,
+		{Provider: "openai-chat", BaseURL: "http://127.0.0.1.example.com/"}:      false,
+		{Provider: "openai-chat", BaseURL: "http://localhost.example.com/"}:      false,
+		{Provider: "openai-chat", BaseURL: "//llm.example.com/127.0.0.1"}:        false,
+		{Provider: "openai-chat", BaseURL: "http://llm.example.com\n/127.0.0.1"}: false,
+	} {
+		require.Equal(t, trusted, s.trusted(), "%s at %s", s.Provider, s.BaseURL)
+	}
+}
