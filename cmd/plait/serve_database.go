@@ -146,14 +146,7 @@ func withRun(ctx context.Context, db *sqlite.DB, e live.Entry, run store.Run) (l
 		e.Changed = run.Changed
 	}
 
-	details := []string{}
-	if calls := listed(run, tasks).callsText(); calls != "-" {
-		details = append(details, "calls: "+calls)
-	}
-	if run.Reason != "" {
-		details = append(details, run.Reason)
-	}
-	e.Detail = strings.Join(details, "\n")
+	e.Detail = detailOf(run, tasks)
 	e.Waits = slices.ContainsFunc(tasks, func(t store.TaskState) bool { return t.Task.External && !t.Done })
 	return e, nil
 }
@@ -170,6 +163,18 @@ func stateOf(run store.Run, tasks []store.TaskState) string {
 		return "paused"
 	}
 	return string(run.State)
+}
+
+// detailOf returns how many calls of a run wait or are in doubt, and why it ended or was parked.
+func detailOf(run store.Run, tasks []store.TaskState) string {
+	var details []string
+	if calls := listed(run, tasks).callsText(); calls != "-" {
+		details = append(details, "calls: "+calls)
+	}
+	if run.Reason != "" {
+		details = append(details, run.Reason)
+	}
+	return strings.Join(details, "\n")
 }
 
 // urgency sorts entries: what waits for a person comes first.
@@ -207,7 +212,7 @@ func (w *watched) showRun(c *store.Conversation) error {
 		if err != nil {
 			return err
 		}
-		from.Run = stateOf(run, tasks)
+		from.Run, from.Detail = stateOf(run, tasks), detailOf(run, tasks)
 		if run.State == store.RunWaiting {
 			paused = append(paused, durablePause(db, c.DAG(), run, tasks))
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -121,6 +122,120 @@ func TestServeOfADatabaseListsConversationsWithTheirRuns(t *testing.T) {
 		if e.Key == "without a run#try" {
 			v.in(e).until("Hello.")
 		}
+	}
+}
+
+// inEachState makes a durable run in each state, each in a conversation of that name, as an engine and its workers come
+// to it.
+func inEachState(t *testing.T) *sessions {
+	t.Helper()
+	asks := apitest.Call(apitest.Use("ask", struct{}{}), apitest.Use("ask", struct{}{}))
+	s := newSessions(t,
+		removeRome(), asks, asks, apitest.Say("Done."), apitest.Fail(&api.Error{Kind: api.ErrAuth, Message: "no such key"}))
+	for _, name := range []string{"waits for approval", "waits for workers", "in doubt", "done", "failed"} {
+		s.start(t, name, name)
+		s.work(t, name)
+	}
+	s.start(t, "queued", "queued")
+	s.loseACall(t, "in doubt")
+
+	// The process of a run is lost as often as it may be.
+	s.start(t, "parked", "parked")
+	_, err := s.db.ClaimRuns(t.Context(), store.ClaimRunsRequest{
+		Worker: "lost", Agents: []string{"cities"}, Formats: []int{1}, Run: "parked", Lease: time.Microsecond,
+	})
+	require.NoError(t, err)
+	s.engine.Attempts = 1
+	s.work(t, "parked")
+
+	s.run(t, "running")
+	return s
+}
+
+// loseACall lets a worker claim one of the calls of a run, and lose its lease.
+func (s *sessions) loseACall(t *testing.T, run string) {
+	t.Helper()
+	tasks, err := s.db.Tasks(t.Context(), run)
+	require.NoError(t, err)
+	lost := tasks[0].Task
+	claimed, err := s.db.ClaimTasks(t.Context(), store.ClaimTasksRequest{
+		Worker: "lost", Tools: []string{lost.Tool}, Key: lost.Key, Lease: time.Microsecond,
+	})
+	require.NoError(t, err)
+	require.Len(t, claimed, 1)
+
+	// Another worker, without tools, finds that nobody has the call any more.
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	worker := &durable.Worker{Store: s.db, Settings: durable.Settings{Poll: time.Millisecond}}
+	go func() { ended <- worker.Serve(ctx) }()
+	for !tasks[0].Done {
+		tasks, err = s.db.Tasks(t.Context(), run)
+		require.NoError(t, err)
+	}
+	stop()
+	require.NoError(t, <-ended)
+}
+
+// run starts a run whose tool is at work until the end of the test.
+func (s *sessions) run(t *testing.T, name string) {
+	t.Helper()
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	dig := executor.Func("dig", "Digs.", func(context.Context, struct{}) (string, error) {
+		close(begun)
+		<-end
+		return "a hole", nil
+	})
+	s.engine.Agents["diggers"] = executor.Agent{
+		Provider: apitest.NewScript(apitest.Call(apitest.Use("dig", struct{}{})), apitest.Say("Dug.")),
+		Tools:    []dag.Tool{executor.WithTimeout(dig, 0)},
+	}
+	_, err := s.engine.Start(t.Context(), durable.StartRequest{Run: name, Agent: "diggers", Conversation: name, Text: "Dig."})
+	require.NoError(t, err)
+
+	wake := store.Wake{Kind: store.WakeRun, Key: store.Key{Run: name}}
+	go func() { ended <- s.engine.Handle(context.Background(), wake) }()
+	t.Cleanup(func() {
+		close(end)
+		require.NoError(t, <-ended)
+	})
+	<-begun
+}
+
+func TestServeOfADatabaseShowsDurableRunsInEachState(t *testing.T) {
+	s := inEachState(t)
+	v := serving(t, s.file)
+
+	states, pages := map[string]string{}, map[string]listedEntry{}
+	for _, e := range v.list() {
+		states[e.Key] = strings.TrimSuffix(fmt.Sprintf("%s|%v|%s", e.State, e.Waits, e.Detail), "|")
+		pages[e.Key] = e
+	}
+	require.Equal(t, map[string]string{
+		"waits for approval": "paused|true|calls: 1 of 1 waiting",
+		"waits for workers":  "paused|false|calls: 2 of 2 waiting",
+		"in doubt":           "in doubt|false|calls: 1 of 2 waiting, 1 in doubt",
+		"queued":             "queued|false", "running": "running|false",
+		"parked": "parked|false|it was claimed 1 times without a pause",
+		"failed": "failed|false|not authorized: no such key", "done": "done|false|end_turn",
+	}, states)
+
+	// The page of a run that has not ended has its state. One that has ended says so in its conversation.
+	for key, words := range map[string][]string{
+		"waits for approval": {`"asks":"approval"`, `"run":"paused"`},
+		"waits for workers":  {`"asks":"result"`, `"asks":"result"`, `"run":"paused"`},
+		"in doubt":           {`"asks":"result"`, `"run":"in doubt","detail":"calls: 1 of 2 waiting, 1 in doubt"`},
+		"queued":             {`"run":"queued"`},
+		"running":            {"dig", `"run":"running"`},
+		"parked":             {`"run":"parked","detail":"it was claimed 1 times without a pause"`},
+		"failed":             {"no such key"},
+		"done":               {"end_turn"},
+	} {
+		t.Run(key, func(t *testing.T) {
+			page := v.in(pages[key])
+			page.t = t
+			page.until(words...)
+		})
 	}
 }
 

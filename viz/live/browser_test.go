@@ -536,6 +536,29 @@ func TestARequestThatIsNotKnownInARealBrowser(t *testing.T) {
 	require.Equal(t, []string{second, first, first, first, first}, asked)
 }
 
+func TestTheStateOfARunElsewhereInARealBrowser(t *testing.T) {
+	agent, _ := remover(apitest.Call(apitest.Use("ask", none{})))
+	d, c := pauseOf(t, agent)
+	s := New(d, nil)
+	s.SetPaused(Paused{Continuation: c, Reply: func(context.Context, string, executor.Reply) error { return nil }})
+	s.SetOrigin(Origin{Changed: time.Now(), Run: "in doubt", Detail: "calls: 1 of 2 waiting, 1 in doubt"})
+	b := open(t, s)
+	b.does("wait", "#state.odd", "text", "in doubt") // although a call waits
+	b.does("wait", "#origin", "text", "calls: 1 of 2 waiting, 1 in doubt · changed just now")
+
+	s.SetOrigin(Origin{Run: "parked", Detail: strings.Repeat("x", 100) + hostile})
+	b.does("wait", "#state.odd", "text", "parked")
+	b.does("wait", "#origin", "text", "xxx<img")
+	for _, size := range []string{"390x844", "1400x900"} {
+		b.does("size", size)
+		b.does("inside", "#top, #top button, #origin, #state")
+	}
+
+	s.SetOrigin(Origin{})
+	b.does("wait", "#state.odd", "text", "paused")
+	b.stop()
+}
+
 // shots takes pictures in both themes, on a large and a small screen, if PLAIT_SHOTS names a folder.
 func shots(b *browser, name string) {
 	folder := os.Getenv("PLAIT_SHOTS")

@@ -77,7 +77,8 @@
 //	           path (the sub-agent), reason, asks ("approval" or "result"; absent while the decisions about other calls
 //	           are open), doubt (it was started before, and its outcome is unknown), answer (once it is answered)
 //
-//	origin     where the conversation comes from ([Origin]): changed (a time) and run, each absent if unknown
+//	origin     where the conversation comes from ([Origin]): changed (a time), run, and detail of the run; each
+//	           absent if unknown
 //	canRun     whether fork is allowed at all
 //
 // An [Index] has two paths more. Each conversation's page is at "c/NAME/", for a NAME of the list.

@@ -12,12 +12,15 @@ type Origin struct {
 	// Run is the state of a run of this conversation that another process executes, such as "queued". As long as it is
 	// set, pages cannot continue the conversation. Defaults to none.
 	Run string
+	// Detail is more about that run, such as why it is in that state. Defaults to none.
+	Detail string
 }
 
 // origin is an Origin in an event "activity".
 type origin struct {
 	Changed string `json:"changed,omitempty"`
 	Run     string `json:"run,omitempty"`
+	Detail  string `json:"detail,omitempty"`
 }
 
 // SetOrigin replaces what the page shows of the place that the conversation comes from.
@@ -25,7 +28,7 @@ func (s *Server) SetOrigin(o Origin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	next := origin{Run: o.Run}
+	next := origin{Run: o.Run, Detail: o.Detail}
 	if !o.Changed.IsZero() {
 		next.Changed = o.Changed.UTC().Format(time.RFC3339Nano)
 	}

@@ -176,8 +176,9 @@ let ticking = null;
 function drawLive() {
   const running = live.state === 'running';
   document.body.classList.toggle('running', running);
-  show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …') : running ? 'running' + (live.turn ? ', turn ' + live.turn : '') : waiting.cards.size ? 'paused' : live.origin.run || 'idle');
-  $('state').className = 'badge ' + (!live.connected || !running && waiting.cards.size ? 'odd' : running ? 'on' : '');
+  const state = running ? 'running' : live.origin.run || (waiting.cards.size ? 'paused' : 'idle');
+  show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …') : running && live.turn ? 'running, turn ' + live.turn : state);
+  $('state').className = 'badge ' + (live.connected ? stateStyle(state) : 'odd');
   $('stop').hidden = !(running && config.canRun);
   show($('follow'), live.following ? 'following' : 'follow');
   $('follow').setAttribute('aria-pressed', String(live.following));
@@ -197,11 +198,11 @@ function drawLive() {
   if (!tick && ticking) ticking = clearInterval(ticking) ?? null;
 }
 
-// drawOrigin shows when the conversation changed where it comes from.
+// drawOrigin shows more about a run elsewhere, and when the conversation changed where it comes from.
 function drawOrigin() {
-  const {changed} = live.origin;
-  show($('origin'), changed && 'changed ' + ago(changed));
-  $('origin').title = changed || '';
+  const {changed, detail} = live.origin;
+  show($('origin'), detail && [line(detail, 120), changed && ' · '], changed && el('span', {title: changed}, 'changed ' + ago(changed)));
+  $('origin').title = detail || '';
 }
 
 // canRunNow offers "Run from here" only while the server would take it. What was typed stays.
