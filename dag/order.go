@@ -8,7 +8,7 @@ type walk struct {
 	extra map[*node.Node][]*node.Node // further nodes to visit before a node
 	seen  map[node.ID]*node.Node      // the nodes visited by from; one of those with the same ID
 	clash error                       // ErrDuplicateID if from has met two different nodes with one ID
-	twins bool                        // from has met two values of one node; they, or nodes before them, may differ in redactions
+	twins bool                        // from has met two values of one node: one of them may be redacted
 }
 
 // from returns every node reachable from the heads, each ID once. It sets seen, clash and twins.

@@ -9,8 +9,8 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Counter is a store that counts what the engines and workers on it do. Give one to the engines and workers of a
-// process, and publish its Counts with those of [store.Runs].Stats:
+// Counter is a store that counts the operations of the engines and workers on it. Give one to the engines and workers
+// of a process, and publish its Counts with those of [store.Runs].Stats:
 //
 //	counter := &durable.Counter{Runs: db}
 //	engine := &durable.Engine{Store: counter, …}
@@ -24,36 +24,36 @@ type Counter struct {
 	counts Counts // guarded by mu
 }
 
-// Counts are the numbers of a [Counter] since it was made. They only rise. Rates and ratios of them show what a process
-// does; the state of all runs is in store.RunStats.
+// Counts are the numbers of a [Counter] since it was made. They never decrease. Their rates and ratios show the work of
+// a process; the state of all runs is in store.RunStats.
 type Counts struct {
-	// Begun are the runs that were started.
+	// Begun counts started runs.
 	Begun int64
-	// Claims are the queries for work, and EmptyClaims those that found none.
+	// Claims counts queries for work, and EmptyClaims the queries without a result.
 	Claims, EmptyClaims int64
-	// Runs and Calls are those that were claimed. Repeated are those of both that were claimed before: their worker was
-	// lost, or has given them back.
+	// Runs and Calls count claimed runs and calls. Repeated counts those of both that were claimed before: their worker
+	// was lost, or has given them back.
 	Runs, Calls, Repeated int64
-	// Steps are the steps of runs that were stored. Paused, Done, Failed and Parked are those that ended so.
+	// Steps counts stored steps of runs. Paused, Done, Failed and Parked count the steps with this end.
 	Steps, Paused, Done, Failed, Parked int64
-	// Cancelled are the calls of Cancel.
+	// Cancelled counts successful calls of Cancel.
 	Cancelled int64
-	// Results are the results that were accepted. InDoubt and Timeouts are those with these outcomes.
+	// Results counts accepted results. InDoubt and Timeouts count those with these outcomes.
 	Results, InDoubt, Timeouts int64
-	// Renewals are the leases that were prolonged, and LeasesLost the steps and releases that were refused because the
-	// lease was lost. A renewal that is refused is not counted: that also happens when a run ends or is cancelled.
+	// Renewals counts renewed leases. LeasesLost counts steps and releases refused because the lease was lost. A
+	// refused renewal is not counted, because it also happens when a run ends or is cancelled.
 	Renewals, LeasesLost int64
-	// Refused are the transactions that were refused for another reason, such as a second result or a cancelled run.
+	// Refused counts transactions refused for another reason, such as a second result or a cancelled run.
 	Refused int64
-	// Released are the runs and calls that were given back, to be tried again or because the process ends.
+	// Released counts runs and calls that were given back, to be tried again or because the process ends.
 	Released int64
-	// Sweeps are the sweeps, Woken the wake-ups that they made, and Expired the calls that they found to be exhausted.
+	// Sweeps counts sweeps. Woken counts their wake-ups, and Expired the calls they found exhausted or late.
 	Sweeps, Woken, Expired int64
-	// Errors are the errors of the store itself, such as a lost connection.
+	// Errors counts errors of the store itself, such as a lost connection.
 	Errors int64
 }
 
-// Counts returns the numbers as they are now.
+// Counts returns the current numbers.
 func (c *Counter) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,8 @@ func (c *Counter) ClaimTasks(ctx context.Context, q store.ClaimTasksRequest) ([]
 	return claimed, err
 }
 
-// countClaim counts a query for work, and what it has claimed in kind. claims returns how often work was claimed.
+// countClaim counts a query for work, and adds the claimed work to kind. claims returns how often a piece of work was
+// claimed.
 func countClaim[W any](n *Counts, kind *int64, claimed []W, claims func(W) int) {
 	n.Claims++
 	*kind += int64(len(claimed))

@@ -16,26 +16,25 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Engine starts durable runs, and executes those of its agents.
+// Engine starts durable runs, and executes the runs of its agents.
 type Engine struct {
-	// Store is where the runs are. It is required.
+	// Store holds the runs. It is required.
 	Store store.Runs
 	// Agents are the agents by name. A run is stored with the name, and any process with an agent of that name can
 	// continue it. Set executor.DeferAll as the strategy of an agent if workers execute all of its calls.
 	Agents map[string]executor.Agent
-	// CallOptions returns how often and until when a deferred call is tried. Defaults to the zero CallOptions for every
-	// call.
+	// CallOptions returns the limits of a deferred call. Defaults to the zero CallOptions for every call.
 	CallOptions func(p executor.Pending) CallOptions
-	// Attributes names the attributes (executor.WithAttributes) that are stored with a pause and come with its calls.
-	// See executor.ContinuationCodec. Defaults to none.
+	// Attributes names the attributes (executor.WithAttributes) to store with a pause and to send with its calls. See
+	// executor.ContinuationCodec. Defaults to none.
 	Attributes []string
-	// Attempts is how often a run may be claimed without a pause in between. It is then parked, because the run itself
-	// may crash the process. A claim counts if its process was lost, or if the provider or the store failed so that the
-	// run is tried again. The wait doubles from 2 to 256 times Poll, so with the defaults a run is parked when the
-	// provider has been down for about 18 minutes. A claim that the end of Serve interrupts does not count. Defaults
-	// to 10.
+	// Attempts is how often a run may be claimed without a pause in between. After that the run is parked, because it
+	// may be crashing its processes. A claim counts if its process was lost, or if the run is tried again after a
+	// failure of the provider or the store. The wait between claims doubles from 2 to 256 times Poll: with the
+	// defaults, a run is parked when the provider has been down for about 18 minutes. A claim interrupted by the end of
+	// Serve does not count. Defaults to 10.
 	Attempts int
-	// Source is where nodes get their IDs and times from. Defaults to that of dag.New.
+	// Source provides IDs and times for nodes. Defaults to the source of dag.New.
 	Source node.Source
 	Settings
 
@@ -45,11 +44,11 @@ type Engine struct {
 // CallOptions are the limits of a deferred call.
 type CallOptions struct {
 	// Attempts is how many processes may begin the call. With 1 it is never repeated: if its process is lost, the model
-	// reads that the outcome is unknown. Negative is no limit. Defaults to 5 for tools of the agent that may be
-	// repeated (executor.WithEffect), and to 1 for all others.
+	// reads that the outcome is unknown. Negative is no limit. Defaults to 5 for tools of the agent that allow
+	// repetition (executor.WithEffect), and to 1 for all others.
 	Attempts int
-	// ResultTimeout is how long after the pause the call must have its result. After that time the call is given up,
-	// and the model reads so. Defaults to no limit.
+	// ResultTimeout is the maximum time from the pause to the result. After that the call is given up, with an error
+	// result for the model. Defaults to no limit.
 	ResultTimeout time.Duration
 }
 
@@ -58,25 +57,25 @@ type StartRequest struct {
 	// Run is the run's ID. A second Start with the same ID does nothing, so a Start can be repeated if the reply was
 	// lost. Defaults to a new ID.
 	Run string
-	// Agent is the name of the agent. It is a key of [Engine.Agents] in some process.
+	// Agent is the name of the agent: a key of [Engine.Agents] in some process.
 	Agent string
-	// Conversation is the key of the conversation to continue. It need not exist at head "main". Head is an existing
-	// head, and defaults to "main".
+	// Conversation is the key of the conversation to continue, and Head its head. Head defaults to "main". At "main", a
+	// missing conversation is created; any other head must exist.
 	Conversation, Head string
-	// Text is the message of the user. "" is none.
+	// Text is the message of the user; "" for none.
 	Text string
 	// Add appends nodes before the run begins, and before Text if both are set. Defaults to nothing.
 	Add func(d dag.DAG) dag.DAG
 }
 
-// Mistakes in the setup of an engine or a worker.
+// Errors in the setup of an engine or a worker.
 var (
 	errNoStore = errors.New("durable: it has no Store")
 	errNoAgent = errors.New("durable: a run needs an agent")
 )
 
-// Start stores a run, and returns its ID. It does not wait for it. A head has one run at a time: while that has
-// not ended, the error holds store.ErrBusy.
+// Start stores a run, and returns its ID. It does not wait for the run. A head has one run at a time: until that run
+// has ended, the error holds store.ErrBusy.
 func (e *Engine) Start(ctx context.Context, s StartRequest) (run string, err error) {
 	switch {
 	case e.Store == nil:
@@ -115,7 +114,7 @@ func (e *Engine) Start(ctx context.Context, s StartRequest) (run string, err err
 	return s.Run, err
 }
 
-// open opens a conversation at a head. A conversation that does not exist yet is begun at "main".
+// open opens a conversation at a head. At "main" it creates a missing conversation.
 func open(ctx context.Context, runs store.Runs, conversation, head string) (*store.Conversation, error) {
 	if head == store.Main {
 		return store.New(runs, nil).Conversation(ctx, conversation)
@@ -126,9 +125,9 @@ func open(ctx context.Context, runs store.Runs, conversation, head string) (*sto
 // Reply replies to a call of a paused run. [store.Runs].Tasks lists the calls. A reply is one of these:
 //
 //   - executor.Approved or executor.Declined, for a call that needs approval;
-//   - executor.Returned or executor.Failed, for a call that was executed elsewhere than by a [Worker].
+//   - executor.Returned or executor.Failed, for a call that was executed outside a [Worker].
 //
-// The first reply to a call holds. The same reply again is no error, and a different one is store.ErrResultConflict.
+// The first reply to a call counts. The same reply again is no error. A different one is store.ErrResultConflict.
 func (e *Engine) Reply(ctx context.Context, key store.Key, reply executor.Reply) error {
 	payload, err := reply.MarshalJSON()
 	if err != nil {
@@ -138,8 +137,8 @@ func (e *Engine) Reply(ctx context.Context, key store.Key, reply executor.Reply)
 	return err
 }
 
-// Cancel ends a run, in whatever process it is. Its calls are cancelled, and later results are refused. Nothing more is
-// added to its conversation.
+// Cancel ends a run in any process. Its calls are cancelled, and later results are refused. Nothing more is added to
+// its conversation.
 func (e *Engine) Cancel(ctx context.Context, run, reason string) error {
 	return e.Store.Cancel(ctx, run, reason)
 }
@@ -153,7 +152,7 @@ func (e *Engine) Wait(ctx context.Context, run string) (store.Run, error) {
 		}
 	})()
 
-	// Wake-ups of other processes need not come, so the run is also polled.
+	// Wake-ups of other processes are not guaranteed, so poll too.
 	for poll := e.Settings.withDefaults().Poll; ; {
 		r, err := e.Store.Run(ctx, run)
 		if err != nil || r.State.Ended() || r.State == store.RunParked {
@@ -169,8 +168,8 @@ func (e *Engine) Wait(ctx context.Context, run string) (store.Run, error) {
 	}
 }
 
-// Serve executes runs until ctx is done. It then begins no more, waits for those under way, and interrupts them after
-// Settings.ShutdownTimeout. A run that was interrupted continues from its last step, here or elsewhere.
+// Serve executes runs until ctx is done. It then begins no more runs, waits for those under way, and interrupts them
+// after Settings.ShutdownTimeout. An interrupted run continues from its last step, here or elsewhere.
 func (e *Engine) Serve(ctx context.Context) error {
 	p, err := e.pool()
 	if err != nil {
@@ -180,9 +179,9 @@ func (e *Engine) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Handle executes the run of a wake-up, if it is ready, up to its next pause or its end. It is for queues: Serve needs
-// no wake-ups. It waits for a free slot, of which Serve uses the same ones. There is nothing to repeat after an error:
-// Serve finds the run.
+// Handle executes the run of a wake-up, if it is ready, up to its next pause or its end. It is for programs with a
+// queue of wake-ups; Serve needs none. It waits for a free slot; Handle and Serve share the slots. After an error there
+// is nothing to repeat: Serve finds the run.
 //
 // If ctx is done, Handle begins nothing. A run under way is interrupted Settings.ShutdownTimeout after that.
 func (e *Engine) Handle(ctx context.Context, wake store.Wake) error {
@@ -212,13 +211,13 @@ func (e *Engine) pool() (*pool, error) {
 	}, nil
 }
 
-// formats are the formats of continuations that this version reads. See executor.ContinuationCodec.
+// formats lists the formats of continuations for this version. See executor.ContinuationCodec.
 var formats = []int{1}
 
-// claim claims up to limit runs, or only the given run if it is not "". It returns a function for each that executes
-// it.
+// claim claims up to limit runs, or only the given run if it is not "". It returns a function for each claimed run,
+// which executes it.
 func (e *Engine) claim(ctx context.Context, s Settings, run string, limit int) ([]func(context.Context), error) {
-	// The lease is counted from before the claim, so that it never lasts longer here than in the store.
+	// Count the lease from before the claim, so that it never lasts longer here than in the store.
 	began := s.now()
 	runs, err := e.Store.ClaimRuns(ctx, store.ClaimRunsRequest{
 		Worker: s.Name, Agents: slices.Sorted(maps.Keys(e.Agents)), Formats: formats, Run: run,
@@ -256,8 +255,8 @@ func (e *Engine) callOptions(agent string, p executor.Pending) (opts CallOptions
 	return opts
 }
 
-// attemptsOf returns how often a call of the tool may begin. The tool's effect decides; a tool without one, or one that
-// the agent does not have, is not repeated.
+// attemptsOf returns how often a call of the tool may begin. The tool's effect decides. A tool without an effect, or
+// one the agent does not have, is not repeated.
 func attemptsOf(tools []dag.Tool, name string) int {
 	for _, t := range tools {
 		tool, ok := t.(executor.Tool)
@@ -271,10 +270,10 @@ func attemptsOf(tools []dag.Tool, name string) int {
 	return 1
 }
 
-// repeatable is the default of CallOptions.Attempts for a tool that may be called again.
+// repeatable is the default of CallOptions.Attempts for a tool that allows repetition.
 const repeatable = 5
 
-// pauseOf returns the saved form of a continuation, with a task for each call to wait for.
+// pauseOf returns the saved form of a continuation, with a task for each awaited call.
 func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, error) {
 	c.Run = run.ID
 	payload, err := executor.ContinuationCodec{Keys: e.Attributes}.Encode(c)

@@ -19,15 +19,15 @@ type Settings struct {
 	Name string
 	// Concurrency is the maximum number of runs or calls at the same time. Defaults to 16.
 	Concurrency int
-	// Lease is how long a claim holds without being renewed. It is renewed after a third of this time. If a process is
-	// lost, its work waits for so long before another process takes it. Defaults to 30 seconds.
+	// Lease is how long a claim holds without being renewed. It is renewed after a third of this time. After a process
+	// is lost, its work waits for the end of the lease before another process takes it. Defaults to 30 seconds.
 	Lease time.Duration
-	// Poll is how often to look for work, and for work that was lost, without a wake-up. Defaults to 1 second.
+	// Poll is how often to look for new and for lost work without a wake-up. Defaults to 1 second.
 	Poll time.Duration
-	// ShutdownTimeout is how long Serve, at its end, waits for work under way before it interrupts it. Negative is no
+	// ShutdownTimeout is how long Serve, at its end, waits for work under way before interrupting it. Negative is no
 	// wait. Defaults to 5 seconds.
 	ShutdownTimeout time.Duration
-	// Log receives the errors while serving. Defaults to slog.Default().
+	// Log receives errors while serving. Defaults to slog.Default().
 	Log *slog.Logger
 
 	now func() time.Time // for tests: the clock of the process. Defaults to time.Now
@@ -61,11 +61,11 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// since returns the time that has passed since t, a reading of s.now. Both have a reading of the monotonic clock, so it
-// does not matter if the clock of the machine was set in between.
+// since returns the time since t, a reading of s.now. Both readings include the monotonic clock, so setting the clock
+// of the machine in between has no effect.
 func (s Settings) since(t time.Time) time.Duration { return s.now().Sub(t) }
 
-// errInterrupted is the cause of a context that Serve has cancelled at its end, after ShutdownTimeout.
+// errInterrupted is the cause of a context cancelled at the end of Serve, after ShutdownTimeout.
 var errInterrupted = errors.New("durable: the process ends")
 
 // capacity is common to all calls of Serve and Handle of one engine or worker.
@@ -75,13 +75,13 @@ type capacity struct {
 	bell  chan struct{} // has room for one element; rung when there may be work, or a free slot
 }
 
-// of returns c, with so many slots at the first call.
+// of returns c. The first call sets the number of slots.
 func (c *capacity) of(slots int) *capacity {
 	c.once.Do(func() { c.slots, c.bell = make(chan struct{}, slots), make(chan struct{}, 1) })
 	return c
 }
 
-// take takes all free slots, and returns how many.
+// take takes all free slots, and returns their number.
 func (c *capacity) take() (taken int) {
 	for {
 		select {
@@ -105,7 +105,7 @@ type pool struct {
 	Settings
 	*capacity
 	store store.Runs
-	// claim claims up to limit pieces of work. It returns a function for each that executes it.
+	// claim claims up to limit pieces of work. It returns a function for each piece, which executes it.
 	claim func(ctx context.Context, limit int) ([]func(context.Context), error)
 	// wanted reports whether a wake-up is for this pool.
 	wanted func(store.Wake) bool
@@ -138,8 +138,8 @@ func (p *pool) serve(ctx context.Context) {
 	all.Wait()
 }
 
-// outlive returns a context for work that continues when ctx is done: it is interrupted p.ShutdownTimeout later. The
-// caller calls release when no work is left.
+// outlive returns a context for work that may continue after ctx is done, for p.ShutdownTimeout. Then it is
+// interrupted. The caller calls release when no work is left.
 func (p *pool) outlive(ctx context.Context) (working context.Context, release func()) {
 	working, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -158,7 +158,7 @@ func (p *pool) outlive(ctx context.Context) (working context.Context, release fu
 
 // fill claims work for the free slots and starts it. It reports whether there may be more work and free slots.
 func (p *pool) fill(ctx, working context.Context, all *sync.WaitGroup) (more bool) {
-	// The slots are taken before the claim, so that no claimed work waits for one.
+	// Take the slots before the claim: the lease of claimed work runs, so it must not wait for a slot.
 	taken := p.take()
 	if taken == 0 {
 		return false
@@ -179,13 +179,13 @@ func (p *pool) fill(ctx, working context.Context, all *sync.WaitGroup) (more boo
 	return len(work) > 0 && len(work) < taken
 }
 
-// done gives the slot of a piece of work back. A Serve that waits looks for more work.
+// done gives back the slot of a piece of work, and makes Serve look for more work.
 func (p *pool) done() {
 	p.free(1)
 	ring(p.bell)
 }
 
-// handle does the work that claim returns, at most one piece, when a slot is free.
+// handle waits for a free slot and does the work returned by claim, at most one piece.
 func (p *pool) handle(ctx context.Context, claim func(context.Context) ([]func(context.Context), error)) error {
 	select {
 	case p.slots <- struct{}{}:
@@ -231,7 +231,7 @@ func (s Settings) hold(
 	go func() {
 		defer close(joined)
 
-		// Without this, a run cancelled by this process would be noticed only at the next renewal.
+		// Renew at once when the run ends, to notice a cancelled run before the next renewal.
 		over := make(chan struct{}, 1)
 		defer runs.Listen(func(w store.Wake) {
 			if w.Kind == store.WakeStopped && w.Key.Run == lease.Key.Run {
@@ -265,14 +265,14 @@ func (s Settings) hold(
 	}
 }
 
-// refused reports whether the store has refused a transaction for good. After any other error it can be repeated.
+// refused reports whether the store has refused a transaction permanently. After any other error it can be repeated.
 func refused(err error) bool {
 	var refused *store.RunError
 	return errors.As(err, &refused) || errors.Is(err, store.ErrMoved)
 }
 
-// retry calls fn until it succeeds or is refused, ctx is done, or so much time has passed that the lease may have
-// ended. It calls fn at least once.
+// retry calls fn until it succeeds or is refused, until ctx is done, or until the lease may have ended. It calls fn at
+// least once.
 func (s Settings) retry(ctx context.Context, fn func(context.Context) error) error {
 	for began, wait := s.now(), s.Poll/10; ; wait *= 2 {
 		err := fn(context.WithoutCancel(ctx))

@@ -25,8 +25,8 @@ type running struct {
 
 	conversation *store.Conversation
 	stored       []*node.Node       // the heads of the last commit
-	pending      []executor.Pending // the calls of the continuation that is resumed
-	next         store.Step         // what the next commit stores; commit sets Lease and Append
+	pending      []executor.Pending // the pending calls of the resumed continuation
+	next         store.Step         // for the next commit, which sets Lease and Append
 	over         bool               // a step has ended the lease: the run has paused or ended
 	held         context.Context    // done when the lease is lost or Serve interrupts: nothing is stored after that
 }
@@ -49,7 +49,7 @@ func (r *running) do(ctx context.Context) {
 	switch {
 	case r.over:
 	case errors.Is(context.Cause(held), errInterrupted):
-		// As in a crash, another process continues from the last commit.
+		// Another process continues from the last commit, as after a crash.
 		_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, 0, true)
 	case held.Err() != nil: // the lease is lost, or the run is cancelled: there is nothing to give back
 	case err == nil || errors.Is(err, executor.ErrAnswered):
@@ -81,7 +81,7 @@ func (r *running) execute(ctx context.Context) (dag.DAG, error) {
 
 	r.next.Consume, r.pending = r.Continuation.ID, paused.Pending
 	if paused.Reason == content.StopApproval {
-		// An approval is used once: consume it before the calls that it lets run.
+		// An approval counts once, so consume it before the approved calls run. After a crash it cannot be used again.
 		if _, err := r.commit(ctx, nil); err != nil {
 			return d, &storeError{err}
 		}
@@ -107,8 +107,8 @@ func (r *running) replies() (executor.Continuation, map[string]executor.Reply, e
 	return paused, replies, nil
 }
 
-// storeError is a failure of the store. It is unknown whether the step was stored: the run is released, and the next
-// claim continues from what is there.
+// storeError is a failure of the store. It is unknown whether the step was stored. The run is released, and the next
+// claim continues from the stored state.
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
@@ -118,11 +118,11 @@ type parkError struct{ error }
 
 func (e *parkError) Unwrap() error { return e.error }
 
-// save returns the Save of the run's agent. It commits each step, and then calls own, the Save of the program, if it is
-// not nil.
+// save returns the Save of the run's agent. It commits each step, and then calls own, the program's Save, which may be
+// nil.
 func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Context, dag.DAG) error {
 	return func(ctx context.Context, d dag.DAG) error {
-		// What the agent appends after an interruption is not part of the run: another process continues it.
+		// Drop nodes appended after an interruption: another process continues from the last commit.
 		if r.held.Err() != nil {
 			return errInterrupted
 		}
@@ -132,13 +132,14 @@ func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Co
 			return nil
 		}
 
-		// The last nodes before a pause are stored with it. A Save of the program gets only what is stored.
+		// Without a Save of the program, the last nodes are stored together with the pause. Otherwise store them now,
+		// because the program's Save gets only stored nodes.
 		if pausing.Marked(ctx) && own == nil {
 			return nil
 		}
 
-		// The end of the run is stored with its last step. After a failure, the method failed decides: the run may be
-		// tried again.
+		// Store the end of the run with its last step. After an error it may not be the end: failed decides whether the
+		// run is tried again.
 		if head := d.Head(); head != nil && !slices.Contains(r.stored, head) {
 			stop, isEnd := head.Payload().(node.StopReason)
 			if isEnd && stop.Reason != content.StopError {
@@ -164,7 +165,7 @@ func isOpen(d dag.DAG, p executor.Pending) bool {
 	return slices.ContainsFunc(d.OpenCalls(), func(c executor.Call) bool { return c.Index == p.Call.Index })
 }
 
-// unfinished returns the execution without a result of the call with an index, or nil.
+// unfinished returns the unfinished execution of the call with an index, or nil.
 func unfinished(d dag.DAG, index int) *node.Node {
 	for _, h := range d.Heads() {
 		if e, ok := h.Payload().(node.ToolExecution); ok && e.Index == index && e.State.Unfinished() {
@@ -245,10 +246,11 @@ func (r *running) later(ctx context.Context, err error) {
 	_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, wait, false)
 }
 
-// leave gives the run back to a program that can read it: a newer version of Plait has written to it. The claim is not
-// counted, so that the run is not parked meanwhile.
+// leave gives back a run that a newer version of Plait has written to, for a program that can read it. The claim does
+// not count, so that the run is not parked meanwhile.
 func (r *running) leave(ctx context.Context, err error) {
 	r.Log.WarnContext(ctx, "durable: a run is left to a newer program", "run", r.Run.ID, "error", err)
+
 	// If the release fails, the lease ends by itself.
 	_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, r.Settings.Lease, true)
 }

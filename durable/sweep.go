@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// sweepUntilDone looks for work that was lost, every Poll.
+// sweepUntilDone looks for lost work every Poll.
 func (p *pool) sweepUntilDone(ctx context.Context) {
 	for {
 		select {
@@ -24,7 +24,8 @@ func (p *pool) sweepUntilDone(ctx context.Context) {
 	}
 }
 
-// sweep rings again for work that nobody took, and stores an error result for calls that cannot be executed any more.
+// sweep repeats wake-ups for work that nobody took, and stores an error result for calls that can no longer be
+// executed.
 func (p *pool) sweep(ctx context.Context) error {
 	swept, err := p.store.Sweep(ctx, store.SweepRequest{Grace: 5 * p.Poll})
 	if err != nil {
@@ -32,7 +33,7 @@ func (p *pool) sweep(ctx context.Context) error {
 	}
 
 	for _, task := range swept.Expired {
-		// Refused if the call got a result meanwhile: that one holds.
+		// If the call got a result meanwhile, the store refuses this one.
 		if _, err := p.store.Accept(ctx, expired(task)); err != nil && !refused(err) {
 			return err
 		}
@@ -40,19 +41,19 @@ func (p *pool) sweep(ctx context.Context) error {
 	return nil
 }
 
-// Texts that the model reads in place of a result.
+// Texts for the model in place of a result.
 const (
 	textInDoubt   = content.OutcomeUnknown
 	textExhausted = "The call was given up: the process that executed it was lost %d times."
 	textLate      = "The call was given up: it had no result by its deadline."
 )
 
-// expired returns the result for a call that cannot be executed any more.
+// expired returns the error result for a call that can no longer be executed.
 func expired(task store.TaskState) store.Result {
 	r := store.Result{Key: task.Task.Key}
 	text := textInDoubt
 
-	// With attempts left, it is the deadline that has passed. With one attempt, the call may have been executed.
+	// If attempts are left, the deadline has passed. If the only attempt was used, the call may have been executed.
 	switch {
 	case task.Claims == 0 || task.Task.Attempts == 0 || task.Claims < task.Task.Attempts:
 		r.Outcome, text = store.OutcomeTimeout, textLate

@@ -23,15 +23,15 @@ import (
 // becomes an error result. The context of a call holds its [CallKey]. The context ends when the lease is lost, when the
 // run is cancelled, and at the call's deadline.
 type Worker struct {
-	// Store is where the runs are. It is required.
+	// Store holds the runs. It is required.
 	Store store.Runs
-	// Tools are the tools whose calls are executed, by the names of their definitions.
+	// Tools are the tools of the worker. It executes the calls with the names of their definitions.
 	Tools []executor.Tool
 	// Timeout is how long a call may take; executor.WithTimeout sets it for one tool. Negative is no limit. Defaults to
 	// 30 seconds.
 	Timeout time.Duration
-	// MaxResult is the maximum size of a result's saved form, in bytes. A larger result is replaced by an error that
-	// the model reads. Defaults to 8 MiB.
+	// MaxResult is the maximum size of a result's saved form, in bytes. A larger result is replaced by an error result.
+	// Defaults to 8 MiB.
 	MaxResult int
 	Settings
 
@@ -39,8 +39,9 @@ type Worker struct {
 	unchecked bool // for tests: the lease is not checked before a call
 }
 
-// Serve executes calls until ctx is done. It then claims no more, waits for those under way, and interrupts them after
-// Settings.ShutdownTimeout. An interrupted call has no result. It is executed again if its [CallOptions] allow it.
+// Serve executes calls until ctx is done. It then claims no more calls, waits for those under way, and interrupts them
+// after Settings.ShutdownTimeout. An interrupted call has no result. It is executed again if its [CallOptions] allow
+// it.
 func (w *Worker) Serve(ctx context.Context) error {
 	p, err := w.pool()
 	if err != nil {
@@ -50,8 +51,9 @@ func (w *Worker) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Handle executes the call of a wake-up, if the call is still open. It is for queues: Serve needs no wake-ups. It waits
-// for a free slot, of which Serve uses the same ones. There is nothing to repeat after an error: Serve finds the call.
+// Handle executes the call of a wake-up, if the call is still open. It is for programs with a queue of wake-ups; Serve
+// needs none. It waits for a free slot; Handle and Serve share the slots. After an error there is nothing to repeat:
+// Serve finds the call.
 //
 // If ctx is done, Handle begins nothing. A call under way is interrupted Settings.ShutdownTimeout after that.
 func (w *Worker) Handle(ctx context.Context, wake store.Wake) error {
@@ -93,14 +95,15 @@ func (w *Worker) tool(name string) executor.Tool {
 	return nil
 }
 
-// claim claims up to limit calls, or only that of key if it is set. It returns a function for each that executes it.
+// claim claims up to limit calls, or only the call of key if it is set. It returns a function for each claimed call,
+// which executes it.
 func (w *Worker) claim(ctx context.Context, s Settings, key store.Key, limit int) ([]func(context.Context), error) {
 	var names []string
 	for _, t := range w.Tools {
 		names = append(names, t.Definition().Name)
 	}
 
-	// The lease is counted from before the claim, so that it never lasts longer here than in the store.
+	// Count the lease from before the claim, so that it never lasts longer here than in the store.
 	began := s.now()
 	tasks, err := w.Store.ClaimTasks(ctx, store.ClaimTasksRequest{
 		Worker: s.Name, Tools: names, Key: key, Lease: s.Lease, Limit: limit,
@@ -119,7 +122,8 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 	held, stop := s.hold(ctx, w.Store, task.Lease)
 	defer stop()
 
-	// Left was computed by the store, with its clock. From there on this machine's clock is enough.
+	// The store has computed Left, the time to the deadline, with its own clock. From here on use this machine's clock:
+	// the two clocks need not agree.
 	if task.Left > 0 {
 		var cancel func()
 		held, cancel = context.WithTimeoutCause(held, task.Left-s.since(began), errDeadline)
@@ -132,7 +136,7 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 		return
 	}
 
-	// A newer version of Plait has paused the run: its workers can read the call.
+	// If a newer version of Plait has paused the run, only its workers can read the call.
 	call, err := executor.ToolTaskCodec{}.Decode(task.Task.Payload)
 	if errors.Is(err, executor.ErrVersion) {
 		s.Log.WarnContext(ctx, "durable: a call is left to a newer program", "key", key, "error", err)
@@ -146,7 +150,7 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 	}
 	switch {
 	case held.Err() != nil && done.returned:
-		// The tool has returned all the same. Its result is accepted if it is the first one.
+		// The tool has returned a result in spite of that. It is accepted if it is the first one.
 	case errors.Is(context.Cause(held), errDeadline):
 		done = outcome{kind: store.OutcomeTimeout, reply: executor.Failed(textLate)}
 	case errors.Is(context.Cause(held), errInterrupted):
@@ -186,7 +190,7 @@ func (w *Worker) accept(ctx context.Context, s Settings, task store.ClaimedTask,
 	}
 }
 
-// errDeadline is the cause of a call's context at the deadline of the call.
+// errDeadline is the cause of a context that ended at the deadline of the call.
 var errDeadline = errors.New("durable: the deadline of the call has passed")
 
 func (w *Worker) maxResult() int {
@@ -207,7 +211,7 @@ func (w *Worker) release(ctx context.Context, s Settings, task store.ClaimedTask
 type outcome struct {
 	kind     store.Outcome
 	reply    executor.Reply
-	returned bool        // the tool has returned a result of its own, and no error
+	returned bool        // the tool itself has returned, without an error
 	again    *retryError // set if the tool has returned Retry
 }
 
@@ -226,7 +230,7 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask, decoded execu
 	}
 	ctx = context.WithValue(ctx, keyOfCall{}, task)
 
-	// The executor does not wait for a tool that ignores its context. late gets what the tool returns, even then.
+	// The executor does not wait for a tool that ignores its context. late receives the tool's result even then.
 	type returned struct {
 		result executor.Result
 		err    error
@@ -241,7 +245,7 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask, decoded execu
 		return result, err
 	}
 
-	// A conversation with this one call, as the executor needs one.
+	// The executor executes calls of a conversation: make one with this call.
 	use := content.ToolUse{ID: decoded.Call.ID, Name: decoded.Call.Name, Input: decoded.Call.Input}
 	d := dag.New().WithSource(sourceOf(task.Lease.Key)).Assistant("", use)
 	d, err := agent.ExecuteTools(ctx, d)
@@ -320,15 +324,16 @@ func as[T any](t executor.Tool) (found T, ok bool) {
 
 type keyOfCall struct{}
 
-// CallKey returns the key of the call that a [Worker] executes with ctx, and whether there is one. The key is the same
-// at each attempt, and no other call has it. So its String is an idempotency key, as executor.IdempotencyKey is.
+// CallKey returns the key of the call of ctx, and whether there is one. ctx is the context of a call executed by a
+// [Worker]. The key is the same at each attempt, and no other call has it: its String is an idempotency key, like
+// executor.IdempotencyKey.
 func CallKey(ctx context.Context) (store.Key, bool) {
 	task, ok := ctx.Value(keyOfCall{}).(store.ClaimedTask)
 	return task.Lease.Key, ok
 }
 
-// Retry returns an error for a tool to return if it should be called again after some time. The [Worker] does so as
-// long as the call has attempts left. After the last one the model reads err.
+// Retry returns an error with which a tool asks to be called again after some time. The [Worker] does so as long as the
+// call has attempts left. After the last attempt the model reads err.
 func Retry(err error, after time.Duration) error { return &retryError{err: err, after: after} }
 
 type retryError struct {
