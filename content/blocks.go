@@ -69,7 +69,7 @@ func Of(bs ...Block) (Blocks, error) {
 	return newList(made), nil
 }
 
-// newList returns a list of blocks that check or readPlain has returned. It keeps the slice.
+// newList returns a list of blocks returned by check or readPlain. It keeps the slice.
 func newList(checked []Block) Blocks {
 	if len(checked) == 0 {
 		return Blocks{}
@@ -124,7 +124,7 @@ func (b Blocks) Slice() []Block {
 	return append([]Block(nil), b.list.blocks...)
 }
 
-// Text returns all texts that are not empty, joined by line breaks.
+// Text returns all texts except empty ones, joined by line breaks.
 func (b Blocks) Text() string {
 	var texts []string
 	for _, block := range b.All() {
@@ -189,7 +189,7 @@ func equal(a, b Block) bool {
 		return a == b
 	}
 
-	// Lists compare by identity with ==: compare them by content, and the rest without them.
+	// With ==, lists are compared by identity. Compare them by content first, and then the rest without them.
 	if !x.Content.Equal(y.Content) {
 		return false
 	}
@@ -256,8 +256,8 @@ func check(given Block) (Block, string) {
 	panic("content: a variant of Block that check does not know")
 }
 
-// unlessEqual returns b, or given if b still is what it was: given holds that already, and a second interface value
-// would allocate.
+// unlessEqual returns given if b is unchanged, and b otherwise. given holds the same value as was: converting b to an
+// interface again would allocate.
 func unlessEqual[B interface {
 	comparable
 	Block

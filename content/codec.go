@@ -78,7 +78,7 @@ type form struct {
 	seen *seenIDs                                         // set in the form for digests
 }
 
-// seenIDs counts how many calls and results have had an ID so far.
+// seenIDs counts the calls and the results so far, by ID.
 type seenIDs struct{ uses, results map[string]int }
 
 // id returns the ID to write for a call or a result.
@@ -107,6 +107,7 @@ func (b Blocks) append(dst []byte, f form) []byte {
 }
 
 func (f form) block(dst []byte, b Block) []byte {
+	// An unknown block is written as it was read, if it fits on one line.
 	if u, ok := b.(Unknown); ok {
 		if f.Canonical {
 			return append(dst, u.JSON.Canonical()...)
@@ -140,7 +141,7 @@ func (f form) block(dst []byte, b Block) []byte {
 	case Opaque:
 		dst = f.JSON(write.OptString(dst, "api", b.API), "json", string(b.JSON))
 	case Unknown:
-		dst = f.JSON(dst, "json", string(b.JSON)) // a block that does not fit on one line
+		dst = f.JSON(dst, "json", string(b.JSON)) // does not fit on one line
 	}
 
 	return append(f.Extra(dst, extra.API, string(extra.JSON)), '}')
@@ -168,7 +169,7 @@ func (b *Blocks) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// item is a block after reading. It keeps its error, so that listOf can report the error with the block's index.
+// item is a block after reading. It keeps an error of reading, for listOf to report it with the block's index.
 type item struct {
 	block Block
 	err   error

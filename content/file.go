@@ -16,7 +16,7 @@ import (
 
 // Errors of [ImageFile] and [DocumentFile], in addition to those of opening and reading a file.
 var (
-	// ErrMediaType is in the chain of the error for a file of an unknown or wrong type, or one that is not a regular
+	// ErrMediaType is in the chain of the error for a file of an unknown or wrong type, or for anything but a regular
 	// file.
 	ErrMediaType = errors.New("unknown media type")
 	// ErrFileSize is in the chain of the error for a file that is empty, or larger than 100 MiB. No API accepts a

@@ -23,11 +23,10 @@ type Message struct {
 // NoResult is the text sent to a model for a tool call without a result.
 const NoResult = "No result: the tool call was not completed."
 
-// GoOn is the text of a user message that is sent where an API requires one and the conversation has none.
+// GoOn is the text of a user message added to a request if an API requires one and the conversation has none.
 const GoOn = "Continue."
 
-// OutcomeUnknown is the text sent to a model for a tool call that was started and whose result was lost, in a crash for
-// example.
+// OutcomeUnknown is the text sent to a model for a started tool call without a result, after a crash for example.
 const OutcomeUnknown = "The outcome of this tool call is unknown: it was started, and the program stopped before it had the " +
 	"result. It may have had its effects, or some of them. Find out before you call it again."
 
@@ -45,7 +44,7 @@ const (
 	StopRefusal   Stop = "refusal"       // the model or a filter declined
 	StopContext   Stop = "context_limit" // the context window is full
 	StopUnknown   Stop = "unknown"       // the provider gave no reason
-	StopCut       Stop = "cut_off"       // there is none: the response broke off, and only a part of it arrived
+	StopCut       Stop = "cut_off"       // the response broke off before it had a stop reason
 )
 
 // Stop reasons of a run.

@@ -2,9 +2,9 @@ package content
 
 import "github.com/plait-dev/plait/internal/jsonx/plain"
 
-// readPlain reads one block in exactly the form that form.block writes. The reader fails for any other form, and for
-// blocks that are rare in conversations: with an Extra, documents, opaque and unknown ones. Their reader is parseBlock.
-// In a result only the blocks of a tool result are accepted.
+// readPlain reads one block in exactly the form written by form.block. The reader fails for any other form, and for
+// rare blocks: documents, opaque and unknown blocks, and blocks with an Extra. parseBlock reads those. With inResult,
+// only blocks of a tool result are accepted.
 func readPlain(r *plain.Reader, inResult bool) Block {
 	var b Block
 	switch {
@@ -18,7 +18,7 @@ func readPlain(r *plain.Reader, inResult bool) Block {
 		r.FailIf(s.check() != "")
 		b = Image{Source: s}
 
-	case inResult:
+	case inResult: // the blocks below are not allowed in a result
 		r.FailIf(true)
 		return nil
 

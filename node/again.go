@@ -8,8 +8,8 @@ import (
 // Again returns a copy of n with other parents: with n's payload and metadata, a new ID and a new time. Use it after a
 // node before n was replaced.
 //
-// Unlike [New] it accepts a payload of an unknown kind. Other fields that a newer version wrote are not copied. The
-// copy of a redacted node has the remaining content, and a digest of that. An error has ErrPayload in its chain.
+// Unlike [New] it accepts a payload of an unknown kind. Other fields of a newer version are not copied. The copy of a
+// redacted node has the remaining content, and the digest of that content. An error has ErrPayload in its chain.
 func (n *Node) Again(src Source, parents ...*Node) (*Node, error) {
 	again := newNode()
 	again.payload = n.Payload()

@@ -21,14 +21,14 @@ import (
 // ErrParse marks a saved node that cannot be read.
 var ErrParse = errors.New("cannot read node")
 
-// ErrParent marks a parent, or a head of a child conversation, that was not read before its node.
+// ErrParent marks a parent, or a head of a child conversation, that was not found before its node.
 var ErrParent = errors.New("no such node before it")
 
-// errMissing is the reason for a missing field that every node has.
+// errMissing is the reason for a missing required field.
 var errMissing = errors.New("it is missing")
 
-// maxDepth is the maximum nesting of a saved node. A deeper value inside a block is saved as a string, so that no node
-// that Plait writes reaches the limit.
+// maxDepth is the maximum nesting of a saved node. Plait's own nodes stay below the limit, because a deeper value
+// inside a block is saved as a string.
 const maxDepth = 512
 
 // FieldError is an error in a field of a node.
@@ -55,7 +55,7 @@ func (e *FieldError) Error() string {
 // Unwrap returns the reason.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// The codec of single blocks, which package content does not export.
+// The codec of single blocks. Package content does not export it.
 var (
 	appendBlock     = blockcodec.Append.(func([]byte, content.Block) []byte)
 	parseBlock      = blockcodec.Parse.(func([]byte) (content.Block, error))
@@ -106,7 +106,7 @@ func (n *Node) Append(dst []byte) []byte {
 		return append(dst, line...)
 	}
 
-	// Encode into a pooled buffer first if there is none: growing a new one takes more than twice as long.
+	// Without a buffer, encode into a pooled one first: growing a new one takes more than twice as long.
 	if cap(dst) == 0 {
 		scratch := scratches.Get().(*[]byte)
 		defer scratches.Put(scratch)
@@ -133,7 +133,7 @@ func (n *Node) appendUnkept(dst []byte) []byte {
 	return n.encode(dst)
 }
 
-// encode is Append for a node whose saved form is not remembered.
+// encode appends the saved form. It does not use a remembered form.
 func (n *Node) encode(dst []byte) []byte {
 	dst = write.UUID(write.Name(append(dst, '{'), "id"), n.id)
 	dst = append(write.Name(dst, "parents"), '[')
@@ -156,6 +156,7 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 		return append(dst, u.body.Canonical()...)
 	}
 
+	// The canonical form leaves out the IDs of calls and nodes: they differ in each run.
 	dst = append(dst, '{')
 	switch p := n.Payload().(type) {
 	case System:
@@ -219,8 +220,8 @@ func appendNames(dst []byte, member string, names List[string]) []byte {
 	return append(dst, ']')
 }
 
-// appendShared appends the blocks of a message. A result that the message shares with one of its parents, a
-// ToolExecution, is saved only there; the message refers to it by the index of the parent.
+// appendShared appends the blocks of a message. If a parent, a ToolExecution, has the same result, the result is saved
+// only there. The message refers to it by the index of the parent.
 func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 	dst = append(dst, '[')
 	parents, results := n.parents(), 0
@@ -297,7 +298,7 @@ func appendCost(dst []byte, p StopReason) []byte {
 	if p.Cost == 0 && !p.CostKnown {
 		return dst
 	}
-	b, _ := json.Marshal(p.Cost) // checkInfo let it in, so it is finite
+	b, _ := json.Marshal(p.Cost) // no error: checkInfo has checked that it is finite
 	dst = append(write.Name(dst, "cost"), b...)
 	return write.OptTrue(dst, "cost_partial", !p.CostKnown)
 }
@@ -310,7 +311,7 @@ func appendRan(dst []byte, r Ran) []byte {
 	return append(write.JSON(dst, "input", r.Input), '}')
 }
 
-// envelope is a saved node of a kind that is known.
+// envelope is a saved node.
 type envelope struct {
 	ID       string    `json:"id"`
 	Parents  []string  `json:"parents"`
@@ -322,17 +323,19 @@ type envelope struct {
 	Redacted bool      `json:"redacted"`
 	Digest   string    `json:"digest"`
 
-	unknown jsontext.Value // the body of a kind that is not known
+	unknown jsontext.Value // the body of an unknown kind
 }
 
-// decode reads a line in one pass. If that fails, or if the kind is unknown, it reads the line again as one of a newer
-// version: with a body and an info of any shape.
+// decode reads a line in one pass. If that fails, or if the kind is unknown, it reads the line again like one of a
+// newer version, with any value as its body and its info.
 func decode(line []byte) (envelope, error) {
 	var e envelope
 	err := json.Unmarshal(line, &e)
 	if err == nil && known(e.Kind) {
 		return e, nil
 	}
+
+	// The second pass also finds the ID, for the error about a node of a known kind.
 	var other struct {
 		ID      string         `json:"id"`
 		Parents []string       `json:"parents"`
@@ -417,7 +420,7 @@ type tool struct {
 	} `json:"extra"`
 }
 
-// Parse reads the saved form that [Node.Append] writes. resolve returns the node with an ID, or nil if no such node was
+// Parse reads the saved form written by [Node.Append]. resolve returns the node with an ID, or nil if no such node was
 // read before. The node is written back unchanged, byte for byte. Parse does not retain line, and takes memory in
 // proportion to it.
 //
@@ -441,6 +444,7 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 
 // parseAny reads a line in any form. The node keeps a copy of it.
 func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
+	// Check the depth and the lines before decoding: the decoder recurses, and the saved form is one line.
 	saved := string(line)
 	if d := jsonx.Depth(content.JSON(saved)); d > maxDepth {
 		return nil, fmt.Errorf("%w: it nests %d deep; the limit is %d", content.ErrJSON, d, maxDepth)
@@ -449,13 +453,12 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 		return nil, errors.New("it spans several lines")
 	}
 
-	// Depth and lines were checked first, because the decoder recurses and the saved form is one line.
 	e, err := decode(line)
 	if err != nil {
 		return nil, fieldError(e.ID, "", err)
 	}
 
-	// The line is kept, so that the node is written back byte for byte.
+	// Keep the line to write the node back byte for byte.
 	n := newNode()
 	n.line.set(saved)
 	_ = n.setTime(e.Time) // a time that was read can be written
@@ -481,7 +484,7 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 		return nil, fieldError(e.ID, "body", err)
 	}
 
-	// A file may hold what this version would not write: check it as a new payload is checked.
+	// A file may hold an invalid payload: check it like a new one.
 	if n.payload, err = restored(n.payload); err != nil {
 		return nil, fieldError(e.ID, "body", err)
 	}
@@ -493,6 +496,8 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if e.Redacted {
 		n.add().claimed = true
 	}
+
+	// Without a digest, the node gets the digest of its content.
 	if e.Digest == "" {
 		return n, nil
 	}
@@ -501,13 +506,15 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 		return nil, fieldError(e.ID, "digest", err)
 	}
 	n.digest.Store(&d)
+
+	// Anybody can write the mark into a file. It counts only for a node without content.
 	if e.Redacted {
 		n.add().erased = n.isBlank()
 	}
 	return n, nil
 }
 
-// restored checks a payload that was read. An unknown payload is not checked.
+// restored checks a payload from a file. It does not check an unknown payload.
 func restored(p Payload) (Payload, error) {
 	if _, unknown := p.(Unknown); unknown {
 		return p, nil
@@ -515,7 +522,7 @@ func restored(p Payload) (Payload, error) {
 	return checked(p)
 }
 
-// informed returns n's payload with the fields that are saved in the info.
+// informed returns n's payload with the fields of the info.
 func (e envelope) informed(n *Node) (Payload, error) {
 	i, read := e.Info, n.payload
 	switch p := n.Payload().(type) {
@@ -573,7 +580,7 @@ func fieldError(id, field string, err error) error {
 	return &FieldError{ID: id, Field: safetext.Cut(field, 200), Err: err}
 }
 
-// parseID parses an ID. It accepts only the form in which IDs are written.
+// parseID parses an ID. It accepts only Plait's own form of IDs.
 func parseID(text string) (ID, error) {
 	id, err := uuid.Parse(text)
 	if err != nil || id.String() != text {
@@ -689,7 +696,7 @@ type part struct {
 	err      error
 }
 
-// UnmarshalJSON keeps an error in the part, so that it is reported with its position.
+// UnmarshalJSON keeps an error in the part, to report it later with its position.
 func (p *part) UnmarshalJSON(saved []byte) error {
 	*p = part{}
 	if p.resultOf, p.err = reference(saved); p.resultOf == nil && p.err == nil {
@@ -701,6 +708,7 @@ func (p *part) UnmarshalJSON(saved []byte) error {
 // reference returns the index in a saved reference to a result, or nil for a block. A block of an unknown type may have
 // a member result_of of its own, with any value.
 func reference(saved []byte) (resultOf *int, err error) {
+	// Most blocks are no references: do not parse them twice.
 	if !bytes.Contains(saved, []byte(`"result_of"`)) {
 		return nil, nil
 	}
@@ -718,7 +726,7 @@ func reference(saved []byte) (resultOf *int, err error) {
 	return resultOf, nil
 }
 
-// parts returns the blocks in a field of the body. It reads the form that appendShared writes.
+// parts returns the blocks in a field of the body. It reads the form written by appendShared.
 func (n *Node) parts(field string, parts []part) (content.Blocks, error) {
 	list := make([]content.Block, len(parts))
 	for i, p := range parts {

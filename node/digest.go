@@ -24,7 +24,7 @@ const digestPrefix = "sha256:"
 // digestTag is the first part of the hashed data. It changes when the rule at Node.Digest changes.
 const digestTag = "plait.node.v1"
 
-// ErrDigest marks a text that is not a digest, and a node with another digest than its content has.
+// ErrDigest marks a text that is not a digest, and a node whose digest does not match its content.
 var ErrDigest = errors.New("digest mismatch")
 
 // String returns "sha256:" and 64 hexadecimal digits.
@@ -37,7 +37,7 @@ func (d Digest) append(dst []byte) []byte {
 // quote appends the digest as a JSON string.
 func (d Digest) quote(dst []byte) []byte { return append(d.append(append(dst, '"')), '"') }
 
-// ParseDigest parses the form that String returns.
+// ParseDigest parses the form returned by String.
 func ParseDigest(text string) (Digest, error) {
 	var d Digest
 	digits, ok := strings.CutPrefix(text, digestPrefix)
@@ -57,31 +57,32 @@ func ParseDigest(text string) (Digest, error) {
 //	the number of parents, 4 bytes, most significant first, and each parent's digest, 32 bytes, in order
 //	the content in canonical form
 //
-// The content is the body of the saved form, as JSON without spaces, with the members in the order in which they are
-// saved, and with these differences:
+// The content is the body of the saved form, as JSON without spaces, with the members in the order of the saved form,
+// and with these differences:
 //
-//   - JSON values inside it (arguments, schemas, a provider's own fields) have the form of content.JSON.Canonical. One
-//     without that form is a string, under its name with "_text".
+//   - JSON values inside it (arguments, schemas, a provider's own fields) have the form of content.JSON.Canonical. A
+//     value without that form is a string, under its name with "_text".
 //   - A message of the assistant has no call IDs.
-//   - A result has "#" and the index of the call it answers, among the calls of the message before it, in place of its
-//     call ID; or "=" and the call ID if it answers none.
+//   - The call ID of a result is replaced by "#" and the index of its call among the calls of the message before it. If
+//     the result answers no call, it is replaced by "=" and the call ID.
 //   - A child conversation is the list of the digests of its heads.
 //   - A compaction does not have the replaced nodes, because IDs are not content.
-//   - A member that the saved form leaves out is left out here too: the name of a system prompt without one, the
-//     withdrawn tools of a node that withdraws none, the state of a finished execution.
+//   - A member omitted in the saved form is omitted here too: the name of a system prompt without one, the withdrawn
+//     tools of a node that withdraws none, the state of a finished execution.
 //
 // The digest does not cover time, metadata, usage, model, latency, the totals of a run, and the fields of a tool
 // execution beside the call and its result (the executed call, the program's details, the full output). Two runs with
-// the same content have the same digests, whatever their IDs. Fields that a newer version wrote into a body are kept,
-// but not covered.
+// the same content have the same digests, whatever their IDs. Fields of a newer version in a body are kept, but not
+// covered.
 //
-// A node that was read from a file has the digest that the file claims; [Node.Verify] recomputes it. A node whose
-// content was erased by [Redact] keeps its digest. A digest is computed once, without recursion, together with those of
-// the ancestors that it depends on.
+// A node from a file has the digest claimed by the file; [Node.Verify] recomputes it. A node erased by [Redact] keeps
+// its digest. A digest is computed once, without recursion, together with the digests it depends on.
 func (n *Node) Digest() Digest {
 	if d := n.digest.Load(); d != nil {
 		return *d
 	}
+
+	// A conversation may be too long for recursion: compute dependencies first, with a stack.
 	stack := []*Node{n}
 	for len(stack) > 0 {
 		top, pending := stack[len(stack)-1], len(stack)
@@ -102,9 +103,9 @@ func (n *Node) Digest() Digest {
 }
 
 // Verify recomputes the node's digest from its content and its parents' digests. It returns an error with ErrDigest in
-// its chain if the node has another digest, and an error with ErrRedaction in its chain if the node is marked as
-// redacted and is not; such a node's digest is verified too. Verify returns nil for a node that it cannot check: one
-// that is redacted, or of an unknown kind.
+// its chain if the node has another digest. If the node is marked as redacted and still has content, it verifies the
+// digest too, and returns an error with ErrRedaction in its chain. Verify returns nil for a node that it cannot check:
+// a redacted node, or one of an unknown kind.
 func (n *Node) Verify() error {
 	if _, unknown := n.Payload().(Unknown); unknown || n.Redacted() {
 		return nil
@@ -122,7 +123,7 @@ func (n *Node) Verify() error {
 func (n *Node) verify() error {
 	held := n.digest.Load()
 	if held == nil {
-		n.Digest() // a digest that is computed now is correct
+		n.Digest() // nothing to compare: a digest computed now is correct
 		return nil
 	}
 	for dep := range n.dependencies {
@@ -148,8 +149,8 @@ func (n *Node) dependencies(yield func(*Node) bool) {
 	}
 }
 
-// Children returns the heads of the node's child conversation: that of a sub-agent, or of a sub-graph. It is empty for
-// most nodes.
+// Children returns the heads of the node's child conversation: the conversation of a sub-agent, or a sub-graph. It is
+// empty for most nodes.
 func (n *Node) Children() List[*Node] {
 	switch p := n.payload.(type) { // a node that is not decoded has none
 	case ToolExecution:
@@ -160,7 +161,7 @@ func (n *Node) Children() List[*Node] {
 	return List[*Node]{}
 }
 
-// compute computes the digest by the rule at Digest. The digests it depends on must be known.
+// compute computes the digest by the rule at Digest. The digests of n.dependencies must be known.
 func (n *Node) compute() Digest {
 	scratch := scratches.Get().(*[]byte)
 	buf := append(append((*scratch)[:0], digestTag...), 0)
@@ -179,7 +180,7 @@ func (n *Node) compute() Digest {
 	return d
 }
 
-// scratches holds buffers for the hashed data. A buffer that a large node needed is not kept.
+// scratches holds buffers for the hashed data, up to maxScratch bytes each. The buffer of a larger node is not kept.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxScratch = 1 << 20
@@ -207,7 +208,7 @@ func (n *Node) callRef() func(result bool, id string, earlier int) string {
 	}
 }
 
-// refToNoCall is the function of callRef for an ID that answers no call.
+// refToNoCall is the function of callRef for a result that answers no call.
 func refToNoCall(result bool, id string, _ int) string {
 	if !result {
 		return ""
@@ -215,8 +216,8 @@ func refToNoCall(result bool, id string, _ int) string {
 	return "=" + id
 }
 
-// answered returns the calls that the results in the node answer: those of the nearest messages of the assistant, with
-// or without executions in between.
+// answered returns the calls for the results in the node: the calls of the nearest message of the assistant, with or
+// without executions in between.
 func (n *Node) answered() []content.ToolUse {
 	m, ok := n.Payload().(Message)
 	if !ok || m.Role != content.User || len(m.Blocks.ToolResults()) == 0 {

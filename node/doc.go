@@ -15,7 +15,7 @@
 //
 //   - Its [ID] identifies the node. It is unique, ordered by time, and assigned when the node is made.
 //   - Its [Digest] identifies the content. Two nodes have the same digest exactly if their kind, their content and
-//     their parents' digests are the same. [Node.Digest] has the rule.
+//     their parents' digests are the same. [Node.Digest] gives the rule.
 //
 // [Redact] erases the content of nodes; their names and positions are kept. [Node.Redacted] reports it.
 //

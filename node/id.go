@@ -9,18 +9,18 @@ import (
 
 // idMaker makes UUIDv7s, each greater than the one before it. It is safe for concurrent use.
 //
-// It reads random bytes for 64 IDs at once: 50 ns an ID, where uuid.NewV7 takes 150.
+// It reads random bytes for 64 IDs at once. An ID takes 50 ns, and 150 ns with uuid.NewV7.
 type idMaker struct {
 	mu     sync.Mutex
-	last   uint64    // the time of the last ID, in milliseconds since 1970 above 12 bits for the fraction
+	last   uint64    // the time of the last ID: milliseconds since 1970, shifted left by 12, and a fraction in 12 bits
 	random [512]byte // the last left bytes are not used yet
 	left   int
 }
 
 var newIDs idMaker
 
-// next returns an ID for the time now, which is the system's: every later ID is greater. The clock may stand still or
-// go back: the ID is still the greatest. A time before 1970 counts as 1970.
+// next returns an ID for the time now. It is greater than all IDs before it, even if the clock stands still or goes
+// back. A time before 1970 counts as 1970.
 func (m *idMaker) next(now time.Time) (id ID) {
 	var nanos uint64
 	if now.Unix() >= 0 {

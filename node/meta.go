@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// maxMetaDepth is the maximum nesting of a value. A node with a deeper value could not be read again.
+// maxMetaDepth is the maximum nesting of a value. It keeps a node below maxDepth, so that it can be read again.
 const maxMetaDepth = 256
 
 // Meta is the metadata of a node or of a whole conversation: JSON values by name, for the program's own use. It is
@@ -29,8 +29,8 @@ type entry struct {
 
 func (e entry) compare(key string) int { return strings.Compare(e.key, key) }
 
-// With returns the metadata with value, encoded as JSON, under key. It returns an error for a value that cannot be
-// encoded or is nested deeper than 256. The error has content.ErrJSON in its chain.
+// With returns the metadata with value, encoded as JSON, under key. If the value cannot be encoded, or is nested deeper
+// than 256, it returns an error with content.ErrJSON in its chain.
 func (m Meta) With(key string, value any) (Meta, error) {
 	j, err := content.ToJSON(value)
 	if err == nil && jsonx.Depth(j) > maxMetaDepth {

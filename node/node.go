@@ -58,9 +58,9 @@ func (s Source) stamp(n *Node) error {
 	return n.setTime(s.now())
 }
 
-// Counting returns a Source for tests and examples whose IDs and times are reproducible. The clock begins at start and
-// advances one second at each reading. IDs are UUIDv7s of start and a counter. Two Sources with the same start return
-// the same IDs: a conversation that is built with both cannot be saved.
+// Counting returns a Source with reproducible IDs and times, for tests and examples. The clock begins at start and
+// advances one second at each reading. IDs are UUIDv7s made of start and a counter. Two Sources with the same start
+// return the same IDs: a conversation built with both cannot be saved.
 func Counting(start time.Time) Source {
 	var ticks, ids atomic.Int64
 	return Source{
@@ -102,8 +102,8 @@ type Node struct {
 type rare struct {
 	parents []*Node // distinct, if there are several; else nil
 	meta    Meta
-	claimed bool // the JSON is marked as redacted, which may be false
-	erased  bool // the node is marked as redacted, and is
+	claimed bool // the JSON is marked as redacted, rightly or not
+	erased  bool // the node is redacted
 }
 
 // newNode returns a node without content.
@@ -121,7 +121,7 @@ func (n *Node) seldom() rare {
 	return *n.rare
 }
 
-// add returns the rare fields of a node that is being made.
+// add returns the rare fields of a new node, for writing.
 func (n *Node) add() *rare {
 	if n.rare == nil {
 		n.rare = &rare{}
@@ -157,7 +157,7 @@ func New(src Source, p Payload, meta Meta, parents ...*Node) (*Node, error) {
 	return n, nil
 }
 
-// setTime sets the time of a new node. It returns an error for a time that cannot be saved.
+// setTime sets the time of a new node. It returns an error if the time cannot be saved.
 func (n *Node) setTime(t time.Time) error {
 	n.seconds, n.nanos = t.Unix(), int32(t.Nanosecond())
 	return checkTime(t)
@@ -176,7 +176,7 @@ func (n *Node) adopt(parents []*Node) error {
 		return fmt.Errorf("parent %d is nil", i)
 	}
 
-	// The usual single parent is not passed on as a slice, so that a caller's list of it stays on the stack.
+	// Do not pass on a single parent as a slice: the caller's list then stays on the stack.
 	if len(parents) == 1 {
 		n.first[0] = parents[0]
 	} else {
@@ -199,12 +199,12 @@ func (n *Node) setParents(parents []*Node) {
 	}
 }
 
-// Distinct returns nodes without nil and repeated nodes, in order, as a new slice. Nodes with the same ID are the same:
-// a conversation may hold a node as it was made and as it was read from a file.
+// Distinct returns nodes without nil and repeated nodes, in order, as a new slice. Nodes with the same ID count as the
+// same, because a conversation may hold both a new node and its copy read from a file.
 func Distinct(nodes []*Node) []*Node {
 	kept := make([]*Node, 0, len(nodes))
 
-	// A few nodes are compared faster than they are put into a map.
+	// For a few nodes, comparing them is faster than a map.
 	if len(nodes) <= 8 {
 		for _, n := range nodes {
 			if n != nil && !slices.ContainsFunc(kept, func(k *Node) bool { return k.id == n.id }) {
@@ -214,7 +214,7 @@ func Distinct(nodes []*Node) []*Node {
 		return kept
 	}
 
-	// Nodes in the order in which they were made have ascending IDs. A map takes 20 times as long.
+	// Nodes in the order of their creation have ascending IDs, and so are distinct. A map takes 20 times as long.
 	if ascending(nodes) {
 		return append(kept, nodes...)
 	}
@@ -229,7 +229,7 @@ func Distinct(nodes []*Node) []*Node {
 	return kept
 }
 
-// ascending reports whether each node has a higher ID than the one before it, and none is nil.
+// ascending reports whether no node is nil and each has a higher ID than the one before it.
 func ascending(nodes []*Node) bool {
 	for i, n := range nodes {
 		if n == nil || i > 0 && bytes.Compare(nodes[i-1].id[:], n.id[:]) >= 0 {

@@ -21,7 +21,7 @@ import (
 //   - [Compaction]: a summary that replaces older nodes when the conversation is sent.
 //   - [StopReason]: the end of a run; never sent.
 //   - [Custom]: a record of the program; never sent.
-//   - [Unknown]: a kind that a newer version of Plait wrote; kept byte for byte, never sent.
+//   - [Unknown]: a kind of a newer version of Plait; kept byte for byte, never sent.
 //
 // Variants are used as values. [New] accepts a pointer and copies the value it points to.
 type Payload interface {
@@ -40,7 +40,7 @@ func ListOf[T any](items ...T) List[T] {
 	if len(items) == 0 {
 		return List[T]{}
 	}
-	own := slices.Clone(items) // not items itself: its address would put an empty list on the heap too
+	own := slices.Clone(items) // the address of items itself would put it on the heap even for an empty list
 	return List[T]{&own}
 }
 
@@ -68,8 +68,7 @@ func (l List[T]) shared() []T {
 	return *l.items
 }
 
-// System is a system prompt. A conversation may have several. All of them are sent, in order, except those that a later
-// one replaces.
+// System is a system prompt. A conversation may have several. All of them are sent, in order, except replaced ones.
 type System struct {
 	// Name makes the prompt replaceable: of several prompts with one name, only the last is sent, in the position of
 	// the first. If its Text is empty, none is sent. A prompt without a name replaces nothing and is never replaced.
@@ -92,11 +91,11 @@ type Tools struct {
 type Message struct {
 	Role   content.Role
 	Blocks content.Blocks
-	// Answer describes the response that a message of the assistant came from. It is outside the digest.
+	// Answer describes the model's response that became this message of the assistant. It is outside the digest.
 	Answer Answer
 }
 
-// Answer describes the model response that a message of the assistant came from. Each field may be zero.
+// Answer describes the model's response that became a message of the assistant. Each field may be zero.
 type Answer struct {
 	// API names the provider's API, such as "anthropic".
 	API string
@@ -112,11 +111,11 @@ type Answer struct {
 	Latency time.Duration
 	// Retries is the number of attempts that failed before this one.
 	Retries int
-	// Seen is the digest of the transcript that the model was sent, as dag.Transcript.Seen computes it; zero if
-	// unknown. Thinking in the message is valid only after that transcript.
+	// Seen is the digest of the transcript sent to the model, by dag.Transcript.Seen; zero if unknown. Thinking in the
+	// message is valid only after that transcript.
 	Seen Digest
-	// Details is what the provider reported beyond the other fields, as it was received: a fingerprint, the server's
-	// own timings, log probabilities. It is any valid JSON value, or empty.
+	// Details has further data of the provider, as it was received: a fingerprint, the server's own timings, log
+	// probabilities. It is any valid JSON value, or empty.
 	Details content.JSON
 }
 
@@ -141,7 +140,7 @@ type ToolExecution struct {
 	Child List[*Node]
 	// Ran is the executed call, if a hook changed it. It is outside the digest.
 	Ran Ran
-	// Usage counts tokens that the tool used itself, such as those of a sub-agent. It is outside the digest.
+	// Usage counts the tokens used by the tool itself, such as those of a sub-agent. It is outside the digest.
 	Usage content.Usage
 	// Details is the program's own record of the execution: any valid JSON value, or empty. It is outside the digest.
 	Details content.JSON
@@ -155,12 +154,12 @@ type ExecutionState string
 const (
 	// ExecutionFinished is the state of an execution with a result.
 	ExecutionFinished ExecutionState = ""
-	// ExecutionStarted is the state of a call whose tool is about to be called. It has no result and is never sent. It
-	// is a head until the execution with the result takes its place. If the program ends before that, nobody knows
-	// whether the tool has done its work: the call is in doubt.
+	// ExecutionStarted is the state of a call just before its tool is called. It has no result and is never sent. It is
+	// a head until the execution with the result replaces it. If the program ends before that, nobody knows whether the
+	// tool has done its work: the call is in doubt.
 	ExecutionStarted ExecutionState = "started"
-	// ExecutionInDoubt is the state of an execution that was started and whose outcome is unknown. Its result is
-	// an error that says so to the model.
+	// ExecutionInDoubt is the state of a started execution with an unknown outcome. Its result is an error with the
+	// text content.OutcomeUnknown.
 	ExecutionInDoubt ExecutionState = "in_doubt"
 	// ExecutionAwaitingApproval is the state of a call whose sub-agent is paused until calls are approved. Child is the
 	// conversation of the sub-agent, as far as it got. The execution has no result, is never sent, and is a head until
@@ -191,7 +190,7 @@ type Ran struct {
 type SubGraph struct {
 	// Title describes it: the name of a sub-agent or a tool.
 	Title string
-	// CallID is the provider's ID of the call that it ran for, if there was one.
+	// CallID is the provider's ID of its tool call, if there was one.
 	CallID string
 	// Heads are the heads of the child conversation.
 	Heads List[*Node]
@@ -211,7 +210,7 @@ type Compaction struct {
 type StopReason struct {
 	// Reason is the stop reason: that of the last response, or one of the run's own.
 	Reason content.Stop
-	// Detail gives details, such as the text of an error, or that the limit is one of a run around this one. It may be
+	// Detail gives details, such as the text of an error, or a note about a limit of a run around this one. It may be
 	// empty.
 	Detail string
 	// Turns, ToolCalls, Usage and Elapsed are the totals of the run: requests, tool calls, tokens, and wall time. They
@@ -221,7 +220,7 @@ type StopReason struct {
 	ToolCalls int
 	Usage     content.Usage
 	Elapsed   time.Duration
-	// ToolUsage counts tokens that tools used themselves. It is outside the digest.
+	// ToolUsage counts tokens used inside tools. It is outside the digest.
 	ToolUsage content.Usage
 	// Cost is the known cost of the run, in the currency of the program's price table: finite and not negative. It is
 	// outside the digest.
@@ -239,7 +238,7 @@ type Custom struct {
 	JSON content.JSON
 }
 
-// Unknown is a payload of a kind that this version does not know. Only [Parse] makes it.
+// Unknown is a payload of a kind unknown to this version. Only [Parse] makes it.
 type Unknown struct {
 	kind string
 	body content.JSON
@@ -282,13 +281,13 @@ func (StopReason) sealed()    {}
 func (Custom) sealed()        {}
 func (Unknown) sealed()       {}
 
-// checked returns p in the form in which a node keeps it, with clean text, or an error if p is invalid.
+// checked returns p in the form for a node, as a value and with clean text, or an error if p is invalid.
 func checked(p Payload) (Payload, error) {
 	p, err := checkedBody(p)
 	return p, errors.Join(err, checkInfo(p))
 }
 
-// checkedBody is like checked, but does not check the fields that are saved in the info.
+// checkedBody is like checked, but does not check the fields of the info.
 func checkedBody(p Payload) (Payload, error) {
 	given := value(p)
 	switch p := given.(type) {
@@ -337,8 +336,8 @@ func checkedBody(p Payload) (Payload, error) {
 	panic("node: a variant of Payload that checked does not know")
 }
 
-// kept returns the clean form of a payload: the given one if it is equal, which most are. Boxing a struct again would
-// take an allocation of up to 256 bytes.
+// kept returns the clean form of a payload. If it equals the given one, as usual, kept returns that: boxing a struct
+// again would allocate up to 256 bytes.
 func kept[P interface {
 	Payload
 	comparable
@@ -349,7 +348,7 @@ func kept[P interface {
 	return clean
 }
 
-// checkInfo returns an error for values that the info of a saved node cannot hold.
+// checkInfo returns an error for invalid values in the fields of the info.
 func checkInfo(p Payload) error {
 	switch p := p.(type) {
 	case Message:
@@ -443,7 +442,7 @@ func (t Tools) checked() (Tools, error) {
 	return Tools{Defs: ListOf(defs...), Withdrawn: t.Withdrawn}, nil
 }
 
-// checkTime returns an error for a year that RFC 3339, the saved form of a time, cannot express.
+// checkTime returns an error for a year outside RFC 3339, the saved form of a time.
 func checkTime(t time.Time) error {
 	if y := t.UTC().Year(); y < 0 || y > 9999 {
 		return fmt.Errorf("the year %d is outside 0 to 9999", y)
@@ -451,7 +450,7 @@ func checkTime(t time.Time) error {
 	return nil
 }
 
-// checkResult returns an error for blocks that only a message can hold.
+// checkResult returns an error for blocks that are allowed only in a message.
 func checkResult(blocks content.Blocks) error {
 	for i := range blocks.Len() {
 		switch blocks.At(i).(type) {
@@ -470,7 +469,8 @@ func checkHeads(heads List[*Node]) error {
 	return nil
 }
 
-// value returns a copy of the variant that p points to, nil for a nil pointer, and any other p unchanged.
+// value replaces a pointer to a variant by a copy of the variant, and a nil pointer by nil. It returns any other p
+// unchanged.
 func value(p Payload) Payload {
 	switch p := p.(type) {
 	case *System:

@@ -8,17 +8,17 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/plain"
 )
 
-// The reader of single blocks, which package content does not export.
+// The reader of single blocks. Package content does not export it.
 var (
 	readBlock = blockcodec.ReadPlain.(func(*plain.Reader, bool) content.Block)
 	blockList = blockcodec.List.(func([]content.Block) content.Blocks)
 )
 
-// parsePlain reads a line in exactly the form that Append writes for this node. It returns nil for any other line and
-// for nodes with rare fields, which parseAny reads.
+// parsePlain reads a line in exactly the form written by Append. It returns nil for any other line and for nodes with
+// rare fields: parseAny reads those.
 //
-// It takes less than half of parseAny's time: it looks at each byte about three times, decodes blocks in place, and
-// need not keep the line, because Append writes the same again.
+// It takes less than half of parseAny's time, because it reads each byte about three times and decodes blocks in place.
+// It does not keep the line, because Append writes the same line again.
 func parsePlain(line []byte, resolve func(ID) *Node) *Node {
 	r := plain.Read(line)
 	n := newNode()
@@ -37,11 +37,12 @@ func parsePlain(line []byte, resolve func(ID) *Node) *Node {
 }
 
 // readEnvelope reads the members of a line before the body, and sets their fields. It reports whether the node is an
-// execution; otherwise it is a message.
+// execution. Otherwise it is a message, or r has failed.
 func (n *Node) readEnvelope(r *plain.Reader, resolve func(ID) *Node) (execution bool) {
 	r.Expect(`{"id":`)
 	n.id = r.UUID()
 
+	// Most nodes have few parents: their list stays on the stack.
 	var few [8]*Node
 	parents := few[:0]
 	r.Expect(`,"parents":[`)
@@ -52,6 +53,8 @@ func (n *Node) readEnvelope(r *plain.Reader, resolve func(ID) *Node) (execution 
 		}
 		parents = append(parents, resolve(id))
 	}
+
+	// Append writes each parent once. Leave a missing or a repeated one to parseAny.
 	if n.adopt(parents) != nil || n.NumParents() != len(parents) {
 		r.FailIf(true)
 		return false
@@ -94,7 +97,7 @@ func (n *Node) plainMessage(r *plain.Reader) Payload {
 	return m
 }
 
-// plainAnswer reads the members of the info of a message, and the bracket.
+// plainAnswer reads the members of the info of a message, and the closing bracket.
 func plainAnswer(r *plain.Reader) (a Answer) {
 	a.API, a.Model = r.OptString("api"), r.OptString("model")
 	a.ResponseID, a.Stop = r.OptString("response_id"), content.Stop(r.OptString("stop"))
@@ -112,7 +115,7 @@ func plainAnswer(r *plain.Reader) (a Answer) {
 	return a
 }
 
-// plainBlocks reads the blocks of a message, after the bracket, in the form that appendShared writes.
+// plainBlocks reads the blocks of a message, after the opening bracket, in the form written by appendShared.
 func (n *Node) plainBlocks(r *plain.Reader) content.Blocks {
 	var list []content.Block
 	parents, results := n.parents(), 0
@@ -132,7 +135,7 @@ func (n *Node) plainBlocks(r *plain.Reader) content.Blocks {
 			b = readBlock(r, false)
 		}
 
-		// A result that a parent has is written as a reference.
+		// Append writes a reference to a parent's result. A copy of the result in its place is another form.
 		if result, ok := b.(content.ToolResult); ok {
 			r.FailIf(!shared && results < len(parents) && parents[results].answers(result))
 			results++
@@ -175,11 +178,11 @@ func hasInfo(r *plain.Reader) bool {
 		return false
 	}
 	r.Expect("{")
-	r.FailIf(r.Has("}")) // an empty one is left out
+	r.FailIf(r.Has("}")) // Append omits an empty info
 	return true
 }
 
-// plainUsage reads a usage, which is left out if it is zero.
+// plainUsage reads a usage. It is omitted if it is zero.
 func plainUsage(r *plain.Reader) (u content.Usage) {
 	if !r.Member("usage") {
 		return u

@@ -9,10 +9,10 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// RedactedText replaces a text that [Redact] erased.
+// RedactedText replaces texts erased by [Redact].
 const RedactedText = "[redacted]"
 
-// JSON values that replace those that Redact erased.
+// JSON values in place of erased ones.
 const (
 	redactedInput  content.JSON = "{}"
 	redactedSchema content.JSON = `{"type":"object"}`
@@ -20,20 +20,20 @@ const (
 )
 
 var (
-	// ErrRedaction marks a node that is marked as redacted but has more content than a redacted node can have.
+	// ErrRedaction marks a node that is marked as redacted, but has more content than a redacted node can have.
 	ErrRedaction = errors.New("it is marked as redacted but has content")
-	// ErrUnknownKind marks a node that cannot be redacted because its kind is unknown: only the newer version of Plait
+	// ErrUnknownKind marks a node that cannot be redacted because its kind is unknown. Only the newer version of Plait
 	// that made it knows which content must stay.
 	ErrUnknownKind = errors.New("a kind that this version does not know")
 )
 
 // Redacted reports whether content of the node was erased by [Redact]. Its digest is that of the erased content, and
-// does not cover the remaining content. A node that was read is redacted if it is marked so and has only what a
-// redacted node can have: labels, neutral texts, and results of its executions.
+// does not cover the remaining content. A node from a file is redacted if it is marked so and has only the content of a
+// redacted node: labels, neutral texts, and results of its executions.
 func (n *Node) Redacted() bool { return n.seldom().erased }
 
-// Redact erases the content of the nodes for which named returns true. It returns the replacements by the nodes that
-// they replace: the redacted nodes and, because a node points to its parents, all nodes after them. Those keep their
+// Redact erases the content of the nodes for which named returns true. It returns the replacements by their old nodes:
+// the redacted nodes and, because a node points to its parents, copies of all nodes after them. The copies keep their
 // content and their digests. nodes must be complete and in order: each node after its parents and after its child
 // conversation. The nodes themselves do not change.
 //
@@ -53,13 +53,13 @@ func (n *Node) Redacted() bool { return n.seldom().erased }
 // Some content is in two nodes. It is erased from both, and both are redacted:
 //
 //   - A result is in its execution and in the messages after it. Such a message keeps the results of its other
-//     executions. Its other content is erased, because its digest does not cover it any more.
+//     executions. Its other content is erased, because its digest no longer covers it.
 //   - The arguments of a call are in the message and in its executions. Such an execution keeps its result. If only an
 //     execution is redacted, the message keeps the call.
 //   - The answer of a child conversation may be the summary of its sub-graph or the result of its execution.
 //
-// A redacted node without content that could be erased does not change: redacting twice changes nothing. For a node of
-// an unknown kind, Redact returns an error with ErrUnknownKind in its chain, and redacts nothing.
+// A redacted node without further content to erase does not change: redacting twice changes nothing. For a node of an
+// unknown kind, Redact returns an error with ErrUnknownKind in its chain, and redacts nothing.
 func Redact(nodes []*Node, named func(*Node) bool) (map[*Node]*Node, error) {
 	r := redaction{named: map[*Node]bool{}, replacements: map[*Node]*Node{}, erased: map[string]bool{}}
 	for _, n := range nodes {
@@ -87,7 +87,7 @@ type redaction struct {
 	erased       map[string]bool // texts of erased messages of the assistant
 }
 
-// name adds n to the nodes to redact. If n is a message, it also adds the executions whose results it holds.
+// name adds n to the nodes to redact. If n is a message with results, it also adds their executions.
 func (r redaction) name(n *Node) {
 	r.named[n] = true
 	for i, p := range n.parents() {
@@ -105,7 +105,7 @@ func (r redaction) current(n *Node) *Node {
 	return n
 }
 
-// node returns the replacement of n, or n if it does not change. The nodes before n are done.
+// node returns the replacement of n, or n if it does not change. It is called for the nodes before n first.
 func (r redaction) node(n *Node) *Node {
 	parents, newParents := r.currentAll(n.parents())
 	heads, newChild := r.currentAll(n.Children().shared())
@@ -134,9 +134,12 @@ func (r redaction) node(n *Node) *Node {
 		return moved
 	}
 
+	// A node after this one may repeat the text of an answer: see repeatsChild.
 	if m, ok := n.Message(); ok && m.Role == content.Assistant {
 		r.erased[m.Blocks.Text()] = true
 	}
+
+	// Keep the digest of the erased content: the digests of later nodes depend on it.
 	d := n.Digest()
 	moved.digest.Store(&d)
 	moved.payload = p
@@ -168,14 +171,14 @@ func (n *Node) moved(parents, heads []*Node) *Node {
 	return c
 }
 
-// forgetMeta removes the metadata of a node that is being made.
+// forgetMeta removes the metadata of a new node.
 func (n *Node) forgetMeta() {
 	if n.rare != nil {
 		n.rare.meta = Meta{}
 	}
 }
 
-// currentAll returns the current nodes, and whether any of them is a replacement.
+// currentAll returns the replacements of nodes, or the nodes without one, and whether there is any replacement.
 func (r redaction) currentAll(nodes []*Node) ([]*Node, bool) {
 	if !slices.ContainsFunc(nodes, func(n *Node) bool { return r.current(n) != n }) {
 		return nodes, false
@@ -232,8 +235,8 @@ func (r redaction) repeatsChild(n *Node) bool {
 	return false
 }
 
-// holdsResultOf reports whether n is a message with the result of its parent i, an execution. A shared result is found
-// by its index. Any other result is found by its content or its call ID.
+// holdsResultOf reports whether n is a message with the result of its parent i, an execution. It finds a shared result
+// by its index, and any other result by its content or its call ID.
 func (n *Node) holdsResultOf(i int) bool {
 	m, ok := n.Payload().(Message)
 	e, execution := n.parents()[i].Payload().(ToolExecution)
@@ -260,8 +263,7 @@ func (n *Node) shares(k int, result content.ToolResult) bool {
 	return k < n.NumParents() && n.parents()[k].answers(result)
 }
 
-// executedCallID returns the ID of the call that the execution n executes. An execution that was made by hand may have
-// only an Index.
+// executedCallID returns the call ID of the execution n. An execution made by hand may have only an Index.
 func (n *Node) executedCallID() string {
 	e := n.Payload().(ToolExecution)
 	if e.CallID != "" || n.NumParents() != 1 {
@@ -275,7 +277,7 @@ func (n *Node) executedCallID() string {
 	return ""
 }
 
-// isBlank reports whether n has only content that a redacted node can have.
+// isBlank reports whether n has only the content of a redacted node.
 func (n *Node) isBlank() bool {
 	if _, unknown := n.Payload().(Unknown); unknown {
 		return false
@@ -326,8 +328,8 @@ func (n *Node) blank(was *Node, all bool) Payload {
 	panic("node: a variant of Payload that blank does not know")
 }
 
-// blankMessage returns m without its content. Calls and results keep their positions; a result that an execution shares
-// is that of the execution now. All other blocks become one text, in the position of the first.
+// blankMessage returns m without its content. Calls and results keep their positions. A result shared with an execution
+// is taken from the execution after its redaction. All other blocks become one text, in the position of the first.
 func (n *Node) blankMessage(was *Node, m Message) Message {
 	blocks := make([]content.Block, 0, m.Blocks.Len())
 	results, hasText := 0, false
@@ -359,7 +361,7 @@ func (n *Node) blankMessage(was *Node, m Message) Message {
 	return m
 }
 
-// blank returns the tools without their descriptions and schemas, and without those of a provider.
+// blank returns the tools without their descriptions and schemas. It leaves out a provider's own tools.
 func (t Tools) blank() Tools {
 	var defs []content.Tool
 	for _, def := range t.Defs.shared() {
@@ -377,8 +379,8 @@ func blankText(text string) string {
 	return RedactedText
 }
 
-// blankBlocks returns blocks without their content. It makes a new list each time, because values are remembered with a
-// list.
+// blankBlocks returns blocks without their content. It makes a new list each time: other values are remembered with a
+// list, so nodes must not share one.
 func blankBlocks(blocks content.Blocks) content.Blocks {
 	if blocks.Len() == 0 || neutral(blocks) {
 		return blocks
@@ -386,7 +388,7 @@ func blankBlocks(blocks content.Blocks) content.Blocks {
 	return content.Words(RedactedText)
 }
 
-// neutral reports whether blocks have no content that could be erased.
+// neutral reports whether blocks have no content to erase.
 func neutral(blocks content.Blocks) bool {
 	return blocks.Len() == 0 || blocks.Len() == 1 && blocks.At(0) == content.Block(content.Text{Text: RedactedText})
 }

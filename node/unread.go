@@ -12,10 +12,10 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/plain"
 )
 
-// unread is the payload of a node whose line is decoded when its content is first used. [Node.Payload] does not return
-// it.
+// unread is the payload of a node that is decoded when its content is first used. [Node.Payload] does not return it.
 //
-// The ID, the parents, the kind, the time and the digest of such a node are set. Its other fields are those of node.
+// The ID, the parents, the kind, the time and the digest of such a node are set. Its other fields are in the decoded
+// node.
 type unread struct {
 	Unknown // the kind, and the whole line in place of a body
 	failed  func(*Node, error)
@@ -23,17 +23,17 @@ type unread struct {
 	node    atomic.Pointer[Node] // nil until the line is decoded
 }
 
-// ParseLazy is [Parse] for a line of which little may be used: it reads the ID, the parents, the kind, the time and the
-// digest, and decodes the rest of the line when something else of the node is first used. This is for messages and tool
-// executions in the form that [Node.Append] writes. ParseLazy decodes other lines at once, and returns the same errors
-// as Parse for them.
+// ParseLazy is [Parse] for a node that may not be used in full. It reads the ID, the parents, the kind, the time and
+// the digest, and decodes the rest of the line when it is first needed. This holds for messages and tool executions in
+// the form written by [Node.Append]. ParseLazy decodes other lines at once, and returns the same errors as Parse for
+// them.
 //
-// If a line cannot be decoded later, failed is called with the node and the error that Parse returns. The node then has
-// a payload of type [Unknown], and is written back unchanged. failed may be called more than once for a node, and from
-// any goroutine that uses one.
+// If a line cannot be decoded later, failed is called with the node and the error of Parse. The node then has a payload
+// of type [Unknown], and is written back unchanged. failed may be called more than once for a node, and on any
+// goroutine that uses a node.
 //
-// The line may hold line breaks, which are removed when it is decoded. The node refers to line, which must not be
-// changed any more. It is safe for concurrent use, as any node.
+// The line may hold line breaks; they are removed when it is decoded. The node refers to line, so line must not be
+// changed after the call. The node is safe for concurrent use, as any node.
 func ParseLazy(line []byte, resolve func(ID) *Node, failed func(*Node, error)) (*Node, error) {
 	line = bytes.TrimSpace(line)
 	if n := parseEnvelope(line, resolve, failed); n != nil {
@@ -47,15 +47,15 @@ func ParseLazy(line []byte, resolve func(ID) *Node, failed func(*Node, error)) (
 	return n, nil
 }
 
-// parseEnvelope reads the parts of a line around the body and what follows it. It returns nil for a line that must be
-// decoded at once: one in another form, or one that may have a child conversation, which the graph needs.
+// parseEnvelope reads the beginning and the end of a line. It returns nil for a line that must be decoded at once: a
+// line in another form, or one that may have a child conversation, because the graph needs its heads.
 func parseEnvelope(line []byte, resolve func(ID) *Node, failed func(*Node, error)) *Node {
 	const tail = len(digestMember) + 2*len(Digest{}) + len(`"}`)
 	if len(line) < tail {
 		return nil
 	}
 
-	both := &struct { // one allocation
+	both := &struct { // one allocation for both
 		node Node
 		unread
 	}{}
@@ -68,8 +68,8 @@ func parseEnvelope(line []byte, resolve func(ID) *Node, failed func(*Node, error
 		return nil
 	}
 
+	// Only executions can have a child conversation. A text with the word is decoded at once too, which does no harm.
 	u.kind, u.failed = Message{}.Kind(), failed
-
 	if execution {
 		if bytes.Contains(line, []byte(`"child"`)) {
 			return nil
@@ -82,7 +82,7 @@ func parseEnvelope(line []byte, resolve func(ID) *Node, failed func(*Node, error
 	return n
 }
 
-// whole returns the node with all fields set: n itself, or the node that n's line was decoded to.
+// whole returns the node with all fields set: n itself, or the decoded node of an unread n.
 func (n *Node) whole() *Node {
 	if u, is := n.payload.(*unread); is {
 		return u.decoded(n)
@@ -90,7 +90,7 @@ func (n *Node) whole() *Node {
 	return n
 }
 
-// decoded returns the node that the line of n is decoded to.
+// decoded returns the node decoded from the line of n.
 func (u *unread) decoded(n *Node) *Node {
 	if whole := u.node.Load(); whole != nil {
 		return whole
@@ -110,8 +110,8 @@ func (u *unread) decoded(n *Node) *Node {
 	return u.node.Load()
 }
 
-// Model returns the model of a response, as its Answer names it, or "". It is quick for a node of [ParseLazy] that is
-// not decoded yet.
+// Model returns the name of the model in the node's Answer, or "". It is quick for a node of [ParseLazy] that is not
+// decoded yet.
 func (n *Node) Model() string {
 	if u, is := n.payload.(*unread); is && u.node.Load() == nil {
 		if model, known := u.model(); known {
@@ -130,7 +130,7 @@ func (u *unread) model() (model string, known bool) {
 		return "", true
 	}
 
-	// An object of this name in the body ends before the line does, so that reading on to the end fails.
+	// The body may have an object of this name too. It does not end at the end of the line, so reading it fails below.
 	const info = `]},"info":{`
 	at := strings.LastIndex(line, info)
 	if at < 0 {
