@@ -11,7 +11,7 @@ type Comparison struct {
 	// Lines are the steps after these. A line has one entry for each conversation, in the order of Names: a step, or
 	// nil. Steps with one label share a line as far as their order allows.
 	Lines [][]*Step `json:"lines"`
-	// Cut reports that a conversation has more steps than were compared, which are the first 400.
+	// Cut reports whether a conversation has more than 400 steps. Only the first 400 are compared.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -28,7 +28,7 @@ func Compare(rows []Row) Comparison {
 		return c
 	}
 
-	// What all have in common is what each has in common with the first.
+	// It suffices to compare each list with the first.
 	c.Same = len(lists[0])
 	for _, r := range rows[1:] {
 		c.Same = min(c.Same, common(rows[0].steps(), r.steps(), func(a, b step) bool { return a.digest == b.digest }))
@@ -54,8 +54,8 @@ func (c *Comparison) add(i int, steps []Step) {
 		}
 	}
 
-	// Before each pair with a common label come the lines that only the others have, and then the steps that only this
-	// conversation has. The last pair is the end of both.
+	// Before each pair with a common label come the lines of the others alone, and then the steps of this conversation
+	// alone. The last pair is the end of both.
 	lines := make([][]*Step, 0, max(len(labels), len(steps)))
 	line, at := 0, 0
 	for _, pair := range append(longestCommon(labels, steps), [2]int{len(labels), len(steps)}) {

@@ -33,6 +33,6 @@
 //
 // # Errors
 //
-// A conversation that cannot be read is a row with an Error ([Unreadable]). [Sort] and [Where] return [ErrKey] for a
-// key that no row has.
+// A conversation that cannot be read is a row with an Error ([Unreadable]). [Sort] and [Where] return [ErrKey] for an
+// unknown key.
 package report

@@ -55,8 +55,9 @@ func checkKey(rows []Row, key string, known []string) error {
 	return fmt.Errorf("%w: %q is not one of %s", ErrKey, key, strings.Join(names, ", "))
 }
 
-// Where returns the rows that meet all conditions. A condition is "key=value" or "key!=value". The keys are those of
-// [Row.Value]. A row without the key has the value "". The error is [ErrKey], or one about the form of a condition.
+// Where filters rows: it returns those that meet all conditions. A condition is "key=value" or "key!=value". The keys
+// are those of [Row.Value]. A row without the key has the value "". The error is [ErrKey], or one about the form of a
+// condition.
 func Where(rows []Row, conditions ...string) ([]Row, error) {
 	found := slices.Clone(rows)
 	for _, condition := range conditions {

@@ -230,7 +230,7 @@ func Paths(rows []Row) []Path {
 	return paths
 }
 
-// part finds where p parts from one of the more frequent paths, which are in the tree, and adds p to it.
+// part compares p with the more frequent paths in the tree, and adds p to the tree.
 func (p *Path) part(tree *branch, paths []Path, rows []Row) {
 	mine := rows[p.Rows[0]].steps()
 	p.Base, p.Same = tree.add(mine, p.Number)

@@ -39,7 +39,7 @@ func cutLine(line []byte, limit int) (rest []byte, cuts []Cut, blobs []Blob) {
 	return append(rest, line[kept:]...), cuts, blobs
 }
 
-// literalEnd returns the index of the quote that ends a string literal, or the length of text that has none.
+// literalEnd returns the index of the quote at the end of a string literal, or len(text) if there is none.
 func literalEnd(text []byte) int {
 	for end := 0; ; {
 		quote := bytes.IndexByte(text[end:], '"')

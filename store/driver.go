@@ -89,7 +89,7 @@ type Driver interface {
 
 	// Prune removes the records that no head reaches through links, and the blobs that no record needs any more. It
 	// returns what it has removed. With dryRun it removes nothing, and returns what it would remove. A head that moves
-	// at the same time keeps all that it reaches. If there is much to remove, Prune may use several transactions, the
+	// at the same time keeps everything it reaches. If there is much to remove, Prune may use several transactions, the
 	// newest records first. A database rests after each for as long as it took, so that other writers get their turn.
 	// After an error or a crash, some of it may be removed.
 	Prune(ctx context.Context, conversation string, dryRun bool) (Pruned, error)
@@ -99,8 +99,8 @@ type Driver interface {
 	//
 	//   - The versions of one head rise until it is removed. Versions may be skipped, but never the last one.
 	//   - A head that was removed is yielded with its name and version 0, unless it has been made again by then.
-	//   - A head that was removed and made again may have the version that was yielded last. It is yielded if it differs
-	//     in anything: compare whole heads, not versions.
+	//   - A head that was removed and made again may have the same version as before. It is yielded if it differs in
+	//     anything: compare whole heads, not versions.
 	//   - The conversation may be made or deleted while it is watched, and the caller may call other methods.
 	//   - Watch yields heads until the caller breaks off or the context is done. The context's error comes last.
 	Watch(ctx context.Context, conversation string) iter.Seq2[Head, error]

@@ -370,7 +370,7 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 	// Mark what the heads reach, and the blobs of these records.
 	reached, needed := map[node.ID]bool{}, map[Sum]bool{}
 	for _, h := range s.heads {
-		// Nothing is missing: Append refuses a head that points to a record that is not stored.
+		// Nothing is missing: Append refuses a head with a record that is not stored.
 		records, _ := s.reach(h.Nodes, reached)
 		for _, r := range records {
 			for _, c := range r.Cuts {
@@ -480,7 +480,7 @@ func (m *memory) movedSince(conversation string, seen map[string]Head) []Head {
 	return heads
 }
 
-// check returns the context's error, or that of the first name that is not allowed.
+// check returns the error of the first invalid name, or the context's error.
 func check(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if err := CheckName(name); err != nil {

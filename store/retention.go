@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Retention removes what a database does not need any more. The zero value removes all runs that have ended, and what
-// no head reaches.
+// Retention removes what a database does not need any more. The zero value removes all runs that have ended, and all
+// nodes out of reach of the heads.
 //
-// It never removes a run that has not ended, a head, or a node that a head or a ref reaches. A paused run needs its
+// It never removes a run that has not ended, a head, or a node within reach of a head or a ref. A paused run needs its
 // conversation and its calls, and a fork is a head: both stay whole.
 type Retention struct {
 	// OlderThan is how long ago a run must have ended, in the store's clock. A run that was removed is unknown: its ID
@@ -21,7 +21,7 @@ type Retention struct {
 	Batch int
 }
 
-// Retained counts what [Retention.Apply] has removed, or with DryRun what it would remove.
+// Retained counts what [Retention.Apply] has removed or, with DryRun, would remove.
 type Retained struct {
 	// Runs and Calls are the removed runs with their calls, RunBytes the size of their continuations, calls and
 	// results.

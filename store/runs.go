@@ -170,7 +170,7 @@ type Run struct {
 	Continuation string
 	// Format is the format of that continuation.
 	Format int
-	// Pending is the number of results that are missing from that pause.
+	// Pending counts the missing results of that pause.
 	Pending int
 	// Claims counts the claims of the run since it began, paused or was requeued.
 	Claims int
@@ -193,7 +193,7 @@ type BeginRequest struct {
 type ClaimRunsRequest struct {
 	// Worker is the name of the worker. It is only shown, never compared.
 	Worker string
-	// Agents are the agents that the worker has, Formats the formats of continuations that it reads.
+	// Agents are the worker's agents, and Formats the formats of continuations it can read.
 	Agents  []string
 	Formats []int
 	// Run, if it is set, is the only run to claim: that of a wake-up.
@@ -267,8 +267,7 @@ type Task struct {
 	Attempts int
 	// ResultTimeout is how long after the pause the call must have its result. 0 is no limit.
 	ResultTimeout time.Duration
-	// External marks a call that no worker executes, such as one that waits for approval. Its result comes from
-	// outside.
+	// External marks a call for which the result comes from outside, such as an approval. No worker executes it.
 	External bool
 }
 
@@ -282,7 +281,7 @@ type TaskState struct {
 	LeaseUntil time.Time
 	// Deadline is zero if there is none.
 	Deadline time.Time
-	// Done reports that the call has its result, or that its run was cancelled.
+	// Done reports whether the call has its result or its run was cancelled.
 	Done   bool
 	Result Result
 }
@@ -375,7 +374,7 @@ type ListRunsRequest struct {
 type RunStats struct {
 	// Ready, Running, Waiting and Parked are the runs in these states.
 	Ready, Running, Waiting, Parked int
-	// Lost are the running ones whose lease has ended: their worker is gone, and another one claims them.
+	// Lost are running runs whose lease has ended. Their worker is gone, and another one can claim them.
 	Lost int
 	// OldestReady, OldestWaiting and OldestParked are how long a run has been in this state, at most.
 	OldestReady, OldestWaiting, OldestParked time.Duration

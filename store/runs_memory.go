@@ -590,7 +590,7 @@ func (t *runTable) stats(now time.Time) (s RunStats) {
 	return s
 }
 
-// add counts a call without a result, whose pause is that old.
+// add counts a call without a result. Its age is that of its pause.
 func (s *CallStats) add(t TaskState, now time.Time, age time.Duration) {
 	late := !t.Deadline.IsZero() && !t.Deadline.After(now)
 	claimed := t.LeaseUntil.After(now)

@@ -420,7 +420,7 @@ func chatPart(p place, raw content.JSON) content.Block {
 	inner, rest := jsonx.Take(list, kind)
 	of, _ := object(inner)
 
-	// A part that a block of Plait holds whole becomes that block. Any other stays as it is.
+	// A part becomes a block of Plait if the block can hold all of it. Otherwise the part stays as it is.
 	switch kind {
 	case "text", "input_text", "output_text":
 		if s, rest, ok := jsonx.TakeText(list, "text"); ok {

@@ -368,8 +368,8 @@ func placeCalls(body content.Blocks, calls []content.Block) (blocks, rest []cont
 	return blocks, rest
 }
 
-// langChainCalls returns the calls outside the content: those that LangChain could parse, and then those that it could
-// not. If there are none, it returns the calls in the provider's own form.
+// langChainCalls returns the calls outside the content: first those that LangChain could parse, and then the others. If
+// there are none, it returns the calls in the provider's own form.
 func (p place) langChainCalls(fields, kwargs []jsonx.Member) []content.Block {
 	var calls []content.Block
 	good, _ := items(get(fields, "tool_calls"))

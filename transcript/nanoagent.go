@@ -345,8 +345,8 @@ func (g *nanoGraph) message(n *nanoNode) (node.Payload, error) {
 	return node.Message{Role: role, Blocks: shared(blocks, n.parents)}, nil
 }
 
-// shared replaces the content of results by the equal content of the parents, which are executions, so that it is kept
-// in memory and saved once.
+// shared replaces the content of results by the equal content of the executions before them. So the content is kept in
+// memory and saved once.
 func shared(blocks content.Blocks, parents []*nanoNode) content.Blocks {
 	list := blocks.Slice()
 	for i, b := range list {

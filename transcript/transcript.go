@@ -23,7 +23,7 @@ var (
 	ErrUnknownFormat = errors.New("unknown format")
 	// ErrSyntax marks text that is not JSON.
 	ErrSyntax = errors.New("not JSON")
-	// ErrShape marks JSON that does not have the shape that the format requires at this position.
+	// ErrShape marks JSON with another shape than the format requires at this position.
 	ErrShape = errors.New("unexpected shape")
 	// ErrParent marks a line or a node whose parent is missing. It is node.ErrParent.
 	ErrParent = node.ErrParent
@@ -110,8 +110,8 @@ type Imported struct {
 	// Conversations holds each conversation as a value of its own. They share their nodes. The first is the main
 	// conversation: the one that the file marks as current, or else the one with the newest line.
 	Conversations []dag.DAG
-	// Notes lists what was changed, what was kept as a node or block of another kind, and what was left out. They are
-	// sorted by line.
+	// Notes lists the parts of the file that were changed, kept as a node or block of another kind, or left out. They
+	// are sorted by line.
 	Notes []Note
 }
 
@@ -128,13 +128,13 @@ type NoteKind string
 
 // The kinds of notes.
 const (
-	// NoteRecord means that it is kept as a node.Custom, which is never sent.
+	// NoteRecord means that it is kept as a node.Custom and never sent.
 	NoteRecord NoteKind = "record"
 	// NoteOpaque means that a block is kept byte for byte as a content.Opaque, because this package does not know it.
 	NoteOpaque NoteKind = "opaque"
 	// NoteChanged means that it is kept with a change.
 	NoteChanged NoteKind = "changed"
-	// NoteAssumed means that the file lacks a fact, for which something was assumed.
+	// NoteAssumed means that a fact is missing in the file and was assumed.
 	NoteAssumed NoteKind = "assumed"
 	// NoteLeftOut means that it is not kept. Either something that is kept makes it redundant, or no node or block can
 	// hold it, or the file was cut off in the middle of it.

@@ -304,7 +304,7 @@ func (t *tree) settle(e *entry) error {
 	return nil
 }
 
-// put appends a slot whose parent is set, and sets what follows from the parent.
+// put appends a slot. Its parent must be set; put sets the depth and the links to ancestors.
 func (t *tree) put(s *slot) {
 	t.slots = append(t.slots, s)
 
@@ -437,8 +437,8 @@ func (t *tree) leaves() []*slot {
 	return append([]*slot{main}, leaves...)
 }
 
-// placeRecords puts each record before the entry that follows it in the file, and returns the records that no entry
-// follows. No record comes between calls and their results.
+// placeRecords puts each record before the next entry of the file, and returns the records after the last entry. No
+// record comes between calls and their results.
 func (t *tree) placeRecords(leaves []*slot) []extraNode {
 	slices.SortStableFunc(t.records, func(a, b extraNode) int { return cmp.Compare(a.line, b.line) })
 
@@ -523,8 +523,8 @@ func (t *tree) make(s *slot) error {
 // replaces, so a hostile file could make the total quadratic in its length.
 const maxReplaced = 16 << 20
 
-// replaced returns the messages that a compaction replaces: those before it, back to and including the compaction
-// before it and what that one keeps.
+// replaced returns the messages that a compaction replaces. They go back to the compaction before it, and include that
+// one and the messages it keeps.
 func (t *tree) replaced(s *slot) ([]node.ID, error) {
 	if !s.compacts() {
 		return nil, nil
@@ -544,7 +544,7 @@ func (t *tree) replaced(s *slot) ([]node.ID, error) {
 		}
 	}
 
-	// Walk up from the last message that is replaced to the first, which is at depth until.
+	// Walk up from the last replaced message to the first, at depth until.
 	for up := from; up != nil && up.depth >= until; up = up.parent {
 		if up != s.latest {
 			ids = append(ids, up.heads[0].ID())
@@ -572,7 +572,7 @@ func (t *tree) keptBy(s *slot) *slot {
 }
 
 // makePhase makes an execution for each result and, unless the phase is open, the message with all results. In a closed
-// phase, a call without a result gets content.NoResult, which is also what a model is sent in its place.
+// phase, a call without a result gets content.NoResult. A model is sent the same.
 func (t *tree) makePhase(s *slot, after []*node.Node) error {
 	calling := s.parent
 	closed := !s.isOpen()

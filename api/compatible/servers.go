@@ -4,8 +4,8 @@ package compatible
 // Options.Server in packages openai and anthropic. The zero value is no particular server.
 type Server string
 
-// The servers. The comment of each names what Plait knows of it, and from where. "Read" is the month in which the page
-// was read.
+// The servers. The comment of each lists its differences and their sources. "Read" is the month in which the page was
+// read.
 const (
 	// LlamaCPP is llama-server of llama.cpp. Chat is its complete API:
 	//

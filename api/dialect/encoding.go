@@ -135,7 +135,7 @@ func (e *Encoding) encodeFrom(p *point, messages []content.Message) (Encoded, bo
 	return encoded, true
 }
 
-// acceptedKey is the key under which a message remembers what an encoding accepts of it.
+// acceptedKey is the key for the blocks of a message that an encoding accepts.
 type acceptedKey struct{ by *Encoding }
 
 // writeOpen returns the items of the messages that are not settled.

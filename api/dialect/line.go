@@ -13,8 +13,8 @@ import (
 // maxDepth is the maximum number of lines before a line.
 const maxDepth = 32
 
-// line is a settled stretch of a conversation: later messages cannot change it. It only grows at its last point, so
-// that what its points hold stays valid. From any other point a new line branches off.
+// line is a settled stretch of a conversation: later messages cannot change it. It only grows at its last point, so the
+// contents of its points stay valid. From any other point a new line branches off.
 type line struct {
 	from  *point // where the line branches off; nil at the beginning of the conversation
 	depth int    // the number of lines before it

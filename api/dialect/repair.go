@@ -11,7 +11,7 @@ import (
 	"github.com/plait-dev/plait/internal/memo"
 )
 
-// Rules describes what a provider's API accepts, beyond what Repair ensures for every API.
+// Rules describes what a provider's API accepts. Repair ensures further rules for every API.
 type Rules struct {
 	// Accept converts a block into one that the API accepts. It returns the block itself if nothing has to change, a
 	// replacement, or nil to drop it; the string gives the reason for a change. Accept must be idempotent. It is also
@@ -253,8 +253,7 @@ func (r *repairer) round(messages []input) []draft {
 	return r.fixEnds(drafts)
 }
 
-// uniqueItems renames or drops the items of d whose ID was used before, and reserves the other IDs so that no call gets
-// them.
+// uniqueItems renames or drops the items of d with a used ID. It reserves the other IDs, so that no call gets them.
 func (r *repairer) uniqueItems(d *draft) {
 	if r.rules.ItemID == nil {
 		return
@@ -298,7 +297,8 @@ func (r *repairer) uniqueItems(d *draft) {
 	}
 }
 
-// appendNameless appends b, whose item ID was used before, without that ID. It drops b if that is not possible.
+// appendNameless appends b without its item ID, because another item has the same ID. It drops b if that is not
+// possible.
 func (r *repairer) appendNameless(dst []content.Block, b content.Block, source int) []content.Block {
 	if r.rules.Nameless != nil {
 		if nameless, _ := checked(r.rules.Nameless(b), ""); nameless != nil {

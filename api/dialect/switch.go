@@ -19,7 +19,7 @@ import (
 
 // Target describes what an API accepts of a conversation with other providers: the rules for switching the provider.
 //
-//   - A block that it does not accept is converted, or replaced by a text that names it.
+//   - A block of a kind it does not accept is converted, or replaced by a text with its name.
 //   - Thinking is dropped, because only its origin can read it.
 //   - The conversation itself does not change, and its origin receives everything again.
 //
@@ -269,7 +269,7 @@ func (t Target) Name(name string) string {
 	return "unnamed"
 }
 
-// wrapped returns an object that holds the arguments, which are not an object.
+// wrapped returns an object around arguments that are not an object.
 func wrapped(input content.JSON) content.JSON {
 	switch {
 	case strings.TrimSpace(string(input)) == "":
@@ -376,7 +376,7 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 		return none, why
 	}
 
-	// Base64 is what travels, so its length is what the APIs limit.
+	// The APIs limit the length of the base64, because it is sent.
 	if m.MaxBytes > 0 && len(s.Data) > m.MaxBytes {
 		return none, fmt.Sprintf("it has %d bytes of base64, more than %d", len(s.Data), m.MaxBytes)
 	}
@@ -489,7 +489,7 @@ func badBase64(s string) string {
 	return ""
 }
 
-// placeholder returns a text that names what the API would refuse, and the reason.
+// placeholder returns a text in place of refused media, and the reason.
 func placeholder(what string, s content.Source, title, why string) (content.Block, string) {
 	label := what
 	if title != "" {

@@ -211,7 +211,7 @@ func (c *chat) open(name string) error {
 		return nil
 	}
 
-	// A file that is a journal, or a new one whose name says so.
+	// An existing journal, or a new file with the name of one.
 	data, err := os.ReadFile(name)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if missing && filepath.Ext(name) == ".jsonl" || err == nil && isJournal(data) {

@@ -155,7 +155,7 @@ func branchName(d dag.DAG) string {
 	}
 }
 
-// back moves the head. A head that nothing else reaches gets a ref, so that nothing is lost.
+// back moves the head. A head that would be lost gets a ref.
 func (c *chat) back(_ context.Context, args []string) error {
 	exchanges := 1
 	var name string
@@ -273,7 +273,7 @@ func (c *chat) showCost(context.Context, []string) error {
 		return err
 	}
 
-	// What the last request found in the prompt cache is a part of what the next one will cost.
+	// The next request costs less if the prompt cache served the last one.
 	calls := cachedCalls(c.d)
 	if n := len(calls); n > 0 && calls[n-1].Before != "" {
 		figures, why, _ := strings.Cut(calls[n-1].text, ": ")

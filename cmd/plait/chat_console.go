@@ -139,7 +139,8 @@ func (c *console) read(ctx context.Context, prompt string) (string, error) {
 		readLine = c.readEdited
 	}
 
-	// The program ends after a signal, so that nobody misses what the goroutine reads then.
+	// The goroutine may outlive this call and read one more line. That loses nothing, because the program ends after a
+	// signal.
 	type result struct {
 		line string
 		err  error

@@ -114,7 +114,7 @@ func formatOf(data []byte, from string, names []string) (string, error) {
 		return "", errors.New("it is empty")
 	}
 
-	// A format that was named is checked against what the data looks like, as far as that is clear.
+	// A named format must not contradict the data, as far as they show a format.
 	g := sniff(data)
 	switch {
 	case g.other != "" && from == "":

@@ -38,7 +38,7 @@ type cachedCall struct {
 type cacheBreak struct {
 	Cause promptcache.Cause `json:"cause"`
 	Part  promptcache.Part  `json:"part,omitempty"`
-	// Index is that of the first tool, system prompt or message that differs. It is nil if no part differs.
+	// Index is the index of the first tool, system prompt or message that differs. It is nil if no part differs.
 	Index *int   `json:"index,omitempty"`
 	Node  string `json:"node,omitempty"`
 	Why   string `json:"why"`

@@ -296,7 +296,7 @@ func (r redacted) String() string {
 	return fmt.Sprintf("%d nodes are redacted", len(r.Redacted))
 }
 
-// replaceFlag registers the flag for the file that a command writes, by default the one that it reads.
+// replaceFlag registers the flag for a command's output file. Its default is the input file.
 func replaceFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVarP(name, "output", "o", "", "the `FILE` to write, in place of the one that is read")
 	_ = cmd.MarkFlagFilename("output", "json")

@@ -201,8 +201,7 @@ func withBody(d dag.DAG, e endpoint, model, members string) (dag.DAG, error) {
 	return d.WithMetadata(requestKey, kept), nil
 }
 
-// modelOf returns the model to send requests to: the named one, or else that of the imported request, or else that of
-// the last response.
+// modelOf returns the model for requests: the named one, the imported request's, or the last response's, in this order.
 func modelOf(d dag.DAG, e endpoint, named string) (string, error) {
 	if named != "" {
 		return named, nil

@@ -48,7 +48,7 @@ type match struct {
 	File string `json:"file"`
 	// Node is the end of the node's ID, which plait show accepts.
 	Node string `json:"node"`
-	// Where is what the line belongs to, such as "user" or "result of get_weather".
+	// Where names the text with the line, such as "user" or "result of get_weather".
 	Where string `json:"where"`
 	// Line is the number of the line in that text, from 1.
 	Line int    `json:"line"`

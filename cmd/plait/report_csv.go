@@ -78,8 +78,8 @@ func (out reportOutput) writeCSV(w io.Writer) error {
 }
 
 // csvText returns a text for a cell. A spreadsheet takes a cell that begins with "=", "+", "-" or "@", or with such a
-// sign of full width, for a formula, so such a text gets a quote before it, unless it is a number. In a locale whose
-// lists are separated by ";", a spreadsheet begins a cell behind each ";" of a text, whatever the quotes around it.
+// sign of full width, for a formula, so such a text gets a quote before it, unless it is a number. In a locale with ";"
+// between the items of lists, a spreadsheet begins a cell after each ";" of a text, even inside quotes.
 func csvText(text string) string {
 	text = safetext.Row(text)
 	if _, err := strconv.ParseFloat(text, 64); err == nil {

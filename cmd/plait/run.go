@@ -478,7 +478,7 @@ func (r *runner) choose(d dag.DAG) error {
 		_ = kept.Decode(&before) // a value of another program is ignored
 	}
 
-	// A model that another provider serves ends the settings of the last run, unless a base URL says who serves it.
+	// The settings of the last run do not hold for a model of another provider, unless a base URL names its server.
 	named := providerOf(r.model)
 	moved := named != "" && !strings.HasPrefix(before.Provider, named) && before.BaseURL == "" && r.baseURL == ""
 
@@ -580,7 +580,7 @@ func (r *runner) bindTools(a *executor.Agent, defs []content.Tool) error {
 	return nil
 }
 
-// withoutFunction returns the names of the tools that a program must execute, and that are not among the given ones.
+// withoutFunction returns the names of the tools that a program must execute, without the given ones.
 func withoutFunction(defs []content.Tool, bound []dag.Tool) []string {
 	known := toolNames(bound)
 	var names []string

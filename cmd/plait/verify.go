@@ -121,7 +121,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 	return nil
 }
 
-// verification verifies a conversation. With strict, what sending it would repair and calls that wait for a result are
+// verification verifies a conversation. With strict, waiting calls and everything that a repair would change are
 // findings, too.
 func verification(d dag.DAG, strict bool) dag.Verification {
 	v := d.Verify()

@@ -18,7 +18,7 @@ import (
 	"github.com/plait-dev/plait/viz/live"
 )
 
-// watched is a file that other programs may write, with the page that shows it.
+// watched is a file and its page. Other programs may write the file.
 type watched struct {
 	path   string
 	stored bool // the path names a conversation in a database

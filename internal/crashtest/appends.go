@@ -24,7 +24,7 @@ import (
 // writers is how many goroutines of a process append. Two of them share each conversation.
 const writers = 8
 
-// Appends kills a process that appends, at random moments, and compares what it has acknowledged with what is stored.
+// Appends kills an appending process at random moments. It compares the acknowledged appends with the stored ones.
 type Appends struct {
 	Open Open
 	// Database returns the address of a new, empty database.

@@ -34,7 +34,7 @@ var goldenStates = []string{
 	stateStarted, stateClaimed, statePaused, stateCalled, stateReady, stateDoubt, stateInner, stateParked,
 }
 
-// vanishing is the store of a process whose leases end at once, and which is gone at some point.
+// vanishing is the store of a process that is gone at some point. Its leases end at once.
 type vanishing struct {
 	store.Runs
 	gone bool

@@ -21,7 +21,7 @@ const (
 	lost     = "lost"    // of a process: it was killed
 )
 
-// event is something that a process has done, or that was done to it.
+// event is an action of a process, or its freeze or death.
 type event struct {
 	at      time.Time
 	process string

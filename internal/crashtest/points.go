@@ -22,8 +22,8 @@ type Points struct {
 	Open func(ctx context.Context, address string, wrap func(sqlstore.DB) sqlstore.DB) (Store, error)
 	// Database returns the address of a new, empty database.
 	Database func() string
-	// Crash is the death of the process that has opened the database, at this moment. It returns the address at which
-	// the next process finds what is left.
+	// Crash is the death of the process that has opened the database, at this moment. It returns the address for the
+	// next process.
 	Crash func(address string) string
 	// Dump returns all rows of the database.
 	Dump func(address string) string

@@ -278,7 +278,7 @@ func (l *life) finish() {
 	defer l.cancel()
 	engine, worker := l.process("second", l.db, false)
 
-	// Who has started and cancelled the runs repeats what was not acknowledged.
+	// The program repeats the starts and the cancellation that were not acknowledged.
 	for _, run := range lifeRuns {
 		require.NoError(l.t, l.start(engine, run))
 	}

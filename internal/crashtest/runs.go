@@ -166,7 +166,7 @@ func newFleet(t *testing.T, r Runs) *fleet {
 	return f
 }
 
-// clean ends what a test that has failed has left.
+// clean ends the processes and closes the files of a failed test.
 func (f *fleet) clean() {
 	for _, cmd := range f.processes {
 		_ = cmd.Process.Kill()
@@ -249,8 +249,8 @@ func (f *fleet) kill(index int) {
 	f.names = append(f.names[:index], f.names[index+1:]...)
 	f.start("serve")
 
-	// What was written before comes first. Lines that are still in the pipe come later, which changes nothing: nobody
-	// claims the work of the dead before its lease has ended.
+	// What was written before comes first. Lines still in the pipe come later. That does no harm: nobody claims the
+	// work of the dead before its lease has ended.
 	for len(f.lines) > 0 {
 		f.add(<-f.lines)
 	}
@@ -335,7 +335,7 @@ func (f *fleet) check() {
 	}
 }
 
-// checkRun checks that each call of a run has the result that was accepted, and that the conversation has the same.
+// checkRun checks that each call of a run has its accepted result, and that the conversation has the same results.
 func (f *fleet) checkRun(ctx context.Context, run string, sums map[string]string) {
 	f.t.Helper()
 	fault := func(format string, args ...any) {

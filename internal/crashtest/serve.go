@@ -29,7 +29,8 @@ const (
 	calls    = 4  // of a run
 )
 
-// process executes runs and calls. It is also the store that its engine and its worker see, to write what they do.
+// process executes runs and calls. It is also the store of its engine and its worker, and writes an event for each of
+// their steps.
 type process struct {
 	Store
 	name  string

@@ -1,4 +1,4 @@
-// Package goldentest compares what tests make with files that hold it.
+// Package goldentest compares the output of tests with golden files.
 package goldentest
 
 import (

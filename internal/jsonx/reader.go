@@ -229,7 +229,7 @@ func (r Reader) JSON(name string) content.JSON {
 // Object returns the reader of a required object.
 func (r Reader) Object(name string) Reader { return r.inner(r.at(name), r.Value(name)) }
 
-// inner returns the reader of the object j, which is a part of a text that was checked.
+// inner returns the reader of the object j, a part of a checked text.
 func (r Reader) inner(path string, j content.JSON) Reader {
 	in := Reader{path: path + "/", first: r.first}
 	if !strings.HasPrefix(string(j), "{") {
@@ -252,8 +252,8 @@ func (r Reader) Named() iter.Seq2[string, Reader] {
 	}
 }
 
-// Objects yields the readers of a required list of objects. It ends after the first error, so that a long list takes no
-// memory for what is refused anyway.
+// Objects yields the readers of a required list of objects. It ends after the first error, so a list that is refused
+// takes no memory.
 func (r Reader) Objects(name string) iter.Seq[Reader] {
 	return func(yield func(Reader) bool) {
 		list := r.Value(name)

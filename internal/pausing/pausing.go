@@ -1,8 +1,7 @@
 // Package pausing tells package durable which save of package executor is the last one before a pause.
 //
 // The pause of a durable run is one transaction: the conversation, the continuation and its calls. The engine therefore
-// leaves the nodes of that save to the transaction, which comes at once. Other programs save them in
-// executor.Agent.Save.
+// leaves the nodes of that save to the transaction right after it. Other programs save them in executor.Agent.Save.
 package pausing
 
 import "context"

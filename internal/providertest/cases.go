@@ -13,7 +13,7 @@ import (
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 // Cases returns requests to the named API: each option by itself, tools of all sorts, and every kind of block in every
-// position. The caller adds the blocks that only that API has.
+// position. The caller adds the API's own blocks.
 func Cases(name string) []Case {
 	return append(append(optionCases(), toolCases(name)...), blockCases(name)...)
 }
@@ -224,7 +224,7 @@ func mediaCases() []Case {
 	return list
 }
 
-// callCases returns requests with calls and results that are well formed, and with some that are not.
+// callCases returns requests with calls and results, some of them malformed.
 func callCases() []Case {
 	var list caseList
 	list.add("results of every sort", Said(content.User, textOf("Go.")),

@@ -113,7 +113,7 @@ func (d *Dialect) prefixKept(messages []content.Message, rules dialect.Rules) er
 	return nil
 }
 
-// saysNothing checks that a conversation for which no request is made has nothing to send.
+// saysNothing checks that a conversation without a request has nothing to send.
 func saysNothing(req api.Request) error {
 	for _, m := range req.Messages {
 		if len(m.Blocks.ToolUses()) > 0 || strings.TrimSpace(m.Blocks.Text()) != "" {

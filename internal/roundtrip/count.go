@@ -27,7 +27,7 @@ func (t Trip) Count(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// CountOf is Count with a body made of that of the request, for an endpoint that takes another one.
+// CountOf is Count for an endpoint with a body of its own. The function body makes it from the request's.
 func (t Trip) CountOf(ctx context.Context, body func(*wire.Parts) (content.JSON, error)) (int64, error) {
 	prepare := t.Prepare
 	t.Prepare = func() (Call, error) {
@@ -42,8 +42,7 @@ func (t Trip) CountOf(ctx context.Context, body func(*wire.Parts) (content.JSON,
 	return t.Count(ctx)
 }
 
-// Keeping returns an object with only the members of body that have one of the names: an endpoint that counts refuses
-// those that are about the response.
+// Keeping returns body with only the named members. An endpoint that counts tokens refuses members about the response.
 func Keeping(body *wire.Parts, names ...string) (content.JSON, error) {
 	list, err := jsonx.Members(content.JSON(body.Bytes()))
 	if err != nil {

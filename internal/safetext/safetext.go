@@ -324,8 +324,8 @@ func isTidy(s string) bool {
 	return isPlain(s) && !strings.Contains(s, "  ") && !strings.HasPrefix(s, " ") && !strings.HasSuffix(s, " ")
 }
 
-// plainSize returns the size of the plain beginning of s. It excludes a character before one that is not plain, which
-// may be its mark.
+// plainSize returns the size of the plain beginning of s. The last character is excluded if the next one may be its
+// mark.
 func plainSize(s string) int {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {

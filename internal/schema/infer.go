@@ -17,7 +17,8 @@ import (
 
 // infer returns the schema of a type, which need not be an object.
 func infer(t reflect.Type) (*jsonschema.Schema, error) {
-	// The library derives a schema from the kind of a type. Types for which that is wrong get one from here.
+	// The library derives a schema from the kind of a type. Some types have another JSON form. Their schemas come from
+	// here.
 	own := map[reflect.Type]*jsonschema.Schema{}
 	special(t, own, map[reflect.Type]bool{})
 
@@ -169,14 +170,14 @@ func plain(values []any) ([]any, string) {
 	return list, kind
 }
 
-// refine completes an inferred schema: fields that are pointers are optional, enum tags limit their values, and null is
-// not allowed where an absent member means the same.
+// refine completes an inferred schema: pointer fields are optional, enum tags limit the values, and null is not allowed
+// in place of an absent member.
 func refine(t reflect.Type, s *jsonschema.Schema) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 
-	// A member that is null would mean the same as one that is absent.
+	// A null member would mean the same as an absent one.
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
 	}

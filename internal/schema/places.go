@@ -141,8 +141,7 @@ func inPlace(s *jsonschema.Schema) namedSchemas {
 	}
 }
 
-// below yields the subschemas of s that apply to members or elements of the value, or only where a reference leads to
-// them.
+// below yields the subschemas of s for members or elements of the value, and those that only references reach.
 func below(s *jsonschema.Schema) namedSchemas {
 	return func(yield func(string, *jsonschema.Schema) bool) {
 		_ = members("/$defs", s.Defs, yield) && members("/definitions", s.Definitions, yield) &&

@@ -33,8 +33,8 @@ type Facts interface {
 
 // Of returns the transcript of the conversation that ends in the heads, without the named tools: the transcript for a
 // model that gets none of these tools. Thinking is checked against that transcript. The cost is proportional to the
-// number of nodes that are new since the last call for one of their ancestors, as long as that Transcript, or a later
-// one, is kept. Package dag sets Of.
+// number of nodes since the last call for an ancestor, as long as the caller keeps that Transcript or a later one.
+// Package dag sets Of.
 var Of func(heads []*node.Node, without ...string) Transcript
 
 // CloseTools is dag.DAG.CloseTools for the tool phase that is open at the heads. Each of the executions is a

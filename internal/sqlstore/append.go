@@ -23,7 +23,7 @@ func (d *Driver) Append(ctx context.Context, a store.AppendRequest) (store.Head,
 		return store.Head{}, err
 	}
 
-	// One statement if possible, otherwise a transaction that first reads what it depends on.
+	// One statement if possible. Otherwise a transaction reads the head and the links first.
 	head, done, err := d.appendOnce(ctx, a)
 	if err == nil && !done {
 		err = d.write(ctx, func(tx Tx) (err error) {
@@ -56,7 +56,7 @@ func (d *Driver) write(ctx context.Context, f func(tx Tx) error) (err error) {
 	return err
 }
 
-// OnceAppender is a DB that stores a usual append with one statement, which several appends may share.
+// OnceAppender is a DB that stores a usual append with one statement. Several appends may share a statement.
 type OnceAppender interface {
 	// AppendOnce appends new records without cuts to an existing head, and returns the head's header. It does nothing
 	// and reports false in these cases:
@@ -414,7 +414,7 @@ func (s *step) storeUses(r store.Record) error {
 	return nil
 }
 
-// compare compares records with those that are stored, and replaces them if that is allowed.
+// compare compares records with the stored ones, and replaces these if the request allows that.
 func (s *step) compare(batch []store.Record) error {
 	type row struct{ links, sum []byte }
 	stored := make(map[node.ID]row, len(batch))

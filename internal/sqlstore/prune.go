@@ -20,8 +20,8 @@ const (
 const maxPlans = 3
 
 // Prune implements store.Driver. It finds what to remove in a snapshot, without a lock, and removes it in small
-// transactions. Each that removes records checks first that no head has moved since: if one has, Prune looks again.
-// After each transaction it rests for as long as that took, so that other writers get their turn.
+// transactions. Before it removes records, a transaction checks the heads. If one has moved, Prune looks again. After
+// each transaction it rests for as long as that took, so that other writers get their turn.
 func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (total store.Pruned, err error) {
 	if err := check(ctx, conversation); err != nil {
 		return store.Pruned{}, err

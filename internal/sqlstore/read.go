@@ -176,7 +176,7 @@ const (
 // run finds all wanted records. It reads the table downwards:
 //
 //   - As long as many of the rows are wanted, each query reads more rows than the one before.
-//   - Where most rows belong to other branches, it skips to the newest row that is wanted.
+//   - Among rows of other branches it skips to the newest wanted row.
 //
 // So it reads at most minWalk rows for each record that it finds, however many branches there are.
 func (w *walk) run(ctx context.Context, tx Tx) error {
@@ -373,7 +373,7 @@ func (d *Driver) blob(ctx context.Context, conversation string, sum store.Sum) (
 	return data, err
 }
 
-// check returns the context's error, or that of the first name that is not allowed.
+// check returns the error of the first invalid name, or the context's error.
 func check(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if err := store.CheckName(name); err != nil {

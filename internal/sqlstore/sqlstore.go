@@ -8,7 +8,7 @@
 //   - plait_nodes has one row for each record. A row is only inserted and deleted, except for redaction
 //     (store.AppendRequest.Replace). Its seq rises: a record comes after all that it is linked to.
 //   - plait_heads has one row for each head, with the IDs that it points to. A head that is made again is another row.
-//   - plait_blobs holds the blobs, and plait_uses which record needs which blob.
+//   - plait_blobs holds the blobs. plait_uses has one row for each pair of a record and a blob that it needs.
 //   - plait_runs has one row for each durable run, plait_pauses for each of its pauses, and plait_tasks for each call of a
 //     pause, with its claim and its result. Each transaction locks the row of its run first.
 //   - plait_schema has one row, with the version of these tables.

@@ -86,7 +86,7 @@ func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[s
 			return err
 		}
 
-		// Heads that are gone, or that were made again under their name.
+		// Heads that were removed, and perhaps made again under their name.
 		for name, s := range seen {
 			if now[name].num != s.num {
 				moved = append(moved, store.Head{Name: name})

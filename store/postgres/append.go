@@ -111,7 +111,7 @@ func (db *database) appendInGroup(ctx context.Context, m *member) (header []byte
 	}
 }
 
-// startGroup runs the appends that wait, unless so many groups run that they have to wait.
+// startGroup runs the waiting appends as a group, unless too many groups are running.
 func (db *database) startGroup() {
 	g := db.groups.begin()
 	if g == nil {

@@ -213,8 +213,8 @@ func (q queries) Query(ctx context.Context, query string, args ...any) (sqlstore
 	}}, nil
 }
 
-// armored returns arguments in which each text is one that PostgreSQL accepts: it refuses NUL and invalid UTF-8, which
-// the IDs that models give to calls may have. Scan returns the texts as they were.
+// armored returns args with each text in a form that PostgreSQL accepts. It refuses NUL and invalid UTF-8, and models
+// may write both into the IDs of calls. Scan returns the texts as they were.
 func armored(args []any) []any {
 	own := false
 	for i, arg := range args {

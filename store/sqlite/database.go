@@ -134,7 +134,7 @@ func (db *database) watchFile(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// errReplaced reports a file that is not the one that was opened.
+// errReplaced reports that another file has the name of the opened one.
 var errReplaced = errors.New("another file has taken its place since it was opened")
 
 // checkFile returns an error if the file was deleted or replaced since it was opened. What is written to it then would

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// networks are the file systems whose files are on another machine, by the number that statfs returns. 9p is not one of
-// them: sandboxes for containers show their local disk as 9p.
+// networks holds the file systems with files on another machine, by their number in statfs. 9p is not one of them:
+// sandboxes for containers show their local disk as 9p.
 var networks = map[uint32]string{
 	0x00006969: "nfs",
 	0x0000517B: "smb",

@@ -12,7 +12,7 @@ import (
 // maxJobs is the maximum number of jobs in one transaction.
 const maxJobs = 256
 
-// job is a function that runs on the connection that writes.
+// job is a function to run on the writing connection.
 type job struct {
 	ctx   context.Context
 	write func(sqlstore.Tx) error // nil for a job that reads

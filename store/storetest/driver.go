@@ -136,7 +136,7 @@ func (t *driverTest) append(a store.AppendRequest) store.Head {
 	return h
 }
 
-// refuse checks that an append is refused with an error about the record, and that nothing is stored.
+// refuse checks that an append fails with an error about the record, and stores nothing.
 func (t *driverTest) refuse(a store.AppendRequest, id node.ID, want error) {
 	t.Helper()
 	before := t.all()
@@ -1275,7 +1275,7 @@ func (t *driverTest) pruneRace() {
 	t.same([]store.Record{root}, t.read("c", root.ID))
 }
 
-// watcher returns a function that returns the next head that Watch yields.
+// watcher starts a Watch and returns a function for the next head.
 func (t *driverTest) watcher(conversation string) (next func() store.Head) {
 	pull, stop := iter.Pull2(t.Watch(t.ctx, conversation))
 	t.Cleanup(stop)

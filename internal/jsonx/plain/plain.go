@@ -32,7 +32,7 @@ func Read(text []byte) Reader {
 	return r
 }
 
-// ReadTokens is [Read] for a text of which no strings are read, so that it need not be checked first.
+// ReadTokens is [Read] without the check of the text. The caller must read no strings with it.
 func ReadTokens(text []byte) Reader { return Reader{text: text} }
 
 // Text returns text as a string that shares its memory. It must not be changed any more.
@@ -60,7 +60,7 @@ func printable(text []byte) bool {
 	return utf8.Valid(text)
 }
 
-// Failed reports that the text is not in the form that was expected.
+// Failed reports whether the text was not in the expected form.
 func (r *Reader) Failed() bool { return r.failed }
 
 // FailIf records a mismatch if one was found.
