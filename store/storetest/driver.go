@@ -285,6 +285,7 @@ func (t *driverTest) hostileNames() {
 		t.append(a)
 	}
 
+	// Each name is a conversation and a head of its own, in the order of bytes.
 	keys, err := t.Conversations(t.ctx, store.Page{})
 	require.NoError(t, err)
 	want := append(slices.Clone(hostile), "c")
@@ -313,6 +314,7 @@ func (t *driverTest) hostileNames() {
 		require.Equal(t, slices.DeleteFunc(slices.Clone(want), others), prefixed)
 	}
 
+	// A name with a wildcard of SQL removes nothing else.
 	require.NoError(t, t.Delete(t.ctx, "%"))
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "_", 1))
 	keys, err = t.Conversations(t.ctx, store.Page{})
@@ -497,6 +499,8 @@ func (t *driverTest) exists() {
 		require.NoError(t, err)
 		return keys
 	}
+
+	// Without a conversation there is nothing to find, and looking makes none.
 	require.Empty(t, keys())
 	heads, err := t.Heads(t.ctx, "c", store.Page{})
 	require.NoError(t, err)
@@ -507,6 +511,7 @@ func (t *driverTest) exists() {
 	require.Zero(t, pruned)
 	require.Empty(t, keys(), "looking makes no conversation")
 
+	// The first head makes the conversation, and the last one ends it.
 	t.append(step(0))
 	require.Equal(t, []string{"c"}, keys())
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "main", 1))
@@ -526,6 +531,7 @@ func (t *driverTest) appendStores() {
 	require.Equal(t, got, t.head("c", "main"))
 	t.same(a.Records, t.read("c", got.Nodes...))
 
+	// Another append keeps the header, and moves the head to the new record alone.
 	merge := linked(right.ID, left.ID)
 	got = t.append(step(1, merge))
 	require.Equal(t, store.Head{Name: "main", Version: 2, Nodes: idsOf(merge), Header: a.Header}, got)
@@ -545,6 +551,8 @@ func (t *driverTest) conflict() {
 		require.Equal(t, before, t.all())
 		t.notStored(a.Conversation, a.Records[0])
 	}
+
+	// There is no such head yet.
 	conflict(step(1, record()), store.Head{Name: "main"})
 
 	a := step(0, record())
@@ -631,6 +639,8 @@ func (t *driverTest) unchanged() {
 	for _, changed := range []store.Record{content, links, fewer} {
 		t.refuse(step(1, record(), changed), r.ID, dag.ErrDuplicateID)
 	}
+
+	// Replace changes the line of a record, never its links.
 	for _, changed := range []store.Record{links, fewer} {
 		a := step(1, record(), changed)
 		a.Replace = true
@@ -673,6 +683,8 @@ func (t *driverTest) replaced() {
 func (t *driverTest) missingLink() {
 	root := record()
 	t.append(step(0, root))
+
+	// A link to a record that is nowhere, or after the one with the link, or in a new conversation.
 	missing := record()
 	bad := linked(root.ID, missing.ID)
 	t.refuse(step(1, record(), bad), bad.ID, node.ErrParent)
@@ -762,6 +774,7 @@ func (t *driverTest) movesAlone() {
 	second.Links = idsOf(first)
 	t.append(step(0, first, second))
 
+	// Back to an earlier record, to none, and to two.
 	a := step(1)
 	a.Nodes = idsOf(first)
 	require.Equal(t, store.Head{Name: "main", Version: 2, Nodes: idsOf(first)}, t.append(a))
@@ -958,6 +971,7 @@ func (t *driverTest) readMissing() {
 	for _, conversation := range []string{"c", "d"} {
 		var last store.Record
 		var err error
+		// The error comes alone, with a zero record.
 		for last, err = range t.Read(t.ctx, conversation, idsOf(missing), nil) {
 		}
 		require.ErrorIs(t, err, store.ErrNotStored)
@@ -1083,6 +1097,7 @@ func (t *driverTest) removeHead() {
 	refused("main", 0, store.Head{Name: "main"})
 	refused("main", 1, store.Head{Name: "main"})
 
+	// A head is removed only at the version that it has.
 	root, next := record(), record()
 	next.Links = idsOf(root)
 	t.append(step(0, root))
@@ -1102,6 +1117,7 @@ func (t *driverTest) removeHead() {
 	a.Nodes = idsOf(next)
 	require.EqualValues(t, 1, t.append(a).Version, "a head that is made again")
 
+	// With the last head the records are gone.
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "main", 1))
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "fork", 1))
 	t.notStored("c", root)
@@ -1176,6 +1192,8 @@ func (t *driverTest) prune() {
 	require.NoError(t, err)
 	require.Zero(t, pruned)
 	require.Equal(t, []uint64{2, 1}, []uint64{t.head("c", "main").Version, t.head("c", "fork").Version})
+
+	// What was removed can no longer be linked to.
 	late := linked(records[2].ID)
 	t.refuse(step(2, late), late.ID, node.ErrParent)
 }
@@ -1298,6 +1316,7 @@ func (t *driverTest) watch() {
 	require.Equal(t, fork, next())
 	require.Equal(t, main, next())
 
+	// Moves of this conversation are yielded, and none of another one.
 	main = t.append(step(1, record()))
 	require.Equal(t, main, next())
 	other := step(0, record())
@@ -1320,6 +1339,8 @@ func (t *driverTest) watchLast() {
 	for v := uint64(1); v < versions; v++ {
 		t.append(step(v))
 	}
+
+	// Versions may be skipped, but the last one comes.
 	for last := uint64(1); last < versions; {
 		h := next()
 		require.Greater(t, h.Version, last)
@@ -1335,6 +1356,7 @@ func (t *driverTest) watchRemoved() {
 	require.Equal(t, "fork", next().Name)
 	require.Equal(t, "main", next().Name)
 
+	// Removed, and made again after that was yielded.
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "fork", 1))
 	require.Equal(t, store.Head{Name: "fork"}, next())
 	fork.Header = []byte("again")
@@ -1351,6 +1373,7 @@ func (t *driverTest) watchRemoved() {
 		require.Equal(t, remade, next())
 	}
 
+	// All heads of a deleted conversation are removed.
 	require.NoError(t, t.Delete(t.ctx, "c"))
 	require.ElementsMatch(t, []store.Head{{Name: "fork"}, {Name: "main"}}, []store.Head{next(), next()})
 	main := t.append(step(0))
@@ -1384,6 +1407,8 @@ func (t *driverTest) watchEnds() {
 	_, err, ok := pull()
 	require.True(t, ok)
 	require.NoError(t, err)
+
+	// The error of the context comes last, and nothing after it.
 	cancel()
 	h, err, ok := pull()
 	require.True(t, ok)

@@ -57,6 +57,7 @@ func (t *runsTest) pruneParts() {
 	}
 	t.begin("r2a")
 
+	// A page begins after the last run of the page before. Runs that have not ended are skipped.
 	part := t.prune(store.PruneRunsRequest{Limit: 2, DryRun: true})
 	require.Equal(t, []any{2, "r1"}, []any{part.Runs, part.Last})
 	part = t.prune(store.PruneRunsRequest{Limit: 2, After: "r1"})
@@ -78,6 +79,8 @@ func (t *runsTest) pruneOpen() {
 	t.begin("ready")
 
 	require.Zero(t, t.prune(store.PruneRunsRequest{}))
+
+	// All four can continue.
 	t.accept("waiting", "a", "x")
 	require.NoError(t, t.Requeue(t.ctx, "parked"))
 	for range 4 {

@@ -225,11 +225,13 @@ func (t *runsTest) beginStores() {
 }
 
 func (t *runsTest) refusedBegin() {
+	// The head does not have version 7.
 	_, err := t.Begin(t.ctx, store.BeginRequest{Run: "r", Agent: "agent", Append: nodes("c", 7)})
 	require.ErrorIs(t, err, store.ErrMoved)
 	_, err = t.Run(t.ctx, "r")
 	t.refused(err, store.ErrNoRun, "r")
 
+	// Requests that are invalid in themselves.
 	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "", Agent: "agent", Append: nodes("c", 0)})
 	t.refused(err, store.ErrStep, "")
 	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "r", Agent: "agent", Append: store.AppendRequest{Conversation: "c"}})
@@ -239,6 +241,8 @@ func (t *runsTest) refusedBegin() {
 
 func (t *runsTest) existing() {
 	t.begin("r")
+
+	// Not even on another head.
 	_, err := t.Begin(t.ctx, store.BeginRequest{Run: "r", Agent: "agent", Append: nodes("other", 0)})
 	t.refused(err, store.ErrRunExists, "r")
 	_, err = t.Head(t.ctx, "other", "main")
@@ -251,6 +255,7 @@ func (t *runsTest) busy() {
 	t.refused(err, store.ErrBusy, "r")
 	require.EqualValues(t, 1, t.version("of r"))
 
+	// A run that has ended frees its head.
 	require.NoError(t, t.Cancel(t.ctx, "r", ""))
 	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "r2", Agent: "agent", Append: nodes("of r", 1)})
 	require.NoError(t, err)
@@ -264,6 +269,7 @@ func (t *runsTest) leaseKeeps() {
 	t.state("r", store.RunRunning)
 	require.Empty(t, t.tryRun(held))
 
+	// The same holds for calls.
 	t.pauseClaimed(first.Lease, "p1", task("a"))
 	claimed := t.claimTask(held)
 	require.Equal(t, "arguments of a", string(claimed.Task.Payload))
@@ -277,6 +283,7 @@ func (t *runsTest) leasePasses() {
 	second := t.claimRun(held)
 	require.Greater(t, second.Lease.Claim, first.Lease.Claim)
 
+	// The same holds for calls.
 	t.pauseClaimed(second.Lease, "p1", task("a"))
 	one, two := t.claimTask(ended), t.claimTask(held)
 	require.Greater(t, two.Lease.Claim, one.Lease.Claim)
@@ -295,6 +302,7 @@ func (t *runsTest) latestClaim() {
 	t.refused(t.Release(t.ctx, old, 0, false), store.ErrLeaseLost, "r/p1/a")
 	require.NoError(t, t.Renew(t.ctx, current, held))
 
+	// A call with its result is leased to nobody.
 	t.accept("r", "a", "x")
 	t.refused(t.Renew(t.ctx, current, held), store.ErrLeaseLost, "r/p1/a")
 }
@@ -309,6 +317,7 @@ func (t *runsTest) renewEnded() {
 func (t *runsTest) released() {
 	t.pause("r", task("a"))
 	lease := t.claimTask(held).Lease
+	// worker returns the name of the latest worker, and whether the lease has no end.
 	worker := func() (string, bool) {
 		states, err := t.Tasks(t.ctx, "r")
 		require.NoError(t, err)
@@ -325,6 +334,7 @@ func (t *runsTest) released() {
 	require.Empty(t, t.tryTask(held), "it is not yet time")
 	t.refused(t.Renew(t.ctx, lease, held), store.ErrLeaseLost, "r/p1/a")
 
+	// A run can be claimed again at once, and its old lease is lost.
 	t.begin("r2")
 	run := t.claimRun(held).Lease
 	require.NoError(t, t.Release(t.ctx, run, 0, false))
@@ -339,6 +349,8 @@ func (t *runsTest) unused() {
 	once := task("a")
 	once.Attempts = 1
 	t.pause("r", once)
+
+	// The first claim is given back unused, so the second one is still attempt 1.
 	lease := t.claimTask(held).Lease
 	require.NoError(t, t.Release(t.ctx, lease, ended, true))
 	again := t.claimTask(held)
@@ -361,6 +373,8 @@ func (t *runsTest) deadline() {
 	late, early := task("a"), task("b")
 	late.ResultTimeout, early.ResultTimeout = ended, held
 	t.pause("r", late, early)
+
+	// The call whose time is over is left out.
 	claimed := t.claimTask(held)
 	require.Equal(t, "b", claimed.Task.Key.Call)
 	require.Greater(t, claimed.Left, held/2)
@@ -402,6 +416,7 @@ func (t *runsTest) byKey() {
 	}
 	require.Equal(t, "a", t.claimTask(held).Task.Key.Call)
 
+	// The same holds for runs.
 	t.begin("r2")
 	t.begin("r3")
 	claimed, err := t.ClaimRuns(t.ctx, store.ClaimRunsRequest{Agents: []string{"agent"}, Run: "r3", Lease: held, Limit: 5})
@@ -416,6 +431,7 @@ func (t *runsTest) byAgent() {
 	require.NoError(t, err)
 	require.Empty(t, claimed)
 
+	// A paused run needs a worker that reads the format of its continuation.
 	t.pauseClaimed(t.claimRun(held).Lease, "p1", task("a"))
 	require.True(t, t.accept("r", "a", "x"))
 	claimed, err = t.ClaimRuns(t.ctx, store.ClaimRunsRequest{Agents: []string{"agent"}, Formats: []int{2}, Lease: held})
@@ -447,6 +463,7 @@ func (t *runsTest) stepTogether() {
 	require.EqualValues(t, 2, head.Version)
 	t.state("r", store.RunRunning)
 
+	// Append and pause in one step: the head, the run and its calls change together.
 	step = nodes("of r", 2)
 	head, err = t.Commit(t.ctx, store.Step{Lease: l, Append: &step, Pause: &store.Pause{
 		Continuation: "p1", Format: 1, Payload: []byte("state"), Tasks: []store.Task{task("a"), task("b")},
@@ -471,6 +488,8 @@ func (t *runsTest) refusedStep() {
 	var conflict *store.ConflictError
 	require.ErrorAs(t, err, &conflict)
 	require.EqualValues(t, 1, conflict.Current.Version)
+
+	// Neither the pause nor its call is stored, and the lease holds.
 	t.state("r", store.RunRunning)
 	require.Empty(t, t.tryTask(held))
 	require.NoError(t, t.Renew(t.ctx, l, held))
@@ -485,6 +504,7 @@ func (t *runsTest) lostStep() {
 	require.EqualValues(t, 1, t.version("of r"))
 	t.state("r", store.RunRunning)
 
+	// The worker that has claimed the run last may take the same step.
 	_, err = t.Commit(t.ctx, store.Step{Lease: current, Append: &step, End: store.RunDone, Reason: "end_turn"})
 	require.NoError(t, err)
 	t.state("r", store.RunDone)
@@ -506,6 +526,7 @@ func (t *runsTest) consumedOnce() {
 	require.NoError(t, err)
 	require.Empty(t, t.run("r").Continuation)
 
+	// A second time nothing is stored, not even the nodes.
 	step = nodes("of r", 2)
 	_, err = t.Commit(t.ctx, store.Step{Lease: l, Append: &step, Consume: "p1"})
 	t.refused(err, store.ErrContinuationUsed, "r/p1")
@@ -543,6 +564,7 @@ func (t *runsTest) unconsumed() {
 	second := t.claimRun(held)
 	require.Equal(t, first.Continuation.Results[0].Payload, second.Continuation.Results[0].Payload)
 
+	// A new pause has to consume the one before.
 	_, err := t.Commit(t.ctx, store.Step{Lease: second.Lease, Pause: &store.Pause{
 		Continuation: "p2", Tasks: []store.Task{task("b")},
 	}})
@@ -587,6 +609,8 @@ func (t *runsTest) endedStep() {
 	t.begin("r")
 	l := t.claimRun(held).Lease
 	require.NoError(t, t.Cancel(t.ctx, "r", "no longer needed"))
+
+	// The worker does not know yet that the run was cancelled.
 	step := nodes("of r", 1)
 	_, err := t.Commit(t.ctx, store.Step{Lease: l, Append: &step})
 	t.refused(err, store.ErrRunEnded, "r")
@@ -624,6 +648,7 @@ func (t *runsTest) firstResult() {
 	require.NoError(t, err)
 	require.True(t, ready)
 
+	// The worker with the lease is late, although its claim is the newer one.
 	fast := result("r", "a", "of the second")
 	fast.Claim = current.Claim
 	_, err = t.Accept(t.ctx, fast)
@@ -678,6 +703,7 @@ func (t *runsTest) cancel() {
 	require.Equal(t, store.RunCancelled, run.State)
 	require.Equal(t, "no longer needed", run.Reason)
 
+	// Nothing is claimed or accepted any more, and the lease of the worker is lost.
 	_, err := t.Accept(t.ctx, result("r", "a", "late"))
 	t.refused(err, store.ErrRunEnded, "r/p1/a")
 	t.refused(t.Renew(t.ctx, l, held), store.ErrLeaseLost, "r/p1/a")
@@ -696,6 +722,7 @@ func (t *runsTest) cancelEnded() {
 	require.NoError(t, t.Cancel(t.ctx, "r", "second"))
 	require.Equal(t, "first", t.run("r").Reason)
 
+	// A run that ended otherwise is not cancelled.
 	t.begin("r2")
 	_, err := t.Commit(t.ctx, store.Step{Lease: t.claimRun(held).Lease, End: store.RunDone})
 	require.NoError(t, err)
@@ -709,6 +736,8 @@ func (t *runsTest) parked() {
 	require.NoError(t, err)
 	require.Equal(t, "unreadable", t.run("r").Reason)
 	require.Empty(t, t.tryRun(held))
+
+	// It has not ended, so its head stays busy.
 	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "r2", Agent: "agent", Append: nodes("of r", 1)})
 	t.refused(err, store.ErrBusy, "r")
 
@@ -750,6 +779,7 @@ func (t *runsTest) sweepExpired() {
 	t.claimTask(ended)
 	require.Equal(t, "d", t.claimTask(held).Task.Key.Call)
 
+	// They are listed again until they have a result.
 	for range 2 {
 		swept, err := t.Sweep(t.ctx, store.SweepRequest{Grace: held})
 		require.NoError(t, err)
@@ -760,6 +790,8 @@ func (t *runsTest) sweepExpired() {
 		slices.Sort(calls)
 		require.Equal(t, []string{"a", "b"}, calls)
 	}
+
+	// With a result they are done.
 	t.accept("r", "a", "unknown")
 	t.accept("r", "b", "too late")
 	swept, err := t.Sweep(t.ctx, store.SweepRequest{Grace: held})
@@ -855,6 +887,7 @@ func (t *runsTest) unknown() {
 	_, err = t.Commit(t.ctx, store.Step{Lease: store.Lease{Key: store.Key{Run: "r"}, Claim: 1}})
 	t.refused(err, store.ErrNoRun, "r")
 
+	// A run that exists, with calls and continuations that do not.
 	t.pause("r", task("a"))
 	_, err = t.Accept(t.ctx, result("r", "b", "x"))
 	t.refused(err, store.ErrNoRun, "r/p1/b")
@@ -947,6 +980,7 @@ func (t *runsTest) doneContext() {
 	t.pause("r", task("a"))
 	done, cancel := context.WithCancel(t.ctx)
 	cancel()
+	// Each method refuses, also those that only read.
 	_, err := t.Begin(done, store.BeginRequest{Run: "r2", Append: nodes("c", 0)})
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = t.ClaimTasks(done, store.ClaimTasksRequest{Tools: []string{"tool"}, Lease: held})
@@ -958,6 +992,8 @@ func (t *runsTest) doneContext() {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = t.PruneRuns(done, store.PruneRunsRequest{})
 	require.ErrorIs(t, err, context.Canceled)
+
+	// Nothing has changed.
 	t.state("r", store.RunWaiting)
 	require.Len(t, t.tryTask(held), 1)
 }
