@@ -398,6 +398,7 @@ func (t *runTable) commit(now time.Time, s Step, appendNodes func(AppendRequest)
 	if err := r.checkStep(s); err != nil {
 		return head, err
 	}
+	// The last check. Nothing is refused from here on.
 	if s.Append != nil {
 		if head, err = appendNodes(*s.Append); err != nil {
 			return Head{}, err
@@ -499,6 +500,7 @@ func (t *runTable) cancel(now time.Time, run, reason string) error {
 		return &RunError{Kind: ErrRunEnded, Key: key, Detail: string(r.State)}
 	}
 
+	// Close the open calls, so that no worker claims one and no result is accepted.
 	if r.latest != nil {
 		for _, task := range r.latest.tasks {
 			if !task.Done {
@@ -531,6 +533,7 @@ func (t *runTable) requeue(now time.Time, run string) error {
 
 func (t *runTable) sweep(now time.Time, s SweepRequest) (swept Swept) {
 	limit, looked := cmp.Or(max(s.Limit, 0), 1000), 0
+	// Runs that nobody has claimed for a while.
 	for at := t.open.Front(); at != nil && looked < limit; at = at.Next() {
 		r := at.Value.(*runRow)
 		if r.LeaseUntil.After(now) || !r.rings.due(now, r.LeaseUntil, s.Grace) {
@@ -540,6 +543,7 @@ func (t *runTable) sweep(now time.Time, s SweepRequest) (swept Swept) {
 		looked++
 	}
 
+	// Calls that cannot be executed any more, and calls that nobody has claimed for a while.
 	for at := t.tasks.Front(); at != nil && looked < limit; at = at.Next() {
 		task := at.Value.(*taskRow)
 		late := !task.Deadline.IsZero() && !task.Deadline.After(now)
@@ -575,6 +579,7 @@ func (t *runTable) stats(now time.Time) (s RunStats) {
 			s.Parked, s.OldestParked = s.Parked+1, max(s.OldestParked, age)
 		}
 
+		// The calls of the pause that the run waits for, or is ready to resume.
 		if r.Continuation == "" {
 			continue
 		}

@@ -230,6 +230,7 @@ func anthropicSource(j content.JSON) (content.Source, bool) {
 		s.FileID, list, _ = jsonx.TakeText(list, "file_id")
 	}
 
+	// A member that is left would be lost.
 	return s, len(list) == 0 && s.Data+s.Text+s.URL+s.FileID != ""
 }
 

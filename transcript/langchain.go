@@ -386,6 +386,7 @@ func (p place) langChainCalls(fields, kwargs []jsonx.Member) []content.Block {
 		return calls
 	}
 
+	// Without parsed calls, those of the provider are left.
 	written, _ := items(get(kwargs, "tool_calls"))
 	for _, raw := range written {
 		calls = append(calls, p.fit(raw, p.chatCall(raw)))
@@ -450,6 +451,7 @@ func langChainBlock(p place, raw content.JSON) content.Block {
 	case "tool_call", "invalid_tool_call":
 		return langChainCall(p, raw)
 
+	// A file may also have the form of OpenAI's API.
 	case "image", "audio", "video", "file", "text-plain", "document":
 		if b := langChainMedia(p, kind, rest); b != nil {
 			return b
@@ -499,6 +501,7 @@ func langChainMedia(p place, kind string, list []jsonx.Member) content.Block {
 	s.MediaType, list, _ = jsonx.TakeText(list, "mime_type")
 	from, list, _ := jsonx.TakeText(list, "source_type")
 
+	// The bytes, a URL, an uploaded file or a text, each under its name in version 1 or in version 0.
 	switch {
 	case text(list, "base64") != "":
 		s.Data, list, _ = jsonx.TakeText(list, "base64")

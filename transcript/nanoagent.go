@@ -114,6 +114,7 @@ func (g *nanoGraph) read(graph []jsonx.Member) error {
 		return err
 	}
 
+	// Fold first: a sub-graph that is a part of its execution makes no node of its own.
 	g.fold()
 	for _, n := range order {
 		if err := g.make(n); err != nil {
@@ -221,6 +222,8 @@ func (g *nanoGraph) order() ([]*nanoNode, error) {
 				continue
 			}
 
+			// Visit the next parent first. A parent on the stack is a cycle: it is removed, and the next one takes its
+			// index.
 			parent := top.n.parents[top.next]
 			switch parent.state {
 			case unvisited:
@@ -298,6 +301,7 @@ func (g *nanoGraph) payload(n *nanoNode, meta *node.Meta) (node.Payload, error) 
 		rest("content")
 		return node.System{Text: text(n.data, "content")}, nil
 	case "tool_definitions":
+		// If a definition was refused, the metadata has all of them.
 		declared, refused, err := g.tools(n)
 		if refused {
 			rest()
@@ -466,6 +470,7 @@ func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
 		g.note(n.line, n.where(), NoteChanged, "its parents have no call with the ID %q", e.CallID)
 	}
 
+	// The sub-graph of a sub-agent is its conversation. Its other members are details.
 	if n.sub == nil {
 		return e, nil
 	}

@@ -152,6 +152,7 @@ func (s *piSession) message(p place, e *entry, list []jsonx.Member, j content.JS
 		e.time = t
 	}
 
+	// The members that the payload holds. All others become metadata.
 	taken := []string{"role", "content", "timestamp"}
 	var err error
 	switch role := text(list, "role"); role {

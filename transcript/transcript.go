@@ -184,6 +184,7 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: the formats are %s", ErrUnknownFormat, joinNames(Formats()))}
 	}
 
+	// The reader also hashes the file, for a session without a name (see fingerprint).
 	if err := read(im, io.TeeReader(r, im.sum)); err != nil {
 		var e *Error
 		if !errors.As(err, &e) {

@@ -504,6 +504,7 @@ func (t *tree) make(s *slot) error {
 	}
 
 	e := s.entry
+	// The messages that a compaction replaces have their nodes already.
 	payload := e.payload
 	if c, ok := payload.(node.Compaction); ok {
 		replaced, err := t.replaced(s)

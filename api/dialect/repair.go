@@ -671,6 +671,7 @@ func (r *repairer) paired(assistant *draft, calls []int, answer *draft) bool {
 		}
 	}
 
+	// Nothing has to change: take the IDs.
 	for _, index := range calls {
 		r.taken[assistant.blocks[index].(content.ToolUse).ID] = true
 	}

@@ -240,6 +240,7 @@ func appendTo(ctx context.Context, db Store, conversation string, early bool, ou
 	}
 
 	for n := 0; ; n++ {
+		// The control promises before it appends, and so breaks its promise if it is killed in between.
 		a := next(conversation, head, n)
 		if early {
 			out.print("%s %d %s", conversation, head.Version+1, a.Nodes[0])

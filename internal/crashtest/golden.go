@@ -68,6 +68,7 @@ func (v *vanishing) Release(ctx context.Context, lease store.Lease, d time.Durat
 
 // goldenEngine returns the engine and the worker of the runs. During is called in the calls of an agent itself.
 func goldenEngine(db store.Runs, during func()) (*durable.Engine, *durable.Worker) {
+	// A call with a key is executed by a worker, any other by the agent itself.
 	count := executor.Func("count", "Counts.", func(ctx context.Context, in counted) (string, error) {
 		if _, deferred := durable.CallKey(ctx); !deferred {
 			during()
@@ -88,6 +89,7 @@ func goldenEngine(db store.Runs, during func()) (*durable.Engine, *durable.Worke
 		}).Always())
 	}
 
+	// The agents: one whose calls workers execute, one that asks first, and one with such a sub-agent.
 	bolts, nuts := apitest.Use("count", counted{"bolts"}), apitest.Use("count", counted{"nuts"})
 	workers := executor.Agent{
 		Provider: model(bolts, nuts), Tools: []dag.Tool{count}, Strategy: executor.DeferAll(),

@@ -64,6 +64,7 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 		l.history = append(l.history, e)
 	}}
 
+	// The tool renews its lease once, and fails once in a way that asks for a second attempt.
 	asked := false
 	work := executor.Func("work", "Works.", func(ctx context.Context, in worked) (string, error) {
 		key, deferred := durable.CallKey(ctx)
@@ -81,6 +82,7 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 		return "worked by " + name, nil
 	})
 
+	// What the model does depends on the run: its name is the text of the message.
 	model := apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
@@ -114,6 +116,7 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 func (l *life) live() {
 	db := brief{l.db}
 	engine, worker := l.process("first", db, true)
+	// The steps are functions, because the process may be stopped before each of them.
 	begin := func(run string) func() {
 		return func() { l.repeat(func() error { return l.start(engine, run) }) }
 	}
@@ -139,17 +142,21 @@ func (l *life) live() {
 		})
 	}
 	for _, next := range []func(){
+		// Pause for a worker, wake it, and execute the calls. One call asks for a second attempt.
 		begin(deferring), execute(deferring),
 		func() { l.repeat(func() error { _, err := db.Sweep(l.ctx, store.SweepRequest{}); return err }) },
 		call(0), call(1), call(1), execute(deferring),
 
+		// Pause for an approval, and execute the call after it.
 		begin(asking), execute(asking),
 		func() { l.approve(engine) },
 		execute(asking),
 
+		// Cancel a run that waits.
 		begin(dropped), execute(dropped),
 		func() { l.repeat(func() error { return engine.Cancel(l.ctx, dropped, "nobody needs it") }) },
 
+		// Give a claim back, park the run, and make it ready again.
 		begin(parked),
 		claim,
 		func() { l.repeat(func() error { return db.Release(l.ctx, lease, 0, true) }) },

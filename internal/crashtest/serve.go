@@ -76,6 +76,8 @@ func (p *process) serve(ctx context.Context, slots int) error {
 		p.log(finished, key, "")
 		return fmt.Sprintf("%d by %s at %d", in.Number, p.name, time.Now().UnixNano()), nil // another one each time
 	})
+
+	// The model calls the tool four times at once, and ends when it has all results.
 	model := apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
 		if len(req.Messages[len(req.Messages)-1].Blocks.ToolResults()) == calls {
 			return apitest.Say("Done.")

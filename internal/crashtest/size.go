@@ -74,6 +74,7 @@ func stepsOfRun(b *testing.B, db store.Runs, run string, text func(int) []byte) 
 		require.NoError(b, err)
 		require.Len(b, claimed, 1)
 
+		// The last step ends the run. Each step before it pauses the run.
 		step := store.Step{Lease: claimed[0].Lease, Consume: consume, End: store.RunDone, Reason: "end_turn"}
 		if pause < pausesOfRun {
 			consume = uuid.NewString()

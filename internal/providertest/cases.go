@@ -54,6 +54,8 @@ func optionCases() []Case {
 	add("a high Temperature", api.Options{Temperature: &hot})
 	add("StopSequences", api.Options{StopSequences: []string{"END", " ", "b"}})
 	add("six StopSequences", api.Options{StopSequences: []string{"a", "b", "c", "d", "e", "f"}})
+
+	// Tool choices, with and without tools to choose from.
 	for _, choice := range []api.ToolChoice{api.ToolsAny, api.ToolsNone, api.OneTool("get_weather"),
 		api.OneTool("missing")} {
 		add(fmt.Sprintf("ToolChoice %q", choice), api.Options{ToolChoice: choice}, weather())
@@ -62,6 +64,8 @@ func optionCases() []Case {
 	}
 	add("OneCall", api.Options{OneCall: true}, weather())
 	add("OneCall without tools", api.Options{OneCall: true})
+
+	// Levels and budgets of thinking, and options that may exclude it.
 	for _, thinking := range []api.Thinking{api.ThinkAuto, api.ThinkOff, api.ThinkLow, api.ThinkHigh, "none", "minimal",
 		"max", "xhigh", api.ThinkTokens(5000), api.ThinkTokens(10)} {
 		add(fmt.Sprintf("Thinking %q", thinking), api.Options{Thinking: thinking})
@@ -71,9 +75,13 @@ func optionCases() []Case {
 		weather())
 	add("Thinking of all of MaxTokens", api.Options{Thinking: api.ThinkTokens(2000), MaxTokens: 2000})
 	add("Thinking of one less than MaxTokens", api.Options{Thinking: api.ThinkTokens(2000), MaxTokens: 2001})
+
+	// Forms of the response.
 	add("Output", api.Options{Output: form})
 	add("Output beside Thinking and tools", api.Options{Output: form, Thinking: api.ThinkLow}, weather())
 	add("Output that is reduced", api.Options{Output: loose})
+
+	// Metadata within and beyond the limits of OpenAI's APIs.
 	add("Metadata", api.Options{Metadata: map[string]string{"user_id": "u", "other": "x"}})
 	many := map[string]string{strings.Repeat("k", 65): "long key", "v": strings.Repeat("v", 513),
 		"at the limits" + strings.Repeat("k", 51): strings.Repeat("v", 512)}
@@ -81,9 +89,13 @@ func optionCases() []Case {
 		many[fmt.Sprintf("m%02d", i)] = "x"
 	}
 	add("much Metadata", api.Options{Metadata: many, Body: `{"store":true}`})
+
+	// Cache policies, also unknown ones.
 	for _, cache := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, "own", "no_such"} {
 		add(fmt.Sprintf("Cache %q", cache), api.Options{Cache: cache}, weather())
 	}
+
+	// Members of the body that Plait sets itself, and others.
 	add("Body", api.Options{Body: `{"a":{"b":[1]},"temperature":0.5}`, Temperature: &cold})
 	add("MaxTokens in Body", api.Options{Body: `{"max_tokens":7,"max_output_tokens":8}`, MaxTokens: 100})
 	add("what Body cannot say",

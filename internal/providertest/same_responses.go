@@ -174,6 +174,7 @@ func normalResponsesParts(v any, kind string) []any {
 
 // ResponsesSentBack returns a normal request without the parts of responses that the API does not need.
 func ResponsesSentBack(request map[string]any) map[string]any {
+	// Items are cloned: the caller's request stays as it is.
 	var items []any
 	for _, one := range request["input"].([]any) {
 		item := maps.Clone(one.(map[string]any))

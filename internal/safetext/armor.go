@@ -49,6 +49,7 @@ func Unarmor(s string) string {
 		if len(after) >= 2 {
 			b, _ = hex.DecodeString(after[:2])
 		}
+		// No escape: the mark stays as it is.
 		if len(b) != 1 {
 			to.WriteByte(armorMark)
 			s = after

@@ -68,6 +68,7 @@ func Line(s string, width int) string {
 			continue
 		}
 
+		// A gap is written only before a cluster that still fits.
 		text, cells, size := Cluster(s)
 		s = s[size:]
 		cells += len(gap)
@@ -167,6 +168,7 @@ func Clip(s string, lines, clusters int) string {
 			continue
 		}
 
+		// Spaces at the end of a line cost nothing, and those before a cluster count with it.
 		if clusters <= gap || lines <= 0 && !inLine {
 			return out.String() + ellipsis
 		}

@@ -50,6 +50,7 @@ func (c Check) explain(s *jsonschema.Schema, path string, value any) []string {
 		return problem(path, "must be one of %s", words(s.Enum))
 	}
 
+	// A value of the right type may still be wrong inside.
 	switch value := value.(type) {
 	case map[string]any:
 		return c.explainObject(s, path, value)

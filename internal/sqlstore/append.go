@@ -104,6 +104,7 @@ func continues(a store.AppendRequest) (known []byte, usual bool) {
 		return nil, false
 	}
 
+	// Not nil, which would be NULL in the database, and have no length.
 	known = []byte{}
 	seen := map[node.ID]bool{}
 	refer := func(ids []node.ID) {

@@ -223,6 +223,7 @@ func (c *checker) heads() error {
 			}
 			return nil
 		})
+	// A conversation without a head does not exist, so its rows should be gone.
 	if err == nil && heads == 0 {
 		c.report("it has no head")
 	}

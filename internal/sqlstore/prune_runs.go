@@ -58,6 +58,8 @@ func (t *runsTx) countRuns(nums []any) (found store.PrunedRuns, err error) {
 		*count, found.Bytes = *count+int(n), found.Bytes+size
 		return err
 	}
+
+	// The size is that of the payloads, which pauses and calls have.
 	query, args := withList(`SELECT COUNT(*), 0 FROM plait_runs WHERE `, nil, `num IN `, nums)
 	if err := sum(query, args, &found.Runs); err != nil {
 		return found, err

@@ -53,6 +53,8 @@ func (t *runsTx) countStates(s *store.RunStats) error {
 // countCalls counts the calls of the latest pauses. The kinds are those of store.CallStats, with - for a call that has
 // its result.
 func (t *runsTx) countCalls(s *store.RunStats) error {
+	// The first case that applies counts. A late call is exhausted even under a lease, one without attempts only after
+	// it.
 	now := t.now.UnixNano()
 	query := `SELECT kind, COUNT(*), MIN(changed), SUM(again), SUM(claimed), SUM(doubt) FROM (
 		SELECT CASE

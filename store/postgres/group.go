@@ -94,6 +94,7 @@ func (g *groups) begin() *group {
 	}
 	g.running++
 
+	// The first append is taken however large it is.
 	n, size := 0, 0
 	for n < min(len(g.waiting), maxMembers) {
 		size += g.waiting[n].size()
