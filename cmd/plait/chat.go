@@ -131,6 +131,7 @@ func (c *chat) run(ctx context.Context, name string) (err error) {
 func (c *chat) loop(ctx context.Context) error {
 	c.greet()
 
+	// A run that waits for approval comes before the first message.
 	err := c.resumePause(ctx)
 	for err == nil {
 		var text string
@@ -145,6 +146,7 @@ func (c *chat) loop(ctx context.Context) error {
 		}
 	}
 
+	// The end of the input, and /quit, are no errors.
 	switch {
 	case errors.Is(err, errPaused) && c.file == "":
 		return &exitError{exitPaused, errPaused.Error() + "; without FILE the run is not saved"}

@@ -293,6 +293,7 @@ func (c *chat) showNode(_ context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
+		// A ref names a branch. Any other name is that of a node.
 		if !isRef(c.d, args[0]) && at.Head() != nil {
 			_, err = fmt.Fprintln(c.out, safetext.Block(whole(at.Head())))
 			return err

@@ -90,6 +90,7 @@ func (c *console) message(ctx context.Context) (string, error) {
 			return "", err
 		}
 
+		// A pasted line is taken as it is, with a backslash at its end.
 		begun, continued := strings.CutSuffix(line, `\`)
 		if pasted || continued {
 			if pasted {

@@ -62,6 +62,7 @@ func cachedCalls(d dag.DAG) []cachedCall {
 
 		if b := c.Break; b.Cause != "" {
 			call.Break = &cacheBreak{Cause: b.Cause, Part: b.Part, Why: b.Why}
+			// 0 is the index of the first part, so the index of no part is nil.
 			if b.Part != "" {
 				call.Break.Index = &b.Index
 			}

@@ -183,6 +183,7 @@ func (s *streams) branches(files, at []string) ([]dag.Branch, error) {
 			return nil, err
 		}
 
+		// With --at, each named node is a branch of the one FILE. Otherwise each FILE is one.
 		for _, name := range at {
 			branch, err := find(d, name)
 			if err != nil {

@@ -138,6 +138,8 @@ func searched(n *node.Node) iter.Seq2[string, string] {
 			inBlocks("result of "+d.Called.Tool, d.Blocks, yield)
 
 		case describe.Results:
+			// The results are those of the executions before, which are searched themselves. Only the text beside them
+			// is left.
 			if n.NumParents() > 0 && describe.Of(n.Parent(0)).Sort == describe.Call {
 				for p := range describe.Parts(d.Blocks) {
 					if p.Form == describe.Said && !yield(d.Word, p.Text) {

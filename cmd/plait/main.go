@@ -70,6 +70,7 @@ func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer
 		code = end.code
 	}
 
+	// An error without a text was printed when it happened.
 	if text := safetext.Block(plain(err)); text != "" {
 		fmt.Fprintln(errs, "plait: "+text)
 	}

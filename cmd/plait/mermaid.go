@@ -48,6 +48,7 @@ func (s *streams) mermaid(d dag.DAG, m diagramFlags, full bool) error {
 		return err
 	}
 
+	// As Markdown, because a Mermaid file holds one diagram.
 	parts, err := viz.MermaidParts(d, &o)
 	if err != nil {
 		return err

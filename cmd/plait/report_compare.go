@@ -80,6 +80,7 @@ func (t *reportText) compared(line []*report.Step, conversations int) {
 			}
 		}
 
+		// A step that all have in the same words is less interesting than a difference.
 		color := ""
 		switch {
 		case step.Failed:

@@ -61,6 +61,7 @@ func (out reportOutput) writeCSV(w io.Writer) error {
 		header = append(header, csvText("label."+key))
 	}
 
+	// Each row has a cell for each label of any row.
 	lines := csv.NewWriter(w)
 	_ = lines.Write(header) // Error returns the error
 	for _, r := range out.Rows {

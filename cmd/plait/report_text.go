@@ -142,6 +142,7 @@ func (t *reportText) rows() {
 		cells = append(cells, append(row, tookText(r.Took), safetext.Row(r.Name)))
 	}
 
+	// Below a row: why it cannot be read, what failed, and the answer.
 	t.table(columns, cells, func(i int) string { return outcomeColor(t.Rows[i].Outcome) }, func(i int) {
 		r := t.Rows[i]
 		if r.Error != "" {

@@ -260,6 +260,7 @@ func (f runsFlags) query() (q store.ListRunsRequest, err error) {
 		return q, nil
 	}
 
+	// Without --state and --all, only runs that have not ended.
 	for _, state := range runStates {
 		if !state.Ended() {
 			q.States = append(q.States, state)
@@ -277,6 +278,7 @@ func listed(r store.Run, tasks []store.TaskState) listedRun {
 		Began:    r.Began.UTC(), Changed: r.Changed.UTC(), Calls: []listedCall{},
 	}
 
+	// Of all times at which something ends, the soonest is the next one.
 	ends := []*time.Time{out.LeaseUntil}
 	for _, t := range tasks {
 		call := listedCall{
@@ -362,6 +364,7 @@ func (r listedRun) leaseText(now time.Time) string {
 		}
 	}
 
+	// The claim of the run, and then those of its calls.
 	add(r.Worker, r.State == store.RunRunning, r.LeaseUntil)
 	for _, c := range r.Calls {
 		add(c.Worker, !c.Done && !c.Released, c.LeaseUntil)
@@ -464,6 +467,7 @@ func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 		return err
 	}
 
+	// The calls are a table of their own.
 	fmt.Fprintln(s.out)
 	fmt.Fprintln(w, "call\ttool\tclaims\tdeadline\tresult")
 	for _, c := range r.Calls {

@@ -101,6 +101,7 @@ func (v *served) serve(ctx context.Context, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, v.end()) }()
 
+	// A database without a key is served as a list, with a page for each conversation.
 	if database, rest := splitName(name); database != "" && rest == "" {
 		return v.serveDatabase(ctx, name)
 	}

@@ -259,6 +259,7 @@ func durablePause(db *sqlite.DB, d dag.DAG, run store.Run, tasks []store.TaskSta
 	c := executor.Continuation{Run: run.ID, ID: run.Continuation, Message: openMessage(d)}
 	for _, t := range tasks {
 		task, err := executor.ToolTaskCodec{}.Decode(t.Task.Payload)
+		// A call with a result is not open, and the payload of another version cannot be shown.
 		if t.Done || err != nil {
 			continue
 		}
@@ -270,6 +271,8 @@ func durablePause(db *sqlite.DB, d dag.DAG, run store.Run, tasks []store.TaskSta
 		}
 		c.Pending = append(c.Pending, p)
 	}
+
+	// Approvals come first: a person can decide about them on the page.
 	c.Reason = content.StopResults
 	if slices.ContainsFunc(c.Pending, func(p executor.Pending) bool { return p.Approval }) {
 		c.Reason = content.StopApproval

@@ -48,6 +48,7 @@ func (r *runner) connect(ctx context.Context) error {
 		for _, err := range server.LeftOut() {
 			r.say("--mcp %s: a tool is left out: %v", spec, err)
 		}
+		// The model tells tools apart by their names alone.
 		for _, tool := range server.Tools() {
 			name := tool.Definition().Name
 			if other, twice := named[name]; twice {
@@ -126,6 +127,7 @@ func splitCommand(text string) ([]string, error) {
 	quote := rune(0)
 	escaped := false
 
+	// A word may be empty, as '' is, so inWord and not its length tells that there is one.
 	for _, r := range text {
 		switch {
 		case escaped:

@@ -133,6 +133,7 @@ func sniffList(list []json.RawMessage) guess {
 	for _, item := range list {
 		f := fieldsOf(item)
 		if f == nil {
+			// A list of lists is a batch of conversations.
 			var inner []json.RawMessage
 			if json.Unmarshal(item, &inner) == nil && len(inner) > 0 {
 				return sniffList(inner)
