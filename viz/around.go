@@ -13,7 +13,7 @@ const (
 
 // leftOut is the state of one vertex in a drawing around another vertex.
 type leftOut struct {
-	box   int   // the vertex that gives its ID to the box for this one; none if this one is drawn
+	box   int   // the vertex whose ID the box of this one has; none if this vertex is drawn
 	where where // empty if the vertex is drawn
 }
 

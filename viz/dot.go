@@ -30,7 +30,7 @@ type DOTOptions struct {
 //   - Graphviz shows every text letter for letter. No label is read as HTML, a link or a record.
 //   - The same graph gives the same bytes.
 //
-// Errors: that of d, and that of w.
+// DOT returns the error of d or of w.
 func DOT(w io.Writer, d dag.DAG, o *DOTOptions) error {
 	if o == nil {
 		o = &DOTOptions{}
@@ -39,10 +39,12 @@ func DOT(w io.Writer, d dag.DAG, o *DOTOptions) error {
 	if err != nil {
 		return err
 	}
+
 	text, err := dot.MarshalMulti(m.dot(), "conversation", "", "  ")
 	if err != nil {
 		return err
 	}
+
 	_, err = w.Write(append(text, '\n'))
 	return err
 }
@@ -58,6 +60,7 @@ func (m *plot) dot() *dotGraph {
 		g.attributes[0] = append(attributes{{Key: "label", Value: dotQuote(strings.Join(m.note, "\n"))},
 			{Key: "labelloc", Value: "t"}, {Key: "labeljust", Value: "l"}}, g.attributes[0]...)
 	}
+
 	for i := range m.items {
 		g.nodes = append(g.nodes, dotNode{
 			id: int64(i), name: "n" + strconv.Itoa(m.items[i].vertex), attributes: m.items[i].dot(m.outline),
@@ -102,14 +105,16 @@ func (m *plot) clusters(g *dotGraph) {
 			c.nodes = append(c.nodes, dotNode{id: int64(k), name: "n" + strconv.Itoa(m.items[k].vertex)})
 		}
 		in[outer].clusters = append(in[outer].clusters, c)
+
+		// Beyond the limit, conversations inside this one are clusters beside it.
 		if depth[outer] < maxClusters {
 			in[i+1], depth[i+1] = c, depth[outer]+1
 		}
 	}
 }
 
-// dotQuote quotes plain text for Graphviz, so that it is not read as HTML. What Graphviz decodes inside quotes is
-// escaped.
+// dotQuote quotes plain text for Graphviz. In quotes it is not read as HTML. Entities and escape sequences, which
+// Graphviz decodes there, are escaped.
 func dotQuote(text string) string { return `"` + dotText.Replace(text) + `"` }
 
 var dotText = strings.NewReplacer("&", "&amp;", `\`, `\\`, `"`, `\"`, "\n", `\n`)

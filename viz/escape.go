@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// The way of a text into a Mermaid label has two steps, always in this order: [safetext.Clip] leaves what can be shown
-// and cuts it to the size of a box, [escape] writes it so that Mermaid shows it letter for letter and obeys none of it.
+// A text becomes a Mermaid label in two steps, always in this order: [safetext.Clip] removes what cannot be shown and
+// cuts it to the size of a box; [escape] writes it so that Mermaid shows every character and interprets none.
 //
 // Line breaks stay raw newlines and never become <br/>: one "<" sends Mermaid's whole label through an HTML sanitiser,
 // whose output turns some of our escapes back into syntax.

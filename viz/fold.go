@@ -19,8 +19,8 @@ type plan struct {
 	keep   int  // draw this many turns at each end of a run of turns; negative: all of them
 	failed int  // always draw this many failed nodes, the first ones and the last; 0: all of them
 	heads  int  // draw the first heads, up to this number, and what leads to them; 0: all of them
-	pieces int  // cut what is left of each conversation into at most this many boxes; 0: do not
-	across bool // cut all of it as if it were one conversation
+	pieces int  // then fold each conversation into at most this many boxes; 0: do not
+	across bool // count the pieces over all conversations together, not in each
 }
 
 // plans are tried in this order until a drawing is legible. The first draws everything.
@@ -46,7 +46,7 @@ var plans = []plan{
 	{fans: 1, depth: 1, keep: 0, failed: 2, heads: 1},
 }
 
-// The most that a drawing may have if it is to be read on a screen.
+// The limits of a drawing that can be read on a screen.
 const (
 	legibleBoxes = 80
 	legibleWidth = 1440 // pixels
@@ -59,17 +59,20 @@ const (
 	lookAhead = 8 // the search for the ends of branches visits this many vertices for each vertex
 )
 
-// legible returns the first plan, from index from on, by which the drawing can be read on a screen. If all are too
-// wide, it returns the narrowest of those with few boxes, and otherwise the last. fold returns the boxes of a plan.
-// cells is the length of the lines in the boxes of a picture.
+// legible tries plans[from:] in order and returns the first one whose drawing can be read on a screen: its index, its
+// boxes as fold returns them, and the maximum length of a line in cells. If all are too wide, it returns the narrowest
+// of those it measured.
 func (o *outline) legible(l labeller, plans []plan, from int, fold func(plan) []int) (index int, box []int, cells int) {
 	narrowest := math.MaxInt
 	for i := from; i < len(plans); i++ {
 		folded := fold(plans[i])
+
+		// The last plan is measured with any number of boxes, so that there is always a result.
 		if countBoxes(folded) > legibleBoxes && i < len(plans)-1 {
 			continue
 		}
 
+		// Shorter lines make narrower boxes. Try them before folding more.
 		for _, cells := range []int{lineCells, fewCells} {
 			m := o.plot(folded)
 			m.label(l, cells)
@@ -105,6 +108,8 @@ func (l labeller) note(box, unfolded []int) string {
 			}
 		}
 		failed += bad
+
+		// A failure has a box of its own if nothing else is in it, or only the conversation inside the failed call.
 		if len(in) == 1 && bad > 0 || bad > 0 && l.o.isOwn(in) && l.o.vertices[i].grave {
 			drawn++
 		}
@@ -260,8 +265,8 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 func (o *outline) foldHidden(hidden []bool, box []int) {
 	size := len(o.vertices)
 
-	// A union-find structure. An entry below size is a vertex, size+u is for what branches off from the box u, and
-	// 2*size for what has no parent.
+	// A union-find structure. Entry i below size is vertex i, entry size+u is the set of everything that branches off
+	// from box u, and entry 2*size is the set of everything without a parent.
 	class := make([]int, 2*size+1)
 	for i := range class {
 		class[i] = i
@@ -276,7 +281,7 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 	}
 
 	up, _ := o.neighbors()
-	after := make([]int, size) // by vertex: the last vertex drawn before it, in its conversation
+	after := make([]int, size) // by vertex: its last parent with a drawn box, in its conversation
 	for i := range o.vertices {
 		if !hidden[i] || box[i] != i {
 			continue
@@ -297,7 +302,7 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 		}
 	}
 
-	// Edges into a box must not lead upwards, so its vertex comes after all that it follows.
+	// An edge into a box must lead down, so the box of a class is at a vertex after everything the class follows.
 	lowest := make([]int, len(class))
 	for i := range o.vertices {
 		if hidden[i] && box[i] == i {
@@ -305,8 +310,8 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 		}
 	}
 
-	// The box of a class is that of its outermost vertex, and of the first of them.
-	levels, face := o.levels(), make([]int, len(class))
+	// A class takes the box of its outermost vertex. Of several, it takes the first one after lowest.
+	levels, rep := o.levels(), make([]int, len(class))
 	level := func(i int) int {
 		if g := o.vertices[i].group; g != none {
 			return levels[g]
@@ -314,17 +319,17 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 		return 1
 	}
 
-	for i := range face {
-		face[i] = none
+	for i := range rep {
+		rep[i] = none
 	}
 	for i := range o.vertices {
 		if !hidden[i] || box[i] != i {
 			continue
 		}
 		c := find(i)
-		f := face[c]
-		if f == none || level(i) < level(f) || level(i) == level(f) && f < lowest[c] && i > lowest[c] {
-			face[c] = i
+		r := rep[c]
+		if r == none || level(i) < level(r) || level(i) == level(r) && r < lowest[c] && i > lowest[c] {
+			rep[c] = i
 		}
 	}
 
@@ -336,7 +341,7 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 	}
 	for i := range o.vertices {
 		if hidden[i] && box[i] == i {
-			box[i] = face[class[i]]
+			box[i] = rep[class[i]]
 		}
 	}
 }
@@ -363,8 +368,8 @@ func (o *outline) mustOpen(g group) bool {
 	return g.shared || o.isLeftOut(g.owner) || o.focus >= g.first && o.focus <= g.last
 }
 
-// link is a vertex with a single edge into it, or several branches from the vertex before it that all end in it, such
-// as the calls and the results message of a tool phase.
+// link is one step of a chain: a vertex with a single edge into it, or a vertex in which several branches from the
+// previous link meet. In a tool phase, the calls are the branches and the results message is the last vertex.
 type link struct {
 	inner []int // the vertices of the branches, in reading order
 	last  int
@@ -372,8 +377,8 @@ type link struct {
 
 func (l link) members() []int { return append(l.inner[:len(l.inner):len(l.inner)], l.last) }
 
-// chains cuts the outline into its longest chains of links, in which each link follows only the link before it. The
-// branches of a link are chains of their own, and follow the chain of the link.
+// chains cuts the outline into chains of links, each as long as possible. Each link follows only the link before it.
+// The branches inside a link are chains of their own, after the chain of the link.
 func (o *outline) chains(hidden []bool) [][]link {
 	next := make([]link, len(o.vertices))
 	led := make([]bool, len(o.vertices))
@@ -404,8 +409,8 @@ func (o *outline) chains(hidden []bool) [][]link {
 	return chains
 }
 
-// next returns the only link that follows vertex i, and whether there is exactly one. It looks at budget vertices and
-// then finds no more branches.
+// next returns the only link that follows vertex i, and whether there is exactly one. Each vertex visited to find the
+// end of branches takes one from budget; at 0, no more branches are found.
 func (o *outline) next(i int, hidden []bool, budget *int) (link, bool) {
 	v := &o.vertices[i]
 	kids := without(v.kids, hidden)
@@ -498,6 +503,8 @@ func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int, join
 		return
 	}
 
+	// The chain's first and last link stay. Between them, each run of links that need not be drawn keeps p.keep links at
+	// both ends; the middle is folded.
 	for from := 1; from < len(chain); from++ {
 		to := from
 		for to < len(chain)-1 && !o.pinned(chain[to], pinned) {
@@ -540,12 +547,15 @@ func (o *outline) foldFan(calls []int, limit int, pinned []bool, box []int) {
 	if own > limit-len(kinds) {
 		own = min(own, max(limit/2, 2))
 	}
-	grouped := map[int]bool{} // the failures without a box of their own
+
+	// The first failures and the last keep their boxes. Those between them are grouped like other calls.
+	grouped := map[int]bool{}
 	for _, c := range failed[max(own-1, 0):max(len(failed)-1, 0)] {
 		grouped[c] = true
 	}
 	limit -= own
 
+	// Each tool and outcome gets a box, in order of appearance. The last box takes all further kinds.
 	first := map[kind]int{}
 	rest := none // the box for further kinds
 	for _, c := range calls {
@@ -575,6 +585,7 @@ func (o *outline) foldBranches(inner []int, pinned []bool, box []int, joined []b
 	var order []int
 	drawn := map[int]bool{} // by first vertex
 	for _, i := range inner {
+		// A vertex where some branches meet counts to the first of them.
 		first := i
 		for _, p := range o.vertices[i].parents {
 			if b, ok := branch[p]; ok {
@@ -591,6 +602,7 @@ func (o *outline) foldBranches(inner []int, pinned []bool, box []int, joined []b
 		return
 	}
 
+	// The first few branches are drawn as examples, the others share one box.
 	for _, first := range order[:showFan] {
 		drawn[first] = true
 	}
@@ -676,6 +688,7 @@ func (l labeller) manyCalls(members []int) face {
 	var tools, texts []string
 	group := l.o.vertices[members[0]].group
 	for _, m := range members {
+		// Nodes inside a call count only as failures: the box names the calls.
 		v := &l.o.vertices[m]
 		if v.group != group {
 			continue

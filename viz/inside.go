@@ -2,8 +2,9 @@ package viz
 
 import "slices"
 
-// insidePlans are tried in this order for the picture inside a folded box. In contrast to plans they draw no end of a
-// run that the box was folded from, but cut it into pieces of about the same size, so that few steps lead to each node.
+// insidePlans are tried in this order for the picture inside a folded box. In contrast to plans, they do not draw the
+// ends of a run and fold its middle: they cut it into pieces of about the same size, so that few steps lead to each
+// node.
 var insidePlans = []plan{
 	{fans: wideFan, keep: -1},
 	{fans: wideFan, depth: 6, keep: -1},
@@ -34,8 +35,8 @@ func (m *plot) layInside(l labeller, p *Picture) {
 	}
 }
 
-// divide is like fold, but draws everything if the plan would fold it into a single box, or nearly all of a large part
-// into one. Otherwise conversations in conversations would take a step for every few of them.
+// divide is like fold, but draws everything if the plan would fold it into a single box, or most of a large part into
+// one. Otherwise a reader of deeply nested conversations would need a step for every few of them.
 func (o *outline) divide(p plan) []int {
 	box := o.fold(p)
 	largest, boxes := 0, 0
@@ -95,14 +96,14 @@ func (o *outline) part(members []int) *outline {
 	return p
 }
 
-// partGroup returns the group of the part p that has the vertices of group g. at has the indexes of vertices in the
-// part, and groups the groups that are known. The vertices before those of the group must be in the part.
+// partGroup returns the group of the part p for the vertices of group g, and adds it if it is new. at maps vertices to
+// their indexes in the part, and groups maps the known groups. The vertices before those of g must be in the part.
 func (o *outline) partGroup(g int, at, groups map[int]int, p *outline) int {
 	if known, ok := groups[g]; ok {
 		return known
 	}
 
-	// The group around it that is known. The ones between are as new as this one.
+	// Collect g and the groups around it, up to the first that is known.
 	path := []int{g}
 	for {
 		outer := o.groups[path[len(path)-1]].outer
@@ -112,6 +113,7 @@ func (o *outline) partGroup(g int, at, groups map[int]int, p *outline) int {
 		path = append(path, outer)
 	}
 
+	// Add them from the outermost inwards. Without its owner, a group becomes part of the one around it.
 	for _, g := range slices.Backward(path) {
 		old := o.groups[g]
 		outer := groups[old.outer]
@@ -147,7 +149,8 @@ func (o *outline) foldPieces(p plan, box []int) {
 		}
 	}
 
-	// By conversation and index: how many edges pass between the box and the one before it. First the differences.
+	// By conversation and index: the number of edges that pass between a box and the one before it. Count where edges
+	// begin and end, then add up.
 	passing := make([][]int, len(drawn))
 	for r := range drawn {
 		passing[r] = make([]int, len(drawn[r])+1)
@@ -170,8 +173,9 @@ func (o *outline) foldPieces(p plan, box []int) {
 	}
 }
 
-// units returns where the turns in a list of boxes begin, or whatever else only one edge leads to. passing has the
-// number of edges between each box and the one before it. If one turn has most of the boxes, each box counts as a turn.
+// units returns the indexes at which a list of boxes may be cut: where at most one edge passes, as between two turns.
+// passing has the number of edges between each box and the one before it. If one turn has more than half of the boxes,
+// the list may be cut anywhere.
 func units(passing []int) []int {
 	var turns, all []int
 	longest, last := 0, 0
@@ -189,12 +193,12 @@ func units(passing []int) []int {
 	return turns
 }
 
-// joinPieces folds a list of boxes into at most so many pieces, cut where the units begin.
-func joinPieces(drawn, units []int, most int, box []int) {
+// joinPieces folds a list of boxes into at most limit pieces, cut where units begin.
+func joinPieces(drawn, units []int, limit int, box []int) {
 	// A power, not a fraction of the length, so that the first pieces stay as they are when a run grows at its end.
 	size := 1
-	for (len(units)+size-1)/size > most {
-		size *= most / 2
+	for (len(units)+size-1)/size > limit {
+		size *= limit / 2
 	}
 
 	for from := 0; from < len(units); from += size {

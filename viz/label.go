@@ -256,7 +256,7 @@ func count(n int, what string) string { return describe.Count(n, what) }
 
 func isCall(n *node.Node) bool { _, ok := n.Payload().(node.ToolExecution); return ok }
 
-// all reports whether vertices is not empty and is holds for each of their nodes.
+// all reports whether there are vertices, and is returns true for the node of each.
 func (o *outline) all(vertices []int, is func(*node.Node) bool) bool {
 	for _, i := range vertices {
 		if !is(o.vertices[i].node) {

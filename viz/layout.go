@@ -105,7 +105,7 @@ type LayoutOptions struct {
 //     character or an emoji is two. No font is needed.
 //   - A conversation without nodes gives a picture without boxes, with room for a line of text.
 //
-// The error is that of d.
+// Layout returns the error of d.
 func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
 	m, l, err := plotOf(d, o)
 	if err != nil {
@@ -119,7 +119,7 @@ func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
 	return p, nil
 }
 
-// plotOf returns the labeled boxes and the edges of d, not yet placed, and what has labeled them.
+// plotOf returns the labeled boxes and the edges of d, not yet placed, and the labeller that it used.
 func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 	if err := d.Err(); err != nil {
 		return nil, labeller{}, err
@@ -180,7 +180,7 @@ type room struct {
 	owner int // the item it belongs to, or none
 	rows  int // the number of its rows
 	row   int // its first row
-	depth int // how many rooms inside it, each in the next, end in its last row
+	depth int // how deep rooms that end in its last row are nested in it
 	left  int // its width on the left of the axis, frame included
 	right int // its width on the right of the axis, frame included
 	x     int // of its axis, from the axis of the room around it; after spread, from the left
@@ -247,7 +247,8 @@ func (m *plot) label(l labeller, cells int) {
 
 // picture places everything and returns the result.
 func (m *plot) picture() *Picture {
-	// Edges need the columns. The height of the space between rows depends on the edges in it.
+	// First rows, then columns, then edges, which need both. The space between two rows depends on the edges in it, so
+	// heights come last.
 	m.stack()
 	m.rows = make([]rowExtent, max(m.rooms[0].rows, 1))
 	m.spread()
@@ -264,7 +265,7 @@ func (m *plot) picture() *Picture {
 			X: it.x - it.w/2, Y: m.rows[it.row].y, W: it.w, H: it.h, Frame: none, Owner: v.owner,
 		}
 
-		// A folded box is none of its nodes.
+		// A folded box represents no single node, and is no head.
 		if b.Nodes == 1 {
 			b.Node, b.Head = v.node, v.head
 		}
@@ -283,7 +284,7 @@ func (m *plot) picture() *Picture {
 		p.Width = max(p.Width, 2*margin+textWidth(safetext.Width(line)))
 	}
 
-	// An empty conversation is a box with a text.
+	// An empty conversation has no boxes. Leave room for the line of text that renderers write.
 	if len(p.Boxes) == 0 {
 		p.Width, p.Height = 2*margin+textWidth(len(ink.Empty)), 2*margin+lineHeight
 	}

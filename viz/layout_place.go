@@ -15,8 +15,8 @@ const (
 	titleHeight = ink.TitleHeight
 )
 
-// rowExtent is the position of a row, and the space between it and the next. From the top, that space holds the ends
-// of frames, the lanes of edges, and the titles of frames that begin.
+// rowExtent is the position of a row, and the space between it and the next row. From the top, this space holds the
+// ends of frames, the lanes of edges, and the titles of frames that begin.
 type rowExtent struct {
 	y, h  int // of the boxes
 	foot  int // pixels for frames that end below this row
@@ -71,7 +71,7 @@ func (m *plot) stack() {
 	}
 }
 
-// rowBoxes is the most calls of a fan that are placed side by side. A wider fan has several rows.
+// rowBoxes is the maximum number of calls of a fan in one row. A wider fan has several rows.
 const rowBoxes = 6
 
 // wrapFans distributes the calls of wide fans over several rows. Calls with a sub-agent stay in the first row, and so
@@ -85,7 +85,7 @@ func (m *plot) wrapFans() {
 		m.wrapRows(kids)
 	}
 
-	// The calls of a fan without the message that made them and the results message: the picture inside a folded box.
+	// The picture inside a folded box may hold the calls of a fan alone, without the messages before and after them.
 	for _, r := range m.rooms {
 		if len(r.items) > rowBoxes && !slices.ContainsFunc(r.items, func(k int) bool { return !m.isAlone(k) }) {
 			m.wrapRows(r.items)
@@ -122,6 +122,7 @@ func (m *plot) measureRows() {
 		r.h = max(r.h, m.items[i].h)
 	}
 
+	// A frame has its title above its first row, and its border below its last.
 	for i := range m.rooms[1:] {
 		if r := &m.rooms[i+1]; len(r.items) > 0 {
 			above, last := &m.rows[r.row-1], &m.rows[r.row+r.rows-1]

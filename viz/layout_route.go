@@ -159,9 +159,8 @@ func (r *router) free(x, first, last int) (inTheWay int, ok bool) {
 			return none, true // give up: a box in the way is drawn over the edge
 		}
 
-		list := r.rowOf[row]
-
 		// The first item whose right side is beyond x.
+		list := r.rowOf[row]
 		i := sort.Search(len(list), func(i int) bool { it := &r.items[list[i]]; return it.x+it.w/2+clear > x })
 		if i < len(list) && r.items[list[i]].x-r.items[list[i]].w/2-clear < x {
 			return list[i], false
@@ -186,7 +185,6 @@ func (r *router) assign() {
 	same := func(a, b int) bool { return r.lanes[a].gap == r.lanes[b].gap && r.lanes[a].key == r.lanes[b].key }
 	var shared [][]int // lanes that are one
 	for from := 0; from < len(order); {
-
 		to := from + 1
 		l := &r.lanes[order[from]]
 		for ; to < len(order) && same(order[from], order[to]); to++ {
@@ -197,12 +195,13 @@ func (r *router) assign() {
 		from = to
 	}
 
+	// Within each gap, from left to right.
 	slices.SortFunc(shared, func(a, b []int) int {
 		x, y := &r.lanes[a[0]], &r.lanes[b[0]]
 		return cmp.Or(cmp.Compare(x.gap, y.gap), cmp.Compare(x.left, y.left), cmp.Compare(x.right, y.right), cmp.Compare(x.key, y.key))
 	})
 
-	// From left to right, each lane gets the first place whose previous lane has ended.
+	// Each lane gets the first place whose previous lane has ended. Beyond maxLanes, the last place is shared.
 	var ends []int // by place in the gap: where the last lane in it ends
 	for i, s := range shared {
 		l := &r.lanes[s[0]]
@@ -233,6 +232,7 @@ func (r *router) assign() {
 
 // draw adds the edges to a picture, once the rows have their positions.
 func (r *router) draw(p *Picture) {
+	// All edges share one array. Each gets a slice without spare capacity, so that appending to it changes no other edge.
 	points := make([]Point, 0, 4*len(r.ways))
 	for i, w := range r.ways {
 		a, b := &p.Boxes[w.from], &p.Boxes[w.to]
@@ -244,7 +244,6 @@ func (r *router) draw(p *Picture) {
 			y := r.laneY(w.out)
 			points = append(points, Point{x, y}, Point{w.channel, y})
 		}
-
 		if w.in != none {
 			y := r.laneY(w.in)
 			points = append(points, Point{w.channel, y}, Point{end, y})

@@ -49,10 +49,10 @@ func (m *plot) spread() {
 // 0 is the root, entry k+1 is item k. An index into these lists is a vertex v.
 type spreader struct {
 	*plot
-	idom   []int   // the last vertex that dominates it
+	idom   []int   // its immediate dominator: the last vertex that dominates it
 	depth  []int   // the number of vertices that dominate it
 	jump   []int   // a dominator further up, so that any dominator is found in a logarithmic number of steps
-	kids   [][]int // the vertices it is the idom of
+	kids   [][]int // the vertices with this idom
 	feeds  [][]int // the merges it flows into, among those with the same idom
 	direct []bool  // whether this is a merge with an edge from its idom
 	trunk  []int   // the kid on the way to the merge it flows into; flowsOut for a parent of the merge; 0 if unknown
@@ -82,6 +82,7 @@ type segment struct{ from, to, left, right int }
 const corridor = 8
 
 func newSpreader(m *plot) *spreader {
+	// The lists of integers share one allocation, except dx.
 	n := len(m.items) + 1
 	ints := make([]int, 6*n)
 	next := func() (part []int) { part, ints = ints[:n:n], ints[n:]; return part }
@@ -98,7 +99,6 @@ func newSpreader(m *plot) *spreader {
 	for i := range m.items {
 		s.flow(i + 1)
 	}
-
 	return s
 }
 
@@ -106,6 +106,7 @@ func (s *spreader) item(v int) *item { return &s.items[v-1] }
 
 // dominate finds the dominators of v. Those of its parents must be known.
 func (s *spreader) dominate(v int) {
+	// The immediate dominator is the last vertex that dominates all parents. Without parents, it is the root.
 	parents, d := s.item(v).parents, 0
 	for i, p := range parents {
 		if i == 0 {
@@ -116,6 +117,7 @@ func (s *spreader) dominate(v int) {
 	}
 
 	s.idom[v], s.depth[v], s.jump[v] = d, s.depth[d]+1, d
+
 	// Two jumps of the same length become one that is twice as long.
 	if j := s.jump[d]; s.depth[d]-s.depth[j] == s.depth[j]-s.depth[s.jump[j]] {
 		s.jump[v] = s.jump[j]
@@ -176,6 +178,7 @@ func (s *spreader) flow(v int) {
 			s.feeds[x] = append(s.feeds[x], v)
 		}
 
+		// Mark the way from x down to the merge. Where it joins a way that is marked already, the rest is known.
 		if s.trunk[u] == 0 {
 			s.trunk[u] = flowsOut
 		}
@@ -436,12 +439,12 @@ func (s *spreader) pack(t, until int) {
 
 	left, _ := extent(b.outline)
 	bottom := max(b.bottom, until)
-
 	for _, x := range b.sides {
 		bottom = max(bottom, s.blocks[x].bottom)
 	}
 
-	// What is placed so far, row by row from b.top: first the edge below the block, then the block.
+	// What is placed so far, row by row from b.top: first the edge below the block, then the block. Where a row is
+	// empty, a side may extend as far left as the block does.
 	n := bottom - b.top + 1
 	s.reach, s.lefts = slices.Grow(s.reach[:0], n)[:n], slices.Grow(s.lefts[:0], n)[:n]
 	for i := range n {
@@ -473,14 +476,15 @@ const unset = math.MaxInt
 func (s *spreader) beside(t, x int) {
 	b, side := &s.blocks[t], &s.blocks[x]
 
+	// The side must clear what is placed in each of its rows.
 	at := math.MinInt
-
 	for _, seg := range side.outline {
 		for i := seg.from - b.top; i <= seg.to-b.top; i++ {
 			at = max(at, s.reach[i]-seg.left)
 		}
 	}
 	at += gapX
+
 	for _, seg := range side.outline {
 		for i := seg.from - b.top; i <= seg.to-b.top; i++ {
 			s.reach[i], s.lefts[i] = at+seg.right, min(s.lefts[i], at+seg.left)

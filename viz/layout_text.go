@@ -33,7 +33,7 @@ func boxSize(lines []string, shape Shape) (w, h int) {
 }
 
 // wrap breaks a plain text into lines of at most that many cells, at spaces where possible. heading is the number of
-// lines that the first line of the text became.
+// lines for the first line of the text.
 func wrap(text string, cells int) (out []string, heading int) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for {

@@ -31,7 +31,7 @@ var ErrTooLarge = errors.New("too large for a Mermaid diagram")
 type SizeError struct {
 	// Limit is the unit: "edges" or "UTF-16 code units".
 	Limit string
-	// Size is the size with everything folded that can be, and Max the limit.
+	// Size is the size after as much folding as possible, and Max the limit.
 	Size, Max int
 }
 
@@ -81,9 +81,9 @@ type MermaidOptions struct {
 //   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first
 //     few are drawn, and boxes count the others.
 //
-// Errors: that of d; dag.ErrForeign if there is no node o.Around; a *SizeError if the conversation is too large even
-// when folded, and then [MermaidParts] can draw it in several diagrams; and that of w. Nothing is written unless the
-// drawing is complete.
+// Mermaid returns the error of d; dag.ErrForeign if d has no node o.Around; the error of w; or a *SizeError if the
+// conversation is too large even when folded. [MermaidParts] can then draw it in several diagrams. Nothing is written
+// unless the drawing is complete.
 func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
 	if o == nil {
 		o = &MermaidOptions{}
@@ -92,21 +92,24 @@ func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
 	if err != nil {
 		return err
 	}
+
 	_, text, err := s.choose(o.Full)
 	if err != nil {
 		return err
 	}
+
 	_, err = io.WriteString(w, text)
 	return err
 }
 
-// choose returns the sheet to draw and its text: that of the first plan whose drawing is legible and within Mermaid's
-// limits.
+// choose returns the sheet to draw and its text. The sheet is that of the first plan whose drawing is legible and
+// within Mermaid's limits, or the whole drawing if full is set.
 func (s *sketch) choose(full bool) (sheet, string, error) {
 	if full {
 		return s.draw(plans[0], mermaidEdges, mermaidText)
 	}
 
+	// A legible drawing may still be too large for Mermaid. Then fold more, from the next plan on.
 	for i := 1; ; i++ {
 		var box []int
 		i, box, _ = s.legible(s.labels, plans, i, s.fold)
@@ -238,8 +241,8 @@ func (s *sketch) write(sh sheet) string {
 	return b.String()
 }
 
-// isDashed reports whether the box of vertex i holds several nodes and has colors of another style than such boxes
-// have.
+// isDashed reports whether the box of vertex i needs a class for its dashed outline: it holds several nodes, but its
+// style is not StyleFolded, which is dashed already.
 func (s *sketch) isDashed(i int, members []int) bool {
 	return len(members) > 1 && s.box(i, members).style != StyleFolded
 }
@@ -275,6 +278,7 @@ func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 		used[s.box(i, sh.members[i]).style] = true
 	}
 
+	// The note and the text of an empty conversation are asides. Stubs look like folded boxes.
 	if len(sh.boxes) == 0 || sh.note != "" {
 		used[StyleAside] = true
 	}
@@ -371,6 +375,7 @@ type drawn struct {
 
 // box returns the box of vertex i with all its members.
 func (s *sketch) box(i int, members []int) drawn {
+	// A vertex alone in its box looks the same in every plan.
 	alone := len(members) == 1 && !s.isLeftOut(i)
 	if alone && s.alone[i].text != "" {
 		return s.alone[i]
@@ -401,7 +406,7 @@ type edge struct {
 }
 
 // edges returns the edges between boxes, each once, ordered by target and then by parent.
-func (s *outline) edges(box []int) []edge {
+func (o *outline) edges(box []int) []edge {
 	var edges []edge
 	seen := map[edge]bool{}
 	add := func(from, to int, arrow string) {
@@ -411,7 +416,7 @@ func (s *outline) edges(box []int) []edge {
 			edges = append(edges, e)
 		}
 	}
-	s.arrows(add)
+	o.arrows(add)
 	return edges
 }
 
@@ -436,11 +441,11 @@ func (o *outline) arrows(yield func(from, to int, arrow string)) {
 }
 
 // several reports whether the conversation of group g has several heads.
-func (s *outline) several(g int) bool {
+func (o *outline) several(g int) bool {
 	if g == none {
-		return s.heads > 1
+		return o.heads > 1
 	}
-	return s.groups[g].heads > 1
+	return o.groups[g].heads > 1
 }
 
 // severalModels reports whether more than one model answered.

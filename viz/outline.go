@@ -16,7 +16,7 @@ type outline struct {
 	groups   []group
 	heads    int             // of the outermost conversation
 	waiting  map[node.ID]int // number of open calls of each message
-	// focus is the vertex of a drawing around it, or none. left is then the state of each vertex.
+	// focus is the vertex that the drawing is around, or none. left is the state of each vertex, or nil without a focus.
 	focus int
 	left  []leftOut
 }
@@ -33,8 +33,8 @@ type vertex struct {
 	also    []int    // the heads of its conversation if that is drawn elsewhere
 	refs    []string // the names of the refs to it
 	head    int      // 1 for the first head of its conversation, 2 for the second …; 0 for other nodes
-	// sort, grave and failed are what folding asks again and again: the sort in its description, and whether that is a
-	// failure; whether the node failed.
+	// sort, grave and failed are computed once because folding reads them often: the sort in the node's description,
+	// whether that describes a failure, and whether the node failed.
 	sort   describe.Sort
 	grave  bool
 	failed bool
@@ -175,6 +175,7 @@ func walk(heads []*node.Node, seen map[node.ID]int) []*node.Node {
 		next int // the parent to visit next
 	}
 
+	// The stack avoids deep recursion in long conversations.
 	var order []*node.Node
 	entered := map[node.ID]bool{}
 	for _, h := range heads {

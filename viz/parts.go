@@ -29,8 +29,8 @@ type MermaidPart struct {
 //     ends in "continued".
 //   - The same graph gives the same parts. Time and memory grow with the size of the graph.
 //
-// There is always at least one part. Errors: those of Mermaid. A *SizeError is returned only if o makes a single label
-// longer than a diagram may be.
+// There is always at least one part. The errors are those of Mermaid. A *SizeError is returned only if o allows a label
+// that is longer than a diagram may be.
 func MermaidParts(d dag.DAG, o *MermaidOptions) ([]MermaidPart, error) {
 	if o == nil {
 		o = &MermaidOptions{}
@@ -41,7 +41,6 @@ func MermaidParts(d dag.DAG, o *MermaidOptions) ([]MermaidPart, error) {
 	}
 
 	sheets := s.split(budgetEdges, budgetText)
-
 	parts := make([]MermaidPart, len(sheets))
 	for i, sh := range sheets {
 		parts[i] = MermaidPart{partTitle(i, len(sheets), sh.boxes), s.write(sh)}
@@ -63,8 +62,7 @@ func partTitle(i, of int, boxes []int) string {
 	return fmt.Sprintf("%s: n%d to n%d", title, boxes[0], boxes[len(boxes)-1])
 }
 
-// stub is a box for nodes in other parts, with an edge to or from each box of this part that is connected to exactly
-// these.
+// stub is a box that names nodes in other parts. All boxes of this part with edges to exactly these nodes share it.
 type stub struct {
 	id, label string
 	tie       tie
@@ -72,7 +70,7 @@ type stub struct {
 	far       []int // in other parts, as indexes in splitter.all
 }
 
-// tie is the kind of connection between a box and another.
+// tie is the position of a box relative to the other end of one of its edges.
 type tie int
 
 // The ties of a box.
@@ -108,7 +106,7 @@ type splitter struct {
 	*sketch
 	all   sheet
 	ends  [][]end // by box: the ends of its edges
-	open  []int   // by position: the number of stubs needed for edges from before it to it and beyond
+	open  []int   // by position: the number of stubs that a cut before it needs
 	parts []int   // the position at which each part begins
 }
 
@@ -146,8 +144,8 @@ func (c *splitter) connect() {
 	// A stub covers all ends of one tie, so only the furthest one matters.
 	last := make([][ties]int, len(c.all.boxes)) // the furthest position that each tie of a box leads to
 	for _, e := range c.all.edges {
+		// A dotted edge leads into the conversation of a sub-agent.
 		from, to, out, in := place[e.from], place[e.to], followed, follows
-
 		if e.arrow != tied[followed].arrow {
 			out, in = holds, inside
 		}
@@ -174,10 +172,10 @@ func (c *splitter) connect() {
 	}
 }
 
-// cut returns the end of the part that begins at from: the last possible one, or a better place to cut in its second
-// half.
+// cut returns the end of the part that begins at from: the last position that fits, or an earlier one in the second
+// half of the part if a cut there needs fewer stubs.
 func (c *splitter) cut(from, maxEdges, maxText int) int {
-	// An upper bound: what the boxes take without stubs and frames.
+	// Find an upper bound for the end: the boxes and their edges, without stubs and frames.
 	to, edges, text := from, 0, 0
 	for ; to < len(c.all.boxes); to++ {
 		for _, e := range c.ends[to] {
@@ -209,13 +207,13 @@ func (c *splitter) cut(from, maxEdges, maxText int) int {
 			break
 		}
 
-		// Still too large with its stubs and frames, which the bound leaves out.
+		// Still too large with its stubs and frames, which the bound does not count.
 		to = from + max((to-from)*3/4, 1)
 	}
 	return to
 }
 
-// Most of what statements take beside their labels, in UTF-16 code units.
+// Upper bounds for the length of statements without their labels, in UTF-16 code units.
 const (
 	headText  = 600 // the first lines of a diagram
 	edgeText  = 32  // an edge
@@ -239,7 +237,8 @@ func (c *splitter) frameText(g int) int {
 	return groupText + utf16Len(escape(c.groups[g].title))
 }
 
-// fits reports whether the boxes from from up to, but not including, to are a diagram within the limits.
+// fits reports whether the boxes at positions from to to-1, with their stubs and frames, are a diagram within the
+// limits. The size of the text is an upper bound.
 func (c *splitter) fits(from, to, maxEdges, maxText int) bool {
 	inner, stubs := c.between(from, to)
 	edges, text := len(inner), headText
@@ -270,7 +269,8 @@ func (c *splitter) fits(from, to, maxEdges, maxText int) bool {
 	return edges <= maxEdges && text <= maxText
 }
 
-// between returns the edges between the boxes from from up to to, and the stubs for all other edges of these boxes.
+// between returns the edges inside the part with the boxes at positions from to to-1, and a stub for each group of
+// edges that leave it.
 func (c *splitter) between(from, to int) ([]edge, []stub) {
 	var inner []edge
 	var stubs []stub
@@ -310,19 +310,19 @@ func (c *splitter) between(from, to int) ([]edge, []stub) {
 	return inner, stubs
 }
 
-// What a stub names at most: so many parts, and so many boxes of each, or rows of boxes that follow one another.
+// The limits of a stub's label: the parts it names, and for each part the boxes or ranges of consecutive boxes.
 const (
 	stubParts = 3
 	stubBoxes = 6
 )
 
-// labelRoom returns the maximum length of the label of a stub for that many boxes. While cuts are made, the number of
-// parts that the boxes are in is not known.
+// labelRoom returns an upper bound for the length of the label of a stub for that many boxes. It assumes many parts,
+// since their number is not known before all cuts are made.
 func labelRoom(boxes int) int {
 	return 50 + 40*min(boxes-1, stubParts) + min(10*boxes, 24*stubParts*stubBoxes)
 }
 
-// whereabouts returns the label of a stub: the parts that the boxes at these positions are in.
+// whereabouts returns the label of a stub: the boxes at these positions, by part.
 func (c *splitter) whereabouts(t tie, places []int) string {
 	var texts []string
 	for len(places) > 0 {
@@ -340,7 +340,7 @@ func (c *splitter) whereabouts(t tie, places []int) string {
 	return strings.Join(texts, "\n")
 }
 
-// partsOf returns the number of parts that the boxes at these positions are in.
+// partsOf returns the number of parts that contain the boxes at these positions, which are in ascending order.
 func (c *splitter) partsOf(places []int) int {
 	n, last := 0, 0
 	for _, p := range places {
@@ -373,6 +373,7 @@ func (c *splitter) named(places []int) string {
 			n++
 		}
 
+		// Fewer than three boxes are shorter as a list than as a range.
 		name := "n" + strconv.Itoa(c.all.boxes[places[0]])
 		if n < 3 {
 			n = 1

@@ -30,7 +30,7 @@ type SVGOptions struct {
 //     cannot end the element around it.
 //   - The same graph gives the same bytes.
 //
-// Errors: that of d, and that of w.
+// SVG returns the error of d or of w.
 func SVG(w io.Writer, d dag.DAG, o *SVGOptions) error {
 	if o == nil {
 		o = &SVGOptions{}
@@ -91,6 +91,7 @@ func (s *svgWriter) picture(title string) {
 		s.put("</text>\n")
 	}
 
+	// SVG paints in document order: edges over frames, titles over edges, and boxes over all of them.
 	for i, f := range s.Frames {
 		s.frame(i, f)
 	}

@@ -25,20 +25,20 @@ func TextAt(shape string, x, y int) (left, baseline int) {
 // TitleAt returns where the title of a frame begins. An edge into the frame may run behind it.
 func TitleAt(x, y int) (left, baseline int) { return x + FramePad, y + TitleHeight }
 
-// TitleGround returns what is painted behind a title of that width, so that no edge runs through its letters.
+// TitleGround returns the rectangle behind a title of that width. It keeps edges from running through the letters.
 func TitleGround(x, y, width int) (left, top, w, h int) {
 	return x + FramePad - 2, y + TitleHeight - FontSize, width + 4, LineHeight
 }
 
-// Step is a part of a path: to X, Y. Coordinates are pixels.
+// Step is one command of a path, from the current point to X, Y. Coordinates are pixels.
 type Step struct {
-	// Op is 'M' to begin at X, Y, 'L' for a straight line there, 'Q' for a quadratic curve around CX, CY, and 'Z' for
-	// the way back to where the last M was.
+	// Op is the command as in SVG: 'M' begins at X, Y, 'L' is a straight line, 'Q' a quadratic curve with the control
+	// point CX, CY, and 'Z' a line back to the last M.
 	Op           byte
 	CX, CY, X, Y int
 }
 
-// Path is what a pen draws.
+// Path is an outline or a line: its steps in order.
 type Path []Step
 
 func (p Path) move(x, y int) Path          { return append(p, Step{Op: 'M', X: x, Y: y}) }
@@ -48,13 +48,13 @@ func (p Path) shut() Path                  { return append(p, Step{Op: 'Z'}) }
 
 const (
 	bar   = 5  // the second line of a call, from its side
-	slant = 10 // what the sides of a merge lean
-	lid   = 7  // how high the lid of a store is
-	fold  = 10 // the corner of a note
+	slant = 10 // how far the sides of a merge lean inwards
+	lid   = 7  // half the height of the lid of a store
+	fold  = 10 // the side of the folded corner of a note
 	tip   = 4  // half the width of the tip of a line
 )
 
-// Box appends the outline of a box of that shape to p, and to inner the lines in it.
+// Box appends the outline of a box of that shape to p, and the lines inside it to inner.
 func Box(p, inner Path, shape string, x, y, w, h int) (Path, Path) {
 	r, b := x+w, y+h
 	switch shape {
@@ -87,7 +87,7 @@ func round(p Path, x, y, w, h, radius int) Path {
 	return p.line(x, y+radius).curve(x, y, x+radius, y).shut()
 }
 
-// Padding is what a shape takes beside the text in a box, and above it, more than a plain one.
+// Padding returns the additional room that a shape needs on each side of the text in a box, and above it.
 func Padding(shape string) (beside, above int) {
 	switch shape {
 	case "call":
@@ -104,19 +104,19 @@ func Padding(shape string) (beside, above int) {
 	return 0, 0
 }
 
-// Bend is how round the corners of lines are.
+// Bend is the distance from a corner at which its curve begins and ends.
 const Bend = 8
 
-// to appends a line towards x, y to p, with its last corner at cx, cy made round: from is where the line came from
-// before the corner.
+// to appends a line that comes from fromX, fromY and turns at cx, cy towards x, y. The corner is round.
 func (p Path) to(fromX, fromY, cx, cy, x, y int) Path {
+	// A segment shorter than two bends is divided between its two corners.
 	in := min(Bend, distance(fromX, fromY, cx, cy)/2)
 	out := min(Bend, distance(cx, cy, x, y)/2)
 	p = p.line(cx-in*sign(cx-fromX), cy-in*sign(cy-fromY))
 	return p.curve(cx, cy, cx+out*sign(x-cx), cy+out*sign(y-cy))
 }
 
-// Line appends a line through n points to p. Its pieces are level or upright, and its corners round.
+// Line appends a line through n points to p, with round corners. Each segment must be horizontal or vertical.
 func Line(p Path, n int, at func(int) (x, y int)) Path {
 	fromX, fromY := at(0)
 	p = p.move(fromX, fromY)
@@ -147,15 +147,15 @@ func sign(d int) int {
 	return 0
 }
 
-// Look is the colours of a box, each as #rrggbb.
+// Look is the colors of a box, each as #rrggbb.
 type Look struct{ Fill, Stroke, Text string }
 
-// Palette is the colours of a picture.
+// Palette is the colors of a picture.
 type Palette struct {
 	Page  string
 	Line  string // edges
 	Frame Look
-	// Boxes has the colours by style.
+	// Boxes has the colors by style.
 	Boxes map[string]Look
 }
 
