@@ -299,7 +299,7 @@ func (c *chat) resumePause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.settle(ctx, agent, d, &executor.PausedError{Continuation: paused})
+	return c.settle(ctx, agent, d, &executor.PausedError{Continuation: c.asking(paused)})
 }
 
 // agentOf returns the agent of the chat.

@@ -260,6 +260,9 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 
 	// The tools whose results are in the replies have no function here: their calls stay deferred.
 	r.defers = true
+
+	// Another provider is no reason to execute the calls of the same run unasked.
+	r.approve = r.approve || settingsOf(d).Approve
 	agent, d, err := r.agent(d)
 	if err != nil {
 		return err
@@ -274,7 +277,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 		}
 	}
 
-	after, err := r.watch(agent.ResumeStream(ctx, d, paused, replies))
+	after, err := r.watch(agent.ResumeStream(ctx, d, r.asking(paused), replies))
 	var refused *executor.ResumeError
 	if errors.As(err, &refused) {
 		return err // nothing was executed
@@ -473,10 +476,7 @@ func (r *runner) choose(d dag.DAG) error {
 		return nil
 	}
 
-	var before runSettings
-	if kept := d.Metadata().Get(runKey); kept != "" {
-		_ = kept.Decode(&before) // a value of another program is ignored
-	}
+	before := settingsOf(d)
 
 	// The settings of the last run do not hold for a model of another provider, unless a base URL names its server.
 	named := providerOf(r.model)
@@ -500,6 +500,14 @@ func (r *runner) choose(d dag.DAG) error {
 		r.provider = named
 	}
 	return nil
+}
+
+// settingsOf returns the settings of the last run of a conversation.
+func settingsOf(d dag.DAG) (s runSettings) {
+	if kept := d.Metadata().Get(runKey); kept != "" {
+		_ = kept.Decode(&s) // a value of another program is ignored
+	}
+	return s
 }
 
 // trusted reports whether requests may go to the server of the settings, although only a conversation names it, which
@@ -731,6 +739,19 @@ func pauseIn(d dag.DAG) (c executor.Continuation, found bool, err error) {
 	}
 	c, err = executor.ContinuationCodec{}.Decode([]byte(kept))
 	return c, err == nil, err
+}
+
+// asking returns the pause of a file as a run with --approve leaves it: every call that the command could execute waits
+// for approval. The file may come from somebody else, and cannot spare a call the question.
+func (r *runner) asking(c executor.Continuation) executor.Continuation {
+	if !r.approve {
+		return c
+	}
+	c.Pending = slices.Clone(c.Pending)
+	for i := range c.Pending {
+		c.Pending[i].Approval = c.Pending[i].Approval || !c.Pending[i].Deferred
+	}
+	return c
 }
 
 // withPause returns the conversation with the continuation of a paused run in its metadata, or without one if paused is

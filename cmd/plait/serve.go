@@ -190,12 +190,12 @@ func (v *served) resumeStream(
 	ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
 ) iter.Seq2[executor.Event, error] {
 	r := v.runner
-	r.defers = true
+	r.defers, r.approve = true, r.approve || settingsOf(d).Approve
 	agent, d, err := r.agent(d)
 	if err != nil {
 		return failed(d, err)
 	}
-	return v.kept(&r, d.Metadata().Get(runKey), agent.ResumeStream(ctx, d, c, replies))
+	return v.kept(&r, d.Metadata().Get(runKey), agent.ResumeStream(ctx, d, r.asking(c), replies))
 }
 
 // failed returns the events of a run that could not begin.
@@ -236,11 +236,7 @@ func (v *served) keepWhole(dag.DAG) error { return v.file.save(v.page.DAG) }
 func exactRequest(before dag.DAG, response *node.Node) ([]byte, error) {
 	m, _ := response.Message()
 
-	var run runSettings
-	if kept := before.Metadata().Get(runKey); kept != "" {
-		_ = kept.Decode(&run) // a value of another program is ignored
-	}
-
+	run := settingsOf(before)
 	for _, e := range endpoints {
 		if e.api != m.Answer.API {
 			continue
