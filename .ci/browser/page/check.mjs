@@ -838,6 +838,11 @@ const checks = {
     await fits('the reason why it is not known');
     await show('n7', 'not compared');
     await fits('the reason why it is not compared');
+    await phone.setViewportSize({width: 1200, height: 844});
+    await phone.waitForFunction(() => {
+      const box = document.querySelector('.box.selected')?.getBoundingClientRect(), canvas = document.getElementById('canvas').getBoundingClientRect();
+      return box && box.left >= canvas.left && box.right <= canvas.right;
+    }).catch(() => { throw new Error('the graph of a page that was narrow when it was opened is not in view'); });
     equal(await phone.sins(), [], 'narrow.html');
     await phone.context().close();
     return page;

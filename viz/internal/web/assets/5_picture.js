@@ -1,6 +1,6 @@
 // The picture of the graph. Only what is in view is in the page: near by as boxes with text, from afar as one path a style.
 
-const view = {x: 0, y: 0, scale: 1};
+const view = {x: 0, y: 0, scale: 1, due: false};
 const mostBoxes = 400; // in view at once; beyond that nobody reads them
 const picture = {boxes: new Map(), lines: new Map(), index: new Map(), far: null};
 
@@ -246,6 +246,7 @@ function fit() {
 // home is where a page begins: at the top, and the whole width in view if it can still be read.
 function home() {
   const canvas = $('canvas');
+  view.due = !canvas.clientWidth; // a narrow page hides it: begin when it is seen
   view.scale = Math.min(1, Math.max(0.75, canvas.clientWidth / (picture.width || 1)));
   const first = picture.at.get(boxOf(at.path[0]));
   view.x = picture.width * view.scale <= canvas.clientWidth || !first ? picture.width / 2 - canvas.clientWidth / view.scale / 2
@@ -316,5 +317,10 @@ function listenToPicture() {
     toggleFold(Number(fold));
   });
 
-  new ResizeObserver(drawPicture).observe(canvas);
+  new ResizeObserver(() => {
+    if (view.due && canvas.clientWidth) {
+      home();
+      look(at.selected);
+    } else drawPicture();
+  }).observe(canvas);
 }
