@@ -12,7 +12,8 @@ const graph = {
   version: 0, // counts the changes of all this
 };
 
-// apply takes in what is new. What follows from it is computed anew as a whole: it takes a few milliseconds for 20,000 nodes.
+// apply takes in what is new. What follows from it is computed anew as a whole: it takes a few milliseconds for 20,000
+// nodes.
 function apply(patch) {
   if (patch.reset) {
     for (const map of [graph.nodes, graph.places, graph.folds, graph.edges]) map.clear();
@@ -64,8 +65,9 @@ const placeOf = key => graph.places.get(key);
 const numberOf = key => graph.places.get(key)?.n;
 const byNumber = (a, b) => numberOf(a) - numberOf(b);
 
-// saved is what a node says, parsed. Most nodes are never looked at, so it is done when somebody does. JavaScript's numbers would
-// lose digits: a number that is not written as JavaScript would write it stays as its text, in an object of class Digits.
+// saved is what a node says, parsed. Most nodes are never looked at, so it is done when somebody does. JavaScript's
+// numbers would lose digits: a number that is not written as JavaScript would write it stays as its text, in an object
+// of class Digits.
 function saved(node) {
   if (!node.parsed || node.parsedRaw !== node.raw) {
     node.parsed = parseExactly(node.raw);
@@ -90,8 +92,8 @@ function parseExactly(text) {
   }
 }
 
-// conversationOf is the owner of the conversation that a node is drawn in: the key of the node that it hangs on, null for the
-// outermost.
+// conversationOf is the owner of the conversation that a node is drawn in: the key of the node that it hangs on, null
+// for the outermost.
 function conversationOf(key) {
   const frame = placeOf(key)?.frame ?? -1;
   return frame < 0 ? null : graph.frames[frame]?.owner ?? null;
@@ -168,7 +170,8 @@ function branches(key) {
 
 // sums adds up what the calls of nodes took. A run's totals are not added: they repeat what its nodes say.
 function sums(keys) {
-  const total = {nodes: 0, usage: [0, 0, 0, 0, 0], ms: 0, cost: 0, priced: 0, unpriced: 0, answers: 0, calls: 0, failed: 0};
+  const total = {nodes: 0, usage: [0, 0, 0, 0, 0], ms: 0, cost: 0, priced: 0, unpriced: 0, answers: 0, calls: 0,
+    failed: 0};
   for (const key of keys) {
     const node = nodeOf(key);
     if (!node) continue;

@@ -51,13 +51,16 @@ function partWords(part, from) {
 // args writes arguments as "city: Tokyo, days: 3".
 function args(value) {
   if (value === undefined) return '';
-  if (value === null || typeof value !== 'object' || Array.isArray(value) || value instanceof Digits) return flat(value);
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || value instanceof Digits) {
+    return flat(value);
+  }
   return Object.entries(value).map(([name, v]) => name + ': ' + flat(v)).join(', ');
 }
 
 const flat = value => typeof value === 'string' ? value : print(value, '');
 
-// pretty prints a value of parseExactly as JSON, with the digits that were written. It does not recurse: a file may nest deeply.
+// pretty prints a value of parseExactly as JSON, with the digits that were written. It does not recurse: a file may
+// nest deeply.
 const pretty = value => typeof value === 'string' ? value : print(value, '  ');
 
 function print(value, indent) {
@@ -78,7 +81,8 @@ function print(value, indent) {
     else if (v === null || typeof v !== 'object') out.push(JSON.stringify(v));
     else {
       const isList = Array.isArray(v);
-      const entries = isList ? v.map(item => ['', item]) : Object.entries(v).map(([k, item]) => [JSON.stringify(k) + (indent ? ': ' : ':'), item]);
+      const entries = isList ? v.map(item => ['', item])
+        : Object.entries(v).map(([k, item]) => [JSON.stringify(k) + (indent ? ': ' : ':'), item]);
       if (!entries.length) {
         out.push(isList ? '[]' : '{}');
         continue;
@@ -95,8 +99,8 @@ function print(value, indent) {
   return out.join('');
 }
 
-// indentJSON breaks JSON text into lines without touching a character of it but the space between tokens, and cuts it at the given
-// places of the original text.
+// indentJSON breaks JSON text into lines without touching a character of it but the space between tokens, and cuts it
+// at the given places of the original text.
 function indentJSON(text, cuts) {
   const pieces = [''];
   let depth = 0, from = 0, next = 0;
@@ -110,7 +114,8 @@ function indentJSON(text, cuts) {
     from = to;
   };
   const breakLine = () => { pieces[pieces.length - 1] += '\n' + '  '.repeat(Math.min(depth, 60)); };
-  const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|\s+/gs; // a string of many megabytes, too, is matched without a deep stack
+  // a string of many megabytes, too, is matched without a deep stack
+  const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|\s+/gs;
   for (let match; (match = token.exec(text));) {
     const c = match[0];
     const end = token.lastIndex;
@@ -184,14 +189,16 @@ function saidText(key) {
   return text;
 }
 
-// searchedText is the text of a node with its names: its tool or model, what went wrong, and the IDs that the provider gave.
+// searchedText is the text of a node with its names: its tool or model, what went wrong, and the IDs that the provider
+// gave.
 function searchedText(key) {
   const node = nodeOf(key), {body, info} = skimmed(node);
-  return [label(key), words(key, skimmed), node.model, node.state, ...node.problems.map(problem => problem.what), body?.call_id, info?.response_id].filter(Boolean).join(' ');
+  return [label(key), words(key, skimmed), node.model, node.state, ...node.problems.map(problem => problem.what),
+    body?.call_id, info?.response_id].filter(Boolean).join(' ');
 }
 
-// differences compares two texts word by word: pieces with op '=', '-' or '+'. Where they differ in too much for that, the middle
-// is taken as a whole.
+// differences compares two texts word by word: pieces with op '=', '-' or '+'. Where they differ in too much for that,
+// the middle is taken as a whole.
 function differences(a, b) {
   let [x, y] = [a, b].map(text => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) || []);
   const start = commonStart(x, y);
@@ -229,8 +236,10 @@ function alignment(x, y, same) {
   const pairs = [];
   for (let i = 0, j = 0; i < x.length || j < y.length;) {
     if (i < x.length && j < y.length && same(x[i], y[j])) pairs.push([i++, j++]);
-    else if (j >= y.length || i < x.length && best[(i + 1) * width + j] >= best[i * width + j + 1]) pairs.push([i++, -1]);
-    else pairs.push([-1, j++]);
+    else {
+      const left = j >= y.length || i < x.length && best[(i + 1) * width + j] >= best[i * width + j + 1];
+      pairs.push(left ? [i++, -1] : [-1, j++]);
+    }
   }
   return pairs;
 }

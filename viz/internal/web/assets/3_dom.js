@@ -1,5 +1,5 @@
-// Making elements. Text goes in by textContent, names of elements and attributes are the page's own: nothing that was said can
-// become markup.
+// Making elements. Text goes in by textContent, names of elements and attributes are the page's own: nothing that was
+// said can become markup.
 
 const $ = id => document.getElementById(id);
 
@@ -15,7 +15,8 @@ function el(name, attributes, ...children) {
 }
 
 function fill(e, children) {
-  e.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false && child !== ''));
+  const isThere = child => child !== null && child !== undefined && child !== false && child !== '';
+  e.append(...children.flat(Infinity).filter(isThere));
 }
 
 function show(e, ...children) {

@@ -1,4 +1,5 @@
-// The outline: what leads to a head, a row a turn, oldest first. Rows have one height, so that only those in view need to exist.
+// The outline: what leads to a head, a row a turn, oldest first. Rows have one height, so that only those in view need
+// to exist.
 
 const rowHeight = 30;
 
@@ -39,12 +40,14 @@ function passes(key) {
 function layRows() {
   rows = filtering() ? filteredRows() : foldedRows();
   rowPlaces = new Map(rows.map((row, i) => [row.key, i]).filter(([, i]) => !rows[i].hidden));
-  $('rows').style.setProperty('--digits', String(numberOf(at.path[at.path.length - 1]) ?? 0).length); // the last node has the longest number
+  // the last node has the longest number
+  $('rows').style.setProperty('--digits', String(numberOf(at.path[at.path.length - 1]) ?? 0).length);
   drawRows(true);
   staleViews();
 }
 
-// foldedRows has a row a turn. The executions of a tool phase and the message with their results are one row that opens.
+// foldedRows has a row a turn. The executions of a tool phase and the message with their results are one row that
+// opens.
 function foldedRows() {
   const list = [];
   const taken = new Set();
@@ -77,8 +80,8 @@ function phase(key) {
   return end === undefined ? calls : [...calls, end];
 }
 
-// filteredRows has a row for each node that the filters leave, and a connector where they hide some, so that nothing seems to follow
-// from what it does not. A connector opens.
+// filteredRows has a row for each node that the filters leave, and a connector where they hide some, so that nothing
+// seems to follow from what it does not. A connector opens.
 function filteredRows() {
   const list = [];
   let hidden = [];
@@ -137,17 +140,23 @@ function drawRow(row, i) {
   const foldable = Boolean(row.inner || row.hidden);
   const e = el('div', {
     id: 'row' + i, role: 'treeitem', 'aria-level': row.level, 'aria-setsize': rows.length, 'aria-posinset': i + 1,
-    'aria-selected': String(!row.hidden && row.key === at.selected), 'aria-expanded': foldable ? String(row.open) : null,
+    'aria-selected': String(!row.hidden && row.key === at.selected),
+    'aria-expanded': foldable ? String(row.open) : null,
     class: ['row', 'level' + row.level, row.hidden ? 'connector' : placeOf(row.key).style].join(' '),
     onclick: () => row.hidden ? toggle(row) : select(row.key), ondblclick: () => enter(row),
   });
   e.style.top = i * rowHeight + 'px';
   if (row.hidden) {
-    fill(e, [el('span', {class: 'glyph'}, '⋮'), el('span', {class: 'text'}, count(row.hidden.length, 'node') + ' hidden')]);
+    fill(e, [el('span', {class: 'glyph'}, '⋮'),
+      el('span', {class: 'text'}, count(row.hidden.length, 'node') + ' hidden')]);
     return e;
   }
-  if (nodeOf(row.key).problems.length || row.inner?.some(key => nodeOf(key).problems.length)) e.classList.add('problem');
-  if (row.inner?.concat(row.key).some(key => nodeOf(key).problems.some(problem => problem.grave))) e.classList.add('grave');
+  if (nodeOf(row.key).problems.length || row.inner?.some(key => nodeOf(key).problems.length)) {
+    e.classList.add('problem');
+  }
+  if (row.inner?.concat(row.key).some(key => nodeOf(key).problems.some(problem => problem.grave))) {
+    e.classList.add('grave');
+  }
   if (nodeOf(row.key).problems.some(problem => problem.grave)) e.classList.add('grave');
   fill(e, [
     el('span', {class: 'number'}, 'n' + numberOf(row.key)),
@@ -166,7 +175,8 @@ function rowText(row) {
     const lines = keys => keys.map(key => line(nodeOf(key).line || '', 60)).filter(Boolean).join(' · ');
     const why = failed.map(key => line(label(key) + ' ' + nodeOf(key).line, 100)).join(' · ');
     return el('span', {class: 'text'}, el('b', {}, line(tally(row.calls.map(label)), 60)), ' ',
-      failed.length > 0 && el('span', {class: 'why'}, why), failed.length > 0 && ' ', lines(row.calls.filter(key => !hasFailed(key))));
+      failed.length > 0 && el('span', {class: 'why'}, why), failed.length > 0 && ' ',
+      lines(row.calls.filter(key => !hasFailed(key))));
   }
   const why = hasFailed(row.key) && nodeOf(row.key).line;
   return el('span', {class: 'text'}, el('b', {}, line(label(row.key), 60)), ' ',
@@ -174,7 +184,8 @@ function rowText(row) {
 }
 
 const glyphs = {
-  system: '◇', tools: '◇', user: '○', assistant: '●', results: '◂', 'tool call': '▪', 'sub-graph': '↳', compaction: '≈', stop: '■', record: '✎',
+  system: '◇', tools: '◇', user: '○', assistant: '●', results: '◂', 'tool call': '▪', 'sub-graph': '↳', compaction: '≈',
+  stop: '■', record: '✎',
 };
 
 const glyph = key => glyphs[nodeOf(key).sort] || '·';
@@ -190,10 +201,12 @@ function badges(row) {
   const ms = row.calls?.length > 1 ? row.calls.reduce((most, key) => Math.max(most, nodeOf(key).ms || 0), 0) : node.ms;
   return el('span', {class: 'badges'},
     node.names.map(name => el('span', {class: 'badge name'}, line(name, 30))),
-    bad.length > 0 && el('span', {class: grave ? 'badge bad' : 'badge odd', title: bad.map(problem => problem.what).join('\n')},
+    bad.length > 0 &&
+      el('span', {class: grave ? 'badge bad' : 'badge odd', title: bad.map(problem => problem.what).join('\n')},
       grave ? '✕ ' + (grave > 1 ? grave + ' failed' : 'failed') : '! ' + bad.length),
     node.cache?.broke && el('span', {class: 'badge odd', title: node.cache.text}, '✕ cache'),
-    fork.length > 1 && el('span', {class: 'badge branch', title: 'branches: [ and ]'}, 'branch ' + (fork.indexOf(row.key) + 1) + '/' + fork.length),
+    fork.length > 1 && el('span', {class: 'badge branch', title: 'branches: [ and ]'},
+      'branch ' + (fork.indexOf(row.key) + 1) + '/' + fork.length),
     opens.length > 0 && el('button', {class: 'badge agent', tabindex: -1, title: 'open the sub-agent (Enter)',
       onclick: event => { event.stopPropagation(); drill(opens[0]); }}, '↳ ' + count(inside(opens).size, 'node')),
     node.usage && el('span', {class: 'badge number'}, tokens(node.usage[1]) + ' out'),
@@ -214,7 +227,9 @@ function scrollToRow() {
   if (place < 0) return;
   const top = place * rowHeight;
   if (top < list.scrollTop + rowHeight) list.scrollTop = Math.max(0, top - rowHeight);
-  else if (top + 2 * rowHeight > list.scrollTop + list.clientHeight) list.scrollTop = top + 2 * rowHeight - list.clientHeight;
+  else if (top + 2 * rowHeight > list.scrollTop + list.clientHeight) {
+    list.scrollTop = top + 2 * rowHeight - list.clientHeight;
+  }
 }
 
 // crumbs is the way to the conversation that is shown.

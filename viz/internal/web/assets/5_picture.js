@@ -1,11 +1,12 @@
-// The picture of the graph. Only what is in view is in the page: near by as boxes with text, from afar as one path a style.
+// The picture of the graph. Only what is in view is in the page: near by as boxes with text, from afar as one path a
+// style.
 
 const view = {x: 0, y: 0, scale: 1, due: false};
 const mostBoxes = 400; // in view at once; beyond that nobody reads them
 const picture = {boxes: new Map(), lines: new Map(), index: new Map(), far: null};
 
-// An index of places in squares, in several sizes: each thing lies in a few squares of about its own size, so that finding what is in
-// view costs what is in view, also where an edge is as long as the conversation.
+// An index of places in squares, in several sizes: each thing lies in a few squares of about its own size, so that
+// finding what is in view costs what is in view, also where an edge is as long as the conversation.
 const squareSize = level => 256 * 4 ** level;
 
 function indexed(thing, x, y, w, h) {
@@ -48,7 +49,8 @@ function layPicture() {
   drawAnew();
 }
 
-// drawAnew draws what is there after a box was opened or closed. All elements are new: a folded box that had the focus gets it again.
+// drawAnew draws what is there after a box was opened or closed. All elements are new: a folded box that had the focus
+// gets it again.
 function drawAnew() {
   const focused = document.activeElement?.dataset?.fold;
   arrange();
@@ -97,9 +99,11 @@ function paintPicture() {
   const canvas = $('canvas');
   const w = canvas.clientWidth, h = canvas.clientHeight;
   if (!w || !h) return;
-  $('world').setAttribute('transform', 'translate(' + -view.x * view.scale + ' ' + -view.y * view.scale + ') scale(' + view.scale + ')');
+  $('world').setAttribute('transform',
+    'translate(' + -view.x * view.scale + ' ' + -view.y * view.scale + ') scale(' + view.scale + ')');
   const margin = 100;
-  const found = inView({x: view.x - margin, y: view.y - margin, w: w / view.scale + 2 * margin, h: h / view.scale + 2 * margin}, mostBoxes);
+  const found = inView({x: view.x - margin, y: view.y - margin, w: w / view.scale + 2 * margin,
+    h: h / view.scale + 2 * margin}, mostBoxes);
   $('far').toggleAttribute('hidden', found !== null);
   $('near').toggleAttribute('hidden', found === null);
   if (found === null) paintFar();
@@ -148,7 +152,11 @@ function dress(e, key) {
 
 function drawBox(place) {
   const fold = graph.folds.has(place.key), grave = isGrave(place);
-  const e = svg('svg', {x: place.x - 3, y: place.y - 3, width: place.w + 6, height: place.h + 6, class: 'box ' + place.style + (fold ? ' fold' : '') + (grave ? ' grave' : boxesOnPath() && marked.odd.has(place.key) ? ' odd' : ''), ...(fold && foldAttributes(place))},
+  const e = svg('svg',
+    {x: place.x - 3, y: place.y - 3, width: place.w + 6, height: place.h + 6,
+      class: 'box ' + place.style + (fold ? ' fold' : '') +
+        (grave ? ' grave' : boxesOnPath() && marked.odd.has(place.key) ? ' odd' : ''),
+      ...(fold && foldAttributes(place))},
     svg('rect', {x: 3, y: 3, width: place.w, height: place.h, rx: fold || isMessage(place.key) ? 8 : 2}));
   const lines = place.text.split('\n');
   lines.forEach((text, i) => {
@@ -177,7 +185,8 @@ function curve(points) {
 function drawFrame(frame) {
   const title = svg('text', {x: frame.x + 8, y: frame.y + 14});
   title.textContent = frame.title;
-  return svg('g', {class: 'frame'}, svg('rect', {x: frame.x, y: frame.y, width: frame.w, height: frame.h, rx: 6}), title);
+  return svg('g', {class: 'frame'}, svg('rect', {x: frame.x, y: frame.y, width: frame.w, height: frame.h, rx: 6}),
+    title);
 }
 
 // paintFar shows all of it at once, from so far away that a box is a few points.
@@ -190,7 +199,8 @@ function paintFar() {
       if (!styles.has(style)) styles.set(style, []);
       styles.get(style).push('M' + place.x + ' ' + place.y + 'h' + place.w + 'v' + place.h + 'h-' + place.w + 'z');
     }
-    const lines = svg('path', {class: 'edge', d: picture.things.filter(thing => thing.points).map(edge => curve(edge.points)).join('')});
+    const lines = svg('path',
+      {class: 'edge', d: picture.things.filter(thing => thing.points).map(edge => curve(edge.points)).join('')});
     const order = [...styles.keys()].sort((a, b) => (a === 'failed') - (b === 'failed')); // what failed lies on top
     picture.far = [lines, ...order.map(style => svg('path', {class: 'spot ' + style, d: styles.get(style).join('')})),
       svg('rect', {class: 'mark'})];
@@ -217,8 +227,8 @@ function lookAt(place) {
   drawPicture();
 }
 
-// shift is where a view of a size begins that shows a stretch: as near as can be to where it began, or around the stretch where that
-// is far.
+// shift is where a view of a size begins that shows a stretch: as near as can be to where it began, or around the
+// stretch where that is far.
 function shift(start, size, from, to) {
   const near = Math.min(Math.max(start, to - size), from);
   return Math.abs(near - start) < size / 2 ? near : (from + to - size) / 2;
@@ -249,7 +259,8 @@ function home() {
   view.due = !canvas.clientWidth; // a narrow page hides it: begin when it is seen
   view.scale = Math.min(1, Math.max(0.75, canvas.clientWidth / (picture.width || 1)));
   const first = picture.at.get(boxOf(at.path[0]));
-  view.x = picture.width * view.scale <= canvas.clientWidth || !first ? picture.width / 2 - canvas.clientWidth / view.scale / 2
+  view.x = picture.width * view.scale <= canvas.clientWidth || !first
+    ? picture.width / 2 - canvas.clientWidth / view.scale / 2
     : first.x + first.w / 2 - canvas.clientWidth / view.scale / 2;
   view.y = 0;
   drawPicture();
@@ -273,8 +284,9 @@ function listenToPicture() {
   canvas.addEventListener('wheel', event => {
     event.preventDefault();
     const rect = canvas.getBoundingClientRect();
-    if (event.ctrlKey || event.metaKey) zoom(Math.exp(-event.deltaY / 200), event.clientX - rect.left, event.clientY - rect.top);
-    else {
+    if (event.ctrlKey || event.metaKey) {
+      zoom(Math.exp(-event.deltaY / 200), event.clientX - rect.left, event.clientY - rect.top);
+    } else {
       view.x += (event.shiftKey ? event.deltaY : event.deltaX) / view.scale;
       view.y += (event.shiftKey ? 0 : event.deltaY) / view.scale;
       drawPicture();

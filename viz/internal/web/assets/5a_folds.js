@@ -1,9 +1,11 @@
-// The folded boxes of the graph. What is folded, what a box says and where everything in it is comes from the program: a folded box has
-// a picture inside, with folded boxes of its own. Here they open and close. An open one makes room for its picture in the picture
-// around it: what is below it moves down, what is right of its middle moves right, and nothing else changes.
+// The folded boxes of the graph. What is folded, what a box says and where everything in it is comes from the program:
+// a folded box has a picture inside, with folded boxes of its own. Here they open and close. An open one makes room for
+// its picture in the picture around it: what is below it moves down, what is right of its middle moves right, and
+// nothing else changes.
 
-// unfolded has the folded boxes that are open: those that the person opened, with the id of their first node, and those that the selected
-// node lies in, which close when the selection leaves them. known has all that there were before a patch, with the same id.
+// unfolded has the folded boxes that are open: those that the person opened, with the id of their first node, and those
+// that the selected node lies in, which close when the selection leaves them. known has all that there were before a
+// patch, with the same id.
 const unfolded = {byHand: new Map(), bySelection: new Set(), known: new Map()};
 
 const isUnfolded = key => unfolded.byHand.has(key) || unfolded.bySelection.has(key);
@@ -63,7 +65,8 @@ function measure(key) {
   for (const g of columns) g.moved = left(g.middle) + g.wider;
   const right = x => (left(x) + most(columns.filter(g => g.middle <= x))) / 2; // the middle itself moves half as far
 
-  const w = (fold ? fold.width : graph.width) + right(Infinity), h = (fold ? fold.height : graph.height) + down(Infinity);
+  const w = (fold ? fold.width : graph.width) + right(Infinity),
+    h = (fold ? fold.height : graph.height) + down(Infinity);
   return {w, h, down, right, inner: new Map(grown.map(g => [g.key, g.size])),
     outerW: fold && Math.max(w, openTitle(fold).length * 7.25 + 24), outerH: h + titleHeight};
 }
@@ -98,7 +101,8 @@ function put(key, size, left, top) {
   }
   for (const room of sheet.rooms) {
     const x = left + room.x + size.right(room.x), y = top + room.y + size.down(room.y);
-    picture.rooms.push({...room, x, y, w: left + room.x + room.w + size.right(room.x + room.w) - x, h: top + room.y + room.h + size.down(room.y + room.h) - y});
+    picture.rooms.push({...room, x, y, w: left + room.x + room.w + size.right(room.x + room.w) - x,
+      h: top + room.y + room.h + size.down(room.y + room.h) - y});
   }
 }
 
@@ -106,8 +110,8 @@ const firstID = key => nodeOf(graph.folds.get(key)?.first)?.id;
 
 const unfoldByHand = key => unfolded.byHand.set(key, firstID(key));
 
-// keepUnfolded keeps open, after a patch, what the person opened: boxes that are new around it, or around its first node where it is
-// gone, open, too.
+// keepUnfolded keeps open, after a patch, what the person opened: boxes that are new around it, or around its first
+// node where it is gone, open, too.
 function keepUnfolded() {
   for (const [key, id] of [...unfolded.byHand]) {
     const same = firstID(key) === id;
@@ -144,7 +148,8 @@ function toggleFold(key) {
 }
 
 // lookAtTitle brings the upper left of an open box into view.
-const lookAtTitle = box => lookAt({...box, w: Math.min(box.w, $('canvas').clientWidth / view.scale - 60), h: Math.min(box.h, titleHeight + 40)});
+const lookAtTitle = box =>
+  lookAt({...box, w: Math.min(box.w, $('canvas').clientWidth / view.scale - 60), h: Math.min(box.h, titleHeight + 40)});
 
 const foldElement = key => document.querySelector('#middle [data-fold="' + key + '"]');
 
@@ -167,7 +172,10 @@ function stepFold(n) {
 }
 
 // foldAttributes make a folded box a button, open or not.
-const foldAttributes = fold => ({'data-fold': fold.key, role: 'button', tabindex: 0, 'aria-expanded': String(isUnfolded(fold.key)), 'aria-label': fold.text.replaceAll('\n', ', ')});
+const foldAttributes = fold => ({
+  'data-fold': fold.key, role: 'button', tabindex: 0, 'aria-expanded': String(isUnfolded(fold.key)),
+  'aria-label': fold.text.replaceAll('\n', ', '),
+});
 
 // drawOpen draws the outline of an open box, with its title.
 function drawOpen(fold) {
@@ -178,7 +186,8 @@ function drawOpen(fold) {
     svg('rect', {class: 'outline', x: fold.x, y: fold.y, width: fold.w, height: fold.h, rx: 6}), title);
 }
 
-// drawNote writes how the graph is folded above it, where the program has left room for that. It is true while nothing is open.
+// drawNote writes how the graph is folded above it, where the program has left room for that. It is true while nothing
+// is open.
 function drawNote() {
   if (picture.open.length) return [];
   return graph.note.split('\n').map((line, i) => {
@@ -192,12 +201,15 @@ function drawNote() {
 function withFolds(keys) {
   const boxes = new Set(keys);
   for (const key of keys) {
-    for (let fold = graph.folds.get(placeOf(key)?.in); fold && !boxes.has(fold.key); fold = graph.folds.get(fold.in)) boxes.add(fold.key);
+    for (let fold = graph.folds.get(placeOf(key)?.in); fold && !boxes.has(fold.key); fold = graph.folds.get(fold.in)) {
+      boxes.add(fold.key);
+    }
   }
   return boxes;
 }
 
-// marked has the boxes on the path, those that the filters leave, and those where a call waits. Each is found when it is asked for.
+// marked has the boxes on the path, those that the filters leave, and those where a call waits. Each is found when it
+// is asked for.
 const marked = {};
 
 function boxesOnPath() {

@@ -5,7 +5,8 @@ let tab = 'Says';
 const longText = 20000; // characters that are shown of one text before somebody asks for the rest
 
 function inspect() {
-  const pane = $('inspector'), before = {shown: pane.dataset.shown, top: pane.scrollTop, focused: document.activeElement, used: areUsed()};
+  const pane = $('inspector'),
+    before = {shown: pane.dataset.shown, top: pane.scrollTop, focused: document.activeElement, used: areUsed()};
   const node = nodeOf(at.selected);
   if ($('share').open && $('share-menu').dataset.key !== String(at.selected)) drawShare();
   show(pane);
@@ -15,8 +16,12 @@ function inspect() {
   }
   const has = tabs.filter(name => name !== 'Request' || isAnswer(at.selected));
   const shown = has.includes(tab) ? tab : 'Says';
-  fill(pane, [heading(at.selected), troubles(node), facts(at.selected), el('div', {role: 'tablist', class: 'tabs', 'aria-label': 'views of the node'},
-    has.map(name => el('button', {role: 'tab', id: 'tab-' + name, 'aria-controls': 'detail', 'aria-selected': String(name === shown), onclick: () => {
+  fill(pane,
+    [heading(at.selected), troubles(node), facts(at.selected),
+      el('div', {role: 'tablist', class: 'tabs', 'aria-label': 'views of the node'},
+    has.map(name => el('button',
+      {role: 'tab', id: 'tab-' + name, 'aria-controls': 'detail', 'aria-selected': String(name === shown),
+        onclick: () => {
       tab = name;
       inspect();
       $('tab-' + name).focus();
@@ -24,8 +29,10 @@ function inspect() {
   const detail = $('detail');
   if (shown === 'Says') fill(detail, [says(at.selected), formsOf(at.selected, before.used)]);
   canRunNow();
-  if (shown === 'JSON') fill(detail, [toolbar(copyButton('Copy', () => node.raw)), block('pre', pretty(saved(node)), 'code'),
+  if (shown === 'JSON') {
+    fill(detail, [toolbar(copyButton('Copy', () => node.raw)), block('pre', pretty(saved(node)), 'code'),
     el('p', {class: 'quiet'}, 'Copied byte for byte as it is saved.')]);
+  }
   pane.dataset.shown = node.id + ' ' + shown;
   if (shown === 'Request') request(at.selected, detail, pane.dataset.shown === before.shown);
   markFound();
@@ -46,7 +53,8 @@ function heading(key) {
     el('a', {class: 'number', href: linkTo(key), title: 'link to this node'}, 'n' + numberOf(key)),
     node.names.map(name => el('span', {class: 'badge name'}, line(name, 40))),
     redacted && el('span', {class: 'badge odd'}, 'redacted'),
-    el('span', {class: 'quiet id'}, node.id, time && el('time', {datetime: time}, time.replace('T', ' ').replace(/\.\d+Z$/, 'Z'))));
+    el('span', {class: 'quiet id'}, node.id,
+      time && el('time', {datetime: time}, time.replace('T', ' ').replace(/\.\d+Z$/, 'Z'))));
 }
 
 function troubles(node) {
@@ -66,18 +74,27 @@ function facts(key) {
   if (node.cost !== undefined) add('cost', costText(node.cost));
   add('cache', node.cache?.text);
   if (info.elapsed_ns) add('run took', duration(Number(info.elapsed_ns) / 1e6));
-  if (nodeOf(key).sort === 'stop' && info.turns) add('run', [count(info.turns, 'turn'), info.tool_calls && count(info.tool_calls, 'tool call')].filter(Boolean).join(', '));
-  if (info.usage && nodeOf(key).sort === 'stop') add('run’s tokens', (info.usage.incomplete ? 'at least ' : '') + usageText(usageList(info.usage)));
+  if (nodeOf(key).sort === 'stop' && info.turns) {
+    add('run', [count(info.turns, 'turn'), info.tool_calls && count(info.tool_calls, 'tool call')].filter(Boolean)
+      .join(', '));
+  }
+  if (info.usage && nodeOf(key).sort === 'stop') {
+    add('run’s tokens', (info.usage.incomplete ? 'at least ' : '') + usageText(usageList(info.usage)));
+  }
   if (info.tool_usage) add('in tools', usageText(usageList(info.tool_usage)));
   if (info.cost !== undefined) add('cost', info.cost instanceof Digits ? info.cost.text : String(info.cost));
   if (body.call_id) add('call', line(body.call_id, 80));
-  if (node.opens) add('sub-agent', el('button', {class: 'link', onclick: () => drill(key)}, totals(sums(inside([key])))));
-  if (node.kids.length || node.opens?.some(head => nodeOf(head))) rows.push(el('dt', {}, 'from here on'), fromHereOn(key));
+  if (node.opens) {
+    add('sub-agent', el('button', {class: 'link', onclick: () => drill(key)}, totals(sums(inside([key])))));
+  }
+  if (node.kids.length || node.opens?.some(head => nodeOf(head))) {
+    rows.push(el('dt', {}, 'from here on'), fromHereOn(key));
+  }
   return rows.length > 0 && el('dl', {class: 'facts'}, rows, node.usage && usageBar(node.usage));
 }
 
-// fromHereOn adds up what follows from a node, a moment after it was selected: it takes as long as the conversation is, and a key that
-// is held down goes through many nodes.
+// fromHereOn adds up what follows from a node, a moment after it was selected: it takes as long as the conversation is,
+// and a key that is held down goes through many nodes.
 let rest = {key: null, text: '…', timer: null};
 function fromHereOn(key) {
   if (rest.key !== key) {
@@ -100,30 +117,37 @@ function subtree(key) {
   return new Set([...keys, ...inside(keys)]);
 }
 
-const usageList = u => [u.input || 0, u.output || 0, u.cache_read || 0, u.cache_write || 0, u.reasoning || 0].map(Number);
+const usageList = u =>
+  [u.input || 0, u.output || 0, u.cache_read || 0, u.cache_write || 0, u.reasoning || 0].map(Number);
 
 function usageText([input, output, read, written, thought]) {
   return [tokens(input) + ' in', tokens(output) + ' out' + (thought ? ' (' + tokens(thought) + ' thinking)' : ''),
-    read && tokens(read) + ' read from cache', written && tokens(written) + ' written to cache'].filter(Boolean).join(', ');
+    read && tokens(read) + ' read from cache', written && tokens(written) + ' written to cache'].filter(Boolean)
+      .join(', ');
 }
 
 function totals(sum) {
-  return [count(sum.nodes, 'node'), sum.answers && count(sum.answers, 'model call'), sum.calls && count(sum.calls, 'tool call'),
-    sum.failed && sum.failed + ' failed', sum.usage.some(Boolean) && usageText(sum.usage), sum.ms && duration(sum.ms) + ' in models', costOf(sum)].filter(Boolean).join(', ');
+  return [count(sum.nodes, 'node'), sum.answers && count(sum.answers, 'model call'),
+    sum.calls && count(sum.calls, 'tool call'),
+    sum.failed && sum.failed + ' failed', sum.usage.some(Boolean) && usageText(sum.usage),
+    sum.ms && duration(sum.ms) + ' in models', costOf(sum)].filter(Boolean).join(', ');
 }
 
 // costOf says what calls cost together, where prices are known, and of how many none is.
 function costOf(sum) {
   if (!sum.priced) return '';
-  return 'cost ' + costText(sum.cost) + (sum.unpriced ? ' and ' + count(sum.unpriced, 'call') + ' without a price' : '');
+  return 'cost ' + costText(sum.cost) +
+    (sum.unpriced ? ' and ' + count(sum.unpriced, 'call') + ' without a price' : '');
 }
 
-// costText is an amount of a currency that only the program knows: to three digits that say something, and never in the form 1e-7.
+// costText is an amount of a currency that only the program knows: to three digits that say something, and never in the
+// form 1e-7.
 const costText = n => n === 0 ? '0' : new Intl.NumberFormat('en', {maximumSignificantDigits: 3}).format(n);
 
 // usageBar shows where the tokens of a call went.
 function usageBar(usage) {
-  const parts = [['read', usage[2]], ['written', usage[3]], ['input', usage[0]], ['output', usage[1]]].filter(([, n]) => n > 0);
+  const parts = [['read', usage[2]], ['written', usage[3]], ['input', usage[0]], ['output', usage[1]]]
+    .filter(([, n]) => n > 0);
   const all = parts.reduce((sum, [, n]) => sum + n, 0);
   let x = 0;
   const bars = parts.map(([name, n]) => {
@@ -131,7 +155,8 @@ function usageBar(usage) {
     x += n / all * 100;
     return bar;
   });
-  return svg('svg', {class: 'usage', viewBox: '0 0 100 6', preserveAspectRatio: 'none', role: 'img', 'aria-label': usageText(usage)}, ...bars);
+  return svg('svg', {class: 'usage', viewBox: '0 0 100 6', preserveAspectRatio: 'none', role: 'img',
+    'aria-label': usageText(usage)}, ...bars);
 }
 
 // block is a text, letter for letter. What is very long is cut until somebody asks.
@@ -162,7 +187,9 @@ function place(key, part, returned) {
     case 'json': return jsonView(valueAt(from, part.at));
     case 'input': return layArguments(valueAt(from, part.at));
     case 'changed': return diffed(textAt(from, part.from), textAt(from, part.at));
-    case 'call': return el('div', {class: 'card call'}, el('div', {class: 'cardhead'}, '→ ', el('b', {}, part.label), ' ', executedBy(key, part)), layArguments(valueAt(from, part.at)));
+    case 'call': return el('div', {class: 'card call'},
+      el('div', {class: 'cardhead'}, '→ ', el('b', {}, part.label), ' ', executedBy(key, part)),
+      layArguments(valueAt(from, part.at)));
     case 'head': return caption(part.label);
     case 'note': return el('p', {class: 'quiet'}, part.label);
     case 'card': return card(part, el('div', {class: 'cardhead'}, part.label), placeAll(key, part.parts));
@@ -182,14 +209,20 @@ const link = key => el('button', {class: 'link', onclick: () => select(key)}, 'n
 const card = (part, ...inside) => el('div', {class: part.bad ? 'card bad' : 'card'}, inside);
 
 // linksTo is links to the first nodes of a list of IDs, as far as they are here.
-const linksTo = ids => el('p', {class: 'quiet'}, ids.slice(0, 50).map(keyOfID).filter(key => key !== null).map(key => [link(key), ' ']));
+const linksTo = ids => el('p', {class: 'quiet'},
+  ids.slice(0, 50).map(keyOfID).filter(key => key !== null).map(key => [link(key), ' ']));
 
 // executions lists the calls whose results a message holds.
 function executions(key) {
   const calls = (nodeOf(key).parents || []).filter(parent => isCall(parent));
   const most = 200; // more are in the outline
-  return calls.length > 0 && [el('table', {class: 'calls'}, el('tbody', {}, calls.slice(0, most).map(call => el('tr', {class: nodeOf(call).problems.some(p => p.grave) ? 'bad' : null},
-    el('td', {}, link(call)), el('td', {}, el('b', {}, line(label(call), 40)), ' ' + summary(call)), el('td', {class: 'number'}, nodeOf(call).ms ? duration(nodeOf(call).ms) : ''))))), calls.length > most && el('p', {class: 'quiet'}, 'and ' + count(calls.length - most, 'more call'))];
+  return calls.length > 0 &&
+    [el('table', {class: 'calls'},
+      el('tbody', {},
+        calls.slice(0, most).map(call => el('tr', {class: nodeOf(call).problems.some(p => p.grave) ? 'bad' : null},
+    el('td', {}, link(call)), el('td', {}, el('b', {}, line(label(call), 40)), ' ' + summary(call)),
+    el('td', {class: 'number'}, nodeOf(call).ms ? duration(nodeOf(call).ms) : ''))))),
+    calls.length > most && el('p', {class: 'quiet'}, 'and ' + count(calls.length - most, 'more call'))];
 }
 
 // executedBy links a call to its execution: the one whose index is the call's index among the calls.
@@ -199,14 +232,16 @@ function executedBy(key, part) {
   return kid === undefined ? null : link(kid);
 }
 
-// picturesOf shows an image whose bytes are here and are what browsers draw without running or fetching anything. Others are named.
+// picturesOf shows an image whose bytes are here and are what browsers draw without running or fetching anything.
+// Others are named.
 function picturesOf(part, source) {
   const type = source.data && sniff(source.data);
   const name = el('div', {class: 'cardhead'}, part.label);
   if (!type) return el('div', {class: 'card'}, name);
   const bytes = Uint8Array.from(atob(source.data), c => c.charCodeAt(0));
   const url = URL.createObjectURL(new Blob([bytes], {type}));
-  return el('div', {class: 'card'}, name, el('img', {src: url, alt: 'image that was sent', onload: () => URL.revokeObjectURL(url)}));
+  return el('div', {class: 'card'}, name,
+    el('img', {src: url, alt: 'image that was sent', onload: () => URL.revokeObjectURL(url)}));
 }
 
 // sniff returns the type of an image by its first bytes; null for everything that is no plain picture, such as SVG.

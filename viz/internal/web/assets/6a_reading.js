@@ -1,25 +1,33 @@
-// Reading: arguments with texts of several lines, replacements, fenced code and long JSON, laid out so that they can be read. No letter
-// of a text is left out or changed.
+// Reading: arguments with texts of several lines, replacements, fenced code and long JSON, laid out so that they can be
+// read. No letter of a text is left out or changed.
 
 const pairNames = /^old(_?(?:string|str|text|content|value|code))?$/i;
 const foldedLines = 30; // JSON that is longer can be folded
 
 const mostNested = 3, mostItems = 200; // lists of replacements beyond that are JSON
 
-// layArguments lays out the arguments of a call. An argument with several lines is shown as text, and a replacement as its differences.
+// layArguments lays out the arguments of a call. An argument with several lines is shown as text, and a replacement as
+// its differences.
 function layArguments(value, depth = 0) {
   if (depth > mostNested) return jsonView(value);
-  if (value === undefined || value === null || typeof value !== 'object' || Array.isArray(value) || value instanceof Digits) return block('pre', pretty(value), 'code');
+  if (value === undefined || value === null || typeof value !== 'object' || Array.isArray(value) ||
+    value instanceof Digits) {
+    return block('pre', pretty(value), 'code');
+  }
   const rest = Object.create(null), parts = []; // an argument may be called __proto__
-  const isPair = (name, other) => other !== undefined && typeof value[name] === 'string' && typeof value[other] === 'string';
-  const replacing = new Set(Object.keys(value).filter(name => isPair(name, pairOf(name, value))).map(name => pairOf(name, value)));
+  const isPair = (name, other) => other !== undefined && typeof value[name] === 'string' &&
+    typeof value[other] === 'string';
+  const replacing = new Set(Object.keys(value).filter(name => isPair(name, pairOf(name, value)))
+    .map(name => pairOf(name, value)));
   for (const [name, v] of Object.entries(value)) {
     if (replacing.has(name)) continue; // it is shown with what it replaces
     const other = pairOf(name, value);
     if (isPair(name, other)) {
       parts.push(caption(line(name + ' → ' + other, 80)), lineDiff(v, value[other]));
     } else if (typeof v === 'string' && v.includes('\n')) parts.push(caption(line(name, 80)), block('pre', v, 'code'));
-    else if (Array.isArray(v) && v.length <= mostItems && v.some(hasPair)) parts.push(v.map((item, i) => [caption(line(name, 80) + ' ' + (i + 1)), layArguments(item, depth + 1)]));
+    else if (Array.isArray(v) && v.length <= mostItems && v.some(hasPair)) {
+      parts.push(v.map((item, i) => [caption(line(name, 80) + ' ' + (i + 1)), layArguments(item, depth + 1)]));
+    }
     else rest[name] = v;
   }
   if (!parts.length) return jsonView(value);
@@ -33,7 +41,8 @@ function pairOf(name, value) {
   return Object.hasOwn(value, other) ? other : undefined;
 }
 
-const hasPair = item => item !== null && typeof item === 'object' && Object.keys(item).some(name => pairOf(name, item) !== undefined);
+const hasPair = item => item !== null && typeof item === 'object' &&
+  Object.keys(item).some(name => pairOf(name, item) !== undefined);
 
 // lineDiff shows what two texts differ in, line by line.
 function lineDiff(before, after) {
@@ -42,10 +51,14 @@ function lineDiff(before, after) {
   const x = a.slice(start, a.length - end), y = b.slice(start, b.length - end);
   const middle = x.length * y.length > 250000 ? [...x.map(text => ['-', text]), ...y.map(text => ['+', text])]
     : alignment(x, y, (p, q) => p === q).map(([i, j]) => i < 0 ? ['+', y[j]] : j < 0 ? ['-', x[i]] : [' ', x[i]]);
-  const lines = [...a.slice(0, start).map(text => [' ', text]), ...middle, ...a.slice(a.length - end).map(text => [' ', text])];
-  const most = 2000, draw = list => list.map(([op, text]) => el({'-': 'del', '+': 'ins', ' ': 'span'}[op], {class: 'line'}, op + ' ' + text + '\n'));
+  const lines = [...a.slice(0, start).map(text => [' ', text]), ...middle,
+    ...a.slice(a.length - end).map(text => [' ', text])];
+  const most = 2000, elements = {'-': 'del', '+': 'ins', ' ': 'span'};
+  const draw = list => list.map(([op, text]) => el(elements[op], {class: 'line'}, op + ' ' + text + '\n'));
   const e = el('pre', {class: 'code linediff'}, draw(lines.slice(0, most)));
-  return lines.length <= most ? e : el('div', {}, e, el('button', {class: 'more', onclick: event => { show(e, draw(lines)); event.target.remove(); }}, 'show all ' + count(lines.length, 'line')));
+  return lines.length <= most ? e
+    : el('div', {}, e, el('button', {class: 'more', onclick: event => { show(e, draw(lines)); event.target.remove(); }},
+      'show all ' + count(lines.length, 'line')));
 }
 
 // fenced is a text whose fenced code is in a monospaced font. Its letters are those of the text.
@@ -71,15 +84,21 @@ function fenced(text) {
   return e;
 }
 
-// jsonView shows JSON. What is long is folded: a fold is filled when it is opened, so that no value is too deep or too long.
+// jsonView shows JSON. What is long is folded: a fold is filled when it is opened, so that no value is too deep or too
+// long.
 function jsonView(value) {
   const text = pretty(value);
-  if (value === null || typeof value !== 'object' || value instanceof Digits || text.split('\n', foldedLines + 1).length <= foldedLines) return block('pre', text, 'code');
+  if (value === null || typeof value !== 'object' || value instanceof Digits ||
+    text.split('\n', foldedLines + 1).length <= foldedLines) {
+    return block('pre', text, 'code');
+  }
   return el('div', {class: 'code tree'}, foldJSON('', value, true));
 }
 
 function foldJSON(name, value, open) {
-  if (value === null || typeof value !== 'object' || value instanceof Digits) return el('div', {class: 'leaf'}, el('b', {}, name), name && ': ', block('span', print(value, ''), ''));
+  if (value === null || typeof value !== 'object' || value instanceof Digits) {
+    return el('div', {class: 'leaf'}, el('b', {}, name), name && ': ', block('span', print(value, ''), ''));
+  }
   const isList = Array.isArray(value), entries = Object.entries(value);
   const short = line(print(value, ''), 80);
   const inner = el('div', {class: 'inner'});
@@ -87,10 +106,18 @@ function foldJSON(name, value, open) {
   const fillIn = () => {
     if (inner.childElementCount) return;
     fill(inner, entries.slice(0, most).map(([k, v]) => foldJSON(isList ? k : JSON.stringify(k), v, false)));
-    if (entries.length > most) fill(inner, [el('button', {class: 'more', onclick: event => { event.target.remove(); fill(inner, entries.slice(most).map(([k, v]) => foldJSON(isList ? k : JSON.stringify(k), v, false))); }}, 'show all ' + count(entries.length, 'item'))]);
+    if (entries.length > most) {
+      const showRest = event => {
+        event.target.remove();
+        fill(inner, entries.slice(most).map(([k, v]) => foldJSON(isList ? k : JSON.stringify(k), v, false)));
+      };
+      fill(inner, [el('button', {class: 'more', onclick: showRest}, 'show all ' + count(entries.length, 'item'))]);
+    }
   };
   if (!entries.length) return el('div', {class: 'leaf'}, el('b', {}, name), name && ': ', isList ? '[]' : '{}');
-  const e = el('details', {open, ontoggle: () => { if (e.open) fillIn(); }}, el('summary', {}, el('b', {}, name), name && ': ', el('span', {class: 'quiet'}, (isList ? '[' + entries.length + '] ' : '') + short)), inner);
+  const e = el('details', {open, ontoggle: () => { if (e.open) fillIn(); }},
+    el('summary', {}, el('b', {}, name), name && ': ',
+      el('span', {class: 'quiet'}, (isList ? '[' + entries.length + '] ' : '') + short)), inner);
   if (open) fillIn();
   return e;
 }

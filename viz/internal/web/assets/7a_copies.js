@@ -13,14 +13,19 @@ const copyForms = [['mermaid', 'Mermaid'], ['json', 'JSON'], ['go', 'Go test']];
 function drawShare() {
   const key = at.selected, has = nodeOf(key) !== undefined, n = 'n' + numberOf(key);
   $('share-menu').dataset.key = key;
-  const row = ([kind, name, what]) => el('div', {class: 'copyrow', role: 'group', 'aria-label': 'copy ' + name(n)}, el('span', {title: what(n)}, lettered(kind[0], name(n))),
-    copyForms.map(([form, shown]) => el('button', {'data-copy': kind + ' ' + form, 'data-letter': form === 'json' && kind[0], title: 'Copy ' + what(n) + ', as ' + shown, 'aria-label': 'Copy ' + name(n) + ' as ' + shown,
-      onclick: () => copied(() => kind === 'all' ? wholeText(form) : partText(kind, key, form), name(n) + ' as ' + shown)}, shown)));
+  const row = ([kind, name, what]) => el('div', {class: 'copyrow', role: 'group', 'aria-label': 'copy ' + name(n)},
+    el('span', {title: what(n)}, lettered(kind[0], name(n))),
+    copyForms.map(([form, shown]) => el('button',
+      {'data-copy': kind + ' ' + form, 'data-letter': form === 'json' && kind[0],
+        title: 'Copy ' + what(n) + ', as ' + shown, 'aria-label': 'Copy ' + name(n) + ' as ' + shown,
+      onclick: () => copied(() => kind === 'all' ? wholeText(form) : partText(kind, key, form),
+        name(n) + ' as ' + shown)}, shown)));
   show($('share-menu'), el('div', {class: 'copyhead quiet'}, 'Copy (underlined: the key, for JSON)'),
     copyKinds.filter(([kind]) => kind === 'all' || has).map(row), el('hr'),
     has && isAnswer(key) && withLetter('r', copyButton('Copy the request as cURL', () => curlOf(key))),
     withLetter('l', copyButton(config.live ? 'Copy link with token' : 'Copy link', sharedLink)),
-    withLetter('d', el('button', {onclick: () => download().catch(err => status('Not downloaded: ' + err.message))}, 'Download JSON')));
+    withLetter('d', el('button', {onclick: () => download().catch(err => status('Not downloaded: ' + err.message))},
+      'Download JSON')));
 }
 
 // lettered is a text with its first such letter underlined: the key that does in the menu what the text says.
@@ -44,14 +49,21 @@ function toShare() {
   $('share-menu').querySelector('button').focus();
 }
 
-// shareKey is what a key does in the menu: the arrow keys go from button to button, as they stand, and a letter presses its button.
+// shareKey is what a key does in the menu: the arrow keys go from button to button, as they stand, and a letter presses
+// its button.
 function shareKey(event) {
-  const lines = [...$('share-menu').children].map(e => e.tagName === 'BUTTON' ? [e] : [...e.querySelectorAll('button')]).filter(line => line.length);
-  const line = lines.findIndex(buttons => buttons.includes(document.activeElement)), column = lines[line]?.indexOf(document.activeElement);
-  const to = (i, j) => () => { const there = lines[(i + lines.length) % lines.length]; there[Math.min(Math.max(j, 0), there.length - 1)].focus(); };
+  const lines = [...$('share-menu').children].map(e => e.tagName === 'BUTTON' ? [e] : [...e.querySelectorAll('button')])
+    .filter(line => line.length);
+  const line = lines.findIndex(buttons => buttons.includes(document.activeElement)),
+    column = lines[line]?.indexOf(document.activeElement);
+  const to = (i, j) => () => {
+    const there = lines[(i + lines.length) % lines.length];
+    there[Math.min(Math.max(j, 0), there.length - 1)].focus();
+  };
   const lettered = lines.flat().find(button => button.dataset.letter === event.key);
   return lettered ? () => lettered.click() : {
-    ArrowDown: to(line + 1, column), ArrowUp: to(line - 1, column), ArrowRight: to(line, column + 1), ArrowLeft: to(line, column - 1), Home: to(0, 0), End: to(-1, 0),
+    ArrowDown: to(line + 1, column), ArrowUp: to(line - 1, column), ArrowRight: to(line, column + 1),
+    ArrowLeft: to(line, column - 1), Home: to(0, 0), End: to(-1, 0),
     Escape: () => { $('share').open = false; $('outline').focus(); },
   }[event.key];
 }
@@ -97,8 +109,8 @@ async function download() {
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
-// partText is a part in a form. A server makes Mermaid and Go of the saved form. A page without one takes the part out of the drawing that
-// it has, and writes Go code that reads the saved form.
+// partText is a part in a form. A server makes Mermaid and Go of the saved form. A page without one takes the part out
+// of the drawing that it has, and writes Go code that reads the saved form.
 async function partText(kind, key, form) {
   const part = partOf(kind, key);
   if (form === 'mermaid' && !config.live) return drawnPart(part);
@@ -107,8 +119,8 @@ async function partText(kind, key, form) {
   return config.live ? (await post('convert?as=' + form, text)).text() : goPart(text, part);
 }
 
-// partOf returns the nodes of a part: those that begin anew (what comes before them is left out), all with the conversations that hang on
-// them, and the heads.
+// partOf returns the nodes of a part: those that begin anew (what comes before them is left out), all with the
+// conversations that hang on them, and the heads.
 function partOf(kind, key) {
   if (kind === 'up') return withNeeds([key], new Set());
 
@@ -116,7 +128,8 @@ function partOf(kind, key) {
   if (kind === 'from') return withNeeds([at.end], new Set(pathTo(at.end).filter(k => after.has(k))));
 
   const owner = conversationOf(key), own = k => conversationOf(k) === owner;
-  const last = [...after].filter(k => own(k) && !nodeOf(k).kids.some(own)).sort(byNumber); // a ref may be all that leads to one
+  // a ref may be all that leads to one
+  const last = [...after].filter(k => own(k) && !nodeOf(k).kids.some(own)).sort(byNumber);
   return withNeeds([...new Set([...headsOf(owner).filter(head => after.has(head)), ...last])], after);
 }
 
@@ -135,14 +148,15 @@ function withNeeds(heads, anew) {
 // parentsIn are the parents that a node has in a part.
 const parentsIn = (key, anew) => (nodeOf(key).parents || []).filter(parent => !anew.has(key) || anew.has(parent));
 
-// beginningOf is where a part begins. Calls and their results begin with the message that made the calls: without it they answer nothing.
+// beginningOf is where a part begins. Calls and their results begin with the message that made the calls: without it
+// they answer nothing.
 function beginningOf(key) {
   const call = isCall(key) ? key : nodeOf(key).parents?.find(isCall);
   return call === undefined ? key : nodeOf(call).parents?.[0] ?? key;
 }
 
-// savedPart is the saved form of a part. A node that follows from less than before is another one: it gets an ID of its own, and whoever reads
-// it computes its digest. All others stay as they are.
+// savedPart is the saved form of a part. A node that follows from less than before is another one: it gets an ID of its
+// own, and whoever reads it computes its digest. All others stay as they are.
 function savedPart({anew, keys, heads}) {
   const ids = new Map(), lines = []; // the new IDs, by the old ones
   const idOf = key => ids.get(nodeOf(key).id) ?? nodeOf(key).id;
@@ -156,10 +170,12 @@ function savedPart({anew, keys, heads}) {
     ids.set(node.id, newID());
     lines.push(remadeLine(node, parents, idOf, ids));
   }
-  return JSON.stringify({format: 'plait', version: 1, heads: heads.map(idOf)}).slice(0, -1) + ',"nodes":[\n' + lines.join(',\n') + '\n]}\n';
+  return JSON.stringify({format: 'plait', version: 1, heads: heads.map(idOf)}).slice(0, -1) + ',"nodes":[\n' +
+    lines.join(',\n') + '\n]}\n';
 }
 
-// afterTheirNeeds is keys in an order in which each node comes after its parents and after the conversations that hang on it.
+// afterTheirNeeds is keys in an order in which each node comes after its parents and after the conversations that hang
+// on it.
 function afterTheirNeeds(keys) {
   const placed = new Set(), stack = [...keys].sort(byNumber).reverse();
   while (stack.length) {
@@ -171,11 +187,13 @@ function afterTheirNeeds(keys) {
   return placed;
 }
 
-// remadeLine is the saved form of a node under its new ID, with other parents and without its digest. The rest stays as it is written, but
-// for what refers to nodes: the IDs in the body's list of them, and the results that a message has of its parents.
+// remadeLine is the saved form of a node under its new ID, with other parents and without its digest. The rest stays as
+// it is written, but for what refers to nodes: the IDs in the body's list of them, and the results that a message has
+// of its parents.
 function remadeLine(node, parents, idOf, ids) {
   const members = valueTexts(node.raw), body = valueTexts(members.get('body'));
-  const list = {tool_execution: 'child', sub_graph: 'heads', compaction: 'replaced', message: 'blocks'}[JSON.parse(members.get('kind'))];
+  const lists = {tool_execution: 'child', sub_graph: 'heads', compaction: 'replaced', message: 'blocks'};
+  const list = lists[JSON.parse(members.get('kind'))];
   if (list === 'blocks') {
     const blocks = [...valueTexts(body.get(list)).values()];
     members.set('body', objectText(body.set(list, '[' + blocks.map(block => remadeBlock(block, node, parents)) + ']')));
@@ -190,7 +208,8 @@ function remadeLine(node, parents, idOf, ids) {
   return objectText(members);
 }
 
-// remadeBlock is a saved block of a message whose parents are others. A result that one of the parents has is saved as the index of that.
+// remadeBlock is a saved block of a message whose parents are others. A result that one of the parents has is saved as
+// the index of that.
 function remadeBlock(text, node, parents) {
   const block = valueTexts(text), index = block.get('result_of');
   if (index === undefined || block.get('type') !== '"tool_result"') return text; // other types may have such a member
@@ -227,32 +246,40 @@ function newID() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = bytes[6] & 0x0f | 0x40;
   bytes[8] = bytes[8] & 0x3f | 0x80;
-  return [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+  return [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
 // goPart is Go code that reads a saved form. It is formatted as by gofmt.
 function goPart(text, {keys}) {
-  return 'package fixture\n\nimport (\n\t"strings"\n\n\t"github.com/plait-dev/plait/dag"\n)\n\n// Conversation returns a conversation of ' + count(keys.size, 'node') +
-    ', read from the saved form.\nfunc Conversation() dag.DAG {\n\td, err := dag.Read(strings.NewReader(strings.Join([]string{\n' +
-    text.trimEnd().split('\n').map(goString).map(quoted => '\t\t' + quoted + ',\n').join('') + '\t}, "\\n")))\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\treturn d\n}\n';
+  return [
+    'package fixture', '', 'import (', '\t"strings"', '', '\t"github.com/plait-dev/plait/dag"', ')', '',
+    '// Conversation returns a conversation of ' + count(keys.size, 'node') + ', read from the saved form.',
+    'func Conversation() dag.DAG {', '\td, err := dag.Read(strings.NewReader(strings.Join([]string{',
+    ...text.trimEnd().split('\n').map(line => '\t\t' + goString(line) + ','),
+    '\t}, "\\n")))', '\tif err != nil {', '\t\tpanic(err)', '\t}', '\treturn d', '}', '',
+  ].join('\n');
 }
 
 // goString is a text as a Go string literal. Letters and digits of all scripts stay readable.
 function goString(text) {
   return '"' + text.replace(/[^ -~\p{L}\p{N}]|["\\]/gu, c => {
     const code = c.codePointAt(0);
-    return c === '"' || c === '\\' ? '\\' + c : code > 0xffff ? '\\U' + code.toString(16).padStart(8, '0') : '\\u' + code.toString(16).padStart(4, '0');
+    return c === '"' || c === '\\' ? '\\' + c : code > 0xffff ? '\\U' + code.toString(16).padStart(8, '0')
+      : '\\u' + code.toString(16).padStart(4, '0');
   }) + '"';
 }
 
-// drawnPart is the Mermaid diagram of a part: the statements of its nodes, out of the drawing of all nodes. Numbers stay those of the page.
+// drawnPart is the Mermaid diagram of a part: the statements of its nodes, out of the drawing of all nodes. Numbers
+// stay those of the page.
 function drawnPart({keys}) {
   const whole = config.static?.noCopies?.full ? copyHeld('full') : config.static?.copies?.full ?? copyHeld('mermaid');
   const numbers = new Set([...keys].map(key => String(numberOf(key)))), kept = [];
   for (const statement of whole.match(/[^"\n]*(?:"[^"]*"[^"\n]*)*\n/g)) {
     const ends = /^\s*n(\d+) \S+ n(\d+)$/.exec(statement.trimEnd()) || /^\s*(?:class )?n(\d+)\W*[" ]/.exec(statement);
     if (ends && !ends.slice(1).every(n => numbers.has(n))) continue;
-    if (/^\s*end$/.test(statement.trimEnd()) && /^\s*subgraph /.test(kept[kept.length - 1])) kept.pop(); // nothing is in it
+    // nothing is in it
+    if (/^\s*end$/.test(statement.trimEnd()) && /^\s*subgraph /.test(kept[kept.length - 1])) kept.pop();
     else kept.push(statement);
   }
   return kept.join('');

@@ -31,11 +31,14 @@ function drawCompare() {
   const last = common[common.length - 1];
   const pairs = pairUp(onlyA, onlyB);
   show($('compare'),
-    el('div', {class: 'toolbar'}, el('h2', {}, 'Compare'), chooser(a, key => { comparison.a = key; drawCompare(); }, 'left'),
-      el('button', {onclick: () => { [comparison.a, comparison.b] = [b, a]; drawCompare(); }, 'aria-label': 'swap sides'}, '⇄'),
+    el('div', {class: 'toolbar'}, el('h2', {}, 'Compare'),
+      chooser(a, key => { comparison.a = key; drawCompare(); }, 'left'),
+      el('button',
+        {onclick: () => { [comparison.a, comparison.b] = [b, a]; drawCompare(); }, 'aria-label': 'swap sides'}, '⇄'),
       chooser(b, key => { comparison.b = key; drawCompare(); }, 'right'),
       el('button', {class: 'close', onclick: closeCompare}, 'Close (Esc)')),
-    el('p', {class: 'quiet'}, common.length ? ['They share ' + count(common.length, 'node') + ', up to ', last === undefined ? '' : link(last), '.'] : 'They share nothing.'),
+    el('p', {class: 'quiet'}, common.length ? ['They share ' + count(common.length, 'node') + ', up to ',
+      last === undefined ? '' : link(last), '.'] : 'They share nothing.'),
     el('div', {class: 'sides'},
       el('div', {class: 'side sum'}, sumLine(onlyA)), el('div', {class: 'side sum'}, sumLine(onlyB)),
       pairs.slice(0, comparison.most).flatMap(([x, y]) => pairRow(x, y))),
@@ -87,19 +90,24 @@ function pairUp(a, b) {
 
 // pairRow is two cells. What differs is marked on both sides.
 function pairRow(x, y) {
-  if (x === undefined || y === undefined) return [x, y].map(key => cell(key, key === undefined ? [] : [words(key)], 'alone'));
+  if (x === undefined || y === undefined) {
+    return [x, y].map(key => cell(key, key === undefined ? [] : [words(key)], 'alone'));
+  }
   const a = words(x), b = words(y);
   if (a === b) return [cell(x, [line(a)], 'same'), cell(y, [line(b)], 'same')];
   const pieces = differences(a, b);
   if (!related(pieces)) return [cell(x, [a], 'changed'), cell(y, [b], 'changed')];
-  const side = op => pieces.filter(([o]) => o === '=' || o === op).map(([o, text]) => o === '=' ? text : el(op === '-' ? 'del' : 'ins', {}, text));
+  const side = op => pieces.filter(([o]) => o === '=' || o === op)
+    .map(([o, text]) => o === '=' ? text : el(op === '-' ? 'del' : 'ins', {}, text));
   return [cell(x, side('-'), 'changed'), cell(y, side('+'), 'changed')];
 }
 
-// related reports whether two texts have so much in common that it helps to mark what differs: a third of the letters of the longer one,
-// without spaces. Of two unrelated sentences, nothing but a few short words is the same, and marks would only be noise.
+// related reports whether two texts have so much in common that it helps to mark what differs: a third of the letters
+// of the longer one, without spaces. Of two unrelated sentences, nothing but a few short words is the same, and marks
+// would only be noise.
 function related(pieces) {
-  const letters = ops => pieces.reduce((sum, [op, text]) => ops.includes(op) ? sum + text.replace(/\s+/g, '').length : sum, 0);
+  const letters = ops =>
+    pieces.reduce((sum, [op, text]) => ops.includes(op) ? sum + text.replace(/\s+/g, '').length : sum, 0);
   return letters('=') * 3 >= Math.max(letters('=-'), letters('=+'));
 }
 

@@ -34,11 +34,15 @@ async function learnIndex() {
 
 // drawIndex shows the entries that hold what was typed. Where nothing changed but the time, links keep the focus.
 function drawIndex() {
-  show($('index-error'), live.error && el('div', {class: 'error', role: 'alert'}, 'The list is not up to date: ' + live.error));
+  show($('index-error'),
+    live.error && el('div', {class: 'error', role: 'alert'}, 'The list is not up to date: ' + live.error));
   const wanted = $('index-find').value.trim().toLowerCase();
-  const shown = list.entries.filter(e => [e.key, e.state, e.detail].some(text => (text || '').toLowerCase().includes(wanted)));
+  const shown =
+    list.entries.filter(e => [e.key, e.state, e.detail].some(text => (text || '').toLowerCase().includes(wanted)));
   const waits = list.entries.filter(e => e.waits).length;
-  show($('totals'), list.text && [count(list.entries.length, 'conversation'), waits > 0 && ', ' + waits + ' waiting for a person', wanted && ', ' + shown.length + ' shown']);
+  show($('totals'),
+    list.text && [count(list.entries.length, 'conversation'), waits > 0 && ', ' + waits + ' waiting for a person',
+      wanted && ', ' + shown.length + ' shown']);
   document.title = (waits ? '(' + waits + ') ' : '') + config.title;
 
   const signature = JSON.stringify(shown);
@@ -46,7 +50,9 @@ function drawIndex() {
     list.signature = signature;
     const focused = document.activeElement?.dataset.path;
     show($('entries'), shown.map(entryRow));
-    if (focused) [...document.querySelectorAll('#entries a')].find(a => a.dataset.path === focused)?.focus({preventScroll: true});
+    if (focused) {
+      [...document.querySelectorAll('#entries a')].find(a => a.dataset.path === focused)?.focus({preventScroll: true});
+    }
   }
   for (const time of document.querySelectorAll('#entries time')) show(time, ago(time.dateTime));
   $('no-entries').hidden = shown.length > 0 || !list.text;
@@ -54,19 +60,23 @@ function drawIndex() {
 
 function entryRow(entry) {
   return el('tr', {class: entry.waits ? 'waits' : null},
-    el('td', {}, el('a', {href: entry.path + '#token=' + encodeURIComponent(live.token), 'data-path': entry.path}, entry.key)),
+    el('td', {}, el('a', {href: entry.path + '#token=' + encodeURIComponent(live.token), 'data-path': entry.path},
+      entry.key)),
     el('td', {}, entry.state && el('span', {class: 'badge ' + stateStyle(entry.state)}, entry.state)),
     el('td', {class: 'detail'}, entry.detail),
     el('td', {class: 'number'}, entry.changed && el('time', {datetime: entry.changed, title: entry.changed})));
 }
 
 // stateStyle colors a state: what failed, what needs a person, what is under way.
-const stateStyle = state => state === 'failed' ? 'bad' : ['paused', 'in doubt', 'parked'].includes(state) ? 'odd' : state === 'running' ? 'on' : '';
+const stateStyle = state => state === 'failed' ? 'bad' : ['paused', 'in doubt', 'parked'].includes(state) ? 'odd'
+  : state === 'running' ? 'on' : '';
 
 // ago is how long ago a time was.
 function ago(time) {
   const seconds = (Date.now() - Date.parse(time)) / 1000;
-  for (const [size, name] of [[86400, 'd'], [3600, 'h'], [60, 'min']]) if (seconds >= size) return Math.floor(seconds / size) + ' ' + name + ' ago';
+  for (const [size, name] of [[86400, 'd'], [3600, 'h'], [60, 'min']]) {
+    if (seconds >= size) return Math.floor(seconds / size) + ' ' + name + ' ago';
+  }
   return 'just now';
 }
 

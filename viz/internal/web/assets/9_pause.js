@@ -2,7 +2,8 @@
 
 const waiting = {cards: new Map(), signature: '[]', answered: new Set()}; // answered: the cards that were answered here
 
-// drawWaiting shows the open calls. A card stays while its call is open and takes answers as before, with what was typed into it.
+// drawWaiting shows the open calls. A card stays while its call is open and takes answers as before, with what was
+// typed into it.
 function drawWaiting(runs) {
   const cards = new Map();
   for (const run of runs) {
@@ -16,7 +17,9 @@ function drawWaiting(runs) {
   const signature = JSON.stringify([...cards.keys()]);
   if (signature !== waiting.signature) {
     const left = [...waiting.cards.keys()].filter(name => !cards.has(name));
-    if (left.length && !left.some(name => waiting.answered.has(name))) status('A call was answered elsewhere, or the conversation was continued.');
+    if (left.length && !left.some(name => waiting.answered.has(name))) {
+      status('A call was answered elsewhere, or the conversation was continued.');
+    }
     const focused = $('waiting').contains(document.activeElement);
     const number = cards.size === 1 ? 'A call waits' : cards.size + ' calls wait';
     show($('waiting'), cards.size > 0 && el('h2', {}, number), [...cards.values()].map(card => card.element));
@@ -57,12 +60,14 @@ function canAnswerNow() {
   for (const card of waiting.cards.values()) card.offer(!live.refused && live.connected && live.state === 'idle');
 }
 
-const waitsFor = call => call.asks === 'approval' ? 'needs approval' : call.asks === 'result' ? 'waits for its result' : 'waits for the decisions about other calls';
+const waitsFor = call => call.asks === 'approval' ? 'needs approval' : call.asks === 'result' ? 'waits for its result'
+  : 'waits for the decisions about other calls';
 
 // callCard makes the card of an open call.
 function callCard(name, run, call) {
   const why = el('div', {class: 'why', role: 'alert'}), answered = el('p', {class: 'answered', role: 'status'});
-  const doubt = el('p', {class: 'why'}, 'It was started before, and its outcome is unknown.'), reason = el('p', {class: 'said'});
+  const doubt = el('p', {class: 'why'}, 'It was started before, and its outcome is unknown.'),
+    reason = el('p', {class: 'said'});
 
   const send = async reply => {
     show(why);
@@ -80,7 +85,8 @@ function callCard(name, run, call) {
   const form = !run.takes || !call.asks ? null : call.asks === 'approval' ? approvalForm(send) : resultForm(send);
   const element = el('article', {class: 'ask', 'aria-label': call.tool + ' ' + waitsFor(call)},
     el('div', {class: 'cardhead'}, el('b', {}, line(call.tool, 60)), ' ' + waitsFor(call),
-      call.path && ' in ' + line(call.path, 120), ' ', el('button', {class: 'link', onclick: () => toNode(run.node)}, 'where')),
+      call.path && ' in ' + line(call.path, 120), ' ',
+      el('button', {class: 'link', onclick: () => toNode(run.node)}, 'where')),
     doubt, reason, block('pre', indentJSON(call.input, [])[0], 'code'), form, answered, why,
     !run.takes && call.asks && el('p', {class: 'quiet'}, 'The program that serves this page takes no answers here.'));
 
@@ -106,7 +112,8 @@ function approvalForm(send) {
   return el('form', {class: 'toolbar', onsubmit: event => {
     event.preventDefault();
     send(reason.value.trim() ? {approve: false, reason: reason.value.trim()} : {approve: false});
-  }}, el('button', {type: 'button', class: 'answer', onclick: () => send({approve: true})}, 'Approve'), el('button', {type: 'submit', class: 'deny'}, 'Deny'), reason);
+  }}, el('button', {type: 'button', class: 'answer', onclick: () => send({approve: true})}, 'Approve'),
+  el('button', {type: 'submit', class: 'deny'}, 'Deny'), reason);
 }
 
 // resultForm takes the result of a call that is executed elsewhere.
@@ -115,5 +122,6 @@ function resultForm(send) {
   return el('form', {class: 'result', onsubmit: event => {
     event.preventDefault();
     send(failed.checked ? {result: text.value, is_error: true} : {result: text.value});
-  }}, text, el('div', {class: 'toolbar'}, el('button', {type: 'submit', class: 'answer'}, 'Give this result'), el('label', {}, failed, ' it failed')));
+  }}, text, el('div', {class: 'toolbar'}, el('button', {type: 'submit', class: 'answer'}, 'Give this result'),
+  el('label', {}, failed, ' it failed')));
 }

@@ -1,13 +1,16 @@
 // The views: what the middle of the page shows. On a narrow page they take the place of the outline.
 
 // home is the graph on a wide page, and the outline on a narrow one.
-const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls'], ['timeline', 'Timeline'], ['cache', 'Cache'], ['found-view', 'Found']];
+const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls'], ['timeline', 'Timeline'],
+  ['cache', 'Cache'], ['found-view', 'Found']];
 const narrowPage = matchMedia('(max-width: 720px)');
 let openedView = 'home';
 
 // drawing has what draws each view anew, and keys what the keyboard does in it.
-const viewDrawing = {calls: () => drawCalls(), timeline: () => drawTimeline(), cache: () => drawCache(), 'found-view': () => drawFound()};
-const viewKeys = {calls: event => callsKey(event), timeline: event => timelineKey(event), cache: event => cacheKey(event), 'found-view': event => foundKey(event)};
+const viewDrawing = {calls: () => drawCalls(), timeline: () => drawTimeline(), cache: () => drawCache(),
+  'found-view': () => drawFound()};
+const viewKeys = {calls: event => callsKey(event), timeline: event => timelineKey(event),
+  cache: event => cacheKey(event), 'found-view': event => foundKey(event)};
 
 // viewOpening brings into view what a view is opened for, when it is opened for the first time.
 const viewOpening = {calls: () => topOfCalls(), cache: () => toFirstBreak()};
@@ -36,7 +39,8 @@ function drawViews() {
   const shown = shownView();
   document.body.dataset.view = openedView;
   show($('views'), views.map(([name, text]) => el('button', {
-    role: 'tab', id: 'view-' + name, hidden: name === 'found-view' && !at.query, 'aria-controls': {outline: 'left', graph: 'middle'}[name] || name, 'aria-selected': String(name === shown),
+    role: 'tab', id: 'view-' + name, hidden: name === 'found-view' && !at.query,
+    'aria-controls': {outline: 'left', graph: 'middle'}[name] || name, 'aria-selected': String(name === shown),
     onclick: () => openView(name),
   }, text)));
   $('middle').hidden = openedView !== 'home' && openedView !== 'graph';

@@ -1,5 +1,5 @@
-// The table of calls: what each request and each tool call took and cost, and totals by model, tool and sub-agent. As in the outline,
-// rows have one height, and only those in view exist.
+// The table of calls: what each request and each tool call took and cost, and totals by model, tool and sub-agent. As
+// in the outline, rows have one height, and only those in view exist.
 
 const calls = {
   by: 'call',   // what a row is: one call, or the calls of one model, tool or sub-agent
@@ -15,32 +15,41 @@ const callKinds = [['call', 'calls'], ['model', 'by model'], ['tool', 'by tool']
 // A column has the value that it sorts by, undefined where that is unknown or there is none, and the text of a cell.
 const callColumns = {
   n: {head: 'n', title: 'number of the node', of: row => row.n, text: row => row.n === undefined ? '' : 'n' + row.n},
-  what: {head: 'what', of: row => row.name, text: row => [el('b', {}, line(row.name, 80)), row.why && el('span', {class: 'why'}, ' ' + row.why), row.text && ' ' + row.text]},
+  what: {head: 'what', of: row => row.name,
+    text: row => [el('b', {}, line(row.name, 80)), row.why && el('span', {class: 'why'}, ' ' + row.why),
+      row.text && ' ' + row.text]},
   calls: {head: 'calls', title: 'number of calls', of: row => row.calls},
-  failed: {head: 'failed', title: 'failures', of: row => row.failed || undefined, text: row => row.failed ? '✕ ' + (row.calls === undefined ? '' : row.failed) : ''},
-  ms: {head: 'took', title: 'how long it took', of: row => row.ms, text: row => row.ms === undefined ? unknownIf(row.timed) : duration(row.ms) + (row.untimed ? ' +' : '')},
-  longest: {head: 'longest', title: 'the longest call', of: row => row.longest, text: row => row.longest === undefined ? '' : duration(row.longest)},
+  failed: {head: 'failed', title: 'failures', of: row => row.failed || undefined,
+    text: row => row.failed ? '✕ ' + (row.calls === undefined ? '' : row.failed) : ''},
+  ms: {head: 'took', title: 'how long it took', of: row => row.ms,
+    text: row => row.ms === undefined ? unknownIf(row.timed) : duration(row.ms) + (row.untimed ? ' +' : '')},
+  longest: {head: 'longest', title: 'the longest call', of: row => row.longest,
+    text: row => row.longest === undefined ? '' : duration(row.longest)},
   input: tokenColumn(0, 'in', 'input tokens, neither read from a cache nor written to one'),
   read: tokenColumn(2, 'cached', 'input tokens that were read from a cache'),
   written: tokenColumn(3, 'to cache', 'input tokens that were written to a cache'),
   output: tokenColumn(1, 'out', 'output tokens'),
-  cost: {head: 'cost', title: 'cost, by the prices that the program knows', of: row => row.cost, text: row => row.cost === undefined ? unknownIf(row.billed) : (row.least || row.unpriced ? 'at least ' : '') + costText(row.cost)},
+  cost: {head: 'cost', title: 'cost, by the prices that the program knows', of: row => row.cost,
+    text: row => row.cost === undefined ? unknownIf(row.billed)
+      : (row.least || row.unpriced ? 'at least ' : '') + costText(row.cost)},
 };
 
 function tokenColumn(i, head, title) {
-  return {head, title, of: row => row.usage?.[i], text: row => row.usage ? (row.least ? '≥ ' : '') + tokens(row.usage[i]) : unknownIf(row.billed)};
+  return {head, title, of: row => row.usage?.[i],
+    text: row => row.usage ? (row.least ? '≥ ' : '') + tokens(row.usage[i]) : unknownIf(row.billed)};
 }
 
 const unknownIf = missing => missing ? el('span', {class: 'quiet'}, 'unknown') : '';
 
 // columnsOf lists the columns of the table that is shown.
 function columnsOf(by) {
-  const shown = by === 'call' ? ['n', 'what', 'failed', 'cost', 'ms'] : ['what', 'calls', 'failed', 'cost', 'ms', 'longest'];
+  const shown = by === 'call' ? ['n', 'what', 'failed', 'cost', 'ms']
+    : ['what', 'calls', 'failed', 'cost', 'ms', 'longest'];
   return [...shown, 'input', 'read', 'written', 'output'];
 }
 
-// sortOf is the column that the table is sorted by, and whether the largest comes first. At first it is the cost, or the time where no
-// price is known.
+// sortOf is the column that the table is sorted by, and whether the largest comes first. At first it is the cost, or
+// the time where no price is known.
 function sortOf(by) {
   if (calls.sort[by]) return calls.sort[by];
   const priced = graph.totals.some(total => total.priced);
@@ -50,9 +59,11 @@ function sortOf(by) {
 function callRow(key) {
   const node = nodeOf(key), grave = node.problems.filter(problem => problem.grave);
   const asked = isAnswer(key);
-  const why = asked ? grave.map(problem => problem.what).join('; ') : ''; // the text of a tool call begins with its error
+  // the text of a tool call begins with its error
+  const why = asked ? grave.map(problem => problem.what).join('; ') : '';
   return {
-    key, n: numberOf(key), name: asked ? node.model || 'unknown model' : label(key), text: summary(key), failed: grave.length, why,
+    key, n: numberOf(key), name: asked ? node.model || 'unknown model' : label(key), text: summary(key),
+    failed: grave.length, why,
     usage: node.usage, least: node.least, ms: node.ms, cost: node.cost, timed: true, billed: asked,
   };
 }
@@ -60,8 +71,10 @@ function callRow(key) {
 function totalRow(total) {
   const name = total.name || (total.by === 'agent' ? 'main conversation' : 'unknown model');
   return {
-    total, name, calls: total.calls, failed: total.failed || 0, usage: total.usage, least: total.least, ms: total.ms, untimed: total.untimed, longest: total.longest,
-    cost: total.priced ? total.cost || 0 : undefined, unpriced: total.unpriced, timed: total.untimed, billed: total.unpriced,
+    total, name, calls: total.calls, failed: total.failed || 0, usage: total.usage, least: total.least, ms: total.ms,
+    untimed: total.untimed, longest: total.longest,
+    cost: total.priced ? total.cost || 0 : undefined, unpriced: total.unpriced, timed: total.untimed,
+    billed: total.unpriced,
   };
 }
 
@@ -81,7 +94,8 @@ function layCalls() {
   if (made === calls.made) return false;
   calls.made = made;
   const keep = key => (isAnswer(key) || isCall(key)) && (!only || belongs(key, only)) && (!filtering() || passes(key));
-  const list = by === 'call' ? graph.order.filter(keep).map(callRow) : graph.totals.filter(total => total.by === by).map(totalRow);
+  const list = by === 'call' ? graph.order.filter(keep).map(callRow)
+    : graph.totals.filter(total => total.by === by).map(totalRow);
 
   // What is unknown comes last, whichever way the table is sorted.
   const {of} = callColumns[name];
@@ -90,7 +104,8 @@ function layCalls() {
     if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
     return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
   });
-  calls.row = by === 'call' ? calls.rows.findIndex(row => row.key === at.selected) : Math.min(calls.row, list.length - 1);
+  calls.row = by === 'call' ? calls.rows.findIndex(row => row.key === at.selected)
+    : Math.min(calls.row, list.length - 1);
   return true;
 }
 
@@ -101,15 +116,21 @@ function drawCalls() {
   const had = document.activeElement?.closest('#calls') && document.activeElement.dataset.name;
   const kept = $('calls-grid')?.scrollTop || 0;
   show($('calls'), el('div', {class: 'viewbar'},
-    el('div', {role: 'group', 'aria-label': 'rows'}, callKinds.map(([kind, text]) => el('button', {'aria-pressed': String(kind === by), 'data-name': 'by ' + kind, onclick: () => callsBy(kind)}, text))),
+    el('div', {role: 'group', 'aria-label': 'rows'},
+      callKinds.map(([kind, text]) => el('button',
+        {'aria-pressed': String(kind === by), 'data-name': 'by ' + kind, onclick: () => callsBy(kind)}, text))),
     only && el('button', {class: 'link', onclick: () => callsBy('call')}, line(totalRow(only).name, 60) + ' ✕'),
     el('span', {class: 'quiet', role: 'status'}, count(calls.rows.length, by === 'call' ? 'call' : 'row'))),
-  el('div', {id: 'calls-grid', role: 'grid', tabindex: 0, 'aria-label': 'calls', 'aria-rowcount': calls.rows.length + 1, class: 'by-' + by, onscroll: () => drawCallRows(false)},
+  el('div', {id: 'calls-grid', role: 'grid', tabindex: 0, 'aria-label': 'calls', 'aria-rowcount': calls.rows.length + 1,
+    class: 'by-' + by, onscroll: () => drawCallRows(false)},
     el('div', {role: 'row', class: 'callrow callhead', 'aria-rowindex': 1}, columnsOf(by).map(name => el('div', {
-      role: 'columnheader', class: 'col-' + name, 'aria-sort': name !== sorted.name ? 'none' : sorted.down ? 'descending' : 'ascending',
-    }, el('button', {title: callColumns[name].title || null, 'data-name': name, onclick: () => sortCalls(name)}, callColumns[name].head + (name !== sorted.name ? '' : sorted.down ? ' ↓' : ' ↑'))))),
+      role: 'columnheader', class: 'col-' + name,
+      'aria-sort': name !== sorted.name ? 'none' : sorted.down ? 'descending' : 'ascending',
+    }, el('button', {title: callColumns[name].title || null, 'data-name': name, onclick: () => sortCalls(name)},
+    callColumns[name].head + (name !== sorted.name ? '' : sorted.down ? ' ↓' : ' ↑'))))),
     el('div', {id: 'call-rows', role: 'rowgroup'}),
-    !calls.rows.length && el('p', {class: 'quiet none'}, filtering() ? 'No call is left by the search and the filters.' : 'There are no calls.')));
+    !calls.rows.length && el('p', {class: 'quiet none'}, filtering() ? 'No call is left by the search and the filters.'
+      : 'There are no calls.')));
   $('calls-grid').style.setProperty('--digits', String(graph.order.length).length);
   $('call-rows').style.height = calls.rows.length * rowHeight + 'px';
   $('calls-grid').scrollTop = kept;
@@ -131,9 +152,11 @@ function drawCallRows(anew) {
 
 function drawCall(row, i) {
   const e = el('div', {
-    id: 'call' + i, role: 'row', 'aria-rowindex': i + 2, 'aria-selected': String(i === calls.row), class: row.failed ? 'callrow bad' : 'callrow', title: row.why || null,
+    id: 'call' + i, role: 'row', 'aria-rowindex': i + 2, 'aria-selected': String(i === calls.row),
+    class: row.failed ? 'callrow bad' : 'callrow', title: row.why || null,
     onclick: () => toCall(i), ondblclick: () => enterCall(i),
-  }, columnsOf(calls.by).map(name => el('div', {role: 'gridcell', class: 'col-' + name}, cellText(row, callColumns[name]))));
+  }, columnsOf(calls.by)
+    .map(name => el('div', {role: 'gridcell', class: 'col-' + name}, cellText(row, callColumns[name]))));
   e.style.top = i * rowHeight + 'px';
   return e;
 }
@@ -194,11 +217,14 @@ function callsKey(event) {
   const page = Math.max(1, Math.floor($('calls-grid').clientHeight / rowHeight) - 2);
   const kinds = callKinds.map(([kind]) => kind), columns = columnsOf(calls.by);
   return {
-    j: () => toCall(calls.row + 1), ArrowDown: () => toCall(calls.row + 1), k: () => toCall(calls.row - 1), ArrowUp: () => toCall(calls.row - 1),
-    PageDown: () => toCall(calls.row + page), PageUp: () => toCall(calls.row - page), Home: () => toCall(0), End: () => toCall(calls.rows.length - 1),
+    j: () => toCall(calls.row + 1), ArrowDown: () => toCall(calls.row + 1), k: () => toCall(calls.row - 1),
+    ArrowUp: () => toCall(calls.row - 1),
+    PageDown: () => toCall(calls.row + page), PageUp: () => toCall(calls.row - page), Home: () => toCall(0),
+    End: () => toCall(calls.rows.length - 1),
     Enter: () => enterCall(calls.row), Backspace: leaveCalls, Escape: leaveCalls,
     b: () => callsBy(kinds[(kinds.indexOf(calls.by) + 1) % kinds.length]),
-    s: () => sortCalls(columns[(columns.indexOf(sortOf(calls.by).name) + 1) % columns.length]), S: () => sortCalls(sortOf(calls.by).name),
+    s: () => sortCalls(columns[(columns.indexOf(sortOf(calls.by).name) + 1) % columns.length]),
+    S: () => sortCalls(sortOf(calls.by).name),
   }[event.key];
 }
 

@@ -1,5 +1,5 @@
-// The timeline: a row a turn, with the model call and the tool calls as bars over one axis of time. Sub-agents are rows below the call
-// that started them. Only the rows in view exist.
+// The timeline: a row a turn, with the model call and the tool calls as bars over one axis of time. Sub-agents are rows
+// below the call that started them. Only the rows in view exist.
 
 const laneHeight = 20, mostLanes = 8; // calls beyond that share the last lane
 const mostBars = 300;                 // of one row
@@ -55,7 +55,8 @@ function layTurns(path, level, few) {
   for (const key of path) {
     const turn = isCall(key) && turnOf.get(nodeOf(key).parents?.[0]);
     if (turn) turn.push(key);
-    else if (isCall(key) || isMessage(key) && !isResults(key) || ['stop', 'sub-graph', 'compaction'].includes(nodeOf(key).sort)) {
+    else if (isCall(key) || isMessage(key) && !isResults(key) ||
+      ['stop', 'sub-graph', 'compaction'].includes(nodeOf(key).sort)) {
       turns.push([key]);
       turnOf.set(key, turns[turns.length - 1]);
     }
@@ -74,7 +75,8 @@ function layTurns(path, level, few) {
   }
 }
 
-// layBars places the bars of a turn in lanes. Before is the end of what came before it: from there to its beginning, it waited.
+// layBars places the bars of a turn in lanes. Before is the end of what came before it: from there to its beginning, it
+// waited.
 function layBars(keys, before) {
   const bars = keys.map((key, i) => ({key, ...spanOf(key), wait: i || !isAnswer(key) ? undefined : before}));
   const asked = bars[0];
@@ -108,7 +110,8 @@ function layAxis() {
   busy.forEach(({from, to}, i) => {
     if (i) {
       const gap = from - busy[i - 1].to;
-      timeline.stretches.push({from: from - gap, to: from, at: size, size: Math.min(gap, most), idle: true, cut: gap > most});
+      timeline.stretches.push({from: from - gap, to: from, at: size, size: Math.min(gap, most), idle: true,
+        cut: gap > most});
       size += Math.min(gap, most);
     }
     timeline.stretches.push({from, to, at: size, size: to - from});
@@ -168,8 +171,11 @@ function drawTimeline() {
   if (changed) {
     const calls = graph.totals.filter(total => total.by !== 'agent');
     const [all, untimed] = ['calls', 'untimed'].map(name => calls.reduce((sum, total) => sum + (total[name] || 0), 0));
-    show($('timeline-note'), timeline.rows.length ? duration(timeline.end - timeline.start) + ' from beginning to end' : 'There are no calls.',
-      untimed > 0 && '; ◇ how long ' + (untimed === all ? 'a call' : untimed.toLocaleString('en-US') + ' of ' + count(all, 'call')) + ' took is unknown: it stands where its node was made');
+    show($('timeline-note'), timeline.rows.length ? duration(timeline.end - timeline.start) + ' from beginning to end'
+      : 'There are no calls.',
+      untimed > 0 && '; ◇ how long ' +
+        (untimed === all ? 'a call' : untimed.toLocaleString('en-US') + ' of ' + count(all, 'call')) +
+          ' took is unknown: it stands where its node was made');
     $('timeline-rows').style.height = timeline.tops[timeline.tops.length - 1] + 'px';
   }
   drawTurns();
@@ -177,19 +183,22 @@ function drawTimeline() {
 
 function buildTimeline() {
   show($('timeline'), el('div', {class: 'viewbar'},
-    el('div', {role: 'group', 'aria-label': 'zoom'}, el('button', {'aria-label': 'closer', title: 'closer: +', onclick: () => zoomTimeline(1.5)}, '+'),
+    el('div', {role: 'group', 'aria-label': 'zoom'},
+      el('button', {'aria-label': 'closer', title: 'closer: +', onclick: () => zoomTimeline(1.5)}, '+'),
       el('button', {'aria-label': 'further', title: 'further: -', onclick: () => zoomTimeline(1 / 1.5)}, '−'),
       el('button', {title: 'the rows in view: 0', onclick: () => zoomTimeline(0)}, 'fit')),
     el('span', {id: 'timeline-note', class: 'quiet'})),
   el('div', {id: 'axis', 'aria-hidden': 'true'}),
-  el('div', {id: 'timeline-list', role: 'tree', tabindex: 0, 'aria-label': 'timeline', onscroll: drawTurns}, el('div', {id: 'timeline-rows', role: 'presentation'})));
+  el('div', {id: 'timeline-list', role: 'tree', tabindex: 0, 'aria-label': 'timeline', onscroll: drawTurns},
+    el('div', {id: 'timeline-rows', role: 'presentation'})));
   listenToTimeline();
 }
 
 // drawAxis draws the ticks: round times since the beginning, and how long the stretches are that are cut short.
 function drawAxis() {
   const {scale} = timeline, width = trackWidth();
-  const steps = [1, 2, 5].flatMap(n => [0.1, 1, 10, 100].map(m => n * m)).concat([1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5]).sort((a, b) => a - b);
+  const steps = [1, 2, 5].flatMap(n => [0.1, 1, 10, 100].map(m => n * m))
+    .concat([1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5]).sort((a, b) => a - b);
   const step = steps.find(s => s * scale >= 90) ?? Math.ceil(90 / scale / 864e5) * 864e5;
   const marks = [];
   for (const s of timeline.stretches) {
@@ -198,7 +207,8 @@ function drawAxis() {
     if (s.cut) marks.push({x: x + w / 2, text: '⋯ ' + duration(s.to - s.from), idle: true});
     else {
       const from = Math.max(s.from, s.from + (timeline.left - s.at) * (s.to - s.from) / (s.size || 1));
-      for (let t = Math.ceil((from - timeline.start) / step) * step; t <= s.to - timeline.start && marks.length < 60; t += step) {
+      const first = Math.ceil((from - timeline.start) / step) * step;
+      for (let t = first; t <= s.to - timeline.start && marks.length < 60; t += step) {
         const at = axisX(timeline.start + t);
         if (at > width) break;
         if (at >= 0) marks.push({x: at, text: t ? duration(t) : '0'});
@@ -210,7 +220,8 @@ function drawAxis() {
   show($('axis'), el('div', {class: 'track'}, marks.sort((a, b) => a.x - b.x).map(({x, text, idle}) => {
     const clear = x - last >= 70;
     if (clear && text) last = x;
-    const e = el('span', {class: idle ? 'tick idle' : 'tick', title: idle ? 'nothing ran: ' + text : null}, clear ? text : '');
+    const e = el('span', {class: idle ? 'tick idle' : 'tick', title: idle ? 'nothing ran: ' + text : null},
+      clear ? text : '');
     e.style.left = x + 'px';
     return e;
   })));
@@ -235,13 +246,21 @@ const rowInTimeline = () => timeline.places.get(at.selected) ?? -1;
 
 function drawTurn(row, i) {
   const {key, level, bars, inner} = row;
-  const e = el('div', {id: 'turn' + i, role: 'treeitem', 'aria-level': level + 1, 'aria-posinset': i + 1, 'aria-setsize': timeline.rows.length, 'aria-selected': String(i === rowInTimeline()),
-    'aria-expanded': inner ? String(inner.some(call => call.open)) : null, class: 'turn ' + placeOf(key).style, 'aria-label': ['n' + numberOf(key), label(key), ...bars.map(barText)].join(', ')});
-  const name = el('div', {class: 'turnname', onclick: () => select(key)}, el('span', {class: 'number'}, 'n' + numberOf(key)), ' ',
-    inner && el('button', {class: 'fold', tabindex: -1, 'aria-label': inner.some(call => call.open) ? 'fold' : 'unfold', onclick: event => { event.stopPropagation(); toggleAgents(row); }},
-      inner.some(call => call.open) ? '▾' : '▸'), isAnswer(key) ? line(nodeOf(key).line || label(key), 80) : [el('b', {}, line(label(key), 30)), ' ', line(nodeOf(key).line || '', 80)]);
+  const e = el('div', {id: 'turn' + i, role: 'treeitem', 'aria-level': level + 1, 'aria-posinset': i + 1,
+    'aria-setsize': timeline.rows.length, 'aria-selected': String(i === rowInTimeline()),
+    'aria-expanded': inner ? String(inner.some(call => call.open)) : null, class: 'turn ' + placeOf(key).style,
+    'aria-label': ['n' + numberOf(key), label(key), ...bars.map(barText)].join(', ')});
+  const name = el('div', {class: 'turnname', onclick: () => select(key)},
+    el('span', {class: 'number'}, 'n' + numberOf(key)), ' ',
+    inner && el('button', {class: 'fold', tabindex: -1, 'aria-label': inner.some(call => call.open) ? 'fold' : 'unfold',
+      onclick: event => { event.stopPropagation(); toggleAgents(row); }},
+      inner.some(call => call.open) ? '▾' : '▸'), isAnswer(key) ? line(nodeOf(key).line || label(key), 80)
+        : [el('b', {}, line(label(key), 30)), ' ', line(nodeOf(key).line || '', 80)]);
   name.style.paddingLeft = 6 + Math.min(level, 6) * 12 + 'px';
-  fill(e, [name, el('div', {class: 'track'}, bars.slice(0, mostBars).map(drawBar), bars.length > mostBars && el('span', {class: 'more quiet'}, '+' + (bars.length - mostBars).toLocaleString('en-US')))]);
+  fill(e, [name,
+    el('div', {class: 'track'}, bars.slice(0, mostBars).map(drawBar),
+      bars.length > mostBars && el('span', {class: 'more quiet'},
+        '+' + (bars.length - mostBars).toLocaleString('en-US')))]);
   e.style.top = timeline.tops[i] + 'px';
   e.style.height = timeline.tops[i + 1] - timeline.tops[i] + 'px';
   return e;
@@ -251,8 +270,10 @@ function drawTurn(row, i) {
 function barText({key, from, to, known, wait}) {
   const node = nodeOf(key);
   const waited = wait === undefined ? 0 : from - wait;
-  return [isAnswer(key) ? node.model || 'model' : label(key), 'n' + numberOf(key), 'after ' + duration(from - timeline.start),
-    waited >= 1 && 'waited ' + duration(waited), known ? 'took ' + duration(to - from) : (isCall(key) || isAnswer(key)) && 'how long it took is unknown', node.state,
+  return [isAnswer(key) ? node.model || 'model' : label(key), 'n' + numberOf(key),
+    'after ' + duration(from - timeline.start),
+    waited >= 1 && 'waited ' + duration(waited), known ? 'took ' + duration(to - from)
+      : (isCall(key) || isAnswer(key)) && 'how long it took is unknown', node.state,
     ...node.problems.map(problem => problem.what)].filter(Boolean).join(', ');
 }
 
@@ -262,18 +283,27 @@ function drawBar(bar) {
   const pieces = [];
   if (wait !== undefined && wait < from) {
     const start = Math.max(-20, axisX(wait)), end = Math.min(x, width + 20);
-    if (end > start) pieces.push(placed(el('span', {class: isAnswer(key) && node.state ? 'wait retried' : 'wait'}), start, end - start, lane));
+    if (end > start) {
+      pieces.push(placed(el('span', {class: isAnswer(key) && node.state ? 'wait retried' : 'wait'}), start, end - start,
+        lane));
+    }
   }
   if (x > width + 20 || x + w < -20) return pieces;
   const kind = isAnswer(key) ? 'model' : isCall(key) ? 'tool' : 'point';
-  const classes = ['bar', kind, known ? '' : 'unknown', isCall(key) && node.state ? 'unfinished' : '', node.problems.some(p => p.grave) ? 'grave' : node.problems.length ? 'odd' : '', key === at.selected ? 'selected' : ''];
+  const classes = ['bar', kind, known ? '' : 'unknown', isCall(key) && node.state ? 'unfinished' : '',
+    node.problems.some(p => p.grave) ? 'grave' : node.problems.length ? 'odd' : '',
+    key === at.selected ? 'selected' : ''];
   const text = kind === 'model' ? duration(to - from) : line(label(key), 60) + ' ' + duration(to - from);
   const fits = w > 46;
-  if (known && !fits && bar.last && x + w < width - 40) pieces.push(placed(el('span', {class: 'beside'}, text), x + Math.max(w, 8) + 4, width - x - w - 12, lane));
-  const e = el('span', {class: classes.filter(Boolean).join(' '), title: barText(bar), 'data-n': 'n' + numberOf(key), onclick: event => { event.stopPropagation(); select(key); }},
+  if (known && !fits && bar.last && x + w < width - 40) {
+    pieces.push(placed(el('span', {class: 'beside'}, text), x + Math.max(w, 8) + 4, width - x - w - 12, lane));
+  }
+  const e = el('span', {class: classes.filter(Boolean).join(' '), title: barText(bar), 'data-n': 'n' + numberOf(key),
+    onclick: event => { event.stopPropagation(); select(key); }},
     known ? fits && kind !== 'point' ? text : '' : kind === 'point' ? '' : '◇');
   // A bar that begins before the view keeps its text in view.
-  pieces.push(known ? placed(e, Math.max(x, -10), Math.min(x + w, width + 20) - Math.max(x, -10), lane) : placed(e, x - 6, 12, lane));
+  pieces.push(known ? placed(e, Math.max(x, -10), Math.min(x + w, width + 20) - Math.max(x, -10), lane)
+    : placed(e, x - 6, 12, lane));
   return pieces;
 }
 
@@ -290,7 +320,8 @@ function toggleAgents(row) {
   drawTimeline();
 }
 
-// zoomTimeline keeps the point where it is that lies under the pointer, or else the selected call. A factor of 0 shows all of it.
+// zoomTimeline keeps the point where it is that lies under the pointer, or else the selected call. A factor of 0 shows
+// all of it.
 function zoomTimeline(factor, x) {
   timeline.fits = !factor;
   if (factor) {
@@ -329,18 +360,27 @@ function markInTimeline(key) {
 
 function timelineKey(event) {
   const row = rowInTimeline();
-  const to = i => { const found = timeline.rows[Math.min(Math.max(i, 0), timeline.rows.length - 1)]; if (found) select(found.key); };
-  const beside = n => { const bars = timeline.rows[row]?.bars || [], next = bars[bars.findIndex(bar => bar.key === at.selected) + n]; if (next) select(next.key); };
+  const to = i => {
+    const found = timeline.rows[Math.min(Math.max(i, 0), timeline.rows.length - 1)];
+    if (found) select(found.key);
+  };
+  const beside = n => {
+    const bars = timeline.rows[row]?.bars || [], next = bars[bars.findIndex(bar => bar.key === at.selected) + n];
+    if (next) select(next.key);
+  };
   return {
     j: () => to(row + 1), ArrowDown: () => to(row + 1), k: () => to(row - 1), ArrowUp: () => to(row - 1),
-    PageDown: () => to(row + 12), PageUp: () => to(row - 12), Home: () => to(0), End: () => to(timeline.rows.length - 1),
-    ArrowRight: () => beside(1), ArrowLeft: () => beside(-1), Enter: () => { if (timeline.rows[row]?.inner) toggleAgents(timeline.rows[row]); },
+    PageDown: () => to(row + 12), PageUp: () => to(row - 12), Home: () => to(0),
+    End: () => to(timeline.rows.length - 1),
+    ArrowRight: () => beside(1), ArrowLeft: () => beside(-1),
+    Enter: () => { if (timeline.rows[row]?.inner) toggleAgents(timeline.rows[row]); },
     '+': () => zoomTimeline(1.5), '-': () => zoomTimeline(1 / 1.5), 0: () => zoomTimeline(0),
     Escape: () => $('outline').focus(), Backspace: () => $('outline').focus(),
   }[event.key];
 }
 
-// listenToTimeline moves and zooms the axis with the pointer: drag and the horizontal wheel move it, Ctrl and the wheel zoom it.
+// listenToTimeline moves and zooms the axis with the pointer: drag and the horizontal wheel move it, Ctrl and the wheel
+// zoom it.
 function listenToTimeline() {
   const list = $('timeline-list');
   list.addEventListener('wheel', event => {

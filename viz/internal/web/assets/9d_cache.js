@@ -1,5 +1,5 @@
-// The cache: for each request on the way to a head, what of its input was read from the provider's prompt cache. A broken prefix is a
-// red column. Only the columns in view exist.
+// The cache: for each request on the way to a head, what of its input was read from the provider's prompt cache. A
+// broken prefix is a red column. Only the columns in view exist.
 
 const cache = {made: '', keys: [], most: 1, width: 12};
 const columnHeight = 154; // of the most tokens
@@ -27,9 +27,13 @@ const broke = key => Boolean(nodeOf(key).cache?.broke);
 function drawCache() {
   if (!$('cache-strip')) buildCache();
   if (layCache()) {
-    const total = sums(cache.keys).usage, input = total[0] + total[2] + total[3], broken = cache.keys.filter(broke).length;
-    show($('cache-note'), cache.keys.length ? [count(cache.keys.length, 'request'), input > 0 && '; ' + share(total[2], input) + ' of the input was read from the cache', broken > 0 && ['; ',
-      el('b', {class: 'error'}, '✕ ' + count(broken, 'broken prefix').replace('prefixs', 'prefixes'))]] : 'There are no requests.');
+    const total = sums(cache.keys).usage, input = total[0] + total[2] + total[3],
+      broken = cache.keys.filter(broke).length;
+    show($('cache-note'),
+      cache.keys.length ? [count(cache.keys.length, 'request'),
+        input > 0 && '; ' + share(total[2], input) + ' of the input was read from the cache', broken > 0 && ['; ',
+      el('b', {class: 'error'}, '✕ ' + count(broken, 'broken prefix').replace('prefixs', 'prefixes'))]]
+        : 'There are no requests.');
     $('cache-columns').style.width = cache.keys.length * cache.width + 'px';
     show($('cache-most'), tokens(cache.most) + ' in');
     drawBreaks();
@@ -39,9 +43,12 @@ function drawCache() {
 
 function buildCache() {
   const key = (name, text) => [el('span', {class: 'swatch ' + name}), text + ' '];
-  show($('cache'), el('div', {class: 'viewbar'}, el('span', {id: 'cache-note', class: 'quiet'}), el('span', {class: 'quiet legend'}, key('read', 'from cache'), key('written', 'to cache'), key('input', 'neither'), key('predicted', 'predicted'))),
+  show($('cache'), el('div', {class: 'viewbar'}, el('span', {id: 'cache-note', class: 'quiet'}),
+    el('span', {class: 'quiet legend'}, key('read', 'from cache'), key('written', 'to cache'), key('input', 'neither'),
+      key('predicted', 'predicted'))),
     el('div', {id: 'cache-most', class: 'quiet'}),
-    el('div', {id: 'cache-strip', role: 'listbox', tabindex: 0, 'aria-label': 'requests', 'aria-orientation': 'horizontal', onscroll: drawColumns}, el('div', {id: 'cache-columns', role: 'presentation'})),
+    el('div', {id: 'cache-strip', role: 'listbox', tabindex: 0, 'aria-label': 'requests',
+      'aria-orientation': 'horizontal', onscroll: drawColumns}, el('div', {id: 'cache-columns', role: 'presentation'})),
     el('p', {id: 'cache-said', role: 'status'}), el('div', {id: 'cache-breaks'}));
   new ResizeObserver(() => { if (!$('cache').hidden) drawCache(); }).observe($('cache-strip'));
 }
@@ -56,7 +63,8 @@ function drawColumns() {
   const found = place < 0 ? null : nodeOf(keys[place]).cache;
   if (place >= first && place < last) strip.setAttribute('aria-activedescendant', 'column' + place);
   else strip.removeAttribute('aria-activedescendant');
-  show($('cache-said'), place >= 0 && [link(keys[place]), ' ', found ? found.text : 'What its request found in the cache is unknown.',
+  show($('cache-said'),
+    place >= 0 && [link(keys[place]), ' ', found ? found.text : 'What its request found in the cache is unknown.',
     found?.at !== undefined && [' (', link(found.at), ')']]);
   $('cache-said').className = place >= 0 && broke(keys[place]) ? 'error' : '';
 }
@@ -76,9 +84,15 @@ function drawColumn(key, i, place) {
     e.style.height = n / cache.most * columnHeight + 'px';
     return n > 0 && e;
   };
-  const e = el('div', {id: 'column' + i, role: 'option', 'aria-selected': String(i === place), class: ['column', broke(key) && 'broke', !usage && 'unknown'].filter(Boolean).join(' '),
-    'aria-label': 'n' + numberOf(key) + ': ' + (node.cache?.text || 'unknown'), title: 'n' + numberOf(key) + ': ' + (node.cache?.text || 'unknown'), 'data-n': 'n' + numberOf(key), onclick: () => select(key)},
-  broke(key) && el('span', {class: 'mark'}, '✕'), usage ? [part('input', usage[0]), part('written', usage[3]), part('read', usage[2])] : part('estimate', inputOf(key)));
+  const e = el('div',
+    {id: 'column' + i, role: 'option', 'aria-selected': String(i === place),
+      class: ['column', broke(key) && 'broke', !usage && 'unknown'].filter(Boolean).join(' '),
+    'aria-label': 'n' + numberOf(key) + ': ' + (node.cache?.text || 'unknown'),
+    title: 'n' + numberOf(key) + ': ' + (node.cache?.text || 'unknown'), 'data-n': 'n' + numberOf(key),
+    onclick: () => select(key)},
+  broke(key) && el('span', {class: 'mark'}, '✕'),
+  usage ? [part('input', usage[0]), part('written', usage[3]), part('read', usage[2])]
+    : part('estimate', inputOf(key)));
   if (node.cache?.predicted) {
     const line = el('span', {class: 'predicted'});
     line.style.bottom = Math.min(node.cache.predicted / cache.most, 1) * columnHeight + 'px';
@@ -92,14 +106,17 @@ function drawColumn(key, i, place) {
 // drawBreaks lists the broken prefixes of all branches and sub-agents.
 function drawBreaks() {
   const most = 200, all = graph.order.filter(broke);
-  show($('cache-breaks'), all.length > 0 && [caption('broken prefixes, in all branches and sub-agents'), el('ul', {}, all.slice(0, most).map(drawBreak)),
+  show($('cache-breaks'), all.length > 0 && [caption('broken prefixes, in all branches and sub-agents'),
+    el('ul', {}, all.slice(0, most).map(drawBreak)),
     all.length > most && el('p', {class: 'quiet'}, 'and ' + count(all.length - most, 'more'))]);
 }
 
 // drawBreak says why a prefix broke, and for the first ones what changed in a system prompt.
 function drawBreak(key, i) {
-  const {text, at: changed} = nodeOf(key).cache, before = changed === undefined || i >= 20 ? null : promptBefore(changed);
-  return el('li', {}, link(key), ' ', el('span', {class: 'error'}, text), changed !== undefined && [' (', link(changed), ')'],
+  const {text, at: changed} = nodeOf(key).cache, before = changed === undefined || i >= 20 ? null
+    : promptBefore(changed);
+  return el('li', {}, link(key), ' ', el('span', {class: 'error'}, text),
+    changed !== undefined && [' (', link(changed), ')'],
     before !== null && el('pre', {class: 'code diff'}, excerpts(differences(promptText(before), promptText(changed)))));
 }
 
@@ -109,7 +126,9 @@ const promptText = key => saved(nodeOf(key)).body.text ?? '';
 function promptBefore(key) {
   const named = k => nodeOf(k).sort === 'system' && saved(nodeOf(k)).body.name;
   if (!named(key)) return null;
-  for (let k = nodeOf(key).parents?.[0]; k !== undefined && nodeOf(k); k = nodeOf(k).parents?.[0]) if (named(k) === named(key)) return k;
+  for (let k = nodeOf(key).parents?.[0]; k !== undefined && nodeOf(k); k = nodeOf(k).parents?.[0]) {
+    if (named(k) === named(key)) return k;
+  }
   return null;
 }
 
@@ -117,7 +136,9 @@ function promptBefore(key) {
 function excerpts(pieces) {
   const most = 60, longest = 300; // characters beside a difference, and of one
   return pieces.map(([op, text], i) => {
-    if (op !== '=') return el(op === '-' ? 'del' : 'ins', {}, text.length > longest ? text.slice(0, longest) + '…' : text);
+    if (op !== '=') {
+      return el(op === '-' ? 'del' : 'ins', {}, text.length > longest ? text.slice(0, longest) + '…' : text);
+    }
     if (text.length <= 2 * most) return text;
     return (i > 0 ? text.slice(0, most) : '') + ' … ' + (i < pieces.length - 1 ? text.slice(-most) : '');
   });
@@ -128,7 +149,9 @@ function markInCache() {
   const strip = $('cache-strip'), x = columnOf(at.selected) * cache.width;
   if (x < 0) return;
   if (x < strip.scrollLeft) strip.scrollLeft = x;
-  else if (x + cache.width > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = x + cache.width - strip.clientWidth;
+  else if (x + cache.width > strip.scrollLeft + strip.clientWidth) {
+    strip.scrollLeft = x + cache.width - strip.clientWidth;
+  }
 }
 
 // toFirstBreak shows the first broken prefix of the branch, if there is one, whatever is selected.
@@ -148,8 +171,10 @@ function cacheKey(event) {
     else status('No prefix was broken on this branch.');
   };
   return {
-    j: () => to(place + 1), ArrowRight: () => to(place + 1), ArrowDown: () => to(place + 1), k: () => to(place - 1), ArrowLeft: () => to(place - 1), ArrowUp: () => to(place - 1),
-    PageDown: () => to(place + 15), PageUp: () => to(place - 15), Home: () => to(0), End: () => to(keys.length - 1), b: () => on(1), B: () => on(-1),
+    j: () => to(place + 1), ArrowRight: () => to(place + 1), ArrowDown: () => to(place + 1), k: () => to(place - 1),
+    ArrowLeft: () => to(place - 1), ArrowUp: () => to(place - 1),
+    PageDown: () => to(place + 15), PageUp: () => to(place - 15), Home: () => to(0), End: () => to(keys.length - 1),
+    b: () => on(1), B: () => on(-1),
     Escape: () => $('outline').focus(), Backspace: () => $('outline').focus(),
   }[event.key];
 }

@@ -1,4 +1,5 @@
-// What the search found: a flat list of all matches, on every branch and in every sub-agent, each with the text around it.
+// What the search found: a flat list of all matches, on every branch and in every sub-agent, each with the text around
+// it.
 
 const foundHeight = 46; // of a row
 const foundList = {made: '', keys: []};
@@ -14,7 +15,8 @@ function snippet(key) {
   if (at0 < 0) return [line(summary(key), 160)];
   const from = Math.max(0, at0 - 40), to = at0 + at.query.length;
   const flat = part => part.replace(/\s+/g, ' ');
-  return [from > 0 && '…', flat(text.slice(from, at0)), el('mark', {}, flat(text.slice(at0, to))), flat(text.slice(to, to + 160))];
+  return [from > 0 && '…', flat(text.slice(from, at0)), el('mark', {}, flat(text.slice(at0, to))),
+    flat(text.slice(to, to + 160))];
 }
 
 // whereIs says where a node is, unless it is on the path of the outermost conversation.
@@ -23,8 +25,11 @@ const whereIs = (key, path) => agentOf(key) || (path.has(key) ? '' : 'another br
 function drawFound() {
   const made = [graph.version, at.query, at.onlyProblems, ...at.shown].join('\n');
   if (!$('found-list')) {
-    show($('found-view'), el('div', {class: 'viewbar'}, el('span', {id: 'found-note', role: 'status'}), el('button', {onclick: () => { clearFilters(); $('outline').focus(); }}, 'clear')),
-      el('div', {id: 'found-list', role: 'listbox', tabindex: 0, 'aria-label': 'matches', onscroll: () => drawFoundRows()}, el('div', {id: 'found-rows', role: 'presentation'})));
+    show($('found-view'), el('div', {class: 'viewbar'}, el('span', {id: 'found-note', role: 'status'}),
+      el('button', {onclick: () => { clearFilters(); $('outline').focus(); }}, 'clear')),
+      el('div',
+        {id: 'found-list', role: 'listbox', tabindex: 0, 'aria-label': 'matches', onscroll: () => drawFoundRows()},
+        el('div', {id: 'found-rows', role: 'presentation'})));
   }
   if (made !== foundList.made) {
     foundList.made = made;
@@ -48,9 +53,11 @@ function drawFoundRows() {
 }
 
 function drawMatch(key, i, path) {
-  const e = el('div', {id: 'match' + i, role: 'option', 'aria-selected': String(key === at.selected), 'aria-posinset': i + 1, 'aria-setsize': foundList.keys.length,
+  const e = el('div', {id: 'match' + i, role: 'option', 'aria-selected': String(key === at.selected),
+    'aria-posinset': i + 1, 'aria-setsize': foundList.keys.length,
     class: ['match', placeOf(key).style].join(' '), onclick: () => select(key)},
-  el('div', {}, el('span', {class: 'number'}, 'n' + numberOf(key)), ' ', el('b', {}, line(label(key), 60)), ' ', el('span', {class: 'quiet'}, whereIs(key, path)),
+  el('div', {}, el('span', {class: 'number'}, 'n' + numberOf(key)), ' ', el('b', {}, line(label(key), 60)), ' ',
+    el('span', {class: 'quiet'}, whereIs(key, path)),
     nodeOf(key).problems.some(problem => problem.grave) && el('span', {class: 'badge bad'}, '✕ failed')),
   el('div', {class: 'snippet'}, snippet(key)));
   e.style.top = i * foundHeight + 'px';
@@ -62,7 +69,9 @@ function markInFound(key) {
   const place = foundList.keys.indexOf(key), list = $('found-list'), top = place * foundHeight;
   if (place < 0) return;
   if (top < list.scrollTop) list.scrollTop = top;
-  else if (top + foundHeight > list.scrollTop + list.clientHeight) list.scrollTop = top + foundHeight - list.clientHeight;
+  else if (top + foundHeight > list.scrollTop + list.clientHeight) {
+    list.scrollTop = top + foundHeight - list.clientHeight;
+  }
 }
 
 function foundKey(event) {
@@ -70,7 +79,8 @@ function foundKey(event) {
   const to = i => { if (keys.length) select(keys[Math.min(Math.max(i, 0), keys.length - 1)]); };
   return {
     j: () => to(place + 1), ArrowDown: () => to(place + 1), k: () => to(place - 1), ArrowUp: () => to(place - 1),
-    PageDown: () => to(place + 10), PageUp: () => to(place - 10), Home: () => to(0), End: () => to(keys.length - 1), Enter: () => $('outline').focus(),
+    PageDown: () => to(place + 10), PageUp: () => to(place - 10), Home: () => to(0), End: () => to(keys.length - 1),
+    Enter: () => $('outline').focus(),
   }[event.key];
 }
 
@@ -84,7 +94,8 @@ function offerFound() {
   if (leave && !document.activeElement?.closest('#left, #inspector')) $('outline').focus();
 }
 
-// markFound marks what was searched for in the inspector. It changes nothing in the page: the browser paints the ranges.
+// markFound marks what was searched for in the inspector. It changes nothing in the page: the browser paints the
+// ranges.
 function markFound() {
   if (!window.Highlight) return;
   const ranges = [];
@@ -92,7 +103,8 @@ function markFound() {
   while (walker && ranges.length < 500 && walker.nextNode()) {
     const text = walker.currentNode.data.toLowerCase();
     if (text.length !== walker.currentNode.data.length) continue; // a letter has another length in lower case
-    for (let i = text.indexOf(at.query); i >= 0 && ranges.length < 500; i = text.indexOf(at.query, i + at.query.length)) {
+    const next = from => text.indexOf(at.query, from);
+    for (let i = next(0); i >= 0 && ranges.length < 500; i = next(i + at.query.length)) {
       const range = new Range();
       range.setStart(walker.currentNode, i);
       range.setEnd(walker.currentNode, i + at.query.length);

@@ -27,7 +27,8 @@ function select(key, how = {}) {
   if (!how.first) address();
 }
 
-// address follows with a moment's delay: browsers stop pages that change it all the time, as a key that is held down does.
+// address follows with a moment's delay: browsers stop pages that change it all the time, as a key that is held down
+// does.
 let addressTimer;
 function address() {
   clearTimeout(addressTimer);
@@ -38,7 +39,8 @@ function address() {
   }, 200);
 }
 
-// linkTo is the address of a node within the page. It names the node by its id: numbers shift when another branch grows.
+// linkTo is the address of a node within the page. It names the node by its id: numbers shift when another branch
+// grows.
 const linkTo = key => '#' + nodeOf(key).id;
 
 // sharedLink is an address that opens the page elsewhere, at the selected node. That of a live page has the token.
@@ -114,7 +116,9 @@ function toChild() {
 function unfold(open) {
   const row = rows[rowOf(at.selected)];
   if (row?.inner && row.open !== open) toggle(row);
-  else if (!open && row?.level === 2) select(rows.slice(0, rowOf(at.selected)).findLast(r => r.level === 1 && !r.hidden)?.key);
+  else if (!open && row?.level === 2) {
+    select(rows.slice(0, rowOf(at.selected)).findLast(r => r.level === 1 && !r.hidden)?.key);
+  }
 }
 
 // search looks through everything that is said, and says how much of it lies on other branches.
@@ -134,7 +138,8 @@ function matches() {
 function found() {
   const all = filtering() ? matches() : [];
   const here = all.filter(key => at.onPath.has(key)).length;
-  show($('found'), filtering() && matchCount(all.length) + (all.length > here ? ', ' + (all.length - here) + ' elsewhere' : ''));
+  show($('found'),
+    filtering() && matchCount(all.length) + (all.length > here ? ', ' + (all.length - here) + ' elsewhere' : ''));
 }
 
 const matchCount = n => count(n, 'match').replace('matchs', 'matches');
@@ -170,15 +175,21 @@ function drawFilters() {
     drawPicture();
     found();
   };
-  show($('filters'), filters.map(([name, text]) => el('button', {'aria-pressed': String(at.shown.has(name)), onclick: change(() => {
+  show($('filters'),
+    filters.map(([name, text]) => el('button', {'aria-pressed': String(at.shown.has(name)), onclick: change(() => {
     if (!at.shown.delete(name)) at.shown.add(name);
-  })}, text)), el('button', {'aria-pressed': String(at.onlyProblems), onclick: change(() => { at.onlyProblems = !at.onlyProblems; })}, 'only problems'));
+  })}, text)),
+  el('button',
+    {'aria-pressed': String(at.onlyProblems), onclick: change(() => { at.onlyProblems = !at.onlyProblems; })},
+    'only problems'));
 }
 
 // drawTop shows what belongs to the conversation as a whole.
 function drawTop() {
   const heads = headsOf(at.owner);
-  const keys = [...new Set([...heads, ...(at.owner === null ? graph.refs.flatMap(ref => ref.keys) : []), ...(at.end === null ? [] : [at.end])])].filter(key => graph.places.has(key));
+  const keys =
+    [...new Set([...heads, ...(at.owner === null ? graph.refs.flatMap(ref => ref.keys) : []),
+      ...(at.end === null ? [] : [at.end])])].filter(key => graph.places.has(key));
   show($('heads'), keys.map(key => el('option', {value: key}, headName(key))));
   $('heads').value = String(at.end);
   $('heads').hidden = keys.length < 2;
@@ -207,7 +218,8 @@ function help(open = $('help').hidden) {
 function paper() {
   if ($('paper').childElementCount) return;
   fill($('paper'), [el('h1', {}, config.title), at.path.map(key => el('section', {class: placeOf(key).style},
-    el('h2', {}, 'n' + numberOf(key) + ' ' + line(label(key), 80), nodeOf(key).problems.some(p => p.grave) && ' · failed'),
+    el('h2', {}, 'n' + numberOf(key) + ' ' + line(label(key), 80),
+      nodeOf(key).problems.some(p => p.grave) && ' · failed'),
     el('div', {class: 'said'}, words(key))))]);
 }
 
@@ -216,15 +228,18 @@ function unpaper() { show($('paper')); }
 // keys are what the keyboard does, where nobody is writing.
 const keys = {
   j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
-  PageDown: () => step(15), PageUp: () => step(-15), Home: () => rows.length && select(rows[0].key), End: () => rows.length && select(rows[rows.length - 1].key),
+  PageDown: () => step(15), PageUp: () => step(-15), Home: () => rows.length && select(rows[0].key),
+  End: () => rows.length && select(rows[rows.length - 1].key),
   ArrowRight: () => unfold(true), ArrowLeft: () => unfold(false),
   '[': () => sibling(-1), ']': () => sibling(1), p: toParent, c: toChild,
   e: () => problem(1), E: () => problem(-1), n: () => nextMatch(1), N: () => nextMatch(-1),
   Enter: () => enter(rows[rowOf(at.selected)]), Backspace: back, Escape: back,
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(), y: toShare,
   a: toWaiting,
-  r: toRequest, f: () => stepFold(1), F: () => stepFold(-1), '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit, '=': () => openCompare(),
-  1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'), 5: () => at.query && openView('found-view'),
+  r: toRequest, f: () => stepFold(1), F: () => stepFold(-1), '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit,
+  '=': () => openCompare(),
+  1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'),
+  5: () => at.query && openView('found-view'),
 };
 
 function press(event) {
@@ -255,7 +270,8 @@ function press(event) {
 }
 
 // nameInAddress is what the address names a node by, which may stand after a token; '' for nothing.
-const nameInAddress = () => decodeURIComponentSafe(location.hash.slice(1).split('&').find(part => !part.startsWith('token=')) ?? '');
+const nameInAddress = () =>
+  decodeURIComponentSafe(location.hash.slice(1).split('&').find(part => !part.startsWith('token=')) ?? '');
 
 // fromAddress is the node that the address names: #n12 or #id.
 const fromAddress = () => keyNamed(nameInAddress());
@@ -341,7 +357,8 @@ function begin() {
   }
 
   if (named !== null) live.following = false;
-  const first = named ?? graph.problems.find(p => p.grave)?.key ?? at.path[0]; // what went wrong is what most people came for
+  // what went wrong is what most people came for
+  const first = named ?? graph.problems.find(p => p.grave)?.key ?? at.path[0];
   if (first !== undefined) select(first, {first: true});
   else inspect();
 

@@ -14,11 +14,14 @@ const wellEnded = row => row.outcome === 'ended';
 const gone = new Set(['failed', 'cut off', 'in doubt', 'unreadable']);
 
 // keyNames are the keys to group by: columns, and then the labels.
-const keyNames = ['outcome', 'path', 'cause', 'failure', 'stop', 'model', ...[...new Set(data.rows.flatMap(row => Object.keys(row.labels || {})))].sort().map(key => 'label ' + key)];
+const keyNames = ['outcome', 'path', 'cause', 'failure', 'stop', 'model',
+  ...[...new Set(data.rows.flatMap(row => Object.keys(row.labels || {})))].sort().map(key => 'label ' + key)];
 
 // valueOf is the value of a row under a key, as text; '' for none.
 function valueOf(row, key) {
-  if (key.startsWith('label ')) return row.labels && Object.hasOwn(row.labels, key.slice(6)) ? row.labels[key.slice(6)] : '';
+  if (key.startsWith('label ')) {
+    return row.labels && Object.hasOwn(row.labels, key.slice(6)) ? row.labels[key.slice(6)] : '';
+  }
   if (key === 'failure' || key === 'cause') return row[key] ? row[key].kind : '';
   if (key === 'path') return row.path ? String(row.path) : '';
   return row[key] || '';
@@ -29,14 +32,18 @@ const found = new Map();
 function textOf(row) {
   if (!found.has(row)) {
     const labels = Object.entries(row.labels || {}).map(([key, value]) => key + '=' + value);
-    found.set(row, [row.name, row.outcome, row.stop, row.error, row.failure?.text, row.cause?.text, row.answer, row.model, ...labels].filter(Boolean).join('\n').toLowerCase());
+    found.set(row, [row.name, row.outcome, row.stop, row.error, row.failure?.text, row.cause?.text, row.answer,
+      row.model, ...labels].filter(Boolean).join('\n').toLowerCase());
   }
   return found.get(row);
 }
 
 function isShown(row, but) {
-  return (but === 'outcome' || !view.outcome || row.outcome === view.outcome) && (but === 'path' || !view.path || row.path === view.path) &&
-    (!view.failure || row.failure?.kind === view.failure) && (but === 'cause' || !view.cause || row.cause?.kind === view.cause) && view.words.toLowerCase().split(/\s+/).every(word => textOf(row).includes(word));
+  return (but === 'outcome' || !view.outcome || row.outcome === view.outcome) &&
+    (but === 'path' || !view.path || row.path === view.path) &&
+    (!view.failure || row.failure?.kind === view.failure) &&
+    (but === 'cause' || !view.cause || row.cause?.kind === view.cause) &&
+    view.words.toLowerCase().split(/\s+/).every(word => textOf(row).includes(word));
 }
 
 // amountOf is the value of a row that the table is sorted by: a number or a text; undefined if it is unknown.
@@ -95,7 +102,8 @@ function duration(ms) {
   return Math.floor(seconds / 60) + 'm' + String(seconds % 60).padStart(2, '0') + 's';
 }
 
-// toolSums adds up the calls of each tool in the rows. A row may have only some of its times: each counts for several then.
+// toolSums adds up the calls of each tool in the rows. A row may have only some of its times: each counts for several
+// then.
 function toolSums(rows) {
   const sums = new Map();
   for (const one of rows.flatMap(row => row.tools || [])) {
@@ -119,7 +127,10 @@ function percentile(times, share) {
 function modelSums(rows) {
   const sums = new Map();
   for (const one of rows.flatMap(row => row.models || [])) {
-    if (!sums.has(one.model)) sums.set(one.model, {name: data.models[one.model], responses: 0, input: 0, output: 0, cached: 0, known: 0, complete: true, estimated: false});
+    if (!sums.has(one.model)) {
+      sums.set(one.model, {name: data.models[one.model], responses: 0, input: 0, output: 0, cached: 0, known: 0,
+        complete: true, estimated: false});
+    }
     const sum = sums.get(one.model);
     for (const key of ['responses', 'input', 'output', 'cached']) sum[key] += one[key];
     sum.known += one.known || 0;

@@ -25,7 +25,8 @@ function draw() {
     part.value === null ? null : groupHead(part),
     ...part.rows.filter(row => visible.has(row)).map(tableRow),
   ]);
-  show($('rows'), el('thead', {}, el('tr', {}, el('th', {class: 'choose'}), columns.map(headCell))), el('tbody', {}, bodies));
+  show($('rows'), el('thead', {}, el('tr', {}, el('th', {class: 'choose'}), columns.map(headCell))),
+    el('tbody', {}, bodies));
   $('more').hidden = shown.length === ordered.length;
   $('more').textContent = 'Show more of ' + count(list.length, 'conversation');
 
@@ -34,13 +35,17 @@ function draw() {
   drawTop(list);
   drawSide(list);
   mark();
-  if (focused) (document.querySelector('[data-focus="' + CSS.escape(focused) + '"]') ?? $('scroll')).focus({preventScroll: true});
+  if (focused) {
+    (document.querySelector('[data-focus="' + CSS.escape(focused) + '"]') ?? $('scroll')).focus({preventScroll: true});
+  }
 }
 
 function headCell(column) {
   const sorted = view.sort === column.key;
-  return el('th', {class: [column.hide, !['outcome', 'name'].includes(column.key) && 'right'].filter(Boolean).join(' '), scope: 'col', 'aria-sort': sorted ? (view.down ? 'descending' : 'ascending') : 'none'},
-    el('button', {class: 'link', 'data-focus': 'sort ' + column.key, onclick: () => sortBy(column.key)}, column.title, sorted ? (view.down ? ' ↓' : ' ↑') : ''));
+  return el('th', {class: [column.hide, !['outcome', 'name'].includes(column.key) && 'right'].filter(Boolean).join(' '),
+    scope: 'col', 'aria-sort': sorted ? (view.down ? 'descending' : 'ascending') : 'none'},
+    el('button', {class: 'link', 'data-focus': 'sort ' + column.key, onclick: () => sortBy(column.key)}, column.title,
+      sorted ? (view.down ? ' ↓' : ' ↑') : ''));
 }
 
 // sortNext sorts by the next column, and after the last one not at all.
@@ -77,8 +82,10 @@ function groupHead(part) {
     draw();
   };
   return el('tr', {class: 'group'}, el('th', {colspan: columns.length + 1, scope: 'rowgroup'},
-    el('button', {class: 'link', 'data-focus': 'group ' + part.value, onclick: toggle, 'aria-expanded': String(open)}, open ? '▾ ' : '▸ ', part.value || '(none)'),
-    el('span', {class: 'quiet'}, [count(part.rows.length, 'conversation'), ended + ' ended', count(sum.calls, 'call'), sum.failed && number(sum.failed) + ' failed',
+    el('button', {class: 'link', 'data-focus': 'group ' + part.value, onclick: toggle, 'aria-expanded': String(open)},
+      open ? '▾ ' : '▸ ', part.value || '(none)'),
+    el('span', {class: 'quiet'}, [count(part.rows.length, 'conversation'), ended + ' ended', count(sum.calls, 'call'),
+      sum.failed && number(sum.failed) + ' failed',
       data.currency && money(sum) + ' ' + data.currency, duration(sum.took)].filter(Boolean).join(' · '))));
 }
 
@@ -87,21 +94,31 @@ function tableRow(row) {
     event.stopPropagation();
     choose(row);
   };
-  return el('tr', {id: 'row' + row.index, class: gone.has(row.outcome) ? 'bad' : wellEnded(row) ? '' : 'odd', onclick: () => { at(row); detail(row); }},
-    el('td', {class: 'choose'}, el('input', {type: 'checkbox', 'aria-label': 'choose ' + row.name, tabindex: -1, onclick: pick})),
-    columns.map(column => column.cell ? el('td', {class: 'number right ' + column.hide + ' ' + (column.key === 'failed' && row.failed ? 'failed' : '')}, column.cell(row)) : wordCell(row, column.key)));
+  return el('tr', {id: 'row' + row.index, class: gone.has(row.outcome) ? 'bad' : wellEnded(row) ? '' : 'odd',
+    onclick: () => { at(row); detail(row); }},
+    el('td', {class: 'choose'},
+      el('input', {type: 'checkbox', 'aria-label': 'choose ' + row.name, tabindex: -1, onclick: pick})),
+    columns.map(column => column.cell
+      ? el('td', {class: 'number right ' + column.hide + ' ' + (column.key === 'failed' && row.failed ? 'failed' : '')},
+        column.cell(row)) : wordCell(row, column.key)));
 }
 
 function wordCell(row, key) {
-  if (key === 'outcome') return el('td', {}, badge(row), row.path ? el('span', {class: 'quiet path', title: 'path ' + row.path}, ' ' + row.path) : '');
+  if (key === 'outcome') {
+    return el('td', {}, badge(row),
+      row.path ? el('span', {class: 'quiet path', title: 'path ' + row.path}, ' ' + row.path) : '');
+  }
   return el('td', {class: 'name'}, el('div', {class: 'file'}, row.name),
     row.error ? el('div', {class: 'why'}, row.error) :
       row.cause ?? row.failure ? el('div', {class: 'why'}, (row.cause ?? row.failure).text) :
         row.answer && el('div', {class: 'answer'}, row.answer),
-    !row.error && el('div', {class: 'quiet small-only'}, [count(row.calls, 'call'), row.failed && number(row.failed) + ' failed', data.currency && row.money + ' ' + data.currency, duration(row.took)].filter(Boolean).join(' · ')));
+    !row.error && el('div', {class: 'quiet small-only'},
+      [count(row.calls, 'call'), row.failed && number(row.failed) + ' failed',
+        data.currency && row.money + ' ' + data.currency, duration(row.took)].filter(Boolean).join(' · ')));
 }
 
-const badge = row => el('span', {class: 'badge ' + (gone.has(row.outcome) ? 'bad' : wellEnded(row) ? 'on' : 'odd')}, row.outcome,
+const badge = row => el('span', {class: 'badge ' + (gone.has(row.outcome) ? 'bad' : wellEnded(row) ? 'on' : 'odd')},
+  row.outcome,
   row.stop && !['end_turn', 'tool_use', 'cut_off', 'cancelled', 'unknown'].includes(row.stop) ? ': ' + row.stop : '');
 
 // at moves to a row, and adds rows to the table up to it.
@@ -159,7 +176,9 @@ function drawFilters() {
   const of = new Map();
   for (const row of data.rows) if (isShown(row, 'outcome')) of.set(row.outcome, (of.get(row.outcome) || 0) + 1);
   show($('filters'), data.outcomes.filter(outcome => of.has(outcome) || outcome === view.outcome).map(outcome =>
-    el('button', {'data-focus': 'outcome ' + outcome, 'aria-pressed': String(view.outcome === outcome), onclick: () => { view.outcome = view.outcome === outcome ? '' : outcome; draw(); }}, number(of.get(outcome) || 0) + ' ' + outcome)),
+    el('button', {'data-focus': 'outcome ' + outcome, 'aria-pressed': String(view.outcome === outcome),
+      onclick: () => { view.outcome = view.outcome === outcome ? '' : outcome; draw(); }},
+      number(of.get(outcome) || 0) + ' ' + outcome)),
   view.path > 0 && el('button', {'aria-pressed': 'true', onclick: () => onlyPath(0)}, 'path ' + view.path + ' ×'),
   view.cause && el('button', {'aria-pressed': 'true', onclick: () => onlyCause('')}, view.cause + ' ×'),
   view.failure && el('button', {'aria-pressed': 'true', onclick: () => onlyFailure('')}, view.failure + ' ×'));
@@ -182,7 +201,9 @@ function onlyFailure(kind) {
 
 function drawTop(list) {
   const sum = sums(list);
-  const all = list.length === data.rows.length ? count(list.length, 'conversation') : number(list.length) + ' of ' + count(data.rows.length, 'conversation');
-  $('totals').textContent = [all, count(sum.turns, 'turn'), count(sum.calls, 'call'), number(sum.failed) + ' failed', number(sum.tokens) + ' tokens',
+  const all = list.length === data.rows.length ? count(list.length, 'conversation')
+    : number(list.length) + ' of ' + count(data.rows.length, 'conversation');
+  $('totals').textContent = [all, count(sum.turns, 'turn'), count(sum.calls, 'call'), number(sum.failed) + ' failed',
+    number(sum.tokens) + ' tokens',
     data.currency && money(sum) + ' ' + data.currency].filter(Boolean).join(' · ');
 }

@@ -1,4 +1,5 @@
-// What the shown conversations have in common: why they failed, their paths, as a matrix, their first failures, tools and models.
+// What the shown conversations have in common: why they failed, their paths, as a matrix, their first failures, tools
+// and models.
 
 const pathsAtFirst = innerWidth > 720 ? 12 : 4;
 let allPaths = false;
@@ -6,7 +7,9 @@ let listedPaths = []; // those that conversations took which the other filters l
 
 function drawSide(list) {
   const members = new Map();
-  for (const row of data.rows) if (row.path && isShown(row, 'path')) members.set(row.path, (members.get(row.path) || 0) + 1);
+  for (const row of data.rows) {
+    if (row.path && isShown(row, 'path')) members.set(row.path, (members.get(row.path) || 0) + 1);
+  }
   const taken = data.paths.filter(path => members.has(path.number) || path.number === view.path);
   listedPaths = taken;
   const most = allPaths ? taken.length : pathsAtFirst;
@@ -15,17 +18,26 @@ function drawSide(list) {
   const of = list.length === data.rows.length ? '' : 'of the shown conversations';
   show($('side'),
     causes(),
-    part('Paths', taken.length ? 'the same tools, the same failures; a ring is where one parts' : 'none', el('div', {id: 'paths'}, taken.slice(0, most).map(path => pathRow(path, members.get(path.number) || 0))),
-      taken.length > most && el('button', {onclick: () => { allPaths = true; draw(); }}, 'all ' + taken.length + ' paths')),
+    part('Paths', taken.length ? 'the same tools, the same failures; a ring is where one parts' : 'none',
+      el('div', {id: 'paths'}, taken.slice(0, most).map(path => pathRow(path, members.get(path.number) || 0))),
+      taken.length > most && el('button', {onclick: () => { allPaths = true; draw(); }},
+        'all ' + taken.length + ' paths')),
     kindsPart('First failures', kindsOf(list, 'failure'), view.failure, onlyFailure),
     tools.length > 0 && part('Tools', of, el('table', {class: 'sums', id: 'tools'},
-      el('tr', {}, ['calls', 'failed', 'p50', 'p95', 'tool'].map((title, i) => el('th', {class: i < 4 ? 'right' : ''}, title))),
-      tools.map(tool => el('tr', {}, [number(tool.calls), tool.failed ? number(tool.failed) + ' (' + percent(tool.failed / tool.calls) + ')' : '–',
-        duration(percentile(tool.times, 0.5)), duration(percentile(tool.times, 0.95))].map(text => el('td', {class: 'number right' + (text.includes('(') ? ' failed' : '')}, text)), el('td', {class: 'word'}, tool.name || '(no name)'))))),
+      el('tr', {},
+        ['calls', 'failed', 'p50', 'p95', 'tool'].map((title, i) => el('th', {class: i < 4 ? 'right' : ''}, title))),
+      tools.map(tool => el('tr', {},
+        [number(tool.calls), tool.failed ? number(tool.failed) + ' (' + percent(tool.failed / tool.calls) + ')' : '–',
+        duration(percentile(tool.times, 0.5)),
+        duration(percentile(tool.times, 0.95))].map(text =>
+          el('td', {class: 'number right' + (text.includes('(') ? ' failed' : '')}, text)),
+          el('td', {class: 'word'}, tool.name || '(no name)'))))),
     models.length > 0 && part('Models', of, el('table', {class: 'sums', id: 'models'},
-      el('tr', {}, ['responses', 'input', 'output', 'cached', ...data.currency ? [data.currency] : [], 'model'].map((title, i, all) => el('th', {class: i < all.length - 1 ? 'right' : ''}, title))),
+      el('tr', {}, ['responses', 'input', 'output', 'cached', ...data.currency ? [data.currency] : [],
+        'model'].map((title, i, all) => el('th', {class: i < all.length - 1 ? 'right' : ''}, title))),
       models.map(model => el('tr', {}, [...['responses', 'input', 'output', 'cached'].map(key => number(model[key])),
-        ...data.currency ? [money(model)] : []].map(text => el('td', {class: 'number right'}, text)), el('td', {class: 'word'}, model.name || '(no model)'))))));
+        ...data.currency ? [money(model)] : []].map(text => el('td', {class: 'number right'}, text)),
+        el('td', {class: 'word'}, model.name || '(no model)'))))));
 }
 
 // kindsOf is the rows by the kind of a failure, the most frequent kind first.
@@ -42,27 +54,36 @@ function causes() {
   const alone = kinds.filter(([, rows]) => rows.length === 1);
   const differs = all > 2 && alone.length === 1 && kinds.length > 1;
   return kindsPart('Why they failed', kinds, view.cause, onlyCause, count(all, 'conversation'),
-    differs && el('p', {id: 'alone'}, rowLink(alone[0][1][0]), ' failed differently from the rest: ', el('span', {class: 'why'}, alone[0][0])));
+    differs && el('p', {id: 'alone'}, rowLink(alone[0][1][0]), ' failed differently from the rest: ',
+      el('span', {class: 'why'}, alone[0][0])));
 }
 
-const rowLink = row => el('button', {class: 'link', 'data-focus': 'row ' + row.index, onclick: () => { at(row, {scroll: true}); detail(row); }}, row.name);
+const rowLink = row => el('button',
+  {class: 'link', 'data-focus': 'row ' + row.index, onclick: () => { at(row, {scroll: true}); detail(row); }},
+  row.name);
 
 const kindsAtFirst = 20;
 
 // kindsPart is a table of failures, with the conversation where only one has it.
 function kindsPart(title, kinds, pressed, only, note = '', ...before) {
-  return kinds.length > 0 && part(title, note, before, el('table', {class: 'sums'}, kinds.slice(0, kindsAtFirst).map(([kind, rows]) =>
+  return kinds.length > 0 && part(title, note, before,
+    el('table', {class: 'sums'}, kinds.slice(0, kindsAtFirst).map(([kind, rows]) =>
     el('tr', {}, el('td', {class: 'number right'}, number(rows.length)),
-      el('td', {class: 'word'}, el('button', {class: 'link why', 'data-focus': title + kind, 'aria-pressed': String(pressed === kind), onclick: () => only(kind)}, kind),
+      el('td', {class: 'word'},
+        el('button', {class: 'link why', 'data-focus': title + kind, 'aria-pressed': String(pressed === kind),
+          onclick: () => only(kind)}, kind),
         rows.length === 1 && el('div', {class: 'file'}, rowLink(rows[0])))))),
-    kinds.length > kindsAtFirst && el('p', {class: 'quiet'}, '… and ' + number(kinds.length - kindsAtFirst) + ' more; the filter finds them'));
+    kinds.length > kindsAtFirst && el('p', {class: 'quiet'},
+      '… and ' + number(kinds.length - kindsAtFirst) + ' more; the filter finds them'));
 }
 
 const percent = share => share < 0.01 ? '<1%' : Math.floor(share * 100) + '%';
 
 const opened = new Map(); // what somebody opened or closed, by title
 
-const part = (title, note, ...content) => el('details', {open: opened.get(title) ?? (innerWidth > 720 || ['Paths', 'Why they failed'].includes(title)), ontoggle: event => opened.set(title, event.target.open)},
+const part = (title, note, ...content) => el('details',
+  {open: opened.get(title) ?? (innerWidth > 720 || ['Paths', 'Why they failed'].includes(title)),
+    ontoggle: event => opened.set(title, event.target.open)},
   el('summary', {}, el('h2', {}, title), ' ', el('span', {class: 'quiet'}, note)), content);
 
 const stepOf = i => data.steps[i];
@@ -72,20 +93,27 @@ function pathRow(path, members) {
   const {from} = path;
   const cells = path.cells.map((one, i) => cell(one, from + i, path));
   const left = path.steps - from - cells.length;
-  return el('button', {class: 'pathrow', 'data-focus': 'path ' + path.number, 'aria-pressed': String(view.path === path.number), onclick: () => onlyPath(path.number)},
+  return el('button',
+    {class: 'pathrow', 'data-focus': 'path ' + path.number, 'aria-pressed': String(view.path === path.number),
+      onclick: () => onlyPath(path.number)},
     el('span', {class: 'number right'}, number(members) + '×'),
-    el('span', {class: 'badge ' + (gone.has(path.outcome) ? 'bad' : path.outcome === 'ended' ? 'on' : 'odd')}, path.outcome),
-    el('span', {class: 'cells', 'aria-hidden': 'true'}, from > 0 && el('span', {class: 'quiet'}, number(from) + '+ '), cells, left > 0 && el('span', {class: 'quiet'}, ' +' + number(left))),
+    el('span', {class: 'badge ' + (gone.has(path.outcome) ? 'bad' : path.outcome === 'ended' ? 'on' : 'odd')},
+      path.outcome),
+    el('span', {class: 'cells', 'aria-hidden': 'true'}, from > 0 && el('span', {class: 'quiet'}, number(from) + '+ '),
+      cells, left > 0 && el('span', {class: 'quiet'}, ' +' + number(left))),
     el('span', {class: 'parts'}, el('b', {}, path.number + ' '), parts(path)));
 }
 
 // parts is where a path parts from another one, in words.
 function parts(path) {
   if (!path.base) return path.cells.map(one => one.label).join(', ');
-  return 'after ' + path.same + ' steps of ' + path.base + ': ' + (path.step || 'ends') + (path.instead ? ' instead of ' + path.instead : '');
+  return 'after ' + path.same + ' steps of ' + path.base + ': ' + (path.step || 'ends') +
+    (path.instead ? ' instead of ' + path.instead : '');
 }
 
 function cell(one, i, path) {
-  const kind = one.failed ? 'failed' : {user: 'user', assistant: 'assistant', 'tool call': 'tool', stop: 'stop'}[one.kind] || 'aside';
-  return el('span', {class: ['cell', kind, path.base && i < path.same ? 'same' : '', path.base && i === path.same ? 'part' : ''].join(' '), title: (i + 1) + ' ' + one.label}, one.failed ? '✕' : '');
+  const kinds = {user: 'user', assistant: 'assistant', 'tool call': 'tool', stop: 'stop'};
+  const kind = one.failed ? 'failed' : kinds[one.kind] || 'aside';
+  const place = !path.base ? '' : i < path.same ? 'same' : i === path.same ? 'part' : '';
+  return el('span', {class: 'cell ' + kind + ' ' + place, title: (i + 1) + ' ' + one.label}, one.failed ? '✕' : '');
 }

@@ -1,6 +1,7 @@
 // One conversation, and several beside each other.
 
-const quoted = name => /^[\w@%+=:,.\/-]+$/.test(name) && !name.startsWith('-') ? name : "'" + name.replaceAll("'", "'\\''") + "'";
+const quoted = name => /^[\w@%+=:,.\/-]+$/.test(name) && !name.startsWith('-') ? name
+  : "'" + name.replaceAll("'", "'\\''") + "'";
 const nodeAt = (row, i) => row.nodes.slice(8 * i, 8 * i + 8);
 
 let opener = null; // where the focus was before a panel opened
@@ -24,8 +25,8 @@ function closePanel() {
   return true;
 }
 
-// address names the opened conversation in the page's address, which so is a link to it; '' for none. Numbers would be those of other
-// rows in a later report.
+// address names the opened conversation in the page's address, which so is a link to it; '' for none. Numbers would be
+// those of other rows in a later report.
 function address(name) {
   history.replaceState(null, '', name ? '#' + encodeURIComponent(name) : location.pathname + location.search);
 }
@@ -46,13 +47,17 @@ function openAddress() {
 
 function detail(row) {
   const facts = [
-    ['outcome', badge(row)], ['turns', number(row.turns || 0)], ['tool calls', number(row.calls || 0) + (row.failed ? ', ' + number(row.failed) + ' failed' : '')],
-    ['tokens', number(row.tokens || 0)], data.currency && ['cost', row.money + ' ' + data.currency], ['time', duration(row.took)], ['model', row.model], ['began', row.began],
-    row.path && ['path', row.path + ': ' + number(data.paths.find(path => path.number === row.path).rows.length) + ' conversations took it'],
+    ['outcome', badge(row)], ['turns', number(row.turns || 0)],
+    ['tool calls', number(row.calls || 0) + (row.failed ? ', ' + number(row.failed) + ' failed' : '')],
+    ['tokens', number(row.tokens || 0)], data.currency && ['cost', row.money + ' ' + data.currency],
+    ['time', duration(row.took)], ['model', row.model], ['began', row.began],
+    row.path && ['path', row.path + ': ' + number(data.paths.find(path => path.number === row.path).rows.length) +
+      ' conversations took it'],
     ...Object.entries(row.labels || {}),
   ].filter(fact => fact && fact[1]);
   show($('detail'),
-    el('div', {class: 'toolbar'}, el('h2', {}, row.name), el('button', {class: 'close', onclick: closePanel}, 'Close (Esc)')),
+    el('div', {class: 'toolbar'}, el('h2', {}, row.name),
+      el('button', {class: 'close', onclick: closePanel}, 'Close (Esc)')),
     row.error && el('p', {class: 'error'}, row.error),
     failuresOf(row).map(failure => el('p', {class: 'error'}, failure.node + ' ' + failure.text)),
     row.answer && el('p', {class: 'said'}, el('span', {class: 'quiet'}, 'last answer: '), row.answer),
@@ -61,21 +66,27 @@ function detail(row) {
       failuresOf(row).map(failure => command('plait show ' + quoted(row.name) + ' ' + failure.node)),
       command('plait log ' + quoted(row.name)),
       command('plait render --as html ' + quoted(row.name) + ' > conversation.html')],
-    !row.error && [el('h3', {}, count(row.total, 'step')), el('ol', {class: 'steps'}, row.steps.map((s, i) => stepLine(stepOf(s), nodeAt(row, i)))),
-      row.total > row.steps.length && el('p', {class: 'quiet'}, '… and ' + count(row.total - row.steps.length, 'more step'))]);
+    !row.error && [el('h3', {}, count(row.total, 'step')),
+      el('ol', {class: 'steps'}, row.steps.map((s, i) => stepLine(stepOf(s), nodeAt(row, i)))),
+      row.total > row.steps.length && el('p', {class: 'quiet'},
+        '… and ' + count(row.total - row.steps.length, 'more step'))]);
   openPanel($('detail'));
   address(row.name);
 }
 
 // failuresOf is the failure that ended a conversation, and the first one if that is another.
-const failuresOf = row => [row.cause, row.failure].filter((failure, i) => failure && (i === 0 || failure.node !== row.cause?.node));
+const failuresOf = row =>
+  [row.cause, row.failure].filter((failure, i) => failure && (i === 0 || failure.node !== row.cause?.node));
 
-const stepLine = (one, node) => el('li', {class: one.failed ? 'failed' : ''}, el('b', {}, one.label), ' ', el('span', {class: 'quiet'}, one.text || ''), ' ', el('code', {class: 'quiet'}, node));
+const stepLine = (one, node) => el('li', {class: one.failed ? 'failed' : ''}, el('b', {}, one.label), ' ',
+  el('span', {class: 'quiet'}, one.text || ''), ' ', el('code', {class: 'quiet'}, node));
 
 // command is a line for a shell that can be copied.
 function command(text) {
-  const copy = () => navigator.clipboard.writeText(text).then(() => status('Copied.'), () => status('Not copied: select it.'));
-  return el('div', {class: 'command'}, el('code', {class: 'code'}, text), el('button', {onclick: copy, 'aria-label': 'copy ' + text}, 'Copy'));
+  const copy = () => navigator.clipboard.writeText(text).then(() => status('Copied.'),
+    () => status('Not copied: select it.'));
+  return el('div', {class: 'command'}, el('code', {class: 'code'}, text),
+    el('button', {onclick: copy, 'aria-label': 'copy ' + text}, 'Copy'));
 }
 
 // compare shows the chosen conversations from where they part.
@@ -88,8 +99,11 @@ function compare() {
   const last = common > 0 && stepOf(chosen[0].steps[common - 1]);
   const beside = chosen.length > mostColumns ? lettered : inColumns;
   show($('compare'),
-    el('div', {class: 'toolbar'}, el('h2', {}, 'Compare'), el('button', {class: 'close', onclick: closePanel}, 'Close (Esc)')),
-    el('p', {class: 'quiet'}, common ? 'They share ' + count(common, 'step') + ', up to ' + last.label + (last.text ? ': ' + last.text : '') : 'They share nothing from the beginning.',
+    el('div', {class: 'toolbar'}, el('h2', {}, 'Compare'),
+      el('button', {class: 'close', onclick: closePanel}, 'Close (Esc)')),
+    el('p', {class: 'quiet'}, common
+      ? 'They share ' + count(common, 'step') + ', up to ' + last.label + (last.text ? ': ' + last.text : '')
+      : 'They share nothing from the beginning.',
       chosen.some(row => row.total > row.steps.length) && ' Only the first steps are compared here.'),
     chosen.length === 2 && command('plait diff ' + chosen.map(row => quoted(row.name)).join(' ')),
     beside(chosen, lines, common));
@@ -102,7 +116,8 @@ const mostColumns = 6; // that can be read beside each other
 function inColumns(chosen, lines, common) {
   return el('div', {class: 'grid n' + chosen.length},
     chosen.map(row => el('div', {class: 'colhead'}, el('b', {}, row.name), ' ', badge(row))),
-    lines.flatMap(line => line.map((i, c) => side(chosen[c], i === null ? null : common + i, line, c, chosen, common))));
+    lines.flatMap(line =>
+      line.map((i, c) => side(chosen[c], i === null ? null : common + i, line, c, chosen, common))));
 }
 
 // lettered shows many conversations: a letter for each, and each step once, with the letters of those that have it.
@@ -127,7 +142,8 @@ function sameStep(a, b) {
 // stepRow is one step, with the letters of the conversations that have it, each in a place of its own.
 function stepRow(s, steps, node) {
   const one = stepOf(s), have = steps.map(other => sameStep(other, s));
-  return el('div', {class: ['side steprow', one.failed ? 'failed' : one.kind, have.every(Boolean) ? 'same' : ''].join(' ')},
+  return el('div',
+    {class: ['side steprow', one.failed ? 'failed' : one.kind, have.every(Boolean) ? 'same' : ''].join(' ')},
     el('code', {class: 'have', 'aria-label': have.flatMap((has, c) => has ? letterOf(c) : []).join(' ')},
       have.map((has, c) => has ? letterOf(c) : '·').join('')),
     el('div', {class: 'said'}, el('b', {}, one.label), ' ', one.text || '', ' ', el('code', {class: 'quiet'}, node)));
@@ -137,12 +153,15 @@ function side(row, i, line, c, chosen, common) {
   if (i === null) return el('div', {class: 'side none', 'aria-label': 'nothing here'});
   const one = stepOf(row.steps[i]);
   const others = line.filter((j, k) => k !== c && j !== null).map(j => j);
-  const same = others.length === chosen.length - 1 && line.every((j, k) => sameStep(chosen[k].steps[common + j], row.steps[i]));
+  const same = others.length === chosen.length - 1 &&
+    line.every((j, k) => sameStep(chosen[k].steps[common + j], row.steps[i]));
   return el('div', {class: ['side', one.failed ? 'failed' : one.kind, same ? 'same' : ''].join(' ')},
-    el('div', {class: 'cardhead'}, el('b', {}, one.label), ' ', el('code', {class: 'quiet'}, nodeAt(row, i))), el('div', {class: 'said'}, one.text || ''));
+    el('div', {class: 'cardhead'}, el('b', {}, one.label), ' ', el('code', {class: 'quiet'}, nodeAt(row, i))),
+    el('div', {class: 'said'}, one.text || ''));
 }
 
-// aligned lays lists of steps beside each other: each line has an index of each list, or null. Steps with one label share a line.
+// aligned lays lists of steps beside each other: each line has an index of each list, or null. Steps with one label
+// share a line.
 function aligned(lists) {
   let lines = lists[0].map((s, i) => ({label: stepOf(s).label, at: [i]}));
   for (let n = 1; n < lists.length; n++) {
@@ -165,7 +184,8 @@ function longest(a, b) {
   const best = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
-      best[i * width + j] = a[i] === b[j] ? best[(i + 1) * width + j + 1] + 1 : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+      best[i * width + j] = a[i] === b[j] ? best[(i + 1) * width + j + 1] + 1
+        : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
     }
   }
   const pairs = [];

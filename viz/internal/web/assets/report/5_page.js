@@ -19,7 +19,8 @@ function nextGroup() {
   status(view.group ? 'Grouped by ' + view.group : 'Not grouped');
 }
 
-// nextPath leaves only the conversations of the next path in the list, or of the one before: the last one has the fewest.
+// nextPath leaves only the conversations of the next path in the list, or of the one before: the last one has the
+// fewest.
 function nextPath(n) {
   const numbers = listedPaths.map(path => path.number), here = numbers.indexOf(view.path);
   if (!numbers.length) return;
@@ -35,11 +36,14 @@ function groupBy(key) {
 }
 
 const keys = {
-  j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1), PageDown: () => step(10), PageUp: () => step(-10),
+  j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1), PageDown: () => step(10),
+  PageUp: () => step(-10),
   Home: () => step(-Infinity), End: () => step(Infinity), e: () => nextBad(1), E: () => nextBad(-1),
-  '[': () => nextPath(-1), ']': () => nextPath(1), Enter: () => view.at && detail(view.at), x: () => view.at && choose(view.at), ' ': () => view.at && choose(view.at),
+  '[': () => nextPath(-1), ']': () => nextPath(1), Enter: () => view.at && detail(view.at),
+  x: () => view.at && choose(view.at), ' ': () => view.at && choose(view.at),
   c: compare, '=': compare, p: () => view.at && onlyPath(view.at.path), g: nextGroup, s: sortNext, S: sortBack,
-  w: () => view.at && (view.at.cause || view.cause ? onlyCause(view.cause || view.at.cause.kind) : status('This conversation did not fail.')),
+  w: () => view.at && (view.at.cause || view.cause ? onlyCause(view.cause || view.at.cause.kind)
+    : status('This conversation did not fail.')),
   '/': () => { $('search').focus(); $('search').select(); }, '?': help, Escape: escape,
 };
 
@@ -53,7 +57,8 @@ function press(event) {
     return;
   }
   if (target.closest('button, a, summary') && (event.key === 'Enter' || event.key === ' ')) return;
-  if (target.closest('#detail, #compare, #help') && event.key !== 'Escape' && event.key !== '?') return; // the arrow keys scroll there
+  // the arrow keys scroll there
+  if (target.closest('#detail, #compare, #help') && event.key !== 'Escape' && event.key !== '?') return;
   const act = keys[event.key];
   if (!act) return;
   event.preventDefault();
@@ -63,7 +68,8 @@ function press(event) {
 function begin() {
   theme(themes.includes(kept.get('theme')) ? kept.get('theme') : themes[0]);
   data.rows.forEach((row, i) => { row.index = i; });
-  show($('group'), el('option', {value: ''}, 'nothing'), keyNames.map(key => el('option', {value: key}, key.replace(/^label /, ''))));
+  show($('group'), el('option', {value: ''}, 'nothing'),
+    keyNames.map(key => el('option', {value: key}, key.replace(/^label /, ''))));
   document.addEventListener('keydown', press);
   $('search').addEventListener('input', event => { view.words = event.target.value.trim(); draw(); });
   $('group').addEventListener('change', event => groupBy(event.target.value));
@@ -72,7 +78,8 @@ function begin() {
   $('show-help').addEventListener('click', help);
   $('theme').addEventListener('click', nextTheme);
   draw();
-  const bad = shown.find(row => gone.has(row.outcome)); // of the first rows; what went wrong is what most people came for
+  // of the first rows; what went wrong is what most people came for
+  const bad = shown.find(row => gone.has(row.outcome));
   if (bad) at(bad);
   $('scroll').focus({preventScroll: true});
   window.addEventListener('hashchange', openAddress);
