@@ -131,11 +131,9 @@ func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.watches = slices.DeleteFunc(w.watches, func(other *watch) bool { return other == w })
-
 	if w.voice == w {
 		w.voice = nil
 	}
-
 	w.rest()
 }
 
@@ -184,15 +182,13 @@ func (w *watch) observe(event executor.Event, err error) {
 
 // place replaces the heads of the run's former conversation by those of d.
 func (w *watch) place(d dag.DAG) {
+	// The new heads are at the position of the first one that they replace, so that other heads keep their order.
 	fresh := d.Heads()
-
 	var heads []*node.Node
 	placed := false
-
 	for _, h := range w.d.Heads() {
 		if !slices.ContainsFunc(w.heads, same(h)) {
 			heads = append(heads, h)
-
 		} else if !placed {
 			heads, placed = append(heads, fresh...), true
 		}
@@ -284,15 +280,14 @@ func (w *watch) over(e executor.End, err error) {
 		w.now.stop = string(e.Stop.Reason)
 	}
 
+	// A pause is shown by its open calls, not as an error.
 	w.now.begin()
-	said := activity{Begin: true, Stop: w.now.stop}
-
+	last := activity{Begin: true, Stop: w.now.stop}
 	if err != nil && !errors.Is(err, executor.ErrPaused) {
 		w.now.problem = err.Error()
-		said.Error = w.problems()
+		last.Error = w.problems()
 	}
-
-	w.publish("activity", said)
+	w.publish("activity", last)
 }
 
 func (w *watch) delta(d api.Delta) {

@@ -69,8 +69,8 @@ var endpoints = map[string]endpoint{
 	"stop":    {http.MethodPost, false, (*Server).postStop},
 }
 
-// ServeHTTP answers a request. Where the server is mounted elsewhere than at the root of a site, http.StripPrefix takes
-// the way to it off, and the page's own path ends in "/".
+// ServeHTTP answers a request. A server that is not mounted at the root of a site needs http.StripPrefix, and its path
+// must end in "/".
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, func() *refusal { return s.answer(w, r) })
 }
@@ -182,6 +182,8 @@ func (s *Server) named(host string) bool {
 // knows reports whether the request has the token. The time it takes does not depend on the token.
 func (s *Server) knows(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+
+	// Compare digests: ConstantTimeCompare returns early for texts of different lengths.
 	want, got := sha256.Sum256([]byte(s.options.Token)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && ok
 }
@@ -294,7 +296,7 @@ func (s *Server) copy(w http.ResponseWriter, r *http.Request) *refusal {
 	return write(w, d, r.URL.Query().Get("as"))
 }
 
-// convert sends the conversation in the body, a part that the page has taken out, in another format.
+// convert sends the conversation in the body of the request, such as a part that the page copies, in another format.
 func (s *Server) convert(w http.ResponseWriter, r *http.Request) *refusal {
 	body, no := receive(w, r, maxPart)
 	if no != nil {
@@ -418,7 +420,7 @@ func receive(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *refu
 		return nil, refuse(http.StatusBadRequest, "bad_body", "the body is incomplete")
 	}
 
-	// The whole body is here. From now on a read serves to notice that the client has left, and may take any time.
+	// The body is complete. From now on, net/http reads only to notice when the client leaves, without a time limit.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return body, nil
 }

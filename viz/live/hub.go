@@ -120,7 +120,6 @@ func frame(name string, value any) []byte {
 
 // take returns the events to write to l now.
 func (s *Server) take(l *listener) [][]byte {
-
 	s.mu.Lock()
 	queue, behind := l.queue, l.behind
 	l.queue, l.size = nil, 0
@@ -156,6 +155,8 @@ func (s *Server) wholePatch() []byte {
 func (s *Server) show(d dag.DAG) {
 	s.d, s.undrawn = d, true
 	s.dropPauses(func(p *pause) bool { return len(p.heads(d)) == 0 })
+
+	// Without listeners, nothing is drawn. take draws for the next one.
 	if s.drawing || s.closed || len(s.listeners) == 0 {
 		return
 	}
@@ -198,6 +199,8 @@ func (s *Server) draw() {
 	if event != nil {
 		s.spread(event)
 	}
+
+	// A streamed message may be in a newer conversation that is not drawn yet. Its text then stays.
 	if !s.undrawn {
 		s.drawn()
 	}

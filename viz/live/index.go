@@ -25,11 +25,11 @@ type IndexOptions struct {
 	Remote bool
 	Hosts  []string
 
-	// List returns the conversations in the order in which they are shown. It is called again and again as long as a
-	// page with the list is open, once at a time. It is required.
+	// List returns the conversations in the order in which they are shown. It is called repeatedly while a page with
+	// the list is open, one call at a time. It is required.
 	List func(ctx context.Context) ([]Entry, error)
-	// Open returns a server for the conversation with that key. ctx ends when the index has closed the server: at its
-	// own end, or when nobody has looked at the conversation for long. Open may be called for several conversations at
+	// Open returns a server for the conversation with that key. ctx ends when the index closes the server: in Close, or
+	// to limit the number of open conversations that nobody looks at. Open may be called for several conversations at
 	// the same time. It is required.
 	Open func(ctx context.Context, key string) (*Server, error)
 }
@@ -135,7 +135,7 @@ func (x *Index) Close() error {
 	x.pages = map[string]*page{}
 	x.mu.Unlock()
 
-	// A conversation that is being opened does not hold up the end.
+	// Canceling the context also ends calls of Open, so that p.close need not wait long for them.
 	x.base.cancel()
 	for _, p := range pages {
 		p.close()
@@ -167,10 +167,12 @@ func (x *Index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if no := x.base.stranger(r); no != nil {
 			return no
 		}
+
 		// The page itself is the same whether or not there is such a conversation: it needs no token.
 		if rest == "" {
 			return x.sendPage(w, r, key)
 		}
+
 		if no := x.base.check(w, r, endpoint{method: r.Method}); no != nil {
 			return no
 		}
@@ -178,7 +180,7 @@ func (x *Index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// pass lets the server of a conversation answer a request.
+// pass passes a request to the server of a conversation.
 func (x *Index) pass(w http.ResponseWriter, r *http.Request, key, rest string) *refusal {
 	p, err := x.open(key)
 	if err != nil {
@@ -218,11 +220,13 @@ func (x *Index) sendPage(w http.ResponseWriter, r *http.Request, key string) *re
 
 // open returns the page of a conversation, with its server. The caller calls leave.
 func (x *Index) open(key string) (*page, error) {
+	// Count the request before the lock is released: sweep closes only pages without any.
 	x.mu.Lock()
 	if x.closed {
 		x.mu.Unlock()
 		return nil, errClosed
 	}
+
 	p := x.pages[key]
 	if p == nil {
 		x.sweep()
@@ -232,6 +236,7 @@ func (x *Index) open(key string) (*page, error) {
 	p.used++
 	x.mu.Unlock()
 
+	// The first request opens the conversation, and others wait for it here.
 	p.opening.Lock()
 	defer p.opening.Unlock()
 	switch {
@@ -253,6 +258,7 @@ func (x *Index) open(key string) (*page, error) {
 		x.leave(p)
 		return nil, err
 	}
+
 	server.options.Token, server.options.Remote, server.options.Hosts = x.base.options.Token, x.options.Remote, x.options.Hosts
 	p.server, p.cancel = server, cancel
 	return p, nil
@@ -272,6 +278,8 @@ func (x *Index) sweep() {
 	if len(x.pages) < maxPages {
 		return
 	}
+
+	// Closing a page may take a second, so it is not done under the lock.
 	for key, p := range x.pages {
 		if p.used == 0 && (p.server == nil || !p.server.busy()) {
 			delete(x.pages, key)
@@ -298,11 +306,12 @@ func (x *Index) sendList(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// entries returns the conversations. Many pages that ask at once share one list, and a list that takes long is made less
-// often.
+// entries returns the conversations. Pages that ask at about the same time share one list. A list that takes long is
+// requested less often, so that it takes at most about a tenth of the time.
 func (x *Index) entries(ctx context.Context) ([]listed, error) {
 	x.listing.Lock()
 	defer x.listing.Unlock()
+
 	began := time.Now()
 	if !x.listed.IsZero() && began.Sub(x.listed) < max(listEvery, 10*x.took) {
 		return x.list, nil
@@ -316,6 +325,7 @@ func (x *Index) entries(ctx context.Context) ([]listed, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	list := make([]listed, 0, len(entries))
 	for _, e := range entries {
 		l := listed{Key: e.Key, Path: pathOf(e.Key), State: e.State, Detail: e.Detail, Waits: e.Waits}
@@ -324,6 +334,7 @@ func (x *Index) entries(ctx context.Context) ([]listed, error) {
 		}
 		list = append(list, l)
 	}
+
 	x.list, x.listed, x.took = list, time.Now(), time.Since(began)
 	return list, nil
 }

@@ -81,7 +81,7 @@ type Server struct {
 	model   *web.Model
 	whole   []byte // guarded by modelMu: the event with the whole conversation; nil until it is needed
 
-	mu        sync.Mutex
+	mu        sync.Mutex // guards the fields below
 	d         dag.DAG
 	undrawn   bool // the model does not have d yet
 	drawing   bool // a goroutine is updating the model and the listeners
@@ -122,9 +122,9 @@ func New(d dag.DAG, o *Options) *Server {
 	s.handler, s.endpoints = s, endpoints
 	s.model.Prices = s.options.Prices
 
+	// Browsers accept frame-ancestors only in a header, so it is not part of the policy in the page itself.
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.policy = web.Policy(true) + "; frame-ancestors 'none'"
-
 	s.page = rendered(web.Config{Title: s.options.Title, Live: true, CanRun: s.options.Run != nil})
 	return s
 }
@@ -143,6 +143,7 @@ func (s *Server) Set(d dag.DAG) {
 	defer s.mu.Unlock()
 	s.show(d)
 
+	// A run continues beside d unless d has all of its heads.
 	for _, w := range s.watches {
 		if len(within(w.run.Heads(), d)) < len(w.run.Heads()) {
 			w.heads = within(s.d.Heads(), w.run)
@@ -181,13 +182,13 @@ func (s *Server) Serve(l net.Listener) error {
 		ErrorLog: log.New(io.Discard, "", 0), // malformed requests of strangers are not worth a line
 	}
 
+	// Close must either see this server or have happened before: both are decided under the lock.
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		_ = l.Close()
 		return nil
 	}
-
 	s.served[server] = true
 	s.joined.Add(1)
 	s.mu.Unlock()
@@ -216,6 +217,7 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 
+	// Requests that are ending need the lock, so wait for them without it.
 	for _, server := range servers {
 		shutdown(server)
 	}

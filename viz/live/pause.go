@@ -175,6 +175,7 @@ const errAnswered = "answered"
 
 // reply accepts the answer to a call. The first answer holds.
 func (s *Server) reply(ctx context.Context, id, call string, reply executor.Reply, what asks, words string) *refusal {
+	// Without a function to send the answer, it is collected under the same lock as the claim.
 	s.mu.Lock()
 	p, no := s.claim(id, call, what, words)
 	if no != nil || p.reply == nil {
@@ -198,7 +199,7 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 	return nil
 }
 
-// sender sends an answer to where the run is resumed. It is nil if that is here.
+// sender sends an answer to the process that resumes the run. It is nil if this process does.
 type sender func(ctx context.Context, call string, reply executor.Reply) error
 
 // claim marks a call as answered, or returns the reason why it cannot be. s.mu must be held.
@@ -247,7 +248,8 @@ func waitsFor(what asks) string {
 }
 
 // collect keeps the answer to a claimed call. With the last one, the run continues in the background and ends with the
-// server. s.mu must be held since the claim: no run has begun meanwhile, and no other answer is claimed and not kept.
+// server. s.mu must have been held since the claim, so that no run has begun since then, and every claimed answer is
+// kept.
 func (s *Server) collect(p *pause, call string, reply executor.Reply) {
 	p.replies[call] = reply
 	if !p.complete() {
@@ -293,7 +295,7 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request) *refusal {
 		Reason  string
 		IsError bool `json:"is_error"`
 	}
-	_ = json.Unmarshal(asked.Reply, &kind) // it is a reply
+	_ = json.Unmarshal(asked.Reply, &kind) // valid: it was just read as a reply
 
 	what, words := asksResult, "a result was given"
 	switch {

@@ -72,6 +72,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {
 		o = &Options{}
 	}
+
 	m := web.NewModel()
 	m.Prices, m.Cache = o.Prices, o.Cache
 	shown := withRefs(d)
@@ -79,11 +80,13 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if err != nil {
 		return err
 	}
+
 	nodes, keys := drawn(m, shown)
 	static := &web.Static{Copies: map[string]string{}, NoCopies: map[string]string{}}
 	static.Requests, static.NoRequests = requests(shown, nodes, keys, pageBudget, o.Request)
 	copies(static, d, shown)
 	file(static, d, nodes, keys)
+
 	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(shown, nodes, keys)}, p)
 }
 
@@ -193,7 +196,7 @@ type pieces struct {
 	scratch []byte
 }
 
-// Write takes whole lines, and keeps the rest for the next call.
+// Write processes whole lines, and keeps the rest for the next call.
 func (p *pieces) Write(data []byte) (int, error) {
 	for rest := data; ; {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
@@ -211,7 +214,7 @@ func (p *pieces) Write(data []byte) (int, error) {
 	}
 }
 
-// line takes a line without its line break.
+// line processes a line without its line break.
 func (p *pieces) line(line []byte) {
 	saved, comma := bytes.CutSuffix(line, []byte(","))
 	n := p.nodeOf(saved)
@@ -234,8 +237,8 @@ func (p *pieces) line(line []byte) {
 // redacted marks the saved form of a redacted node.
 const redacted = `"redacted":true`
 
-// nodeOf returns the node on a line, or nil if the page has none with that very form. The forms differ where a
-// conversation holds the same node with its content and without.
+// nodeOf returns the node whose saved form is line, or nil if the page has no such node. A conversation may hold a node
+// both redacted and with its content. The page has one of the two forms, and the other one must be saved as text.
 func (p *pieces) nodeOf(line []byte) *node.Node {
 	const begin = `{"id":"`
 	const size = len("00000000-0000-0000-0000-000000000000")

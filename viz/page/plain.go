@@ -11,15 +11,16 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// maxPlain is how much text a page has for browsers without JavaScript, in bytes: more would be most of it twice.
+// maxPlain limits the text for browsers without JavaScript, in bytes. Without a limit, a page would hold a long
+// conversation twice.
 const maxPlain = 64 << 10
 
-// plain is what the nodes say as text, as far as it is not long.
+// plain returns the text of the nodes, up to maxPlain bytes.
 func plain(d dag.DAG, nodes []*node.Node, numbers map[node.ID]int) string {
 	var b strings.Builder
 	waiting := shared.Waiting(d.Heads())
 	for _, n := range nodes {
-		who, text := says(n, waiting[n.ID()])
+		head, text := textOf(n, waiting[n.ID()])
 		if text == "" {
 			continue
 		}
@@ -27,13 +28,13 @@ func plain(d dag.DAG, nodes []*node.Node, numbers map[node.ID]int) string {
 			b.WriteString("… (the rest needs JavaScript)\n")
 			break
 		}
-		fmt.Fprintf(&b, "n%d %s\n%s\n\n", numbers[n.ID()], who, text)
+		fmt.Fprintf(&b, "n%d %s\n%s\n\n", numbers[n.ID()], head, text)
 	}
 	return b.String()
 }
 
-// says returns what n is, and what it says in words. waiting is how many of its calls are open.
-func says(n *node.Node, waiting int) (head, text string) {
+// textOf returns the heading of n and its text. waiting is the number of its calls that are open.
+func textOf(n *node.Node, waiting int) (head, text string) {
 	d := describe.Of(n)
 	d.Waiting = waiting
 	parts := []string{d.Text, d.Blocks.Text()}

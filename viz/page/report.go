@@ -22,10 +22,14 @@ type ReportOptions struct {
 	Currency string
 }
 
-// WriteReport writes a page about many conversations: their rows, with filters, groups and sorting; the paths that they
-// took, as a matrix that shows where they part; and the tools and models. Conversations that are chosen are compared
-// from their common ancestor. The name of a row should be what plait accepts as a FILE, because the page shows commands
-// with it.
+// WriteReport writes a page about many conversations:
+//
+//   - their rows, with filters, groups and sorting;
+//   - their paths, as a matrix that shows where they part;
+//   - the tools and the models.
+//
+// A reader can choose conversations and compare them from their common ancestor. The name of a row should be a FILE
+// that the command plait accepts, because the page shows commands with it.
 //
 // Like the page of [Write] it is one self-contained HTML file, and the texts are untrusted. It holds the first steps of
 // each conversation with the beginning of their texts, up to 100,000 in all ([report.StepShare]). WriteReport sets the
@@ -38,7 +42,7 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 	sum := report.Sum(rows)
 	data := reportData{
 		Currency: safetext.Line(o.Currency, 20),
-		// They are not nil, so that they are lists in JSON.
+		// Empty lists in JSON, not null.
 		Rows: []reportRow{}, Paths: []reportPath{}, Tools: []string{}, Models: []string{},
 	}
 	for _, p := range report.Paths(rows) {
@@ -69,7 +73,7 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 	return web.WriteReport(w, cmp.Or(o.Title, "Conversations"), plainReport(rows), data)
 }
 
-// reportData is what the script of the page reads.
+// reportData is the data for the page's script.
 type reportData struct {
 	Currency string           `json:"currency,omitempty"`
 	Outcomes []report.Outcome `json:"outcomes"`
@@ -179,8 +183,8 @@ type reportStep struct {
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// reportTables number what several rows have in common. Steps with the same digest and text have one number, so that
-// two rows share a step exactly if they have the same content up to it.
+// reportTables gives each step, label, tool and model a number or name that all rows share. Steps with the same digest
+// and text have one number: two rows share a step if and only if they have the same content up to it.
 type reportTables struct {
 	list          []reportStep
 	steps         map[stepKey]int
@@ -203,7 +207,8 @@ func labelNames(rows []report.Row) map[string]string {
 
 	const width = 60
 	names, taken := map[string]string{}, map[string]bool{}
-	// The last number of each name without its number, so that many keys that begin alike take no long search.
+
+	// By name: the last number that was appended to it. Many keys that begin alike then need no long search.
 	numbered := map[string]int{}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		plain := safetext.Line(key, width)

@@ -127,16 +127,16 @@ func (c *canvas) box(b *viz.Box) {
 }
 
 // fill fills each piece of a path.
-func (c *canvas) fill(p ink.Path, colour string) {
+func (c *canvas) fill(p ink.Path, hex string) {
 	for _, line := range c.flatten(p) {
-		c.polygon(line, rgb(colour))
+		c.polygon(line, rgb(hex))
 	}
 }
 
 // stroke draws along a path. It draws each straight piece separately, so that a long line needs no more memory than a
 // short one.
-func (c *canvas) stroke(p ink.Path, colour string, width float32, dashed bool) {
-	shade, half := rgb(colour), width*c.scale/2
+func (c *canvas) stroke(p ink.Path, hex string, width float32, dashed bool) {
+	shade, half := rgb(hex), width*c.scale/2
 	for _, line := range c.flatten(p) {
 		left, drawing := float32(dash)*c.scale, true // what is left of the current dash or gap
 		for i := 1; i < len(line); i++ {
@@ -231,7 +231,7 @@ func (c *canvas) flatten(p ink.Path) [][]point {
 			c.line = append(c.line, to)
 		case 'Q':
 			from, mid := c.line[len(c.line)-1], point{float32(s.CX) * c.scale, float32(s.CY) * c.scale}
-			// Curves only round corners, so a few pieces are enough.
+			// Curves are used for small round corners alone, so a few straight pieces are enough.
 			const steps = 6
 			for i := 1; i <= steps; i++ {
 				t := float32(i) / steps

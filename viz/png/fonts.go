@@ -99,6 +99,7 @@ func (b *fallback) find(text []rune, emoji bool) *otherFont {
 		b.fonts, b.search = systemFonts(fontDirs()), false
 	}
 
+	// Fonts for emoji come first for an emoji, and last for other text.
 	for _, first := range []bool{emoji, !emoji} {
 		for _, f := range b.fonts {
 			if f.emoji == first && f.draws(text) {

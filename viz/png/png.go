@@ -80,7 +80,7 @@ type Options struct {
 // of it. A character without a font is shown as an empty frame of its width. A mark is left out if no font has it
 // together with its letter.
 //
-// Errors: the conversation's own; a *SizeError, before memory is allocated for the image; and that of w. Nothing is
+// Write returns the error of d; a *SizeError, before memory is allocated for the image; or the error of w. Nothing is
 // written before the drawing is complete.
 func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {
@@ -105,6 +105,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o.Dark {
 		palette = &ink.Dark
 	}
+
 	others := &fallback{search: o.Fonts == nil}
 	for _, path := range o.Fonts {
 		others.fonts = append(others.fonts, &otherFont{path: path})
@@ -113,8 +114,8 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if err != nil {
 		return err
 	}
-	c.picture(p)
 
+	c.picture(p)
 	enc := png.Encoder{CompressionLevel: png.BestSpeed}
 	return enc.Encode(w, c.img)
 }
@@ -124,6 +125,6 @@ func scaled(length, scale int) int { return length * min(scale, math.MaxInt/leng
 
 // fits reports whether a picture has at most the given number of pixels. It only divides, so that nothing overflows.
 func fits(p *viz.Picture, scale, limit int) bool {
-	width := limit / scale / p.Width // the limit on the height in pixels
-	return width > 0 && p.Height <= width/scale
+	height := limit / scale / p.Width // the maximum, in pixels
+	return height > 0 && p.Height <= height/scale
 }

@@ -41,6 +41,7 @@ func (c *canvas) nextRun(t *typeface, line string) run {
 	r := run{text: []rune(text), cells: cells, size: size}
 	r.script = language.LookupScript(r.text[0])
 
+	// Prefer a font with the whole cluster. Otherwise, a font with its letter is enough if Go Mono lacks the letter.
 	r.font = c.others.find(r.text, isEmoji(r.text, cells))
 	if r.font == nil && !t.has(r.text[:1]) {
 		r.font = c.others.find(r.text[:1], isEmoji(r.text, cells))
@@ -49,7 +50,7 @@ func (c *canvas) nextRun(t *typeface, line string) run {
 		return r
 	}
 
-	// Spaces belong to the run only if another word of it follows.
+	// Extend the run. A space belongs to it only if another word of the run follows.
 	ahead := r
 	for ahead.size < len(line) {
 		text, cells, size := safetext.Cluster(line[ahead.size:])
@@ -78,8 +79,8 @@ func isEmoji(cluster []rune, cells int) bool {
 	return cells >= 2 && (r >= 0x1f000 && r < 0x20000 || r >= 0x2000 && r < 0x2e80)
 }
 
-// ownCells reports whether each character of a script is in the middle of its own cells, as symbols and East Asian
-// characters are.
+// ownCells reports whether each character of a script is drawn alone, centered in its cells. This holds for symbols and
+// East Asian characters.
 func ownCells(s language.Script) bool {
 	switch s {
 	case language.Common, language.Inherited, language.Unknown, language.Han, language.Hiragana, language.Katakana, language.Hangul,
@@ -110,8 +111,8 @@ func (c *canvas) shape(r run) shaping.Output {
 	return c.shaper.Shape(input)
 }
 
-// drawRun draws a run. Its baseline begins at x, y, in pixels. It is in the middle of its cells, and narrower than the
-// font has it if it would be wider than they are.
+// drawRun draws a run, centered in its cells. Its cells begin at x, its baseline is at y, in pixels. A run that is
+// wider than its cells is squeezed.
 func (c *canvas) drawRun(r run, x, y float32, shade color.RGBA) {
 	out := c.shape(r)
 	room, width := c.scale*cellWidth*float32(r.cells), pixels(out.Advance)
@@ -137,7 +138,8 @@ func (c *canvas) drawRun(r run, x, y float32, shade color.RGBA) {
 
 func pixels(v fixed.Int26_6) float32 { return float32(v) / 64 }
 
-// outline fills a glyph whose baseline begins at a point. A unit of the font is unit pixels high and squeeze as wide.
+// outline fills a glyph. Its baseline begins at the point at. A unit of the font is unit pixels high and unit*squeeze
+// pixels wide.
 func (c *canvas) outline(o font.GlyphOutline, at point, unit, squeeze float32, shade color.RGBA) {
 	place := func(p opentype.SegmentPoint) point { return point{at.x + p.X*unit*squeeze, at.y - p.Y*unit} }
 	minX, minY := float32(math.Inf(1)), float32(math.Inf(1))
@@ -183,7 +185,7 @@ func (c *canvas) outline(o font.GlyphOutline, at point, unit, squeeze float32, s
 	c.pen.Draw(c.img, bounds, image.NewUniform(shade), image.Point{})
 }
 
-// emoji draws a picture of a width in pixels. Its middle is as high as that of the letters beside it.
+// emoji draws a picture, width pixels wide, and centers it vertically on the letters beside it.
 func (c *canvas) emoji(picture image.Image, at point, width float32) {
 	size := picture.Bounds().Size()
 	w := int(width + 0.5)

@@ -113,7 +113,7 @@ func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
 			r := c.nextRun(t, line)
 			cells, size = r.cells, r.size
 
-			// Of a letter and its marks, Go Mono may have the letter, and no font all of them.
+			// If no font has all of the cluster, Go Mono draws its letter without the missing marks.
 			switch {
 			case r.font != nil:
 				c.drawRun(r, at.x, at.y, shade)

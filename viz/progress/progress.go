@@ -88,7 +88,7 @@ type screen struct {
 	drawn string // the line that is on the terminal now
 }
 
-// start begins to redraw the line once a second. The function it returns ends that and clears the line.
+// start redraws the line once a second until stop is called. stop also clears the line.
 func (s *screen) start() (stop func()) {
 	if !s.redrawn {
 		return func() {}

@@ -149,8 +149,8 @@ func (r *run) end(e executor.End, err error) string {
 	return strings.Join(append(parts, short(time.Since(r.began))), " · ")
 }
 
-// worthSaying is how long a model may be silent before the line shows for how long it has been.
-const worthSaying = 10 * time.Second
+// shownSilence is the shortest silence of a model that the line shows.
+const shownSilence = 10 * time.Second
 
 // line returns the state in one line, the most important first.
 func (r *run) line(now time.Time) string {
@@ -158,7 +158,6 @@ func (r *run) line(now time.Time) string {
 	if r.turn > 0 {
 		parts = append(parts, "turn "+strconv.Itoa(r.turn))
 	}
-
 	parts = append(parts, short(now.Sub(r.began)))
 
 	// Running tools are shown in place of what the model did before.
@@ -176,7 +175,7 @@ func (r *run) line(now time.Time) string {
 		parts = append(parts, strings.Join(tools, ", "))
 	case r.doing != "":
 		parts = append(parts, r.doing)
-		if silent := now.Sub(r.heard); silent >= worthSaying {
+		if silent := now.Sub(r.heard); silent >= shownSilence {
 			parts[len(parts)-1] = "no response for " + short(silent)
 		}
 	}

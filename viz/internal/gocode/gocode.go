@@ -28,7 +28,8 @@ const (
 //   - The file is formatted as by gofmt. Its string literals hold only printable characters.
 //   - The same graph gives the same bytes, except in the saved form, because of the IDs.
 //
-// Errors: d's own; those of saving it; and that of w. Nothing is written before the file is complete.
+// Write returns the error of d, an error of saving it, or the error of w. Nothing is written before the file is
+// complete.
 func Write(w io.Writer, d dag.DAG) error {
 	if err := d.Err(); err != nil {
 		return err
@@ -216,7 +217,7 @@ func (g *generator) phase(n *node.Node) {
 		return
 	}
 
-	// One step refers to said, instead of one for each execution.
+	// One step refers to message now, instead of one for each execution.
 	g.phases[n] = message
 	for _, p := range n.Parents() {
 		g.inside[g.byID[p.ID()]] = true
@@ -288,6 +289,8 @@ func (g *generator) step(n *node.Node, before dag.DAG) (string, bool) {
 	if executions := g.executions(n); executions != "" {
 		return executions, true
 	}
+
+	// Each way also makes the node, so that its digest shows whether anything would be lost.
 	for _, way := range []func(*node.Node, dag.DAG) (string, dag.DAG){g.fluent, g.plain} {
 		if text, made := way(n, before); text != "" && made.Head() != nil && made.Head().Digest() == n.Digest() {
 			return text, true

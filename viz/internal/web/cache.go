@@ -14,35 +14,36 @@ type Cache struct {
 	Estimated bool   `json:"estimated,omitempty"`
 	Predicted int64  `json:"predicted,omitempty"` // about how many of them could be read
 	Text      string `json:"text"`
-	Broke     bool   `json:"broke,omitempty"` // what was cached could not be read: it changed, or was no longer kept
+	Broke     bool   `json:"broke,omitempty"` // cached tokens could not be read: they changed, or were no longer kept
 	At        *int   `json:"at,omitempty"`    // the node that changed it
 }
 
-// broken lists the causes for which what was cached is lost. The others are normal: a first request, a branch.
+// broken lists the causes by which cached tokens are lost. Other causes are normal: a first request, a branch.
 var broken = []promptcache.Cause{
 	promptcache.ModelChanged, promptcache.ToolsChanged, promptcache.SystemChanged, promptcache.MessageChanged,
 	promptcache.Compacted, promptcache.Expired, promptcache.Unexplained,
 }
 
-// caches adds what their requests found in the cache to the responses among the new nodes.
+// caches sets Cache of the responses among the new nodes.
 func (m *Model) caches(nodes []Node, keys map[node.ID]int) {
-	places := map[int]int{} // the index of a response, by key
+	responses := map[int]int{} // the index of a response, by key
 	for i, n := range nodes {
 		if n.Sort == "assistant" {
-			places[n.Key] = i
+			responses[n.Key] = i
 		}
 	}
-	if len(places) == 0 {
+	if len(responses) == 0 {
 		return
 	}
 
 	for _, call := range promptcache.Calls(m.d, &promptcache.Options{Cache: m.Cache}) {
-		i, ok := places[keys[call.Node.ID()]]
+		i, ok := responses[keys[call.Node.ID()]]
 		if !ok {
 			continue
 		}
 
 		c := &Cache{Input: call.Input, Estimated: call.Estimated, Predicted: call.Predicted, Text: clip(call.String())}
+
 		// The first request of a conversation is compared with those of others, and breaks none of them.
 		c.Broke = slices.Contains(broken, call.Break.Cause) && CallBefore(call.Node) != nil
 		if call.Break.Node != nil {
@@ -50,6 +51,7 @@ func (m *Model) caches(nodes []Node, keys map[node.ID]int) {
 				c.At = &key
 			}
 		}
+
 		nodes[i].Cache = c
 	}
 }

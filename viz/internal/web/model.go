@@ -69,6 +69,7 @@ func (m *Model) Update(d dag.DAG) (Patch, error) {
 		return Patch{}, err
 	}
 
+	// Nodes come first: everything else refers to their keys.
 	m.d = d
 	var p Patch
 	pic := &placed{Picture: drawn, boxes: boxesOf(drawn)}
@@ -141,7 +142,7 @@ func (m *Model) describe(n *node.Node, keys map[node.ID]int) Node {
 	t.At = float64(d.Began.UnixMicro()) / 1000
 
 	if d.Sort == describe.Stop {
-		return t // its totals are those of the nodes before it
+		return t // its totals repeat those of the nodes before it
 	}
 
 	t.Usage, t.Least, t.Model, t.MS = counts(d.Usage), d.Usage.Incomplete, d.Model, milliseconds(d.Took)
@@ -217,11 +218,11 @@ func (m *Model) edges(p *Patch, pic *placed) {
 		}
 	}
 
+	// Sorted, so that the same changes give the same patch.
 	for _, at := range slices.SortedFunc(maps.Keys(m.sent.edges), order) {
 		if drawn[at] {
 			continue
 		}
-
 		delete(m.sent.edges, at)
 		p.Cut = append(p.Cut, at)
 	}
@@ -286,8 +287,8 @@ func (m *Model) whole(p *Patch, pic *placed) {
 	})
 }
 
-// changed replaces the old list by the new one, and returns the new one if they differ: empty, not nil, if nothing is
-// left.
+// changed replaces the old list by the new one. It returns the new list if they differ, and nil otherwise. A new list
+// without items is returned empty, not nil, so that the patch contains it.
 func changed[T any](old *[]T, list []T, equal func(a, b []T) bool) []T {
 	if equal(*old, list) {
 		return nil

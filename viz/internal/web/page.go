@@ -178,7 +178,8 @@ func (t *template) json(v any) {
 	t.err = err
 }
 
-// patch writes p as JSON. Its long lists are written item by item: as one text they are longer than the conversation.
+// patch writes p as JSON. Its long lists are written item by item: encoded at once, they would need more memory than
+// the conversation.
 func (t *template) patch(p Patch) {
 	short := p
 	short.Nodes, short.Places, short.Folds, short.Edges = nil, nil, nil, nil

@@ -69,7 +69,7 @@ func (p *placed) findFrames() {
 	}
 }
 
-// heights returns how many folded boxes are nested in each picture inside p.
+// heights returns, for p and each picture inside it, how deep folded boxes are nested in it.
 func heights(p *viz.Picture) map[*viz.Picture]int {
 	height := map[*viz.Picture]int{}
 	var measure func(p *viz.Picture) int
@@ -89,7 +89,7 @@ func heights(p *viz.Picture) map[*viz.Picture]int {
 }
 
 // lay places the boxes, edges and rooms of a picture and of those inside it. in is the key of the folded box around the
-// picture, 0 for the outermost picture. foldKey returns the key of a folded box by that of its first node and the
+// picture, 0 for the outermost picture. foldKey returns the key of a folded box from the key of its first node and the
 // height of its picture.
 func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, foldKey func(first, height int) int) {
 	keys := make([]int, len(pic.Boxes))
@@ -105,6 +105,7 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 			continue
 		}
 
+		// Nested folded boxes may begin with the same node. The height of the picture inside tells them apart.
 		first := keys[i]
 		keys[i] = foldKey(first, height[b.Inside])
 		p.folds = append(p.folds, Fold{

@@ -39,12 +39,15 @@ func problems(d dag.DAG, pic *placed) []Problem {
 		if f.Kind == dag.CallWithoutResult && waits[f.Node.ID()] {
 			continue
 		}
+
+		// With several heads, a result may only seem to have no call.
 		if f.Kind == dag.ResultWithoutCall && len(d.Heads()) > 1 && confirmed < maxConfirmed {
 			confirmed++
 			if !holdsAlone(f) {
 				continue
 			}
 		}
+
 		if f.Kind == dag.UndeclaredTool {
 			undeclared = append(undeclared, f)
 			continue
@@ -71,12 +74,12 @@ func problems(d dag.DAG, pic *placed) []Problem {
 	return list
 }
 
-// maxConfirmed is how many findings of a conversation are looked at a second time: each costs as much as the path to
-// it.
+// maxConfirmed limits the findings that are checked a second time. A check takes time proportional to the length of the
+// path to the node.
 const maxConfirmed = 50
 
-// holdsAlone reports whether a finding holds for the path to its node. Validate reads all heads as one conversation, in
-// which the results of a call on two branches are results too many.
+// holdsAlone reports whether a finding holds for the path to its node. Validate reads all heads as one conversation. If
+// two branches have a result of the same call, the second one seems to have no call there.
 func holdsAlone(f dag.Finding) bool {
 	return slices.ContainsFunc(dag.New().WithHeads(f.Node).Validate(), func(other dag.Finding) bool {
 		return other.Kind == f.Kind && other.Node.ID() == f.Node.ID()
