@@ -56,7 +56,6 @@ func (o *ClientOptions) withDefaults() ClientOptions {
 	if c.MaxRetryAfter == 0 {
 		c.MaxRetryAfter = time.Hour
 	}
-
 	return c
 }
 
@@ -170,6 +169,7 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) 
 		if number >= c.options.Attempts || !Retryable(err) || ctx.Err() != nil {
 			return fail(ended(ctx, err))
 		}
+
 		wait, refused := c.wait(ctx, number, err)
 		if refused != nil {
 			return fail(refused)
@@ -187,6 +187,7 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) 
 
 // events returns the provider's sequence, or one that yields an error if there is no provider or no sequence.
 func (c *Client) events(ctx context.Context, req Request) iter.Seq2[Event, error] {
+	// A nil *Client in the interface is no provider either.
 	var none *Client
 	if c.provider != nil && c.provider != Provider(none) {
 		if events := c.provider.Stream(ctx, req); events != nil {
@@ -199,8 +200,8 @@ func (c *Client) events(ctx context.Context, req Request) iter.Seq2[Event, error
 	}
 }
 
-// attempt passes on the events of one attempt. Take is the provider's yield function: unlike in a range statement, a
-// provider that continues after false does not panic, and its further events are dropped.
+// attempt passes on the events of one attempt. Its method take is the provider's yield function. A provider that
+// continues after false does not panic, as it would in a range statement: its further events are dropped.
 type attempt struct {
 	emit    func(Event) error
 	start   time.Time
@@ -227,6 +228,7 @@ func (a *attempt) take(event Event, err error) bool {
 	case Finish, Cut:
 		return true // emitted after the provider has ended, so that nothing follows it
 	case BlockEnd:
+		// The Fold has checked the block and may hold a cleaned copy, as content.Of makes it.
 		if clean := a.fold.blocks[e.Index]; clean != e.Block {
 			event = BlockEnd{Index: e.Index, Block: clean}
 		}
@@ -309,6 +311,7 @@ func (c *Client) wait(ctx context.Context, attempt int, err error) (time.Duratio
 // backoff returns the wait after an attempt if the provider does not request one.
 func (c *Client) backoff(attempt int) time.Duration {
 	wait := c.options.MaxWait
+
 	// Shifting there and back detects an overflow.
 	if attempt < 32 && c.options.MinWait<<(attempt-1)>>(attempt-1) == c.options.MinWait {
 		wait = min(wait, c.options.MinWait<<(attempt-1))
@@ -474,7 +477,8 @@ func (f *Fold) Partial() Response {
 
 	// The error is always nil: add checked the whole blocks, and block returns valid ones.
 	part.Blocks, _ = content.Of(blocks...)
-	// A delta of nothing shows that the model had begun, too.
+
+	// An empty delta, too, shows that the model had begun.
 	if part.Blocks.Len() > 0 || f.open != nil || f.known {
 		part.Stop, part.Usage.Incomplete = content.StopCut, true
 	}

@@ -88,7 +88,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// maxShown is how much of a text from outside an error shows.
+// maxShown limits each text from outside in the text of an error, in bytes.
 const maxShown = 1000
 
 // Unwrap returns the kind and the underlying error, apart from those that are nil.

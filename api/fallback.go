@@ -61,6 +61,8 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 			m.failed(err)
 			part, arrived := attempt.partial()
 			cut := Cut{part.Finish}
+
+			// The last provider has failed, or another one would not help: report the error.
 			if i == len(ready)-1 || !Retryable(err) || ctx.Err() != nil {
 				if !arrived || yield(cut, nil) {
 					yield(nil, err)
@@ -83,6 +85,7 @@ func (f *fallback) ready(now time.Time) (ready []*member, busy error) {
 		if !m.until.After(now) {
 			ready = append(ready, m)
 		} else if busy == nil || m.until.Before(soonest) {
+			// A copy, since an earlier caller has the error itself. Its time is the one that remains.
 			current := *m.err
 			current.RetryAfter = m.until.Sub(now)
 			busy, soonest = &current, m.until

@@ -109,7 +109,6 @@ func overMap[M ~map[string]V, V any](values, defaults M) M {
 // Check returns an error that names the first invalid field of o, with ErrInvalidRequest in its chain.
 func (o Options) Check() error {
 	why := ""
-
 	switch t, output := o.Temperature, o.Output.problem(); {
 	case o.MaxTokens < 0:
 		why = fmt.Sprintf("MaxTokens is %d", o.MaxTokens)
@@ -146,6 +145,7 @@ func reason(j content.JSON) string {
 
 // unsendable returns the name of the first header field that HTTP cannot carry, or "".
 func unsendable(h map[string][]string) string {
+	// RFC 9110: a name is a token, and a value has no control characters except tabs.
 	notToken := func(c rune) bool { return c <= ' ' || c >= 0x7F || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }
 	control := func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7F }
 	hasControl := func(value string) bool { return strings.ContainsFunc(value, control) }

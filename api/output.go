@@ -158,6 +158,7 @@ func newForm(t reflect.Type) *form {
 		f.err = fmt.Errorf("the JSON type of %s is not known", t)
 	}
 
+	// Providers accept only an object at the top.
 	if f.err == nil && f.check.Type() != "object" {
 		f.wrapped = true
 		f.check, f.err = f.check.Member(wrap)
@@ -168,8 +169,8 @@ func newForm(t reflect.Type) *form {
 	return f
 }
 
-// unfit matches what the name of a form cannot have: package paths, and characters other than letters, digits, "_" and
-// "-".
+// unfit matches the parts of a type's name that the name of a form must not have: package paths, and characters other
+// than letters, digits, "_" and "-".
 var unfit = pattern.Of(`[^\[\],]*[/.]|[^a-zA-Z0-9_-]+`)
 
 // formName returns the name of a type as the name of a form. Type arguments are part of it, without their packages.

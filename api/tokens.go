@@ -43,7 +43,7 @@ func CountTokens(ctx context.Context, p Provider, req Request) (TokenCount, erro
 	return TokenCount{}, err
 }
 
-// count is CountTokens of a provider that may not have it.
+// count calls CountTokens of p. If p does not have it, the error is errors.ErrUnsupported.
 func count(ctx context.Context, p Provider, req Request) (int64, error) {
 	if c, ok := p.(TokenCounter); ok {
 		return c.CountTokens(ctx, req)

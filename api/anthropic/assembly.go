@@ -39,7 +39,6 @@ func assemble(start content.JSON) (*assembly, error) {
 	if a.kind == "tool_use" || isServerCall(a.kind) {
 		a.tool, _, _ = jsonx.TakeText(list, "name")
 	}
-
 	return a, nil
 }
 
@@ -50,7 +49,7 @@ func (a *assembly) add(delta content.JSON) (api.DeltaKind, string, error) {
 		return "", "", err
 	}
 
-	// Every member counts, also one that a newer version of the API has added: texts grow, other values are set.
+	// Members that only a newer version of the API has are kept too: texts grow, other values are set.
 	var kind api.DeltaKind
 	var shown string
 	for _, m := range list {

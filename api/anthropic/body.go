@@ -89,10 +89,13 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	b.notes = b.encoded.Notes
 	b.keepTools(b.rules.Fit(differs, &b.options.Options, req.Tools, b.note))
 	system := req.System
+
+	// A server that ignores the option for the form of the response gets it as a system prompt.
 	if b.options.Output.JSON != "" && differs.IgnoresForm {
 		system = b.rules.FormPrompt(system, b.options.Output, b.note)
 		b.options.Output = api.Schema{}
 	}
+
 	b.keepSystem(system)
 	b.settle()
 
@@ -210,6 +213,7 @@ func (b *builder) keepTools(tools []content.Tool) {
 	for _, def := range tools {
 		f := fits.Get(def, fit)
 		t, why, ok := f.tool, f.why, f.ok
+
 		// A server tool's own name may be that of another tool.
 		if ok && seen[sentName(t)] {
 			ok, why = false, "it is declared twice"
@@ -474,8 +478,7 @@ func (b *builder) settleThinking(forced bool, binding content.JSON) {
 // The API looks at the assistant's unfinished turn: a tool loop, or a last message to be continued. The turn must have
 // begun with thinking. So must every message in it that follows a user message with more than tool results.
 func thinkingFits(backward iter.Seq2[int, content.Message]) bool {
-	// Begins reports whether the message after m begins with thinking that is not stale, if it is the assistant's. Last
-	// is set for the last message.
+	// begins is whether the message after m begins with thinking that is not stale, if it is the assistant's.
 	begins, last := true, true
 	for _, m := range backward {
 		switch {
@@ -736,7 +739,7 @@ func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
 	return append(dst, o.JSON...)
 }
 
-// appendFurther appends members, except those named but and cache_control. marks.append writes that one.
+// appendFurther appends members, except cache_control, which marks.append writes, and those with a name in but.
 func appendFurther(dst []byte, list []jsonx.Member, but ...string) []byte {
 	for _, m := range list {
 		if m.Name != cacheControl && !slices.Contains(but, m.Name) {

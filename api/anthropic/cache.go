@@ -12,7 +12,7 @@ import (
 
 const (
 	cacheControl = "cache_control"
-	// maxMarks is how many cache_control markers the API takes.
+	// maxMarks is the API's limit on cache_control markers in a request.
 	maxMarks = 4
 	shortTTL = "5m"
 	longTTL  = "1h"
@@ -98,7 +98,7 @@ type marked struct {
 // ownMarks returns the markers of tools, system prompts and messages that the API accepts, at most room, and a note for
 // each of the others.
 func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Message, room int) (marks, []string) {
-	// Sort out what the API would refuse, so that the rest is used.
+	// Drop the markers that the API would refuse, so that it accepts the others.
 	own, kept := foundMarks(tools, system, messages), marks{}
 
 	var left []string

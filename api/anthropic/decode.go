@@ -93,7 +93,6 @@ func knownToolResult(rest []jsonx.Member) content.Block {
 	if err != nil {
 		return nil
 	}
-
 	return content.ToolResult{CallID: id, Content: blocks, IsError: failed == "true", Extra: extra(rest)}
 }
 

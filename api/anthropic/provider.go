@@ -22,8 +22,8 @@ import (
 type Provider struct {
 	model   string
 	options Options
-	// Post is the SDK's client's. The client itself is not kept in a Provider: through a field, a linker that cannot
-	// tell which methods are called by reflection would keep every method of every service of the SDK.
+	// post is the method Post of the SDK's client. A field with the client itself would make programs larger: if a
+	// program calls methods by reflection, the linker keeps every method of every service of the SDK.
 	post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 }
 
@@ -60,7 +60,7 @@ var counted = []string{
 	"mcp_servers",
 }
 
-// trip returns the request to a path, whose response is read by read.
+// trip returns the round trip of a request to a path. read yields the events of its response.
 func (p *Provider) trip(
 	req api.Request, path string, read func(res *http.Response, whole bool) iter.Seq2[api.Event, error],
 ) roundtrip.Trip {

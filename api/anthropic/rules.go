@@ -121,6 +121,7 @@ func opaqueKind(b content.Opaque) string {
 // and treated as such.
 func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	kind := opaqueKind(b)
+
 	// A block of a type that Plait models must keep the rules for that type.
 	switch decoded, err := decodeBlock(b.JSON); decoded.(type) {
 	case content.Opaque:
@@ -131,11 +132,11 @@ func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (cont
 		if _, ok := decoded.(content.Thinking); ok && (nested || role == content.User) {
 			return nil, "thinking in a user message"
 		}
-		taken, why := a.accept(role, decoded, nested)
+		accepted, why := a.accept(role, decoded, nested)
 		if why == "" {
 			why = "an opaque " + kind + " is sent as a block that Plait knows"
 		}
-		return taken, why
+		return accepted, why
 	default:
 		if err != nil {
 			return nil, "a block that is not JSON"

@@ -84,6 +84,7 @@ func unpaired(messages []content.Message, drop map[place]string) {
 					p.look(place{i, j}, o)
 				}
 			}
+
 			// A call may be open at the end of the conversation.
 			if i+1 < len(messages) {
 				p.close(m)
@@ -203,7 +204,7 @@ func silent(i int, m content.Message, drop map[place]string) {
 	}
 
 	for last := m.Blocks.Len() - 1; last >= 0; last-- {
-		// Texts that were dropped no longer follow the thinking.
+		// Without the dropped texts, the thinking before them is the end.
 		if drop[place{i, last}] != "" {
 			continue
 		}

@@ -80,9 +80,8 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		return nil, nil
 	}
 
-	var e event
-
 	// Text that is not JSON may be an event that was cut off. Anything else breaks the protocol.
+	var e event
 	if err := json.Unmarshal(data, &e, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
 			return nil, protocol("%w: %w", errNotJSON, err)
@@ -98,6 +97,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		}
 		e.Message.Usage.update(&d.finish.Usage)
 		d.details.Add(e.Message.Further)
+
 		// The finish so far, in case the response breaks off.
 		return []api.Event{api.Cut{Finish: d.finish}}, nil
 	case "content_block_start":

@@ -170,7 +170,7 @@ func Fail(err error) Turn { return Turn{err: err} }
 // Hang returns a turn that yields nothing until the context ends or Options.Idle is over, and then the error.
 func Hang() Turn { return Turn{hangs: true} }
 
-// Func returns a turn that plays the one that fn returns for the request.
+// Func returns a turn that calls fn with the request and plays the turn that fn returns.
 func Func(fn func(api.Request) Turn) Turn { return Turn{fn: fn} }
 
 // Call appends tool calls to the response. A call without an ID gets one that no other call of the script has.
@@ -246,7 +246,7 @@ func (t Turn) Always() Turn {
 
 // play yields the events of the turn as the response to request n.
 func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.Event, error) bool) {
-	// A function may return a turn with a function in turn.
+	// A function may itself return a turn of Func.
 	for t.fn != nil {
 		t = t.fn(req)
 	}
@@ -284,7 +284,7 @@ func (t Turn) play(ctx context.Context, n int, req api.Request, yield func(api.E
 		}
 	}
 
-	// Everything was said. What is left is how the response ends.
+	// All blocks were yielded. Now end the response.
 	err := ctx.Err()
 	if t.hangs {
 		err = idleFor(ctx, math.MaxInt64, req.Options.Idle)

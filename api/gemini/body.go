@@ -94,11 +94,9 @@ func (b *builder) front() []byte {
 	for _, m := range b.further {
 		dst = append(write.Name(dst, m.Name), m.Value...)
 	}
-
 	if generation != "" {
 		dst = append(write.Name(dst, "generationConfig"), generation...)
 	}
-
 	return append(write.Name(dst, "contents"), '[')
 }
 
@@ -116,6 +114,7 @@ func (b *builder) leaveOut() {
 		return
 	}
 
+	// The API refuses system prompts and tools next to cached content.
 	if choice := b.take("toolConfig"); choice != "" || len(b.system)+len(b.functions)+len(b.servers) > 0 {
 		b.note(api.RepairOption, "system prompts and tools are left out: the cached content holds them")
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// client makes requests with the SDK's client. The SDK's client itself is not kept in a provider: through a field, a
-// linker that cannot tell which methods are called by reflection would keep every method of every service of the SDK.
+// client holds the methods of the SDK's client that make requests. A field with that client itself would make programs
+// larger: if a program calls methods by reflection, the linker keeps every method of every service of the SDK.
 type client struct {
 	whole, stream, count func(ctx context.Context, model string) error // a request without content, see carrier
 	timeout              *time.Duration                                // of a request; nil is none

@@ -73,7 +73,7 @@ func appendModel(dst []byte, m content.Message, sign bool) []byte {
 }
 
 // appendAnswer appends the results of calls as one content. The rest of the message follows as another one: the user's
-// own blocks, and the media in results, because a functionResponse cannot hold any.
+// own blocks, and images and documents in results, because a functionResponse cannot hold them.
 func appendAnswer(dst []byte, calls []content.ToolUse, m content.Message) []byte {
 	var rest []content.Block
 	dst = append(dst, `{"role":"user","parts":[`...)
@@ -205,7 +205,7 @@ var typeByName = map[string]string{
 	".mp3": "audio/mpeg", ".wav": "audio/wav",
 }
 
-// appendFurther appends members, except those named but.
+// appendFurther appends members, except those with a name in but.
 func appendFurther(dst []byte, list []jsonx.Member, but ...string) []byte {
 	for _, m := range list {
 		if !slices.Contains(but, m.Name) {

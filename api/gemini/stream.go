@@ -153,6 +153,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	}
 
 	d.note(c)
+
 	// The finish so far, in case the response breaks off.
 	out := []api.Event{d.cut()}
 
@@ -230,7 +231,6 @@ func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
 	out := d.close()
 	d.open = b
 	d.text.Reset()
-
 	switch b := b.(type) {
 	case content.Text:
 		d.text.WriteString(b.Text)
@@ -239,7 +239,6 @@ func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
 	case content.ToolUse:
 		d.calls = true
 	}
-
 	return append(out, d.show(b)...), nil
 }
 
@@ -343,6 +342,7 @@ func (d *decoder) end() ([]api.Event, error) {
 
 	d.finish.API = API
 	d.finish.Usage = d.usage.total()
+
 	// A refused request has no candidate, and so no finish reason.
 	if d.finish.Stop = stopOf(d.reason, d.calls); d.reason == "" && d.blocked != "" {
 		d.finish.Stop = content.StopRefusal

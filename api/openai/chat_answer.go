@@ -88,7 +88,6 @@ func (a *chatAnswer) add(delta content.JSON, whole bool) ([]piece, error) {
 			a.further.at(m.Name).add(m.Name, m.Value, 0)
 		}
 	}
-
 	return shown, nil
 }
 
@@ -281,7 +280,6 @@ func (c *chatCallParts) addInner(function content.JSON) string {
 			c.inner.at(m.Name).add(m.Name, m.Value, 0)
 		}
 	}
-
 	return shown
 }
 
@@ -308,22 +306,22 @@ func textOf(j content.JSON) string {
 // place returns the index of the block that p belongs to, as far as it is known before the end of the response. The
 // order is that of blocks.
 func (a *chatAnswer) place(p piece) int {
+	// The blocks in front of the parts and the calls, each with its text. Audio has no deltas.
 	at := 0
-	for _, stands := range []struct {
+	for _, block := range []struct {
 		of    *tree
 		count int
 	}{
 		{&a.thought, count(a.thinks())},
-		{&a.said, count(a.said.says())},
-		{nil, count(a.speaks())},
-		{&a.refusal, count(a.refusal.says())},
+		{&a.said, count(a.said.nonEmpty())},
+		{nil, count(a.hasAudio())},
+		{&a.refusal, count(a.refusal.nonEmpty())},
 	} {
-		if p.of != nil && p.of == stands.of {
+		if p.of != nil && p.of == block.of {
 			return at
 		}
-		at += stands.count
+		at += block.count
 	}
-
 	return at + len(a.parts) + count(a.hasMore()) + slices.Index(a.calls, p.call)
 }
 
@@ -334,8 +332,8 @@ func count(there bool) int {
 	return 0
 }
 
-// speaks reports whether the message has audio.
-func (a *chatAnswer) speaks() bool {
+// hasAudio reports whether the message has audio.
+func (a *chatAnswer) hasAudio() bool {
 	audio := a.further.by["audio"]
 	return audio != nil && audio.object != nil && audio.object.by["id"].words() != ""
 }
@@ -343,26 +341,26 @@ func (a *chatAnswer) speaks() bool {
 // hasMore reports whether any further member becomes part of an Opaque. Annotations of a text and audio do not.
 func (a *chatAnswer) hasMore() bool {
 	return slices.ContainsFunc(a.further.names, func(name string) bool {
-		return a.further.by[name].says() &&
-			(name != "annotations" || !a.said.says()) &&
-			(name != "audio" || !a.speaks())
+		return a.further.by[name].nonEmpty() &&
+			(name != "annotations" || !a.said.nonEmpty()) &&
+			(name != "audio" || !a.hasAudio())
 	})
 }
 
 // own returns the further members. If there is a text, its annotations are returned apart.
 func (a *chatAnswer) own() (list []jsonx.Member, annotations content.JSON) {
 	list = a.further.list()
-	if a.said.says() {
+	if a.said.nonEmpty() {
 		annotations, list = jsonx.Take(list, "annotations")
 	}
 	return list, annotations
 }
 
-func (a *chatAnswer) thinks() bool { return a.thought.says() || a.thinking.says() }
+func (a *chatAnswer) thinks() bool { return a.thought.nonEmpty() || a.thinking.nonEmpty() }
 
-func (m *members) says() bool {
+func (m *members) nonEmpty() bool {
 	for _, t := range m.by {
-		if t.says() {
+		if t.nonEmpty() {
 			return true
 		}
 	}
@@ -373,7 +371,7 @@ func (m *members) says() bool {
 func (m *members) list() []jsonx.Member {
 	var list []jsonx.Member
 	for _, name := range m.names {
-		if t := m.by[name]; t.says() {
+		if t := m.by[name]; t.nonEmpty() {
 			list = append(list, jsonx.Member{Name: name, Value: t.json()})
 		}
 	}
@@ -383,13 +381,12 @@ func (m *members) list() []jsonx.Member {
 // blocks returns the content of the message. If whole is not set, the response was cut off.
 func (a *chatAnswer) blocks(whole bool) []content.Block {
 	var blocks []content.Block
-
 	if a.thinks() {
 		blocks = append(blocks, a.thinkingBlock())
 	}
 
 	further, annotations := a.own()
-	if a.said.says() {
+	if a.said.nonEmpty() {
 		t := content.Text{Text: a.said.words()}
 		if annotations != "" {
 			t.Extra = extra([]jsonx.Member{{Name: "annotations", Value: annotations}})
@@ -397,11 +394,11 @@ func (a *chatAnswer) blocks(whole bool) []content.Block {
 		blocks = append(blocks, t)
 	}
 
-	if audio, rest := jsonx.Take(further, "audio"); a.speaks() {
+	if audio, rest := jsonx.Take(further, "audio"); a.hasAudio() {
 		blocks, further = append(blocks, spoken(audio)), rest
 	}
 
-	if a.refusal.says() {
+	if a.refusal.nonEmpty() {
 		blocks = append(blocks, content.Text{
 			Text: a.refusal.words(), Extra: content.Extra{API: ChatAPI, JSON: `{"type":"refusal"}`},
 		})
@@ -425,6 +422,7 @@ func (a *chatAnswer) thinkingBlock() content.Block {
 		list = append(list, jsonx.Member{Name: fieldMember, Value: jsonx.Quote(a.field)})
 	}
 
+	// OpenRouter may send the text of the thinking only among its details.
 	words := a.thought.words()
 	if words == "" {
 		words = detailsText(a.thinking.by["reasoning_details"])
@@ -456,7 +454,7 @@ func detailsText(details *tree) string {
 
 // spoken returns audio as a Text with its transcript. A later request refers to the audio by its ID.
 func spoken(audio content.JSON) content.Block {
-	list, _ := jsonx.Members(audio) // valid: speaks found an ID in it
+	list, _ := jsonx.Members(audio) // valid: hasAudio found an ID in it
 	words, _, _ := jsonx.TakeText(list, "transcript")
 	return content.Text{Text: cmp.Or(words, "[audio]"), Extra: extra([]jsonx.Member{{Name: "audio", Value: audio}})}
 }

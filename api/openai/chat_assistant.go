@@ -110,21 +110,21 @@ func (a *assistant) has(name string) bool {
 	return slices.ContainsFunc(a.further, func(m jsonx.Member) bool { return m.Name == name })
 }
 
-// add sets a further member. If it is already there, the values are merged: the message may be several in a row, made
-// one.
+// add sets a further member. If it is already there, the values are merged: the message may have been joined from
+// several in a row.
 func (a *assistant) add(m jsonx.Member) {
 	for i, old := range a.further {
 		if old.Name == m.Name {
-			a.further[i].Value = goOn(old.Value, m.Value)
+			a.further[i].Value = joined(old.Value, m.Value)
 			return
 		}
 	}
 	a.further = append(a.further, m)
 }
 
-// goOn merges two values: two texts are joined by a newline, two lists are concatenated. In all other cases the first
+// joined merges two values: two texts are joined by a newline, two lists are concatenated. In all other cases the first
 // value stays.
-func goOn(a, b content.JSON) content.JSON {
+func joined(a, b content.JSON) content.JSON {
 	first, ok := jsonx.Text(a)
 	second, too := jsonx.Text(b)
 	if ok && too {

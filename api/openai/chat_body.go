@@ -69,9 +69,9 @@ var ownModels = pattern.Of(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
 // other IDs of calls than Mistral's API does.
 var mistralModels = pattern.Of(`(?i)(^|[^a-z])(mistral|ministral|mixtral|codestral|devstral|magistral|pixtral)`)
 
-// supports returns what a request to the model behind a server may contain. OpenAI's models that accept audio have it
-// in their names. A server that continues the text at the end of a conversation refuses to do so in the form of Output,
-// which the text does not have.
+// supports returns what a request to the model behind a server may contain. OpenAI's models that accept audio have
+// "audio" in their names. Some servers continue a text of the assistant at the end of a conversation, but not if Output
+// requires a form that the text does not have.
 func (o *Options) supports(model string, server servers.Chat) chatSupport {
 	s := chatSupport{
 		thinking: !o.OmitThinking && !server.RefusesThought && !ownModels().MatchString(model),
@@ -265,7 +265,7 @@ func (b *chatBuilder) format() content.JSON {
 	})
 }
 
-// metadata returns the metadata of a request that OpenAI stores, and "" for any other: the API refuses it there.
+// metadata returns the metadata if OpenAI is to store the response, and "" otherwise, because the API then refuses it.
 func (b *chatBuilder) metadata() content.JSON {
 	if len(b.options.Metadata) == 0 {
 		return ""

@@ -171,14 +171,14 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 		return nil, "a part of type " + string(jsonx.Quote(typeOf(b.JSON))) + " that the API does not accept"
 	}
 
-	taken, why := a.target.Accept(role, part, nested)
+	accepted, why := a.target.Accept(role, part, nested)
 	if why == "" {
 		why = "a part of this API is sent as a block that Plait knows"
 	}
-	return taken, why
+	return accepted, why
 }
 
-// foreignTo returns a block as one of another API, of which the rules for switching keep what a model can read.
+// foreignTo returns a block as one of another API. The rules for switching then keep what a model can read of it.
 func foreignTo(b content.Opaque) content.Opaque { return content.Opaque{API: "none", JSON: b.JSON} }
 
 // partType returns the member "type"; ok reports whether there is one.

@@ -215,11 +215,12 @@ func (d *chatDecoder) deltas(shown []piece) []api.Event {
 // end yields the blocks and the end of the response.
 func (d *chatDecoder) end(yield func(api.Event, error) bool) {
 	stop := d.finish.Stop
-	if d.logprobs.says() {
+	if d.logprobs.nonEmpty() {
 		d.details.Set("logprobs", d.logprobs.json())
 	}
 	d.finish.Details = d.details.JSON()
 
+	// Tool calls of a response that was cut off may lack their arguments.
 	for i, b := range d.answer.blocks(stop != content.StopMaxTokens && stop != content.StopRefusal) {
 		if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
 			return
@@ -231,7 +232,7 @@ func (d *chatDecoder) end(yield func(api.Event, error) bool) {
 		switch {
 		case len(d.answer.calls) > 0:
 			d.finish.Stop = content.StopToolUse
-		case d.answer.refusal.says():
+		case d.answer.refusal.nonEmpty():
 			d.finish.Stop = content.StopRefusal
 		}
 	}

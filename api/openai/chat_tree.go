@@ -143,9 +143,9 @@ func (t *tree) words() string {
 	return s
 }
 
-// says reports whether t is not empty: a text with letters, an object with members, a list with items, or any other
+// nonEmpty reports whether t is not empty: a text with letters, an object with members, a list with items, or any other
 // value.
-func (t *tree) says() bool {
+func (t *tree) nonEmpty() bool {
 	switch {
 	case t.text != nil:
 		return t.text.Len() > 0

@@ -48,7 +48,8 @@ func readError(body []byte) errorInfo {
 	}
 
 	s := membersOf(outer)
-	if s.kind == "error" { // the type of the event, not of the error
+	// In an event of a stream, the type is that of the event and not of the error.
+	if s.kind == "error" {
 		s.kind = ""
 	}
 	return s

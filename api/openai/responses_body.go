@@ -197,6 +197,7 @@ func (b *responsesBuilder) header() []jsonx.Member {
 		list = append(list, jsonx.Member{Name: "include", Value: `["reasoning.encrypted_content"]`})
 	}
 
+	// add appends a member, unless its value is "".
 	add := func(name string, value content.JSON) {
 		if value != "" {
 			list = append(list, jsonx.Member{Name: name, Value: value})
@@ -211,7 +212,6 @@ func (b *responsesBuilder) header() []jsonx.Member {
 	if len(o.StopSequences) > 0 {
 		b.note(api.RepairOption, "stop sequences are left out: the API does not have them")
 	}
-
 	add("tool_choice", b.toolChoice())
 	if o.OneCall && len(b.tools) > 0 {
 		add("parallel_tool_calls", "false")
@@ -235,7 +235,8 @@ func (b *responsesBuilder) header() []jsonx.Member {
 	return list
 }
 
-// over returns the object ours with the members of theirs over its own. If theirs is not an object, it replaces ours.
+// over returns the object ours with the members of theirs added. A member that both have is taken from theirs. If
+// theirs is not an object, it replaces ours.
 func over(ours, theirs content.JSON) content.JSON {
 	if ours == "" || theirs == "" {
 		return ours + theirs
@@ -302,7 +303,6 @@ func (b *responsesBuilder) format() content.JSON {
 	}
 
 	schema, _ = withProperties(schema)
-
 	dst := write.OptString([]byte(`{"format":{"type":"json_schema"`), "name", out.Name)
 	dst = append(write.Name(dst, "schema"), schema...)
 	dst = strconv.AppendBool(write.Name(dst, "strict"), strictSchema(schema))
@@ -369,7 +369,6 @@ func (b *responsesBuilder) keepTools(tools []content.Tool) {
 			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
 			continue
 		}
-
 		if why != "" {
 			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
 		}

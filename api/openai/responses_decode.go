@@ -68,6 +68,7 @@ func (d *itemDecoder) blocks(raw content.JSON) ([]content.Block, error) {
 		return nil, err
 	}
 
+	// own is Plait's name in an Extra. A server must not be able to set it.
 	kind, rest, _ := jsonx.TakeText(list, "type")
 	_, rest = jsonx.Take(rest, own)
 
@@ -174,7 +175,6 @@ func (d *itemDecoder) reasoning(list []jsonx.Member, run bool) []content.Block {
 	if run {
 		note.After = d.after
 	}
-
 	id, _, _ := jsonx.TakeText(list, "id")
 	d.after = &id
 
@@ -408,7 +408,6 @@ func wholeResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 
 // decodeResponse decodes a whole response.
 func decodeResponse(data []byte, header http.Header, limit int) ([]content.Block, api.Finish, error) {
-
 	// A response with an error in it is not an error document: failed reads it below.
 	if isError(data) {
 		var r response

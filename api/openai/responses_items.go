@@ -31,7 +31,7 @@ func (k keeping) appendAnswers(dst []byte, calls []content.ToolUse, m content.Me
 // parts.
 type itemWriter struct {
 	dst      []byte
-	inWords  bool              // reasoning has its text as content, as a server that reads no other form requires
+	inWords  bool              // reasoning has its text as content, the only form that some servers read
 	begun    bool              // an item was written
 	open     string            // closes the open message item; "" if none is open
 	note     ownNote           // of the last part of an open assistant message
@@ -191,6 +191,7 @@ func (w *itemWriter) user(b content.Block) {
 		return
 	}
 
+	// All other blocks in a row are parts of one message item.
 	if w.open != "" {
 		w.dst = write.Comma(w.dst)
 	} else {
@@ -198,7 +199,6 @@ func (w *itemWriter) user(b content.Block) {
 		w.dst = append(w.dst, `{"type":"message","role":"user","content":[`...)
 		w.open = "]}"
 	}
-
 	w.inputPart(b)
 }
 
@@ -271,8 +271,8 @@ func (w *itemWriter) source(s content.Source, data, url string) {
 
 // result writes the result of the next call, in the form that fits the call.
 func (w *itemWriter) result(r content.ToolResult) {
+	// Results are in the order of the calls, so the next call is the one of r.
 	kind := "function_call_output"
-	// Results are in the order of the calls.
 	if len(w.calls) > 0 {
 		if list, _ := extraOf(w.calls[0].Extra); memberType(list) == customCall {
 			kind = "custom_tool_call_output"

@@ -29,7 +29,7 @@ var responsesTarget = sync.OnceValue(func() dialect.Target {
 	return t
 })
 
-// responsesSupport is what the items of a conversation depend on, besides the conversation.
+// responsesSupport holds everything that the items of a conversation depend on, besides the conversation.
 type responsesSupport struct {
 	keeping    keeping
 	files      servers.Files
@@ -82,8 +82,8 @@ type responsesAccepter struct {
 // accept converts a block to one that the API accepts, without IDs that the API refuses.
 func (a responsesAccepter) accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
 	b, lost := withFitIDs(b)
-	taken, why := a.acceptFit(role, b, nested)
-	return taken, cmp.Or(why, lost)
+	accepted, why := a.acceptFit(role, b, nested)
+	return accepted, cmp.Or(why, lost)
 }
 
 // acceptFit is accept for a block whose IDs fit. It has a case for each kind of block. A case that does not return
@@ -305,22 +305,22 @@ func withoutItemID(extra content.JSON) content.JSON {
 	return jsonx.Object(list)
 }
 
-// prune finds the blocks that the API accepts only together with others that are missing: reasoning without the item
-// after it, and calls and results of the API's own tools without each other.
+// prune finds the blocks that the API refuses because another block is missing: reasoning without the item after it,
+// calls of the API's own tools without their results, and results without their calls.
 func (k keeping) prune(messages []content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
 	open := map[answerKey]bool{} // calls of the last assistant message without a result so far
 	for i, m := range messages {
 		if m.Role == content.Assistant {
-			found = append(found, k.unsaid(i, m)...)
+			found = append(found, k.unsendable(i, m)...)
 			open = map[answerKey]bool{}
 		}
 
+		// The results of the API's own tools are in the message itself or in the user's message after it.
 		var next content.Message
 		if m.Role == content.Assistant && i+1 < len(messages) {
 			next = messages[i+1]
 		}
-
 		found = append(found, unanswered(i, m, next, open)...)
 		if k != keepAll {
 			found = append(found, referred(i, m)...)
@@ -407,12 +407,12 @@ func lastAnswers(blocks, next content.Blocks) map[answerKey]int {
 	return last
 }
 
-// unsaid finds the reasoning in m that cannot be sent: reasoning that is not kept, and reasoning without the item after
-// it. The API also refuses opaque items right after it, which become text. The IDs of other items after it are left out
-// by appendItems.
-func (k keeping) unsaid(i int, m content.Message) []dialect.Pruned {
+// unsendable finds the reasoning in m that cannot be sent: reasoning that is not kept, and reasoning without the item
+// after it. The API also refuses the opaque items right after such reasoning, so they become text. For other items,
+// appendItems leaves out the ID.
+func (k keeping) unsendable(i int, m content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
-	led := false // the item that the reasoning at j led to is present
+	led := false // the item after the reasoning at j is the one that it led to
 	for j := m.Blocks.Len() - 1; j >= 0; j-- {
 		t, ok := m.Blocks.At(j).(content.Thinking)
 		if !ok {
@@ -425,7 +425,7 @@ func (k keeping) unsaid(i int, m content.Message) []dialect.Pruned {
 			led = (led || !thinks) && follows(m.Blocks.At(j+1), thoughtID(t))
 		}
 
-		if why := k.leaves(t, led); why != "" {
+		if why := k.whyDropped(t, led); why != "" {
 			found = append(found, dialect.Pruned{Message: i, Block: j, Why: why})
 			found = append(found, asText(i, m.Blocks, j+1)...)
 		}
@@ -433,8 +433,8 @@ func (k keeping) unsaid(i int, m content.Message) []dialect.Pruned {
 	return found
 }
 
-// leaves returns the reason why reasoning is left out, or "" if it is kept.
-func (k keeping) leaves(t content.Thinking, led bool) string {
+// whyDropped returns the reason why reasoning is left out, or "" if it is kept.
+func (k keeping) whyDropped(t content.Thinking, led bool) string {
 	switch {
 	case k == keepNone:
 		return "reasoning, which the model does not accept"

@@ -14,8 +14,8 @@ import (
 	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
-// streamedResponse yields the events of a response sent as server-sent events. It stops after the end of the response,
-// whatever the server sends then.
+// streamedResponse yields the events of a response sent as server-sent events. It stops at the end of the response. The
+// server's further events are not read.
 func streamedResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		d := responseDecoder{header: res.Header, limit: c.limit}
@@ -230,7 +230,6 @@ func (d *responseDecoder) give(item content.JSON) ([]api.Event, error) {
 	}
 
 	d.next++
-
 	var out []api.Event
 	for _, b := range blocks {
 		out = append(out, api.BlockEnd{Index: len(d.blocks), Block: b})
@@ -276,10 +275,10 @@ func (d *responseDecoder) finish(e responseEvent, data []byte) ([]api.Event, err
 		return nil, roundtrip.Protocol(ResponsesAPI, "the end of the stream: %w", err)
 	}
 
+	// Some servers leave out the status. The type of the event ends in it.
 	if r.Status == "" {
 		r.Status = e.Type[len("response."):]
 	}
-
 	if err := r.failed(d.header, e.Response); err != nil {
 		return []api.Event{r.cut()}, err
 	}

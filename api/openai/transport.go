@@ -24,12 +24,12 @@ type transport struct {
 	server server
 }
 
-// post is the method Post of the SDK's client. The client itself is not kept in a provider: through a field, a linker
-// that cannot tell which methods are called by reflection would keep every method of every service of the SDK.
+// post is the method Post of the SDK's client. A field with the client itself would make programs larger: if a program
+// calls methods by reflection, the linker keeps every method of every service of the SDK.
 type post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 
 func newTransport(name, path string, o *Options) *transport {
-	// The first middleware is the outermost one, around those of the caller.
+	// The SDK calls middlewares in the order of the options, so the first one is around those of the caller.
 	first := []option.RequestOption{option.WithMiddleware(outermost)}
 	client := sdk.NewClient(append(first, o.orNone().SDK...)...)
 	return &transport{api: name, path: path, post: client.Post, server: serverOf(client.Post, o)}

@@ -1,5 +1,5 @@
-// Package conformance has the suite that every provider of models passes. A provider's own test is this, with a model
-// behind it that behaves as each [Scenario] says:
+// Package conformance has the suite that every provider of models passes. The test of a provider calls [Run] with a
+// model that behaves as a [Scenario] describes:
 //
 //	func TestProvider(t *testing.T) {
 //		conformance.Run(t, func(t *testing.T, s conformance.Scenario) api.Provider {
@@ -148,7 +148,7 @@ func broken() api.Request {
 // take ranges over a stream and checks the rules that hold for every stream. It returns the events, the error of the
 // stream, and an error for the first broken rule.
 func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wrong error) {
-	// The loop continues after the end, so that an event behind it is noticed.
+	// The loop continues after the end, to notice an event that follows it.
 	blocks, end, cut := 0, false, false
 	shown := map[int]string{} // the deltas of each text block, joined
 	for e, err := range stream {
@@ -336,7 +336,7 @@ func isCut(ctx context.Context, p api.Provider) error {
 	return wrong
 }
 
-// isPart checks the part that a program keeps of a response that breaks off.
+// isPart checks what [api.Fold.Partial] returns for a response that breaks off.
 func isPart(ctx context.Context, p api.Provider) error {
 	events, failure, wrong := take(p.Stream(ctx, greeting()))
 	if wrong != nil || failure == nil {
