@@ -171,6 +171,7 @@ type sum struct {
 
 // sum adds up the cost of the tokens.
 func (p Price) sum(u content.Usage) (s sum) {
+	// A price of 0 is unknown, unless the model is free.
 	free := p == Price{}
 	add := func(tokens int64, price float64) {
 		if tokens > 0 {
@@ -191,6 +192,6 @@ func (p Price) sum(u content.Usage) (s sum) {
 	addCached(u.CacheRead, p.CacheRead)
 	addCached(u.CacheWrite, p.CacheWrite)
 
-	s.cost = min(s.cost, math.MaxFloat64)
+	s.cost = min(s.cost, math.MaxFloat64) // the sum may overflow to infinity
 	return s
 }

@@ -32,7 +32,7 @@ type PriceList struct {
 	Prices Prices
 }
 
-// maxPriceFile is the size of the largest price file in bytes: a thousand times that of a long one.
+// maxPriceFile limits the size of a price file, in bytes. A long one is a thousand times smaller.
 const maxPriceFile = 16 << 20
 
 // ReadPrices reads a price file. See [PriceList] for its form:

@@ -85,7 +85,7 @@ func renamed(list []jsonx.Member) (all []jsonx.Member, changed bool) {
 	return all, changed
 }
 
-// importObjects reads a list of objects, or one object. Where is its position in the body.
+// importObjects reads a list of objects, or one object, at the position where in the body.
 func importObjects(where string, j content.JSON) ([]roundtrip.Imported, error) {
 	if j.IsObject() {
 		j = "[" + j + "]"
@@ -293,6 +293,7 @@ func (c *contentImport) part(part roundtrip.Imported) error {
 		return err
 	}
 
+	// decodePart returns nil for an empty text. It may be all that a message has.
 	if b == nil {
 		text, _ := jsonx.Take(part.List, "text")
 		c.silent = c.silent || text == `""`
@@ -329,9 +330,9 @@ func membersOf(e content.Extra) []jsonx.Member {
 	return list
 }
 
-// knownResult reads a part that is the result of a call. Its content is the text, if the response has nothing else, or
-// the object that the tool returned. The name is that of the tool. It is not kept in the result, because the call has
-// it.
+// knownResult reads a part with the result of a call, and the name of its tool. The content of the result is the text,
+// if the response has nothing else, or the object that the tool returned. The result does not keep the name, because
+// the call has it.
 func knownResult(part []jsonx.Member) (r content.ToolResult, name string, ok bool) {
 	result, outer := jsonx.Take(part, "functionResponse")
 	list, err := jsonx.Members(result)
@@ -407,7 +408,6 @@ func (c *contentImport) inCallOrder() {
 	if len(ordered) != len(indexes) {
 		return // some results have no call of their name
 	}
-
 	for i, index := range indexes {
 		c.blocks[index] = ordered[i]
 	}

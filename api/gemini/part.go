@@ -71,6 +71,7 @@ func known(list []jsonx.Member) (content.Block, bool) {
 			kinds++
 		}
 	}
+
 	// A part without data, or with two kinds of it, fits no block.
 	if kinds != 1 {
 		return nil, false
@@ -119,8 +120,8 @@ func knownCall(call content.JSON, rest []jsonx.Member) (content.Block, bool) {
 	}
 	id, list, _ := jsonx.TakeText(list, "id")
 
-	args, list := jsonx.Take(list, "args")
 	// The API leaves out the arguments of a call without any.
+	args, list := jsonx.Take(list, "args")
 	if args == "" || args == "null" {
 		args = "{}"
 	}
@@ -165,7 +166,6 @@ func knownSource(j content.JSON, member string) (content.Source, bool) {
 	} else {
 		s.URL = value
 	}
-
 	return s, ok && value != "" && len(list) == 0
 }
 

@@ -128,8 +128,8 @@ func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block,
 		return acceptFile(role, o)
 	}
 
-	taken, why := accept(role, b, nested)
-	return taken, cmp.Or(why, instead)
+	accepted, why := accept(role, b, nested)
+	return accepted, cmp.Or(why, instead)
 }
 
 // acceptFile accepts an opaque part. If it is a file with more members than Plait models, the file must be one that the
@@ -142,6 +142,7 @@ func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
 			continue
 		}
 
+		// Judge the file by the members that Plait models.
 		inside, _ := jsonx.Members(file)
 		inside = slices.DeleteFunc(inside, func(m jsonx.Member) bool { return !slices.Contains(fileMembers, m.Name) })
 		b, ok := knownMedia([]jsonx.Member{{Name: kind, Value: jsonx.Object(inside)}})
@@ -149,8 +150,8 @@ func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
 			return nil, "a file part without a file"
 		}
 
-		if taken, why := accept(role, b, false); why != "" {
-			return taken, why
+		if accepted, why := accept(role, b, false); why != "" {
+			return accepted, why
 		}
 	}
 	return o, ""
@@ -178,7 +179,6 @@ func misplaced(role content.Role, o content.Opaque, nested bool) string {
 
 	signature, _ := jsonx.Take(list, thoughtSignature)
 	text, isString := jsonx.Text(signature)
-
 	switch {
 	case signature != "" && (!isString || !isBase64(text)):
 		return "a part whose signature is not base64"

@@ -36,8 +36,8 @@ func (b *builder) keepTools(tools []content.Tool) {
 
 // keepServer keeps a tool that the API itself runs. Its Extra is an entry of "tools".
 func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
+	// The API has no member "type". It is in the Extra for other readers.
 	list, _ := jsonx.Members(t.Extra.For(API)) // it was checked
-	// Type is for other readers of the Extra. The API does not have it.
 	_, list = jsonx.Take(list, "type")
 	entry := jsonx.Object(list)
 

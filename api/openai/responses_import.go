@@ -98,6 +98,7 @@ func importResponsesTool(tool roundtrip.Imported, names toolNames) content.Tool 
 	if !named {
 		name = names.name(kind)
 	}
+
 	// A member "function" marks a definition for Chat Completions.
 	if kind != "function" || value(list, "function") != "" {
 		return content.Tool{Name: name, Extra: content.Extra{API: ResponsesAPI, JSON: tool.Raw}}
@@ -158,7 +159,6 @@ func (c *itemImport) item(where string, item roundtrip.Imported) error {
 	}
 
 	c.begun = true
-
 	switch kind {
 	case "function_call_output", "custom_tool_call_output":
 		result, err := importOutput(where, item.List)
@@ -227,13 +227,12 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 		return err
 	}
 
-	// Members that Plait has no field for: keep the item whole.
+	// An item with members that Plait has no field for is kept whole.
 	for _, m := range list {
 		if m.Name != "id" && m.Name != "status" && m.Value != "null" {
 			return c.own(item)
 		}
 	}
-
 	return c.say(content.Role(role), blocks...)
 }
 
@@ -332,7 +331,6 @@ func takeSource(list []jsonx.Member, data, url string) (s content.Source, rest [
 		bytes, inline := dataSource(text)
 
 		var found content.Source
-
 		switch {
 		case m.Value == "null":
 			continue
@@ -353,6 +351,5 @@ func takeSource(list []jsonx.Member, data, url string) (s content.Source, rest [
 		}
 		s = found
 	}
-
 	return s, rest, s != content.Source{} && value(rest, data) == "" && value(rest, url) == ""
 }

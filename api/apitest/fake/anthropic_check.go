@@ -127,7 +127,8 @@ func (c *anthropicCheck) only(path string, o object, allowed map[string]bool) {
 	}
 	for name := range o {
 		if !allowed[name] {
-			names := slices.Sorted(maps.Keys(o)) // the same body must fail the same way each time
+			// Report the first one in alphabetical order: the same body must fail the same way each time.
+			names := slices.Sorted(maps.Keys(o))
 			name = names[slices.IndexFunc(names, func(n string) bool { return !allowed[n] })]
 			c.fail("%s: Extra inputs are not permitted", strings.TrimPrefix(path+"."+name, "."))
 			return
@@ -223,6 +224,7 @@ func (c *anthropicCheck) checkSystem(o object) {
 		c.systemText(text(v))
 		return
 	}
+
 	for i, b := range c.list("system", v) {
 		path := fmt.Sprintf("system.%d", i)
 		block := c.object(path, b, anthropicBlocks["text"])
@@ -411,6 +413,7 @@ func (c *anthropicCheck) content(i int, role string, v jsontext.Value) {
 	if len(list) == 0 {
 		c.emptyMessage(i)
 	}
+
 	blank, solid := false, false
 	for j, v := range list {
 		path := fmt.Sprintf("messages.%d.content.%d", i, j)

@@ -190,14 +190,12 @@ func (s *scrubber) url(address string) string {
 	}
 
 	u.User, u.Fragment = nil, ""
-
 	query := u.Query()
 	for name := range query {
 		if secretName().MatchString(name) {
 			query[name] = []string{redacted}
 		}
 	}
-
 	u.RawQuery = query.Encode()
 	return inProject().ReplaceAllString(u.String(), "${1}"+redacted)
 }
@@ -223,12 +221,10 @@ func (s *scrubber) json(j content.JSON) content.JSON {
 func (s *scrubber) members(j content.JSON) content.JSON {
 	list, _ := jsonx.Members(j) // it is valid
 	found := false
-
 	for i, m := range list {
 		list[i] = jsonx.Member{Name: s.text(m.Name), Value: s.json(m.Value)}
 		found = found || list[i] != m
 	}
-
 	if !found {
 		return j
 	}

@@ -141,7 +141,6 @@ func Open(path string, o *Options) (*Tape, error) {
 	}
 
 	t.scrub.add(t.o.Secrets...)
-
 	if t.Recording() {
 		return t, nil
 	}
@@ -250,6 +249,7 @@ func (t *Tape) record(req *http.Request, body []byte) (*http.Response, error) {
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	// A request without a response is not recorded.
 	if err != nil {
 		t.drop(made)
@@ -333,6 +333,7 @@ func (r *recorder) Read(p []byte) (int, error) {
 	r.tape.mu.Lock()
 	defer r.tape.mu.Unlock()
 
+	// Close has written the file, so the rest cannot be recorded.
 	if r.tape.closed {
 		return n, err
 	}
@@ -360,6 +361,7 @@ func (t *Tape) play(req *http.Request, body []byte) (*http.Response, error) {
 			made.played = true
 			return made.response.answer(req), nil
 		}
+
 		// Only the next recording may match.
 		if !t.o.AnyOrder {
 			break
@@ -463,11 +465,13 @@ func (t *Tape) write() error {
 		return fmt.Errorf("%w: %s: nothing was recorded", ErrUnusable, t.path)
 	}
 
+	// The end of a body is also known from its length, if the response had one.
 	for _, made := range t.tracks {
 		made.response.cut = !made.whole && int64(len(made.response.body)) != made.length
 		made.request, made.response = t.scrub.taped(made.request), t.scrub.taped(made.response)
 	}
 
+	// Requests made at the same time have no order of their own. Sorted, they give the same file each time.
 	if t.o.AnyOrder {
 		sortTracks(t.tracks)
 	}
