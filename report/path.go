@@ -17,8 +17,8 @@ import (
 
 // Step is a node on the path of a conversation.
 type Step struct {
-	// Label names the step, without what was said: "user", "assistant", "get_weather", "get_weather: no such city" for
-	// a failed call, "stop max_turns". In the reason of a failure, long numbers and identifiers are replaced by "#", so
+	// Label names the step without its content: "user", "assistant", "get_weather", "get_weather: no such city" for a
+	// failed call, "stop max_turns". In the reason of a failure, long numbers and identifiers are replaced by "#", so
 	// that two failures of one kind have one label.
 	Label string `json:"label"`
 	// Kind is the kind of the node: "user", "assistant", "tool call", "stop" and so on.
@@ -71,7 +71,7 @@ type step struct {
 	node   [4]byte // the end of the ID
 }
 
-// stepName is what two steps of one path have in common.
+// stepName holds the parts of a step that many steps share.
 type stepName struct {
 	label, kind string
 	failed      bool
@@ -114,14 +114,14 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 	r.list = &stepList{}
 	var cause *Failure
 	for _, n := range d.Nodes() {
-		said := describe.Of(n)
-		if said.Sort == describe.Record || said.Sort == describe.Results && hasExecution(n) {
+		described := describe.Of(n)
+		if described.Sort == describe.Record || described.Sort == describe.Results && hasExecution(n) {
 			continue
 		}
 
-		failed := failureOf(n, said)
-		cause = laterCause(cause, failed, said)
-		name := stepName{label: labelOf(n, said), kind: safetext.Line(said.Word, maxText), failed: failed != nil}
+		failed := failureOf(n, described)
+		cause = laterCause(cause, failed, described)
+		name := stepName{label: labelOf(n, described), kind: safetext.Line(described.Word, maxText), failed: failed != nil}
 		shape.Write(append([]byte{0}, name.label...))
 		if r.NumSteps++; r.NumSteps > maxSteps {
 			continue // it counts in the shape, and is not kept
@@ -130,7 +130,7 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 		digest, id := n.Digest(), n.ID()
 		r.list.steps = append(r.list.steps, step{unique.Make(name), [8]byte(digest[:8]), [4]byte(id[len(id)-4:])})
 		if r.NumSteps <= maxTexts {
-			r.list.texts = append(r.list.texts, textOf(said))
+			r.list.texts = append(r.list.texts, textOf(described))
 		}
 	}
 	shape.Sum(r.shape[:0])
@@ -144,52 +144,52 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 
 // laterCause returns the cause after one more step, which may have failed. A response shows that the run went on after
 // the failures before it.
-func laterCause(before, failed *Failure, said describe.Node) *Failure {
+func laterCause(before, failed *Failure, described describe.Node) *Failure {
 	switch {
-	case said.Sort == describe.Assistant || before == nil:
+	case described.Sort == describe.Assistant || before == nil:
 		return failed
-	case said.Sort == describe.Stop && (said.Stop != content.StopError || said.Text != ""):
+	case described.Sort == describe.Stop && (described.Stop != content.StopError || described.Text != ""):
 		return failed
 	}
 	return before // the first of several calls, or the one that explains why the run ended with an error
 }
 
 // labelOf returns the label of a step.
-func labelOf(n *node.Node, said describe.Node) string {
-	if f := failureOf(n, said); f != nil {
+func labelOf(n *node.Node, described describe.Node) string {
+	if f := failureOf(n, described); f != nil {
 		return anonymous(f.Text)
 	}
-	switch said.Sort {
+	switch described.Sort {
 	case describe.Call:
-		label := cmp.Or(said.Called.Tool, said.Word)
-		if said.State != "" {
-			label += ", " + said.State
+		label := cmp.Or(described.Called.Tool, described.Word)
+		if described.State != "" {
+			label += ", " + described.State
 		}
 		return safetext.Line(label, maxText)
 	case describe.Stop:
-		return safetext.Line(said.Word+" "+said.Title, maxText)
+		return safetext.Line(described.Word+" "+described.Title, maxText)
 	}
-	return safetext.Line(said.Word, maxText)
+	return safetext.Line(described.Word, maxText)
 }
 
-// textOf returns the beginning of what a node says.
-func textOf(said describe.Node) string {
+// textOf returns the beginning of a node's content.
+func textOf(described describe.Node) string {
 	switch {
-	case said.Sort == describe.Call:
-		text := describe.Arguments(said.Called.Input, maxArguments)
-		if result := firstLine(describe.Text(said.Blocks)); result != "" {
+	case described.Sort == describe.Call:
+		text := describe.Arguments(described.Called.Input, maxArguments)
+		if result := firstLine(describe.Text(described.Blocks)); result != "" {
 			text += " → " + result
 		}
 		return safetext.Line(text, maxText)
-	case said.Blocks.Len() > 0:
-		if text := describe.Text(said.Blocks); text != "" {
+	case described.Blocks.Len() > 0:
+		if text := describe.Text(described.Blocks); text != "" {
 			return safetext.Line(text, maxText)
 		}
-		for p := range describe.Parts(said.Blocks) {
+		for p := range describe.Parts(described.Blocks) {
 			return safetext.Line(p.Label(), maxText)
 		}
 	}
-	return safetext.Line(said.Text, maxText)
+	return safetext.Line(described.Text, maxText)
 }
 
 // particular matches what differs between two failures of one kind: UUIDs, long hexadecimal numbers, decimal fractions
@@ -285,7 +285,7 @@ func (b *branch) add(steps []step, number int) (base, same int) {
 
 func (s step) label() string { return s.name.Value().label }
 
-// labelAt returns the label of step i of a path with so many steps, of which the first ones are kept.
+// labelAt returns the label of step i of a path. all is the number of its steps; kept holds the first ones.
 func labelAt(kept []step, i, all int) string {
 	switch {
 	case i < len(kept):

@@ -53,7 +53,7 @@ type Row struct {
 	Last  time.Time `json:"last,omitzero"`
 	// Turns is the number of responses of the conversation itself, without those of sub-agents.
 	Turns int `json:"turns"`
-	// Calls is the number of tool calls with a result, and FailedCalls the number of those that failed or are in doubt.
+	// Calls counts the tool calls with a result. FailedCalls counts the calls that failed or are in doubt.
 	Calls       int `json:"calls"`
 	FailedCalls int `json:"failed_calls"`
 	// Took is the time that models and tools worked: the latencies of the responses, and each tool phase from the start
@@ -85,7 +85,7 @@ type Row struct {
 type Failure struct {
 	// Node is the end of the node's ID, as DAG.Find accepts it.
 	Node string `json:"node"`
-	// Text is what failed and the first line of the reason: "get_weather: no such city".
+	// Text names the failed part, with the first line of the reason: "get_weather: no such city".
 	Text string `json:"text"`
 }
 
@@ -174,14 +174,14 @@ func (r *Row) count(d dag.DAG, prices api.Prices) {
 	costs, tools, phases := Costs{Prices: prices}, toolCounts{}, phaseTimes{}
 	for _, n := range all.WithChildren() {
 		r.at(n.Time())
-		said := describe.Of(n)
+		described := describe.Of(n)
 
-		switch said.Sort {
+		switch described.Sort {
 		case describe.Assistant:
-			costs.Add(said.Model, said.Usage)
+			costs.Add(described.Model, described.Usage)
 			if own[n] {
 				r.Turns++
-				r.Took = longer(r.Took, max(said.Took, 0))
+				r.Took = longer(r.Took, max(described.Took, 0))
 			}
 		case describe.Call:
 			tools.execution(n)
@@ -193,7 +193,7 @@ func (r *Row) count(d dag.DAG, prices api.Prices) {
 		}
 
 		if r.Failure == nil {
-			r.Failure = failureOf(n, said)
+			r.Failure = failureOf(n, described)
 		}
 	}
 
@@ -231,10 +231,10 @@ func (r *Row) end(d dag.DAG) {
 		r.Outcome = NoOutcome
 		return
 	}
-	said := describe.Of(head)
-	r.Stop = said.Stop
+	described := describe.Of(head)
+	r.Stop = described.Stop
 
-	// Calls that wait come first: a crash or a pause leaves them open, and nothing says what the stop reason will be.
+	// Waiting calls come first: a crash or a pause leaves them open, and the stop reason is not known yet.
 	phase := phaseOf(d, head)
 	if open := d.WithHeads(phase...).OpenCalls(); len(open) > 0 {
 		r.Outcome = Paused
@@ -247,15 +247,15 @@ func (r *Row) end(d dag.DAG) {
 	}
 
 	switch {
-	case said.Stop == content.StopCut:
+	case described.Stop == content.StopCut:
 		r.Outcome = CutOff
-	case said.Stop == content.StopCancelled:
+	case described.Stop == content.StopCancelled:
 		r.Outcome = Cancelled
-	case said.Stop == content.StopApproval || said.Stop == content.StopResults:
+	case described.Stop == content.StopApproval || described.Stop == content.StopResults:
 		r.Outcome = Paused
-	case !said.Stop.Normal():
+	case !described.Stop.Normal():
 		r.Outcome = Failed
-	case said.Sort == describe.Stop || said.Sort == describe.Assistant:
+	case described.Sort == describe.Stop || described.Sort == describe.Assistant:
 		r.Outcome = Ended
 	default:
 		r.Outcome = Open
@@ -282,7 +282,8 @@ func last(d dag.DAG) *node.Node {
 	return newest
 }
 
-// isBeside reports whether n is beside the conversation: it neither says something nor ends a run.
+// isBeside reports whether n is beside the conversation: a record, a sub-graph, tools, a system prompt, or a node of an
+// unknown kind.
 func isBeside(n *node.Node) bool {
 	switch describe.Of(n).Sort {
 	case describe.Record, describe.SubGraph, describe.Tools, describe.System, describe.Unknown:
@@ -307,28 +308,28 @@ func phaseOf(d dag.DAG, head *node.Node) []*node.Node {
 }
 
 // failureOf returns the failure of a node, or nil.
-func failureOf(n *node.Node, said describe.Node) *Failure {
-	why, grave := said.Failure()
-	if _, failed := said.CountResults(); failed > 0 && said.Sort == describe.Results && !hasExecution(n) {
+func failureOf(n *node.Node, described describe.Node) *Failure {
+	why, grave := described.Failure()
+	if _, failed := described.CountResults(); failed > 0 && described.Sort == describe.Results && !hasExecution(n) {
 		why, grave = "tool failed", true
 	}
 	if !grave {
 		return nil
 	}
-	return &Failure{Node: node.ShortID(n.ID()), Text: reason(said, why)}
+	return &Failure{Node: node.ShortID(n.ID()), Text: reason(described, why)}
 }
 
 // reason returns what failed and the first line of why.
-func reason(said describe.Node, why string) string {
-	text := firstLine(said.Text)
-	switch said.Sort {
+func reason(described describe.Node, why string) string {
+	text := firstLine(described.Text)
+	switch described.Sort {
 	case describe.Call:
-		why, text = cmp.Or(said.Called.Tool, "tool"), describe.WithOutcome(said.State, firstLine(describe.Text(said.Blocks)))
+		why, text = cmp.Or(described.Called.Tool, "tool"), describe.WithOutcome(described.State, firstLine(describe.Text(described.Blocks)))
 		if text == "" {
 			text = "failed"
 		}
 	case describe.Results:
-		for _, result := range said.Blocks.ToolResults() {
+		for _, result := range described.Blocks.ToolResults() {
 			if result.IsError {
 				text = firstLine(describe.Text(result.Content))
 				break

@@ -13,7 +13,7 @@ import (
 // Tool sums up the calls of one tool.
 type Tool struct {
 	Name string `json:"name"`
-	// Calls is the number of calls with a result. Failed is the number of those that failed or are in doubt.
+	// Calls counts the calls with a result. Failed counts the calls that failed or are in doubt.
 	Calls  int `json:"calls"`
 	Failed int `json:"failed"`
 	// P50 and P95 are percentiles of the time that a call took, over the Timed calls with a known time. They are

@@ -76,8 +76,8 @@ func (c *Conversation) current() Head {
 // The cost grows with the new nodes, and with the number of heads and refs of d. Nothing is written if nothing is new.
 // d need not continue [Conversation.DAG]: after a rewind, the nodes left behind stay until [Store.Prune].
 //
-// When Append returns nil, d is stored as durably as the driver promises. After an error, DAG is what it was before.
-// Errors:
+// When Append returns nil, d is stored as durably as the driver promises. After an error, DAG returns the same as
+// before. Errors:
 //
 //   - *ConflictError if the head was moved since it was opened. The new nodes are then kept under a head of their own,
 //     ConflictError.KeptHead. Later refused appends move that same head. Open it with [Conversation.Head] to merge,
@@ -148,7 +148,7 @@ func (c *Conversation) step(d dag.DAG) (AppendRequest, []*node.Node, error) {
 		return a, nil, err
 	}
 
-	// Missing returns each node after those that it refers to, so the links are in the set or in the batch.
+	// Missing returns a node after all nodes it refers to, so the links are in the set or in the batch.
 	batch := make(map[node.ID]bool, len(fresh))
 	stored := func(id node.ID) bool { return batch[id] || c.nodes.set.Node(id) != nil }
 	for _, n := range fresh {

@@ -114,7 +114,7 @@ type AppendRequest struct {
 	Head string
 	// Expect is the version that the head must have; 0 if it must not exist.
 	Expect uint64
-	// Records are the records to store. Each comes after those that it is linked to.
+	// Records are the records to store. Each comes after the records it is linked to.
 	Records []Record
 	// Blobs are the blobs of the records' cuts. Those that are stored already may be left out.
 	Blobs []Blob
@@ -146,7 +146,7 @@ type Record struct {
 	// Links are the nodes that the node refers to: its parents, in order, then the heads of its child conversation, and
 	// others that it needs. Each ID comes once.
 	Links []node.ID
-	// Line is what node.Node.Append writes, without the cuts.
+	// Line is the line of node.Node.Append, without the cuts.
 	Line []byte
 	// Cuts are the parts that were cut out of the line, in order.
 	Cuts []Cut

@@ -261,7 +261,7 @@ type ClaimedTask struct {
 type Task struct {
 	Key  Key
 	Tool string
-	// Payload is what a worker needs to execute the call.
+	// Payload holds everything a worker needs to execute the call.
 	Payload []byte
 	// Attempts is how many claims the call may have. 0 is no limit.
 	Attempts int
@@ -350,7 +350,7 @@ type SweepRequest struct {
 	Limit int
 }
 
-// Swept is what a sweep found.
+// Swept is the result of a sweep.
 type Swept struct {
 	// Woken is the number of wake-ups.
 	Woken int

@@ -132,8 +132,8 @@ func transactErr(ctx context.Context, m *memory, fn func(now time.Time) error) e
 type runTable struct {
 	runs  map[string]*runRow
 	busy  map[headKey]*runRow // the run that has not ended, by its head
-	open  list.List           // of *runRow: those that are ready or running, oldest first
-	tasks list.List           // of *taskRow: those that a worker may execute, oldest first
+	open  list.List           // of *runRow: the ready and the running ones, oldest first
+	tasks list.List           // of *taskRow: the ones for workers, oldest first
 
 	wakes []Wake // of the transaction under way
 }
@@ -479,7 +479,7 @@ func (t *runTable) accept(now time.Time, result Result) (ready bool, err error) 
 	return true, nil
 }
 
-// close stores the result of a call, and takes the call out of the list of those that can be claimed.
+// close stores the result of a call. The call can then no longer be claimed.
 func (t *runTable) close(task *taskRow, result Result) {
 	task.Done, task.Result, task.LeaseUntil = true, result, time.Time{}
 	if task.at != nil {

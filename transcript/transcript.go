@@ -123,7 +123,7 @@ func (i Imported) Main() dag.DAG {
 	return i.Conversations[0]
 }
 
-// NoteKind is what happened to a part of a file.
+// NoteKind classifies what happened to a part of a file.
 type NoteKind string
 
 // The kinds of notes.

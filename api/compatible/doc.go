@@ -17,8 +17,8 @@
 //     that a request forbade is not executed.
 //
 // Servers on the network are recognized by the host in the base URL, and Ollama by its port, 11434. For others,
-// Options.Server names them. A server without a name here is used as it was: with the names of OpenAI's API, and the
-// options in package openai for those that differ.
+// Options.Server names them. A server without a name here gets the members of OpenAI's API. Options in package openai
+// change some of them.
 //
 // For models on your own machine, prefer Chat Completions (openai.NewChat): it is the API that these servers implement
 // most completely.

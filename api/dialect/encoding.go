@@ -80,8 +80,8 @@ func (e Encoded) Backward() iter.Seq2[int, content.Message] {
 	}
 }
 
-// partsBackward yields the messages in parts, from the last part to the first: those that may still change, and then
-// the settled ones. The messages inside a part are in order.
+// partsBackward yields the messages in parts, from the last part to the first: the open ones, and then the settled
+// ones. The messages inside a part are in order.
 func (e Encoded) partsBackward() iter.Seq[[]content.Message] {
 	return func(yield func([]content.Message) bool) {
 		if !yield(e.open) {

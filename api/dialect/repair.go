@@ -431,7 +431,8 @@ func (d *draft) join(m input, blocks []content.Block) {
 	}
 }
 
-// acceptedPart is what the rules accept of a message. It is remembered with the message and must not change.
+// acceptedPart holds the blocks of a message that the rules accept. It is remembered with the message and must not
+// change.
 type acceptedPart struct {
 	role   content.Role
 	blocks []content.Block

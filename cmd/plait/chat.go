@@ -39,7 +39,7 @@ type chat struct {
 	interrupts chan os.Signal // Ctrl-C: it ends a response, not the chat
 	failed     bool           // the last response failed
 
-	decided map[string]bool // the tools that run without a question, and those that never run
+	decided map[string]bool // by tool: true runs without a question, false never runs
 }
 
 func chatCommand(s *streams) *cobra.Command {

@@ -101,7 +101,7 @@ func endpointOf(name string) (endpoint, error) {
 	return endpoint{}, fmt.Errorf("%q is not one of openai, %s", name, strings.Join(names, ", "))
 }
 
-// providerOf returns the provider of a model: anthropic, openai or gemini, or "" if the model's name does not tell.
+// providerOf guesses the provider from the name of a model: anthropic, openai or gemini. It returns "" for other names.
 func providerOf(model string) string {
 	for _, family := range []struct{ prefix, provider string }{
 		{"claude", "anthropic"}, {"gemini", "gemini"}, {"gpt-", "openai"}, {"o1", "openai"}, {"o3", "openai"}, {"o4", "openai"},

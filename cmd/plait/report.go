@@ -175,7 +175,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	return nil
 }
 
-// sayUnread prints why conversations cannot be read, for those that have no row in the report.
+// sayUnread prints the errors of unreadable conversations that have no row in the report.
 func (s *streams) sayUnread(unread, rows []report.Row, f reportFlags) {
 	listed := map[string]bool{}
 	if !f.compare && f.as != "jsonl" && (f.by == "" || f.as != "text") {

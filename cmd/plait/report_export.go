@@ -16,7 +16,7 @@ import (
 	"github.com/plait-dev/plait/report"
 )
 
-// chosen opens the conversations of rows again, one at a time, but for those that cannot be read. A report keeps none.
+// chosen opens the conversations of readable rows again, one at a time. A report itself keeps none.
 func (s *streams) chosen(rows []report.Row) iter.Seq2[report.Row, opened] {
 	return func(yield func(report.Row, opened) bool) {
 		for _, r := range rows {

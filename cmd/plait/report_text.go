@@ -124,8 +124,8 @@ func (t *reportText) table(columns []column, rows [][]string, color func(i int) 
 func plainRow(int) string { return "" }
 func nothingAfter(int)    {}
 
-// rows writes a row for each conversation, with its first failure and its cause below it. The answer follows unless the
-// failure says why it is none.
+// rows writes a row for each conversation, with its first failure and its cause below it. The answer follows, unless
+// there is a failure and the conversation did not end normally.
 func (t *reportText) rows() {
 	columns := []column{{"outcome", true}, {"turns", false}, {"calls", false}, {"failed", false}}
 	if t.Currency != "" {

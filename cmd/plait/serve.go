@@ -241,7 +241,7 @@ func exactRequest(before dag.DAG, response *node.Node) ([]byte, error) {
 		if e.api != m.Answer.API {
 			continue
 		}
-		// The settings of the last run tell which server it was.
+		// The settings of the last run name the server.
 		if named, err := endpointOf(run.Provider); err == nil && named.api == e.api {
 			e = named // a compatible server
 		}

@@ -55,7 +55,7 @@ const (
 // freezeWithResult is the role of a process that is frozen when it has its first result, before the store has it.
 const freezeWithResult = "serve and freeze with a result"
 
-// roles are what such a process does.
+// roles are the tasks of such a process, by name.
 var roles = map[string]func(ctx context.Context, db Store) error{
 	"append":                   appendForever,
 	"append and promise early": appendForever,

@@ -29,7 +29,7 @@ type Points struct {
 	Dump func(address string) string
 }
 
-// A stop is what happens at a point.
+// A stop is an event at a point.
 type stop string
 
 const (
@@ -353,7 +353,7 @@ func (l *life) fault(format string, args ...any) {
 	l.faults = append(l.faults, fmt.Sprintf(format, args...))
 }
 
-// inspect looks at what is left after the stop: all of the transaction or nothing, and the invariants.
+// inspect checks the database after the stop: it must have all of the transaction or nothing, and keep the invariants.
 func (l *life) inspect() {
 	l.t.Helper()
 	s := l.stopper

@@ -112,7 +112,7 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 	return engine, &durable.Worker{Store: p, Settings: settings, Tools: []executor.Tool{work}}
 }
 
-// live is what the process does until it is stopped: each transaction of store.Runs at least once.
+// live is the work of the process until it is stopped. It has each transaction of store.Runs at least once.
 func (l *life) live() {
 	db := brief{l.db}
 	engine, worker := l.process("first", db, true)

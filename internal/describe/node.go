@@ -348,7 +348,7 @@ func (d Node) Reason() (line string, more bool) {
 	}
 	line, rest, _ := strings.Cut(text, "\n")
 
-	// Everything before the last line says where the error was raised.
+	// Everything before the last line is about where the error was raised.
 	if strings.HasPrefix(line, "Traceback (") && rest != "" {
 		line = rest[strings.LastIndexByte(rest, '\n')+1:]
 	}

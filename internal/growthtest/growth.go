@@ -134,7 +134,7 @@ func (c Case) check(t testing.TB, what string, small, large uint64, element, noi
 		"%s: %d at n = %d and %d at n = %d", what, small, c.Small, large, c.Large)
 }
 
-// Measure returns the work of do. No goroutines may work meanwhile except those that do starts.
+// Measure returns the work of do. Meanwhile only do may work, and the goroutines it starts.
 func Measure(do func()) Work {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats

@@ -40,7 +40,7 @@ type Error struct {
 // maxError is the limit on the bytes of an error's text.
 const maxError = 1000
 
-// Error returns the path and the reason. It is safe to print, whatever text was read.
+// Error returns the path and the reason. It is safe to print, even for a hostile text.
 func (e *Error) Error() string {
 	text := e.Err.Error()
 	if e.Path != "" {

@@ -54,7 +54,7 @@ func (p *Player) keep(r *http.Request, body string) int {
 	return len(p.bodies) - 1
 }
 
-// head returns the request line and the headers, without those that depend on the machine or the SDK's version.
+// head returns the request line and the headers. It leaves out headers that depend on the machine or the SDK's version.
 func head(r *http.Request) string {
 	lines := []string{r.Method + " " + r.URL.RequestURI()}
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {

@@ -15,8 +15,8 @@ type Details struct {
 	last jsonx.Raw // the last object added: the chunks of a stream repeat theirs
 }
 
-// Add adds the members of an object, except those named in but and those that are null. A later value replaces an
-// earlier one of the same name. Anything but an object is ignored: a response must not fail because of it.
+// Add adds the members of an object, except null members and the ones named in but. A later value replaces an earlier
+// one of the same name. Anything but an object is ignored: a response must not fail because of it.
 func (d *Details) Add(object jsonx.Raw, but ...string) {
 	if len(object) == 0 || bytes.Equal(object, d.last) {
 		return

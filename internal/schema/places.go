@@ -14,7 +14,7 @@ import (
 // maxExpanded is the largest number of schemas that a schema may apply to one value.
 const maxExpanded = 10_000
 
-// places indexes a schema and its subschemas, to find those that apply to the same value.
+// places indexes a schema and its subschemas. It finds the schemas that apply to the same value.
 type places struct {
 	base  map[*jsonschema.Schema]*jsonschema.Schema // the nearest schema around each with an $id, else the root
 	at    map[string]*jsonschema.Schema             // the schemas by their JSON pointers from the root

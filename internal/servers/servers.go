@@ -100,7 +100,7 @@ const (
 	ThinkingToggle               // reasoning_effort, and {"thinking":{"type":"disabled"}} for off and for forced calls
 )
 
-// Choice is what a server accepts as a tool choice.
+// Choice lists the tool choices that a server accepts.
 type Choice int
 
 const (

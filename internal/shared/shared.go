@@ -20,7 +20,7 @@ type Transcript struct {
 	Facts
 }
 
-// Facts is what a transcript knows beside its messages.
+// Facts are facts about a transcript beside its messages.
 type Facts interface {
 	// Summary returns the compaction whose summary is message i, or false if the message comes from Nodes[i] itself.
 	Summary(i int) (node.ID, bool)

@@ -97,8 +97,8 @@ func (d *Driver) appendOnce(ctx context.Context, a store.AppendRequest) (h store
 }
 
 // continues reports whether an append is a usual one: it continues a head, and its records have no cuts. It also
-// returns the IDs outside the batch that the append refers to. If these are what the head points to, no link has to be
-// checked: the records of a head are stored, and nothing removes them.
+// returns the IDs that the append refers to and that are not in the batch. If the head points to exactly these, no link
+// has to be checked: the records of a head are stored, and nothing removes them.
 func continues(a store.AppendRequest) (known []byte, usual bool) {
 	if a.Expect == 0 || a.Replace || len(a.Blobs) > 0 {
 		return nil, false

@@ -84,7 +84,7 @@ func rest(ctx context.Context, d time.Duration) error {
 // errHeadMoved ends a transaction of Prune whose plan is out of date.
 var errHeadMoved = errors.New("a head has moved")
 
-// pruning is what to remove from a conversation. It is not changed after it was made.
+// pruning is a plan of what to remove from a conversation. It is immutable.
 type pruning struct {
 	conv int64
 	// heads are the heads and their versions for which the plan was made. Each append moves a head, so the plan is
@@ -166,7 +166,7 @@ func (p *pruning) locked(ctx context.Context, tx Tx, conversation, lock string, 
 	return now, err
 }
 
-// step removes the first records of the plan or, if it has none, blobs. It returns what is left to do, nil for nothing.
+// step removes the first records of the plan or, if it has none, blobs. It returns the rest of the plan, or nil.
 func (p *pruning) step(ctx context.Context, tx Tx) (next *pruning, removed store.Pruned, err error) {
 	if len(p.unreached) == 0 {
 		last, err := p.removeBlobs(ctx, tx, &removed)

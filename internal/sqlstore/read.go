@@ -307,7 +307,7 @@ func (h *placeHeap) Pop() any {
 	return p
 }
 
-// columns are those that scanRecord reads.
+// columns are the columns for scanRecord.
 const columns = `id, links, sum, cuts, line`
 
 // maxLines is the maximum number of records that are read at once.

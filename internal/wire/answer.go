@@ -1,5 +1,5 @@
-// Package wire is what the providers share to send requests and receive responses: bodies with limits and timeouts, and
-// the headers of retries.
+// Package wire sends requests and receives responses for all providers: bodies with limits and timeouts, and the
+// headers of retries.
 package wire
 
 import (

@@ -8,7 +8,7 @@
 //	s := store.New(driver, nil)
 //
 // [Open] makes a pool of connections; [New] uses a pool that the program has. The tables are those of store/sqlite.
-// They begin with plait_, and stand in the first schema of the search path.
+// Their names begin with plait_. They are in the first schema of the search path.
 //
 // # What is durable
 //
@@ -16,7 +16,7 @@
 // settings fsync and synchronous_commit on.
 //
 // If the connection breaks during a commit, the outcome is unknown, and the error is that of the connection. Repeat the
-// append: if it was stored, the error is a *store.ConflictError whose Current is what it asked for.
+// append: if the first one was stored, the error is a *store.ConflictError, and its Current is the head as requested.
 //
 // # Stuck programs
 //

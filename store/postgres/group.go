@@ -29,7 +29,7 @@ type groups struct {
 // member is one append.
 type member struct {
 	request   store.AppendRequest
-	known, to []byte      // the IDs that the head must point to, and those that it points to afterwards
+	known, to []byte      // the IDs of the head before and after the append
 	records   [4][][]byte // the columns id, links, sum and line
 	group     *group      // guarded by groups.mu; nil while the append waits
 

@@ -27,7 +27,7 @@ var networks = map[uint32]string{
 // fuse is the number of all file systems that are programs. Most of them are local.
 const fuse = 0x65735546
 
-// fuseNetworks are the names of those that reach another machine.
+// fuseNetworks holds the names of programs that reach another machine.
 var fuseNetworks = map[string]bool{
 	"sshfs": true, "rclone": true, "s3fs": true, "mount-s3": true, "goofys": true, "gcsfuse": true, "blobfuse": true,
 	"blobfuse2": true, "juicefs": true, "JuiceFS": true, "davfs": true, "davfs2": true, "curlftpfs": true, "glusterfs": true,

@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// cancelled begins a run with two calls, of which one has its result, and cancels it.
+// cancelled begins a run with two calls, accepts the result of one, and cancels the run.
 func (t *runsTest) cancelled(run string) {
 	t.Helper()
 	t.pause(run, task("a"), task("b"))
