@@ -258,14 +258,7 @@ func (c *chatConversation) message(at int, where string, j content.JSON) error {
 	taken := []string{"role", "content"}
 	switch role := text(list, "role"); role {
 	case "system", "developer":
-		if role == "developer" {
-			e.meta = metaWith(e.meta, "chat.role", `"developer"`)
-		}
-		e.payload = node.System{Text: blocks.Text()}
-		if !onlyText(blocks) {
-			e.meta = metaWith(e.meta, "chat.content", get(list, "content"))
-			p.note(NoteChanged, "only the text of the system prompt is sent")
-		}
+		p.chatSystem(e, role, list, blocks)
 
 	case "user":
 		if name := text(list, "name"); name != "" {
@@ -301,6 +294,19 @@ func (c *chatConversation) message(at int, where string, j content.JSON) error {
 		e.meta = metaOf(e.meta, "chat", without(list, taken...))
 	}
 	return c.add(at, e)
+}
+
+// chatSystem imports a system prompt into e.
+func (p place) chatSystem(e *entry, role string, list []jsonx.Member, blocks content.Blocks) {
+	if role == "developer" {
+		e.meta = metaWith(e.meta, "chat.role", `"developer"`)
+	}
+
+	e.payload = node.System{Text: blocks.Text()}
+	if !onlyText(blocks) {
+		e.meta = metaWith(e.meta, "chat.content", get(list, "content"))
+		p.note(NoteChanged, "only the text of the system prompt is sent")
+	}
 }
 
 // onlyText reports whether the blocks are plain text.

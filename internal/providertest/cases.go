@@ -36,81 +36,106 @@ func weather() content.Tool {
 		Schema: `{"type":"object","properties":{"city":{"type":"string"}}}`}
 }
 
+// optionCases returns requests with each option by itself, and with options that exclude each other.
 func optionCases() []Case {
-	cold, hot := 0.25, 1.5
-	form := api.Schema{Name: "city",
-		JSON: `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`}
-	loose := api.Schema{Name: "loose",
-		JSON: `{"type":"object","properties":{"a":{"type":"string","pattern":"^x"},"b":{"type":"array"}},"$id":"x"}`}
-	var cases []Case
-	add := func(name string, o api.Options, tools ...content.Tool) {
-		cases = append(cases, Case{Name: name, Request: api.Request{Tools: tools, Messages: hello(), Options: o}})
-	}
+	var list optionList
+	list.add("an invalid option", api.Options{MaxTokens: -1})
+	list = append(list,
+		Case{Name: "nothing to send"},
+		Case{Name: "system prompts",
+			Request: api.Request{System: []string{"Be brief.", " ", "", "Rhyme."}, Messages: hello()}})
+	return slices.Concat(limitCases(), thoughtCases(), formCases(), bodyCases(), list)
+}
 
-	add("no options", api.Options{})
-	add("MaxTokens", api.Options{MaxTokens: 100})
-	add("MaxTokens of 1", api.Options{MaxTokens: 1})
-	add("Temperature", api.Options{Temperature: &cold})
-	add("a high Temperature", api.Options{Temperature: &hot})
-	add("StopSequences", api.Options{StopSequences: []string{"END", " ", "b"}})
-	add("six StopSequences", api.Options{StopSequences: []string{"a", "b", "c", "d", "e", "f"}})
+// optionList collects requests with options.
+type optionList []Case
+
+func (l *optionList) add(name string, o api.Options, tools ...content.Tool) {
+	*l = append(*l, Case{Name: name, Request: api.Request{Tools: tools, Messages: hello(), Options: o}})
+}
+
+// limitCases returns requests with limits, a temperature and tool choices.
+func limitCases() []Case {
+	cold, hot := 0.25, 1.5
+	var list optionList
+	list.add("no options", api.Options{})
+	list.add("MaxTokens", api.Options{MaxTokens: 100})
+	list.add("MaxTokens of 1", api.Options{MaxTokens: 1})
+	list.add("Temperature", api.Options{Temperature: &cold})
+	list.add("a high Temperature", api.Options{Temperature: &hot})
+	list.add("StopSequences", api.Options{StopSequences: []string{"END", " ", "b"}})
+	list.add("six StopSequences", api.Options{StopSequences: []string{"a", "b", "c", "d", "e", "f"}})
 
 	// Tool choices, with and without tools to choose from.
 	for _, choice := range []api.ToolChoice{api.ToolsAny, api.ToolsNone, api.OneTool("get_weather"),
 		api.OneTool("missing")} {
-		add(fmt.Sprintf("ToolChoice %q", choice), api.Options{ToolChoice: choice}, weather())
-		add(fmt.Sprintf("ToolChoice %q and OneCall", choice), api.Options{ToolChoice: choice, OneCall: true}, weather())
-		add(fmt.Sprintf("ToolChoice %q without tools", choice), api.Options{ToolChoice: choice})
+		list.add(fmt.Sprintf("ToolChoice %q", choice), api.Options{ToolChoice: choice}, weather())
+		list.add(fmt.Sprintf("ToolChoice %q and OneCall", choice), api.Options{ToolChoice: choice, OneCall: true}, weather())
+		list.add(fmt.Sprintf("ToolChoice %q without tools", choice), api.Options{ToolChoice: choice})
 	}
-	add("OneCall", api.Options{OneCall: true}, weather())
-	add("OneCall without tools", api.Options{OneCall: true})
+	list.add("OneCall", api.Options{OneCall: true}, weather())
+	list.add("OneCall without tools", api.Options{OneCall: true})
+	return list
+}
 
-	// Levels and budgets of thinking, and options that may exclude it.
+// thoughtCases returns requests with levels and budgets of thinking, and with options that may exclude it.
+func thoughtCases() []Case {
+	cold := 0.25
+	var list optionList
 	for _, thinking := range []api.Thinking{api.ThinkAuto, api.ThinkOff, api.ThinkLow, api.ThinkHigh, "none", "minimal",
 		"max", "xhigh", api.ThinkTokens(5000), api.ThinkTokens(10)} {
-		add(fmt.Sprintf("Thinking %q", thinking), api.Options{Thinking: thinking})
+		list.add(fmt.Sprintf("Thinking %q", thinking), api.Options{Thinking: thinking})
 	}
-	add("Thinking beside Temperature", api.Options{Thinking: api.ThinkAuto, Temperature: &cold})
-	add("Thinking beside a forced call", api.Options{Thinking: api.ThinkTokens(2000), ToolChoice: api.ToolsAny},
+	list.add("Thinking beside Temperature", api.Options{Thinking: api.ThinkAuto, Temperature: &cold})
+	list.add("Thinking beside a forced call", api.Options{Thinking: api.ThinkTokens(2000), ToolChoice: api.ToolsAny},
 		weather())
-	add("Thinking of all of MaxTokens", api.Options{Thinking: api.ThinkTokens(2000), MaxTokens: 2000})
-	add("Thinking of one less than MaxTokens", api.Options{Thinking: api.ThinkTokens(2000), MaxTokens: 2001})
+	list.add("Thinking of all of MaxTokens", api.Options{Thinking: api.ThinkTokens(2000), MaxTokens: 2000})
+	list.add("Thinking of one less than MaxTokens", api.Options{Thinking: api.ThinkTokens(2000), MaxTokens: 2001})
+	return list
+}
 
-	// Forms of the response.
-	add("Output", api.Options{Output: form})
-	add("Output beside Thinking and tools", api.Options{Output: form, Thinking: api.ThinkLow}, weather())
-	add("Output that is reduced", api.Options{Output: loose})
+// formCases returns requests with forms of the response, metadata and cache policies.
+func formCases() []Case {
+	form := api.Schema{Name: "city",
+		JSON: `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`}
+	loose := api.Schema{Name: "loose",
+		JSON: `{"type":"object","properties":{"a":{"type":"string","pattern":"^x"},"b":{"type":"array"}},"$id":"x"}`}
+
+	var list optionList
+	list.add("Output", api.Options{Output: form})
+	list.add("Output beside Thinking and tools", api.Options{Output: form, Thinking: api.ThinkLow}, weather())
+	list.add("Output that is reduced", api.Options{Output: loose})
 
 	// Metadata within and beyond the limits of OpenAI's APIs.
-	add("Metadata", api.Options{Metadata: map[string]string{"user_id": "u", "other": "x"}})
+	list.add("Metadata", api.Options{Metadata: map[string]string{"user_id": "u", "other": "x"}})
 	many := map[string]string{strings.Repeat("k", 65): "long key", "v": strings.Repeat("v", 513),
 		"at the limits" + strings.Repeat("k", 51): strings.Repeat("v", 512)}
 	for i := range 17 {
 		many[fmt.Sprintf("m%02d", i)] = "x"
 	}
-	add("much Metadata", api.Options{Metadata: many, Body: `{"store":true}`})
+	list.add("much Metadata", api.Options{Metadata: many, Body: `{"store":true}`})
 
 	// Cache policies, also unknown ones.
 	for _, cache := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, "own", "no_such"} {
-		add(fmt.Sprintf("Cache %q", cache), api.Options{Cache: cache}, weather())
+		list.add(fmt.Sprintf("Cache %q", cache), api.Options{Cache: cache}, weather())
 	}
+	return list
+}
 
-	// Members of the body that Plait sets itself, and others.
-	add("Body", api.Options{Body: `{"a":{"b":[1]},"temperature":0.5}`, Temperature: &cold})
-	add("MaxTokens in Body", api.Options{Body: `{"max_tokens":7,"max_output_tokens":8}`, MaxTokens: 100})
-	add("what Body cannot say",
+// bodyCases returns requests with members of the body that Plait sets itself, and with others.
+func bodyCases() []Case {
+	cold := 0.25
+	var list optionList
+	list.add("Body", api.Options{Body: `{"a":{"b":[1]},"temperature":0.5}`, Temperature: &cold})
+	list.add("MaxTokens in Body", api.Options{Body: `{"max_tokens":7,"max_output_tokens":8}`, MaxTokens: 100})
+	list.add("what Body cannot say",
 		api.Options{Body: `{"model":"x","messages":[],"system":"x","tools":[],"stream":false,"instructions":"x","input":[],` +
 			`"previous_response_id":"x","conversation":"x","background":true,"contents":[],"systemInstruction":{},"system_instruction":{}}`})
-	add("tool_choice in Body",
+	list.add("tool_choice in Body",
 		api.Options{Body: `{"tool_choice":{"type":"function","function":{"name":"missing"}},"parallel_tool_calls":true}`}, weather())
-	add("tool_choice in Body without tools",
+	list.add("tool_choice in Body without tools",
 		api.Options{Body: `{"tool_choice":"auto","parallel_tool_calls":true,"tool_config":{"functionCallingConfig":{"mode":"ANY"}}}`})
-	add("an invalid option", api.Options{MaxTokens: -1})
-	cases = append(cases, Case{Name: "nothing to send"})
-	cases = append(cases,
-		Case{Name: "system prompts",
-			Request: api.Request{System: []string{"Be brief.", " ", "", "Rhyme."}, Messages: hello()}})
-	return cases
+	return list
 }
 
 func toolCases(name string) []Case {
