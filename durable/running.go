@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/pausing"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -41,7 +42,7 @@ func (r *running) do(ctx context.Context) {
 		return // the process was frozen since the claim, and the lease has ended
 	}
 	if limit := r.engine.attempts(); r.Run.Claims > limit {
-		r.park(ctx, fmt.Sprintf("it was claimed %d times without a pause", limit))
+		r.park(ctx, fmt.Sprintf("it was claimed %s without a pause", describe.Count(limit, "time")))
 		return
 	}
 

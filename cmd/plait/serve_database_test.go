@@ -216,7 +216,7 @@ func TestServeOfADatabaseShowsDurableRunsInEachState(t *testing.T) {
 		"waits for workers":  "paused|false|calls: 2 of 2 waiting",
 		"in doubt":           "in doubt|false|calls: 1 of 2 waiting, 1 in doubt",
 		"queued":             "queued|false", "running": "running|false",
-		"parked": "parked|false|it was claimed 1 times without a pause",
+		"parked": "parked|false|it was claimed 1 time without a pause",
 		"failed": "failed|false|not authorized: no such key", "done": "done|false|end_turn",
 	}, states)
 
@@ -227,7 +227,7 @@ func TestServeOfADatabaseShowsDurableRunsInEachState(t *testing.T) {
 		"in doubt":           {`"asks":"result"`, `"run":"in doubt","detail":"calls: 1 of 2 waiting, 1 in doubt"`},
 		"queued":             {`"run":"queued"`},
 		"running":            {"dig", `"run":"running"`},
-		"parked":             {`"run":"parked","detail":"it was claimed 1 times without a pause"`},
+		"parked":             {`"run":"parked","detail":"it was claimed 1 time without a pause"`},
 		"failed":             {"no such key"},
 		"done":               {"end_turn"},
 	} {
