@@ -27,6 +27,9 @@ import (
 // The calls in a continuation, and their approvals, are trusted: anybody able to change it decides which calls are
 // executed. Read it from a store of your own, not from a browser.
 //
+// [ContinuationCodec] writes a continuation as JSON. Package encoding/json would write every attribute, also secrets,
+// and does not check what it reads.
+//
 // A continuation belongs to one pause, and is meant to be resumed once. [ClaimOnce] ensures this in one process, and
 // package durable in any number. A program with a database of its own compares and sets (Run, ID) in a Hook.Resume.
 type Continuation struct {
