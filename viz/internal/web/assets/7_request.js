@@ -14,7 +14,8 @@ function callBefore(key) {
   return null;
 }
 
-// toRequest shows the request of the selected response, or of the response before the node, and what it says if that is shown.
+// toRequest shows the request of the selected response, or of the response before the node, and what it says if that is
+// shown.
 function toRequest() {
   const key = isAnswer(at.selected) ? at.selected : callBefore(at.selected);
   if (key === null) {
@@ -38,13 +39,15 @@ async function requestOf(key) {
   return requests.get(key);
 }
 
-// staticRequest puts a request together: each is stored as what is different from the one that it names as its base. A chain of a thousand
-// long ones is put together from pieces: the texts between would fill the memory.
+// staticRequest puts a request together: each is stored as what is different from the one that it names as its base. A
+// chain of a thousand long ones is put together from pieces: the texts between would fill the memory.
 function staticRequest(key) {
   const chain = [];
   for (let k = key; k >= 0;) {
     const delta = deltas.get(k);
-    if (!delta || delta.missing) throw new Error(deltas.get(key)?.missing || config.static?.noRequests || 'The request is not known.');
+    if (!delta || delta.missing) {
+      throw new Error(deltas.get(key)?.missing || config.static?.noRequests || 'The request is not known.');
+    }
     chain.push(delta);
     k = delta.base;
   }
@@ -70,23 +73,28 @@ function lastOf(pieces, length) {
   return last;
 }
 
-// request shows the request of a response, with what is new in it. One that is not known is asked for again, unless the same view is redrawn.
+// request shows the request of a response, with what is new in it. One that is not known is asked for again, unless the
+// same view is redrawn.
 async function request(key, pane, redrawn) {
   if (!redrawn) missed.clear();
   show(pane, el('p', {class: 'quiet'}, '…'));
   const read = k => requestOf(k).then(text => ({text}), err => ({why: err.message}));
   const previous = callBefore(key);
-  const [{text, why}, {text: before = null, why: unlike}] = [await read(key), previous === null ? {} : await read(previous)];
+  const {text, why} = await read(key);
+  const {text: before = null, why: unlike} = previous === null ? {} : await read(previous);
   if (at.selected !== key || !pane.isConnected) return;
   if (why) {
-    show(pane, el('p', {class: 'said quiet'}, why), config.live && toolbar(el('button', {onclick: () => request(key, pane)}, 'Try again')));
+    show(pane, el('p', {class: 'said quiet'}, why),
+      config.live && toolbar(el('button', {onclick: () => request(key, pane)}, 'Try again')));
     return;
   }
   const shared = sharedEnds(before ?? '', text);
   let exact = kept.get('exact') === 'yes';
   const draw = () => {
     const cuts = [shared.start, text.length - shared.end];
-    const [start, middle, end] = exact || !isJSON(text) ? [text.slice(0, cuts[0]), text.slice(cuts[0], cuts[1]), text.slice(cuts[1])] : indentJSON(text, cuts);
+    const [start, middle, end] = exact || !isJSON(text)
+      ? [text.slice(0, cuts[0]), text.slice(cuts[0], cuts[1]), text.slice(cuts[1])]
+      : indentJSON(text, cuts);
     show(pane, toolbar(
       el('label', {}, el('input', {type: 'checkbox', checked: exact, onchange: event => {
         exact = event.target.checked;
@@ -96,7 +104,8 @@ async function request(key, pane, redrawn) {
     el('p', {class: 'quiet'}, count(new TextEncoder().encode(text).length, 'byte'), before !== null &&
       ['. The first ' + share(shared.start, text.length) + ' are as in the call before, ', link(previous), '.'],
       unlike && ['. It is not compared with the call before, ', link(previous), '. ' + unlike]),
-    sharedPart(start, before), el('div', {class: before === null ? '' : 'fresh'}, block('pre', middle, 'code')), sharedPart(end, before));
+    sharedPart(start, before), el('div', {class: before === null ? '' : 'fresh'}, block('pre', middle, 'code')),
+    sharedPart(end, before));
   };
   draw();
 }
@@ -114,7 +123,8 @@ const share = (part, whole) => Math.floor(part / Math.max(whole, 1) * 100) + ' %
 
 function sharedPart(text, before) {
   if (!text || before === null) return null;
-  return el('details', {class: 'card shared'}, el('summary', {}, 'as before: ' + count(text.length, 'character')), block('pre', text, 'code'));
+  return el('details', {class: 'card shared'}, el('summary', {}, 'as before: ' + count(text.length, 'character')),
+    block('pre', text, 'code'));
 }
 
 // sharedEnds is how many characters two texts begin and end with alike. No character is cut in half.
@@ -133,24 +143,32 @@ const isLow = unit => unit >= 0xdc00 && unit < 0xe000;
 
 const site = host => 'https:' + '//' + host; // no address stands in the page's source: it loads nothing
 
-// senders are where a request goes: the address, of which the beginning can be set as for the API's SDK, and the headers. Keys are in variables
-// of the environment, and never in the address, which lands in logs.
+// senders are where a request goes: the address, of which the beginning can be set as for the API's SDK, and the
+// headers. Keys are in variables of the environment, and never in the address, which lands in logs.
 const senders = {
-  'anthropic': () => ['${ANTHROPIC_BASE_URL:-' + site('api.anthropic.com') + '}/v1/messages', 'x-api-key: $ANTHROPIC_API_KEY', 'anthropic-version: 2023-06-01'],
-  'openai-responses': () => ['${OPENAI_BASE_URL:-' + site('api.openai.com/v1') + '}/responses', 'Authorization: Bearer $OPENAI_API_KEY'],
-  'openai-chat': () => ['${OPENAI_BASE_URL:-' + site('api.openai.com/v1') + '}/chat/completions', 'Authorization: Bearer $OPENAI_API_KEY'],
-  'gemini': model => ['${GOOGLE_GEMINI_BASE_URL:-' + site('generativelanguage.googleapis.com') + '}/v1beta/models/' + inShell(model) + ':generateContent', 'x-goog-api-key: $GEMINI_API_KEY'],
+  'anthropic': () => ['${ANTHROPIC_BASE_URL:-' + site('api.anthropic.com') + '}/v1/messages',
+    'x-api-key: $ANTHROPIC_API_KEY', 'anthropic-version: 2023-06-01'],
+  'openai-responses': () => ['${OPENAI_BASE_URL:-' + site('api.openai.com/v1') + '}/responses',
+    'Authorization: Bearer $OPENAI_API_KEY'],
+  'openai-chat': () => ['${OPENAI_BASE_URL:-' + site('api.openai.com/v1') + '}/chat/completions',
+    'Authorization: Bearer $OPENAI_API_KEY'],
+  'gemini': model => ['${GOOGLE_GEMINI_BASE_URL:-' + site('generativelanguage.googleapis.com') + '}/v1beta/models/' +
+    inShell(model) + ':generateContent', 'x-goog-api-key: $GEMINI_API_KEY'],
 };
 
 // inShell is a segment of a path that has no meaning to a shell between double quotes either.
 const inShell = text => encodeURIComponent(text).replace(/[!'()*~]/g, c => '%' + c.charCodeAt(0).toString(16));
 
-// curlOf is a command that sends the exact request of a response again. The body goes through a pipe: as an argument it might be too long.
+// curlOf is a command that sends the exact request of a response again. The body goes through a pipe: as an argument it
+// might be too long.
 async function curlOf(key) {
   missed.delete(key);
   const body = await requestOf(key), {info = {}} = saved(nodeOf(key));
-  if (!Object.hasOwn(senders, info.api || '')) throw new Error('where requests to the API “' + (info.api || '') + '” go is not known');
+  if (!Object.hasOwn(senders, info.api || '')) {
+    throw new Error('where requests to the API “' + (info.api || '') + '” go is not known');
+  }
   const [url, ...headers] = senders[info.api](info.model || '');
   return "printf %s '" + body.replaceAll("'", "'\\''") + "' |\n  curl -sS \"" + url + '"' +
-    ['Content-Type: application/json', ...headers].map(header => ' \\\n    -H "' + header + '"').join('') + ' \\\n    --data-binary @-\n';
+    ['Content-Type: application/json', ...headers].map(header => ' \\\n    -H "' + header + '"').join('') +
+      ' \\\n    --data-binary @-\n';
 }
