@@ -1,8 +1,11 @@
 // A live page: what a server sends is shown as it happens.
 
-const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true, connected: false, tokens: null, error: '', tail: null, known: false, refused: false, withoutToken: false, wanted: '', origin: {}};
+const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true,
+  connected: false, tokens: null, error: '', tail: null, known: false, refused: false, withoutToken: false, wanted: '',
+  origin: {}};
 
-// connect reads the server's events for as long as the page is open. It is fetch and not EventSource because the token goes in a header.
+// connect reads the server's events for as long as the page is open. It is fetch and not EventSource because the token
+// goes in a header.
 async function connect() {
   live.token = token();
   for (let wait = 500; ; wait = Math.min(wait * 2, 8000)) {
@@ -30,8 +33,8 @@ async function connect() {
 
 const tokenInAddress = /(?:^#|&)token=([^&]*)/;
 
-// token takes the token from the address, where it stands so that it is never sent, and keeps it for a reload. The address loses it, so
-// that it is not copied or seen by accident.
+// token takes the token from the address, where it stands so that it is never sent, and keeps it for a reload. The
+// address loses it, so that it is not copied or seen by accident.
 function token() {
   const match = tokenInAddress.exec(location.hash);
   const given = match ? decodeURIComponentSafe(match[1].replaceAll('+', ' ')) : '';
@@ -46,19 +49,28 @@ function token() {
   return given;
 }
 
-// drawRefused shows what is wrong with a page that the server refuses, and what to do: on the whole page where there is nothing else to see.
+// drawRefused shows what is wrong with a page that the server refuses, and what to do: on the whole page where there is
+// nothing else to see.
 function drawRefused() {
   if (live.known) return;
-  for (const e of document.querySelectorAll('main, #index, #top > :not(h1, #theme, .live-only), #follow')) e.hidden = true;
-  show($('refused'), el('h2', {}, 'This page may not see the conversation'), el('p', {}, 'The server refused it: ' + live.error + '.'),
-    live.withoutToken && [el('p', {}, 'A live page opens with a token in its address. This address has none, or one of a server that has ended.'),
-      el('p', {}, 'Open the address that the program printed when it began to serve, or ask somebody who has the page open for a link: “Share › Copy link with token”.')]);
+  for (const e of document.querySelectorAll('main, #index, #top > :not(h1, #theme, .live-only), #follow')) {
+    e.hidden = true;
+  }
+  show($('refused'), el('h2', {}, 'This page may not see the conversation'),
+    el('p', {}, 'The server refused it: ' + live.error + '.'),
+    live.withoutToken &&
+      [el('p', {},
+        'A live page opens with a token in its address. This address has none, or one of a server that has ended.'),
+      el('p', {},
+        'Open the address that the program printed when it began to serve, or ask somebody who has the page open ' +
+        'for a link: “Share › Copy link with token”.')]);
   $('refused').hidden = false;
 }
 
 // ask makes a request of the server that the page came from.
 async function ask(path, options = {}) {
-  const response = await fetch(path, {...options, headers: {...options.headers, Authorization: 'Bearer ' + live.token}, cache: 'no-store', credentials: 'omit'});
+  const response = await fetch(path, {...options, headers: {...options.headers, Authorization: 'Bearer ' + live.token},
+    cache: 'no-store', credentials: 'omit'});
   if (response.ok) return response;
   const said = (await response.text().catch(() => '')).trim();
   const err = new Error(messageOf(said) || said || response.status + ' ' + response.statusText);
@@ -72,13 +84,17 @@ function messageOf(said) {
   try { return JSON.parse(said).message; } catch { return ''; }
 }
 
-const post = (path, body) => ask(path, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: typeof body === 'string' ? body : JSON.stringify(body)});
+const post = (path, body) => ask(path, {
+  method: 'POST', headers: {'Content-Type': 'application/json'},
+  body: typeof body === 'string' ? body : JSON.stringify(body),
+});
 
 async function fetchRequest(key) {
   try {
     return await (await ask('request?node=' + encodeURIComponent(nodeOf(key).id))).text();
   } catch (err) {
-    throw new Error((err.status === 404 ? 'The request is not known: ' : 'The request could not be fetched: ') + err.message);
+    throw new Error((err.status === 404 ? 'The request is not known: ' : 'The request could not be fetched: ') +
+      err.message);
   }
 }
 
@@ -135,7 +151,8 @@ function learn(patch) {
   drawTop(); // it names the head that is followed now
 }
 
-// toTail goes to the end of what is being said: the head that grew last, and at first the first one. A page that was empty begins anew.
+// toTail goes to the end of what is being said: the head that grew last, and at first the first one. A page that was
+// empty begins anew.
 function toTail(anew) {
   const head = graph.heads.includes(live.tail) ? live.tail : graph.heads[0];
   if (head === undefined) return;
@@ -171,13 +188,15 @@ function react(a) {
   drawLive();
 }
 
-// drawLive shows at the foot of the outline what is going on: the words as they come, and the tools that run, with how long.
+// drawLive shows at the foot of the outline what is going on: the words as they come, and the tools that run, with how
+// long.
 let ticking = null;
 function drawLive() {
   const running = live.state === 'running';
   document.body.classList.toggle('running', running);
   const state = running ? 'running' : live.origin.run || (waiting.cards.size ? 'paused' : 'idle');
-  show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …') : running && live.turn ? 'running, turn ' + live.turn : state);
+  show($('state'), !live.connected ? (live.refused ? 'refused' : 'reconnecting …')
+    : running && live.turn ? 'running, turn ' + live.turn : state);
   $('state').className = 'badge ' + (live.connected ? stateStyle(state) : 'odd');
   $('stop').hidden = !(running && config.canRun);
   show($('follow'), live.following ? 'following' : 'follow');
@@ -185,10 +204,12 @@ function drawLive() {
   const tools = [...live.tools.values()];
   const said = live.text || live.thinking;
   $('now').hidden = !live.error && (!running || !said && !tools.length);
-  show($('now'), live.error && el('div', {class: 'error', role: 'alert'}, live.error), said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
+  show($('now'), live.error && el('div', {class: 'error', role: 'alert'}, live.error),
+    said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
     tools.map(tool => el('div', {class: tool.failed ? 'tool bad' : 'tool'}, el('b', {}, line(tool.tool || '', 60)), ' ',
       el('span', {}, line(tool.input || '', 120)), ' ', el('span', {class: 'quiet'}, line(tool.note || '', 120)),
-      el('span', {class: 'elapsed'}, tool.failed ? tool.state || 'failed' : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
+      el('span', {class: 'elapsed'}, tool.failed ? tool.state || 'failed'
+        : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
   if (running) $('now').scrollTop = $('now').scrollHeight;
   drawOrigin();
   canRunNow();
@@ -201,13 +222,15 @@ function drawLive() {
 // drawOrigin shows more about a run elsewhere, and when the conversation changed where it comes from.
 function drawOrigin() {
   const {changed, detail} = live.origin;
-  show($('origin'), detail && [line(detail, 120), changed && ' · '], changed && el('span', {title: changed}, 'changed ' + ago(changed)));
+  show($('origin'), detail && [line(detail, 120), changed && ' · '],
+    changed && el('span', {title: changed}, 'changed ' + ago(changed)));
   $('origin').title = detail || '';
 }
 
 // canRunNow offers "Run from here" only while the server would take it. What was typed stays.
 function canRunNow() {
-  const why = live.refused ? 'The server refuses this page.' : live.state === 'running' ? 'A run is under way; it has to end first.'
+  const why = live.refused ? 'The server refuses this page.' : live.state === 'running'
+    ? 'A run is under way; it has to end first.'
     : live.origin.run ? 'Another process runs this conversation, and its run is ' + live.origin.run + '.' : '';
   for (const form of document.querySelectorAll('.fork')) {
     form.querySelector('button').disabled = why !== '';
@@ -215,10 +238,12 @@ function canRunNow() {
   }
 }
 
-// forms are those of the selected node, whose id stands in node. They stay while somebody has opened them or types into them, and the node is drawn again.
+// forms are those of the selected node, whose id stands in node. They stay while somebody has opened them or types into
+// them, and the node is drawn again.
 const forms = {node: '', list: []};
 
-const isUsed = form => form.contains(document.activeElement) || form.matches('[open]') || form.querySelector('[data-typed]');
+const isUsed = form => form.contains(document.activeElement) || form.matches('[open]') ||
+  form.querySelector('[data-typed]');
 const areUsed = () => forms.list.some(isUsed);
 
 // formsOf returns the forms of a node: those that are shown if they are for the same, and are to be kept.
@@ -237,10 +262,12 @@ function forkBox(key) {
     text.value = textOf(key);
     return forkForm('say something else in its place, and run', () => ({at: node.id, edit: text.value}), text);
   }
-  return [forkForm('say something here, and run', () => ({at: node.id, text: text.value}), text), isAnswer(key) && editBox(key)];
+  return [forkForm('say something here, and run', () => ({at: node.id, text: text.value}), text),
+    isAnswer(key) && editBox(key)];
 }
 
-// editBox takes another text of a response. Its calls keep their results; without calls, the user's next message follows.
+// editBox takes another text of a response. Its calls keep their results; without calls, the user's next message
+// follows.
 function editBox(key) {
   const node = nodeOf(key), text = textField('the response'), next = textField('what the user says next');
   text.value = textOf(key);
@@ -248,7 +275,8 @@ function editBox(key) {
   if (said !== undefined && group(said) === 'user') next.value = textOf(said);
   const calls = node.parts.filter(part => part.form === 'call').length;
   const form = forkForm('the response', () => ({at: node.id, edit: text.value, text: calls ? '' : next.value}), text,
-    calls ? el('p', {class: 'quiet'}, whatBecomesOf(calls, node.kids.filter(isCall))) : [caption('then the user says'), next]);
+    calls ? el('p', {class: 'quiet'}, whatBecomesOf(calls, node.kids.filter(isCall)))
+      : [caption('then the user says'), next]);
   return el('details', {class: 'edit'}, el('summary', {}, 'edit this response, and run'), form);
 }
 
@@ -257,7 +285,8 @@ function whatBecomesOf(calls, executions) {
   if (!executions.length) return 'Its calls are executed.';
   const finished = executions.filter(key => !nodeOf(key).state || nodeOf(key).state === 'in doubt').length;
   return finished >= calls ? 'Its calls keep their results: they are not executed again.'
-    : 'Calls that have a result keep it. The others are executed; a paused sub-agent continues where it is, and asks again.';
+    : 'Calls that have a result keep it. The others are executed; a paused sub-agent continues where it is, and ' +
+      'asks again.';
 }
 
 const textField = name => el('textarea', {rows: 3, 'aria-label': name});
@@ -265,7 +294,8 @@ const textField = name => el('textarea', {rows: 3, 'aria-label': name});
 // textOf is the text of a message, without what else is in it.
 const textOf = key => textAmong(key, nodeOf(key).parts);
 
-const textAmong = (key, parts) => (parts || []).filter(part => (part.form || 'text') === 'text').map(part => textAt(saved(nodeOf(key)), part.at)).join('\n');
+const textAmong = (key, parts) => (parts || []).filter(part => (part.form || 'text') === 'text')
+  .map(part => textAt(saved(nodeOf(key)), part.at)).join('\n');
 
 // resultBox takes another result of a call, and continues from there. The call is not executed again.
 function resultBox(key) {
@@ -275,7 +305,8 @@ function resultBox(key) {
   const text = textField('result'), failed = el('input', {type: 'checkbox'});
   text.value = textAmong(key, result?.parts);
   failed.checked = Boolean(result?.bad);
-  return forkForm('try another result, and run', () => ({at: node.id, result: text.value, failed: failed.checked}), text, el('label', {}, failed, ' it failed'));
+  return forkForm('try another result, and run', () => ({at: node.id, result: text.value, failed: failed.checked}),
+    text, el('label', {}, failed, ' it failed'));
 }
 
 // forkForm sends what a person wrote, and follows the run.
@@ -293,5 +324,6 @@ function forkForm(title, body, ...fields) {
       status('Not run: ' + err.message);
     }
     drawLive();
-  }}, caption(title), fields, el('div', {class: 'toolbar'}, el('button', {type: 'submit'}, 'Run from here'), el('span', {class: 'why quiet', role: 'status'})));
+  }}, caption(title), fields, el('div', {class: 'toolbar'}, el('button', {type: 'submit'}, 'Run from here'),
+  el('span', {class: 'why quiet', role: 'status'})));
 }
