@@ -175,6 +175,7 @@ func (s *svgWriter) rect(x, y, w, h int) {
 
 // edges writes the edges and then their arrowheads. All edges to a box end in the same point and share one.
 func (s *svgWriter) edges() {
+	// Arrowheads are filled and lines are not, so the arrowheads are a path of their own.
 	tips := ink.Path(nil)
 	done := make([]bool, len(s.Boxes))
 	for _, e := range s.Edges {

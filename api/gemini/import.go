@@ -254,6 +254,7 @@ func (c *contentImport) content(where string, list []jsonx.Member) error {
 		role = content.User
 	}
 
+	// Consecutive contents of the same role are one message.
 	if role != c.role {
 		if err := c.end(); err != nil {
 			return err

@@ -109,6 +109,7 @@ func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block,
 		return nil, "an invalid part"
 	}
 
+	// What Plait models keeps the rules for its type. Only an Opaque stays as it is.
 	switch b := b.(type) {
 	case nil:
 		if role == content.User && !nested && o.JSON == emptyText {

@@ -73,6 +73,7 @@ func whole(res *http.Response) iter.Seq2[api.Event, error] {
 			return
 		}
 
+		// The content type may be missing or wrong, so the beginning of the body decides.
 		if first := bytes.TrimSpace(body); len(first) > 0 && first[0] != '{' && first[0] != '[' &&
 			bytes.Contains(body, []byte("data:")) {
 			res.Body = io.NopCloser(bytes.NewReader(body))

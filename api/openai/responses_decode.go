@@ -114,6 +114,7 @@ func (d *itemDecoder) message(list []jsonx.Member) []content.Block {
 		return nil
 	}
 
+	// Each text keeps the message's own members, so that the message can be sent back as it came.
 	note := ownNote{Item: jsonx.Raw(jsonx.Object(list)), After: d.after}
 	var blocks []content.Block
 	words := ""

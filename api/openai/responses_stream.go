@@ -251,6 +251,7 @@ func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event
 		return nil
 	}
 
+	// The items in front that are not complete are taken for one block each: how many they will be is not known yet.
 	shown := api.Delta{Index: len(d.blocks) + at - d.next, Kind: kind, Text: piece}
 	switch kind {
 	case api.DeltaText:

@@ -102,6 +102,7 @@ func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
 		options = append(options, option.WithHeader("Accept", "text/event-stream"))
 	}
 
+	// Headers of the options replace those of the SDK.
 	for name, values := range c.options.Header {
 		options = append(options, option.WithHeaderDel(name))
 		for _, value := range values {

@@ -359,6 +359,7 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) *refusal {
 		return no
 	}
 
+	// A blank text counts as none. Only a fork without an edit or a result always needs one.
 	at, err := uuid.Parse(asked.At)
 	if strings.TrimSpace(asked.Text) == "" {
 		asked.Text = ""

@@ -297,6 +297,7 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	_ = json.Unmarshal(asked.Reply, &kind) // valid: it was just read as a reply
 
+	// A decision has the member "approve". Anything else is a result.
 	what, words := asksResult, "a result was given"
 	switch {
 	case kind.Approve == nil && kind.IsError:

@@ -108,6 +108,7 @@ func withRefs(d dag.DAG) dag.DAG {
 				heads = append(heads, h)
 			}
 
+			// What this head leads to is drawn with it, so a later ref to any of it adds no head.
 			for stack := []*node.Node{h}; len(stack) > 0; {
 				n := stack[len(stack)-1]
 				stack = stack[:len(stack)-1]

@@ -67,6 +67,7 @@ func systemFonts(dirs []string) []*otherFont {
 		})
 	}
 
+	// The path decides between files of the same name, so that the order does not depend on the folders' order.
 	slices.SortFunc(list, func(a, b found) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.font.path, b.font.path))
 	})

@@ -111,6 +111,7 @@ func (s *screen) start() (stop func()) {
 		}
 	})
 
+	// The goroutine must have ended before the line is cleared, or it could draw it again.
 	return func() {
 		close(done)
 		ticking.Wait()

@@ -255,6 +255,7 @@ func (m *Model) leave(p *Patch, pic *placed) {
 			p.Gone = append(p.Gone, key)
 		}
 	}
+	// Maps have no order, and the same changes must give the same patch.
 	slices.Sort(p.Gone)
 }
 
