@@ -576,7 +576,8 @@ func TestCompatibleServerRefusesNoConversation(t *testing.T) {
 			req := d.Request(seed)
 			req.Options = llamaOptions(seed)
 			model := l.at(name, api.Options{}, seed%2 == 0)
-			_, err := api.NewClient(model, &api.ClientOptions{Attempts: 1}).Send(t.Context(), req)
+			// A connection that breaks is no refusal: it is tried again.
+			_, err := api.NewClient(model, &api.ClientOptions{Attempts: 3}).Send(t.Context(), req)
 			if errors.Is(err, api.ErrNothing) {
 				continue
 			}
