@@ -73,7 +73,7 @@ func (b *batch) execute() bool {
 	}
 
 	// Events are emitted here only, on the consumer's goroutine. Workers wake it.
-	for b.phase.emitNews() && b.begin(workers) {
+	for b.phase.emitQueued() && b.begin(workers) {
 		if b.finished() {
 			return true
 		}
@@ -97,7 +97,7 @@ func (b *batch) begin(limit int) bool {
 	b.phase.mu.Lock()
 	running := b.ready - (len(b.calls) - b.open)
 	n := min(limit-running, len(b.calls)-b.ready)
-	unsaved := slices.ContainsFunc(b.phase.news, func(n news) bool { return n.update == nil })
+	unsaved := slices.ContainsFunc(b.phase.queued, func(e queuedEvent) bool { return e.update == nil })
 	b.phase.mu.Unlock()
 
 	// Results that are known must be saved first. Else a crash after this save would leave a finished call in doubt.
@@ -122,7 +122,7 @@ func (b *batch) begin(limit int) bool {
 func (b *batch) finished() bool {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()
-	return b.open == 0 && len(b.phase.news) == 0
+	return b.open == 0 && len(b.phase.queued) == 0
 }
 
 // startWorker starts a worker if a call waits for one. phase.mu must be held.

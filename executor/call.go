@@ -271,7 +271,7 @@ func (c *toolCall) settleLocked(result Result) bool {
 
 	switch {
 	case c.phase.r.yield != nil:
-		c.phase.notify(news{call: c})
+		c.phase.notify(queuedEvent{call: c})
 	case c.batch == nil || c.batch.open == 0: // without a consumer, the results are looked at together
 		c.phase.wakeUp()
 	}

@@ -282,6 +282,7 @@ func (r Reply) MarshalJSON() ([]byte, error) {
 func (r *Reply) UnmarshalJSON(data []byte) error {
 	o := savedObject{jsonx.Read(content.JSON(data), maxNested)}
 
+	// o.Only refuses all other members, so that a misspelled one is not ignored.
 	var read Reply
 	switch {
 	case o.Has("approve") && o.Flag("approve"):

@@ -143,6 +143,7 @@ func (o savedObject) agents() []PausedAgent {
 		return nil
 	}
 
+	// The empty path is the run itself: agents of the run are below it.
 	var agents []PausedAgent
 	paths := map[string][]Call{"": nil}
 	for each := range o.Objects("agents") {

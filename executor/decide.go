@@ -55,6 +55,7 @@ func (r *run) decide(open []Call) *toolPhase {
 		c.ran = c.call
 		within := r.ledger.claimCall(false)
 
+		// An earlier run has started this call: it may have had its effects already.
 		if start, ok := starts[c.call.Index]; ok {
 			c.start = start
 			r.decideAgain(c, within)
@@ -111,6 +112,7 @@ func (r *run) prepare(c *toolCall) (err error) {
 	}
 	c.ran.Input, c.repair, c.isObject = repaired(c.ran.Input)
 
+	// Hooks may rename the call, so the tool is looked up after them.
 	for _, h := range r.agent.Hooks {
 		if h.Prepare == nil {
 			continue
@@ -124,6 +126,7 @@ func (r *run) prepare(c *toolCall) (err error) {
 		c.ran.Name, c.ran.Input = changed.Name, orEmpty(changed.Input)
 	}
 
+	// Compatible servers do not always respect the tool choice.
 	if only := r.requested.ToolChoice.Tool(); only != "" && c.ran.Name != only {
 		return refused(fmt.Sprintf(textOtherTool, c.call.Name, only))
 	}
@@ -139,6 +142,7 @@ func (r *run) find(c *toolCall) (err error) {
 		}
 	}()
 
+	// Tools get a JSON object in any case, even if they check nothing else.
 	if !c.isObject && !c.ran.Input.IsObject() {
 		return &argumentError{c.ran.Name, []string{"root: " + notObject(c.ran.Input)}, c.ran.Input}
 	}

@@ -42,7 +42,7 @@ func (r *run) executeOpen() step {
 		return end(stop, err)
 	}
 	if r.waits() {
-		message, usage := r.said(), content.Usage{}
+		message, usage := r.caller(), content.Usage{}
 		if r.resumed { // the paused turn ends here
 			usage = answerOf(message).Usage
 		}

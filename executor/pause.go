@@ -191,8 +191,8 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	if !p.emitEarly(len(p.calls)) {
 		return errLeft
 	}
-	said := r.said()
-	names := callNames(said)
+	caller := r.caller()
+	names := callNames(caller)
 	var executions []node.ToolExecution
 	for _, e := range p.unsaved() {
 		executions = append(executions, e.(node.ToolExecution))
@@ -209,7 +209,7 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 	r.toolsTook(usage)
 
 	c := Continuation{
-		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: said.ID(),
+		Run: r.id, ID: r.d.Source().ID().String(), Parent: r.parent, Reason: reason, Message: caller.ID(),
 		Attributes: maps.Clone(Attributes(r.ctx)),
 	}
 	for _, call := range p.open() {
@@ -236,8 +236,8 @@ func (r *run) pause(p *toolPhase, reason content.Stop) error {
 
 // callNames returns a unique name for each call of a message, by index: the ID of the call, or a name made from the
 // index if the ID is empty or not unique.
-func callNames(said *node.Node) []string {
-	m, _ := said.Message()
+func callNames(caller *node.Node) []string {
+	m, _ := caller.Message()
 	calls := m.Blocks.ToolUses()
 	times := map[string]int{}
 	for _, c := range calls {
@@ -304,7 +304,7 @@ func (r *run) resume(c Continuation, replies map[string]Reply, asked bool) error
 	r.id, r.parent, r.resumed, r.replied = c.Run, c.ID, true, p
 	r.totals, r.before = c.Totals, c.Totals.Elapsed
 	r.totals.Reason, r.totals.Detail = "", ""
-	if m, _ := r.said().Message(); m.Answer.Stop == content.StopContext {
+	if m, _ := r.caller().Message(); m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext
 	}
 	if r.ledger.begin(c, len(p.calls)) {
@@ -330,6 +330,7 @@ func (r *run) askResumeHooks(c Continuation, hooks []Hook, id string, agents []*
 		}
 	}
 
+	// A sub-agent that stays paused is not resumed, so its hooks are not asked.
 	for _, s := range agents {
 		if s.held {
 			continue
@@ -409,7 +410,7 @@ func (r *run) reply(c Continuation, replies map[string]Reply, held bool) (*toolP
 		open[call.Index] = normalized(call)
 	}
 
-	names := callNames(r.said())
+	names := callNames(r.caller())
 	kept, starts := keptAgents(r.d), startsOf(r.d)
 	own, agents := c.own()
 	reason := c.ownReason()

@@ -13,8 +13,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// toolPhase is the tool calls of one message, from the decisions about them to the message with their results. The
-// run's goroutine decides about the calls, executes them batch by batch, and emits their events.
+// toolPhase executes the tool calls of one message, from the decisions about them to the message with their results.
+// The run's goroutine decides about the calls, executes them batch by batch, and emits their events.
 type toolPhase struct {
 	r       *run
 	turn    int
@@ -23,23 +23,24 @@ type toolPhase struct {
 	calls   []toolCall // in call order
 	single  [1]batch   // the plan of the default strategy
 
-	emitted int           // the calls before this index that had a result early have had their events
-	wake    chan struct{} // receives a token when there is news
+	emitted int           // the events of early results before this index were emitted
+	wake    chan struct{} // receives a token for each change of the calls; it has room for one
 	room    chan struct{} // holds a token for each update that is not emitted yet; nil without a consumer
 
-	mu    sync.Mutex    // guards the fields below, and the state of calls and batches
-	news  []news        // not emitted yet
-	usage content.Usage // what the tools have used, by their results
+	mu     sync.Mutex    // guards the fields below, and the state of calls and batches
+	queued []queuedEvent // not emitted yet
+	usage  content.Usage // the sum of the usage in the results
 }
 
-// news is something to emit about a call: an update or, if that is nil, its result. A step is saved, not emitted.
-type news struct {
+// queuedEvent is an event of a call that is not emitted yet: an update, a step of its sub-agent, or its result if both
+// are nil. A step is saved, not emitted.
+type queuedEvent struct {
 	call   *toolCall
 	update Event
 	step   *agentStep
 }
 
-// maxUpdates is how many updates of a phase may wait to be emitted. A tool that makes more of them waits.
+// maxUpdates is the maximum number of queued updates of a phase. A tool that makes more of them waits.
 const maxUpdates = 64
 
 // newPhase returns a phase of n calls, which the caller fills in.
@@ -49,10 +50,10 @@ func newPhase(r *run, n int) *toolPhase {
 		wake: make(chan struct{}, 1),
 	}
 	if r.yield != nil {
-		p.news, p.room = make([]news, 0, n), make(chan struct{}, maxUpdates)
+		p.queued, p.room = make([]queuedEvent, 0, n), make(chan struct{}, maxUpdates)
 	}
-	if said := r.said(); said != nil {
-		p.message = said.ID()
+	if caller := r.caller(); caller != nil {
+		p.message = caller.ID()
 	}
 	for i := range p.calls {
 		c := &p.calls[i]
@@ -63,7 +64,7 @@ func newPhase(r *run, n int) *toolPhase {
 
 func (p *toolPhase) now() time.Time { return p.clock.Time() }
 
-// needsApproval reports whether a person has to approve a call first.
+// needsApproval reports whether a call needs a person's approval.
 func (p *toolPhase) needsApproval() bool {
 	for i := range p.calls {
 		if c := &p.calls[i]; c.approval && !c.early {
@@ -95,10 +96,9 @@ func (p *toolPhase) open() []*toolCall {
 	return open
 }
 
-// execute executes the open calls that are not deferred, batch by batch. A call whose sub-agent stays paused is not
-// executed either. It returns false if the consumer left.
+// execute executes the open calls, batch by batch, except deferred calls and calls whose sub-agent stays paused. It
+// returns false if the consumer left.
 func (p *toolPhase) execute() bool {
-	// Whatever has a result, is deferred or is held back by its sub-agent takes no part.
 	calls := make([]*toolCall, 0, len(p.calls))
 	for i := range p.calls {
 		if c := &p.calls[i]; c.state == waiting && !c.deferred && (c.resume == nil || !c.resume.held) {
@@ -106,7 +106,7 @@ func (p *toolPhase) execute() bool {
 		}
 	}
 
-	// A strategy that failed executes nothing.
+	// If the strategy has failed, no call is executed.
 	plan, err := p.plan(calls)
 	if err != nil {
 		for _, c := range calls {
@@ -141,13 +141,13 @@ func (p *toolPhase) execute() bool {
 	return p.emitEarly(len(p.calls))
 }
 
-// plan returns the batches in which the calls are executed.
+// plan returns the batches of the calls.
 func (p *toolPhase) plan(calls []*toolCall) ([]batch, error) {
 	if len(calls) == 0 {
 		return nil, nil
 	}
 
-	// The default strategy needs no list of calls.
+	// The default strategy, all calls in one batch, needs no list of calls and no allocation.
 	sequential := func(c *toolCall) bool { return c.mode == ModeSequential }
 	if p.r.agent.Strategy == nil && !slices.ContainsFunc(calls, sequential) {
 		p.single[0].phase, p.single[0].calls = p, calls
@@ -170,7 +170,7 @@ func (p *toolPhase) plan(calls []*toolCall) ([]batch, error) {
 	return plan, err
 }
 
-// deferCalls defers calls, and returns those that have begun already: a paused sub-agent continues where it is.
+// deferCalls defers calls, except those with a paused sub-agent: they have begun here, and it returns them.
 func deferCalls(calls []*toolCall) (begun []*toolCall) {
 	for _, c := range calls {
 		if c.resume != nil {
@@ -193,13 +193,13 @@ func (p *toolPhase) askStrategy(calls []Ready) ([]Batch, error) {
 	return guard(p.r.ctx, &p.r.workers, ask, calls)
 }
 
-// refusal returns the error text for calls of a batch that may not begin, or "". With executed, it is not the first
-// batch. It also reports whether the consumer left.
+// refusal returns the error text for a batch that may not begin, or "". executed is set after the first executed batch.
+// It also reports whether the consumer left.
 func (p *toolPhase) refusal(executed bool) (text string, left bool) {
 	agent := &p.r.agent
 	skip := executed && agent.SkipOnSteering && agent.Steering != nil
 
-	// The consumer may send a message for a result that it sees.
+	// Emit the results so far: the consumer may react to them with a steering message.
 	if skip && !p.r.flush() {
 		return "", true
 	}
@@ -212,27 +212,28 @@ func (p *toolPhase) refusal(executed bool) (text string, left bool) {
 	return "", false
 }
 
-// refuse gives calls an error result in place of executing them. It returns false if the consumer left.
+// refuse gives calls an error result without executing them. It returns false if the consumer left.
 func (p *toolPhase) refuse(text string, calls ...*toolCall) bool {
 	for _, c := range calls {
 		if !p.emitStart(c) {
 			return false
 		}
 		c.settle(failure("%s", text))
-		if !p.emitNews() {
+		if !p.emitQueued() {
 			return false
 		}
 	}
 	return true
 }
 
-// giveUp gives an error result to calls that wait when the run has ended. It returns false if the consumer left.
+// giveUp gives an error result to calls that are still open when the run has ended. It returns false if the consumer
+// left.
 func (p *toolPhase) giveUp(open []*toolCall) bool {
 	for _, c := range open {
 		switch {
 		case c.state == agentPaused: // its start was emitted
 			c.settle(failure(textCancelled))
-			if !p.emitNews() {
+			if !p.emitQueued() {
 				return false
 			}
 		case c.resume != nil:
@@ -248,7 +249,7 @@ func (p *toolPhase) giveUp(open []*toolCall) bool {
 	return true
 }
 
-// emitStart emits the start of a call, after the events of the calls before it that had a result early.
+// emitStart emits the start of a call, after the events of earlier calls with an early result.
 func (p *toolPhase) emitStart(c *toolCall) bool {
 	return p.emitEarly(c.index) && p.emitToolStart(c)
 }
@@ -261,7 +262,7 @@ func (p *toolPhase) emitToolStart(c *toolCall) bool {
 	return stays
 }
 
-// emitEarly emits the events of the calls before an index that had a result early.
+// emitEarly emits the events of calls with an early result, up to the index before.
 func (p *toolPhase) emitEarly(before int) bool {
 	for ; p.emitted < before; p.emitted++ {
 		c := &p.calls[p.emitted]
@@ -275,32 +276,32 @@ func (p *toolPhase) emitEarly(before int) bool {
 	return true
 }
 
-// emitNews emits what happened since it was last called. Results may be held.
-func (p *toolPhase) emitNews() bool {
+// emitQueued emits the queued events. Results may be held.
+func (p *toolPhase) emitQueued() bool {
 	p.mu.Lock()
-	all := p.news
-	p.news = p.news[len(p.news):]
+	all := p.queued
+	p.queued = p.queued[len(p.queued):]
 	p.mu.Unlock()
 	if p.r.yield == nil {
 		return true
 	}
 
-	// All that is known is saved together, also if an update comes in between.
-	for _, n := range all {
+	// Keep all results first: emitting an update may save, and one save should have them all.
+	for _, e := range all {
 		switch {
-		case n.step != nil:
-			p.addAgentStep(n.call, *n.step)
-		case n.update == nil:
-			p.keep(n.call)
+		case e.step != nil:
+			p.addAgentStep(e.call, *e.step)
+		case e.update == nil:
+			p.keep(e.call)
 		}
 	}
 
-	for _, n := range all {
-		if n.step != nil {
+	for _, e := range all {
+		if e.step != nil {
 			continue
 		}
-		if n.update == nil {
-			if !p.emitEnd(n.call) {
+		if e.update == nil {
+			if !p.emitEnd(e.call) {
 				return false
 			}
 			continue
@@ -308,7 +309,7 @@ func (p *toolPhase) emitNews() bool {
 
 		// Make room for the tool's next update: it waits while the consumer is slow.
 		<-p.room
-		if !emit(p.r, n.update) {
+		if !emit(p.r, e.update) {
 			return false
 		}
 	}
@@ -321,8 +322,8 @@ func (p *toolPhase) emitEnd(c *toolCall) bool {
 	return hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)})
 }
 
-// keep makes the execution of a call part of the conversation, to be saved. Without Agent.Save it becomes part of it
-// when the phase is closed.
+// keep appends the execution of a call to the conversation, for the next save. Without Agent.Save it does nothing: the
+// executions are appended together when the phase is closed.
 func (p *toolPhase) keep(c *toolCall) {
 	if p.r.agent.Save == nil || c.saved {
 		return
@@ -332,44 +333,45 @@ func (p *toolPhase) keep(c *toolCall) {
 	}
 }
 
-// update queues an event of a running call, and waits while too many are queued. An event of a call that is over is
-// dropped.
+// update queues an event of a running call. It waits while too many are queued, and drops an event of a call that is
+// over.
 func (p *toolPhase) update(c *toolCall, event Event) {
 	if p.r.yield == nil {
 		return
 	}
 
-	queued := true
+	// Try without waiting first: if there is room, an update counts even if the call's context has just ended.
+	hasRoom := true
 	select {
 	case p.room <- struct{}{}:
 	default:
 		select {
 		case p.room <- struct{}{}:
 		case <-c.ctx.Done():
-			queued = false
+			hasRoom = false
 		}
 	}
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !queued {
+	if !hasRoom {
 		c.muted = true // a later event must not come without this one
 		return
 	}
 	if c.state != running || c.muted {
-		<-p.room
+		<-p.room // give back the room that was taken above
 		return
 	}
-	p.notify(news{call: c, update: event})
+	p.notify(queuedEvent{call: c, update: event})
 }
 
-// notify queues an event for emitNews. p.mu must be held.
-func (p *toolPhase) notify(n news) {
-	p.news = append(p.news, n)
+// notify queues an event for emitQueued. p.mu must be held.
+func (p *toolPhase) notify(e queuedEvent) {
+	p.queued = append(p.queued, e)
 	p.wakeUp()
 }
 
-// wakeUp has the run's goroutine look at the calls again.
+// wakeUp makes the run's goroutine look at the calls again.
 func (p *toolPhase) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
@@ -388,7 +390,7 @@ func (p *toolPhase) unsaved() []node.Payload {
 	return list
 }
 
-// results counts the calls that have a result and what their tools used.
+// results returns the number of calls with a result, and the usage in the results.
 func (p *toolPhase) results() (n int, usage content.Usage) {
 	for i := range p.calls {
 		if c := &p.calls[i]; c.state == done {
@@ -400,15 +402,15 @@ func (p *toolPhase) results() (n int, usage content.Usage) {
 
 // closedPhase is a tool phase whose results are part of the conversation.
 type closedPhase struct {
-	terminates bool // every result ends the run
+	terminates bool // every result has Terminate
 
-	// Nil if nobody reads them.
+	// The fields below are nil if nobody reads them; see run.showsPhases.
 	executions []node.ToolExecution
 	results    []Result
 }
 
-// tools executes the calls that are open at the head and closes the phase. If calls have to wait for approval or for
-// results, the error is a *PausedError.
+// tools executes the open calls at the head and closes the phase. If calls need approval or are deferred, the error is
+// a *PausedError.
 func (r *run) tools() (closedPhase, error) {
 	open := r.d.OpenCalls()
 	if len(open) == 0 {
@@ -417,9 +419,9 @@ func (r *run) tools() (closedPhase, error) {
 
 	p := r.replied // the replies of a resumed run decided already
 	if r.replied = nil; p == nil {
-		r.inspect(r.said())
+		r.inspect(r.caller())
 
-		// A hook may take time, as one that asks a person does.
+		// Hooks may take long, to ask a person for example, so emit the held events first.
 		if slices.ContainsFunc(r.agent.Hooks, Hook.decides) && !r.flush() {
 			return closedPhase{}, errLeft
 		}
@@ -434,7 +436,7 @@ func (r *run) tools() (closedPhase, error) {
 		return closedPhase{}, errLeft
 	}
 
-	// What is open now is deferred, or waits for a sub-agent. A run that has ended does not pause for it.
+	// The calls still open are deferred, or their sub-agents are paused. A run that has ended does not pause for them.
 	if open := p.open(); len(open) > 0 {
 		if r.ctx.Err() == nil {
 			return closedPhase{}, r.pause(p, content.StopResults)
@@ -446,8 +448,8 @@ func (r *run) tools() (closedPhase, error) {
 	return r.closePhase(p)
 }
 
-// closeBranches executes the calls that are open at some of several heads, one tool phase after the other. The other
-// heads stay.
+// closeBranches executes the open calls if the conversation has several branches, one tool phase after the other. Heads
+// without open calls stay.
 func (r *run) closeBranches() (content.Stop, error) {
 	for _, branch := range openBranches(r.d) {
 		heads, tools := r.d.Heads(), r.ledger.toolUsage()
@@ -456,7 +458,7 @@ func (r *run) closeBranches() (content.Stop, error) {
 		// emitted.
 		r.d = r.d.WithHeads(branch...)
 		r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(instead(heads, branch, d.Heads())...) }
-		said := r.said()
+		caller := r.caller()
 		done, err := r.tools()
 		r.d, r.beside = r.beside(r.d), nil
 		if err != nil {
@@ -464,7 +466,7 @@ func (r *run) closeBranches() (content.Stop, error) {
 		}
 
 		ended := TurnEnd{
-			Turn: r.turn, Message: said, Executions: done.executions,
+			Turn: r.turn, Message: caller, Executions: done.executions,
 			ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 		}
 		if !emit(r, ended) {
@@ -475,7 +477,7 @@ func (r *run) closeBranches() (content.Stop, error) {
 		}
 	}
 
-	// What bind could not declare while calls were open.
+	// bind could not declare the agent's prompt and tools while calls were open.
 	if r.waits() {
 		return "", nil
 	}
@@ -485,8 +487,7 @@ func (r *run) closeBranches() (content.Stop, error) {
 	return "", nil
 }
 
-// openBranches returns the heads of each tool phase that is not closed, where the conversation has other heads beside
-// them.
+// openBranches returns the heads of each open tool phase. It returns nil if all heads belong to one phase.
 func openBranches(d dag.DAG) [][]*node.Node {
 	if d.Head() != nil { // the usual case needs no list of heads
 		return nil
@@ -496,40 +497,41 @@ func openBranches(d dag.DAG) [][]*node.Node {
 		return nil
 	}
 
-	// Heads of one phase are the message with the calls, or executions of it.
+	// Group the heads by phase: executions of one message belong together.
 	var order []node.ID
 	phases := map[node.ID][]*node.Node{}
 	for _, h := range heads {
-		said := phaseOf(h)
-		if phases[said.ID()] == nil {
-			order = append(order, said.ID())
+		caller := callerOf(h)
+		if phases[caller.ID()] == nil {
+			order = append(order, caller.ID())
 		}
-		phases[said.ID()] = append(phases[said.ID()], h)
+		phases[caller.ID()] = append(phases[caller.ID()], h)
 	}
 	if len(order) < 2 {
 		return nil
 	}
 
-	// A branch that ends in anything else waits for nothing.
+	// Keep the branches that end in an open phase.
 	var open [][]*node.Node
 	for _, id := range order {
-		said := phaseOf(phases[id][0])
-		if asksForTools(said) {
+		caller := callerOf(phases[id][0])
+		if asksForTools(caller) {
 			open = append(open, phases[id])
 		}
 	}
 	return open
 }
 
-// phaseOf returns the message that the execution h is of; h itself where it is no execution.
-func phaseOf(h *node.Node) *node.Node {
+// callerOf returns the message with the calls of the head h: the parent of an execution, and h itself for any other
+// node.
+func callerOf(h *node.Node) *node.Node {
 	if isExecution(h) && h.NumParents() == 1 {
 		return h.Parent(0)
 	}
 	return h
 }
 
-// instead returns heads with now in place of the first of gone, and without the others.
+// instead returns heads with now in place of the first of gone, and without the rest of gone.
 func instead(heads, gone, now []*node.Node) []*node.Node {
 	var list []*node.Node
 	for _, h := range heads {
@@ -543,10 +545,10 @@ func instead(heads, gone, now []*node.Node) []*node.Node {
 	return list
 }
 
-// inspect finds out what a message with calls means for all of them: whether it was cut off, and whether the run stops
-// after them.
-func (r *run) inspect(said *node.Node) {
-	m, _ := said.Message()
+// inspect checks a message with calls before they are decided. It sets whether the calls may be cut off, and the reason
+// to stop the run after them.
+func (r *run) inspect(caller *node.Node) {
+	m, _ := caller.Message()
 	r.cutOff = m.Answer.Stop == content.StopMaxTokens || m.Answer.Stop == content.StopContext
 
 	r.stop, r.totals.Detail = r.ledger.reached()
@@ -558,8 +560,8 @@ func (r *run) inspect(said *node.Node) {
 	}
 }
 
-// repeats counts the calls of a message and reports whether the run has to stop for repeating them. A warning that is
-// due is sent before the next request.
+// repeats counts the calls of a message, and reports whether the run must stop for repeating them. It sets r.nudge to a
+// warning for the next request, if one is due.
 func (r *run) repeats(blocks content.Blocks) (stop bool) {
 	limit := r.agent.Limits.Repeats
 	if limit <= 0 {
@@ -573,7 +575,7 @@ func (r *run) repeats(blocks content.Blocks) (stop bool) {
 	return stop
 }
 
-// recount counts the calls since the last message of the user, as the run did before its pause.
+// recount restores the count of repeated calls after a pause, from the calls since the last message of the user.
 func (r *run) recount() {
 	if r.agent.Limits.Repeats <= 0 {
 		return
@@ -615,7 +617,7 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 		return closedPhase{}, err
 	}
 
-	// The turn that had paused is complete.
+	// The paused turn is complete now.
 	r.resumed = false
 	if err := r.append(r.d.WithHeads(closing)); err != nil {
 		return closedPhase{}, err
@@ -635,7 +637,7 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	return closed, nil
 }
 
-// closeExecuted closes a phase whose every call was executed before, if the head is one.
+// closeExecuted closes a phase at the heads whose calls were all executed before. Without such a phase it does nothing.
 func (r *run) closeExecuted() (closedPhase, error) {
 	heads := r.d.Heads()
 	if len(heads) == 0 || !isExecution(heads[0]) {
@@ -655,7 +657,7 @@ func (r *run) closeExecuted() (closedPhase, error) {
 	return r.phaseClosedBy(r.d.Head()), nil
 }
 
-// phaseClosedBy returns the phase whose results the message n holds. Its executions and results are those of the nodes.
+// phaseClosedBy returns the phase closed by the results message n, with the executions and results of the nodes.
 func (r *run) phaseClosedBy(n *node.Node) closedPhase {
 	if !r.showsPhases {
 		return closedPhase{}
@@ -668,7 +670,7 @@ func (r *run) phaseClosedBy(n *node.Node) closedPhase {
 	return p
 }
 
-// executionsBefore returns the executions whose results the message n holds.
+// executionsBefore returns the executions before the results message n.
 func executionsBefore(n *node.Node) []node.ToolExecution {
 	list := make([]node.ToolExecution, 0, n.NumParents())
 	for i := range n.NumParents() {
@@ -679,7 +681,7 @@ func executionsBefore(n *node.Node) []node.ToolExecution {
 	return list
 }
 
-// executionHeads returns the heads of d that are executions. It costs nothing for the usual single head, a message.
+// executionHeads returns the executions among the heads of d. It costs nothing for the usual single head, a message.
 func executionHeads(d dag.DAG) []*node.Node {
 	if h := d.Head(); h != nil && !isExecution(h) {
 		return nil
@@ -692,13 +694,13 @@ func isExecution(n *node.Node) bool {
 	return ok
 }
 
-// said returns the message whose calls are open, or nil.
-func (r *run) said() *node.Node {
+// caller returns the message with the open calls, or nil.
+func (r *run) caller() *node.Node {
 	if h := r.d.Head(); h != nil && isMessage(h) { // the usual case needs no list of heads
 		return h
 	}
 	for _, h := range r.d.Heads() {
-		if h = phaseOf(h); isMessage(h) {
+		if h = callerOf(h); isMessage(h) {
 			return h
 		}
 	}

@@ -25,7 +25,7 @@ type Replayed struct {
 
 // String returns the two results of the call on one line.
 func (r Replayed) String() string {
-	said := func(e node.ToolExecution) string {
+	shown := func(e node.ToolExecution) string {
 		text := strings.Join(strings.Fields(e.Result.Text()), " ")
 		if e.IsError {
 			text = "✗ " + text
@@ -34,9 +34,9 @@ func (r Replayed) String() string {
 	}
 	call := safetext.Escape(r.Was.Tool, 100) + safetext.Escape(string(r.Was.Input), 200)
 	if r.Same {
-		return call + " → " + said(r.Is)
+		return call + " → " + shown(r.Is)
 	}
-	return call + " → " + said(r.Is) + ", recorded → " + said(r.Was)
+	return call + " → " + shown(r.Is) + ", recorded → " + shown(r.Was)
 }
 
 // ReplayTools executes the tool calls of a recorded conversation again, to find changes in their results. It uses the

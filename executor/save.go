@@ -133,7 +133,7 @@ func (c *toolCall) sendStep(step agentStep) bool {
 		return false
 	}
 	c.innerRun().child = step.dag
-	c.phase.notify(news{call: c, step: &step})
+	c.phase.notify(queuedEvent{call: c, step: &step})
 	return true
 }
 

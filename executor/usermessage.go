@@ -160,11 +160,11 @@ func (r *run) say(input []content.Message) error {
 		}
 
 		// The run's own message comes first. It is from no queue, and so not in unsaid.
-		said := r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})
-		if said.Err() == nil && len(input)-i <= len(r.unsaid) {
+		next := r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})
+		if next.Err() == nil && len(input)-i <= len(r.unsaid) {
 			r.unsaid = r.unsaid[1:]
 		}
-		if err := r.append(said); err != nil {
+		if err := r.append(next); err != nil {
 			return err
 		}
 	}
