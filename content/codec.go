@@ -208,6 +208,8 @@ func parseBlock(v []byte, inner bool) (Block, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	// A newer version may have written a type that is unknown here: keep the block as it is.
 	block := empty(kind)
 	switch {
 	case block == nil && !jsontext.Value(v).IsValid():

@@ -105,6 +105,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("content: %s: %w: not a regular file", path, ErrMediaType)
 	}
 
+	// The file may grow after Stat, so limit the reading too.
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("content: %w", err)

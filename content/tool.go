@@ -43,6 +43,7 @@ func (t Tool) Check() error {
 		return nil
 	}
 
+	// Arguments are always an object. APIs refuse any other schema.
 	var schema struct {
 		Type string `json:"type"`
 	}

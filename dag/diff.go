@@ -296,6 +296,7 @@ func (c *comparison) ancestry() *ancestry {
 // follows returns the parents of n with a counterpart, and all parents of n. In all, a parent without a counterpart is
 // replaced by its own parents.
 func (p *ancestry) follows(n *node.Node, at map[node.ID]int) (paired, all []int) {
+	// The limit keeps the time near-linear: replacing parents by their own could make all grow with the graph.
 	paired, all = []int{}, []int{}
 	for i := 0; i < n.NumParents() && len(all) < maxParents; i++ {
 		parent := n.Parent(i)

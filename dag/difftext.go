@@ -106,6 +106,7 @@ func compareLines(old, new string) []Line {
 	aKeys, bKeys := numbers(keys, a, self), numbers(keys, b, self)
 	all := pairUp(aKeys, bKeys, make([]int, len(a)), make([]int, len(b)))
 
+	// Go through the pairs in runs: equal lines, then different lines, and so on.
 	var lines []Line
 	same := func(p pair) bool { return !p.lone() && aKeys[p.old] == bKeys[p.new] }
 	for at := 0; at < len(all); {

@@ -83,6 +83,7 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 		open[id] = append(open[id], i)
 	}
 
+	// A call ID may be used twice. The first result with the ID belongs to the first call with it, and so on.
 	var executions []*node.Node
 	for _, result := range blocks.ToolResults() {
 		indexes := open[result.CallID]

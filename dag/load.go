@@ -168,11 +168,13 @@ func (r *reader) conversation() (DAG, error) {
 	if err := r.members(&r.head, r.nodes); err != nil {
 		return DAG{}, err
 	}
+	// A journal begins with an object too: its header.
 	if r.head.format == journalFormat {
 		state, _, err := r.journal()
 		return state.dag, err
 	}
 
+	// Nothing may follow the object of a document.
 	if err := r.head.complete(); err != nil {
 		return DAG{}, err
 	}

@@ -210,6 +210,7 @@ func (s signs) callText(tool string, input content.JSON) string {
 		return excerpt(tool) + "(" + excerpt(string(input)) + ")"
 	}
 
+	// A row has room for few members: do not read all of a large object.
 	for length := 0; length < 300; {
 		name, err := read.ReadToken()
 		if err != nil || name.Kind() != '"' {

@@ -119,6 +119,7 @@ const (
 // foldRuns finds the runs to draw as one row. A run lies between two nodes that no path bypasses, and has no node that
 // must be drawn. The nodes near its two ends are not folded.
 func (g *drawing) foldRuns(heads []*node.Node) {
+	// Pinned nodes are always drawn: roots, nodes with parents elsewhere, heads, failures, and nodes with a mark.
 	pinned := make([]bool, len(g.nodes))
 	for i, n := range g.nodes {
 		pinned[i] = len(g.parents(n)) != n.NumParents() || n.NumParents() == 0 || g.marks[i] != "" || n.Failed()

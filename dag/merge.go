@@ -143,6 +143,8 @@ func joinBranches(branches []Branch) DAG {
 			others = append(others, b.DAG)
 		}
 	}
+
+	// Close open phases before the record: a node after open calls ends their phase without results.
 	return branches[0].DAG.Join(others...).outerHeads().closePhases().Custom(mergeRecord, record)
 }
 
@@ -159,6 +161,7 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 			return d.fail("Merge", fmt.Errorf("%w in %s", ErrEmpty, quoted(b.Name)))
 		}
 
+		// The model must be able to distinguish the answers of several branches.
 		text := fmt.Sprintf("From the branch %q:\n\n%s", safetext.UTF8(b.Name), summary)
 		answers = append(answers, content.Text{Text: text})
 		branch := node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads...), Summary: summary}
@@ -245,6 +248,7 @@ func (d DAG) closePhases() DAG {
 			continue
 		}
 
+		// Two branches may have executed the same call. Only one result can be sent, and Merge cannot choose.
 		if len(p.spare) > 0 {
 			err := fmt.Errorf("%w: %s is not the first execution of a call", ErrMerge, p.spare[0])
 			return d.fail("Merge", err)

@@ -152,6 +152,7 @@ func rewriteJournal(on disk, path string, d DAG) error {
 	}
 	lines, _ := state.lines(nil, d, fresh)
 
+	// An open journal holds the lock of the old file. After the replacement its appends would be lost.
 	unlock, err := lockForRewrite(on, path)
 	if err != nil {
 		return renamed(err, "save", path)

@@ -120,6 +120,7 @@ func (v *validator) report(n *node.Node, kind FindingKind, format string, args .
 
 // conversation checks d and all of its child conversations.
 func (v *validator) conversation(d DAG) {
+	// Child conversations may nest to any depth: use a queue, not recursion.
 	queue := []DAG{d}
 	for len(queue) > 0 {
 		d := queue[0]

@@ -292,6 +292,8 @@ func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, 
 			return nil, err
 		}
 
+		// No worker executes a call that needs approval: only Engine.Reply answers it, without limits of time or
+		// attempts.
 		task := store.Task{
 			Key: store.Key{Call: pending.ID}, Tool: pending.Call.Name, Payload: payload, External: pending.Approval,
 		}

@@ -119,6 +119,7 @@ func (p *pool) serve(ctx context.Context) {
 		}
 	})()
 
+	// Work begun before the end of ctx may finish: it gets a context of its own.
 	working, release := p.outlive(ctx)
 	defer release()
 	var all sync.WaitGroup
@@ -192,6 +193,8 @@ func (p *pool) handle(ctx context.Context, claim func(context.Context) ([]func(c
 		defer p.done()
 	case <-ctx.Done():
 	}
+
+	// If both were ready, the select may have taken the slot: begin nothing in any case.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -252,6 +252,7 @@ func (e ToolExecution) Answer() content.ToolResult {
 	return content.ToolResult{CallID: e.CallID, Content: e.Result, IsError: e.IsError}
 }
 
+// appendInfo appends the fields of the payload that the digest does not cover. It appends nothing if all are empty.
 func (n *Node) appendInfo(dst []byte) []byte {
 	mark := len(dst)
 	dst = append(write.Name(dst, "info"), '{')

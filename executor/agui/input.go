@@ -127,6 +127,8 @@ func (in input) withNew(d dag.DAG) (dag.DAG, error) {
 		if err != nil {
 			return d, err
 		}
+
+		// A new message in place of an answer declines the open calls.
 		if len(d.OpenCalls()) > 0 {
 			d = d.CloseTools()
 		}

@@ -93,6 +93,7 @@ func (s *speaker) messageEnd(n *node.Node) {
 		return
 	}
 
+	// A provider that does not stream sends no deltas.
 	m, _ := n.Message()
 	id := s.next()
 	if text := m.Blocks.Text(); m.Role == content.Assistant && text != "" && !s.text {

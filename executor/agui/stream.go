@@ -130,6 +130,7 @@ func (s *stream) forward(events iter.Seq2[executor.Event, error], state *Shared)
 		case executor.MessageDelta:
 			s.main.delta(e.Event)
 		case executor.Retry:
+			// The snapshot lacks the pieces of the failed attempt, so the client drops them.
 			s.main.close()
 			s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: messagesOf(s.dag)})
 		case executor.MessageEnd:

@@ -25,6 +25,8 @@ func (s *Server) result(answer *sdk.CallToolResult) (executor.Result, error) {
 			return result, fmt.Errorf("the structured result: %w", err)
 		}
 		result.Details = details
+
+		// Servers should repeat a structured result as text, but some do not.
 		if len(blocks) == 0 {
 			blocks = append(blocks, content.Text{Text: string(details)})
 		}

@@ -220,6 +220,7 @@ func (s *Server) changed(d dag.DAG) (fresh []dag.Tool, gone []string) {
 		declared[def.Name] = def
 	}
 
+	// A tool as it was at Connect is left to the program: it may have wrapped the tool, or left it out.
 	listed := map[string]bool{}
 	for _, tool := range s.Tools() {
 		def := tool.Definition()
@@ -229,6 +230,7 @@ func (s *Server) changed(d dag.DAG) (fresh []dag.Tool, gone []string) {
 		}
 	}
 
+	// Tools of the program and of other servers are not this server's to withdraw.
 	for _, def := range d.ToolDefs() {
 		if bound, ok := d.Tool(def.Name); ok && !listed[def.Name] && s.owns(bound) {
 			gone = append(gone, def.Name)
@@ -308,6 +310,7 @@ func (s *Server) keep(session *sdk.ClientSession) (*connection, error) {
 	c := &connection{ClientSession: session}
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 
+	// Close may have been called while this connection was made.
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {

@@ -48,6 +48,7 @@ func ToolName(server, tool string) string {
 		return name
 	}
 
+	// Two different names may be equal after cleaning. The hash distinguishes them.
 	sum := sha256.Sum256([]byte(whole))
 	return name[:min(len(name), limit-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
 }
@@ -63,6 +64,7 @@ func (s *Server) tool(def *sdk.Tool) (executor.Tool, error) {
 		description = def.Title
 	}
 
+	// A server may declare wrong hints. They are used only if the program trusts them.
 	effect := executor.EffectUnknown
 	if hints := def.Annotations; s.opts.TrustHints && hints != nil {
 		switch {
@@ -123,6 +125,7 @@ func (s *Server) call(ctx context.Context, name string, input content.JSON, repe
 			return executor.Result{}, err
 		}
 
+		// The order matters: an error of sending may be due to the end of the call's or the connection's context.
 		answer, err := s.send(ctx, c, name, input)
 		unsent := false // the connection was closed before the call was sent
 		switch {

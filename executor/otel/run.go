@@ -152,6 +152,7 @@ func (r *run) observe(ctx context.Context, event executor.Event, err error) cont
 
 // end ends the span of the run and the open spans below it.
 func (r *run) end(e executor.End, err error) {
+	// Inner spans end before the span of the run. endChat does nothing if the request has ended already.
 	failure, text := r.failure(e.Stop, err)
 	if e.Stop.Reason == content.StopTimeLimit {
 		r.endChat(string(e.Stop.Reason), "") // the limit ends a request, and is no error of the run

@@ -168,6 +168,7 @@ func readMembers(list, ids []jsonx.Member, path string, args []string) (readings
 		return nil, withTool(err, call.Name)
 	}
 
+	// One reading for each member: if several have arguments, they must agree (see ParseCall).
 	for _, member := range args {
 		value, _ := jsonx.Take(list, member)
 		if value == "" {
