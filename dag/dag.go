@@ -310,12 +310,12 @@ func (d DAG) SystemPrompt(name string) string {
 // User adds a message of the user: the text, if it is not empty, and the blocks. The chain's error is ErrEmpty if there
 // is neither. After open tool calls, a message ends their phase without executing them: see [DAG.OpenCalls].
 func (d DAG) User(text string, blocks ...content.Block) DAG {
-	return d.say("User", content.User, text, blocks)
+	return d.message("User", content.User, text, blocks)
 }
 
 // Assistant adds a message of the assistant. It is otherwise like User.
 func (d DAG) Assistant(text string, blocks ...content.Block) DAG {
-	return d.say("Assistant", content.Assistant, text, blocks)
+	return d.message("Assistant", content.Assistant, text, blocks)
 }
 
 // ToolResults adds a message with tool results, for programs that execute tools by hand. [DAG.CloseTools] adds a node
@@ -325,10 +325,10 @@ func (d DAG) ToolResults(results ...content.ToolResult) DAG {
 	for i, r := range results {
 		blocks[i] = r
 	}
-	return d.say("ToolResults", content.User, "", blocks)
+	return d.message("ToolResults", content.User, "", blocks)
 }
 
-func (d DAG) say(step string, role content.Role, text string, blocks []content.Block) DAG {
+func (d DAG) message(step string, role content.Role, text string, blocks []content.Block) DAG {
 	if d.err != nil {
 		return d
 	}

@@ -168,7 +168,7 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 		d = d.takeRefs(b.DAG).step("Merge", branch)
 	}
 	if how == MergeAnswer && len(answers) > 0 {
-		d = d.say("Merge", content.User, "", answers)
+		d = d.message("Merge", content.User, "", answers)
 	}
 	return d
 }

@@ -19,7 +19,7 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 
 	// After the model's own message, the request ends with content.GoOn, which is not in the conversation.
 	t := r.transcript()
-	r.pushed = r.ownTurn(t.Messages)
+	r.endsInGoOn = r.ownTurn(t.Messages)
 	req, err := r.runSendHooks(api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options})
 	if err != nil {
 		return api.Response{}, nil, err
@@ -32,8 +32,8 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 	}
 
 	ctx := r.ctx
-	if r.made != nil {
-		ctx = r.made
+	if r.observed != nil {
+		ctx = r.observed
 	}
 	r.retries = 0
 	answer, failure := r.receive(ctx, req)
@@ -83,7 +83,7 @@ func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error
 		switch e := event.(type) {
 		case api.Finish, api.Cut: // MessageEnd follows in their place
 		case api.Repaired:
-			r.pushed = r.pushed || slices.ContainsFunc(e.Repairs, asksToGoOn)
+			r.endsInGoOn = r.endsInGoOn || slices.ContainsFunc(e.Repairs, asksToGoOn)
 			stays = emit(r, Repaired{Turn: r.turn, Repairs: e.Repairs})
 		case api.Retry:
 			// The provider charges for a response that broke off, although nothing of it is kept.
@@ -133,7 +133,7 @@ func (r *run) seen(answer api.Response) node.Digest {
 	if !has[content.Thinking](answer.Blocks) {
 		return node.Digest{}
 	}
-	if r.pushed {
+	if r.endsInGoOn {
 		return r.transcript().Seen(content.Message{Role: content.User, Blocks: content.Words(content.GoOn)})
 	}
 	return r.transcript().Seen()

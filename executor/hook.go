@@ -232,11 +232,11 @@ func Underscores() Hook {
 func AskAgain() Hook {
 	const words = "Please provide your final answer."
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {
-		if lastWords(turn.DAG) == words {
+		if lastUserText(turn.DAG) == words {
 			turn.Options.ToolChoice = ""
 			return turn, nil
 		}
-		if turn.Stop == content.StopEndTurn && saysNothing(turn.Message) && usedTools(turn.DAG) {
+		if turn.Stop == content.StopEndTurn && hasNoText(turn.Message) && usedTools(turn.DAG) {
 			turn.DAG, turn.Stop = turn.DAG.User(words), ""
 			turn.Options.ToolChoice = api.ToolsNone
 		}
@@ -244,7 +244,7 @@ func AskAgain() Hook {
 	}}
 }
 
-func saysNothing(n *node.Node) bool {
+func hasNoText(n *node.Node) bool {
 	if n == nil {
 		return true
 	}
@@ -262,8 +262,8 @@ func usedTools(d dag.DAG) bool {
 	return false
 }
 
-// lastWords returns the text of the last user message.
-func lastWords(d dag.DAG) string {
+// lastUserText returns the text of the last user message.
+func lastUserText(d dag.DAG) string {
 	messages := shared.Of(d.Heads()).Messages
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == content.User {

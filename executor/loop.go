@@ -81,7 +81,7 @@ func (r *run) takeTurn(input []content.Message) step {
 	if !emit(r, TurnStart{Turn: r.turn}) {
 		return end("", errLeft)
 	}
-	if err := r.say(input); err != nil {
+	if err := r.appendInput(input); err != nil {
 		return r.failTurn(nil, content.Usage{}, err)
 	}
 

@@ -20,7 +20,7 @@ func observersOf(a Agent, inside *toolCall) []observer {
 	return list
 }
 
-// observe passes an event to the Observe hooks, from the RunStart to the End, and sets r.made to the context they
+// observe passes an event to the Observe hooks, from the RunStart to the End, and sets r.observed to the context they
 // return.
 func (r *run) observe(event Event, err error) {
 	if _, begins := event.(RunStart); begins {
@@ -30,14 +30,14 @@ func (r *run) observe(event Event, err error) {
 		return
 	}
 
-	r.made = r.ctx
+	r.observed = r.ctx
 	for _, f := range r.observers {
-		r.made = f.get(r.made, event, err)
+		r.observed = f.get(r.observed, event, err)
 	}
 
 	switch event.(type) {
 	case RunStart:
-		r.ctx = r.made
+		r.ctx = r.observed
 	case End:
 		r.observing = false
 	}

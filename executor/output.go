@@ -83,21 +83,21 @@ func fitting[T any](times int) Hook {
 		_, err := api.Decode[T](text)
 		var misfit *api.OutputError
 		if errors.As(err, &misfit) {
-			turn.DAG, turn.Stop = turn.DAG.User(misfitWords+"\n- "+strings.Join(misfit.Problems, "\n- ")), ""
+			turn.DAG, turn.Stop = turn.DAG.User(misfitText+"\n- "+strings.Join(misfit.Problems, "\n- ")), ""
 		}
 		return turn, nil
 	}}
 }
 
-// misfitWords begins the message that requests a new response. asked counts messages by it.
-const misfitWords = "Your answer is not in the form that was asked for. Answer again, with the JSON alone:"
+// misfitText begins the message that requests a new response. asked counts messages by it.
+const misfitText = "Your answer is not in the form that was asked for. Answer again, with the JSON alone:"
 
 // asked returns how many of the last user messages in a row requested a new response.
 func asked(d dag.DAG) (times int) {
 	messages := shared.Of(d.Heads()).Messages
 	for i := len(messages) - 1; i >= 0; i-- {
 		if m := messages[i]; m.Role == content.User && len(m.Blocks.ToolResults()) == 0 {
-			if !strings.HasPrefix(m.Blocks.Text(), misfitWords) {
+			if !strings.HasPrefix(m.Blocks.Text(), misfitText) {
 				break
 			}
 			times++

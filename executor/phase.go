@@ -258,7 +258,7 @@ func (p *toolPhase) emitToolStart(c *toolCall) bool {
 	stays := hold(p.r, ToolStart{
 		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Repeated: c.start != nil,
 	})
-	c.base = p.r.made
+	c.base = p.r.observed
 	return stays
 }
 

@@ -39,7 +39,7 @@ type run struct {
 
 	observers []observer
 	observing bool            // the observers have had the RunStart, and not the End
-	made      context.Context // the observers' context for the last event; nil if there are no observers
+	observed  context.Context // the observers' context for the last event; nil if there are no observers
 
 	saved   []*node.Node   // the heads that Agent.Save was last called with
 	saveErr error          // the error of Agent.Save; the run ends with it
@@ -50,31 +50,31 @@ type run struct {
 	// time.
 	beside func(dag.DAG) dag.DAG
 
-	given    dag.DAG // the conversation that the run was called with
-	broken   error   // why the run cannot begin, or nil
-	strict   bool    // a declared tool without a function is an error
-	d        dag.DAG
-	shared   shared.Transcript // of d or of an earlier d; held to make the next one cost only its new nodes
-	bound    toolset           // the tools that can be called
-	unbound  []string          // the declared tools without a function, which requests leave out
-	prompt   string            // the agent's prompt for this run
-	declared bool              // d has the agent's tools and prompt
-	pushed   bool              // the last request ended with a message that is not in the conversation (content.GoOn)
-	provider api.Provider      // of the next turn
-	client   *api.Client       // of provider; nil until it is used
-	options  api.Options
+	given      dag.DAG // the conversation that the run was called with
+	broken     error   // why the run cannot begin, or nil
+	strict     bool    // a declared tool without a function is an error
+	d          dag.DAG
+	shared     shared.Transcript // of d or of an earlier d; held to make the next one cost only its new nodes
+	bound      toolset           // the tools that can be called
+	unbound    []string          // the declared tools without a function, which requests leave out
+	prompt     string            // the agent's prompt for this run
+	declared   bool              // d has the agent's tools and prompt
+	endsInGoOn bool              // the last request ended with a message that is not in the conversation (content.GoOn)
+	provider   api.Provider      // of the next turn
+	client     *api.Client       // of provider; nil until it is used
+	options    api.Options
 
-	id      string
-	turn    int
-	voided  content.Usage // usage of failed attempts at this turn's request
-	retries int           // number of failed attempts at this turn's request
-	totals  node.StopReason
-	began   time.Time
-	before  time.Duration     // the time used before the last pause
-	same    repeats           // counts equal calls for Limits.Repeats
-	nudge   []content.Message // the run's own message for the next request
-	from    *Queue            // the queue of unsaid
-	unsaid  []content.Message // messages taken from a queue, neither appended nor rejected yet
+	id          string
+	turn        int
+	voided      content.Usage // usage of failed attempts at this turn's request
+	retries     int           // number of failed attempts at this turn's request
+	totals      node.StopReason
+	began       time.Time
+	before      time.Duration     // the time used before the last pause
+	same        repeats           // counts equal calls for Limits.Repeats
+	nudge       []content.Message // the run's own message for the next request
+	from        *Queue            // the queue of undelivered
+	undelivered []content.Message // messages taken from a queue, neither appended nor rejected yet
 
 	cutOff bool         // the open calls may be cut off
 	stop   content.Stop // the run stops with this reason when the open calls have results; "" continues
@@ -128,7 +128,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 // close cancels the run's tools and hooks and waits for them.
 func (r *run) close() {
 	r.cancel()
-	r.from.putBack(r.unsaid)
+	r.from.putBack(r.undelivered)
 	r.workers.join(r.agent.Grace)
 }
 

@@ -122,12 +122,12 @@ func (r *run) poll(final bool) ([]content.Message, error) {
 	return append(input, fresh...), err
 }
 
-// accepted takes messages from a queue until the hooks accept one, or none is left. Each message taken is in r.unsaid
+// accepted takes messages from a queue until the hooks accept one, or none is left. Each message taken is in r.undelivered
 // until it is appended or rejected, so that an early end of the run puts it back in the queue.
 func (r *run) accepted(q *Queue) ([]content.Message, error) {
 	for {
 		taken := q.take()
-		r.from, r.unsaid = q, slices.Clone(taken)
+		r.from, r.undelivered = q, slices.Clone(taken)
 
 		var input []content.Message
 		for _, m := range taken {
@@ -140,7 +140,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 				return nil, err // the context ended, no hook rejected it: it goes back to the queue
 			}
 
-			r.unsaid = slices.Delete(r.unsaid, len(input), len(input)+1)
+			r.undelivered = slices.Delete(r.undelivered, len(input), len(input)+1)
 			if !emit(r, Rejected{Message: m, Err: err}) {
 				return nil, errLeft
 			}
@@ -152,17 +152,17 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 	}
 }
 
-// say appends the input to the conversation.
-func (r *run) say(input []content.Message) error {
+// appendInput appends the input to the conversation.
+func (r *run) appendInput(input []content.Message) error {
 	for i, m := range input {
 		if !hold(r, MessageStart{Turn: r.turn, Role: content.User}) {
 			return errLeft
 		}
 
-		// The run's own message comes first. It is from no queue, and so not in unsaid.
+		// The run's own message comes first. It is from no queue, and so not in undelivered.
 		next := r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})
-		if next.Err() == nil && len(input)-i <= len(r.unsaid) {
-			r.unsaid = r.unsaid[1:]
+		if next.Err() == nil && len(input)-i <= len(r.undelivered) {
+			r.undelivered = r.undelivered[1:]
 		}
 		if err := r.append(next); err != nil {
 			return err
