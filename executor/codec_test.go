@@ -993,6 +993,7 @@ func TestErrorsOfResumeSayWhatDoesNotFit(t *testing.T) {
 		{d.Back(1), c, nil},
 		{d.Join(ask(far)), c, nil},
 		{d, finished, nil},
+		{d, executor.Continuation{}, nil},
 		{d, c, map[string]executor.Reply{"x": executor.Failed("no")}},
 		{d, c, map[string]executor.Reply{"a": executor.Approved()}},
 	} {
@@ -1006,6 +1007,7 @@ func TestErrorsOfResumeSayWhatDoesNotFit(t *testing.T) {
 		stale + "its calls are not open at the head of the conversation",
 		stale + "the conversation has 1 other heads beside its calls: resume it without them, and join them afterwards",
 		stale + "call 1 is open, and does not wait",
+		`the continuation is not one of this conversation: "": it is a zero Continuation`,
 		`no such call waits: "x"`,
 		`the reply does not fit: "a": the run waits: awaiting_tool_results`,
 	}, all)

@@ -347,6 +347,9 @@ func (c Continuation) stale(d dag.DAG) error {
 	stale := func(format string, args ...any) error {
 		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf(format, args...)}
 	}
+	if c.Reason == "" {
+		return stale("it is a zero Continuation")
+	}
 	if c.Reason != content.StopApproval && c.Reason != content.StopResults {
 		return stale("its reason is %s", c.Reason)
 	}

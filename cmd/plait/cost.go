@@ -52,7 +52,7 @@ reported, and what changed since the request before.`,
   plait cost sessions/*.json --prices prices.json
   plait cost talk.json --prices prices.json --json | jq .total.cost
   plait cost talk.json --cache`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sums, err := s.cost(args, pricesFile, cache)
 			if err != nil {

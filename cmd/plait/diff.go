@@ -23,7 +23,7 @@ func diffCommand(s *streams) *cobra.Command {
 do not count. The exit code is 1 if there are differences.`,
 		Example: `  plait diff before.json after.json
   plait diff talk.json talk.json --old first-try --new second-try`,
-		Args: cobra.ExactArgs(2),
+		Args: takes("two FILEs", 2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(when, color) {
 				return fmt.Errorf("--color %q is not one of %s", color, strings.Join(when, ", "))

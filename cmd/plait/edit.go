@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,7 +131,7 @@ one FILE, each named with --at. STRATEGY is
           them`,
 		Example: `  plait merge talk.json other.json -o both.json
   plait merge talk.json --at first-try --at second-try --strategy answer`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(strategies, how) {
 				return fmt.Errorf("--strategy %q is not one of %s", how, strings.Join(strategies, ", "))
@@ -250,7 +251,7 @@ func redactCommand(s *streams) *cobra.Command {
 another. The nodes before and after them stay valid, and verify lists them as
 redacted. Copies of FILE, and what was sent to a model or written to a log, are
 not changed. A run that is paused in FILE cannot be resumed afterwards.`,
-		Args: cobra.MinimumNArgs(2),
+		Args: takes("FILE and at least one NODE", 2, math.MaxInt),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return nil, cobra.ShellCompDirectiveDefault

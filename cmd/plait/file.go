@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/dag"
@@ -63,13 +65,21 @@ func (s *streams) save(name string, d dag.DAG) error {
 	return err
 }
 
-// oneFile is the cobra.PositionalArgs of a command with one FILE.
-func oneFile(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("%s takes one FILE, got %d arguments (see plait %s -h)", cmd.Name(), len(args), cmd.Name())
+// takes returns the cobra.PositionalArgs of a command with so many arguments, which what names.
+func takes(what string, least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("%s takes %s, got %s (see %s -h)",
+				cmd.Name(), what, describe.Count(len(args), "argument"), cmd.CommandPath())
+		}
+		return nil
 	}
-	return nil
 }
+
+var (
+	oneFile   = takes("one FILE", 1, 1)
+	someFiles = takes("at least one FILE", 1, math.MaxInt)
+)
 
 // outputFlag registers the flag for the file to which a command writes a conversation.
 func outputFlag(cmd *cobra.Command, name *string) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"iter"
+	"math"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -36,7 +37,7 @@ The exit code is that of grep: 0 if there is a match, 1 if there is none, 2 if a
 FILE cannot be read.`,
 		Example: `  plait grep 'connection refused' runs/
   plait grep '(?i)refund' sessions.db --json | jq -r '.[].file' | uniq -c`,
-		Args: cobra.MinimumNArgs(2),
+		Args: takes("PATTERN and at least one FILE", 2, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error { return s.grep(args[0], args[1:], asJSON) },
 	}
 	jsonFlag(cmd, &asJSON)

@@ -82,6 +82,19 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	require.Equal(t, "18 °C.\n", out)
 }
 
+func TestVerifyPrintsOneLineForANameWithALineBreak(t *testing.T) {
+	good := question(t)
+	hostile := filepath.Join(t.TempDir(), "a\ngood.json: 4 nodes")
+	text, err := os.ReadFile(good)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(hostile, text, 0o600))
+
+	out, errs, code := command("", "verify", good, hostile)
+	require.Equal(t, exitDone, code, errs)
+	require.Equal(t, 3, strings.Count(out, "\n"), out)
+	require.NotContains(t, out, "\ngood.json")
+}
+
 // TestInterruptedRun saves what was said, and can be gone on with.
 func TestInterruptedRun(t *testing.T) {
 	file := question(t)

@@ -168,7 +168,7 @@ func find(d dag.DAG, name string) (dag.DAG, error) {
 	if err := at.Err(); err != nil {
 		var missing *dag.FindError
 		if errors.As(err, &missing) {
-			return dag.DAG{}, fmt.Errorf("no head has that name: %w", missing)
+			return dag.DAG{}, fmt.Errorf("no ref or node has that name: %w", missing)
 		}
 		return dag.DAG{}, err
 	}
@@ -317,7 +317,7 @@ func showCommand(s *streams) *cobra.Command {
 NODE defaults to the last response, whose details follow if the server reported
 any: its timings, a fingerprint, log probabilities. With --json it prints the
 node as it is saved.`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: takes("FILE and at most one NODE", 1, 2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return nil, cobra.ShellCompDirectiveDefault

@@ -67,7 +67,7 @@ node that several conversations share counts in each of them.`,
   plait report runs/ --where outcome=failed --tests replay
   plait report runs/ --where outcome=failed -n 3 --compare
   plait report sessions.db --json | jq '.rows[] | select(.calls > 9).name'`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someFiles,
 		RunE: func(_ *cobra.Command, args []string) error { return s.reportOn(args, f) },
 	}
 

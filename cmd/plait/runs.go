@@ -120,13 +120,7 @@ last step.`,
 	}
 }
 
-// oneRun is the cobra.PositionalArgs of a command with a DATABASE and the ID of a run.
-func oneRun(cmd *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("%s takes DATABASE and ID, got %d arguments (see plait runs %[1]s -h)", cmd.Name(), len(args))
-	}
-	return nil
-}
+var oneRun = takes("DATABASE and ID", 2, 2)
 
 // runError returns an error of store.Runs in the command's words.
 func runError(file, run string, err error) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ Exit codes:
 		Example: `  plait verify talk.json
   plait verify --strict sessions/*.json
   plait verify --json sessions/*.json | jq '.files[] | select(.ok == false)'`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := readOnce(args); err != nil {
 				return err
@@ -93,7 +94,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 
 		line := v.String()
 		if len(files) > 1 {
-			line = name + ": " + line
+			line = safetext.Line(name, math.MaxInt) + ": " + line
 		}
 		if _, err := fmt.Fprintln(s.out, safetext.Block(strings.TrimRight(line, "\n"))); err != nil {
 			return err
