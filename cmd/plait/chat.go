@@ -291,7 +291,7 @@ func (c *chat) respond(ctx context.Context, d dag.DAG) error {
 
 // resumePause continues the paused run in the conversation, if there is one.
 func (c *chat) resumePause(ctx context.Context) error {
-	paused, found, err := pauseIn(c.d)
+	paused, found, err := c.pauseOf(c.d)
 	if err != nil || !found {
 		return err
 	}
@@ -299,7 +299,7 @@ func (c *chat) resumePause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.settle(ctx, agent, d, &executor.PausedError{Continuation: c.asking(paused)})
+	return c.settle(ctx, agent, d, &executor.PausedError{Continuation: paused})
 }
 
 // agentOf returns the agent of the chat.

@@ -240,7 +240,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 		return err
 	}
 
-	paused, found, err := pauseIn(d)
+	paused, found, err := r.pauseOf(d)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -277,7 +277,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 		}
 	}
 
-	after, err := r.watch(agent.ResumeStream(ctx, d, r.asking(paused), replies))
+	after, err := r.watch(agent.ResumeStream(ctx, d, paused, replies))
 	var refused *executor.ResumeError
 	if errors.As(err, &refused) {
 		return err // nothing was executed
@@ -741,17 +741,19 @@ func pauseIn(d dag.DAG) (c executor.Continuation, found bool, err error) {
 	return c, err == nil, err
 }
 
-// asking returns the pause of a file as a run with --approve leaves it: every call that the command could execute waits
-// for approval. The file may come from somebody else, and cannot spare a call the question.
-func (r *runner) asking(c executor.Continuation) executor.Continuation {
-	if !r.approve {
-		return c
+// pauseOf is pauseIn. With --approve, now or in the run that paused, every call that the command could execute waits for
+// approval: the file may come from somebody else, and cannot spare a call the question.
+func (r *runner) pauseOf(d dag.DAG) (c executor.Continuation, found bool, err error) {
+	c, found, err = pauseIn(d)
+	if !found || !r.approve && !settingsOf(d).Approve {
+		return c, found, err
 	}
+
 	c.Pending = slices.Clone(c.Pending)
 	for i := range c.Pending {
 		c.Pending[i].Approval = c.Pending[i].Approval || !c.Pending[i].Deferred
 	}
-	return c
+	return c, true, nil
 }
 
 // withPause returns the conversation with the continuation of a paused run in its metadata, or without one if paused is

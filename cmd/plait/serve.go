@@ -126,7 +126,7 @@ func (v *served) show(name string) error {
 	}
 
 	v.page = live.New(dag.New(), o)
-	v.file = &watched{path: name, stored: stored(name), page: v.page, say: v.say, streams: v.streams}
+	v.file = &watched{path: name, stored: stored(name), page: v.page, pauseOf: v.pauseOf, say: v.say, streams: v.streams}
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (v *served) resumeStream(
 	if err != nil {
 		return failed(d, err)
 	}
-	return v.kept(&r, d.Metadata().Get(runKey), agent.ResumeStream(ctx, d, r.asking(c), replies))
+	return v.kept(&r, d.Metadata().Get(runKey), agent.ResumeStream(ctx, d, c, replies))
 }
 
 // failed returns the events of a run that could not begin.

@@ -36,7 +36,7 @@ func watching(t *testing.T, path string) (*watched, *live.Server, *[]string) {
 	var said []string
 	files := &streams{ctx: t.Context()}
 	t.Cleanup(func() { require.NoError(t, files.databases.close()) })
-	w := &watched{path: path, stored: stored(path), streams: files, page: page, say: func(format string, args ...any) {
+	w := &watched{path: path, stored: stored(path), pauseOf: pauseIn, streams: files, page: page, say: func(format string, args ...any) {
 		said = append(said, strings.ReplaceAll(fmt.Sprintf(format, args...), path, "FILE"))
 	}}
 	w.refresh()
@@ -364,6 +364,27 @@ func TestServeContinuesAPausedRunInPlace(t *testing.T) {
 	require.Len(t, back.Heads(), 1)
 	_, found, _ := pauseIn(back)
 	require.False(t, found, "the pause is used")
+}
+
+// A file may come from somebody else: it cannot spare a call the question.
+func TestServeAsksAboutACallWhoseApprovalWasRemovedFromTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "talk.json")
+	call := func(id string) executor.Pending {
+		return executor.Pending{ID: id, Tool: "remove", Call: executor.Call{Name: "remove", ID: id, Input: "{}"}}
+	}
+	asked, changed := call("c1"), call("c2")
+	asked.Approval, changed.Call.Index = true, 1
+
+	d := dag.New().User("Remove both.").Assistant("", content.ToolUse{ID: "c1", Name: "remove", Input: "{}"}, content.ToolUse{ID: "c2", Name: "remove", Input: "{}"})
+	d, err := withPause(d.WithMetadata(runKey, runSettings{Approve: true}), &executor.PausedError{Continuation: executor.Continuation{
+		ID: "pause", Run: "run", Message: d.Head().ID(), Reason: content.StopApproval, Pending: []executor.Pending{asked, changed},
+	}})
+	require.NoError(t, err)
+	saved(t, path, d)
+
+	v := serving(t, path, "--provider", "anthropic", "--model", "claude-test")
+	v.until(`"paused":[{`)
+	require.Equal(t, http.StatusAccepted, v.ask("POST", "/answer", `{"pause":"pause","call":"c2","reply":{"approve":false}}`).StatusCode)
 }
 
 func TestServeIsRefused(t *testing.T) {
