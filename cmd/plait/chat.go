@@ -30,7 +30,7 @@ type chat struct {
 	pricesFile string
 	prices     api.PriceList
 
-	file    string       // where the conversation is saved; "" for nowhere
+	file    string       // path to save the conversation at; "" for nowhere
 	journal *dag.Journal // set if file is a journal
 	d       dag.DAG      // the conversation so far
 
@@ -131,7 +131,7 @@ func (c *chat) run(ctx context.Context, name string) (err error) {
 func (c *chat) loop(ctx context.Context) error {
 	c.greet()
 
-	// A run that waits for approval comes before the first message.
+	// A run waiting for approval comes before the first message.
 	err := c.resumePause(ctx)
 	for err == nil {
 		var text string
@@ -168,7 +168,7 @@ var (
 	errInterrupted = errors.New("interrupted; the conversation so far is saved")
 )
 
-// greet prints what the chat continues, on a terminal.
+// greet prints the state of a continued conversation, on a terminal.
 func (c *chat) greet() {
 	if !c.console.editing() {
 		return
@@ -236,7 +236,8 @@ func (c *chat) closeJournal() error {
 	return c.journal.Close()
 }
 
-// keep saves the conversation. If another program has changed FILE, the chat continues in the file that keeps it now.
+// keep saves the conversation. If another program has changed FILE, the chat continues in the other file written by
+// keep.
 func (c *chat) keep(d dag.DAG) error {
 	switch {
 	case c.file == "":
@@ -257,7 +258,7 @@ func (c *chat) keep(d dag.DAG) error {
 		return nil
 	}
 
-	// Remember the file as it is now, so that the next save does not take it for a change of another program.
+	// Remember the new content of the file. Otherwise the next save takes it for a change by another program.
 	data, err := os.ReadFile(c.file)
 	c.before = sha256.Sum256(data)
 	return err
@@ -276,7 +277,7 @@ func (c *chat) handle(ctx context.Context, text string) error {
 	return c.respond(ctx, c.d.User(text))
 }
 
-// respond runs the model on the conversation. The error is one that ends the chat: an error of the run is printed.
+// respond runs the model on the conversation. It prints an error of the run. It returns an error only to end the chat.
 func (c *chat) respond(ctx context.Context, d dag.DAG) error {
 	agent, d, err := c.agentOf(d)
 	if err != nil {
@@ -307,14 +308,14 @@ func (c *chat) agentOf(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	agent, d, err := c.agent(d)
 	agent.System = c.system
 	agent.Save = func(_ context.Context, d dag.DAG) error { return c.keep(d) }
-	agent.Log = slog.New(slog.DiscardHandler) // the screen shows what it would report
+	agent.Log = slog.New(slog.DiscardHandler) // the screen shows the same problems
 	return agent, d, err
 }
 
-// settle asks for the approvals that a run waits for, until the run ends, and saves the conversation.
+// settle asks for the approvals of a paused run, until the run ends, and saves the conversation.
 func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, failure error) error {
 	for paused := (*executor.PausedError)(nil); errors.As(failure, &paused); {
-		// Save the pause before anything is asked: a chat that ends during a question can be continued.
+		// Save the pause before the first question: a chat ended by the user during a question can be continued.
 		var err error
 		if c.d, err = withPause(d, paused); err == nil {
 			err = c.keep(c.d)
@@ -363,7 +364,7 @@ func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, fail
 	return nil
 }
 
-// watch shows the events of a run that Ctrl-C stops.
+// watch shows the events of a run. Ctrl-C stops the run.
 func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[executor.Event, error]) (dag.DAG, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -385,7 +386,7 @@ func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[
 	return d, err
 }
 
-// askApprovals asks about each call that needs approval.
+// askApprovals asks about each call in need of approval.
 func (c *chat) askApprovals(ctx context.Context, paused executor.Continuation) (map[string]executor.Reply, error) {
 	replies := map[string]executor.Reply{}
 	for _, p := range paused.Pending {
@@ -407,7 +408,7 @@ func (c *chat) askApprovals(ctx context.Context, paused executor.Continuation) (
 // askApproval asks about a call, unless the user has decided about all calls of its tool.
 func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Reply, error) {
 	const declined = "the user declined"
-	// A decision about one tool is stronger than that about all.
+	// A decision about one tool overrides the decision about all.
 	decided, ok := c.decided[p.Call.Name]
 	if !ok && c.decided["*"] {
 		decided, ok = true, true
@@ -419,7 +420,7 @@ func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Re
 			return executor.Reply{}, err
 		}
 
-		// Any other answer tells the model what to do instead.
+		// Any other answer is sent to the model as an instruction.
 		switch strings.ToLower(answer) {
 		case "y", "yes":
 			decided = true

@@ -51,7 +51,7 @@ func commandNames() []string {
 	return names
 }
 
-// command executes a line that begins with a slash.
+// command executes a line beginning with a slash.
 func (c *chat) command(ctx context.Context, line string) error {
 	fields := strings.Fields(line)
 	for _, s := range chatCommands() {
@@ -92,8 +92,8 @@ func (c *chat) retry(ctx context.Context, _ []string) error {
 		return errNoMessage
 	}
 
-	// The last message is the first one that going back would drop. If it has a response, the head gets a ref, so that
-	// the response is kept.
+	// Going back drops the last message and everything after it. If it has a response, the head gets a ref, to keep the
+	// response.
 	nodes := c.d.Nodes()
 	at := slices.IndexFunc(nodes, func(n *node.Node) bool {
 		m, ok := n.Message()
@@ -115,13 +115,13 @@ func isResponse(n *node.Node) bool {
 
 var errNoMessage = errors.New("there is no message yet")
 
-// leave returns the conversation with a ref for its head, and the name of the ref, so that the head can move.
+// leave returns the conversation with a ref for its head, and the name of the ref. The head can then move.
 func (c *chat) leave() (d dag.DAG, name string) {
 	name = branchName(c.d)
 	return c.d.WithRef(name), name
 }
 
-// noteBranch prints the name of a branch that was left. "" prints nothing.
+// noteBranch prints the name of the branch left behind. "" prints nothing.
 func (c *chat) noteBranch(name string) {
 	if name != "" {
 		c.screen.note("what you leave is kept as %s: /back %[1]s returns to it", name)
@@ -145,7 +145,7 @@ func (c *chat) fork(_ context.Context, args []string) error {
 	return nil
 }
 
-// branchName returns a name for the head that no ref has.
+// branchName returns an unused name for a ref of the head.
 func branchName(d dag.DAG) string {
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("branch-%d", n)
@@ -155,12 +155,12 @@ func branchName(d dag.DAG) string {
 	}
 }
 
-// back moves the head. A head that would be lost gets a ref.
+// back moves the head. A head in danger of being lost gets a ref.
 func (c *chat) back(_ context.Context, args []string) error {
 	exchanges := 1
 	var name string
 	if len(args) > 0 {
-		// A number counts exchanges, unless a ref has that name.
+		// A number counts exchanges, unless it is the name of a ref.
 		n, err := strconv.Atoi(args[0])
 		if exchanges = n; err != nil || isRef(c.d, args[0]) {
 			name = args[0]
@@ -233,7 +233,7 @@ func (c *chat) changeModel(_ context.Context, args []string) error {
 		return nil
 	}
 
-	// A model that cannot be used leaves the chat with the one before.
+	// If the new model cannot be used, the chat keeps the old one.
 	before := c.runner
 	c.model = args[len(args)-1]
 	switch family := providerOf(c.model); {
@@ -243,7 +243,7 @@ func (c *chat) changeModel(_ context.Context, args []string) error {
 		c.provider = family
 	}
 
-	// A base URL is that of one provider.
+	// A base URL belongs to one provider.
 	if c.provider != before.provider {
 		c.baseURL = ""
 	}
@@ -293,7 +293,7 @@ func (c *chat) showNode(_ context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		// A ref names a branch. Any other name is that of a node.
+		// The name of a ref is a branch. Any other name is a node.
 		if !isRef(c.d, args[0]) && at.Head() != nil {
 			_, err = fmt.Fprintln(c.out, safetext.Block(whole(at.Head())))
 			return err
@@ -313,7 +313,7 @@ func (c *chat) showNode(_ context.Context, args []string) error {
 	return nil
 }
 
-// isRef reports whether a name is that of a ref.
+// isRef reports whether name is the name of a ref.
 func isRef(d dag.DAG, name string) bool {
 	return slices.ContainsFunc(d.Refs(), func(r dag.Ref) bool { return r.Name == name })
 }

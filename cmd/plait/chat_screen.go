@@ -27,7 +27,7 @@ type screen struct {
 	streamed bool // text of the response was printed as it arrived
 }
 
-// defaultWidth is the width of rows where the terminal's is not known.
+// defaultWidth is the width of rows where the terminal's is unknown.
 const defaultWidth = 80
 
 func newScreen(s *streams) *screen {
@@ -36,7 +36,7 @@ func newScreen(s *streams) *screen {
 	return c
 }
 
-// fit adapts to the width that the terminal has now.
+// fit adapts to the current width of the terminal.
 func (s *screen) fit() {
 	_, s.response.width = terminalOf(s.out)
 	_, s.width = terminalOf(s.err)
@@ -45,7 +45,7 @@ func (s *screen) fit() {
 	}
 }
 
-// show prints the events of a run, and returns the conversation and the error that it ends with.
+// show prints the events of a run, and returns its conversation and its error.
 func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) {
 	s.fit()
 	var after dag.DAG
@@ -89,7 +89,7 @@ func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) 
 	return after, failure
 }
 
-// delta prints a piece of a response. Of thinking it prints only that there is some.
+// delta prints a piece of a response. For thinking, it prints only a notice.
 func (s *screen) delta(e executor.MessageDelta) {
 	if d, ok := e.Event.(api.Delta); ok && d.Kind == api.DeltaThinking && !s.thinking {
 		s.thinking = true
@@ -101,7 +101,7 @@ func (s *screen) delta(e executor.MessageDelta) {
 	}
 }
 
-// messageEnd prints a response that came as a whole, and why one ended early.
+// messageEnd prints a response without deltas, and the reason if a response ended early.
 func (s *screen) messageEnd(n *node.Node) {
 	if n != nil {
 		m, _ := n.Message()
@@ -110,7 +110,7 @@ func (s *screen) messageEnd(n *node.Node) {
 		}
 		s.response.end()
 
-		// The chat reports a response that broke off itself.
+		// The chat reports an interrupted response itself.
 		if m.Role == content.Assistant && m.Answer.Stop != content.StopCut {
 			for _, text := range describe.Of(n).Notes(false) {
 				s.note("%s", text)
@@ -121,7 +121,7 @@ func (s *screen) messageEnd(n *node.Node) {
 	s.thinking, s.streamed = false, false
 }
 
-// call prints a call that somebody has to approve, with all of its arguments.
+// call prints a call with all of its arguments, for approval.
 func (s *screen) call(call executor.Call) {
 	s.response.end()
 	row := safetext.Row(call.Name) + " " + safetext.Row(string(call.Input))
@@ -143,7 +143,7 @@ func (s *screen) row(format string, args ...any) {
 	s.dim(indent + safetext.Line(text, s.width-1-len(indent)))
 }
 
-// problem prints an error as the command prints the error that it ends with.
+// problem prints an error in the same form as the error at the end of the command.
 func (s *screen) problem(err error) {
 	s.response.end()
 	fmt.Fprintln(s.err, safetext.Block("plait: "+plain(err)))
@@ -157,13 +157,13 @@ func (s *screen) dim(text string) {
 	fmt.Fprintln(s.err, text)
 }
 
-// flow writes text that arrives in pieces. It breaks lines between words, and makes the text harmless: a word is
-// written when it is complete, so that no character with marks of its own is taken apart.
+// flow writes text arriving in pieces. It breaks lines between words, and makes the text harmless. A word is written
+// when it is complete: a character must not be separated from its marks.
 type flow struct {
 	out    io.Writer
 	width  int    // in cells; 0 breaks no lines
-	word   string // what arrived of a word
-	column int    // where the next word begins
+	word   string // the part of a word received so far
+	column int    // the column of the next word
 	code   bool   // the line is in a block of code
 	table  bool   // the line is a row of a table
 }
@@ -246,7 +246,7 @@ func (f *flow) space(text string) {
 	_, _ = io.WriteString(f.out, safetext.Block(text))
 }
 
-// end writes the last word and ends the line. A response that is over leaves no line open, and no block of code.
+// end writes the last word and ends the line. It also closes an open block of code, for the next response.
 func (f *flow) end() {
 	f.put(strings.TrimSuffix(f.word, "\r"))
 	f.word, f.code, f.table = "", false, false

@@ -11,19 +11,19 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// opened is a conversation that one of several arguments names. Err is the reason why it cannot be read.
+// opened is one of the conversations in the arguments. Err is the reason if it cannot be read.
 type opened struct {
 	name string
 	dag  dag.DAG
 	err  error
 }
 
-// conversations opens the conversations that the arguments of a command name, one at a time:
+// conversations opens the conversations in the arguments of a command, one at a time:
 //
 //   - a FILE;
 //   - each file *.json and *.jsonl, and each database, in a folder and the folders in it, but not in hidden ones and
-//     not behind links to folders, which may form a loop;
-//   - each head of each conversation in a database that is named without a key.
+//     not behind links to folders, because these may form a loop;
+//   - each head of each conversation in a database, if the argument is a database without a key.
 func (s *streams) conversations(names []string) iter.Seq[opened] {
 	return func(yield func(opened) bool) {
 		for _, name := range names {
@@ -51,10 +51,10 @@ func (s *streams) under(name string, yield func(opened) bool) bool {
 	return yield(opened{name, d, err})
 }
 
-// unreadable are the types of files in a folder that hold no conversation. Reading a pipe could take forever.
+// unreadable are the types of files in a folder without a conversation. Reading a pipe could take forever.
 const unreadable = fs.ModeNamedPipe | fs.ModeSocket | fs.ModeDevice | fs.ModeDir
 
-// isUnreadable reports whether an entry of a folder, or what it links to, is such a file.
+// isUnreadable reports whether an entry of a folder, or the target of its link, is such a file.
 func isUnreadable(path string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.Type()&unreadable != 0

@@ -8,8 +8,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// failures returns a row for each failed node of d and of its sub-agents, or for the last of them, and before it a row
-// for each node that leads to it.
+// failures returns a row for each failed node of d and of its sub-agents, or for the last of them. Before it comes a
+// row for each of its causes.
 func failures(d dag.DAG, last int) []row {
 	nodes := d.WithChildren()
 	var failed []*node.Node
@@ -25,7 +25,7 @@ func failures(d dag.DAG, last int) []row {
 	c := causesOf(nodes)
 	var list []*node.Node
 	shown := map[node.ID]bool{}
-	// Follow each failure to what led to it, up to a node that is printed already.
+	// Follow each failure to its causes, up to a node in the list.
 	for _, n := range failed {
 		var chain []*node.Node
 		for ; n != nil && !shown[n.ID()]; n = c.of(n) {
@@ -38,14 +38,14 @@ func failures(d dag.DAG, last int) []row {
 	return rowsOf(d, list)
 }
 
-// causes holds what leads to each node, along first parents.
+// causes holds the cause of each node, along first parents.
 type causes struct {
 	user  map[node.ID]*node.Node // the last user's message up to the node; nil for none
 	root  map[node.ID]node.ID    // the first node of its conversation
 	owner map[node.ID]*node.Node // by first node: the call of the sub-agent; nil for the outermost conversation
 }
 
-// causesOf returns the causes of nodes, which are in the order of dag.DAG.WithChildren.
+// causesOf returns the causes of nodes in the order of dag.DAG.WithChildren.
 func causesOf(nodes []*node.Node) causes {
 	c := causes{map[node.ID]*node.Node{}, map[node.ID]node.ID{}, map[node.ID]*node.Node{}}
 	for _, n := range nodes {
@@ -59,8 +59,7 @@ func causesOf(nodes []*node.Node) causes {
 			c.user[n.ID()] = n
 		}
 
-		// The nodes of a sub-agent precede its call. Those that it shares with the conversation around it are not its
-		// own.
+		// The nodes of a sub-agent precede its call. Nodes shared with the surrounding conversation are not its own.
 		for _, h := range n.Children().Slice() {
 			root := c.root[h.ID()]
 			if c.owner[root] == nil && root != c.root[n.ID()] {
@@ -71,8 +70,8 @@ func causesOf(nodes []*node.Node) causes {
 	return c
 }
 
-// of returns the node that led to n, or nil: the response for a call, the user's message for a response, and for that
-// the call of the sub-agent.
+// of returns the cause of n, or nil. The cause of a call is the response, of a response the user's message, and of the
+// first message in a sub-agent the call of the sub-agent.
 func (c causes) of(n *node.Node) *node.Node {
 	if describe.Of(n).Sort == describe.Call && n.NumParents() > 0 {
 		return n.Parent(0)

@@ -19,8 +19,8 @@ const std = "-"
 // load reads the conversation in a file or a database.
 func (s *streams) load(name string) (dag.DAG, error) { return s.loadWith(dag.Loader{}, name) }
 
-// glance is load for a command that looks at few nodes of a conversation. They are decoded when they are looked at:
-// after that, check the conversation's Err.
+// glance is load for a command with few nodes to look at. Nodes are decoded on first use: after that, check the
+// conversation's Err.
 func (s *streams) glance(name string) (dag.DAG, error) {
 	return s.loadWith(dag.Loader{Lazy: true}, name)
 }
@@ -56,7 +56,7 @@ func (s *streams) save(name string, d dag.DAG) error {
 		return d.Save(name)
 	}
 
-	// Encode all of it first, so that nothing is written if it cannot be saved.
+	// Encode all of it first: if it cannot be saved, nothing is written.
 	var whole bytes.Buffer
 	if err := d.Write(&whole); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (s *streams) save(name string, d dag.DAG) error {
 	return err
 }
 
-// takes returns the cobra.PositionalArgs of a command with so many arguments, which what names.
+// takes returns the cobra.PositionalArgs for least to most arguments. The error text names them as what.
 func takes(what string, least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -81,7 +81,7 @@ var (
 	someFiles = takes("at least one FILE", 1, math.MaxInt)
 )
 
-// outputFlag registers the flag for the file to which a command writes a conversation.
+// outputFlag registers the flag for the output file of a conversation.
 func outputFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVarP(name, "output", "o", std, "the `FILE` to write")
 	_ = cmd.MarkFlagFilename("output", "json")

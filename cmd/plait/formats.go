@@ -17,7 +17,7 @@ import (
 	"github.com/plait-dev/plait/internal/servers"
 )
 
-// endpoint is an API, with the functions that the command needs.
+// endpoint is an API, with its functions for this command.
 type endpoint struct {
 	// name is the name of the provider and of the format.
 	name string
@@ -27,7 +27,7 @@ type endpoint struct {
 	body   func(req api.Request, how endpointOptions) ([]byte, []api.RepairNote, error)
 	dial   func(how endpointOptions) api.Provider
 	models string // the name of a model, as an example
-	// server is the compatible server that the name names; nil for the provider of the API itself.
+	// server is the compatible server of this name; nil for the provider of the API itself.
 	server *servers.Rules
 }
 
@@ -37,10 +37,10 @@ type endpointOptions struct {
 	server  *servers.Rules // nil for the provider of the API itself
 	baseURL string
 	whole   bool // not streamed
-	prefill bool // the imported request ends with text of the assistant, which the model is to continue
-	audio   bool // the model accepts all that was in the imported request
+	prefill bool // the imported request ends with text of the assistant, for the model to continue
+	audio   bool // the model accepts all blocks of the imported request
 
-	client  *http.Client // nil for that of the SDK
+	client  *http.Client // nil for the SDK's own
 	keyless bool         // no request leaves the machine, so no key is needed
 }
 
@@ -80,8 +80,8 @@ var endpoints = []endpoint{
 	},
 }
 
-// endpointOf returns the API with that name. The name "openai" is short for "openai-responses". The name of a compatible
-// server is its Chat Completions.
+// endpointOf returns the API with the given name. The name "openai" is short for "openai-responses". The name of a
+// compatible server gives its Chat Completions.
 func endpointOf(name string) (endpoint, error) {
 	for _, e := range endpoints {
 		if e.name == name {
@@ -123,13 +123,13 @@ func endpointNames() []string {
 }
 
 // savedRequest holds the members of an imported request other than the conversation. They are saved in the metadata of
-// the file, so that the request can be made again.
+// the file, to make the request again.
 type savedRequest struct {
 	API   string          `json:"api"`
 	Model string          `json:"model,omitempty"`
 	Cache api.Cache       `json:"cache,omitempty"`
 	Body  json.RawMessage `json:"body,omitzero"`
-	// Prefill is set if the request ends with text of the assistant, which the model is to continue.
+	// Prefill is set if the request ends with text of the assistant, for the model to continue.
 	Prefill bool `json:"prefill,omitempty"`
 }
 
@@ -160,8 +160,8 @@ func savedRequestOf(d dag.DAG) (a savedRequest) {
 	return a
 }
 
-// request returns the request for a conversation, with the options of the imported request if that was one of the same
-// API.
+// request returns the request for a conversation. If the conversation was imported from a request to the same API, it
+// has the options of that request.
 func request(d dag.DAG, e endpoint) api.Request {
 	t := d.Transcript()
 	req := api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages}
@@ -171,8 +171,8 @@ func request(d dag.DAG, e endpoint) api.Request {
 	return req
 }
 
-// optionsFor returns the settings for requests to an API. For the API and model of the imported request, they are those
-// of that request.
+// optionsFor returns the settings for requests to an API. For the API and model of the imported request, they are the
+// settings of that request.
 func optionsFor(d dag.DAG, e endpoint, named string) (endpointOptions, error) {
 	model, err := modelOf(d, e, named)
 	how := endpointOptions{model: model, server: e.server}

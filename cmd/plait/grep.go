@@ -44,21 +44,21 @@ FILE cannot be read.`,
 	return cmd
 }
 
-// match is a line that matches, in the output of grep --json.
+// match is a matching line, in the output of grep --json.
 type match struct {
 	File string `json:"file"`
-	// Node is the end of the node's ID, which plait show accepts.
+	// Node is the end of the node's ID. Command plait show accepts it.
 	Node string `json:"node"`
 	// Where names the text with the line, such as "user" or "result of get_weather".
 	Where string `json:"where"`
-	// Line is the number of the line in that text, from 1.
+	// Line is the number of the line in this text, from 1.
 	Line int    `json:"line"`
 	Text string `json:"text"`
 
 	begin, end int // of the first match in Text
 }
 
-// grep prints the lines that match.
+// grep prints the matching lines.
 func (s *streams) grep(pattern string, names []string, asJSON bool) error {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *streams) grep(pattern string, names []string, asJSON bool) error {
 	return nil
 }
 
-// matches yields the lines of a node that match.
+// matches yields the matching lines of a node.
 func matches(re *regexp.Regexp, n *node.Node) iter.Seq[match] {
 	return func(yield func(match) bool) {
 		for where, text := range searched(n) {
@@ -127,7 +127,8 @@ func matches(re *regexp.Regexp, n *node.Node) iter.Seq[match] {
 	}
 }
 
-// searched yields the texts of a node with what they are. The results of a tool phase are those of its executions.
+// searched yields the texts of a node with their names, such as "user". The results of a tool phase are searched in its
+// executions.
 func searched(n *node.Node) iter.Seq2[string, string] {
 	return func(yield func(where, text string) bool) {
 		d := describe.Of(n)
@@ -139,8 +140,8 @@ func searched(n *node.Node) iter.Seq2[string, string] {
 			inBlocks("result of "+d.Called.Tool, d.Blocks, yield)
 
 		case describe.Results:
-			// The results are those of the executions before, which are searched themselves. Only the text beside them
-			// is left.
+			// The results repeat the executions before, and these are searched themselves. Only the text beside the
+			// results is left.
 			if n.NumParents() > 0 && describe.Of(n.Parent(0)).Sort == describe.Call {
 				for p := range describe.Parts(d.Blocks) {
 					if p.Form == describe.Said && !yield(d.Word, p.Text) {

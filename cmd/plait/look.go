@@ -105,7 +105,7 @@ func (s *streams) log(name string, f logOptions) error {
 	return s.printRefs(refs)
 }
 
-// printRows prints a row for each node or, with --failed, for failures and what leads to them.
+// printRows prints a row for each node or, with --failed, for failures and their causes.
 func (s *streams) printRows(d dag.DAG, f logOptions, o *dag.LogOptions) error {
 	var list []row
 	if f.failed {
@@ -114,7 +114,7 @@ func (s *streams) printRows(d dag.DAG, f logOptions, o *dag.LogOptions) error {
 		list = rows(d, f.all, o.Last)
 	}
 
-	// A node that was decoded just now may turn out to be broken.
+	// Nodes are decoded on first use, so a broken node may be found only now.
 	if err := d.Err(); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s *streams) printRows(d dag.DAG, f logOptions, o *dag.LogOptions) error {
 	return s.oneline(list, o)
 }
 
-// leaves returns the heads that are no ancestors of others.
+// leaves returns the heads without descendants among the heads.
 func leaves(heads []*node.Node) []*node.Node {
 	ancestors := map[*node.Node]bool{}
 	for _, n := range dag.New().WithHeads(heads...).Nodes() {
@@ -153,7 +153,7 @@ func (s *streams) printRefs(refs []dag.Ref) error {
 	return nil
 }
 
-// loadAt loads a file. If a node is named, the conversation is the one whose head it is.
+// loadAt loads a file. With a node in at, that node becomes the head.
 func (s *streams) loadAt(name, at string) (dag.DAG, error) {
 	d, err := s.load(name)
 	if err != nil || at == "" {
@@ -162,7 +162,7 @@ func (s *streams) loadAt(name, at string) (dag.DAG, error) {
 	return find(d, at)
 }
 
-// find returns the conversation whose heads are those of a ref, or the node with an ID or digest.
+// find returns the conversation with the heads of a ref, or with the node of an ID or digest as head.
 func find(d dag.DAG, name string) (dag.DAG, error) {
 	at := d.AtName(name)
 	if err := at.Err(); err != nil {
@@ -272,8 +272,7 @@ func blocksText(blocks content.Blocks) string {
 	return strings.Join(list, " ")
 }
 
-// oneline prints a line for each node. Digests are cut to the shortest length at which they differ. Failures are red if
-// o has colors.
+// oneline prints a line for each node. Digests are cut to the shortest unique length. Failures are red if o has colors.
 func (s *streams) oneline(list []row, o *dag.LogOptions) error {
 	width := distinct(list)
 	out := bufio.NewWriter(s.out)
@@ -288,7 +287,7 @@ func (s *streams) oneline(list []row, o *dag.LogOptions) error {
 	return out.Flush()
 }
 
-// lead returns the text that the log writes before the content of a node, unless the content begins with it.
+// lead returns the text in the log before the content of a node, unless the content begins with it.
 func lead(d describe.Node) string {
 	switch d.Sort {
 	case describe.System, describe.Assistant, describe.Compaction:
@@ -299,7 +298,7 @@ func lead(d describe.Node) string {
 	return ""
 }
 
-// distinct returns the number of digits that distinguish the digests of the rows.
+// distinct returns the number of digits needed to distinguish the digests of the rows.
 func distinct(list []row) int {
 	digests := make([]string, len(list))
 	for i, r := range list {
@@ -363,7 +362,7 @@ func shown(d dag.DAG, name []string) (*node.Node, error) {
 	return nil, errors.New("the conversation has no response: name a node")
 }
 
-// nodeOf returns the only node with that name.
+// nodeOf returns the only node with the given name.
 func nodeOf(d dag.DAG, name string) (*node.Node, error) {
 	at, err := find(d, name)
 	if err != nil {
@@ -437,7 +436,7 @@ the request of each response. With --prices it shows what each call cost: see
 	return cmd
 }
 
-// check returns an error for flags that do not belong to the form.
+// check returns an error for flags of another form.
 func (f renderFlags) check() error {
 	switch {
 	case f.as != "mermaid" && f.diagram != (diagramFlags{}):
@@ -491,7 +490,7 @@ func (s *streams) render(name string, f renderFlags) error {
 	return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(renderForms, ", "))
 }
 
-// withoutOtherRefs removes the refs to nodes that the conversation does not reach.
+// withoutOtherRefs removes the refs to unreachable nodes.
 func withoutOtherRefs(d dag.DAG) dag.DAG {
 	for _, r := range d.Refs() {
 		if slices.ContainsFunc(r.Heads, func(h *node.Node) bool { return !d.Contains(h) }) {

@@ -1,7 +1,7 @@
 // Command plait works with saved conversations from a shell: it imports and exports them, shows, compares, forks,
 // merges, verifies and prunes them, adds up their cost, and runs them on a model. The caller executes the tools.
 //
-// A FILE is a conversation that Plait saved; "-" is standard input or output. The exit codes are:
+// A FILE is a conversation saved by Plait; "-" is standard input or output. The exit codes are:
 //
 //	0  done
 //	1  a negative finding: verify failed, there are differences, or grep found nothing
@@ -39,7 +39,7 @@ const (
 	exitPaused  = 3
 )
 
-// exitError ends the program with that code. The text, if any, goes to standard error.
+// exitError ends the program with the given code. The text, if any, goes to standard error.
 type exitError struct {
 	code int
 	text string
@@ -77,9 +77,9 @@ func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer
 	return code
 }
 
-// streams are the standard streams of a command, and the databases that it has opened.
+// streams are the standard streams of a command, and its open databases.
 type streams struct {
-	ctx       context.Context // for databases; Ctrl-C does not end it, so that what was paid for is saved
+	ctx       context.Context // for databases; Ctrl-C does not end it: paid responses are still saved
 	in        io.Reader
 	out, err  io.Writer
 	databases databases

@@ -102,7 +102,7 @@ type reportOutput struct {
 	Paths    []report.Path  `json:"paths"`
 }
 
-// check sets the form of the report, and returns an error for flags that are wrong or exclude each other.
+// check sets the form of the report, and returns an error for invalid or conflicting flags.
 func (f *reportFlags) check() error {
 	if f.asJSON {
 		f.as = "json"
@@ -122,7 +122,7 @@ func (f *reportFlags) check() error {
 	return nil
 }
 
-// reportOn prints the report on the conversations that the arguments name.
+// reportOn prints the report on the conversations in the arguments.
 func (s *streams) reportOn(names []string, f reportFlags) error {
 	if err := f.check(); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	return nil
 }
 
-// sayUnread prints the errors of unreadable conversations that have no row in the report.
+// sayUnread prints the errors of unreadable conversations without a row in the report.
 func (s *streams) sayUnread(unread, rows []report.Row, f reportFlags) {
 	listed := map[string]bool{}
 	if !f.compare && f.as != "jsonl" && (f.by == "" || f.as != "text") {
@@ -201,11 +201,11 @@ func (s *streams) priceList(names []string, file string) (api.PriceList, error) 
 	return s.prices(file)
 }
 
-// choose filters, sorts and groups the rows. The paths are numbered before, so that a filter does not change them.
+// choose filters, sorts and groups the rows. The paths are numbered first: a filter does not change their numbers.
 func (out *reportOutput) choose(f reportFlags) (err error) {
 	out.Paths = report.Paths(out.Rows)
 
-	// Keys are checked against all rows: those that meet the conditions may have no such label.
+	// Keys are checked against all rows: perhaps no filtered row has the label.
 	if f.by != "" {
 		if err := report.CheckKey(out.Rows, f.by); err != nil {
 			return fmt.Errorf("--by: %w", err)
@@ -237,12 +237,12 @@ func (out *reportOutput) choose(f reportFlags) (err error) {
 	return nil
 }
 
-// valuesOf returns the groups of the rows that have a key.
+// valuesOf returns the groups of the rows with a key.
 func valuesOf(rows []report.Row, key string) []report.Group {
 	return slices.DeleteFunc(report.GroupBy(rows, key), func(g report.Group) bool { return g.Value == "" })
 }
 
-// pathsOf returns the paths that the rows took.
+// pathsOf returns the paths of the rows.
 func pathsOf(paths []report.Path, rows []report.Row) []report.Path {
 	members := map[int][]int{}
 	for i, r := range rows {
@@ -258,7 +258,7 @@ func pathsOf(paths []report.Path, rows []report.Row) []report.Path {
 	return taken
 }
 
-// writeReport writes the report in the form that the flags name.
+// writeReport writes the report in the form selected by the flags.
 func (s *streams) writeReport(out reportOutput, f reportFlags) error {
 	switch f.as {
 	case "json":
@@ -285,7 +285,7 @@ func (s *streams) reportWidth() int {
 	return max(width, minReportWidth)
 }
 
-// defaultReportWidth is the width of a report in cells where output is no terminal.
+// defaultReportWidth is the width of a report in cells if output is no terminal.
 const defaultReportWidth = 80
 
 // minReportWidth is the minimum width of a report in cells.

@@ -11,10 +11,10 @@ import (
 	"github.com/plait-dev/plait/report"
 )
 
-// maxCompared is the number of conversations that are compared: each has a letter.
+// maxCompared is the maximum number of conversations in a comparison: each has a letter.
 const maxCompared = 26
 
-// compare prints the conversations of a report beside each other, from where they part.
+// compare prints the conversations of a report beside each other, from the point where they part.
 func (s *streams) compare(rows []report.Row, as string) error {
 	var readable []report.Row
 	for _, r := range rows {
@@ -41,7 +41,7 @@ func (s *streams) compare(rows []report.Row, as string) error {
 	return err
 }
 
-// comparison writes a line for each step, with the letters of the conversations that have it.
+// comparison writes a line for each step, with the letters of its conversations.
 func (t *reportText) comparison(c report.Comparison, rows []report.Row) {
 	for i, r := range rows {
 		name := safetext.Line(r.Name, t.width-len("A  ")-len("  ")-safetext.Width(outcomeText(r)))
@@ -62,7 +62,7 @@ func (t *reportText) comparison(c report.Comparison, rows []report.Row) {
 	}
 }
 
-// compared writes the steps of a line. Those that say the same share a line of text.
+// compared writes the steps of a line. Equal steps share a line of text.
 func (t *reportText) compared(line []*report.Step, conversations int) {
 	written := make([]bool, len(line))
 	for i, step := range line {
@@ -80,7 +80,7 @@ func (t *reportText) compared(line []*report.Step, conversations int) {
 			}
 		}
 
-		// A step that all have in the same words is less interesting than a difference.
+		// A step with the same text in all is less interesting than a difference.
 		color := ""
 		switch {
 		case step.Failed:

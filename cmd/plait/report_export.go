@@ -37,8 +37,8 @@ func (s *streams) chosen(rows []report.Row) iter.Seq2[report.Row, opened] {
 	}
 }
 
-// example is a line of a data set. Messages and Tools are those of a request to OpenAI's Chat Completions API, which
-// plait import reads too.
+// example is a line of a data set. Messages and Tools have the form of a request to OpenAI's Chat Completions API.
+// Command plait import reads this form too.
 type example struct {
 	Name     string            `json:"name"`
 	Outcome  report.Outcome    `json:"outcome"`
@@ -49,8 +49,8 @@ type example struct {
 	Tools    json.RawMessage   `json:"tools,omitempty"`
 }
 
-// writeDataset writes a line for each conversation. One that has nothing to send is left out with a note. If another one
-// cannot be written, the rest is written nevertheless.
+// writeDataset writes a line for each conversation. A conversation without anything to send is left out with a note. If
+// another one cannot be written, the rest is written nevertheless.
 func (s *streams) writeDataset(rows []report.Row) error {
 	e, err := endpointOf("openai-chat")
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *streams) writeDataset(rows []report.Row) error {
 	return nil
 }
 
-// exampleOf returns the line of a conversation that was opened again.
+// exampleOf returns the line of a conversation, opened for a second time.
 func exampleOf(r report.Row, c opened, e endpoint) (example, error) {
 	if c.err != nil {
 		return example{}, c.err
@@ -100,10 +100,10 @@ func exampleOf(r report.Row, c opened, e endpoint) (example, error) {
 	return line, json.Unmarshal(body, &line)
 }
 
-// writeTests writes the conversations, and a Go test that replays their tool calls, to a new folder. After an error
-// there is no folder, so that the command can be repeated.
+// writeTests writes the conversations, and a Go test for replaying their tool calls, to a new folder. After an error it
+// removes the folder: the command can be repeated.
 func (s *streams) writeTests(rows []report.Row, folder string) error {
-	// Only a new folder, so that nothing is overwritten.
+	// Only a new folder: nothing is overwritten.
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--tests: %s exists already", folder)
 	}
@@ -138,10 +138,10 @@ func (s *streams) writeTestsTo(rows []report.Row, folder string) error {
 	return os.WriteFile(filepath.Join(folder, "replay_test.go"), []byte(replayTest), 0o644)
 }
 
-// unsafeInName matches what the name of a file in a test must not hold.
+// unsafeInName matches the characters not allowed in the file name of a test.
 var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// replayTest is the test that writeTests writes.
+// replayTest is the test written by writeTests.
 const replayTest = `package replay
 
 import (

@@ -43,7 +43,7 @@ type runner struct {
 	defers          bool
 	unchecked       bool
 	approve         bool
-	leavesOut       bool // tools that nothing executes are left out of the requests
+	leavesOut       bool // tools without an executor are left out of the requests
 	turns           int
 	idle            time.Duration
 	user, userJSON  string
@@ -76,7 +76,7 @@ func (l *repairLog) add(text string) bool {
 	return true
 }
 
-// all returns the list. It is never nil, so that JSON has an empty list, not null.
+// all returns the list. It is never nil: JSON has an empty list, not null.
 func (l *repairLog) all() []string { return append([]string{}, l.list...) }
 
 func runCommand(s *streams) *cobra.Command {
@@ -154,7 +154,7 @@ func (r *runner) flags(cmd *cobra.Command) {
 	jsonFlag(cmd, &r.asJSON)
 }
 
-// toolFlags registers the flags for what becomes of tool calls.
+// toolFlags registers the flags for tool calls.
 func (r *runner) toolFlags(cmd *cobra.Command) {
 	r.mcpFlag(cmd)
 	f := cmd.Flags()
@@ -186,7 +186,7 @@ const (
 	runKey   = "plait.run"          // the runSettings of the last run
 )
 
-// runSettings are the flags of a run that are saved for resume.
+// runSettings are the flags of a run to repeat on resume. They are saved in the file.
 type runSettings struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
@@ -258,7 +258,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 		return err
 	}
 
-	// The tools whose results are in the replies have no function here: their calls stay deferred.
+	// The results of these tools are in the replies, so they have no function here: their calls stay deferred.
 	r.defers = true
 
 	// Another provider is no reason to execute the calls of the same run unasked.
@@ -331,7 +331,7 @@ func (r *runner) showRepair(text string) {
 	fmt.Fprintln(r.err, clear+safetext.Block("repaired: "+text))
 }
 
-// showArguments prints which pending calls have repaired arguments, because the model did not write a JSON object.
+// showArguments prints the pending calls with repaired arguments: the model did not write a JSON object.
 func (r *runner) showArguments(d dag.DAG, c executor.Continuation) {
 	// The last response has the arguments as the model wrote them.
 	written := map[string]content.JSON{}
@@ -394,7 +394,7 @@ func (r *runner) replies() (map[string]executor.Reply, error) {
 	}
 
 	replies := make(map[string]executor.Reply, len(saved))
-	// Sorted, so that of several wrong replies the same one is reported each time.
+	// Sorted: of several wrong replies, the same one is reported each time.
 	for _, id := range slices.Sorted(maps.Keys(saved)) {
 		var reply executor.Reply
 		if err := reply.UnmarshalJSON(saved[id]); err != nil {
@@ -417,7 +417,8 @@ func replyError(err error) error {
 	return fmt.Errorf("%s: %w", wrong.Field, wrong.Err)
 }
 
-// begin opens the file of --record or --replay, and connects to the servers of --mcp. End what it began by end.
+// begin opens the file of --record or --replay, and connects to the servers of --mcp. After success, the caller calls
+// end.
 func (r *runner) begin(ctx context.Context) error {
 	err := r.openTape()
 	if err == nil {
@@ -457,7 +458,7 @@ func (r *runner) openTape() error {
 }
 
 // closeTape writes the file of --record. After --replay it returns no error: a run need not use all recorded requests,
-// and a request that was not recorded has failed already.
+// and a request without a recording has failed already.
 func (r *runner) closeTape() error {
 	if r.tape == nil {
 		return nil
@@ -469,8 +470,8 @@ func (r *runner) closeTape() error {
 	return err
 }
 
-// choose sets the provider. Flags that are not given have the values of the last run, unless the model is of another
-// provider. It returns an error if these name a server that only a flag may name.
+// choose sets the provider. Missing flags get the values of the last run, unless the model is of another provider. It
+// returns an error for a server that is only in the file and not trusted (see trusted).
 func (r *runner) choose(d dag.DAG) error {
 	if r.provider != "" {
 		return nil
@@ -510,8 +511,8 @@ func settingsOf(d dag.DAG) (s runSettings) {
 	return s
 }
 
-// trusted reports whether requests may go to the server of the settings, although only a conversation names it, which
-// may come from somebody else: a server on this machine, or the known one of the provider.
+// trusted reports whether requests may go to the server of the settings. Only the conversation names this server, and
+// the file may come from somebody else. A server on this machine is trusted, and the known server of the provider.
 func (s runSettings) trusted() bool {
 	if s.BaseURL == "" {
 		return true
@@ -572,7 +573,7 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	return a, d, d.Err()
 }
 
-// bindTools gives the agent the tools of the servers, and defers the calls of all others if the user wants that.
+// bindTools gives the agent the tools of the servers. With --defer-tools it defers the calls of all other tools.
 func (r *runner) bindTools(a *executor.Agent, defs []content.Tool) error {
 	r.bind(a)
 	names := withoutFunction(defs, a.Tools)
@@ -582,13 +583,13 @@ func (r *runner) bindTools(a *executor.Agent, defs []content.Tool) error {
 	case r.defers:
 		deferAll(a, defs, r.unchecked)
 	case len(names) > 0 && !r.leavesOut:
-		// A run would leave these tools out of the requests, which is most likely not intended.
+		// A run would leave these tools out of the requests. Most likely that is not intended.
 		return fmt.Errorf("%w; with --defer-tools the run pauses when the model calls one", &executor.UnboundError{Names: names})
 	}
 	return nil
 }
 
-// withoutFunction returns the names of the tools that a program must execute, without the given ones.
+// withoutFunction returns the names of the tools to be executed by a program, without those in bound.
 func withoutFunction(defs []content.Tool, bound []dag.Tool) []string {
 	known := toolNames(bound)
 	var names []string
@@ -600,15 +601,15 @@ func withoutFunction(defs []content.Tool, bound []dag.Tool) []string {
 	return names
 }
 
-// defersUnchecked reports whether calls are deferred without a check of their arguments. That is so with --unchecked, and
-// if a tool is declared by a type that the provider knows: programs execute some of these tools, and only the provider
+// defersUnchecked reports whether calls are deferred without a check of their arguments. This is so with --unchecked,
+// and if a tool is declared by a type of the provider. Programs execute some of these tools, and only the provider
 // knows which.
 func defersUnchecked(defs []content.Tool, unchecked bool) bool {
 	return unchecked || slices.ContainsFunc(defs, content.Tool.Server)
 }
 
-// deferAll defers all calls to the caller of the command, except those of tools that the agent has already. Their
-// arguments are checked first, unless defersUnchecked.
+// deferAll defers all calls to the caller of the command, except calls of the agent's own tools. Their arguments are
+// checked first, unless defersUnchecked.
 func deferAll(a *executor.Agent, defs []content.Tool, unchecked bool) {
 	known := toolNames(a.Tools)
 	for _, def := range defs {
@@ -624,7 +625,7 @@ func deferAll(a *executor.Agent, defs []content.Tool, unchecked bool) {
 	}
 }
 
-// saveOf returns the function that saves each step of a run in a database before the next step begins. For a file it
+// saveOf returns the function for saving each step of a run in a database before the next step begins. For a file it
 // returns nil: a file is written at the end.
 func (r *runner) saveOf(name string) func(context.Context, dag.DAG) error {
 	if !stored(name) {
@@ -653,15 +654,15 @@ func (r *runner) open(name string) (dag.DAG, error) {
 	return d, err
 }
 
-// keep saves the conversation in place of the one that was read. If the file was changed meanwhile or cannot be
-// written, keep saves it in another file, because the tokens were paid for. It returns the name of the FILE it wrote.
+// keep saves the conversation in place of the original. If the file was changed meanwhile or cannot be written, keep
+// saves it in another file, because the tokens were paid for. It returns the name of the FILE it wrote.
 func (r *runner) keep(name string, d dag.DAG) (saved string, err error) {
 	if name == std {
 		return name, r.save(name, d)
 	}
 
 	var reason error             // why the file was not replaced
-	beside := filepath.Dir(name) // where to save instead; "" is the directory for temporary files
+	beside := filepath.Dir(name) // the directory to save in instead; "" is the directory for temporary files
 	if stored(name) {
 		// After a conflict the database keeps the new nodes under another head: no file is needed.
 		var moved *conflictError
@@ -705,7 +706,7 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 		return errors.Join(err, failure)
 	}
 
-	// The conversation is saved first: an output that fails loses nothing.
+	// Save the conversation first: an output error then loses nothing.
 	target := r.out
 	if name == std {
 		target = r.err // the conversation itself goes to standard output
@@ -741,8 +742,8 @@ func pauseIn(d dag.DAG) (c executor.Continuation, found bool, err error) {
 	return c, err == nil, err
 }
 
-// pauseOf is pauseIn. With --approve, now or in the run that paused, every call that the command could execute waits for
-// approval: the file may come from somebody else, and cannot spare a call the question.
+// pauseOf is pauseIn. With --approve, now or in the paused run, every executable call waits for approval. The file may
+// come from somebody else, and cannot spare a call the question.
 func (r *runner) pauseOf(d dag.DAG) (c executor.Continuation, found bool, err error) {
 	c, found, err = pauseIn(d)
 	if !found || !r.approve && !settingsOf(d).Approve {
@@ -772,7 +773,7 @@ func withPause(d dag.DAG, paused *executor.PausedError) (dag.DAG, error) {
 	return d.WithMetadata(pauseKey, json.RawMessage(kept)), nil
 }
 
-// pause is the JSON that is printed for a paused run.
+// pause is the JSON output for a paused run.
 type pause struct {
 	Paused content.Stop  `json:"paused"`
 	Run    string        `json:"run"`
@@ -781,7 +782,7 @@ type pause struct {
 	Repairs []string `json:"repairs"`
 }
 
-// pendingCall is a call that waits for a result or an approval.
+// pendingCall is a call waiting for a result or an approval.
 type pendingCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
@@ -799,7 +800,7 @@ func pauseOf(c executor.Continuation, repairs []string) pause {
 	return p
 }
 
-// ending is the JSON that is printed for a finished run.
+// ending is the JSON output for a finished run.
 type ending struct {
 	Stop      content.Stop  `json:"stop"`
 	Answer    string        `json:"answer"`

@@ -144,7 +144,7 @@ func runError(file, run string, err error) error {
 // maxRunID is how many bytes of a run's ID an error text quotes.
 const maxRunID = 100
 
-// listedRun is a run in the output of runs --json. Times that are not set are nil.
+// listedRun is a run in the output of runs --json. An unset time is nil.
 type listedRun struct {
 	ID           string         `json:"id"`
 	Conversation string         `json:"conversation"`
@@ -155,12 +155,12 @@ type listedRun struct {
 	Continuation string         `json:"continuation"`
 	Claims       int            `json:"claims"`
 	Worker       string         `json:"worker"`
-	// Released reports that the worker gave the run back. LeaseUntil is then the time from which it can be claimed.
+	// Released reports that the worker gave the run back. The run can be claimed from LeaseUntil on.
 	Released   bool       `json:"released"`
 	LeaseUntil *time.Time `json:"lease_until"`
 	Began      time.Time  `json:"began"`
 	Changed    time.Time  `json:"changed"`
-	// Next is the soonest time at which a lease, a pause before a repetition or a deadline ends.
+	// Next is the soonest end of a lease, a pause before a repetition, or a deadline.
 	Next  *time.Time   `json:"next"`
 	Calls []listedCall `json:"calls"`
 }
@@ -169,12 +169,12 @@ type listedRun struct {
 type listedCall struct {
 	Call string `json:"call"`
 	Tool string `json:"tool"`
-	// External reports that the result comes from outside, such as an approval.
+	// External reports that the result comes from outside, for example from an approval.
 	External bool   `json:"external"`
 	Claims   int    `json:"claims"`
 	Attempts int    `json:"attempts"`
 	Worker   string `json:"worker"`
-	// Released reports that the worker gave the call back. LeaseUntil is then the time from which it can be claimed.
+	// Released reports that the worker gave the call back. The call can be claimed from LeaseUntil on.
 	Released   bool          `json:"released"`
 	LeaseUntil *time.Time    `json:"lease_until"`
 	Deadline   *time.Time    `json:"deadline"`
@@ -197,7 +197,7 @@ func (s *streams) listRuns(file string, f runsFlags) error {
 		return err
 	}
 
-	// One more than are printed, to see whether that is all.
+	// Read one more run than is printed, to see whether there are more.
 	q.Limit++
 	runs, err := db.ListRuns(s.ctx, q)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *streams) listRuns(file string, f runsFlags) error {
 	return nil
 }
 
-// query returns the query that the flags select.
+// query returns the query for the flags.
 func (f runsFlags) query() (q store.ListRunsRequest, err error) {
 	if f.limit < 1 || f.limit > maxRuns {
 		return q, fmt.Errorf("--limit must be between 1 and %d", maxRuns)
@@ -254,7 +254,7 @@ func (f runsFlags) query() (q store.ListRunsRequest, err error) {
 		return q, nil
 	}
 
-	// Without --state and --all, only runs that have not ended.
+	// Without --state and --all, list only unfinished runs.
 	for _, state := range runStates {
 		if !state.Ended() {
 			q.States = append(q.States, state)
@@ -272,7 +272,7 @@ func listed(r store.Run, tasks []store.TaskState) listedRun {
 		Began:    r.Began.UTC(), Changed: r.Changed.UTC(), Calls: []listedCall{},
 	}
 
-	// Of all times at which something ends, the soonest is the next one.
+	// Next is the soonest of all ends.
 	ends := []*time.Time{out.LeaseUntil}
 	for _, t := range tasks {
 		call := listedCall{
@@ -342,8 +342,8 @@ func (r listedRun) callsText() string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
-// leaseText returns who claimed the run or its calls last, and for how long. Of several claims, it is the one that ends
-// last. Without a claim, it returns whether work was given back.
+// leaseText returns the latest owner of the run or its calls, and the time left. Of several claims, it is the one with
+// the latest end. Without a claim, it returns whether work was given back.
 func (r listedRun) leaseText(now time.Time) string {
 	var holder string
 	var end *time.Time
@@ -490,7 +490,7 @@ func (c listedCall) deadlineText(now time.Time) string {
 	return until(c.Deadline, now)
 }
 
-// resultText returns the outcome of a call, or what the call waits for.
+// resultText returns the outcome of a call, or the reason for its waiting.
 func (c listedCall) resultText(now time.Time) string {
 	switch {
 	case c.Done:

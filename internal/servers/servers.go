@@ -14,12 +14,13 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// Rules are how a server differs. The zero value of each field is that it does not, as far as is known.
+// Rules are the differences of a compatible server from the provider of the API. The zero value of a field means no
+// known difference.
 type Rules struct {
-	// Server is its name in options, and Name that in notes.
+	// Server is the name in options, and Name the name in notes.
 	Server compatible.Server
 	Name   string
-	// BaseURL is that of its OpenAI APIs, and Key the environment variable with its key; "" if it needs none.
+	// BaseURL is the address of the OpenAI APIs, and Key the environment variable with the key; "" if it needs none.
 	BaseURL, Key string
 
 	Chat                Chat
@@ -42,12 +43,12 @@ type API struct {
 	Files Files
 }
 
-// Files are the files that a request may contain.
+// Files are the files allowed in a request.
 type Files int
 
 const (
-	AnyFile     Files = iota // all that the API accepts
-	NoDocuments              // images and audio, but nothing that was uploaded before
+	AnyFile     Files = iota // all files of the API
+	NoDocuments              // images and audio, but no reference to an uploaded file
 	NoFile                   // none: the model reads only text
 )
 
@@ -73,9 +74,9 @@ func (a API) FilesFor(textOnly bool) Files {
 // Chat is how a server differs over Chat Completions.
 type Chat struct {
 	API
-	// MaxTokens is the member that limits the tokens; "" is max_completion_tokens.
+	// MaxTokens is the member for the limit of tokens; "" is max_completion_tokens.
 	MaxTokens string
-	// Thought is the member that thinking goes back in; "" is the one it came in.
+	// Thought is the member for thinking in a request; "" is the member it came in.
 	Thought string
 	// RefusesThought is set if no thinking goes back.
 	RefusesThought bool
@@ -87,7 +88,7 @@ type Chat struct {
 	NoStreamOptions bool
 	// ShortIDs is set if the ID of a call must have nine letters and digits.
 	ShortIDs bool
-	// Repeats is set if a response to a conversation that ends with the assistant begins with the text at its end.
+	// Repeats is set if the server continues a message of the assistant by repeating its text first.
 	Repeats bool
 }
 
@@ -100,13 +101,13 @@ const (
 	ThinkingToggle               // reasoning_effort, and {"thinking":{"type":"disabled"}} for off and for forced calls
 )
 
-// Choice lists the tool choices that a server accepts.
+// Choice lists the tool choices of a server.
 type Choice int
 
 const (
 	EachChoice  Choice = iota // all of them
-	ChoiceWords               // the choices that are a word, not the name of one tool
-	ChoiceAny                 // that some tool is called, but not which, and not that none is
+	ChoiceWords               // the choices in the form of a word, not the name of one tool
+	ChoiceAny                 // only forcing a call of any tool: no name of a tool, and not forbidding calls
 	NoChoice                  // none of them
 )
 
@@ -174,8 +175,8 @@ func Of(server compatible.Server) (*Rules, bool) {
 	return &unknown, server == ""
 }
 
-// At returns the rules of the server at an address: that of a provider on the network, or Ollama's port. Those of any
-// other address are the zero value.
+// At returns the rules of the server at an address: a provider on the network, or Ollama's port. For any other address
+// it returns the zero value.
 func At(address *url.URL) *Rules {
 	for _, r := range all {
 		known, err := url.Parse(r.BaseURL)
@@ -199,10 +200,10 @@ func Names() []string {
 	return names
 }
 
-// Note records a change that concerns no single message.
+// Note records a change to the request as a whole, not to one message.
 type Note func(kind api.RepairKind, format string, args ...any)
 
-// Fit adapts options to what the server accepts in one API, and returns the tools to declare.
+// Fit adapts options to one API of the server, and returns the tools to declare.
 func (r *Rules) Fit(a API, o *api.Options, tools []content.Tool, note Note) []content.Tool {
 	if a.Plain {
 		tools = r.functions(tools, note)
@@ -217,7 +218,7 @@ func (r *Rules) Fit(a API, o *api.Options, tools []content.Tool, note Note) []co
 	return r.fitChoice(a.Choice, o, tools, note)
 }
 
-// functions returns the tools that are functions, or can be declared as such.
+// functions returns the function tools, and those tools declarable as functions.
 func (r *Rules) functions(tools []content.Tool, note Note) []content.Tool {
 	var list []content.Tool
 	for _, t := range tools {
@@ -248,7 +249,7 @@ func (r *Rules) fitChoice(accepted Choice, o *api.Options, tools []content.Tool,
 	case choice == api.ToolsAuto, accepted == EachChoice:
 		return tools
 	case choice == api.ToolsNone && accepted != ChoiceWords:
-		// A tool that is not declared cannot be called.
+		// The model cannot call an undeclared tool.
 		o.ToolChoice = api.ToolsAuto
 		note(api.RepairOption, "no tool is declared: %s ignores that ToolChoice allows none", r.Name)
 		return nil
@@ -260,10 +261,10 @@ func (r *Rules) fitChoice(accepted Choice, o *api.Options, tools []content.Tool,
 		return tools
 	}
 
-	// The name of one tool: it alone is declared, so that no other can be called.
+	// For the name of one tool, declare it alone. The model can then call no other.
 	only := only(tools, named)
 	if len(only) == 0 {
-		return tools // the provider notes that there is no such tool
+		return tools // the provider notes the unknown name
 	}
 	if accepted == NoChoice {
 		o.ToolChoice = api.ToolsAuto
@@ -275,7 +276,7 @@ func (r *Rules) fitChoice(accepted Choice, o *api.Options, tools []content.Tool,
 	return only
 }
 
-// only returns the tools with that name.
+// only returns the tools with the given name.
 func only(tools []content.Tool, name string) []content.Tool {
 	var list []content.Tool
 	for _, t := range tools {
@@ -286,11 +287,11 @@ func only(tools []content.Tool, name string) []content.Tool {
 	return list
 }
 
-// FormPrompt returns the system prompts with one more that asks for the form of the response. It is for a server that
-// does not constrain responses to a schema.
+// FormPrompt returns the system prompts and one more, asking for the form of the response. It is for a server without
+// support for schemas of responses.
 func (r *Rules) FormPrompt(system []string, form api.Schema, note Note) []string {
 	note(api.RepairOption, "the schema of Output is a system prompt: %s does not apply it", r.Name)
 	prompt := fmt.Sprintf("Respond with JSON that matches this schema, and with nothing else:\n%s", form.JSON)
-	// Without spare capacity append copies, so that the caller's list stays as it is.
+	// Without spare capacity append copies: the caller's list stays as it is.
 	return append(system[:len(system):len(system)], strings.TrimSpace(prompt))
 }

@@ -39,8 +39,8 @@ func (d *Driver) Append(ctx context.Context, a store.AppendRequest) (store.Head,
 	return head, nil
 }
 
-// errAgain ends a transaction whose conversation, head or record was made or removed while it ran. The transaction is
-// run again. The text is for a caller that gets the error after maxAgain attempts.
+// errAgain ends a transaction if its conversation, head or record was made or removed while it ran. The transaction is
+// run again. After maxAgain attempts the caller gets the error, with this text.
 var errAgain = errors.New("other programs make and remove the conversation all the time")
 
 // maxAgain is how often a transaction is run, the first time included.
@@ -56,7 +56,7 @@ func (d *Driver) write(ctx context.Context, f func(tx Tx) error) (err error) {
 	return err
 }
 
-// OnceAppender is a DB that stores a usual append with one statement. Several appends may share a statement.
+// OnceAppender is a DB with a faster path for a usual append: one statement. Several appends may share a statement.
 type OnceAppender interface {
 	// AppendOnce appends new records without cuts to an existing head, and returns the head's header. It does nothing
 	// and reports false in these cases:
@@ -70,7 +70,7 @@ type OnceAppender interface {
 		header []byte, done bool, err error)
 }
 
-// appendOnce stores an append with one statement if that is possible.
+// appendOnce stores an append with one statement if possible.
 func (d *Driver) appendOnce(ctx context.Context, a store.AppendRequest) (h store.Head, done bool, err error) {
 	once, ok := d.db.(OnceAppender)
 	if !ok {
@@ -97,14 +97,14 @@ func (d *Driver) appendOnce(ctx context.Context, a store.AppendRequest) (h store
 }
 
 // continues reports whether an append is a usual one: it continues a head, and its records have no cuts. It also
-// returns the IDs that the append refers to and that are not in the batch. If the head points to exactly these, no link
-// has to be checked: the records of a head are stored, and nothing removes them.
+// returns the IDs of known records: IDs in links, but not in the batch. If the head points to exactly these, no link
+// has to be checked, because the records of a head are stored and never removed.
 func continues(a store.AppendRequest) (known []byte, usual bool) {
 	if a.Expect == 0 || a.Replace || len(a.Blobs) > 0 {
 		return nil, false
 	}
 
-	// Not nil, which would be NULL in the database, and have no length.
+	// Not nil: that would be NULL in the database, without a length.
 	known = []byte{}
 	seen := map[node.ID]bool{}
 	refer := func(ids []node.ID) {
@@ -144,7 +144,7 @@ func (d *Driver) append(ctx context.Context, tx Tx, a store.AppendRequest) (stor
 		return store.Head{}, err
 	}
 
-	// Blobs before records: what records use is stored with a reference to the blob.
+	// Blobs before records: a record is stored with references to its blobs.
 	if err := s.checkLinks(); err != nil {
 		return store.Head{}, err
 	}
@@ -173,15 +173,15 @@ func (s *step) exec(query string, args ...any) (int64, error) {
 	return s.tx.Exec(s.ctx, query, args...)
 }
 
-// moveFirst stores a usual append (see continues) without reading first: it moves the head if the head is as expected,
-// and inserts the records. It reports false, and has done nothing, if that is not possible.
+// moveFirst stores a usual append (see continues) without reading first. It moves the head if the head is as expected,
+// and inserts the records. If that is not possible, it does nothing and reports false.
 func (s *step) moveFirst() (h store.Head, done bool, err error) {
 	known, usual := continues(s.AppendRequest)
 	if !usual {
 		return h, false, nil
 	}
 
-	// Records that are stored already may be reached by no head until the commit: the lock keeps Prune from them.
+	// A record stored earlier may be unreachable until the commit: the lock keeps Prune from removing it.
 	var header []byte
 	done, err = first(s.ctx, s.tx, `UPDATE plait_heads SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $3`+s.dialect.Share+`) AND name = $4 AND version = $5
@@ -224,7 +224,7 @@ func (s *step) open() error {
 // openHead reads a head. It returns the numbers of the conversation and the head; each is 0 if it does not exist, and h
 // is then the zero Head. The lock, a clause of the dialect or "", applies to the conversation.
 func openHead(ctx context.Context, tx Tx, conversation, name, lock string) (conv, num int64, h store.Head, err error) {
-	// A left join, so that a conversation without this head is found too.
+	// A left join: it finds the conversation even without this head.
 	query := `SELECT c.num, COALESCE(h.num, 0), COALESCE(h.version, 0), h.nodes, h.header
 		FROM plait_conversations c LEFT JOIN plait_heads h ON h.conv = c.num AND h.name = $1 WHERE c.name = $2`
 	if lock != "" {
@@ -267,7 +267,7 @@ func (s *step) makeConversation() error {
 	return nil
 }
 
-// checkLinks returns an error for a link, a head or a blob that is not stored.
+// checkLinks returns an error for a missing record, head or blob.
 func (s *step) checkLinks() error {
 	known := make(map[node.ID]bool, len(s.old.Nodes)+len(s.Records))
 	for _, id := range s.old.Nodes {
@@ -337,7 +337,7 @@ func (s *step) storeBlobs() error {
 		}
 	}
 
-	// A record may also use a blob that is stored already. Look up only those.
+	// A record may also use a blob of an earlier append. Look up only those.
 	var unknown []any
 	for _, r := range s.Records {
 		for _, c := range r.Cuts {
@@ -372,7 +372,7 @@ func (s *step) storeBlobs() error {
 	return nil
 }
 
-// storeRecords inserts the new records, and compares the others with what is stored.
+// storeRecords inserts the new records, and compares the others with the stored ones.
 func (s *step) storeRecords() error {
 	for rest := s.Records; len(rest) > 0; {
 		batch := rest[:rowsOf(len(rest))]
@@ -387,7 +387,7 @@ func (s *step) storeRecords() error {
 			return err
 		}
 
-		// The insert skips the IDs that are stored already.
+		// The insert skips known IDs.
 		if inserted < int64(len(batch)) {
 			if err := s.compare(batch); err != nil {
 				return err
@@ -403,7 +403,7 @@ func (s *step) storeRecords() error {
 	return nil
 }
 
-// storeUses stores which blobs the record needs. Prune removes the blobs that no record uses.
+// storeUses stores the uses of blobs by the record. Prune removes unused blobs.
 func (s *step) storeUses(r store.Record) error {
 	for _, c := range r.Cuts {
 		_, err := s.exec(`INSERT INTO plait_uses (conv, sum, id) VALUES ($1, $2, $3) ON CONFLICT (conv, sum, id) DO NOTHING`,
@@ -415,7 +415,7 @@ func (s *step) storeUses(r store.Record) error {
 	return nil
 }
 
-// compare compares records with the stored ones, and replaces these if the request allows that.
+// compare compares records with the stored ones. It replaces them if the request has Replace.
 func (s *step) compare(batch []store.Record) error {
 	type row struct{ links, sum []byte }
 	stored := make(map[node.ID]row, len(batch))
@@ -459,7 +459,7 @@ func (s *step) compare(batch []store.Record) error {
 	return nil
 }
 
-// replace replaces a stored record, and forgets which blobs it used. The caller stores those that it uses now.
+// replace replaces a stored record and deletes its uses of blobs. The caller stores the new uses.
 func (s *step) replace(r store.Record) error {
 	_, err := s.exec(`UPDATE plait_nodes SET sum = $1, cuts = $2, line = $3 WHERE conv = $4 AND id = $5`,
 		r.Sum[:], packCuts(r.Cuts), notNull(r.Line), s.conv, r.ID[:])
@@ -470,14 +470,14 @@ func (s *step) replace(r store.Record) error {
 	return err
 }
 
-// moveHead moves or makes the head, if it still has the version that was read.
+// moveHead moves or makes the head, if its version has not changed since it was read.
 func (s *step) moveHead() (store.Head, error) {
 	h := store.Head{Name: s.Head, Version: s.Expect + 1, Nodes: cloneIDs(s.Nodes), Header: s.old.Header}
 	if s.Header != nil {
 		h.Header = orNil(bytes.Clone(s.Header))
 	}
 
-	// Each statement changes one row, or none if the head is not what open has read.
+	// Each statement changes one row, or none if the head has changed since open read it.
 	var moved int64
 	var err error
 	switch {
@@ -508,7 +508,7 @@ func (s *step) moveHead() (store.Head, error) {
 	return store.Head{}, s.conflict()
 }
 
-// notNull returns data for a column that cannot be null.
+// notNull returns data for a NOT NULL column.
 func notNull(data []byte) []byte {
 	if data == nil {
 		return []byte{}
@@ -527,8 +527,8 @@ func orNil(data []byte) []byte {
 // maxRows is the maximum number of rows in one statement.
 const maxRows = 64
 
-// rowsOf returns how many of n rows go into the next statement. It returns few different numbers, because each needs a
-// statement of its own, which is prepared once and kept.
+// rowsOf returns the number of rows, out of n, for the next statement. It returns few different numbers: each has its
+// own statement, prepared once and kept.
 func rowsOf(n int) int {
 	switch {
 	case n >= maxRows:
@@ -565,8 +565,8 @@ var inserts = sync.OnceValue(func() *[maxRows + 1]string {
 
 func insertNodes(rows int) string { return inserts()[rows] }
 
-// rows runs a query for all values of args, at most maxRows at a time, and calls f for every row. The query has the
-// conversation as $1, and "…" where the list of values goes.
+// rows runs a query for all values of args, at most maxRows at a time, and calls f for every row. In the query, $1 is
+// the conversation, and "…" is replaced by the parameters of the list.
 func (s *step) rows(query string, args []any, f func(scan func(...any) error) error) error {
 	return in(s.ctx, s.tx, query, s.conv, args, f)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// DamageError lists what is wrong in a database.
+// DamageError lists the damage in a database.
 type DamageError struct {
-	// Problems are the first problems that were found, at most 100.
+	// Problems are the first problems found, at most 100.
 	Problems []string
 }
 
@@ -28,8 +28,8 @@ func (e *DamageError) Error() string {
 // maxProblems is the maximum length of DamageError.Problems.
 const maxProblems = 100
 
-// Check reads all records, blobs and heads. It compares every sum, and looks for what records and heads point to. The
-// error is a *DamageError, or one of reading.
+// Check reads all records, blobs and heads. It compares every sum, and looks up the targets of all links and heads. The
+// error is a *DamageError, or an error of reading.
 func (d *Driver) Check(ctx context.Context) error {
 	var c checker
 	err := d.db.Snapshot(ctx, func(tx Tx) error {
@@ -48,7 +48,7 @@ type checker struct {
 	tx       Tx
 	problems []string
 
-	// The conversation under check. nodes are the records that were read.
+	// The conversation under check. nodes holds its records read so far.
 	conv  int64
 	name  string
 	nodes map[node.ID]bool
@@ -92,7 +92,7 @@ func (c *checker) conversations() error {
 
 // records checks the sums and links of all records, maxLines at a time. A link must be to a record with a smaller seq.
 func (c *checker) records() error {
-	// Read a page at a time, so that not all lines are in memory at once.
+	// Read a page at a time, to limit the memory for lines.
 	for after, more := int64(0), true; more; {
 		var withCuts []store.Record // checked after this query, because their blobs need queries of their own
 		rows := 0
@@ -132,8 +132,8 @@ func (c *checker) records() error {
 	return nil
 }
 
-// cutRecord checks the sum of a line with parts in blobs, and that each use of a blob is stored. It reads one blob at a
-// time, because blobs are large.
+// cutRecord checks the sum of a line with parts in blobs, and looks for a stored use of each blob. It reads one blob at
+// a time, because blobs are large.
 func (c *checker) cutRecord(r store.Record) error {
 	sum, at := sha256.New(), 0 // of r.Line[:at], with its blobs
 	for _, cut := range r.Cuts {
@@ -185,7 +185,7 @@ func (c *checker) blobs() error {
 		})
 }
 
-// uses checks that every use of a blob belongs to a stored record.
+// uses checks every use of a blob for its record.
 func (c *checker) uses() error {
 	return each(c.ctx, c.tx, `SELECT id FROM plait_uses WHERE conv = $1`, []any{c.conv}, func(scan func(...any) error) error {
 		var packed []byte
@@ -199,7 +199,7 @@ func (c *checker) uses() error {
 	})
 }
 
-// heads checks that there is a head, and that each points to stored records.
+// heads checks that there is a head, and looks up the records of each.
 func (c *checker) heads() error {
 	heads := 0
 	err := each(c.ctx, c.tx, `SELECT name, version, nodes FROM plait_heads WHERE conv = $1`, []any{c.conv},

@@ -66,8 +66,8 @@ func (d *Driver) Conversations(ctx context.Context, page store.Page) ([]string, 
 		})
 }
 
-// names returns the values of a query that the page selects. The query has two parameters after args: the name to begin
-// with, and the limit. scanned reads one row and returns its name and its value.
+// names returns a page of the names and values of a query. The query has two parameters after args: the first name, and
+// the limit. scanned reads one row and returns its name and its value.
 func names[T any](ctx context.Context, db DB, page store.Page, query string, args []any,
 	scanned func(scan func(...any) error) (string, T, error)) ([]T, error) {
 	// One row more than the limit, because the first may be After itself.
@@ -103,7 +103,7 @@ func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, vers
 			return err
 		}
 
-		// A head that does not exist has version 0. To remove it is a conflict, even with version 0.
+		// A missing head has version 0. Removing it is a conflict, even with version 0.
 		if current.Version == 0 || current.Version != version {
 			current.Name = name
 			return &store.ConflictError{Conversation: conversation, Head: name, Expect: version, Current: current}
@@ -146,7 +146,7 @@ func (d *Driver) Delete(ctx context.Context, conversation string) error {
 	return err
 }
 
-// remove removes a conversation with all rows that refer to it. The conversation must be locked.
+// remove removes a conversation with all rows of all tables for it. The conversation must be locked.
 func remove(ctx context.Context, tx Tx, conv int64) error {
 	// In this order, because of the foreign keys.
 	for _, statement := range []string{

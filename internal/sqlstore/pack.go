@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// errPacked is the reason for a value that this package did not write.
+// errPacked is the reason for a packed value in an unknown form.
 var errPacked = errors.New("a value of the table is damaged")
 
 // packIDs returns the IDs one after the other.

@@ -10,18 +10,18 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// The sizes of one transaction of Prune, which locks the conversation, or with SQLite the database.
+// The sizes of one transaction of Prune. It locks the conversation or, with SQLite, the whole database.
 const (
 	maxPrunedRecords = 1000
 	maxPrunedBlobs   = 100
 )
 
-// maxPlans is how often Prune finds what to remove without a lock, for one transaction. Then it locks the conversation.
+// maxPlans is the number of plans made without a lock, for one transaction. After these, Prune plans under the lock.
 const maxPlans = 3
 
-// Prune implements store.Driver. It finds what to remove in a snapshot, without a lock, and removes it in small
-// transactions. Before it removes records, a transaction checks the heads. If one has moved, Prune looks again. After
-// each transaction it rests for as long as that took, so that other writers get their turn.
+// Prune implements store.Driver. It plans the removal in a snapshot, without a lock, and removes in small transactions.
+// Before it removes records, a transaction checks the heads. If one has moved, Prune plans again. After each
+// transaction it rests for as long as the transaction took: other writers get their turn.
 func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (total store.Pruned, err error) {
 	if err := check(ctx, conversation); err != nil {
 		return store.Pruned{}, err
@@ -81,23 +81,23 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errHeadMoved ends a transaction of Prune whose plan is out of date.
+// errHeadMoved ends a transaction of Prune with an outdated plan.
 var errHeadMoved = errors.New("a head has moved")
 
-// pruning is a plan of what to remove from a conversation. It is immutable.
+// pruning is a plan for removing from a conversation. It is immutable.
 type pruning struct {
 	conv int64
-	// heads are the heads and their versions for which the plan was made. Each append moves a head, so the plan is
-	// right as long as these are the same.
+	// heads are the heads and their versions at the time of the plan. Each append moves a head, so the plan is right as
+	// long as these are the same.
 	heads string
-	// unreached are the records that no head reaches, the newest first: no record that stays is linked to the first
-	// ones.
+	// unreached are the unreachable records, the newest first. In this order, no remaining record is ever linked to a
+	// removed one.
 	unreached []node.ID
-	// after is the sum of the last blob that was removed. Blobs are removed by their sums, after the records.
+	// after is the sum of the last removed blob. Blobs are removed by their sums, after the records.
 	after []byte
 }
 
-// planPruning returns a plan, nil if there is nothing to remove, and with count also what it removes.
+// planPruning returns a plan, or nil if there is nothing to remove. With count it also returns the counts of the plan.
 func (d *Driver) planPruning(ctx context.Context, conversation string, count bool) (
 	plan *pruning, would store.Pruned, err error,
 ) {
@@ -110,8 +110,8 @@ func (d *Driver) planPruning(ctx context.Context, conversation string, count boo
 			return err
 		}
 
-		// Blobs may be left even if all records are reached: those of replaced records, or those of a Prune that was
-		// cut short.
+		// Unused blobs may exist even if all records are reachable: after records were replaced, or after an
+		// interrupted Prune.
 		blobs := false
 		if len(p.unreached) == 0 {
 			blobs, err = first(ctx, tx, `SELECT LENGTH(sum) FROM plait_blobs WHERE conv = $1 AND `+unneeded+` LIMIT 1`,
@@ -146,8 +146,8 @@ func headsForPruning(ctx context.Context, tx Tx, conversation, lock string) (*pr
 	return &p, err
 }
 
-// locked locks the conversation, so that no head moves meanwhile. It returns p, or nil if there is no such conversation
-// any more. If a head has moved, it returns errHeadMoved, or with plan a new plan.
+// locked locks the conversation against moves of heads. It returns p, or nil if the conversation was removed. If a head
+// has moved, it returns errHeadMoved, or with plan a new plan.
 func (p *pruning) locked(ctx context.Context, tx Tx, conversation, lock string, plan bool) (*pruning, error) {
 	now, err := headsForPruning(ctx, tx, conversation, lock)
 	if err != nil || now == nil {
@@ -191,11 +191,11 @@ func (p *pruning) step(ctx context.Context, tx Tx) (next *pruning, removed store
 	return &pruning{conv: p.conv, heads: p.heads, unreached: p.unreached[n:]}, removed, nil
 }
 
-// unneeded selects blobs that no record needs.
+// unneeded selects the unused blobs.
 const unneeded = `NOT EXISTS (
 	SELECT 1 FROM plait_uses WHERE plait_uses.conv = plait_blobs.conv AND plait_uses.sum = plait_blobs.sum)`
 
-// removeBlobs removes the next blobs that no record needs. It returns the last sum, or nil if there are no more.
+// removeBlobs removes the next unused blobs. It returns the last sum, or nil if there are no more.
 func (p *pruning) removeBlobs(ctx context.Context, tx Tx, removed *store.Pruned) (last []byte, err error) {
 	var sums []any
 	err = each(ctx, tx, `SELECT sum, LENGTH(data) FROM plait_blobs WHERE conv = $1 AND sum > $2 AND `+unneeded+`
@@ -217,13 +217,13 @@ func (p *pruning) removeBlobs(ctx context.Context, tx Tx, removed *store.Pruned)
 	return last, err
 }
 
-// count returns what the plan removes.
+// count counts the removals of the plan, without removing anything.
 func (p *pruning) count(ctx context.Context, tx Tx) (found store.Pruned, err error) {
 	if err := p.countRecords(ctx, tx, p.unreached, &found); err != nil {
 		return found, err
 	}
 
-	// A blob is removed only if every record that uses it is.
+	// A blob is removed only if all of its records are removed.
 	gone := map[node.ID]bool{}
 	for _, id := range p.unreached {
 		gone[id] = true
@@ -287,7 +287,7 @@ func execute(ctx context.Context, tx Tx) func(query string, args []any) error {
 	}
 }
 
-// unreached returns the records that no head reaches, the newest first.
+// unreached returns the unreachable records, the newest first.
 func unreached(ctx context.Context, tx Tx, conversation string, conv int64) ([]node.ID, error) {
 	// The walk is used for its set of wanted records alone.
 	w := newWalk(conversation, nil)

@@ -10,7 +10,7 @@ import (
 func (d *Driver) PruneRuns(ctx context.Context, p store.PruneRunsRequest) (pruned store.PrunedRuns, err error) {
 	var nums []any // the runs to remove, by plait_runs.num
 	var last string
-	var before int64 // the time before which they must have changed last
+	var before int64 // the limit for the time of the last change
 	err = d.readRuns(ctx, func(t *runsTx) error {
 		nums = nil
 		if err := t.readClock(); err != nil {
@@ -31,7 +31,7 @@ func (d *Driver) PruneRuns(ctx context.Context, p store.PruneRunsRequest) (prune
 		return err
 	})
 
-	// A run that has ended does not change any more, so the list still holds.
+	// An ended run does not change any more, so the list is still right.
 	if err == nil && len(nums) > 0 && !p.DryRun {
 		err = d.write(ctx, func(tx Tx) (err error) {
 			t := &runsTx{d: d, ctx: ctx, tx: tx}
@@ -46,7 +46,7 @@ func (d *Driver) PruneRuns(ctx context.Context, p store.PruneRunsRequest) (prune
 	return pruned, nil
 }
 
-// countRuns counts runs with what belongs to them.
+// countRuns counts runs with their pauses and calls.
 func (t *runsTx) countRuns(nums []any) (found store.PrunedRuns, err error) {
 	if len(nums) == 0 {
 		return found, nil
@@ -59,7 +59,7 @@ func (t *runsTx) countRuns(nums []any) (found store.PrunedRuns, err error) {
 		return err
 	}
 
-	// The size is that of the payloads, which pauses and calls have.
+	// The size is the total of the payloads of pauses and calls.
 	query, args := withList(`SELECT COUNT(*), 0 FROM plait_runs WHERE `, nil, `num IN `, nums)
 	if err := sum(query, args, &found.Runs); err != nil {
 		return found, err
@@ -75,10 +75,10 @@ func (t *runsTx) countRuns(nums []any) (found store.PrunedRuns, err error) {
 	return found, sum(query, args, &found.Calls)
 }
 
-// removeRuns removes runs that have ended, and counts them. It leaves out runs that another program has removed, or is
-// removing.
+// removeRuns removes ended runs, and counts them. It leaves out a run if another program has removed it, or is removing
+// it.
 func (t *runsTx) removeRuns(nums []any) (removed store.PrunedRuns, err error) {
-	// A run that has ended never changes again, so only its existence is checked.
+	// An ended run never changes again, so only its existence is checked.
 	var present []any
 	query, args := withList(`SELECT num FROM plait_runs WHERE busy = 0`, nil, ` AND num IN `, nums)
 	err = each(t.ctx, t.tx, query+t.d.dialect.Skip, args, func(scan func(...any) error) error {

@@ -55,8 +55,8 @@ func (d *Driver) read(ctx context.Context, conversation string, from, have []nod
 	return d.readLines(ctx, w, yield)
 }
 
-// readLines reads and yields the records in w.found, which are sorted by rising seq. Each query is a transaction of its
-// own, so records may come and go between two of them.
+// readLines reads and yields the records in w.found, sorted by rising seq. Each query is a transaction of its own:
+// records may appear and disappear between two of them.
 func (d *Driver) readLines(ctx context.Context, w *walk, yield func(store.Record) bool) error {
 	for rest := w.found; len(rest) > 0; {
 		query, args, n := w.next(rest)
@@ -74,7 +74,7 @@ func (d *Driver) readLines(ctx context.Context, w *walk, yield func(store.Record
 
 		for _, r := range batch {
 			if n == 0 || r.ID != rest[0].id {
-				continue // stored since, by an append that had its seq before
+				continue // stored since, by an append with an earlier seq
 			}
 			rest, n = rest[1:], n-1
 			if !yield(r) {
@@ -115,8 +115,8 @@ func scanRecord(scan func(...any) error) (store.Record, error) {
 	return r, err
 }
 
-// walk finds the records that are reached through links, from the newest to the oldest. All links to a record are in
-// newer records, so by the time the walk reads a row it is known whether the record is wanted.
+// walk finds the records reachable through links, from the newest to the oldest. All links to a record are in newer
+// records. When the walk comes to a row, it therefore knows whether the record is wanted.
 type walk struct {
 	conversation string
 	conv         int64
@@ -124,7 +124,7 @@ type walk struct {
 	wanted       map[node.ID]bool // to be found
 	unplaced     []node.ID        // wanted, and the seq is not known; some may be found by now
 	placed       placeHeap        // wanted, and the seq was looked up; some may be found by now
-	lone         bool             // place.lone of the next record that is found
+	lone         bool             // place.lone of the next found record
 	found        []place          // by falling seq
 }
 
@@ -155,7 +155,7 @@ func (w *walk) missing(id node.ID) error {
 	return &store.RecordError{Conversation: w.conversation, ID: id, Err: store.ErrNotStored}
 }
 
-// check returns an error for one of ids that is left out and not stored. The others are checked when they are found.
+// check returns an error if one of ids is left out and not stored. The others are checked when they are found.
 func (w *walk) check(ctx context.Context, tx Tx, ids []node.ID) error {
 	var leftOut []node.ID
 	for _, id := range ids {
@@ -178,7 +178,7 @@ const (
 //   - As long as many of the rows are wanted, each query reads more rows than the one before.
 //   - Among rows of other branches it skips to the newest wanted row.
 //
-// So it reads at most minWalk rows for each record that it finds, however many branches there are.
+// So it reads at most minWalk rows for each found record, however many branches there are.
 func (w *walk) run(ctx context.Context, tx Tx) error {
 	if len(w.wanted) == 0 {
 		return nil
@@ -201,7 +201,7 @@ func (w *walk) run(ctx context.Context, tx Tx) error {
 			continue
 		}
 
-		// Few were wanted: skip to the next one that is, and read fewer rows there.
+		// Few were wanted: skip to the next wanted record, and read fewer rows there.
 		limit = max(limit/4, minWalk)
 		if below, err = w.newest(ctx, tx); err != nil {
 			return err
@@ -211,7 +211,7 @@ func (w *walk) run(ctx context.Context, tx Tx) error {
 
 // newest returns the largest seq of the wanted records. It looks each of them up once.
 func (w *walk) newest(ctx context.Context, tx Tx) (seq int64, err error) {
-	w.lone = true // the walk skips to that seq
+	w.lone = true // the walk skips to this seq
 
 	unplaced := slices.DeleteFunc(w.unplaced, func(id node.ID) bool { return !w.wanted[id] })
 	w.unplaced = nil
@@ -223,7 +223,7 @@ func (w *walk) newest(ctx context.Context, tx Tx) (seq int64, err error) {
 		heap.Push(&w.placed, p)
 	}
 
-	// Records that were found meanwhile are still in the heap.
+	// Records found meanwhile are still in the heap.
 	for !w.wanted[w.placed[0].id] {
 		heap.Pop(&w.placed)
 	}
@@ -283,7 +283,7 @@ func (w *walk) scan(ctx context.Context, tx Tx, below int64, limit int) (rows, f
 			w.lone = false
 			found++
 
-			// The records that it is linked to are in rows further down.
+			// The linked records are in rows further down.
 			ids, err := unpackIDs(links)
 			for _, id := range ids {
 				w.want(id)
@@ -310,11 +310,11 @@ func (h *placeHeap) Pop() any {
 // columns are the columns for scanRecord.
 const columns = `id, links, sum, cuts, line`
 
-// maxLines is the maximum number of records that are read at once.
+// maxLines is the maximum number of records read at once.
 const maxLines = 256
 
-// next returns the query for the first n records of rest, which is sorted by seq. A long run of neighbors is read as a
-// range. Other records are looked up by seq.
+// next returns the query for the first n records of rest, sorted by seq. A long run of neighbors is read as a range.
+// Other records are looked up by seq.
 func (w *walk) next(rest []place) (query string, args []any, n int) {
 	// A run of neighbors ends with a lone record.
 	for n = 1; n < min(len(rest), maxLines) && !rest[n-1].lone; n++ {

@@ -25,7 +25,7 @@ func (d *Driver) Listen(fn func(store.Wake)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	// Functions cannot be compared, so each gets an ID, by which stop finds it.
+	// Functions cannot be compared: give each an ID for stop.
 	l.next++
 	id := l.next
 	if l.list == nil {
@@ -59,8 +59,8 @@ type runsTx struct {
 	wakes []store.Wake
 }
 
-// transact runs f in a transaction. It rings for the work that f made available twice: Options.Ring inside the
-// transaction, and the listeners of this process after the commit.
+// transact runs f in a transaction. It rings twice for work made available by f: Options.Ring inside the transaction,
+// and the listeners of this process after the commit.
 func (d *Driver) transact(ctx context.Context, f func(t *runsTx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -178,8 +178,8 @@ func (t *runsTx) oneRun(query, id string) (r *runRow, err error) {
 	return r, err
 }
 
-// saveRun writes the columns of a run that can change, if the latest claim in the table is still the given one. It
-// reports false otherwise: the run was claimed or released since it was read.
+// saveRun writes the changeable columns of a run, if the latest claim in the table is still the given one. It reports
+// false if the run was claimed or released since it was read.
 func (t *runsTx) saveRun(r *runRow, claim int64) (saved bool, err error) {
 	n, err := t.exec(`UPDATE plait_runs SET state = $1, reason = $2, continuation = $3, format = $4, pending = $5, claim = $6,
 		claims = $7, worker = $8, lease_until = $9, changed = $10, queued = $11, since = $12, total = $13, wait = $14,
@@ -210,7 +210,7 @@ func (t *runsTx) wakeRun(r *runRow) {
 	})
 }
 
-// rest sets a state in which the run cannot be claimed. The caller saves it.
+// rest sets a state without claims. The caller saves the run.
 func (t *runsTx) rest(r *runRow, state store.RunState, reason string) {
 	r.State, r.Reason, r.Changed, r.LeaseUntil = state, reason, t.now, time.Time{}
 	t.wakes = append(t.wakes, store.Wake{
@@ -241,7 +241,7 @@ func (t *runsTx) begin(b store.BeginRequest) (r runRow, err error) {
 		return r, err
 	}
 
-	// Checked before the append, so that a head with a run is ErrBusy and not a conflict.
+	// Checked before the append: a head with a run must give ErrBusy, not a conflict.
 	conversation, head := b.Append.Conversation, b.Append.Head
 	busy := func() error {
 		var other string
@@ -291,7 +291,7 @@ func (d *Driver) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) (claim
 				break
 			}
 
-			// The number of the claim tells this worker from one that lost its lease: saveRun compares it.
+			// The number of the claim tells this worker from an earlier one with a lost lease: saveRun compares it.
 			before := r.claim
 			r.claim++
 			r.State, r.Changed, r.Worker, r.LeaseUntil = store.RunRunning, t.now, c.Worker, t.now.Add(c.Lease)
@@ -319,7 +319,7 @@ func (d *Driver) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) (claim
 	return claimed, nil
 }
 
-// claimableRuns returns the runs that can be claimed, oldest first.
+// claimableRuns returns the claimable runs, oldest first.
 func (t *runsTx) claimableRuns(c store.ClaimRunsRequest) (rows []runRow, err error) {
 	if len(c.Agents) == 0 {
 		return nil, nil
@@ -347,7 +347,7 @@ func (t *runsTx) claimableRuns(c store.ClaimRunsRequest) (rows []runRow, err err
 		query += `)`
 	}
 
-	// Rows that another worker is claiming are skipped, so that workers do not wait for each other.
+	// Skip rows being claimed by another worker: workers do not wait for each other.
 	args = append(args, int64(max(c.Limit, 1)))
 	query += fmt.Sprintf(` ORDER BY queued, num LIMIT $%d`, len(args)) + t.d.dialect.Skip
 
@@ -378,7 +378,7 @@ func withList(query string, args []any, before string, list []any) (string, []an
 	return query + `)`, args
 }
 
-// continuation reads the pause of a run that is ready, with its results.
+// continuation reads the pause of a ready run, with its results.
 func (t *runsTx) continuation(r *runRow) (*store.Continuation, error) {
 	c := &store.Continuation{ID: r.Continuation, Format: r.Format}
 	_, err := first(t.ctx, t.tx, `SELECT payload FROM plait_pauses WHERE run = $1 AND id = $2`,
@@ -446,7 +446,7 @@ func (t *runsTx) tasks(num int64, run, pause string) (rows []taskRow, err error)
 	return rows, err
 }
 
-// task reads a call and its run. It locks the run, so that the results of one run are stored one after the other.
+// task reads a call and its run. It locks the run: the results of one run are stored one after the other.
 func (t *runsTx) task(key store.Key) (*runRow, *taskRow, error) {
 	r, err := t.run(key.Run)
 	if isNoRun(err) {
@@ -496,7 +496,7 @@ func (d *Driver) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) (cla
 				break
 			}
 
-			// The number of the claim tells this worker from one that lost its lease: saveClaim compares it.
+			// The number of the claim tells this worker from an earlier one with a lost lease: saveClaim compares it.
 			before := row.claim
 			row.claim++
 			row.Worker, row.LeaseUntil = c.Worker, t.now.Add(c.Lease)
@@ -525,7 +525,7 @@ func (d *Driver) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) (cla
 	return claimed, nil
 }
 
-// claimableTasks returns the calls that can be claimed, oldest first.
+// claimableTasks returns the claimable calls, oldest first.
 func (t *runsTx) claimableTasks(c store.ClaimTasksRequest) (rows []taskRow, err error) {
 	if len(c.Tools) == 0 {
 		return nil, nil
@@ -674,7 +674,7 @@ func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 		return head, &store.RunError{Kind: store.ErrLeaseLost, Key: key}
 	}
 
-	// The step must belong to the state that the worker claimed. Nothing is written before that is clear.
+	// The step must belong to the claimed state. Nothing is written before this is checked.
 	err = s.Fits(r.Run, func(continuation string) (had, used bool, err error) {
 		var usedColumn int64
 		had, err = first(t.ctx, t.tx, `SELECT used FROM plait_pauses WHERE run = $1 AND id = $2`,
@@ -685,7 +685,7 @@ func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 		return head, err
 	}
 
-	// The conversation and the run change in one transaction, so that a crash leaves both or neither.
+	// The conversation and the run change in one transaction: a crash leaves both or neither.
 	if s.Append != nil {
 		if head, err = t.d.append(t.ctx, t.tx, *s.Append); err != nil {
 			return head, err
@@ -729,7 +729,7 @@ func (t *runsTx) storePause(r *runRow, p store.Pause) error {
 			row.Deadline = t.now.Add(task.ResultTimeout)
 		}
 		if !task.External {
-			t.wakeTask(&row) // before the insert, which stores what it counts
+			t.wakeTask(&row) // before the insert: the row includes the count of wake-ups
 		}
 
 		_, err := t.exec(`INSERT INTO plait_tasks (run, pause, call, tool, agent, payload, attempts, result_timeout, external,
@@ -797,7 +797,7 @@ func (d *Driver) Cancel(ctx context.Context, run, reason string) error {
 			return &store.RunError{Kind: store.ErrRunEnded, Key: store.Key{Run: run}, Detail: string(r.State)}
 		}
 
-		// Close the open calls, so that no worker claims one and no result is accepted.
+		// Close the open calls: no worker may claim one, and no result is accepted.
 		_, err = t.exec(`UPDATE plait_tasks SET done = 1, open = 0, lease_until = 0, outcome = $1, accepted = $2
 			WHERE run = $3 AND done = 0`, string(store.OutcomeCancelled), t.now.UnixNano(), r.num)
 		if err != nil {
@@ -831,8 +831,8 @@ func (d *Driver) Requeue(ctx context.Context, run string) error {
 	})
 }
 
-// due selects unclaimed work that has waited long enough for another wake-up. $1 and $2 are the time, $3 is the grace.
-// The wait begins with the latest wake-up, or with the end of a lease if that came later.
+// due selects unclaimed work after a long enough wait for another wake-up. $1 and $2 are the time, $3 is the grace. The
+// wait begins with the latest wake-up, or with the end of a lease if that came later.
 const due = `open = 1 AND lease_until <= $1
 	AND $2 - CASE WHEN lease_until > since THEN lease_until ELSE since END >= $3 * wait`
 
@@ -870,7 +870,7 @@ func (t *runsTx) sweepRuns(s store.SweepRequest, limit int64) error {
 			break
 		}
 
-		// Each wake-up without a claim doubles the wait, so that work that nobody can do costs less and less.
+		// Each wake-up without a claim doubles the wait: work without a fitting worker costs less and less.
 		t.wakeRun(&r)
 		r.rings.wait = min(r.rings.wait*2, maxWait)
 		_, err = t.exec(`UPDATE plait_runs SET since = $1, total = $2, wait = $3 WHERE num = $4`,
@@ -880,7 +880,7 @@ func (t *runsTx) sweepRuns(s store.SweepRequest, limit int64) error {
 }
 
 // namedTasks runs a query for taskColumns, and sets the ID of the run in each row. A row itself has only the number of
-// its run. ids holds the IDs by number, so that each is looked up once.
+// its run. ids holds the IDs by number: each is looked up once.
 func (t *runsTx) namedTasks(ids map[int64]string, query string, args ...any) (rows []taskRow, err error) {
 	err = each(t.ctx, t.tx, query, args, func(scan func(...any) error) error {
 		row, err := scanTask(scan)
@@ -907,7 +907,7 @@ func (t *runsTx) sweepTasks(s store.SweepRequest, limit int64, swept *store.Swep
 	now := t.now.UnixNano()
 	ids := map[int64]string{}
 
-	// Calls that nobody may execute any more: their time is over, or their last attempt was lost.
+	// Find the calls without a chance of execution: their time is over, or their last attempt was lost.
 	expired, err := t.namedTasks(ids, `SELECT `+taskColumns+` FROM plait_tasks t WHERE t.done = 0 AND t.open = 1
 		AND (t.deadline > 0 AND t.deadline <= $1 OR t.attempts > 0 AND t.claims >= t.attempts AND t.lease_until <= $2)
 		ORDER BY t.num LIMIT $3`, now, now, limit)
@@ -918,7 +918,7 @@ func (t *runsTx) sweepTasks(s store.SweepRequest, limit int64, swept *store.Swep
 		swept.Expired = append(swept.Expired, row.TaskState)
 	}
 
-	// Calls that wait for a worker. The workers were woken once; wake them again, less often each time.
+	// Find the calls waiting for a worker. The workers were woken once; wake them again, less often each time.
 	unclaimed, err := t.namedTasks(ids, `SELECT `+taskColumns+` FROM plait_tasks t WHERE `+due+`
 		AND (t.deadline = 0 OR t.deadline > $4) AND (t.attempts = 0 OR t.claims < t.attempts)
 		ORDER BY t.num LIMIT $5`+t.d.dialect.Skip, now, now, int64(s.Grace), now, limit)
@@ -947,7 +947,7 @@ func (d *Driver) Run(ctx context.Context, run string) (store.Run, error) {
 	return found.Run, nil
 }
 
-// readRuns runs f with a transaction that only reads.
+// readRuns runs f in a read-only transaction.
 func (d *Driver) readRuns(ctx context.Context, f func(t *runsTx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// SchemaError reports tables that a newer version of Plait has made.
+// SchemaError reports tables of a newer version of Plait.
 type SchemaError struct {
-	// Version is the version of the tables, and Newest the newest one that this version of Plait knows.
+	// Version is the version of the tables, and Newest the newest version known to this program.
 	Version, Newest int
 }
 
@@ -17,16 +17,16 @@ func (e *SchemaError) Error() string {
 		e.Version, e.Newest)
 }
 
-// migrations make each version of the tables from the one before. A migration that was released is never changed.
+// migrations make each version of the tables from the one before. A released migration is never changed.
 var migrations = [][]string{
 	{
-		// num is never used again, so that a reader of a deleted conversation cannot see one of the same name.
+		// num is never used again: a reader of a deleted conversation must not see a new one of the same name.
 		`CREATE TABLE plait_conversations (
 			num SERIAL,
 			name NAME NOT NULL UNIQUE
 		)TABLE_END`,
 
-		// The cost of a large line is paid only where it is read: it is the last column.
+		// line is the last column: a query without it does not pay for a large line.
 		`CREATE TABLE plait_nodes (
 			seq RISING,
 			conv NUMBER NOT NULL REFERENCES plait_conversations (num),
@@ -107,7 +107,7 @@ var migrations = [][]string{
 			UNIQUE (run, id)
 		)TABLE_END`,
 
-		// A call and its result are one row, so that no call can have two results. open is 1 while it can be claimed.
+		// A call and its result are one row: no call can have two results. open is 1 while it can be claimed.
 		`CREATE TABLE plait_tasks (
 			num SERIAL,
 			run NUMBER NOT NULL,
@@ -175,7 +175,7 @@ func migrateTo(ctx context.Context, tx Tx, dialect Dialect, migrations [][]strin
 		}
 	}
 
-	// A newer program may have changed tables in ways that this one would destroy.
+	// A newer program may have changed tables in ways unknown to this one. Writing could destroy its data.
 	newest := int64(len(migrations))
 	if version > newest {
 		return &SchemaError{int(version), int(newest)}

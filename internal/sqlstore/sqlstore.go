@@ -1,14 +1,15 @@
 // Package sqlstore implements store.Driver on a database with SQL. It is one implementation for all databases: a
-// package such as store/sqlite gives it transactions ([DB]) and what differs in the language ([Dialect]).
+// package such as store/sqlite adds the transactions ([DB]) and the differences in the language ([Dialect]).
 //
 // # Tables
 //
-//   - plait_conversations gives each conversation a number, which is never used again. All other tables hold that
-//     number, so that they can be partitioned by it.
+//   - plait_conversations gives each conversation a number. A number is never used again. All other tables have it too,
+//     and can be partitioned by it.
 //   - plait_nodes has one row for each record. A row is only inserted and deleted, except for redaction
-//     (store.AppendRequest.Replace). Its seq rises: a record comes after all that it is linked to.
-//   - plait_heads has one row for each head, with the IDs that it points to. A head that is made again is another row.
-//   - plait_blobs holds the blobs. plait_uses has one row for each pair of a record and a blob that it needs.
+//     (store.AppendRequest.Replace). Its seq rises: a record comes after all records in its links.
+//   - plait_heads has one row for each head, with the IDs of its nodes. A head of the same name, made after a removal,
+//     is another row.
+//   - plait_blobs holds the blobs. plait_uses has one row for each use of a blob by a record.
 //   - plait_runs has one row for each durable run, plait_pauses for each of its pauses, and plait_tasks for each call of a
 //     pause, with its claim and its result. Each transaction locks the row of its run first.
 //   - plait_schema has one row, with the version of these tables.
@@ -26,11 +27,11 @@ import (
 
 // DB runs transactions.
 type DB interface {
-	// Write runs f in a transaction that may write, and commits it if f returns nil. It returns f's error as it is.
+	// Write runs f in a transaction for writing, and commits it if f returns nil. It returns f's error as it is.
 	// Several calls may share one commit; if the f of one call fails, only its own writes are undone. f may be run more
 	// than once, because the transaction may fail for another reason.
 	Write(ctx context.Context, f func(tx Tx) error) error
-	// Read runs f with a connection that cannot write. Each query sees what is committed when it begins.
+	// Read runs f with a read-only connection. Each query sees the state committed when it begins.
 	Read(ctx context.Context, f func(tx Tx) error) error
 	// Snapshot is Read with all queries seeing the same state.
 	Snapshot(ctx context.Context, f func(tx Tx) error) error
@@ -39,10 +40,10 @@ type DB interface {
 }
 
 // Tx runs statements. Parameters are $1, $2 and so on, in the order in which they first occur. An argument is an int64,
-// a string, a []byte, or nil. A Tx is used by one goroutine, and reads each Rows to its end, or closes it, before the
+// a string, a []byte, or nil. A Tx is used by one goroutine. It reads each Rows to its end, or closes it, before the
 // next statement.
 type Tx interface {
-	// Exec runs a statement and returns the number of rows that it changed.
+	// Exec runs a statement and returns the number of changed rows.
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	// Query runs a query.
 	Query(ctx context.Context, query string, args ...any) (Rows, error)
@@ -58,31 +59,30 @@ type Rows interface {
 
 // Dialect holds the differences between databases.
 type Dialect struct {
-	// Share locks the rows of a query against removal, until the transaction ends. Empty if a transaction that writes
-	// is alone anyway.
+	// Share locks the rows of a query against removal, until the transaction ends. Empty if a writing transaction is
+	// alone anyway.
 	Share string
 	// Lock locks the rows of a query against Share and Lock of others.
 	Lock string
-	// Skip is Lock, but leaves out rows that others have locked. SkipTasks is Skip for the rows of table t in a query
-	// of several tables.
+	// Skip is Lock, but leaves out rows locked by others. SkipTasks is Skip for the rows of table t in a query of
+	// several tables.
 	Skip, SkipTasks string
 	// Clock is a query for the database's clock, in microseconds since 1970. Empty if the database is on this machine.
 	Clock string
-	// LockSchema is a statement that keeps others from making the tables at the same time. Empty if none is needed.
+	// LockSchema is a statement against making the tables twice at the same time. Empty if none is needed.
 	LockSchema string
-	// Schema replaces words in the statements that make tables: BYTES, NUMBER, RISING (a primary key that is larger
-	// than all others), SERIAL (the same, and never used again), NAME (text that is compared byte by byte), TABLE_END
-	// and COVER.
+	// Schema replaces words in the statements for making tables: BYTES, NUMBER, RISING (a primary key, larger than all
+	// others), SERIAL (the same, and never used again), NAME (text, compared byte by byte), TABLE_END and COVER.
 	Schema *strings.Replacer
 }
 
 // Options are options of [New].
 type Options struct {
-	// Poll is how often Watch looks for heads that other programs have moved.
+	// Poll is the time between two looks of Watch for heads moved by other programs.
 	Poll time.Duration
-	// Now is the clock of a database that has none, for leases and deadlines. Defaults to time.Now.
+	// Now is the clock for leases and deadlines if the database has none. Defaults to time.Now.
 	Now func() time.Time
-	// Ring is called in the transactions of runs that make work available. Nil is none.
+	// Ring is called in each transaction of runs with newly available work. Nil is none.
 	Ring func(ctx context.Context, tx Tx, wakes []store.Wake) error
 }
 

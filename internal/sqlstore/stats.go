@@ -7,7 +7,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Stats implements store.Runs. Both queries read plait_runs_busy, so runs that have ended cost nothing.
+// Stats implements store.Runs. Both queries read plait_runs_busy: ended runs cost nothing.
 func (d *Driver) Stats(ctx context.Context) (s store.RunStats, err error) {
 	err = d.readRuns(ctx, func(t *runsTx) error {
 		s = store.RunStats{}
@@ -25,7 +25,7 @@ func (d *Driver) Stats(ctx context.Context) (s store.RunStats, err error) {
 	return s, nil
 }
 
-// countStates counts the runs that have not ended.
+// countStates counts the unfinished runs.
 func (t *runsTx) countStates(s *store.RunStats) error {
 	return each(t.ctx, t.tx, `SELECT state, COUNT(*), MIN(changed), SUM(CASE WHEN lease_until <= $1 THEN 1 ELSE 0 END)
 		FROM plait_runs WHERE busy = 1 GROUP BY state`, []any{t.now.UnixNano()}, func(scan func(...any) error) error {
@@ -50,11 +50,11 @@ func (t *runsTx) countStates(s *store.RunStats) error {
 	})
 }
 
-// countCalls counts the calls of the latest pauses. The kinds are those of store.CallStats, with - for a call that has
-// its result.
+// countCalls counts the calls of the latest pauses. The kinds are those of store.CallStats, with - for a call with a
+// result.
 func (t *runsTx) countCalls(s *store.RunStats) error {
-	// The first case that applies counts. A late call is exhausted even under a lease, one without attempts only after
-	// it.
+	// The first case with a match counts. A late call is exhausted even under a lease, and a call without attempts only
+	// after the lease.
 	now := t.now.UnixNano()
 	query := `SELECT kind, COUNT(*), MIN(changed), SUM(again), SUM(claimed), SUM(doubt) FROM (
 		SELECT CASE

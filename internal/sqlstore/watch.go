@@ -32,7 +32,7 @@ func (d *Driver) watch(ctx context.Context, conversation string, yield func(stor
 		return err
 	}
 
-	// Listen before the first look, so that no change falls between them.
+	// Listen before the first look: no change can be missed between them.
 	wake, stop := d.news.listen(conversation)
 	defer stop()
 	poll := time.NewTicker(d.poll)
@@ -64,8 +64,8 @@ func (d *Driver) watch(ctx context.Context, conversation string, yield func(stor
 // sight identifies a head as it was yielded last. num differs if the head was removed and made again.
 type sight struct{ num, version int64 }
 
-// movedSince returns the heads that differ from seen, sorted by name, and updates seen. A head that was removed and
-// made again comes twice.
+// movedSince returns the heads with a difference from seen, sorted by name, and updates seen. A head comes twice if it
+// was removed and made again.
 func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[string]sight) ([]store.Head, error) {
 	var moved []store.Head
 	now := map[string]sight{}
@@ -86,14 +86,14 @@ func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[s
 			return err
 		}
 
-		// Heads that were removed, and perhaps made again under their name.
+		// First, removed heads. A head of the same name may exist again.
 		for name, s := range seen {
 			if now[name].num != s.num {
 				moved = append(moved, store.Head{Name: name})
 			}
 		}
 
-		// Heads that are new or have moved.
+		// Then new and moved heads.
 		for name, s := range now {
 			if s == seen[name] {
 				continue
@@ -110,7 +110,7 @@ func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[s
 		return nil, err
 	}
 
-	// Only now: a transaction that failed or ran again must not change what was seen.
+	// Only now: a transaction may fail or run again, and seen must not change before its success.
 	clear(seen)
 	for name, s := range now {
 		seen[name] = s
@@ -127,7 +127,7 @@ type news struct {
 	watchers map[string]map[chan struct{}]bool // by conversation; a channel is full when a head has moved
 }
 
-// listen returns a channel that is filled when a head of the conversation moves, until stop is called.
+// listen returns a channel for the conversation. It is filled when a head moves, until stop is called.
 func (n *news) listen(conversation string) (wake <-chan struct{}, stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
