@@ -26,16 +26,15 @@ type ClientOptions struct {
 	MinWait time.Duration
 	// MaxWait is the longest wait if the provider does not request one. Defaults to 30 seconds.
 	MaxWait time.Duration
-	// MaxRetryAfter is the longest wait that a provider may request (Error.RetryAfter). The client waits exactly as
-	// long as requested; a longer wait ends the request at once. Negative is no limit. Defaults to 1 hour.
+	// MaxRetryAfter is the longest wait a provider may request (Error.RetryAfter). The client waits exactly as long as
+	// requested; a longer wait ends the request at once. Negative is no limit. Defaults to 1 hour.
 	MaxRetryAfter time.Duration
-	// MaxConcurrent is the number of requests that the client makes at the same time; further ones wait. A request
-	// between two attempts does not count. A request made while ranging over another stream of the same client needs at
-	// least two. Defaults to no limit.
-	MaxConcurrent int
-	// RequestsPerMinute is the number of requests that the client makes a minute, retries included, at even intervals.
-	// A request that could not begin before the context's deadline fails at once with ErrRateLimited. Defaults to no
+	// MaxConcurrent limits the number of simultaneous requests; further ones wait. A request between two attempts does
+	// not count. A request made while ranging over another stream of the same client needs at least two. Defaults to no
 	// limit.
+	MaxConcurrent int
+	// RequestsPerMinute limits the rate of requests, retries included; they begin at even intervals. A request fails at
+	// once with ErrRateLimited if it could not begin before the context's deadline. Defaults to no limit.
 	RequestsPerMinute int
 }
 
@@ -66,7 +65,7 @@ func (o *ClientOptions) withDefaults() ClientOptions {
 type Client struct {
 	provider Provider
 	options  ClientOptions
-	pace     *pace // shared with the clients that With derives from this one
+	pace     *pace // shared with the clients derived from this one by With
 }
 
 // NewClient returns a client of p. If p is a *Client and o is nil, NewClient returns p. If p is a *Client and o is not
@@ -83,8 +82,8 @@ func NewClient(p Provider, o *ClientOptions) *Client {
 	return &Client{provider: p, options: options, pace: newPace(options)}
 }
 
-// Send sends the request and returns the whole response. Its errors are those of Stream. With an error it returns what
-// arrived of the response, as [Fold.Partial] does.
+// Send sends the request and returns the whole response. Its errors are those of Stream. With an error it returns the
+// part of the response received so far, like [Fold.Partial].
 func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
 	return c.send(ctx, req, func(Event) error { return nil })
 }
@@ -99,8 +98,8 @@ func (c *Client) SendFunc(ctx context.Context, req Request, f func(Event) error)
 // next one. Blocks are checked as by content.Of. Finish comes after the provider has ended.
 //
 // A client waits as long as the provider requests (Error.RetryAfter), and otherwise by its own options. It does not
-// begin a wait that is longer than MaxRetryAfter or would end after the context's deadline. It then yields the error of
-// the attempt at once, with the wait in its text.
+// begin a wait longer than MaxRetryAfter, or one ending after the context's deadline. It then yields the error of the
+// attempt at once, with the wait in its text.
 //
 // Errors:
 //
@@ -131,7 +130,7 @@ func emitTo(yield func(Event, error) bool) func(Event) error {
 }
 
 // send sends the request, with retries. It calls emit with each event, and returns the first error of emit. With any
-// other error it returns what arrived of the response.
+// other error it returns the part of the response received so far.
 func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) (Response, error) {
 	for number := 1; ; number++ {
 		if ctx.Err() != nil {
@@ -142,7 +141,7 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) 
 			return Response{}, ended(ctx, err)
 		}
 
-		// The pace counts requests that are under way, so it ends even if the consumer panics.
+		// The pace counts requests under way, so it ends even if the consumer panics.
 		attempt := attempt{emit: emit, start: time.Now()}
 		func() {
 			defer end()
@@ -156,7 +155,7 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) 
 			return attempt.fold.response, nil
 		}
 
-		// What arrived was paid for, so the caller learns of it with every failure.
+		// The part already received was paid for, so the caller learns of it with every failure.
 		part, arrived := attempt.partial()
 		fail := func(err error) (Response, error) {
 			if arrived {
@@ -185,7 +184,7 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) 
 	}
 }
 
-// events returns the provider's sequence, or one that yields an error if there is no provider or no sequence.
+// events returns the provider's sequence. Without a provider or a sequence it returns one with an error.
 func (c *Client) events(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	// A nil *Client in the interface is no provider either.
 	var none *Client
@@ -206,8 +205,8 @@ type attempt struct {
 	emit    func(Event) error
 	start   time.Time
 	fold    Fold
-	err     error // the first error, of the provider or of an event that breaks the rules
-	stopped error // what emit returned
+	err     error // the first error, of the provider or about an invalid event
+	stopped error // the error returned by emit
 }
 
 // take checks an event and emits it. It reports whether the provider may continue.
@@ -237,7 +236,8 @@ func (a *attempt) take(event Event, err error) bool {
 	return a.stopped == nil
 }
 
-// finish emits the Finish of a whole response. It returns why there is no whole response, or what emit returned.
+// finish emits the Finish of a whole response. It returns the reason if there is no whole response, or the error of
+// emit.
 func (a *attempt) finish() error {
 	switch {
 	case a.stopped != nil:
@@ -255,7 +255,7 @@ func (a *attempt) finish() error {
 	return a.stopped
 }
 
-// partial returns what arrived of a response that failed, and whether anything arrived.
+// partial returns the received part of a failed response, and reports whether there is any.
 func (a *attempt) partial() (part Response, arrived bool) {
 	a.fold.finished = false // also if the provider failed after its Finish
 	part = a.fold.Partial()
@@ -283,8 +283,8 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// wait returns the time between an attempt that failed with err and the next one. It returns an error if that wait is
-// too long: longer than MaxRetryAfter, or than the context lasts.
+// wait returns the time between an attempt that failed with err and the next one. It returns an error if the wait would
+// be longer than MaxRetryAfter or end after the context's deadline.
 func (c *Client) wait(ctx context.Context, attempt int, err error) (time.Duration, error) {
 	wait, requested := c.backoff(attempt), false
 	var e *Error
@@ -343,7 +343,7 @@ var (
 type Fold struct {
 	blocks   []content.Block
 	open     map[int][]*piece // the deltas of blocks without a BlockEnd, by block index
-	last     *piece           // of open: that of the last delta, of block lastOf; nil after a BlockEnd
+	last     *piece           // of open: the last delta's, of block lastOf; nil after a BlockEnd
 	lastOf   int
 	response Response
 	begun    bool // an event was added, so Repaired is too late
@@ -358,8 +358,8 @@ type piece struct {
 	shown strings.Builder
 }
 
-// Add adds the next event. For an event that breaks the rules of [Provider] it returns an error with ErrProtocol in its
-// chain, and changes nothing. A [Retry] resets the Fold.
+// Add adds the next event. If the event breaks the rules of [Provider], Add changes nothing and returns an error with
+// ErrProtocol in its chain. A [Retry] resets the Fold.
 func (f *Fold) Add(event Event) error {
 	if f.finished {
 		return protocol("%T after the end of the response", event)
@@ -398,7 +398,7 @@ func (f *Fold) Add(event Event) error {
 	return nil
 }
 
-// add adds a whole block, which must be the next one and valid in an assistant's message.
+// add adds a whole block. It must be the next one, and valid in an assistant's message.
 func (f *Fold) add(e BlockEnd) error {
 	if e.Index != len(f.blocks) {
 		return protocol("block %d after %d blocks", e.Index, len(f.blocks))
@@ -430,7 +430,7 @@ func (f *Fold) addDelta(d Delta) {
 	f.last.shown.WriteString(d.Text)
 }
 
-// pieceOf returns the piece that d belongs to: the last one of its block, or a new one.
+// pieceOf returns the piece for d: the last one of its block, or a new one.
 func (f *Fold) pieceOf(d Delta) *piece {
 	if f.open == nil {
 		f.open = map[int][]*piece{}
@@ -445,8 +445,8 @@ func (f *Fold) pieceOf(d Delta) *piece {
 	return p
 }
 
-// Partial returns what arrived of a response that broke off, or the whole response if it did not. In a response that
-// broke off, Stop is content.StopCut and Usage is incomplete. Its blocks are
+// Partial returns the received part of a response that broke off, or the whole response if it did not. In a response
+// that broke off, Stop is content.StopCut and Usage is incomplete. Its blocks are
 //
 //   - the whole blocks, with tool calls as content.CutToolUse: calls of a response that broke off are not executed,
 //   - then the deltas of further blocks: text as content.Text, thinking as content.Thinking without a signature, and
@@ -507,7 +507,7 @@ func (e Finish) checkDetails() error {
 	return nil
 }
 
-// finish adds the end of the response, after which it is whole.
+// finish adds the end of the response. The response is then whole.
 func (f *Fold) finish(e Finish) {
 	if e.Stop == "" {
 		e.Stop = content.StopUnknown

@@ -8,8 +8,8 @@
 //	})
 //	fmt.Println(response.Blocks.Text(), response.Usage.Total())
 //
-// A [Provider] is one method that streams; a model of your own takes a dozen lines. A [Client] adds what every caller
-// needs, for all providers: it retries, checks the order of events, and folds them into a [Response].
+// A [Provider] is one streaming method; a model of your own takes a dozen lines. A [Client] adds the common needs of
+// all callers, for every provider: it retries, checks the order of events, and folds them into a [Response].
 //
 // A request need not be valid. The provider repairs it before it is sent, the same way every time, and reports each
 // change as a [RepairNote]. A conversation can continue with any provider: docs/switching.md has the rules.

@@ -36,7 +36,7 @@ var (
 	ErrFiltered = errors.New("content filtered")
 	// ErrProtocol: the provider broke the rules of [Provider], or of its own API.
 	ErrProtocol = errors.New("provider broke the protocol")
-	// ErrNothing: the request holds no message that can be sent.
+	// ErrNothing: the request holds no message to send.
 	ErrNothing = errors.New("nothing to send")
 )
 
@@ -48,7 +48,8 @@ type Error struct {
 	API string
 	// Status is the HTTP status: 0 if there was no response, 200 if the failure came inside a stream.
 	Status int
-	// Type and Message are the provider's own text. A careless server may repeat in it what it received, even a key.
+	// Type and Message are the provider's own text. A careless server may repeat parts of the request in it, even a
+	// key.
 	Type    string
 	Message string
 	// RequestID is the provider's ID of the request, for its support.
@@ -91,7 +92,7 @@ func (e *Error) Error() string {
 // maxShown limits each text from outside in the text of an error, in bytes.
 const maxShown = 1000
 
-// Unwrap returns the kind and the underlying error, apart from those that are nil.
+// Unwrap returns the kind and the underlying error, each only if it is not nil.
 func (e *Error) Unwrap() []error {
 	var chain []error
 	for _, err := range []error{e.Kind, e.Err} {

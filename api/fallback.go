@@ -15,14 +15,15 @@ import (
 //
 //   - A [Retry] comes before the events of the next provider. Its Err is why the previous one failed, and its Wait is
 //     0. The part of the response before it is void, so a fallback is possible in the middle of a response.
-//   - Finish.API and Finish.Model name the provider that sent the response.
-//   - A provider that requested a wait (Error.RetryAfter) is skipped until it is over. If all did, no request is sent,
-//     and the error of the one whose wait ends first is returned with the remaining time.
+//   - Finish.API and Finish.Model name the provider of the response.
+//   - A provider with a requested wait (Error.RetryAfter) is skipped until the wait is over. If all are waiting, no
+//     request is sent. The error is then that of the provider with the shortest remaining wait, with RetryAfter set to
+//     that time.
 //   - If all fail, the error of the last one is returned.
 //
-// A [Client] of the returned provider retries all of them, from the first. A conversation that changes the provider
-// loses what only its origin can read: see docs/switching.md. The options of a request go to every provider; use [With]
-// for those of one provider.
+// A [Client] of the returned provider retries all of them, from the first. Changing the provider loses the parts of a
+// conversation that only their origin can read: see docs/switching.md. The options of a request go to every provider;
+// use [With] for options of one provider.
 func Fallback(first Provider, others ...Provider) Provider {
 	f := &fallback{}
 	for _, p := range slices.Concat([]Provider{first}, others) {
@@ -33,13 +34,13 @@ func Fallback(first Provider, others ...Provider) Provider {
 
 type fallback struct{ members []*member }
 
-// member is a provider and the wait that it requested.
+// member is a provider and the wait it requested.
 type member struct {
 	provider Provider
 
 	mu    sync.Mutex // guards the fields below
 	until time.Time  // no request is sent before; zero if no wait was requested
-	err   *Error     // the error that requested the wait
+	err   *Error     // the error with the requested wait
 }
 
 func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] {
@@ -76,8 +77,8 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 	})
 }
 
-// ready returns the members that a request may be sent to now, in order. If there are none, it returns the error of the
-// one whose wait ends first.
+// ready returns the members without a wait, in order. If there are none, it returns the error with the shortest
+// remaining wait.
 func (f *fallback) ready(now time.Time) (ready []*member, busy error) {
 	var soonest time.Time
 	for _, m := range f.members {
@@ -85,7 +86,7 @@ func (f *fallback) ready(now time.Time) (ready []*member, busy error) {
 		if !m.until.After(now) {
 			ready = append(ready, m)
 		} else if busy == nil || m.until.Before(soonest) {
-			// A copy, since an earlier caller has the error itself. Its time is the one that remains.
+			// Return a copy, with the remaining time: an earlier caller has the error itself.
 			current := *m.err
 			current.RetryAfter = m.until.Sub(now)
 			busy, soonest = &current, m.until
@@ -95,7 +96,7 @@ func (f *fallback) ready(now time.Time) (ready []*member, busy error) {
 	return ready, busy
 }
 
-// failed records the wait that the error requests, if any.
+// failed records the wait requested by the error, if any.
 func (m *member) failed(err error) {
 	var e *Error
 	if !errors.As(err, &e) || e.RetryAfter <= 0 || !Retryable(err) {

@@ -37,7 +37,7 @@ func (p *pace) begin(ctx context.Context) (end func(), err error) {
 		return end, nil
 	}
 
-	// First the slot: requests that waited for one must not begin all at once.
+	// First the slot: requests waiting for one must not begin all at once.
 	if p.slots != nil {
 		select {
 		case p.slots <- struct{}{}:

@@ -1,8 +1,8 @@
 package api
 
-// ModelOf returns the name of the model that a provider requests: that of its method Model() string, or "" if it has
-// none. The response may name another one, such as a version of it. A [Client] and [With] have the model of their
-// provider; a [Fallback] has none, because each request may go to another model.
+// ModelOf returns the name of the model requested by a provider, from its method Model() string, or "" if it has none.
+// The response may name another one, such as a version of it. A [Client] and [With] have the model of their provider; a
+// [Fallback] has none, because each request may go to another model.
 func ModelOf(p Provider) string {
 	if named, ok := p.(interface{ Model() string }); ok {
 		return named.Model()
@@ -10,7 +10,7 @@ func ModelOf(p Provider) string {
 	return ""
 }
 
-// Model returns the name of the model that the client's provider requests. See [ModelOf].
+// Model returns the name of the model requested by the client's provider. See [ModelOf].
 func (c *Client) Model() string { return ModelOf(c.provider) }
 
 func (w with) Model() string { return ModelOf(w.provider) }

@@ -20,7 +20,7 @@ import (
 // Options control a model's response, in one form for all providers. The zero value leaves everything to the provider's
 // defaults. A provider is made with Options; those of a [Request] take precedence, field by field (see [Options.Over]).
 //
-// An option that an API does not have is dropped, with a note of kind RepairOption.
+// An option without an equivalent in the API is dropped, with a note of kind RepairOption.
 type Options struct {
 	// MaxTokens is the maximum number of tokens the model may write, thinking included. Defaults to the provider's own
 	// limit, or to the one in the documentation of the provider's package.
@@ -29,7 +29,8 @@ type Options struct {
 	Temperature *float64
 	// StopSequences are texts that end the response when the model writes one of them. Defaults to none.
 	StopSequences []string
-	// ToolChoice controls whether the model must call a tool, and which. Defaults to ToolsAuto: the model decides.
+	// ToolChoice controls whether the model must call a tool, or one named tool. Defaults to ToolsAuto: the model
+	// decides.
 	ToolChoice ToolChoice
 	// OneCall limits a response to one tool call. Defaults to false: no limit.
 	OneCall bool
@@ -42,16 +43,16 @@ type Options struct {
 	Metadata map[string]string
 	// Cache is the policy for prompt caching. Defaults to CacheShort.
 	Cache Cache
-	// Idle is how long the provider may send nothing at all, not even a keep-alive, before the request fails with
+	// Idle limits the time without any data from the provider, keep-alives included. After it, the request fails with
 	// ErrStalled. It applies until the first byte of the response, and between any two. Negative is no limit. Defaults
 	// to 5 minutes, and to 10 minutes for a response that is not streamed.
 	Idle time.Duration
 	// Header is added to the request's HTTP header. It replaces fields of the same name. An http.Header can be assigned
 	// to it; this package does not import net/http. Defaults to none.
 	Header map[string][]string
-	// Body is an object with further members of the request's body, in the provider's own form, for what Plait does not
-	// know. It overrides a member that Options sets. Members with the conversation, the model or whether the response
-	// is streamed are dropped, with a note. Defaults to none.
+	// Body is an object with further members of the request's body, in the provider's own form, for options unknown to
+	// Plait. It overrides members set by Options. Members for the conversation, the model or streaming are dropped,
+	// with a note. Defaults to none.
 	Body content.JSON
 }
 
@@ -106,7 +107,7 @@ func overMap[M ~map[string]V, V any](values, defaults M) M {
 	return merged
 }
 
-// Check returns an error that names the first invalid field of o, with ErrInvalidRequest in its chain.
+// Check returns an error with the name of the first invalid field of o, and ErrInvalidRequest in its chain.
 func (o Options) Check() error {
 	why := ""
 	switch t, output := o.Temperature, o.Output.problem(); {
@@ -143,7 +144,7 @@ func reason(j content.JSON) string {
 	return ""
 }
 
-// unsendable returns the name of the first header field that HTTP cannot carry, or "".
+// unsendable returns the name of the first header field with a name or value invalid in HTTP, or "".
 func unsendable(h map[string][]string) string {
 	// RFC 9110: a name is a token, and a value has no control characters except tabs.
 	notToken := func(c rune) bool { return c <= ' ' || c >= 0x7F || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }
@@ -174,7 +175,7 @@ func OneTool(name string) ToolChoice { return ToolChoice(onlyTool + name) }
 
 const onlyTool = "tool:"
 
-// Tool returns the name of the tool that a choice made by OneTool requires, or "" for other choices.
+// Tool returns the name of the required tool for a choice made by OneTool, or "" for other choices.
 func (c ToolChoice) Tool() string {
 	name, _ := strings.CutPrefix(string(c), onlyTool)
 	if len(name) == len(c) {
@@ -190,11 +191,11 @@ func (c ToolChoice) valid() bool {
 // Forced reports whether the choice requires the model to call a tool.
 func (c ToolChoice) Forced() bool { return c == ToolsAny || c.Tool() != "" }
 
-// Thinking is how much a model thinks: one of the levels below, another level that the provider knows, or
+// Thinking is the amount of thinking of a model: one of the levels below, another level of the provider, or
 // [ThinkTokens]. The zero value leaves it to the model.
 type Thinking string
 
-// The levels. Each provider uses the nearest that it has.
+// The levels. Each provider uses its nearest level.
 const (
 	ThinkOff    Thinking = "off"
 	ThinkAuto   Thinking = "auto" // the model decides
@@ -244,8 +245,8 @@ func isWord(s string) bool {
 // maxThinking is the largest budget: more than any model has, and small enough to add to without overflow.
 const maxThinking = 1 << 30
 
-// Cache is a policy for prompt caching: one of those below, or a provider's own. A provider that does not know a policy
-// adds a note and uses its default.
+// Cache is a policy for prompt caching: one of those below, or a provider's own. For an unknown policy, a provider adds
+// a note and uses its default.
 type Cache string
 
 // The cache policies.
@@ -259,8 +260,8 @@ const (
 	CacheOff Cache = "off"
 )
 
-// overBody returns defaults overridden by body, member by member. A value that is not an object is kept, so that Check
-// finds it.
+// overBody returns defaults overridden by body, member by member. A body other than an object is kept, for Check to
+// find.
 func overBody(body, defaults content.JSON) content.JSON {
 	if body == "" || defaults == "" || !body.IsObject() || !defaults.IsObject() {
 		return cmp.Or(body, defaults)
@@ -275,8 +276,8 @@ func overBody(body, defaults content.JSON) content.JSON {
 }
 
 // With returns a provider that sends requests to p with the options o. The Options of a request take precedence over o,
-// and o over those that p was made with. If p is a *[Client], With returns a *Client, so that a request is never
-// retried by two clients. Both share the client's limits.
+// and o over the options of p. If p is a *[Client], With returns a *Client, so that a request is never retried by two
+// clients. Both share the client's limits.
 func With(p Provider, o Options) Provider {
 	if c, ok := p.(*Client); ok && c != nil {
 		return &Client{provider: With(c.provider, o), options: c.options, pace: c.pace}
@@ -284,7 +285,7 @@ func With(p Provider, o Options) Provider {
 	return with{p, o}
 }
 
-// with is the provider that With returns.
+// with is the provider returned by With.
 type with struct {
 	provider Provider
 	options  Options

@@ -19,12 +19,12 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
-// Schema is the form of a response in JSON. The zero value is none. It is made by [Output], or by hand from a JSON
-// Schema that a program has; [Options.Check] validates it.
+// Schema is the form of a response in JSON. The zero value is none. Make one with [Output], or by hand from an existing
+// JSON Schema; [Options.Check] validates it.
 type Schema struct {
 	// Name names the form, for providers that require a name: letters, digits, "_" and "-", 64 at most.
 	Name string
-	// JSON is its JSON Schema, an object whose "type" is "object".
+	// JSON is its JSON Schema, an object with "type" set to "object".
 	JSON content.JSON
 	err  error // why Output could not infer the schema
 }
@@ -54,32 +54,32 @@ func (s Schema) problem() string {
 
 var formNamed = pattern.Of(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// Output returns the schema of a response that [Decode] turns into a T. It is for Options.Output:
+// Output returns the schema of a response for [Decode] to turn into a T. It is for Options.Output:
 //
 //	req.Options.Output = api.Output[Plan]()
 //	…
 //	plan, err := api.Decode[Plan](answer.Blocks.Text())
 //
-// The schema is inferred from T as executor.Func infers that of a tool's arguments:
+// The schema is inferred from T as executor.Func infers the schema of a tool's arguments:
 //
 //   - A field is required unless its tag has omitempty or omitzero or it is a pointer.
 //   - `jsonschema:"…"` describes a field.
 //   - `enum:"a,b,c"` or a method Enum() []any lists the allowed values.
 //
-// The name of the schema is that of the type, or "answer" for a type without a name of its own.
+// The schema has the name of the type, or "answer" for a type without a name of its own.
 //
 // Providers require an object. Any other T (a slice, a string, a number, a type with an Enum method) is wrapped in an
-// object with the one member "answer", which Decode unwraps.
+// object with the one member "answer". Decode unwraps it.
 //
 // If no schema can be inferred from T (a recursive type, a channel, any), a request with it fails with
 // ErrInvalidRequest.
 func Output[T any]() Schema { return formOf(reflect.TypeFor[T]()).Schema }
 
-// ErrOutput is in the chain of every error about a response that is not in the requested form.
+// ErrOutput is in the chain of every error about a response not in the requested form.
 var ErrOutput = errors.New("the response does not have the requested form")
 
-// OutputError reports a response that is not in the requested form. Its chain has ErrOutput, and io.ErrUnexpectedEOF if
-// the response breaks off, which is mostly due to a limit of tokens.
+// OutputError reports a response not in the requested form. Its chain has ErrOutput, and io.ErrUnexpectedEOF if the
+// response breaks off, mostly at a limit of tokens.
 type OutputError struct {
 	// Form is the name of the form, as in [Schema].
 	Form string
@@ -110,14 +110,14 @@ func (e *OutputError) Unwrap() []error {
 }
 
 // Decode turns a response in the form Output[T] into a T. Answer is its text: Response.Blocks.Text(), or dag.DAG.Text
-// of a conversation that ends with it.
+// of a conversation with the response at its end.
 //
-//   - Decode is strict: a value that does not fit the schema is an error. So are unknown members, names in another
+//   - Decode is strict: a value is an error if it does not fit the schema. So are unknown members, names in another
 //     case, and duplicate names.
 //   - An optional member may be null.
 //   - Space around the JSON is ignored.
 //   - The JSON may be in a code block between lines of three backquotes, with other text around it, if there is only
-//     one such block. Models do that if their API has no option for the form.
+//     one such block. Models write one if their API has no option for the form.
 //
 // Every error is an *[OutputError], and the T is then zero.
 func Decode[T any](answer string) (T, error) {
@@ -129,7 +129,7 @@ func Decode[T any](answer string) (T, error) {
 	return value, nil
 }
 
-// wrap is the name of the member with a value that is not an object.
+// wrap is the name of the member around a value other than an object.
 const wrap = "answer"
 
 // form is the schema of a type.
@@ -169,8 +169,8 @@ func newForm(t reflect.Type) *form {
 	return f
 }
 
-// unfit matches the parts of a type's name that the name of a form must not have: package paths, and characters other
-// than letters, digits, "_" and "-".
+// unfit matches the parts of a type's name to remove from the name of a form: package paths, and characters other than
+// letters, digits, "_" and "-".
 var unfit = pattern.Of(`[^\[\],]*[/.]|[^a-zA-Z0-9_-]+`)
 
 // formName returns the name of a type as the name of a form. Type arguments are part of it, without their packages.

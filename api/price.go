@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/internal/pattern"
 )
 
-// ErrPrice is in the chain of every error about a price or a price file that cannot be used.
+// ErrPrice is in the chain of every error about an invalid price or price file.
 var ErrPrice = errors.New("invalid price")
 
 // PriceError reports an invalid price.
@@ -23,7 +23,7 @@ type PriceError struct {
 	Field string
 	// Value is the value of the field.
 	Value float64
-	// Reason is what is wrong with it.
+	// Reason explains the error.
 	Reason string
 }
 
@@ -39,21 +39,21 @@ func (e *PriceError) Unwrap() error { return ErrPrice }
 // own: they change, and differ by contract. A program sets them, or reads them from a file of its own with
 // [ReadPrices]. Prices must not be changed while they are in use.
 //
-// The price of a model that is not in the map is unknown. A free model is in the map with the zero [Price].
+// A missing model has an unknown price. A free model is in the map with the zero [Price].
 type Prices map[string]Price
 
 // Price is the price of a million tokens of one model. The zero value is a free model. In any other price, a field that
 // is zero is unknown.
 type Price struct {
-	// Input is for tokens of the request that were neither read from nor written to a cache.
+	// Input is for tokens of the request neither read from nor written to a cache.
 	Input float64
-	// Output is for tokens that the model wrote, thinking included.
+	// Output is for tokens written by the model, thinking included.
 	Output float64
-	// CacheRead is for tokens of the request that were read from a prompt cache. Defaults to unknown: they are
-	// estimated at Input, which is never too low.
+	// CacheRead is for tokens of the request read from a prompt cache. Defaults to unknown: they are estimated at
+	// Input, never too low.
 	CacheRead float64
-	// CacheWrite is for tokens of the request that were written to a prompt cache. Defaults to unknown: they are
-	// estimated at Input, which is too low for an API that charges more for writing.
+	// CacheWrite is for tokens of the request written to a prompt cache. Defaults to unknown: they are estimated at
+	// Input. If the API charges more for writing, the estimate is too low.
 	CacheWrite float64
 }
 
@@ -99,9 +99,9 @@ func (p Price) fields() []priceField {
 	}
 }
 
-// Cost returns the cost of a response. Model is the name that the provider returned: Finish.Model, or
-// node.Answer.Model. Known is false, and the cost 0, if the model has no price, or none for its input or output
-// although there are such tokens. A known cost may be an estimate; [Price.Cost] reports that.
+// Cost returns the cost of a response. Model is the name returned by the provider: Finish.Model, or node.Answer.Model.
+// Known is false, and the cost 0, if the model has no price, or none for its input or output although there are such
+// tokens. A known cost may be an estimate; see [Price.Cost].
 func (p Prices) Cost(model string, u content.Usage) (cost float64, known bool) {
 	price, known := p.Of(model)
 	sum := price.sum(u)
@@ -117,8 +117,8 @@ func (p Prices) Cost(model string, u content.Usage) (cost float64, known bool) {
 //   - for a resource ("models/gemini-2.5-pro"), the name after "models/",
 //   - for a snapshot, the name without its suffix: one of -20250929, @20250929, -2025-08-07, -001 and -latest.
 //
-// Nothing else is guessed: the price of "gpt-5" is used for "gpt-5-2025-08-07", and not for "gpt-5-mini". A price that
-// [Prices.Check] refuses is unknown.
+// Nothing else is guessed: the price of "gpt-5" is used for "gpt-5-2025-08-07", and not for "gpt-5-mini". A price
+// refused by [Prices.Check] is unknown.
 func (p Prices) Of(model string) (price Price, known bool) {
 	name, found := p.name(model)
 	if !found {

@@ -22,7 +22,7 @@ import (
 //		}
 //	}
 //
-// Plait ships no such file, because prices that come with a program are soon out of date, and nobody notices.
+// Plait ships no such file: prices shipped with a program are soon out of date, and nobody notices.
 type PriceList struct {
 	// Date is the day the prices were looked up, at midnight UTC.
 	Date time.Time
@@ -38,7 +38,7 @@ const maxPriceFile = 16 << 20
 // ReadPrices reads a price file. See [PriceList] for its form:
 //
 //   - "date", "currency" and "models" are required, and so are "input" and "output" of each model.
-//   - A price of 0 is that of a free model: all of its prices must be 0. An unknown cache price is left out.
+//   - A price of 0 means a free model: all of its prices must be 0. An unknown cache price is left out.
 //   - An unknown member is an error, so that a misspelled price does not count as missing.
 //
 // Every error has ErrPrice in its chain, apart from those of r. An error about a price is a *[PriceError].
@@ -75,7 +75,7 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 		}
 	}
 
-	// A price that is no number is an error of the file, and counts as 0 in readPrice.
+	// A price other than a number is an error of the file, and counts as 0 in readPrice.
 	if err := file.Err(); err != nil {
 		return PriceList{}, priceFile(err)
 	}
@@ -85,7 +85,7 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 	return list, nil
 }
 
-// readPrice reads the price of a model, or returns a *PriceError that names the model.
+// readPrice reads the price of a model, or returns a *PriceError with the model's name.
 func readPrice(model string, saved jsonx.Reader) (Price, error) {
 	saved.Only("input", "output", "cache_read", "cache_write")
 
@@ -109,7 +109,7 @@ func readPrice(model string, saved jsonx.Reader) (Price, error) {
 		}
 	}
 
-	// A missing cache price is 0, which means unknown.
+	// A missing cache price is 0: unknown.
 	if err := p.check(model); err != nil {
 		return Price{}, err
 	}
@@ -123,5 +123,5 @@ func readPrice(model string, saved jsonx.Reader) (Price, error) {
 	return p, nil
 }
 
-// priceFile returns err as an error of the file. It cleans the path of a member, which has names from the file.
+// priceFile returns err as an error of the file. It cleans the path of a member, because it has names from the file.
 func priceFile(err error) error { return fmt.Errorf("api: price file: %w: %w", ErrPrice, err) }

@@ -17,47 +17,46 @@ type Request struct {
 	Tools []content.Tool
 	// Messages is the conversation, in order. It need not keep the provider's rules: the provider repairs it.
 	Messages []content.Message
-	// Options control the response. They take precedence over the options that the provider was made with.
+	// Options control the response. They take precedence over the provider's own options.
 	Options Options
 }
 
 // Provider is a model behind an API.
 //
-// Stream sends the request and yields the events of the response. Its rules, each of which package conformance checks:
+// Stream sends the request and yields the events of the response. Package conformance checks each of these rules:
 //
 //   - At most one [Repaired] comes first, and only if the request had to be repaired.
-//   - [Delta] events are pieces of a block that is being written. They are for display only.
+//   - [Delta] events are pieces of an unfinished block. They are for display only.
 //   - [BlockEnd] events have the whole blocks, in order, with indexes 0, 1, 2 … Together they are the whole content.
 //   - One [Finish] comes last if the request succeeds.
 //   - Otherwise one error comes last, with a nil event. It is an *[Error], or has ctx.Err() in its chain if the context
-//     ended the request. If a part of the response arrived, one [Cut] may come right before the error, with
-//     what is known of the response: the model, the usage.
+//     ended the request. If a part of the response arrived, one [Cut] may come right before the error, with the known
+//     facts about the response: the model, the usage.
 //   - A response that breaks off before its end is [ErrCut].
-//   - A provider that sends nothing for longer than Options.Idle is [ErrStalled].
+//   - A silence longer than Options.Idle is [ErrStalled].
 //   - Stream does not retry: [Client] does. A panic in Stream is not recovered: unlike a tool, a provider is a part of
 //     the program.
 //   - A provider made of others, such as [Fallback], yields a [Retry] when it changes to another one.
-//   - If the consumer stops early, or the context ends, the request is stopped, and everything that Stream started has
-//     ended before it returns.
-//   - The sequence can be ranged over once. Ranging over it again sends nothing, and yields an error or nothing; [Once]
-//     ensures that.
-//   - Each option of the request is sent, or a note of kind [RepairOption] in Repaired reports that it is not.
+//   - If the consumer stops early, or the context ends, the request is stopped. The sequence returns only after
+//     everything it started has ended.
+//   - The sequence can be ranged over once. Ranging over it again sends nothing, and yields an error or nothing; use
+//     [Once].
+//   - Each option of the request is sent, or a note of kind [RepairOption] in Repaired reports the missing option.
 //
 // To write a provider:
 //
-//   - [Options.Over] merges the options of a request with those that the provider was made with, and [Options.Check]
-//     refuses invalid ones.
-//   - Package api/dialect turns any list of messages into a request that the API accepts.
+//   - [Options.Over] merges the options of a request with the provider's own, and [Options.Check] refuses invalid ones.
+//   - Package api/dialect turns any list of messages into a request acceptable to the API.
 //   - [Once] makes a sequence single-use.
-//   - [Error] and its kinds are the errors that a [Client] and [Fallback] understand.
+//   - Return an [Error] of one of its kinds: a [Client] and [Fallback] understand them.
 //   - conformance.Run checks all of the rules above. Its examples have a whole provider, in
 //     api/apitest/conformance/example_provider_test.go ("go doc" shows no examples).
 type Provider interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Event, error]
 }
 
-// Once returns a single-use sequence: ranging over it again only yields an error with ErrProtocol in its chain, so that
-// a request is never sent, and paid, twice by mistake.
+// Once returns a single-use sequence: ranging over it again only yields an error with ErrProtocol in its chain. It
+// prevents sending, and paying for, a request twice by mistake.
 func Once(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	var used atomic.Bool
 	return func(yield func(Event, error) bool) {
@@ -78,15 +77,15 @@ type Repaired struct {
 	Repairs []RepairNote
 }
 
-// Retry reports that an attempt failed and will be repeated. All events of the response up to now are void.
+// Retry reports a failed attempt, to be repeated. All events of the response up to now are void.
 type Retry struct {
-	// Attempt is the number of the attempt that failed, from 1.
+	// Attempt is the number of the failed attempt, from 1.
 	Attempt int
 	// Wait is the time until the next one.
 	Wait time.Duration
 	// Err is why it failed.
 	Err error
-	// Cut is what is known of its response if a part of it arrived, which was paid for. Otherwise it is zero.
+	// Cut describes the received part of its response, which was paid for. It is zero if nothing arrived.
 	Cut Cut
 }
 
@@ -100,7 +99,7 @@ const (
 	DeltaInput    DeltaKind = "input" // a tool call's arguments
 )
 
-// Delta is a piece of a block that is being written.
+// Delta is a piece of an unfinished block.
 type Delta struct {
 	// Index is the index of the block in the response.
 	Index int
@@ -129,14 +128,13 @@ type Finish struct {
 	// Latency is the time from the request to the end of the response, without failed attempts and the waits between
 	// them. A [Client] sets it if the provider does not.
 	Latency time.Duration
-	// Details is an object with what the server reported about the response beyond the other fields, as it was
-	// received: a fingerprint, the server's own timings, log probabilities. It is empty if there was nothing.
+	// Details is an object with all that the server reported about the response beyond the other fields, unchanged: a
+	// fingerprint, the server's own timings, log probabilities. It is empty if there was nothing.
 	Details content.JSON
 }
 
-// Cut is what is known of a response that broke off. It comes right before the error. A [Client] yields one if any part
-// of the response arrived, with content.StopCut as Stop and an incomplete Usage. [Fold.Partial] returns it with the
-// blocks.
+// Cut describes a response that broke off. It comes right before the error. A [Client] yields one if any part of the
+// response arrived, with content.StopCut as Stop and an incomplete Usage. [Fold.Partial] returns it with the blocks.
 type Cut struct {
 	Finish
 }
@@ -152,6 +150,6 @@ type Response struct {
 	Finish
 	// Blocks is its content.
 	Blocks content.Blocks
-	// Repairs are the changes that made the request keep the provider's rules.
+	// Repairs are the changes made to keep the provider's rules.
 	Repairs []RepairNote
 }

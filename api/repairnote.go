@@ -11,17 +11,17 @@ const (
 	RepairAnswered RepairKind = "answered"
 	// RepairOrphan: a result without a call, or a second one for the same call, became text.
 	RepairOrphan RepairKind = "orphan"
-	// RepairMoved: results or calls were moved to where the provider requires them.
+	// RepairMoved: results or calls were moved to the place required by the provider.
 	RepairMoved RepairKind = "moved"
-	// RepairID: an ID that is empty, malformed or used before was replaced, for a call also in its result, or removed.
+	// RepairID: an empty, malformed or duplicate ID was replaced, for a call also in its result, or removed.
 	RepairID RepairKind = "id"
-	// RepairBlock: a block was replaced by one that the provider accepts.
+	// RepairBlock: a block was replaced by one acceptable to the provider.
 	RepairBlock RepairKind = "block"
-	// RepairDropped: a block that the provider would refuse was dropped, because no other block could replace it.
+	// RepairDropped: a block was dropped because the provider would refuse it, and no other block could replace it.
 	RepairDropped RepairKind = "dropped"
 	// RepairMerged: consecutive messages of one role were joined.
 	RepairMerged RepairKind = "merged"
-	// RepairEnd: a user message was added at the beginning or the end, where the provider requires one.
+	// RepairEnd: a user message was added at the beginning or the end, as required by the provider.
 	RepairEnd RepairKind = "end"
 	// RepairTool: a tool definition was changed or dropped.
 	RepairTool RepairKind = "tool"
@@ -31,13 +31,13 @@ const (
 	RepairOption RepairKind = "option"
 )
 
-// RepairNote describes a change made so that the provider accepts a request.
+// RepairNote describes a change made for the provider to accept a request.
 type RepairNote struct {
 	Kind RepairKind
-	// Message is the index of the changed message among those that are sent. It is -1 if the message was dropped, or if
+	// Message is the index of the changed message in the request as sent. It is -1 if the message was dropped, or if
 	// the note is about another part of the request.
 	Message int
-	// Detail is what was changed and why.
+	// Detail describes the change and its reason.
 	Detail string
 }
 

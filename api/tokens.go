@@ -8,9 +8,9 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// TokenCounter is a [Provider] that can ask its API how many tokens the input of a request takes, without a response
-// of the model. If the API cannot count, the error has errors.ErrUnsupported in its chain; otherwise it is an error as
-// of Stream.
+// TokenCounter is a [Provider] that can ask its API for the number of input tokens of a request, without a response of
+// the model. If the API cannot count, the error has errors.ErrUnsupported in its chain; otherwise it is an error as of
+// Stream.
 //
 // Anthropic's Messages, OpenAI's Responses and Gemini count; Chat Completions does not. A [Client], [With] and
 // [Fallback] count if their provider does.
@@ -26,9 +26,9 @@ type TokenCount struct {
 	Estimated bool
 }
 
-// CountTokens returns how many tokens the input of a request takes. It asks the provider's API, in the form in which
-// the provider would send the request. If the API cannot count, or the server has no such endpoint ([ErrNotFound]),
-// the count is an estimate. Any other error is returned.
+// CountTokens returns the number of input tokens of a request. It asks the provider's API, with the request in the
+// provider's form. If the API cannot count, or the server has no such endpoint ([ErrNotFound]), the count is an
+// estimate. Any other error is returned.
 //
 // Each API has limits of its own on how often it counts. To decide before each request of a long run, estimate, and
 // count when it comes close.
@@ -51,9 +51,9 @@ func count(ctx context.Context, p Provider, req Request) (int64, error) {
 	return 0, errors.ErrUnsupported
 }
 
-// EstimateTokens returns about how many tokens the input of a request takes: a quarter of the bytes of its texts, tool
-// definitions, arguments and results, and four for each message. That is about right for English, too few for Chinese
-// or Japanese, and does not count images and documents.
+// EstimateTokens estimates the number of input tokens of a request: a quarter of the bytes of its texts, tool
+// definitions, arguments and results, and four for each message. The estimate is about right for English, too low for
+// Chinese or Japanese, and does not count images and documents.
 func EstimateTokens(req Request) int64 {
 	size := 0
 	for _, prompt := range req.System {
@@ -100,7 +100,7 @@ func (c *Client) CountTokens(ctx context.Context, req Request) (int64, error) {
 	}
 	response, err := (&Client{provider: counted(counting), options: c.options, pace: c.pace}).Send(ctx, req)
 	if unsupported != nil {
-		return 0, unsupported // without what Send adds to an error that no provider should return
+		return 0, unsupported // without the text Send adds to errors no provider should return
 	}
 	return response.Usage.Input, err
 }
@@ -116,7 +116,7 @@ func (f *fallback) CountTokens(ctx context.Context, req Request) (int64, error) 
 	return count(ctx, f.members[0].provider, req)
 }
 
-// counted is a provider whose response is empty and has the count as its usage, so that a Client can retry it.
+// counted is a provider with an empty response and the count as its usage, so that a Client can retry it.
 type counted func(ctx context.Context, req Request) (int64, error)
 
 func (c counted) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] {

@@ -1,4 +1,4 @@
-// Package apitest helps to test programs that call models: a scripted model that needs no network.
+// Package apitest helps to test programs that call models: it has a scripted model, and needs no network.
 //
 // The smallest whole program:
 //
@@ -9,9 +9,8 @@
 //	d, err := executor.Run(ctx, model, d)
 //	fmt.Println(len(model.Requests()), d.Text())
 //
-// Packages beside this one help to test providers: apitest/conformance has the suite that every provider passes,
-// apitest/fake has servers that refuse what a real API refuses, and apitest/tape records real traffic and plays it
-// back.
+// Packages beside this one help to test providers: apitest/conformance is the test suite for every provider,
+// apitest/fake has servers as strict as the real APIs, and apitest/tape records real traffic and plays it back.
 //
 // # Concurrency
 //
@@ -19,5 +18,5 @@
 //
 // # Errors
 //
-// A request to a [Script] that has no turn left fails with [ErrScriptOver].
+// A request to a [Script] without turns left fails with [ErrScriptOver].
 package apitest

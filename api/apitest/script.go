@@ -17,18 +17,18 @@ import (
 	"github.com/plait-dev/plait/internal/idle"
 )
 
-// ErrScriptOver is in the chain of the error that a [Script] returns when it has no turn left.
+// ErrScriptOver is in the chain of the error of a [Script] without turns left.
 var ErrScriptOver = errors.New("the script has no response left")
 
 // Script is an offline model: an [api.Provider] that responds to each request with the next of its prepared turns, and
 // records the requests. It keeps all rules of api.Provider, and is safe for concurrent use.
 //
-// A Script refuses what a model's API would refuse, with api.ErrInvalidRequest and without using a turn:
+// Like a model's API, a Script refuses invalid requests, with api.ErrInvalidRequest and without using a turn:
 //
-//   - Options that do not pass api.Options.Check,
-//   - a tool that does not pass content.Tool.Check,
+//   - Options refused by api.Options.Check,
+//   - a tool refused by content.Tool.Check,
 //   - two tools with one name,
-//   - a tool choice that no declared tool can meet.
+//   - a tool choice without a suitable declared tool.
 //
 // It accepts any messages, because providers repair those.
 type Script struct {
@@ -38,7 +38,7 @@ type Script struct {
 }
 
 // NewScript returns a model that responds with turns, in order. A request after the last one fails with ErrScriptOver,
-// which is not retried.
+// an error no Client retries.
 func NewScript(turns ...Turn) *Script { return &Script{turns: slices.Clone(turns)} }
 
 // Requests returns the requests received up to now, in order. They are copies: later changes by the caller do not
@@ -140,12 +140,12 @@ type Turn struct {
 // Say returns a turn with a text.
 func Say(text string) Turn { return Answer(content.Text{Text: text}) }
 
-// Call returns a turn with tool calls. A call without an ID gets one that no other call of the script has: "call_2_1"
-// is the first call in the response to the script's second request.
+// Call returns a turn with tool calls. A call without an ID gets an ID unique in the script: "call_2_1" is the first
+// call in the response to the script's second request.
 func Call(calls ...content.ToolUse) Turn { return Turn{}.Call(calls...) }
 
 // Use returns a tool call for [Call]. Input is encoded as JSON; nil is {}, no arguments. A content.JSON is used
-// unchanged, even if it is not valid JSON. Use panics if input cannot be encoded: that is a mistake in a test.
+// unchanged, even if it is not valid JSON. If input cannot be encoded, Use panics: it is a mistake in a test.
 func Use(tool string, input any) content.ToolUse {
 	if input == nil {
 		return content.ToolUse{Name: tool, Input: "{}"}
@@ -167,13 +167,13 @@ func Answer(blocks ...content.Block) Turn { return Turn{blocks: blocks} }
 // Fail returns a turn that fails with err and has no content.
 func Fail(err error) Turn { return Turn{err: err} }
 
-// Hang returns a turn that yields nothing until the context ends or Options.Idle is over, and then the error.
+// Hang returns a turn without any events until the context ends or Options.Idle is over; the error follows.
 func Hang() Turn { return Turn{hangs: true} }
 
-// Func returns a turn that calls fn with the request and plays the turn that fn returns.
+// Func returns a turn that calls fn with the request and plays the returned turn.
 func Func(fn func(api.Request) Turn) Turn { return Turn{fn: fn} }
 
-// Call appends tool calls to the response. A call without an ID gets one that no other call of the script has.
+// Call appends tool calls to the response. A call without an ID gets an ID unique in the script.
 func (t Turn) Call(calls ...content.ToolUse) Turn {
 	t.blocks = slices.Clone(t.blocks)
 	for _, c := range calls {
@@ -185,7 +185,7 @@ func (t Turn) Call(calls ...content.ToolUse) Turn {
 	return t
 }
 
-// autoID is a placeholder for an ID that is set when the turn is played.
+// autoID is a placeholder for an ID, set when the turn is played.
 const autoID = "\x00auto"
 
 // Think inserts thinking before everything else in the response.
@@ -202,7 +202,7 @@ func (t Turn) Stop(reason content.Stop) Turn {
 	return t
 }
 
-// Usage sets the usage of the response. A response that breaks off has it too. Defaults to none.
+// Usage sets the usage of the response, also of one that breaks off. Defaults to none.
 func (t Turn) Usage(u content.Usage) Turn {
 	t.finish.Usage = u
 	return t

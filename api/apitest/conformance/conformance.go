@@ -1,5 +1,5 @@
-// Package conformance has the suite that every provider of models passes. The test of a provider calls [Run] with a
-// model that behaves as a [Scenario] describes:
+// Package conformance is the test suite for providers of models. The test of a provider calls [Run] with a model that
+// behaves as a [Scenario] describes:
 //
 //	func TestProvider(t *testing.T) {
 //		conformance.Run(t, func(t *testing.T, s conformance.Scenario) api.Provider {
@@ -10,8 +10,7 @@
 //		})
 //	}
 //
-// [Run] checks that the provider keeps the rules of api.Provider, and with a [Recorder] also the requests that the
-// provider sends.
+// [Run] checks that the provider keeps the rules of api.Provider, and with a [Recorder] also the requests it sends.
 //
 // # Concurrency
 //
@@ -19,7 +18,7 @@
 //
 // # Errors
 //
-// A broken rule fails the subtest that is named after it.
+// A broken rule fails its subtest.
 package conformance
 
 import (
@@ -63,10 +62,10 @@ const (
 // provider for the scenario:
 //
 //   - It may return nil if the provider cannot be put into the scenario. The subtest is then skipped.
-//   - It receives the subtest's t, and may skip rules by name that do not apply to the provider. For example, a
+//   - It receives the subtest's t, and may skip rules by name if they do not apply to the provider. For example, a
 //     provider without Options has no Options.Idle.
-//   - It returns Recorder.Of(provider) to enable the subtests about the requests, which are read from a [Recorder].
-//     Without one they are skipped, with a message.
+//   - It returns Recorder.Of(provider) to enable the subtests about the requests. They read the requests from the
+//     [Recorder]; without one they are skipped, with a message.
 //
 // Use goleak in TestMain to check that no goroutine outlives a stream.
 func Run(t *testing.T, newProvider func(t *testing.T, s Scenario) api.Provider) {
@@ -77,7 +76,7 @@ func Run(t *testing.T, newProvider func(t *testing.T, s Scenario) api.Provider) 
 				t.Skipf("SKIPPED: no provider whose model %s", r.scenario)
 			}
 
-			// A provider that never ends its stream fails here, and does not hang. A busy machine may take long.
+			// A provider with an endless stream fails here, and does not hang. A busy machine may take long.
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			err := r.check(ctx, p)
@@ -134,8 +133,8 @@ func greeting() api.Request {
 	}
 }
 
-// broken returns a request that no API accepts without repair: it has a call without a result, and a result without a
-// call.
+// broken returns a request unacceptable to any API without repair: it has a call without a result, and a result without
+// a call.
 func broken() api.Request {
 	req := greeting()
 	call, _ := content.Of(content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":`})
@@ -145,10 +144,10 @@ func broken() api.Request {
 	return req
 }
 
-// take ranges over a stream and checks the rules that hold for every stream. It returns the events, the error of the
-// stream, and an error for the first broken rule.
+// take ranges over a stream and checks the rules common to all streams. It returns the events, the error of the stream,
+// and an error for the first broken rule.
 func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wrong error) {
-	// The loop continues after the end, to notice an event that follows it.
+	// The loop continues after the end, to notice a further event.
 	blocks, end, cut := 0, false, false
 	shown := map[int]string{} // the deltas of each text block, joined
 	for e, err := range stream {
@@ -189,7 +188,7 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 			blocks++
 
 		case api.Retry:
-			// A provider that combines others may retry: all earlier events are void.
+			// A provider made of several others may retry: all earlier events are void.
 			blocks, shown = 0, map[int]string{}
 			clear(events)
 			events = events[:0]
@@ -208,20 +207,20 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 		events = append(events, e)
 	}
 
-	// A stream that merely stops could be taken for a complete response.
+	// Without an error, a stream that breaks off looks like a complete response.
 	if failure == nil && !end {
 		wrong = errors.New("neither Finish nor an error came at the end")
 	}
 	return events, failure, wrong
 }
 
-// answered is like take for a request that must succeed.
+// answered is like take, and reports a failed request as an error.
 func answered(ctx context.Context, p api.Provider, req api.Request) ([]api.Event, error) {
 	events, failure, wrong := take(p.Stream(ctx, req))
 	return events, errors.Join(wrong, failure)
 }
 
-// refused is like take for a request that must fail. Failure is the error of the stream.
+// refused is like take, and requires the request to fail. Failure is the error of the stream.
 func refused(stream iter.Seq2[api.Event, error]) (failure, wrong error) {
 	_, failure, wrong = take(stream)
 	if failure == nil && wrong == nil {
@@ -336,14 +335,14 @@ func isCut(ctx context.Context, p api.Provider) error {
 	return wrong
 }
 
-// isPart checks what [api.Fold.Partial] returns for a response that breaks off.
+// isPart checks the result of [api.Fold.Partial] for a response that breaks off.
 func isPart(ctx context.Context, p api.Provider) error {
 	events, failure, wrong := take(p.Stream(ctx, greeting()))
 	if wrong != nil || failure == nil {
 		return cmp.Or(wrong, errors.New("it did not fail"))
 	}
 
-	// What arrived before the failure must be a beginning of the response, marked as cut off.
+	// The part received before the failure must be a beginning of the response, marked as cut off.
 	var fold api.Fold
 	for _, e := range events {
 		if err := fold.Add(e); err != nil {
@@ -361,7 +360,7 @@ func isPart(ctx context.Context, p api.Provider) error {
 	return nil
 }
 
-// isStalled sets a short Options.Idle, and a much longer deadline that still ends before the test does.
+// isStalled sets a short Options.Idle, and a much longer deadline. The deadline is still before the end of the test.
 func isStalled(ctx context.Context, p api.Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -417,7 +416,7 @@ func endedBefore(ctx context.Context, p api.Provider) error {
 	return wrong
 }
 
-// leftAnywhere leaves the stream after each event. A provider that yields another event after that panics here.
+// leftAnywhere leaves the stream after each event. If the provider then yields another event, it panics here.
 func leftAnywhere(ctx context.Context, p api.Provider) error {
 	events, err := answered(ctx, p, greeting())
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Recorder records the requests that a provider under test sends, so that [Run] can check them. It is the http.Handler
-// of the test's server:
+// Recorder records the requests of a provider under test, for [Run] to check. It is the http.Handler of the test's
+// server:
 //
 //	sent := &conformance.Recorder{Next: fake.Anthropic(…)} // or any other handler
 //	server := httptest.NewServer(sent)
 //	return sent.Of(anthropic.New("claude-test", …))
 //
-// A provider that does not use HTTP calls Record itself, in its test. A Recorder is safe for concurrent use.
+// A provider without HTTP calls Record itself, in its test. A Recorder is safe for concurrent use.
 type Recorder struct {
 	// Next handles the requests. Defaults to a handler that responds with status 404.
 	Next http.Handler
@@ -32,7 +32,7 @@ type Recorder struct {
 	header http.Header // of the last request
 }
 
-// Record records a request: its body, which is JSON, and its header.
+// Record records a request: its JSON body and its header.
 func (r *Recorder) Record(body []byte, header http.Header) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.Next.ServeHTTP(w, req)
 }
 
-// Of returns p for [Run], which then checks the requests of p in r.
+// Of returns p for [Run], with the requests of p recorded in r. Run then checks them.
 func (r *Recorder) Of(p api.Provider) api.Provider { return recorded{p, r} }
 
 type recorded struct {
@@ -74,7 +74,7 @@ type sent struct {
 	events []api.Event
 }
 
-// send makes the request and returns what the provider sent. If mustTake is set, a failed stream is an error.
+// send makes the request and returns it as sent by the provider. If mustTake is set, a failed stream is an error.
 func send(ctx context.Context, p api.Provider, req api.Request, mustTake bool) (sent, error) {
 	r, ok := p.(recorded)
 	if !ok {
@@ -95,7 +95,7 @@ func send(ctx context.Context, p api.Provider, req api.Request, mustTake bool) (
 	return sent{body: content.JSON(r.recorder.body), header: r.recorder.header, events: events}, nil
 }
 
-// noted reports whether a note reports that an option was changed or left out.
+// noted reports whether a note mentions a changed or missing option.
 func (s sent) noted() bool {
 	if len(s.events) == 0 {
 		return false
@@ -132,13 +132,13 @@ func holds(in, value any) bool {
 	return false
 }
 
-// optionRule describes how an option shows in a request. Without a value and a header, the body must only differ from
-// that of a request without the option, because each API has its own form.
+// optionRule describes the effect of an option on a request. Without a value and a header, the body must only differ
+// from the body without the option, because each API has its own form.
 type optionRule struct {
 	name   string
 	set    func(*api.Options)
-	value  any    // a string or a float64 that no other part of the request holds
-	header string // a header that has the value
+	value  any    // a string or a float64 found nowhere else in the request
+	header string // a header with the value
 	extra  bool   // the API may refuse the request
 }
 
@@ -167,7 +167,7 @@ var optionRules = []optionRule{
 	{name: "Body", set: func(o *api.Options) { o.Body = `{"plait_test":"body-q7"}` }, value: "body-q7", extra: true},
 }
 
-// arrives checks that the provider sends the option, or notes that it does not.
+// arrives checks that the provider sends the option, or notes that it is missing.
 func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
 	without, err := send(ctx, p, greeting(), true)
 	if err != nil {
