@@ -38,7 +38,7 @@ type Appends struct {
 	}
 }
 
-// Test fails for an acknowledged append that is lost, and for any damage.
+// Test fails for a lost append, if it was acknowledged, and for any damage.
 func (a Appends) Test(t *testing.T) {
 	t.Helper()
 	k := newKiller(t, a)
@@ -51,7 +51,7 @@ func (a Appends) Test(t *testing.T) {
 		k.kills, k.acknowledged, k.reopened[len(k.reopened)/2], k.reopened[len(k.reopened)-1])
 }
 
-// TestControl fails if a process that acknowledges before it appends is not found out.
+// TestControl fails if lost appends stay unnoticed: its processes acknowledge before they append.
 func (a Appends) TestControl(t *testing.T) {
 	t.Helper()
 	k := newKiller(t, a)
@@ -75,8 +75,8 @@ type killer struct {
 	random *rand.Rand
 
 	address string
-	promise map[string]map[uint64]string // what was acknowledged in this database: IDs by conversation and version
-	found   []string                     // what is wrong
+	promise map[string]map[uint64]string // the acknowledged appends in this database: IDs by conversation and version
+	found   []string                     // the faults
 
 	kills, acknowledged int
 	reopened            []time.Duration
@@ -102,8 +102,8 @@ func (k *killer) kill(role string) {
 	cmd.Stderr = &stderr
 	require.NoError(k.t, cmd.Start())
 
-	// Some are killed while they start. The pipe lets a process run ahead of its reader, so that a kill after a line
-	// comes at any moment.
+	// Some are killed while they start. The pipe lets a process run ahead of its reader: a kill after a line may come
+	// at any moment.
 	after := 1 + k.random.IntN(200)
 	if k.Server == nil && k.random.IntN(8) == 0 {
 		after = 0
@@ -146,7 +146,7 @@ func (k *killer) fault(format string, args ...any) {
 	k.found = append(k.found, fmt.Sprintf(format, args...))
 }
 
-// note notes an append that was acknowledged.
+// note notes an acknowledged append.
 func (k *killer) note(line string) {
 	var conversation, id string
 	var version uint64
@@ -187,7 +187,7 @@ func (k *killer) check() {
 	}
 }
 
-// chain returns the IDs of a conversation, and checks that it is a chain with a record for each version of the head.
+// chain returns the IDs of a conversation. It must be a chain, with a record for each version of the head.
 func (k *killer) chain(ctx context.Context, db Store, conversation string) (ids []string) {
 	k.t.Helper()
 	head, err := db.Head(ctx, conversation, store.Main)
@@ -218,7 +218,7 @@ func (k *killer) chain(ctx context.Context, db Store, conversation string) (ids 
 	return ids
 }
 
-// appendForever appends until an append fails, and writes which ones are acknowledged.
+// appendForever appends until an append fails, and writes the acknowledged ones to its output.
 func appendForever(ctx context.Context, db Store) error {
 	var out output
 	errs := make(chan error, writers)
@@ -226,7 +226,7 @@ func appendForever(ctx context.Context, db Store) error {
 	for w := range writers {
 		conversation := w / 2
 		if early {
-			conversation = w // what is lost must be lost to the kill, and not to the other writer
+			conversation = w // one writer each: every loss is due to the kill, not to the other writer
 		}
 		go func() { errs <- appendTo(ctx, db, fmt.Sprint("talk", conversation), early, &out) }()
 	}

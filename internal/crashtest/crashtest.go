@@ -1,6 +1,6 @@
-// Package crashtest kills and freezes processes that share a store, and checks what is left of their work.
+// Package crashtest kills and freezes processes with a shared store, and checks the remains of their work.
 //
-// The processes are the test binary, which starts itself again. TestMain begins with [Main], which does not return in
+// The processes are the test binary, started again by itself. TestMain begins with [Main], which does not return in
 // such a process:
 //
 //	func TestMain(m *testing.M) {
@@ -30,14 +30,14 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Store is a store of durable runs that can be checked and closed.
+// Store is a store of durable runs, with methods to check and close it.
 type Store interface {
 	store.Runs
 	Check(ctx context.Context) error
 	Close() error
 }
 
-// Server is a Store whose processes serve in another way, such as with a queue.
+// Server is a Store with another way to serve, such as a queue.
 type Server interface {
 	Serve(ctx context.Context, e *durable.Engine, w *durable.Worker) error
 }
@@ -45,14 +45,14 @@ type Server interface {
 // Open opens the database at an address, such as a path or a URL.
 type Open func(ctx context.Context, address string) (Store, error)
 
-// The environment of a process that a test has started.
+// The environment of a process started by a test.
 const (
 	roleVariable    = "PLAIT_CRASHTEST_ROLE"
 	addressVariable = "PLAIT_CRASHTEST_ADDRESS"
 	nameVariable    = "PLAIT_CRASHTEST_NAME"
 )
 
-// freezeWithResult is the role of a process that is frozen when it has its first result, before the store has it.
+// freezeWithResult is the role of a process to freeze with its first result, before the result is stored.
 const freezeWithResult = "serve and freeze with a result"
 
 // roles are the tasks of such a process, by name.
@@ -64,7 +64,7 @@ var roles = map[string]func(ctx context.Context, db Store) error{
 	freezeWithResult:           serveUntilTerminated,
 }
 
-// Main does the work of a process that a test has started, and ends the program. In any other program it does nothing.
+// Main does the work of a process started by a test, and ends the program. In any other program it does nothing.
 func Main(open Open) {
 	role := os.Getenv(roleVariable)
 	if role == "" {
@@ -105,12 +105,12 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// patience is how long tests wait for what must happen. A busy machine may pause a process for a long time; only a test
-// that hangs waits for so long.
+// patience is the time limit for waiting. A busy machine may pause a process for a long time; only a hanging test waits
+// for so long.
 const patience = 5 * time.Minute
 
-// output writes the lines of a process. A line is written as a whole, and is short enough for a pipe to keep it whole:
-// what was written before a kill can be read after it, and the lines of several processes come in the order of their
+// output writes the lines of a process. A line is written as a whole, and is short enough for a pipe to keep it whole.
+// A line written before a kill can be read after it, and the lines of several processes come in the order of their
 // writes.
 type output struct{ mu sync.Mutex }
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// awaitThaw calls ready, upon which somebody freezes this process, and returns when it continues. The process does not
+// awaitThaw calls ready, waits for somebody to freeze this process, and returns when it continues. The process does not
 // stop itself: the signal would reach it later than the next lines.
 func awaitThaw(ready func()) {
 	thawed := make(chan os.Signal, 1)

@@ -23,7 +23,7 @@ const (
 	stateStarted = "started"      // nobody has claimed it
 	stateClaimed = "claimed"      // its process is lost
 	statePaused  = "paused"       // it has one of two results
-	stateCalled  = "called"       // the process that has claimed a call is lost
+	stateCalled  = "called"       // the process with the claim of a call is lost
 	stateReady   = "ready"        // it has all of its results
 	stateDoubt   = "in doubt"     // its process is lost, and has begun a call
 	stateInner   = "in sub-agent" // it waits for an approval in a sub-agent
@@ -34,7 +34,7 @@ var goldenStates = []string{
 	stateStarted, stateClaimed, statePaused, stateCalled, stateReady, stateDoubt, stateInner, stateParked,
 }
 
-// vanishing is the store of a process that is gone at some point. Its leases end at once.
+// vanishing is the store of a process about to vanish. Its leases end at once.
 type vanishing struct {
 	store.Runs
 	gone bool
@@ -89,7 +89,7 @@ func goldenEngine(db store.Runs, during func()) (*durable.Engine, *durable.Worke
 		}).Always())
 	}
 
-	// The agents: one whose calls workers execute, one that asks first, and one with such a sub-agent.
+	// The agents: one with calls for workers, one with an approval, and one with the second as sub-agent.
 	bolts, nuts := apitest.Use("count", counted{"bolts"}), apitest.Use("count", counted{"nuts"})
 	workers := executor.Agent{
 		Provider: model(bolts, nuts), Tools: []dag.Tool{count}, Strategy: executor.DeferAll(),
@@ -150,7 +150,7 @@ func WriteGolden(t *testing.T, db Store) {
 		}
 	}
 
-	// Leave each run in the state that its name describes.
+	// Leave each run in the state of its name.
 	claim(stateClaimed)
 	call(statePaused, 1)
 	call(stateReady, 2)
@@ -183,7 +183,7 @@ func FinishGolden(t *testing.T, db Store) {
 	defer cancel()
 	require.NoError(t, db.Check(ctx))
 
-	// Each run is in the state that its name describes.
+	// Each run is in the state of its name.
 	states := map[string]store.RunState{
 		stateStarted: store.RunReady, stateClaimed: store.RunRunning, statePaused: store.RunWaiting,
 		stateCalled: store.RunWaiting, stateReady: store.RunReady, stateDoubt: store.RunRunning,
@@ -214,7 +214,7 @@ func FinishGolden(t *testing.T, db Store) {
 	stop()
 	require.NoError(t, errors.Join(<-served, <-served))
 
-	// A call that a lost process may have executed is not executed again.
+	// The lost process may have executed the call. Do not execute it again.
 	unknown := content.OutcomeUnknown
 	texts := map[string]string{
 		stateDoubt: unknown + ". ", stateInner: "many bolts. . ", stateCalled: unknown + ". many nuts. ",

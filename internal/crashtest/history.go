@@ -9,7 +9,7 @@ import (
 
 // The kinds of events.
 const (
-	serving  = "serve"   // of a process, in which SIGTERM is handled from now on; it is not part of a history
+	serving  = "serve"   // of a process: SIGTERM is handled from now on; it is not part of a history
 	claimed  = "claim"   // of a run or a call; the detail is the number of the claim
 	held     = "hold"    // of a call: the worker has got its claim, and checks the lease
 	started  = "start"   // of a call
@@ -41,16 +41,16 @@ func parseEvent(line string) (e event, err error) {
 	return e, err
 }
 
-// history lists what has happened, in order. An event is written after what it reports, except a start, which is written
-// before. So the order in which processes write cannot show a fault where there is none.
+// history lists the events, in order. A start is written before it happens, every other event after it. Thus the order
+// of writes by several processes cannot show a fault where there is none.
 type history []event
 
-// faults returns what must not have happened.
+// faults returns the violations of the promises of store.Runs.
 //
-// A call may start after its result was accepted, if it was claimed before that. Between the claim and the start, a
-// worker whose own lease has ended may bring the result. It is a fault only if the lease had ended when the worker got
-// the claim. In a process that the system pauses, the lease may also end between the worker's check and the start:
-// nothing is promised then.
+// A call may start after its result was accepted, if it was claimed earlier. Between the claim and the start, a worker
+// with an ended lease may bring the result. It is a fault only if the lease had ended when the worker got the claim. In
+// a process paused by the system, the lease may also end between the worker's check and the start: nothing is promised
+// then.
 func (h history) faults() (found []string) {
 	sums, consumptions := map[string]string{}, map[string]int{}
 	claims, late := map[string]time.Time{}, map[string]bool{}
@@ -90,7 +90,7 @@ func (h history) of(key string) (text string) {
 	return text
 }
 
-// overtaken returns how many calls started after their result was accepted, for whatever reason.
+// overtaken returns the number of calls started after their result was accepted, for any reason.
 func (h history) overtaken() (n int) {
 	sums := map[string]bool{}
 	for _, e := range h {
@@ -129,8 +129,8 @@ func (h history) repeated() (n int) {
 	return n
 }
 
-// stalls returns how long work stood still: for each piece that a killed or frozen process held, the time until another
-// process claimed it.
+// stalls returns the times without progress: for each piece of work of a killed or frozen process, the time until
+// another process claimed it.
 func (h history) stalls() (list []time.Duration) {
 	holders, gone := map[string]string{}, map[string]time.Time{}
 	for _, e := range h {

@@ -22,8 +22,8 @@ type Points struct {
 	Open func(ctx context.Context, address string, wrap func(sqlstore.DB) sqlstore.DB) (Store, error)
 	// Database returns the address of a new, empty database.
 	Database func() string
-	// Crash is the death of the process that has opened the database, at this moment. It returns the address for the
-	// next process.
+	// Crash is the death, at this moment, of the process with the open database. It returns the address for the next
+	// process.
 	Crash func(address string) string
 	// Dump returns all rows of the database.
 	Dump func(address string) string
@@ -36,7 +36,7 @@ const (
 	nothing stop = ""                      // the points are counted
 	killed  stop = "the process is killed" // its connections are closed
 	failing stop = "a statement fails"     // or the reply to COMMIT is lost; the process continues
-	halfway stop = "half is committed"     // a negative control: with what was written so far; the process is killed
+	halfway stop = "half is committed"     // a negative control: commits the writes so far; the process is killed
 )
 
 // Test fails if a point leaves anything but all or nothing of its transaction, if an invariant does not hold then, or
@@ -46,8 +46,8 @@ func (p Points) Test(t *testing.T) {
 	transactions, _ := p.play(t, nothing, 0, nil)
 	for _, what := range []stop{killed, failing} {
 		t.Run(string(what), func(t *testing.T) {
-			// The number of points differs: a repetition, which a busy machine causes, adds some. So the first point
-			// that is not reached is the end.
+			// The number of points differs: on a busy machine, repetitions add some. So the first point not reached is
+			// the end.
 			at, tested := 1, 0
 			for reached := true; reached; at += stride() {
 				if _, reached = p.play(t, what, at, transactions); reached {
@@ -71,7 +71,7 @@ func stride() int {
 	return 7
 }
 
-// TestControl fails if transactions that are committed halfway are not found, by the rows and by the invariants.
+// TestControl fails if half-committed transactions are not found, by the rows and by the invariants.
 func (p Points) TestControl(t *testing.T) {
 	t.Helper()
 	transactions, _ := p.play(t, nothing, 0, nil)
@@ -107,8 +107,8 @@ func (p Points) play(t *testing.T, what stop, at int, transactions []span) (foun
 	return l.stopper.transactions, l.stopper.happened
 }
 
-// Survive lets a process live on db, whose transactions may fail at any moment, and another one finish its runs. It
-// returns the faults that were found. Repaired is called between the two.
+// Survive lets a process live on db, with failing transactions, and another process finish its runs. It returns the
+// faults. Repaired is called between the two.
 func (p Points) Survive(t *testing.T, address string, db Store, repaired func()) []string {
 	t.Helper()
 	l := &life{Points: p, t: t, address: address, db: db}
@@ -126,7 +126,7 @@ func (p Points) Survive(t *testing.T, address string, db Store, repaired func())
 // span is the points of a transaction.
 type span struct{ first, last int }
 
-// errStopped is the error of a stopped process, and of a statement that fails.
+// errStopped is the error of a stopped process, and of a failing statement.
 var errStopped = errors.New("the connection is lost")
 
 // stopper stops the transactions of a database at a point.
@@ -138,13 +138,13 @@ type stopper struct {
 	dump func() string // the rows
 
 	armed        atomic.Bool // the store is open
-	mu           sync.Mutex  // guards what follows
+	mu           sync.Mutex  // guards all fields below
 	points       int         // passed so far
 	known        []span      // the transactions, from a life without a stop
 	transactions []span
 	happened     bool
-	where        string // the point that was reached
-	want         string // the rows that must be found after the stop
+	where        string // the point reached
+	want         string // the rows required after the stop
 }
 
 // Write implements sqlstore.DB.
@@ -164,7 +164,7 @@ func (s *stopper) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 		}
 		if errors.Is(err, errHalfway) {
 			half = true
-			return nil // what was written so far is committed
+			return nil // commit the writes so far
 		}
 		return err
 	})
@@ -180,7 +180,7 @@ func (s *stopper) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 	return err
 }
 
-// errHalfway ends a transaction that is then committed.
+// errHalfway ends a transaction before its commit.
 var errHalfway = fmt.Errorf("%w halfway", errStopped)
 
 // Read implements sqlstore.DB.
@@ -206,14 +206,14 @@ func (s *stopper) gone() bool {
 	return s.happened && s.what != failing
 }
 
-// begin records the rows at the beginning of a transaction that may be the one to be stopped.
+// begin records the rows at the beginning of a transaction, in case it is stopped.
 func (s *stopper) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.transactions = append(s.transactions, span{first: s.points + 1})
 
-	// The transaction need not be the one that had the point when the points were counted: a repetition, which a busy
-	// machine causes, shifts them.
+	// This point may be in another transaction than when the points were counted: on a busy machine, repetitions shift
+	// the points.
 	longest := 0
 	for _, known := range s.known {
 		longest = max(longest, known.last-known.first+1)
@@ -287,7 +287,7 @@ func (t *stoppedTx) Query(ctx context.Context, query string, args ...any) (sqlst
 	return t.Tx.Query(ctx, query, args...)
 }
 
-// stopped returns the error of a statement at which the transaction is stopped.
+// stopped returns the error of a statement in a stopped transaction.
 func (s *stopper) stopped() error {
 	if s.what == halfway {
 		return errHalfway
@@ -302,7 +302,7 @@ type life struct {
 	ctx     context.Context
 	cancel  context.CancelFunc // the death of the process
 	address string
-	db      Store // what the process has opened, or the one after it
+	db      Store // opened by the process, or by the next one
 	opened  []Store
 	stopper *stopper
 	history history
@@ -310,7 +310,7 @@ type life struct {
 	faults  []string
 }
 
-// begin opens a database for a process that will be stopped.
+// begin opens a database for a process before its stop.
 func (p Points) begin(t *testing.T, what stop, at int, transactions []span) *life {
 	t.Helper()
 	l := &life{Points: p, t: t, address: p.Database()}

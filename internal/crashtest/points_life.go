@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// The runs of a life, which are named like their agents.
+// The runs of a life. Their names are the names of their agents.
 const (
 	deferring = "deferring" // pauses for two calls of a worker
 	asking    = "asking"    // pauses for an approval, and executes the call itself
@@ -29,7 +29,7 @@ const (
 
 var lifeRuns = []string{deferring, asking, dropped, parked}
 
-// brief is the store of the process that is stopped. Its leases are over at once for others: nobody has to wait.
+// brief is the store of the stopped process. For others, its leases end at once: nobody has to wait.
 type brief struct{ Store }
 
 func (b brief) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) ([]store.ClaimedRun, error) {
@@ -64,7 +64,7 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 		l.history = append(l.history, e)
 	}}
 
-	// The tool renews its lease once, and fails once in a way that asks for a second attempt.
+	// The tool renews its lease once, and fails once with a request for a second attempt.
 	asked := false
 	work := executor.Func("work", "Works.", func(ctx context.Context, in worked) (string, error) {
 		key, deferred := durable.CallKey(ctx)
@@ -82,7 +82,7 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 		return "worked by " + name, nil
 	})
 
-	// What the model does depends on the run: its name is the text of the message.
+	// The model's responses depend on the run: its name is the text of the message.
 	model := apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
@@ -152,7 +152,7 @@ func (l *life) live() {
 		func() { l.approve(engine) },
 		execute(asking),
 
-		// Cancel a run that waits.
+		// Cancel a waiting run.
 		begin(dropped), execute(dropped),
 		func() { l.repeat(func() error { return engine.Cancel(l.ctx, dropped, "nobody needs it") }) },
 
@@ -176,9 +176,9 @@ func (l *life) live() {
 	}
 }
 
-// repeat repeats a transaction until it is known what has become of it, as store.Runs asks for.
+// repeat repeats a transaction until its outcome is known, as store.Runs asks for.
 func (l *life) repeat(transaction func() error) (err error) {
-	for range 100 { // a store that stays broken has to be opened again
+	for range 100 { // if the store stays broken, it has to be opened again
 		err = transaction()
 		var refused *store.RunError
 		if err == nil || errors.As(err, &refused) || l.ctx.Err() != nil {
@@ -193,7 +193,7 @@ func (l *life) start(engine *durable.Engine, run string) error {
 	return err
 }
 
-// approve approves the call of a run that waits.
+// approve approves the call of a waiting run.
 func (l *life) approve(engine *durable.Engine) {
 	tasks, err := engine.Store.Tasks(l.ctx, asking)
 	if err != nil {
@@ -206,7 +206,7 @@ func (l *life) approve(engine *durable.Engine) {
 	}
 }
 
-// invariants checks what must hold at any moment.
+// invariants checks the conditions for any moment.
 func (l *life) invariants() {
 	l.t.Helper()
 	ctx := context.Background()
@@ -224,7 +224,7 @@ func (l *life) invariants() {
 			if !task.Done {
 				open++
 			} else if task.Result.Outcome != store.OutcomeCancelled {
-				// A result that the store has was accepted, also if the reply was lost.
+				// A stored result was accepted, also if the reply was lost.
 				l.record(event{kind: accepted, key: task.Task.Key.String(), detail: sumOf(task.Result)})
 			}
 		}
@@ -237,7 +237,7 @@ func (l *life) invariants() {
 		l.conversation(run.Conversation)
 	}
 
-	// Every run that began has its conversation, and every conversation its run.
+	// Every started run has its conversation, and every conversation its run.
 	for c, err := range store.New(l.db, nil).Conversations(ctx, "") {
 		require.NoError(l.t, err)
 		if _, err := l.db.Run(ctx, strings.TrimPrefix(c, "of ")); err != nil {
@@ -267,7 +267,7 @@ func (l *life) conversation(key string) dag.DAG {
 		l.fault("invariant: %s is not valid: %v", key, found)
 	}
 
-	// The head moves on from a call's node "started" to that of its execution.
+	// The head moves from a call's node "started" to the node of its execution.
 	if unused, err := l.db.Prune(ctx, key, true); err != nil || key != "of "+asking && unused.Records+unused.Blobs > 0 {
 		l.fault("invariant: %s has %+v that no head reaches (%v)", key, unused, err)
 	}
@@ -285,7 +285,7 @@ func (l *life) finish() {
 	defer l.cancel()
 	engine, worker := l.process("second", l.db, false)
 
-	// The program repeats the starts and the cancellation that were not acknowledged.
+	// The program repeats the starts and the cancellation if they were not acknowledged.
 	for _, run := range lifeRuns {
 		require.NoError(l.t, l.start(engine, run))
 	}
@@ -320,7 +320,7 @@ func (l *life) finish() {
 	}
 }
 
-// wait waits for the end of a run. It approves what the run asks for.
+// wait waits for the end of a run. It approves the run's calls.
 func (l *life) wait(engine *durable.Engine, run string) {
 	rested := make(chan struct{}, 1)
 	defer l.db.Listen(func(w store.Wake) {

@@ -21,7 +21,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Runs executes durable runs of four calls each in four processes, of which some are killed and two are frozen.
+// Runs executes durable runs of four calls each in four processes. Some are killed, and two are frozen.
 type Runs struct {
 	Open Open
 	// Alone opens a database for one process, to measure without a queue. Defaults to Open.
@@ -34,8 +34,8 @@ type Runs struct {
 	Kills int
 }
 
-// Test fails if a run does not finish, or if its history shows a fault. With PLAIT_RUNS it also measures how fast the
-// processes are when nobody disturbs them, and how fast one process is, whose wake-ups need no polling.
+// Test fails if a run does not finish, or if its history shows a fault. With PLAIT_RUNS it also measures the speed of
+// undisturbed processes, and of a single process. The latter gets its wake-ups without polling.
 func (r Runs) Test(t *testing.T) {
 	t.Helper()
 	r.Runs = number(t, "PLAIT_RUNS", r.Runs)
@@ -124,7 +124,7 @@ func rate(runs int, took time.Duration) string {
 	return fmt.Sprintf("%.1f runs/s (%v)", float64(runs)/took.Seconds(), took.Round(10*time.Millisecond))
 }
 
-// fleet is the processes that share a database.
+// fleet is the processes of a shared database.
 type fleet struct {
 	Runs
 	t       *testing.T
@@ -132,15 +132,15 @@ type fleet struct {
 	address string
 	engine  *durable.Engine // it starts runs and waits for them
 
-	read, write *os.File // the pipe into which all processes write
+	read, write *os.File // the pipe for the lines of all processes
 	lines       chan event
 	history     history
 	results     int // the events of acceptance in history
 	faults      []string
 
-	processes []*exec.Cmd     // those that live
+	processes []*exec.Cmd     // the live processes
 	names     []string        // of these
-	serving   map[string]bool // the names of the processes that have written so
+	serving   map[string]bool // the names of the processes with a handler for SIGTERM
 	started   int
 }
 
@@ -181,7 +181,7 @@ func (f *fleet) clean() {
 
 func name(run int) string { return fmt.Sprintf("run%05d", run) }
 
-// receive reads what the processes write, until none of them is left.
+// receive reads the lines of the processes, until none of them is left.
 func (f *fleet) receive() {
 	defer close(f.lines)
 	lines := bufio.NewScanner(f.read)
@@ -217,7 +217,7 @@ func (f *fleet) add(e event) {
 	}
 }
 
-// until reads events up to the first for which ok returns true.
+// until reads events up to the first one with ok true.
 func (f *fleet) until(ok func(event) bool) {
 	f.t.Helper()
 	limit := time.After(f.patience())
@@ -249,8 +249,8 @@ func (f *fleet) kill(index int) {
 	f.names = append(f.names[:index], f.names[index+1:]...)
 	f.start("serve")
 
-	// What was written before comes first. Lines still in the pipe come later. That does no harm: nobody claims the
-	// work of the dead before its lease has ended.
+	// Earlier lines come first. Lines still in the pipe come later. That does no harm: nobody claims the work of the
+	// dead before its lease has ended.
 	for len(f.lines) > 0 {
 		f.add(<-f.lines)
 	}
@@ -273,7 +273,7 @@ func (f *fleet) wait() {
 func (f *fleet) finish() {
 	f.t.Helper()
 
-	// SIGTERM would kill a process that has just been started: wait until each of them handles it.
+	// SIGTERM would kill a starting process: wait until each of them handles it.
 	late := slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return f.serving[name] })
 	ready := make(chan string, f.started)
 	var reading sync.WaitGroup
@@ -335,7 +335,7 @@ func (f *fleet) check() {
 	}
 }
 
-// checkRun checks that each call of a run has its accepted result, and that the conversation has the same results.
+// checkRun checks a run: each call must have its accepted result, and the conversation the same results.
 func (f *fleet) checkRun(ctx context.Context, run string, sums map[string]string) {
 	f.t.Helper()
 	fault := func(format string, args ...any) {
@@ -365,7 +365,7 @@ func (f *fleet) checkRun(ctx context.Context, run string, sums map[string]string
 			fault("the result of call %d is %s, and the model read %q", i, task.Result.Payload, texts[i])
 		}
 
-		// A process may be killed before it has written that its result was accepted.
+		// A process may be killed before it writes the event of an accepted result.
 		if sum := sums[task.Task.Key.String()]; sum != "" && sum != sumOf(task.Result) {
 			fault("the accepted result of call %d is not the stored one", i)
 		}

@@ -154,7 +154,7 @@ func (p *process) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) ([]
 	return tasks, err
 }
 
-// freezeOnce lets the process be frozen: right before the first calls that it has claimed, or with its first result.
+// freezeOnce waits to be frozen: right before the first claimed calls, or with the first result.
 func (p *process) freezeOnce(freezing *bool) {
 	p.transactions.Lock()
 	defer p.transactions.Unlock()
@@ -202,7 +202,7 @@ func (p *process) Sweep(ctx context.Context, s store.SweepRequest) (store.Swept,
 	return transact(p, func() (store.Swept, error) { return p.Store.Sweep(ctx, s) })
 }
 
-// sumOf returns a word that is the same for equal results only.
+// sumOf returns a word, equal for equal results only.
 func sumOf(r store.Result) string {
 	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(r.Outcome+"\n"), r.Payload...)))
 }

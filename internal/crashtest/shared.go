@@ -49,8 +49,8 @@ func serveShared(ctx context.Context, db store.Runs, calls *sync.Map) (engine *d
 	return engine, serving.Wait
 }
 
-// TestShared runs three engines and workers, each on a store that open returns: stores of one database with connections
-// of their own. It fails if a call is not executed once, or a run is not done.
+// TestShared runs three engines and workers, each on a store of its own from open: stores of one database with separate
+// connections. It fails if a call is not executed exactly once, or a run is not done.
 func TestShared(t *testing.T, open func() store.Runs) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -61,7 +61,7 @@ func TestShared(t *testing.T, open func() store.Runs) {
 		var wait func()
 		engine, wait = serveShared(ctx, open(), &calls)
 		defer func() {
-			cancel() // also where the test has failed
+			cancel() // also after a failure of the test
 			wait()
 		}()
 	}
@@ -83,7 +83,7 @@ func TestShared(t *testing.T, open func() store.Runs) {
 		require.Equal(t, "Done.", c.DAG().Text())
 	}
 
-	// Each call was executed once, by whichever worker claimed it.
+	// Each call was executed once, by any worker.
 	executed := 0
 	calls.Range(func(key, times any) bool {
 		executed++

@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Sizes of what BenchmarkSizes stores. The lines are those of a short message, the payloads those of a usual call.
+// The sizes for BenchmarkSizes. The lines have the size of a short message, the payloads the size of a usual call.
 const (
 	sizedRuns, nodesOfRun, pausesOfRun, callsOfPause = 300, 10, 2, 2
 

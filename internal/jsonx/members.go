@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
-// Raw is a JSON value that stays undecoded while the values around it are decoded.
+// Raw is a JSON value. Decoding the values around it leaves it undecoded.
 type Raw = jsontext.Value
 
 // Member is one member of a JSON object, with its value byte for byte.
@@ -22,8 +22,8 @@ type Member struct {
 	Value content.JSON
 }
 
-// Depth returns how deep brackets nest in a value. It uses one pass without recursion, and accepts text that is not
-// JSON. Call it before a decoder that recurses.
+// Depth returns the maximum depth of brackets in a value. It uses one pass without recursion, and accepts invalid JSON.
+// Call it before a recursive decoder.
 func Depth(j content.JSON) int { return write.Depth(string(j)) }
 
 // Members returns the members of an object in order.
@@ -34,7 +34,7 @@ func Members(j content.JSON) ([]Member, error) {
 	return readMembers(j)
 }
 
-// readMembers is Members for input that may be something else than one valid object.
+// readMembers is Members for any input, even if it is not one valid object.
 func readMembers(j content.JSON) ([]Member, error) {
 	dec := jsontext.NewDecoder(bytes.NewBufferString(string(j)))
 	if open, err := dec.ReadToken(); err != nil {
@@ -98,8 +98,8 @@ func Array(items []content.JSON) content.JSON {
 	return content.JSON(append(dst, ']'))
 }
 
-// MapMembers returns the object with the value that to returns for each member. It returns j itself if no value
-// changes, or if j is not an object.
+// MapMembers returns the object with the value of each member replaced by the result of to. It returns j itself if no
+// value changes, or if j is not an object.
 func MapMembers(j content.JSON, to func(Member) content.JSON) content.JSON {
 	list, err := Members(j)
 	if err != nil {
@@ -118,8 +118,8 @@ func MapMembers(j content.JSON, to func(Member) content.JSON) content.JSON {
 	return Object(list)
 }
 
-// MapItems returns the list with the value that to returns for each item. It returns j itself if no value changes, or
-// if j is not a list.
+// MapItems returns the list with each item replaced by the result of to. It returns j itself if no item changes, or if
+// j is not a list.
 func MapItems(j content.JSON, to func(content.JSON) content.JSON) content.JSON {
 	items, err := Items(j)
 	if err != nil {
@@ -138,8 +138,8 @@ func MapItems(j content.JSON, to func(content.JSON) content.JSON) content.JSON {
 	return Array(items)
 }
 
-// Take returns the value of the member with that name, and list without it. If there is none, it returns "" and list.
-// It does not change list.
+// Take returns the value of the named member, and list without it. If there is none, it returns "" and list. It does
+// not change list.
 func Take(list []Member, name string) (content.JSON, []Member) {
 	for i, m := range list {
 		if m.Name == name {
@@ -150,7 +150,7 @@ func Take(list []Member, name string) (content.JSON, []Member) {
 	return "", list
 }
 
-// With returns list with the members of more whose names list does not contain.
+// With returns list and the members of more, except those with a name in list.
 func With(list, more []Member) []Member {
 	if len(more) == 0 {
 		return list
@@ -207,7 +207,7 @@ func TakeText(list []Member, name string) (string, []Member, bool) {
 	return s, rest, true
 }
 
-// Lenient holds the options for decoding what a server sent: a lone surrogate or a repeated name must not fail a whole
+// Lenient holds the options for decoding a server's response: a lone surrogate or a repeated name must not fail a whole
 // response.
 var Lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 

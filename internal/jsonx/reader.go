@@ -52,10 +52,10 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reader reads the members of an object by name. The readers of a text and of the objects inside it keep one error, the
-// first, so that the caller reads all members in a row and checks once. Values read after an error are meaningless.
+// Reader reads the members of an object by name. The readers of a text and of the objects inside it share one error,
+// the first: the caller reads all members in a row and checks once. Values read after an error are meaningless.
 //
-// Members that nobody reads are ignored, unless Only refuses them.
+// Unread members are ignored, unless Only refuses them.
 type Reader struct {
 	path  string // with a final slash; "" for the whole text
 	list  []Member
@@ -83,8 +83,8 @@ func Read(text content.JSON, depth int) Reader {
 	return r
 }
 
-// notObject returns the error for a text that is not one valid object. An error of syntax has the path of a duplicate
-// name, or of the member where it was found.
+// notObject returns the error for a text other than one valid object. A syntax error has the path of a duplicate name,
+// or of the broken member.
 func notObject(text content.JSON) *Error {
 	dec := jsontext.NewDecoder(strings.NewReader(string(text)))
 	err := dec.SkipValue()
@@ -124,10 +124,10 @@ func (r Reader) fail(path string, err error) {
 // at returns the path of a member.
 func (r Reader) at(name string) string { return r.path + escaped.Replace(name) }
 
-// escaped replaces the two characters that have a meaning in a JSON Pointer.
+// escaped replaces the two special characters of a JSON Pointer.
 var escaped = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Has reports whether there is a member with that name.
+// Has reports whether there is a member with the given name.
 func (r Reader) Has(name string) bool { return r.OptValue(name) != "" }
 
 // Only refuses members with other names.
@@ -252,8 +252,8 @@ func (r Reader) Named() iter.Seq2[string, Reader] {
 	}
 }
 
-// Objects yields the readers of a required list of objects. It ends after the first error, so a list that is refused
-// takes no memory.
+// Objects yields the readers of a required list of objects. It ends after the first error, so a refused list takes no
+// memory.
 func (r Reader) Objects(name string) iter.Seq[Reader] {
 	return func(yield func(Reader) bool) {
 		list := r.Value(name)

@@ -7,7 +7,8 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// scanMembers returns the members of s, which must be a valid object. It only looks for the ends of names and values.
+// scanMembers returns the members of s. The text must be a valid object, because only the ends of names and values are
+// looked for.
 func scanMembers(s string) []Member {
 	var list []Member
 	i := afterSpace(s, 0) + 1 // after the brace
@@ -31,7 +32,7 @@ func scanMembers(s string) []Member {
 	return list
 }
 
-// scanItems yields the items of s, which must be a valid array.
+// scanItems yields the items of s. The text must be a valid array.
 func scanItems(s string) iter.Seq[content.JSON] {
 	return func(yield func(content.JSON) bool) {
 		i := afterSpace(s, 0) + 1 // after the bracket
@@ -50,7 +51,7 @@ func scanItems(s string) iter.Seq[content.JSON] {
 	}
 }
 
-// afterSpace returns the index of the first byte from i on that is not white space.
+// afterSpace returns the index of the first byte from i on other than white space.
 func afterSpace(s string, i int) int {
 	for s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r' {
 		i++
@@ -58,7 +59,7 @@ func afterSpace(s string, i int) int {
 	return i
 }
 
-// afterString returns the index after the string that begins at i.
+// afterString returns the index after the string at i.
 func afterString(s string, i int) int {
 	for i++; ; i++ {
 		i += strings.IndexAny(s[i:], `"\`)
@@ -69,7 +70,7 @@ func afterString(s string, i int) int {
 	}
 }
 
-// afterValue returns the index after the value that begins at i.
+// afterValue returns the index after the value at i.
 func afterValue(s string, i int) int {
 	for depth := 0; ; {
 		switch s[i] {

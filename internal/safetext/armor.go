@@ -9,8 +9,8 @@ import (
 // armorMark begins an escape of Armor: it is followed by a byte as two hexadecimal digits.
 const armorMark = '\x1a'
 
-// Armor returns s in a form that every database and every JSON decoder keeps: valid UTF-8 without NUL. Unarmor returns
-// s again. Almost every s is its own form. Different texts have different forms.
+// Armor returns s in a form safe for every database and every JSON decoder: valid UTF-8 without NUL. Unarmor returns s
+// again. Almost every s is its own form. Different texts have different forms.
 func Armor(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 && strings.IndexByte(s, armorMark) < 0 {
 		return s
@@ -30,8 +30,7 @@ func Armor(s string) string {
 	return to.String()
 }
 
-// Unarmor returns the text that Armor was given. A text that Armor never returns is returned as it is where it is no
-// escape.
+// Unarmor returns the original of a text from Armor. In any other text, invalid escapes are kept as they are.
 func Unarmor(s string) string {
 	if strings.IndexByte(s, armorMark) < 0 {
 		return s

@@ -6,18 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// Signs that hold a cluster together.
+// Signs inside a cluster, joining its characters.
 const (
 	joiner    = '\u200d' // joins two emoji
 	nonJoiner = '\u200c'
 	emojiSign = '\ufe0f' // shows the character before it as an emoji
 )
 
-// maxMarks is the number of marks that are kept in one cluster. No script needs more. The rest of a pile of marks is
-// dropped.
+// maxMarks is the maximum number of marks in one cluster. No script needs more. Further marks are dropped.
 const maxMarks = 8
 
-// loneMark is the base on which a mark without a character is shown.
+// loneMark is the base for a mark without a character.
 const loneMark = "\u25cc"
 
 // Cluster returns the first cluster of s as it is shown, its width in cells, and its size in s. The text is s[:size] if
@@ -54,7 +53,7 @@ func Cluster(s string) (text string, width, size int) {
 
 		switch {
 		case next == joiner && marks < maxMarks:
-			// The joiner and the character that it joins count as one mark.
+			// A joiner counts as one mark together with the joined character.
 			joined, m := utf8.DecodeRuneInString(s[size+n:])
 			if !unicode.IsPrint(joined) || joined == ' ' || joined == utf8.RuneError {
 				return base + s[from:keep], width, size + n // the joiner joins nothing and is dropped
@@ -81,7 +80,7 @@ func Cluster(s string) (text string, width, size int) {
 	return base + s[from:keep], width, size
 }
 
-// Width returns the number of terminal cells that a line takes.
+// Width returns the width of a line in terminal cells.
 func Width(line string) int {
 	used := 0
 	for line != "" {
@@ -106,19 +105,20 @@ func visible(r rune) rune {
 
 func isMark(r rune) bool { return r >= 0x300 && unicode.Is(unicode.M, r) }
 
-// standsAlone reports whether r is in a common range whose characters begin a cluster. It saves a search of the tables.
+// standsAlone reports whether r is in a common range of characters that begin a cluster. It saves a search of the
+// tables.
 func standsAlone(r rune) bool {
 	return r < 0x300 || r >= 0x3400 && r <= 0xA48F || r >= 0xAC00 && r <= 0xD7A3
 }
 
-// flags are the three flags that are written with tags. Other tags are hidden text.
+// flags are the three flags written with tags. Other tags are hidden text.
 var flags = []string{
 	"\U0001F3F4\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F", // England
 	"\U0001F3F4\U000E0067\U000E0062\U000E0073\U000E0063\U000E0074\U000E007F", // Scotland
 	"\U0001F3F4\U000E0067\U000E0062\U000E0077\U000E006C\U000E0073\U000E007F", // Wales
 }
 
-// flagSize returns the size of the flag that s begins with, or 0.
+// flagSize returns the size of the flag at the beginning of s, or 0.
 func flagSize(s string) int {
 	for _, flag := range flags {
 		if strings.HasPrefix(s, flag) {
@@ -132,7 +132,7 @@ func regional(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }
 
 func skin(r rune) bool { return r >= 0x1F3FB && r <= 0x1F3FF }
 
-// jamo reports whether r is a vowel or a final consonant that joins the Hangul syllable before it.
+// jamo reports whether r is a vowel or a final consonant, and so joins the Hangul syllable before it.
 func jamo(r rune) bool { return r >= 0x1160 && r <= 0x11FF || r >= 0xD7B0 && r <= 0xD7FB }
 
 func runeCells(r rune) int {
@@ -142,8 +142,8 @@ func runeCells(r rune) int {
 	return 1
 }
 
-// wide holds the characters that take two cells: those whose East Asian Width is W or F. Blocks with few narrow
-// characters are listed whole, so that a row may come out shorter than it could be, but never longer.
+// wide holds the characters with a width of two cells: East Asian Width W or F. Blocks with few narrow characters are
+// listed whole: a row may come out shorter than possible, but never longer.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115F, 1}, {0x231A, 0x231B, 1}, {0x2329, 0x232A, 1}, {0x23E9, 0x23EC, 1}, {0x23F0, 0x23F3, 3},

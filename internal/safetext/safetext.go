@@ -1,25 +1,25 @@
-// Package safetext makes the text of models, tools and files harmless to show, and cuts it. All of Plait uses it, so
-// that the same text looks the same in the log, in a drawing and in an error.
+// Package safetext makes the text of models, tools and files harmless to show, and cuts it. All of Plait uses it: the
+// same text looks the same in the log, in a drawing and in an error.
 //
 // Such text is hostile: an escape sequence controls a terminal, an override of the writing direction changes how a row
 // reads, a line break forges a row.
 //
 // # What is shown
 //
-// A cluster is what a reader sees as one character: a character with its marks, modifiers and joined emoji, a flag, a
-// Hangul syllable. These rules hold for [Line], [Row], [Block] and [Clip]:
+// A cluster is one character to a reader: a character with its marks, modifiers and joined emoji, a flag, a Hangul
+// syllable. These rules hold for [Line], [Row], [Block] and [Clip]:
 //
 //   - A printable character is kept (unicode.IsPrint).
 //   - A control character below U+0020, and U+007F, becomes its picture, such as ␛.
 //   - Every other space becomes a plain space.
 //   - Everything else becomes U+FFFD: other control characters, writing directions, invisible and private characters,
-//     tags, unassigned code points, each byte that is not UTF-8.
+//     tags, unassigned code points, each byte of invalid UTF-8.
 //   - At most eight marks of a cluster are kept. A mark without a character is shown on ◌.
 //   - A joiner is kept inside a cluster and dropped at its end. The tags of the flags of England, Scotland and Wales
 //     are kept.
 //
-// Error texts and notes must be exact. [Escape] and [Quote] write everything that the rules would change as in a Go
-// string. They drop and replace nothing.
+// Error texts and notes must be exact. For them, [Escape] and [Quote] drop and replace nothing: they write the
+// characters named above as escapes of a Go string.
 //
 // # Where text is cut
 //
@@ -29,7 +29,7 @@
 //   - [Escape], [Quote] and [Cut] are limited to a number of bytes. They mark a cut with "… (N bytes)", N being the
 //     size of the whole.
 //
-// Every function takes time linear in what it reads. Those with a limit read little more than they return.
+// Every function takes time linear in the input it reads. Functions with a limit read little more than they return.
 package safetext
 
 import (
@@ -42,7 +42,7 @@ import (
 
 const ellipsis = "…"
 
-// UTF8 returns s in the form in which text is stored: bytes that are not UTF-8 are replaced by U+FFFD.
+// UTF8 returns s in the form for storing: each byte of invalid UTF-8 is replaced by U+FFFD.
 func UTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -68,7 +68,7 @@ func Line(s string, width int) string {
 			continue
 		}
 
-		// A gap is written only before a cluster that still fits.
+		// A gap is written only before a cluster, and only if the cluster still fits.
 		text, cells, size := Cluster(s)
 		s = s[size:]
 		cells += len(gap)
@@ -96,7 +96,7 @@ func LineMarked(s string, width int, mark string) string {
 		return whole
 	}
 
-	// Line ends in its own mark, which takes one cell.
+	// Line adds its own mark to a cut text. It takes one cell.
 	return strings.TrimSuffix(Line(s, max(width-len(mark)+1, 1)), ellipsis) + mark
 }
 
@@ -154,7 +154,7 @@ func Clip(s string, lines, clusters int) string {
 
 	var out strings.Builder
 	inLine := false
-	gap := 0 // spaces that are written only if something follows them on the line
+	gap := 0 // pending spaces: written only if something follows them on the line
 	for s != "" {
 		if n := breakSize(s); n > 0 {
 			inLine, gap, s = false, 0, s[n:]
@@ -191,9 +191,8 @@ func Clip(s string, lines, clusters int) string {
 	return out.String()
 }
 
-// Escape returns the first limit bytes of s on one line, for an error text. A character that cannot be shown unchanged
-// becomes an escape of a Go string, such as \n, \u202e or \xff. Spaces, quotes and backslashes are kept, so that
-// escaping twice changes nothing more.
+// Escape returns the first limit bytes of s on one line, for an error text. An unsafe character becomes an escape of a
+// Go string, such as \n, \u202e or \xff. Spaces, quotes and backslashes are kept: escaping twice changes nothing more.
 func Escape(s string, limit int) string {
 	head := Head(s, limit)
 	return escape(head, false) + rest(head, s)
@@ -220,8 +219,8 @@ func rest(head, s string) string {
 	return ellipsis + " (" + strconv.Itoa(len(s)) + " bytes)"
 }
 
-// Around returns about limit bytes of s around a byte offset, with "…" at each end that was cut. It cuts between runes
-// and escapes nothing.
+// Around returns about limit bytes of s around a byte offset, with "…" at each cut end. It cuts between runes and
+// escapes nothing.
 func Around(s string, offset, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -255,8 +254,8 @@ func Head(s string, limit int) string {
 	}
 	limit = max(limit, 0)
 
-	// Look far enough beyond the limit to see whether the last cluster ends there. The longest sequence that must be
-	// seen whole is a flag.
+	// Look far enough beyond the limit to see whether the last cluster ends there. The longest sequence to see whole is
+	// a flag.
 	window := s[:min(len(s), limit+len(flags[0]))]
 	end := 0
 	for {
@@ -311,7 +310,7 @@ func escape(s string, quotes bool) string {
 	return out.String()
 }
 
-// isPlain reports whether s is printable ASCII. No rule changes that.
+// isPlain reports whether s is printable ASCII. The rules leave such text unchanged.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -340,7 +339,7 @@ func plainSize(s string) int {
 	return len(s)
 }
 
-// spaceSize returns the size of the white space that s begins with, or 0.
+// spaceSize returns the size of the white space at the beginning of s, or 0.
 func spaceSize(s string) int {
 	if r, size := utf8.DecodeRuneInString(s); unicode.IsSpace(r) {
 		return size
@@ -348,7 +347,7 @@ func spaceSize(s string) int {
 	return 0
 }
 
-// breakSize returns the size of the line break that s begins with, or 0.
+// breakSize returns the size of the line break at the beginning of s, or 0.
 func breakSize(s string) int {
 	if strings.HasPrefix(s, "\r\n") {
 		return 2

@@ -1,8 +1,8 @@
-// Package plain reads JSON in exactly the form that package write writes: the members in their order, without spaces,
-// strings with the fewest escapes. It is a fast way to read what Plait has written. A caller reads any other form
-// with a JSON decoder.
+// Package plain reads JSON in exactly the form of package write: the members in their order, without spaces, strings
+// with the fewest escapes. It is a fast way to read Plait's own files. A caller reads any other form with a JSON
+// decoder.
 //
-// What a [Reader] accepts can be written again, byte for byte. So the text need not be kept beside the values.
+// Values from a [Reader] can be written again, byte for byte. So the text need not be kept beside the values.
 package plain
 
 import (
@@ -18,14 +18,14 @@ import (
 )
 
 // Reader reads a text from its beginning to its end. After the first mismatch the text is at its end, Failed reports
-// true, and the values that are read have no meaning.
+// true, and the values have no meaning.
 type Reader struct {
 	text   []byte
 	at     int // index of the next byte
 	failed bool
 }
 
-// Read returns a reader of text. Values that are read do not refer to text.
+// Read returns a reader of text. The values do not refer to text.
 func Read(text []byte) Reader {
 	r := Reader{text: text}
 	r.FailIf(!printable(text))
@@ -35,10 +35,10 @@ func Read(text []byte) Reader {
 // ReadTokens is [Read] without the check of the text. The caller must read no strings with it.
 func ReadTokens(text []byte) Reader { return Reader{text: text} }
 
-// Text returns text as a string that shares its memory. It must not be changed any more.
+// Text returns text as a string with the same memory. The memory must not be changed any more.
 func Text(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// Bytes returns the bytes of text, which share its memory. They must not be changed.
+// Bytes returns the bytes of text, in the same memory. They must not be changed.
 func Bytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
 // printable reports whether text is UTF-8 without control characters. Strings need no further check.
@@ -84,7 +84,7 @@ func (r *Reader) Has(text string) bool {
 	return true
 }
 
-// Expect reads the given text, which must come next.
+// Expect reads the given text. Anything else is a mismatch.
 func (r *Reader) Expect(text string) {
 	if !r.Has(text) {
 		r.fail()
@@ -165,7 +165,7 @@ func (r *Reader) String() string {
 	return unescaped(rest[:quote], quote-escapes)
 }
 
-// escapeSize returns the size of the escape at the beginning of s, or 0 if it is not one that package write writes.
+// escapeSize returns the size of the escape at the beginning of s, or 0 if package write has no such escape.
 func escapeSize(s []byte) int {
 	if len(s) < 2 {
 		return 0
@@ -218,7 +218,7 @@ func unescaped(s []byte, size int) string {
 	}
 }
 
-// OptString reads a member with a string that is left out if it is empty, as write.OptString writes it.
+// OptString reads an optional member with a string, in the form of write.OptString.
 func (r *Reader) OptString(name string) string {
 	if !r.Member(name) {
 		return ""
@@ -228,7 +228,7 @@ func (r *Reader) OptString(name string) string {
 	return s
 }
 
-// OptTrue reads a member that is left out if it is false.
+// OptTrue reads an optional member: true, or absent for false.
 func (r *Reader) OptTrue(name string) bool {
 	if !r.Member(name) {
 		return false
@@ -251,7 +251,7 @@ func (r *Reader) Int() int64 {
 	return n
 }
 
-// OptInt reads a member with an integer that is left out if it is 0.
+// OptInt reads an optional member with an integer: absent for 0.
 func (r *Reader) OptInt(name string) int64 {
 	if !r.Member(name) {
 		return 0
@@ -261,7 +261,7 @@ func (r *Reader) OptInt(name string) int64 {
 	return n
 }
 
-// OptJSON reads a member that write.JSON writes: a JSON value, or a string with text that is none.
+// OptJSON reads a member in the form of write.JSON: a JSON value, or a string with text other than JSON.
 func (r *Reader) OptJSON(name string) string {
 	if r.Member(name) {
 		return r.value()
@@ -283,7 +283,7 @@ func (r *Reader) value() string {
 	return s
 }
 
-// valueSize returns the size of the JSON value that s begins with. It is any size for something else.
+// valueSize returns the size of the JSON value at the beginning of s. For anything else, the size has no meaning.
 func valueSize(s []byte) int {
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -365,7 +365,7 @@ var digitValues = func() (values [256]byte) {
 	return values
 }()
 
-// OptTime reads a member with a time, which is left out if it is zero. The time is in UTC.
+// OptTime reads an optional member with a time: absent for the zero time. The time is in UTC.
 func (r *Reader) OptTime(name string) time.Time {
 	if !r.Member(name) {
 		return time.Time{}

@@ -1,5 +1,5 @@
 // Package write appends JSON to a buffer, member by member: the writing half of [jsonx]. It imports no other package of
-// Plait, so that package content writes with it too.
+// Plait: package content can use it too.
 //
 // An object is opened and closed by the caller; everything between is appended with its comma:
 //
@@ -8,7 +8,7 @@
 //	dst = append(dst, '}')
 //
 // Members are written in the order of the calls. The functions beginning with Opt leave out a member with the zero
-// value. Text that is not UTF-8 is written with U+FFFD in place of each invalid byte.
+// value. In text, each byte of invalid UTF-8 is replaced by U+FFFD.
 //
 // [jsonx]: https://pkg.go.dev/github.com/plait-dev/plait/internal/jsonx
 package write
@@ -25,8 +25,8 @@ import (
 	json "github.com/goccy/go-json/v2"
 )
 
-// MaxDepth is the nesting limit of a value written as JSON inside a saved node. A deeper value is written as a string,
-// so that no accepted value can make a whole node exceed a decoder's own limit.
+// MaxDepth is the nesting limit of a value written as JSON inside a saved node. A deeper value is written as a string:
+// no accepted value can make a whole node exceed a decoder's own limit.
 const MaxDepth = 256
 
 // Comma appends a comma if dst needs one before the next member of an object or item of an array.
@@ -39,7 +39,7 @@ func Comma(dst []byte) []byte {
 
 // Quote appends s as a JSON string.
 func Quote(dst []byte, s string) []byte {
-	// Make room for a long text at once: a buffer that grows step by step copies it several times.
+	// Make room for a long text at once: a buffer growing step by step copies it several times.
 	if free := cap(dst) - len(dst); len(s) > 4<<10 && free < len(s) {
 		dst = slices.Grow(dst, len(s)+len(s)/8)
 	}
@@ -59,7 +59,7 @@ func UUID(dst []byte, id [16]byte) []byte {
 	return append(dst, '"')
 }
 
-// Time appends a time as a JSON string, in the form of RFC 3339 with the nanoseconds that it has.
+// Time appends a time as a JSON string, in the form of RFC 3339, with nanoseconds if it has any.
 func Time(dst []byte, t time.Time) []byte {
 	return append(t.AppendFormat(append(dst, '"'), time.RFC3339Nano), '"')
 }
@@ -67,7 +67,7 @@ func Time(dst []byte, t time.Time) []byte {
 // String appends a string member, even if the value is empty.
 func String(dst []byte, name, value string) []byte { return Quote(Name(dst, name), value) }
 
-// OptString is String for a member that is left out if the value is empty.
+// OptString is String, but leaves out an empty value.
 func OptString(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
@@ -80,7 +80,7 @@ func Int[N ~int | ~int64](dst []byte, name string, value N) []byte {
 	return strconv.AppendInt(Name(dst, name), int64(value), 10)
 }
 
-// OptInt is Int for a member that is left out if the value is 0.
+// OptInt is Int, but leaves out 0.
 func OptInt[N ~int | ~int64](dst []byte, name string, value N) []byte {
 	if value == 0 {
 		return dst
@@ -96,20 +96,20 @@ func OptTrue(dst []byte, name string, value bool) []byte {
 	return append(Name(dst, name), "true"...)
 }
 
-// OptValue appends a member with the encoding of a struct of numbers and flags, and nothing for the zero value. A value
-// that cannot be encoded must not be passed.
+// OptValue appends a member with the encoding of a struct of numbers and flags, and nothing for the zero value. The
+// value must be encodable.
 func OptValue[V comparable](dst []byte, name string, value V) []byte {
 	var zero V
 	if value == zero {
 		return dst
 	}
-	b, _ := json.Marshal(value) // the caller passes what can be encoded
+	b, _ := json.Marshal(value) // the caller passes only encodable values
 	return append(Name(dst, name), b...)
 }
 
-// JSON appends a member whose value is JSON text. A value that cannot be written unchanged (it is not JSON, has line
-// breaks or surrounding space, or nests too deep) becomes `"name_text":"…"`, a string that keeps its bytes. [Either]
-// reads both. The empty text appends nothing.
+// JSON appends a member with JSON text as its value. A value is written unchanged, except if it is not JSON, has line
+// breaks or surrounding space, or nests too deep. Then it becomes `"name_text":"…"`, a string with the same bytes.
+// [Either] reads both. The empty text appends nothing.
 func JSON[J ~string](dst []byte, name string, value J) []byte {
 	switch {
 	case value == "":
@@ -135,7 +135,7 @@ type Form struct {
 	Canonical bool
 }
 
-// JSON appends a member as the function [JSON] does. In the canonical form the value is that of [Canonical], and a
+// JSON appends a member as the function [JSON] does. In the canonical form the value comes from [Canonical], and a
 // value without one becomes `"name_text":"…"`.
 func (f Form) JSON(dst []byte, name, value string) []byte {
 	if !f.Canonical || value == "" {
@@ -147,7 +147,7 @@ func (f Form) JSON(dst []byte, name, value string) []byte {
 	return String(dst, name+"_text", value)
 }
 
-// Extra appends a member "extra": what a content.Extra holds for an API. It appends nothing if both are empty.
+// Extra appends a member "extra": the value of a content.Extra for an API. It appends nothing if both are empty.
 func (f Form) Extra(dst []byte, api, value string) []byte {
 	if api == "" && value == "" {
 		return dst
@@ -179,14 +179,14 @@ func Inline(text string) bool {
 	return !strings.ContainsAny(text, "\n\r") && strings.Trim(text, " \t") == text && Depth(text) <= MaxDepth && Valid(text)
 }
 
-// Valid reports whether text is exactly one JSON value as defined by RFC 7493. It does not copy the text, which may be
-// megabytes long: IsValid only reads its bytes.
+// Valid reports whether text is exactly one JSON value as defined by RFC 7493. The text may be megabytes long, and is
+// not copied: IsValid only reads its bytes.
 func Valid(text string) bool {
 	return jsontext.Value(unsafe.Slice(unsafe.StringData(text), len(text))).IsValid()
 }
 
-// Depth returns how deep brackets nest in the text. It uses one pass without recursion, and accepts text that is not
-// JSON. Call it before a decoder that recurses.
+// Depth returns the maximum depth of brackets in the text. It uses one pass without recursion, and accepts invalid
+// JSON. Call it before a recursive decoder.
 func Depth(text string) int {
 	deepest, now := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -203,7 +203,7 @@ func Depth(text string) int {
 	return deepest
 }
 
-// endOfString returns the index of the quote that ends the string starting at i, after its opening quote. It returns
+// endOfString returns the index of the closing quote for a string starting at i, after its opening quote. It returns
 // len(text) if there is none. Most of a conversation is long strings, so it skips from quote to quote.
 func endOfString(text string, i int) int {
 	for {
