@@ -12,15 +12,15 @@ import (
 )
 
 // plan determines how much of an outline is folded into boxes with a summary. Branch points, merges of branches, and
-// roots that lead to a drawn head are never folded, except in a run that begins and ends in one node.
+// roots above a drawn head are never folded, except in a run with one node at its beginning and one at its end.
 type plan struct {
 	fans   int  // group the calls of a fan of more than this by tool and outcome; 0: draw all of them
 	depth  int  // fold conversations nested deeper than this into the box of their call; 0: none
 	keep   int  // draw this many turns at each end of a run of turns; negative: all of them
 	failed int  // always draw this many failed nodes, the first ones and the last; 0: all of them
-	heads  int  // draw the first heads, up to this number, and what leads to them; 0: all of them
+	heads  int  // draw the first heads, up to this number, and their ancestors; 0: all of them
 	pieces int  // then fold each conversation into at most this many boxes; 0: do not
-	across bool // count the pieces over all conversations together, not in each
+	across bool // count the pieces of all conversations together, not of each
 }
 
 // plans are tried in this order until a drawing is legible. The first draws everything.
@@ -46,7 +46,7 @@ var plans = []plan{
 	{fans: 1, depth: 1, keep: 0, failed: 2, heads: 1},
 }
 
-// The limits of a drawing that can be read on a screen.
+// The limits of a drawing for a screen.
 const (
 	legibleBoxes = 80
 	legibleWidth = 1440 // pixels
@@ -54,20 +54,20 @@ const (
 
 const (
 	wideFan   = 8 // more calls than this side by side are grouped
-	showFan   = 3 // of more branches than wideFan that end in one node, draw this many
-	minRun    = 3 // the fewest nodes that are folded into one box
-	lookAhead = 8 // the search for the ends of branches visits this many vertices for each vertex
+	showFan   = 3 // of more than wideFan branches into one node, draw this many
+	minRun    = 3 // the minimum number of nodes in a folded box of a run
+	lookAhead = 8 // the search for the ends of branches visits at most this many vertices for each one drawn
 )
 
-// legible tries plans[from:] in order and returns the first one whose drawing can be read on a screen: its index, its
-// boxes as fold returns them, and the maximum length of a line in cells. If all are too wide, it returns the narrowest
-// of those it measured.
+// legible tries plans[from:] in order and returns the first one with a legible drawing: its index, its boxes as
+// returned by fold, and the maximum length of a line in cells. If all are too wide, it returns the narrowest of the
+// measured ones.
 func (o *outline) legible(l labeller, plans []plan, from int, fold func(plan) []int) (index int, box []int, cells int) {
 	narrowest := math.MaxInt
 	for i := from; i < len(plans); i++ {
 		folded := fold(plans[i])
 
-		// The last plan is measured with any number of boxes, so that there is always a result.
+		// Measure the last plan with any number of boxes: there must be a result.
 		if countBoxes(folded) > legibleBoxes && i < len(plans)-1 {
 			continue
 		}
@@ -140,21 +140,22 @@ func countBoxes(box []int) int {
 	return n
 }
 
-// fold returns, for each vertex, the vertex in whose box it is drawn. For most vertices that is the vertex itself.
+// fold returns the box of each vertex, as the index of a vertex. Most vertices have a box of their own: their own
+// index.
 func (o *outline) fold(p plan) []int {
 	box := make([]int, len(o.vertices))
 	for i := range box {
 		box[i] = i
 	}
 
-	// A vertex that is left out is drawn in the box of its piece.
+	// A vertex left out of a drawing around another is in the box of its piece.
 	for i := range o.left {
 		if o.isLeftOut(i) {
 			box[i] = o.left[i].box
 		}
 	}
 
-	// A conversation that is nested deeper is drawn inside the call that it belongs to.
+	// A conversation nested deeper is folded into the box of its call.
 	if p.depth > 0 {
 		home := o.homes(p.depth)
 		for i, v := range o.vertices {
@@ -171,7 +172,8 @@ func (o *outline) fold(p plan) []int {
 	if p.fans > 0 || p.keep >= 0 {
 		joined := make([]bool, len(o.vertices))
 		for _, chain := range o.chains(hidden) {
-			// The branches of a run that is one box, and the conversation inside a call, are folded already.
+			// Skip a chain that is already inside a box: a branch of a folded run, or a conversation folded into its
+			// call.
 			if first := chain[0].last; !joined[first] && box[first] == first {
 				o.foldChain(chain, p, pinned, box, joined)
 			}
@@ -192,8 +194,8 @@ func (o *outline) fold(p plan) []int {
 	return box
 }
 
-// pins reports, for each vertex, whether it must be drawn because it failed, is a head or has a ref. Refs are pinned as
-// long as every failure is.
+// pins reports, for each vertex, whether it must be drawn: it failed, is a head or has a ref. Refs are pinned only if
+// the plan pins all failures.
 func (o *outline) pins(p plan, box []int) []bool {
 	pinned := make([]bool, len(o.vertices))
 	var failed []int
@@ -214,8 +216,8 @@ func (o *outline) pins(p plan, box []int) []bool {
 	return pinned
 }
 
-// hide reports, for each vertex, whether it leads to no pinned vertex. The result overrules the other ways of folding.
-// It is nil if the plan does not limit the heads.
+// hide reports, for each vertex, whether it is hidden: no pinned vertex follows it. The result overrules the other ways
+// of folding. It is nil if the plan does not limit the heads.
 func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 	if p.heads == 0 || o.left != nil {
 		return nil
@@ -223,7 +225,7 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 	up, _ := o.neighbors()
 	shown := make([]bool, len(o.vertices))
 
-	// add shows a vertex and everything that leads to it.
+	// add shows a vertex and its ancestors.
 	add := func(i int) {
 		for stack := []int{i}; len(stack) > 0; {
 			i, stack = stack[len(stack)-1], stack[:len(stack)-1]
@@ -241,13 +243,13 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 		}
 		add(i)
 
-		// A call that failed is shown with its tool phase.
+		// A failed call is shown with its tool phase.
 		if len(v.kids) == 1 && isCall(v.node) {
 			add(v.kids[0])
 		}
 	}
 
-	// A conversation that hangs on a shown call, and is not folded into it, is shown with it.
+	// The conversation of a shown call is shown too, unless it is folded into the call.
 	hidden := make([]bool, len(o.vertices))
 	for i, v := range o.vertices {
 		if v.group != none && box[i] == i && shown[o.groups[v.group].owner] {
@@ -261,12 +263,12 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 	return hidden
 }
 
-// foldHidden folds hidden vertices into one box for each vertex that they branch off from.
+// foldHidden folds hidden vertices into one box for each drawn vertex they branch off from.
 func (o *outline) foldHidden(hidden []bool, box []int) {
 	size := len(o.vertices)
 
-	// A union-find structure. Entry i below size is vertex i, entry size+u is the set of everything that branches off
-	// from box u, and entry 2*size is the set of everything without a parent.
+	// A union-find structure. Entry i below size is vertex i, entry size+u is the set of everything branching off from
+	// box u, and entry 2*size is the set of everything without a parent.
 	class := make([]int, 2*size+1)
 	for i := range class {
 		class[i] = i
@@ -302,7 +304,7 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 		}
 	}
 
-	// An edge into a box must lead down, so the box of a class is at a vertex after everything the class follows.
+	// An edge into a box must lead down, so the box of a class must come after all drawn parents of the class.
 	lowest := make([]int, len(class))
 	for i := range o.vertices {
 		if hidden[i] && box[i] == i {
@@ -346,8 +348,8 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 	}
 }
 
-// homes returns, for each group, the vertex in whose box it is drawn if conversations deeper than depth are folded.
-// This is the owner of the outermost such group around it that can be folded, or none.
+// homes returns the box of each group if conversations deeper than depth are folded, as the index of a vertex, or none.
+// A group is folded into the owner of the outermost foldable group deeper than depth: itself or a group around it.
 func (o *outline) homes(depth int) []int {
 	home, levels := make([]int, len(o.groups)), o.levels()
 	for i, g := range o.groups { // an outer group precedes the groups in it
@@ -368,7 +370,7 @@ func (o *outline) mustOpen(g group) bool {
 	return g.shared || o.isLeftOut(g.owner) || o.focus >= g.first && o.focus <= g.last
 }
 
-// link is one step of a chain: a vertex with a single edge into it, or a vertex in which several branches from the
+// link is one step of a chain: a vertex with a single edge into it, or a vertex at which several branches from the
 // previous link meet. In a tool phase, the calls are the branches and the results message is the last vertex.
 type link struct {
 	inner []int // the vertices of the branches, in reading order
@@ -393,7 +395,7 @@ func (o *outline) chains(hidden []bool) [][]link {
 		}
 	}
 
-	// A vertex that no link leads to begins a chain.
+	// A vertex that is not the last of any link begins a chain.
 	var chains [][]link
 	for i := range o.vertices {
 		if led[i] || hidden != nil && hidden[i] {
@@ -409,8 +411,8 @@ func (o *outline) chains(hidden []bool) [][]link {
 	return chains
 }
 
-// next returns the only link that follows vertex i, and whether there is exactly one. Each vertex visited to find the
-// end of branches takes one from budget; at 0, no more branches are found.
+// next returns the only link that follows vertex i, and whether there is exactly one. The search for the end of
+// branches subtracts each visited vertex from budget; at 0, it finds no more branches.
 func (o *outline) next(i int, hidden []bool, budget *int) (link, bool) {
 	v := &o.vertices[i]
 	kids := without(v.kids, hidden)
@@ -422,8 +424,8 @@ func (o *outline) next(i int, hidden []bool, budget *int) (link, bool) {
 		return link{last: kids[0]}, len(kid.parents) == 1 && kid.group == v.group
 	}
 
-	// Visit what follows in reading order. The branches have met when a single vertex is left to visit.
-	seen := map[int]int{} // by vertex: the number of its parents that were visited
+	// Visit the following vertices in reading order. The branches have met when a single vertex is left to visit.
+	seen := map[int]int{} // by vertex: the number of its visited parents
 	var ahead ascending
 	visit := func(kids []int) {
 		for _, k := range kids {
@@ -447,7 +449,7 @@ func (o *outline) next(i int, hidden []bool, budget *int) (link, bool) {
 
 		kids = without(o.vertices[k].kids, hidden)
 		if len(kids) == 0 {
-			return link{}, false // a branch that ends
+			return link{}, false // the end of a branch
 		}
 		inner = append(inner, k)
 		visit(kids)
@@ -486,8 +488,8 @@ func without(vertices []int, hidden []bool) []int {
 	return shown
 }
 
-// foldChain folds wide fans, and then the runs of links between two that must be drawn. The ends of a chain are always
-// drawn. It sets joined for the vertices of runs and branches that are now one box.
+// foldChain folds wide fans, and then runs of links. The ends of a chain and links with a pinned vertex are always
+// drawn; a run lies between two of them. joined is set for vertices in the box of a run or of branches.
 func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int, joined []bool) {
 	if p.fans > 0 {
 		for _, l := range chain {
@@ -503,8 +505,8 @@ func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int, join
 		return
 	}
 
-	// The chain's first and last link stay. Between them, each run of links that need not be drawn keeps p.keep links at
-	// both ends; the middle is folded.
+	// The chain's first and last link stay. Between them, each run without a pinned link keeps p.keep links at both
+	// ends; the middle is folded.
 	for from := 1; from < len(chain); from++ {
 		to := from
 		for to < len(chain)-1 && !o.pinned(chain[to], pinned) {
@@ -519,8 +521,8 @@ func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int, join
 }
 
 // foldFan folds the calls of a fan of more than limit into a box for each tool and outcome. The fan then has at most
-// limit boxes, since Mermaid and Graphviz draw all of them side by side. Failed calls that are pinned keep their own
-// boxes: all of them if there is room beside the other boxes, and otherwise the first ones and the last.
+// limit boxes, since Mermaid and Graphviz draw all of them side by side. Pinned failed calls keep their own boxes: all
+// of them if there is room beside the other boxes, and otherwise the first ones and the last.
 func (o *outline) foldFan(calls []int, limit int, pinned []bool, box []int) {
 	if len(calls) <= limit {
 		return
@@ -578,14 +580,14 @@ func (o *outline) foldFan(calls []int, limit int, pinned []bool, box []int) {
 	}
 }
 
-// foldBranches folds branches that end in one node, beyond the first few of many, into one box. A branch with a node
-// that must be drawn keeps its own boxes.
+// foldBranches folds the branches between two nodes into one box, except the first few. Up to wideFan branches are not
+// folded. A branch with a pinned node keeps its own boxes.
 func (o *outline) foldBranches(inner []int, pinned []bool, box []int, joined []bool) {
 	branch := map[int]int{} // by vertex: the first vertex of its branch
 	var order []int
 	drawn := map[int]bool{} // by first vertex
 	for _, i := range inner {
-		// A vertex where some branches meet counts to the first of them.
+		// A vertex with several branches above it belongs to the first of them.
 		first := i
 		for _, p := range o.vertices[i].parents {
 			if b, ok := branch[p]; ok {
@@ -638,15 +640,14 @@ func (o *outline) pinned(l link, pinned []bool) bool {
 	return slices.ContainsFunc(l.members(), func(m int) bool { return pinned[m] || !o.foldable(m) })
 }
 
-// foldable reports whether vertex i may be drawn in the box of another. It may not if the drawing is around it, or if
-// nodes outside have edges to the conversation of its sub-agent.
+// foldable reports whether vertex i may be in the box of another. It may not if the drawing is around it, or if nodes
+// outside have edges to the conversation of its sub-agent.
 func (o *outline) foldable(i int) bool {
 	v := &o.vertices[i]
 	return i != o.focus && len(v.also) == 0 && (v.hangs == none || !o.groups[v.hangs].shared)
 }
 
-// isOwn reports whether the box of members is that of the first member, with no other content than its sub-agent's
-// conversation.
+// isOwn reports whether a box contains only its first member and, perhaps, the conversation of that member's sub-agent.
 func (o *outline) isOwn(members []int) bool {
 	if len(members) == 1 {
 		return true
@@ -738,7 +739,7 @@ func (l labeller) summary(members []int, where string) face {
 		head += " " + where
 	}
 
-	// The numbers of the nodes are shown only where they have no gap.
+	// Show the numbers of the nodes only if they have no gap.
 	switch {
 	case len(members) == 1:
 		head += fmt.Sprintf(" (n%d)", end)

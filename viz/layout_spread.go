@@ -10,15 +10,14 @@ import (
 
 // How a conversation is spread from left to right, when the rows are known:
 //
-//   - An item dominates the items that can be reached only through it. Each item hangs below the last item that
-//     dominates it.
-//   - Among the items that hang below one item, those that flow into the same merge are placed side by side, each in
-//     its own column, with the merge centered below them. What remains are trees side by side.
-//   - One of these trees is the trunk: it continues straight below the item. The others are sides. A side that ends
-//     above the merge of its trunk is placed beside the trunk. Any other side is passed outwards, to the right of the
-//     whole tool phase, so that nothing comes between the calls of a phase and the message that joins them.
+//   - An item dominates every item that can be reached only through it. Each item hangs below its last dominator.
+//   - Items below one item may flow into the same merge. They are placed side by side, each in its own column, with the
+//     merge centered below them. The result is a list of trees side by side.
+//   - One of these trees is the trunk: it continues straight below the item. The others are sides. A side is placed
+//     beside the trunk if it ends above the merge of the trunk. Any other side is passed outwards, to the right of the
+//     whole tool phase: nothing may come between the calls of a phase and their results message.
 //   - The outlines of trunk and side determine their distance, row by row. The tallest tree is the trunk unless another
-//     flows into a merge. So each row of an outline is examined once for each trunk that it is placed beside.
+//     flows into a merge. So each row of an outline is examined once for each trunk beside it.
 
 // spread finds the column of each item.
 func (m *plot) spread() {
@@ -49,25 +48,25 @@ func (m *plot) spread() {
 // 0 is the root, entry k+1 is item k. An index into these lists is a vertex v.
 type spreader struct {
 	*plot
-	idom   []int   // its immediate dominator: the last vertex that dominates it
-	depth  []int   // the number of vertices that dominate it
-	jump   []int   // a dominator further up, so that any dominator is found in a logarithmic number of steps
+	idom   []int   // its immediate dominator: the last of its dominators
+	depth  []int   // the number of its dominators
+	jump   []int   // a dominator further up; with it, a search for a dominator takes a logarithmic number of steps
 	kids   [][]int // the vertices with this idom
 	feeds  [][]int // the merges it flows into, among those with the same idom
-	direct []bool  // whether this is a merge with an edge from its idom
+	direct []bool  // true for a merge with an edge from its idom
 	trunk  []int   // the kid on the way to the merge it flows into; flowsOut for a parent of the merge; 0 if unknown
 	joins  []int   // the merge it is placed above, or 0
 	above  [][]int // the vertices placed above this merge
 	blocks []block
-	anchor []int // the vertex that dx counts from
+	anchor []int // the origin of dx
 	dx     []int
-	reach  []int // scratch for pack: by row, the right side of what is placed
+	reach  []int // scratch for pack: by row, the right side of everything placed
 	lefts  []int // scratch for pack: by row, the left side, or unset
 }
 
 const flowsOut = -1
 
-// block is a tree during placement: an item, the branches above it if it is a merge, its trunk, and the sides not yet
+// block is a tree during placement: an item, the branches above it (for a merge), its trunk, and the sides not yet
 // placed.
 type block struct {
 	top, bottom int // the rows it covers
@@ -78,7 +77,7 @@ type block struct {
 // segment is the outline of a block in a range of rows. The segments of an outline start with the lowest rows.
 type segment struct{ from, to, left, right int }
 
-// corridor is the space on either side of an edge that runs down.
+// corridor is the space on either side of a vertical edge, in pixels.
 const corridor = 8
 
 func newSpreader(m *plot) *spreader {
@@ -104,9 +103,9 @@ func newSpreader(m *plot) *spreader {
 
 func (s *spreader) item(v int) *item { return &s.items[v-1] }
 
-// dominate finds the dominators of v. Those of its parents must be known.
+// dominate finds the dominators of v. The dominators of its parents must be known.
 func (s *spreader) dominate(v int) {
-	// The immediate dominator is the last vertex that dominates all parents. Without parents, it is the root.
+	// The immediate dominator is the last common dominator of all parents. Without parents, it is the root.
 	parents, d := s.item(v).parents, 0
 	for i, p := range parents {
 		if i == 0 {
@@ -118,7 +117,7 @@ func (s *spreader) dominate(v int) {
 
 	s.idom[v], s.depth[v], s.jump[v] = d, s.depth[d]+1, d
 
-	// Two jumps of the same length become one that is twice as long.
+	// Two jumps of the same length become one of twice the length.
 	if j := s.jump[d]; s.depth[d]-s.depth[j] == s.depth[j]-s.depth[s.jump[j]] {
 		s.jump[v] = s.jump[j]
 	}
@@ -128,7 +127,7 @@ func (s *spreader) dominate(v int) {
 	}
 }
 
-// common returns the last vertex that dominates both a and b, or is one of them.
+// common returns the last common dominator of a and b. Here a vertex also counts as its own dominator.
 func (s *spreader) common(a, b int) int {
 	if s.depth[a] > s.depth[b] {
 		a = s.up(a, s.depth[b])
@@ -158,7 +157,7 @@ func (s *spreader) up(v, depth int) int {
 	return v
 }
 
-// flow records which vertices flow into v if v is a merge, and the way there.
+// flow records the vertices that flow into v if v is a merge, and the way there.
 func (s *spreader) flow(v int) {
 	parents, d := s.item(v).parents, s.idom[v]
 	if len(parents) < 2 {
@@ -172,13 +171,13 @@ func (s *spreader) flow(v int) {
 			continue
 		}
 
-		// The child of d that p hangs below, directly or not.
+		// Find the kid of d on the way to p: a dominator of p, or p itself.
 		x := s.up(u, s.depth[d]+1)
 		if n := len(s.feeds[x]); n == 0 || s.feeds[x][n-1] != v {
 			s.feeds[x] = append(s.feeds[x], v)
 		}
 
-		// Mark the way from x down to the merge. Where it joins a way that is marked already, the rest is known.
+		// Mark the way from x down to the merge. At a vertex with a marked way, the rest is known.
 		if s.trunk[u] == 0 {
 			s.trunk[u] = flowsOut
 		}
@@ -236,7 +235,7 @@ func (s *spreader) place(v int) {
 	foot := s.hang(v)
 	b := block{top: it.row, bottom: it.row + it.below}
 
-	// The trunk leads to the merge that v flows into, if there is one.
+	// If v flows into a merge, the trunk leads there.
 	trees := s.trees(s.kids[v])
 	main := 0
 	switch to := s.trunk[v]; {
@@ -272,8 +271,8 @@ func (s *spreader) place(v int) {
 	s.blocks[v] = b
 }
 
-// hang places the rooms of v to the right of its axis, past the edge to what follows v, and returns how far right they
-// extend.
+// hang places the rooms of v to the right of its axis, past the edge down to the next item. It returns how far right
+// they extend.
 func (s *spreader) hang(v int) int {
 	right := 0
 	for _, h := range s.item(v).hangs {
@@ -284,13 +283,14 @@ func (s *spreader) hang(v int) int {
 	return right
 }
 
-// trees joins the kids of one item that flow into the same merge, and returns the last merge of each resulting tree.
+// trees groups the kids of one item by the merge they flow into. It returns the last merge of each resulting tree; a
+// kid without a merge is a tree of its own.
 func (s *spreader) trees(kids []int) []int {
 	if len(kids) < 2 {
 		return kids
 	}
 
-	// From top to bottom, so that all branches above a merge are known when its turn comes.
+	// From top to bottom: all branches above a merge must be known before the merge.
 	byRow := slices.Clone(kids)
 	slices.SortStableFunc(byRow, func(a, b int) int { return cmp.Compare(s.item(a).row, s.item(b).row) })
 
@@ -338,13 +338,13 @@ func (s *spreader) tallest(trees []int) int {
 	return best
 }
 
-// fan places the branches that flow into the merge m side by side above it.
+// fan places the branches of the merge m side by side above it.
 func (s *spreader) fan(m int) {
 	branches := s.above[m]
 	slices.Sort(branches)
 	b, row := &s.blocks[m], s.item(m).row
 
-	// The calls of a wide fan are in several rows, and those below each other share a column.
+	// The calls of a wide fan are in several rows. Calls below each other share a column.
 	columns := len(branches)
 	for i, x := range branches {
 		if s.item(x).wrapped > 0 {
@@ -357,7 +357,7 @@ func (s *spreader) fan(m int) {
 	for i, x := range branches {
 		in := &s.blocks[x]
 
-		// A side that does not end above the merge is passed on to the merge.
+		// The merge takes over each side that does not end above it.
 		fit := func(side int) bool { return s.blocks[side].bottom < row }
 		late := slices.IndexFunc(in.sides, func(t int) bool { return !fit(t) })
 		if late >= 0 {
@@ -379,7 +379,7 @@ func (s *spreader) fan(m int) {
 		in.outline, in.sides = nil, nil
 	}
 
-	right := 0 // how far what is placed extends, from the left
+	right := 0 // the right side of everything placed so far
 	if s.direct[m] {
 		right = 2*corridor + gapX
 	}
@@ -397,7 +397,7 @@ func (s *spreader) fan(m int) {
 		right += lefts[c] + rights[c] + gapX
 	}
 
-	// The merge is in the middle. A branch that is almost in the middle too gets a straight edge.
+	// The merge is in the middle. If the axis of a branch is close by, the merge takes it, for a straight edge.
 	axis := (first + last) / 2
 	for _, x := range branches {
 		if off := s.dx[x] - axis; -gapX < off && off < gapX {
@@ -426,8 +426,8 @@ func (s *spreader) rigid(t int) int {
 	return t
 }
 
-// pack places the sides of block t to the right of it. Sides that begin lowest are nearest, so that the edges to the
-// others pass above them. From the end of the block to row until, an edge runs down on its axis.
+// pack places the sides of block t to the right of it. Sides that begin further down are placed nearer: the edges to
+// the others pass above them. An edge runs down on the axis of the block, from its end to row until.
 func (s *spreader) pack(t, until int) {
 	b := &s.blocks[t]
 	if len(b.sides) == 0 {
@@ -443,8 +443,8 @@ func (s *spreader) pack(t, until int) {
 		bottom = max(bottom, s.blocks[x].bottom)
 	}
 
-	// What is placed so far, row by row from b.top: first the edge below the block, then the block. Where a row is
-	// empty, a side may extend as far left as the block does.
+	// Fill in the extent of each row from b.top: first the edge below the block, then the block. In an empty row, a
+	// side may extend as far left as the block.
 	n := bottom - b.top + 1
 	s.reach, s.lefts = slices.Grow(s.reach[:0], n)[:n], slices.Grow(s.lefts[:0], n)[:n]
 	for i := range n {
@@ -476,7 +476,7 @@ const unset = math.MaxInt
 func (s *spreader) beside(t, x int) {
 	b, side := &s.blocks[t], &s.blocks[x]
 
-	// The side must clear what is placed in each of its rows.
+	// In each of its rows, the side must clear everything placed there.
 	at := math.MinInt
 	for _, seg := range side.outline {
 		for i := seg.from - b.top; i <= seg.to-b.top; i++ {
@@ -495,7 +495,7 @@ func (s *spreader) beside(t, x int) {
 	side.outline = nil
 }
 
-// outlined returns the n rows from top that pack has filled, as an outline appended to to.
+// outlined appends the n rows from top, as filled by pack, to the outline to.
 func (s *spreader) outlined(top, n int, to []segment) []segment {
 	for i := n - 1; i >= 0; i-- {
 		if s.lefts[i] == unset {

@@ -21,54 +21,56 @@ import (
 	"github.com/plait-dev/plait/viz/internal/web"
 )
 
-// ErrRemote marks an address that other machines could reach, where Options.Remote does not allow it.
+// ErrRemote marks an address within reach of other machines. Options.Remote allows such addresses.
 var ErrRemote = errors.New("other machines can reach this address")
 
 // Options change what a [Server] shows and allows. Nil is the same as the zero value.
 type Options struct {
 	// Title is the heading above the conversation. Defaults to "Conversation".
 	Title string
-	// Token is the secret that every request needs, except the one for the page. Defaults to 128 random bits or more.
+	// Token is the secret for every request, except the request for the page itself. Defaults to 128 random bits or
+	// more.
 	Token string
-	// Remote allows other machines: Listen accepts addresses that they can reach, and their requests are answered. The
-	// connection is not encrypted. Defaults to false.
+	// Remote allows other machines: Listen accepts addresses within their reach, and the server answers their requests.
+	// The connection is not encrypted. Defaults to false.
 	Remote bool
-	// Hosts are additional host names of the server, without a port, that a Host header may contain. Defaults to none:
+	// Hosts are additional host names of the server, without a port, for the Host header of requests. Defaults to none:
 	// localhost and addresses of this machine itself are accepted. With Remote, every address is accepted.
 	Hosts []string
-	// Prices are the models' prices. The page shows the cost of each call, and the total of all that follows a node.
-	// Defaults to none.
+	// Prices are the models' prices. The page shows the cost of each call, and the total cost of everything after a
+	// node. Defaults to none.
 	Prices api.Prices
-	// Cache returns the cache policy that the requests of a conversation were sent with, as in promptcache.Options. The
-	// page predicts by it what a request could read from the prompt cache. Defaults to api.CacheShort for all.
+	// Cache returns the cache policy of a conversation's requests, as in promptcache.Options. From it, the page
+	// predicts how much a request could read from the prompt cache. Defaults to api.CacheShort for all.
 	Cache func(d dag.DAG) api.Cache
-	// Listeners limits how many pages may receive events at once. Defaults to 100.
+	// Listeners limits the number of pages that receive events at the same time. Defaults to 100.
 	Listeners int
 
 	// Run runs a conversation when a page requests it; executor.Agent's Stream fits. It is called on a goroutine of its
 	// own, once at a time. Its context ends when the page stops the run and when the server is closed. Defaults to nil:
 	// forking and running are off.
 	Run func(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error]
-	// Resume resumes a paused run when users of a page have answered all of its open calls; executor.Agent's
-	// ResumeStream fits. d has the heads of that run alone. The rules of Run hold. Defaults to nil: open calls are
-	// shown, and cannot be answered.
+	// Resume resumes a paused run when all of its open calls have been answered on a page; executor.Agent's
+	// ResumeStream fits. d has only the heads of that run. As Run, it is called on a goroutine of its own, once at a
+	// time, with a context that ends when the page stops the run and when the server is closed. Defaults to nil: open
+	// calls are shown, and cannot be answered.
 	Resume func(
 		ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
 	) iter.Seq2[executor.Event, error]
-	// Save receives the whole conversation, including heads that are not the run's own. It is called on the run's
-	// goroutine, after each turn of a run that the page began and at its end. An error is shown on the page, and the
-	// run continues. Defaults to nil: the program saves in Run.
+	// Save receives the whole conversation, including heads outside the run. For a run that the page began, it is
+	// called on the run's goroutine, after each turn and at the end. An error is shown on the page, and the run
+	// continues. Defaults to nil: the program saves in Run.
 	Save func(d dag.DAG) error
-	// Request returns the exact body of the request that answer responds to. answer is a message of the assistant in
-	// the conversation, and before is the conversation that the model was sent. An error is the reason why the body is
-	// not known. Defaults to nil: it is not known.
+	// Request returns the exact body of the request for answer. answer is a message of the assistant in the
+	// conversation, and before is the conversation sent to the model. If Request returns an error, the page shows it in
+	// place of the body. Defaults to nil: no body is known.
 	Request func(before dag.DAG, answer *node.Node) ([]byte, error)
 }
 
 // Server shows a conversation to browsers. It is an http.Handler. [New] returns one.
 type Server struct {
 	options Options
-	handler http.Handler // what Serve serves: s itself, or the index that it belongs to
+	handler http.Handler // the handler for Serve: s itself, or the index with this server
 	page    []byte
 	policy  string
 
@@ -79,7 +81,7 @@ type Server struct {
 
 	modelMu sync.Mutex // taken before mu, and never by a run
 	model   *web.Model
-	whole   []byte // guarded by modelMu: the event with the whole conversation; nil until it is needed
+	whole   []byte // guarded by modelMu: the event with the whole conversation; nil until first needed
 
 	mu        sync.Mutex // guards the fields below
 	d         dag.DAG
@@ -89,11 +91,11 @@ type Server struct {
 	listeners map[*listener]bool
 	now       state
 	notice    string   // the error set by Report
-	voice     *watch   // the run whose text and tools are shown: the one that began last
-	watches   []*watch // active runs, in the order in which they began
-	pauses    []*pause // paused runs, in the order in which they paused
+	voice     *watch   // the run that began last: its text and tools are shown
+	watches   []*watch // active runs, the oldest first
+	pauses    []*pause // paused runs, the first paused first
 	origin    origin
-	stop      context.CancelFunc // stops the run that the page began; nil if there is none
+	stop      context.CancelFunc // stops the run begun by the page; nil if there is none
 	served    map[*http.Server]bool
 }
 
@@ -102,10 +104,10 @@ const (
 	headerTime = 5 * time.Second  // to read the header of a request
 	bodyTime   = 10 * time.Second // to read its body
 	writeTime  = 10 * time.Second // to write one piece
-	beat       = 15 * time.Second // between two comments that keep a stream alive
+	beat       = 15 * time.Second // between two comments to keep a stream alive
 )
 
-// New returns a server that shows d.
+// New returns a server for d.
 func New(d dag.DAG, o *Options) *Server {
 	s := &Server{model: web.NewModel(), d: d, undrawn: true, listeners: map[*listener]bool{}, served: map[*http.Server]bool{}}
 	if o != nil {
@@ -136,8 +138,8 @@ func (s *Server) DAG() dag.DAG {
 	return s.d
 }
 
-// Set replaces the conversation, for example after its file has been read again. The conversation of a run being
-// watched stays: it replaces those heads of d that it continues, unless d contains all of it.
+// Set replaces the conversation, for example after its file has been read again. The conversation of a watched run
+// stays: unless d contains all of it, it replaces the heads of d that it continues.
 func (s *Server) Set(d dag.DAG) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,13 +157,13 @@ func (s *Server) Set(d dag.DAG) {
 // Token returns the token.
 func (s *Server) Token() string { return s.options.Token }
 
-// URL returns the address, including the token, of a server that is reached at addr. It is a secret.
+// URL returns the address of a server at addr. It contains the token: keep it secret.
 func (s *Server) URL(addr net.Addr) string {
 	return "http://" + addr.String() + "/#token=" + url.QueryEscape(s.options.Token)
 }
 
-// Listen listens on a TCP address, such as "127.0.0.1:0". An address that other machines could reach is ErrRemote,
-// unless Options.Remote is set.
+// Listen listens on a TCP address, such as "127.0.0.1:0". The error is ErrRemote for an address within reach of other
+// machines, unless Options.Remote is set.
 func (s *Server) Listen(addr string) (net.Listener, error) {
 	resolved, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
@@ -201,9 +203,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Close cancels the run that the page began, disconnects all listeners and makes Serve return. It returns when no
-// goroutine of the server is left. Later requests are refused. A run that goes through Watch continues, but is no
-// longer shown.
+// Close cancels the run that the page began, disconnects all listeners and makes Serve return. It returns after all
+// goroutines of the server have ended. Later requests are refused. A run of the program, shown with Watch, continues
+// and is no longer shown.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true

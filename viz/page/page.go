@@ -5,16 +5,16 @@
 //	d := dag.New().User("What is a DAG?").Assistant("A graph without cycles.")
 //	err := page.Write(os.Stdout, d, nil)
 //
-// The page shows the path to a head as an outline, with the graph beside it. For each node it shows the content, the
-// cost, the exact request that a response belongs to, and what was new in that request. A table sorts all calls by
-// cost, time, tokens and failures, and sums them up by model, tool and sub-agent. A timeline shows what ran when. The
-// page finds failures, compares two heads, opens the conversations of sub-agents, and prints. "?" lists its keys.
+// The page shows the path to a head as an outline, with the graph beside it. For each node it shows the content and the
+// cost; for a response also its exact request, and the new part of that request. A table sorts all calls by cost, time,
+// tokens and failures, and sums them up by model, tool and sub-agent. A timeline shows when each call ran. The page
+// finds failures, compares two heads, opens the conversations of sub-agents, and prints. "?" lists its keys.
 //
 // [WriteReport] writes a page about many conversations, to find the ones to look at.
 //
 // The texts of a conversation are untrusted. The page shows them letter for letter. Nothing in them can run, fetch or
 // link, and a Content-Security-Policy allows only the page's own script and style. Nothing is loaded from elsewhere.
-// The page contains the whole conversation: use [dag.DAG.Redact] to erase what must not be shared.
+// The page contains the whole conversation: use [dag.DAG.Redact] to erase content before sharing it.
 //
 // # Concurrency
 //
@@ -48,26 +48,27 @@ import (
 type Options struct {
 	// Title is the heading above the conversation and the title of the browser's tab. Defaults to "Conversation".
 	Title string
-	// Prices are the models' prices. The page shows the cost of each call, and the total of all that follows a node.
-	// Defaults to none: a page then shows tokens, and a run's own cost if the run recorded it.
+	// Prices are the models' prices. The page shows the cost of each call, and the total cost of everything after a
+	// node. Defaults to none: a page then shows tokens, and a run's own cost if the run recorded it.
 	Prices api.Prices
-	// Cache is the cache policy that the requests were sent with, as in promptcache.Options. The page predicts by it
-	// what a request could read from the prompt cache. Defaults to api.CacheShort.
+	// Cache is the cache policy of the sent requests, as in promptcache.Options. From it, the page predicts how much a
+	// request could read from the prompt cache. Defaults to api.CacheShort.
 	Cache api.Cache
-	// Request returns the exact body, in UTF-8, of the request that answer responds to. answer is a message of the
-	// assistant in the conversation. before is the conversation that the model was sent; for a response of a sub-agent
-	// it has no metadata.
+	// Request returns the exact body, in UTF-8, of the request for answer. answer is a message of the assistant in the
+	// conversation. before is the conversation sent to the model; for a response of a sub-agent it has no metadata.
 	//
-	// The page shows the request beside the response, and what is new in it since the call before. An error is the
-	// reason why the request is not known. The total size of all requests is quadratic in the conversation's length: if
-	// they add up to more than 1 GiB, or to 32 MiB as they are stored, each as its difference from that of the call
-	// before, the page has the requests of the first failures and then of the last responses, up to these limits.
-	// Request may be called twice for a response. Defaults to nil: no request is known.
+	// The page shows the request beside the response, with its new part since the previous call. If Request returns an
+	// error, the page shows it in place of the request.
+	//
+	// The total size of all requests is quadratic in the conversation's length, so it is limited: to 1 GiB in all, and
+	// to 32 MiB in stored form, each as its difference from the request of the call before. Beyond these limits, the
+	// page has only the requests of the first failures and then of the last responses, as many as fit. Request may be
+	// called twice for a response. Defaults to nil: no request is known.
 	Request func(before dag.DAG, answer *node.Node) ([]byte, error)
 }
 
-// Write writes the page that shows d: the graph under its heads, and what only a ref reaches. The same conversation
-// gives the same bytes. Size and time are proportional to d's saved form, apart from Request.
+// Write writes a page with d: the graph under its heads, and nodes that only a ref reaches. The same conversation gives
+// the same bytes. Size and time are proportional to d's saved form, apart from Request.
 func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {
 		o = &Options{}
@@ -90,7 +91,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(shown, nodes, keys)}, p)
 }
 
-// withRefs returns d with the heads that only refs have added to its own.
+// withRefs returns d with additional heads: those of refs to nodes that no head of d reaches.
 func withRefs(d dag.DAG) dag.DAG {
 	if d.Err() != nil {
 		return d
@@ -108,7 +109,7 @@ func withRefs(d dag.DAG) dag.DAG {
 				heads = append(heads, h)
 			}
 
-			// What this head leads to is drawn with it, so a later ref to any of it adds no head.
+			// All ancestors of this head are drawn with it, so a later ref to one of them adds no head.
 			for stack := []*node.Node{h}; len(stack) > 0; {
 				n := stack[len(stack)-1]
 				stack = stack[:len(stack)-1]
@@ -139,8 +140,8 @@ const (
 	maxCopy = 64 << 10 // bytes of a copy
 )
 
-// copies adds the conversation in other formats if that does not make the page much larger: d itself, and the drawing
-// of all nodes that are shown, from which the page takes drawings of parts.
+// copies adds the conversation in other formats, each unless it is too long: d itself, and a drawing of all shown
+// nodes. From the latter, the page takes drawings of parts.
 func copies(s *web.Static, d, shown dag.DAG) {
 	keep := func(name, otherwise string, write func(io.Writer) error) {
 		var text strings.Builder
@@ -185,13 +186,13 @@ func file(s *web.Static, d dag.DAG, nodes []*node.Node, keys map[node.ID]int) {
 	s.File = append(p.list, p.end+p.text+string(p.rest))
 }
 
-// pieces splits the saved form that is written to it into nodes and the texts between them.
+// pieces is a writer of the saved form. It splits it into nodes and the texts between them.
 type pieces struct {
 	nodes map[node.ID]*node.Node
 	keys  map[node.ID]int
 	list  []any // texts, and the keys of nodes
 
-	rest    []byte // a line that is not complete
+	rest    []byte // an incomplete line
 	text    string // since the last node
 	end     string // of the last node's line
 	scratch []byte
@@ -238,8 +239,8 @@ func (p *pieces) line(line []byte) {
 // redacted marks the saved form of a redacted node.
 const redacted = `"redacted":true`
 
-// nodeOf returns the node whose saved form is line, or nil if the page has no such node. A conversation may hold a node
-// both redacted and with its content. The page has one of the two forms, and the other one must be saved as text.
+// nodeOf returns the node with the saved form line, or nil if the page has no such node. A conversation may hold a node
+// both redacted and with its content. The page has one of these forms; the other one must be saved as text.
 func (p *pieces) nodeOf(line []byte) *node.Node {
 	const begin = `{"id":"`
 	const size = len("00000000-0000-0000-0000-000000000000")
@@ -253,6 +254,7 @@ func (p *pieces) nodeOf(line []byte) *node.Node {
 		return nil
 	}
 
+	// Only if the line or the node is redacted can the two forms differ. Spare the others the encoding.
 	if !n.Redacted() && !bytes.Contains(line, []byte(redacted)) {
 		return n
 	}

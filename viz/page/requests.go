@@ -14,8 +14,8 @@ import (
 
 // budget limits the requests of a page, in bytes.
 type budget struct {
-	made   int // of all requests that are made, which is the time that it takes: most of it is quadratic
-	stored int // of the requests as they are stored, and of those that are held to compare others with
+	made   int // of all requests made: most of the time for them is quadratic
+	stored int // of the requests in their stored form, and of whole requests kept for comparison
 }
 
 // pageBudget takes about two seconds. The requests of 900 turns of 2 KB fit, and add a third to the page.
@@ -24,8 +24,8 @@ var pageBudget = budget{made: 1 << 30, stored: 32 << 20}
 const tooMany = "This page has the requests of the first failures and of the last responses. All requests of a " +
 	"conversation this long are many times its size: \"plait serve FILE\" shows each of them."
 
-// requests returns the requests of the responses among the nodes, each as the difference from that of the call before
-// it, and the reason why some are missing.
+// requests returns the requests of the responses among the nodes. Each is stored as the difference from the request of
+// the call before it. If some are missing, the string is the reason.
 func requests(
 	d dag.DAG, nodes []*node.Node, keys map[node.ID]int, limit budget,
 	request func(before dag.DAG, answer *node.Node) ([]byte, error),
@@ -34,14 +34,14 @@ func requests(
 		return nil, "This page was written without requests."
 	}
 
-	// A request of a sub-agent has another conversation before it.
-	main := map[node.ID]bool{} // nodes that are not a sub-agent's
+	// The conversation before a sub-agent's request is not the main one.
+	main := map[node.ID]bool{} // nodes outside of sub-agents
 	for _, n := range d.Nodes() {
 		main[n.ID()] = true
 	}
 	ask := func(n *node.Node) ([]byte, error) { return request(before(d, n, main[n.ID()]), n) }
 
-	// All of them if they fit, or else those that a reader asks about first.
+	// Add all requests if they fit. Otherwise begin with the ones of most interest to a reader.
 	missing := ""
 	c := collection{keys: keys, limit: limit}
 	if !c.addAll(backward(nodes), ask) {
@@ -59,18 +59,19 @@ func requests(
 	return list, missing
 }
 
-// collection is the requests that were made so far. A request is stored whole until that of the response before it is
-// made, and then as the difference from that.
+// collection holds the requests made so far. A request is stored whole until the request of the preceding response is
+// made, and then as the difference from it.
 type collection struct {
 	keys  map[node.ID]int
 	limit budget
 	used  budget
 
 	list    map[node.ID]*web.Request
-	waiting map[node.ID][]*web.Request // the whole requests, by the response before
+	waiting map[node.ID][]*web.Request // the whole requests, by the preceding response
 }
 
-// addAll adds the requests of the responses, and reports whether they fit into the limit. Those that fit are added.
+// addAll adds the requests of the responses in order, and reports whether all fit into the limit. It stops at the first
+// one that does not fit.
 func (c *collection) addAll(answers []*node.Node, ask func(*node.Node) ([]byte, error)) bool {
 	c.list, c.waiting = map[node.ID]*web.Request{}, map[node.ID][]*web.Request{}
 	for _, n := range answers {
@@ -81,7 +82,7 @@ func (c *collection) addAll(answers []*node.Node, ask func(*node.Node) ([]byte, 
 
 		case err != nil:
 			c.list[n.ID()] = &web.Request{Key: c.keys[n.ID()], Base: -1, Missing: "The request is not known: " + err.Error()}
-			if c.used.made += 512 * n.Depth(); c.used.made > c.limit.made { // what it took to find that out
+			if c.used.made += 512 * n.Depth(); c.used.made > c.limit.made { // an estimate of the work until the error
 				return false
 			}
 
@@ -96,15 +97,18 @@ func (c *collection) addAll(answers []*node.Node, ask func(*node.Node) ([]byte, 
 	return true
 }
 
-// add adds the request of n, and reports whether it fits into the limit.
+// add adds the request of n, or nothing if it does not fit into the limit. It reports whether it fit.
 func (c *collection) add(n *node.Node, body string) bool {
 	key, size := c.keys[n.ID()], c.used.stored+len(body)
 	whole := c.waiting[n.ID()]
+
+	// Later requests that waited for this one are now stored as differences from it. Compute the new total size first.
 	differences := make([]web.Request, len(whole))
 	for i, r := range whole {
 		differences[i] = difference(*r, key, body)
 		size += len(differences[i].Middle) - len(r.Middle)
 	}
+
 	if size > c.limit.stored {
 		return false
 	}
@@ -125,8 +129,8 @@ func difference(r web.Request, base int, other string) web.Request {
 	body := r.Middle
 	start, end := sharedEnds(other, body)
 
-	// The page counts in units of UTF-16, Go in bytes.
-	r.Base, r.Middle = base, strings.Clone(body[start:len(body)-end]) // a part of body would keep all of it
+	// The page counts in units of UTF-16, Go in bytes. Clone the middle: a substring would keep all of body in memory.
+	r.Base, r.Middle = base, strings.Clone(body[start:len(body)-end])
 	r.Prefix, r.Suffix = units(body[:start]), units(body[len(body)-end:])
 	return r
 }
@@ -145,8 +149,8 @@ func backward(nodes []*node.Node) []*node.Node {
 // maxFailures is the number of failures whose requests come first.
 const maxFailures = 10
 
-// byInterest returns the responses among the nodes, those first that a reader asks about: the responses that failed or
-// whose calls failed, with the response before each, and then the last ones.
+// byInterest returns the responses among the nodes, those of most interest first. It begins with responses that failed
+// or had a failed call, each followed by the response before it. All others follow, the last one first.
 func byInterest(nodes []*node.Node) []*node.Node {
 	var list []*node.Node
 	listed := map[node.ID]bool{}
@@ -157,7 +161,7 @@ func byInterest(nodes []*node.Node) []*node.Node {
 		}
 	}
 
-	// Parents come first in nodes, so that nothing is walked for each node anew.
+	// Parents precede their children in nodes, so one pass is enough.
 	last := map[node.ID]*node.Node{} // by node: the response before it, on its line of first parents
 	failures := 0
 	for _, n := range nodes {
@@ -190,8 +194,8 @@ func byInterest(nodes []*node.Node) []*node.Node {
 	return list
 }
 
-// before returns the conversation that n responds to. That of a sub-agent does not get the metadata of the conversation
-// around it.
+// before returns the conversation that n responds to. main is false for a node of a sub-agent: its conversation has no
+// metadata of the conversation around it.
 func before(d dag.DAG, n *node.Node, main bool) dag.DAG {
 	if main {
 		return d.WithHeads(n.Parents()...)
@@ -206,7 +210,7 @@ func isAnswer(n *node.Node) bool {
 
 // sharedEnds returns the length in bytes of the common prefix and suffix of two texts. It does not cut characters.
 func sharedEnds(a, b string) (start, end int) {
-	const many = 4 << 10 // bytes that are compared at once
+	const many = 4 << 10 // bytes per comparison
 	shorter := min(len(a), len(b))
 	for start+many <= shorter && a[start:start+many] == b[start:start+many] {
 		start += many
@@ -218,6 +222,7 @@ func sharedEnds(a, b string) (start, end int) {
 		start--
 	}
 
+	// The suffix must not overlap the prefix: it has at most shorter-start bytes.
 	tail := func(s string, n int) string { return s[len(s)-end-n : len(s)-end] }
 	for end+many <= shorter-start && tail(a, many) == tail(b, many) {
 		end += many
@@ -234,7 +239,7 @@ func sharedEnds(a, b string) (start, end int) {
 // units returns the length of s in UTF-16 code units, as in JavaScript.
 func units(s string) int {
 	n := utf8.RuneCountInString(s)
-	for first := byte(0xf0); first <= 0xf4; first++ { // of the characters that are two units
+	for first := byte(0xf0); first <= 0xf4; first++ { // first bytes of characters with two units
 		n += strings.Count(s, string([]byte{first}))
 	}
 	return n

@@ -1,5 +1,5 @@
-// Package web is the page that shows a conversation in a browser: its HTML, CSS and JavaScript, and the data that they
-// draw. Package page writes it as one file. Package live serves it and sends it events.
+// Package web is the page for a conversation in a browser: its HTML, CSS and JavaScript, and the data for them. Package
+// page writes it as one file. Package live serves it and sends it events.
 //
 //	m := web.NewModel()
 //	p, err := m.Update(d)
@@ -7,11 +7,11 @@
 //
 // # Patches
 //
-// A page receives a conversation as patches. The first one holds everything. A [Patch] is a JSON object. A member that
-// has not changed is absent:
+// A page receives a conversation as patches. The first one holds everything. A [Patch] is a JSON object. Members without
+// changes are absent:
 //
 //	reset     true: drop everything received before
-//	nodes     nodes that are new or have changed (after a redaction)
+//	nodes     new nodes, and nodes changed by a redaction
 //	  key       the node's number in the patches; it never changes and is never reused
 //	  id        its ID
 //	  sort      its kind, as in package describe: "user", "assistant", "results", "tool call", "system" and so on
@@ -21,11 +21,11 @@
 //	  parts     its content, in order; each part has
 //	    form    the layout, see the type Form; absent for text
 //	    label   a heading, a remark or the name of a tool
-//	    at      the path of the content in the saved form, as in "body.blocks.0.text"; JSON that is not there is a
-//	            string under the same name with "_text"
-//	    from    the path of what a change replaces
+//	    at      the path of the content in the saved form, as in "body.blocks.0.text"; JSON missing there is saved
+//	            as a string under the same name with "_text"
+//	    from    the path of the content replaced by a change
 //	    bad     true for a failure
-//	    open    true for a fold that is open at first
+//	    open    true for a fold that is initially open
 //	    parts   the parts inside it
 //	  raw       its saved form, byte for byte, as a string
 //	  parents   the keys of its parents, in order
@@ -34,38 +34,38 @@
 //	            how many attempts failed before it, such as "2 retries"
 //	  usage     tokens of the call: input, output, read from a cache, written to one, thinking
 //	  least     true if more tokens were used than are counted in usage
-//	  model     the model that wrote a response
+//	  model     the model of a response
 //	  at        when the call began, or else when the node was made: milliseconds since 1970
-//	  ms        how long the call took, in milliseconds; absent if that is unknown
+//	  ms        how long the call took, in milliseconds; absent if unknown
 //	  cost      the cost of the call, in the currency of the program's prices; absent if no price is known
-//	  cache     what the request of a response found in the prompt cache: input (the tokens of the request), estimated
-//	            (true if that is an estimate), predicted (about how many could be read), text (all that in words), broke
-//	            (true if what was cached is lost), at (the key of the node that changed it)
-//	places    the boxes of nodes that are new or have changed
+//	  cache     the use of the prompt cache by the request of a response: input (the tokens of the request), estimated
+//	            (true if input is an estimate), predicted (about how many could be read), text (the same in words),
+//	            broke (true if the cached part is lost), at (the key of the node that changed it)
+//	places    new and changed boxes of nodes
 //	  key       the node
 //	  n         its number in reading order, as in n12; it changes when something is inserted before it
-//	  in        the key of the folded box that it is drawn in; absent in the outermost picture
+//	  in        the key of the folded box around it; absent in the outermost picture
 //	  x y w h   the box, in pixels, in its picture
 //	  style     "user", "assistant", "aside", "failed"
 //	  text      the text of the box: plain lines, already cut
 //	  head      1 for the first head of its conversation, 2 for the second …; absent for other nodes
-//	  frame     the sub-agent's conversation that contains it, as an index in frames; -1 for the outermost
-//	folds     folded boxes that are new or have changed. Each holds several nodes, and has a picture of its own inside
-//	  key       its number, which no node has
+//	  frame     the index in frames of the sub-agent's conversation it belongs to; -1 for the outermost
+//	folds     new and changed folded boxes. Each holds several nodes, and has a picture of its own inside
+//	  key       its number, distinct from those of nodes
 //	  in x y w h style text  as in places; the style "folded" has no failure in it
-//	  first     the key of the node that gives it its place in the reading order
-//	  nodes     how many nodes are in it
+//	  first     the key of the first node in it: its place in the reading order
+//	  nodes     the number of nodes in it
 //	  width     the size of the picture inside
 //	  height
-//	edges     edges that are new or have changed
-//	  from to   the keys of nodes or folded boxes, which are in the same picture
+//	edges     new and changed edges
+//	  from to   the keys of nodes or folded boxes in the same picture
 //	  points    x, y, x, y, …
 //	  dashed    true if it leads to the conversation of a sub-agent
-//	cut       edges that are gone: pairs of keys
-//	gone      the keys of nodes and folded boxes that are gone; their places and edges go with them
+//	cut       removed edges: pairs of keys
+//	gone      the keys of removed nodes and folded boxes; their places and edges go with them
 //	frames    the conversations of sub-agents, if one has changed: title, owner (a key), outer (an index in frames,
 //	          or -1)
-//	rooms     what is drawn around them, if one has changed: title, in (as in places), x, y, w, h
+//	rooms     the rectangles around them, if one has changed: title, in (as in places), x, y, w, h
 //	width     the size of the outermost picture, if it has changed
 //	height
 //	note      how the outermost picture is folded, in lines, if it has changed
@@ -76,8 +76,8 @@
 //	totals    all totals, if one has changed
 //	  by name   "model" and the model; "tool" and the tool; "agent" and the title of a sub-agent's frame, or "" for
 //	            the outermost conversation
-//	  calls     how many calls; failed is how many of them failed, and untimed of how many the time is unknown
+//	  calls     the number of calls; failed counts the failed ones, and untimed those of unknown duration
 //	  usage     their tokens, as in nodes; least is true if more tokens were used than are counted
-//	  ms        how long they took together, in milliseconds; longest is the longest of them
-//	  cost      what they cost; priced is how many calls that is, and unpriced of how many it is unknown
+//	  ms        their total duration in milliseconds; longest is the longest of them
+//	  cost      their total cost; priced counts the calls in it, and unpriced the responses of unknown cost
 package web

@@ -16,12 +16,12 @@ import (
 	"github.com/plait-dev/plait/viz"
 )
 
-// Model records what a page has been sent, to compute what it needs next. It is not safe for concurrent use.
+// Model records everything sent to a page, to compute the next changes. It is not safe for concurrent use.
 type Model struct {
 	// Prices are the models' prices. They must be set before the first Update. Defaults to none.
 	Prices api.Prices
-	// Cache is the cache policy of the requests, as in promptcache.Options. It holds for the responses that the next
-	// Update adds. Defaults to api.CacheShort.
+	// Cache is the cache policy of the requests, as in promptcache.Options. It holds for the responses added by the
+	// next Update. Defaults to api.CacheShort.
 	Cache api.Cache
 
 	d    dag.DAG
@@ -31,7 +31,7 @@ type Model struct {
 	folds map[[2]int]int
 }
 
-// sent is what a page has.
+// sent is the content of a page.
 type sent struct {
 	nodes    map[node.ID]known
 	places   map[int]Place
@@ -47,22 +47,22 @@ type sent struct {
 	totals   []Total
 }
 
-// known is a node that the page has.
+// known is a node on the page.
 type known struct {
 	key  int
 	node *node.Node
 }
 
-// NewModel returns the model of a page that has been sent nothing.
+// NewModel returns the model of an empty page.
 func NewModel() *Model { return &Model{sent: nothing(), folds: map[[2]int]int{}} }
 
 func nothing() sent {
 	return sent{nodes: map[node.ID]known{}, places: map[int]Place{}, folds: map[int]Fold{}, edges: map[[2]int]Edge{}}
 }
 
-// Update returns the patch that makes a page with all former patches show d. Its time is proportional to the size of d,
-// and the size of the patch to that of the changes. The error is that of the chain that built d, and the model is then
-// unchanged.
+// Update returns the next patch for a page with all former patches: with it, the page shows d. The time is proportional
+// to the size of d, and the size of the patch to the size of the changes. Update returns the error of the chain that
+// built d, and then leaves the model unchanged.
 func (m *Model) Update(d dag.DAG) (Patch, error) {
 	drawn, err := viz.Layout(d, &viz.LayoutOptions{Inside: true})
 	if err != nil {
@@ -102,7 +102,7 @@ func (m *Model) Key(id node.ID) (int, bool) {
 	return k.key, ok
 }
 
-// nodes adds the nodes that are new or changed, and returns the key of every node that is drawn.
+// nodes adds new and changed nodes to the patch. It returns the keys of all drawn nodes.
 func (m *Model) nodes(p *Patch, boxes []*viz.Box) map[node.ID]int {
 	keys := make(map[node.ID]int, len(boxes))
 	var fresh []*node.Node
@@ -130,7 +130,7 @@ func (m *Model) nodes(p *Patch, boxes []*viz.Box) map[node.ID]int {
 	return keys
 }
 
-// describe returns the node in the form that the page reads.
+// describe returns a node in the form of the patch.
 func (m *Model) describe(n *node.Node, keys map[node.ID]int) Node {
 	d := describe.Of(n)
 	t := Node{Key: keys[n.ID()], ID: n.ID().String(), Sort: string(d.Sort), Label: d.Label(), Raw: Saved{node: n}}
@@ -142,7 +142,7 @@ func (m *Model) describe(n *node.Node, keys map[node.ID]int) Node {
 	t.At = float64(d.Began.UnixMicro()) / 1000
 
 	if d.Sort == describe.Stop {
-		return t // its totals repeat those of the nodes before it
+		return t // its totals repeat the usage of earlier nodes
 	}
 
 	t.Usage, t.Least, t.Model, t.MS = counts(d.Usage), d.Usage.Incomplete, d.Model, milliseconds(d.Took)
@@ -167,7 +167,7 @@ func counts(u content.Usage) [5]int64 {
 // milliseconds returns d in milliseconds, to the microsecond.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// keysOf returns the keys of the nodes that are drawn.
+// keysOf returns the keys of nodes, without those that are not drawn.
 func keysOf(nodes []*node.Node, keys map[node.ID]int) []int {
 	var list []int
 	for _, n := range nodes {
@@ -178,7 +178,7 @@ func keysOf(nodes []*node.Node, keys map[node.ID]int) []int {
 	return list
 }
 
-// places adds the boxes that are new, moved or changed.
+// places adds new, moved and changed boxes to the patch.
 func (m *Model) places(p *Patch, pic *placed) {
 	for _, place := range pic.places {
 		if old, ok := m.sent.places[place.Key]; !ok || old != place {
@@ -194,7 +194,7 @@ func (m *Model) places(p *Patch, pic *placed) {
 	}
 }
 
-// foldKey returns the key of a folded box, a new one for a box that is new.
+// foldKey returns the key of a folded box. A new box gets a new key.
 func (m *Model) foldKey(first, height int) int {
 	at := [2]int{first, height}
 	key, ok := m.folds[at]
@@ -206,7 +206,7 @@ func (m *Model) foldKey(first, height int) int {
 	return key
 }
 
-// edges adds the edges that are new or moved, and those that are gone although their nodes are not.
+// edges adds new and moved edges, and removed edges between nodes that are still drawn.
 func (m *Model) edges(p *Patch, pic *placed) {
 	drawn := make(map[[2]int]bool, len(pic.edges))
 	for _, edge := range pic.edges {
@@ -218,7 +218,7 @@ func (m *Model) edges(p *Patch, pic *placed) {
 		}
 	}
 
-	// Sorted, so that the same changes give the same patch.
+	// Maps have no order. Sort the edges: the same changes must give the same patch.
 	for _, at := range slices.SortedFunc(maps.Keys(m.sent.edges), order) {
 		if drawn[at] {
 			continue
@@ -230,7 +230,7 @@ func (m *Model) edges(p *Patch, pic *placed) {
 
 func order(a, b [2]int) int { return slices.Compare(a[:], b[:]) }
 
-// leave adds the nodes and folded boxes that are gone.
+// leave adds removed nodes and folded boxes.
 func (m *Model) leave(p *Patch, pic *placed) {
 	for id, k := range m.sent.nodes {
 		if _, ok := pic.keys[id]; !ok {
@@ -259,7 +259,7 @@ func (m *Model) leave(p *Patch, pic *placed) {
 	slices.Sort(p.Gone)
 }
 
-// whole adds the changes of the conversation as a whole.
+// whole adds changes that concern the whole conversation.
 func (m *Model) whole(p *Patch, pic *placed) {
 	if pic.Width != m.sent.w || pic.Height != m.sent.h {
 		p.Width, p.Height = pic.Width, pic.Height
@@ -289,7 +289,7 @@ func (m *Model) whole(p *Patch, pic *placed) {
 }
 
 // changed replaces the old list by the new one. It returns the new list if they differ, and nil otherwise. A new list
-// without items is returned empty, not nil, so that the patch contains it.
+// without items is returned empty, not nil: JSON then contains it.
 func changed[T any](old *[]T, list []T, equal func(a, b []T) bool) []T {
 	if equal(*old, list) {
 		return nil
