@@ -169,9 +169,9 @@ func TestGrowth(t *testing.T) {
 		growthtest.Case{Name: "Resume with one result", Growth: linear, Setup: resume(func(int) int { return 1 })},
 		growthtest.Case{Name: "Resume with all results, ClaimOnce", Growth: linear,
 			Setup: resume(func(n int) int { return n }, executor.ClaimOnce())},
-		// The results are appended to the list of messages, which is copied with room for more: 160 bytes a message, and so a little more
-		// than FlatButCopies allows at 10,000 of them.
-		growthtest.Case{Name: "Resume after a long conversation, ClaimOnce", Growth: growthtest.FlatButCopies, Fixed: true, Setup: func(_ testing.TB, n int) func() {
+		// The results are appended to the list of messages. The list is copied with room for more: 160 bytes a message, more
+		// than FlatButCopies allows if there are many more messages than in the small case.
+		growthtest.Case{Name: "Resume after a long conversation, ClaimOnce", Growth: growthtest.FlatButCopies, Small: 500, Large: 1000, Fixed: true, Setup: func(_ testing.TB, n int) func() {
 			d := chatter(n).Tools(anything).User("Go.")
 			d.Transcript()
 			a := executor.Agent{Provider: &busy{turns: 1}, Strategy: executor.DeferAll(), Hooks: []executor.Hook{executor.ClaimOnce()}}
@@ -246,7 +246,8 @@ func TestGrowth(t *testing.T) {
 				}
 			}
 		}},
-		growthtest.Case{Name: "Run/many tools", Growth: linear, Setup: func(_ testing.TB, n int) func() {
+		// Each tool is added to a tree, in which the path to it is copied.
+		growthtest.Case{Name: "Run/many tools", Growth: growthtest.LogLinear, Setup: func(_ testing.TB, n int) func() {
 			a := executor.Agent{Provider: &busy{turns: 1}, Tools: registryOf(n).Tools()}
 			a.Tools = append(a.Tools, anything)
 			return func() {
