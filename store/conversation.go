@@ -22,7 +22,7 @@ import (
 type Conversation struct {
 	store     *Store
 	key, name string
-	nodes     *nodes // shared by all conversations that At and Fork open
+	nodes     *nodes // shared by all conversations opened by Head and Fork
 
 	mu   sync.Mutex // held during an append; guards the fields below
 	dag  dag.DAG
@@ -30,7 +30,7 @@ type Conversation struct {
 	kept Head // the head for refused nodes; version 0 if there is none
 }
 
-// nodes holds the nodes of a conversation that are known to be stored. A node is added after all nodes it refers to.
+// nodes holds the nodes of a conversation known to be stored. A node is added after all nodes it refers to.
 type nodes struct {
 	mu  sync.Mutex // guards set
 	set dag.NodeSet
@@ -52,8 +52,8 @@ func (c *Conversation) DAG() dag.DAG {
 // Version returns how often the head was appended to; 0 if it is not stored.
 func (c *Conversation) Version() uint64 { return c.current().Version }
 
-// Head opens a head of the same conversation, as it is now. It reads only the nodes that no earlier call has read. Use
-// it with c's own name to see what other writers have appended. The error holds ErrNotStored if there is no such head.
+// Head opens a head of the same conversation, as it is now. It reads only nodes not yet read by an earlier call. Use it
+// with c's own name to see the nodes of other writers. The error holds ErrNotStored if there is no such head.
 func (c *Conversation) Head(ctx context.Context, name string) (*Conversation, error) {
 	o := c.store.at(c.key, name, c.nodes)
 	if err := o.open(ctx, c.current().Nodes); err != nil {
@@ -80,12 +80,12 @@ func (c *Conversation) current() Head {
 // before. Errors:
 //
 //   - *ConflictError if the head was moved since it was opened. The new nodes are then kept under a head of their own,
-//     ConflictError.KeptHead. Later refused appends move that same head. Open it with [Conversation.Head] to merge,
+//     ConflictError.KeptHead. Later refused appends move the same head. Open it with [Conversation.Head] to merge,
 //     rename or remove it. If the head was removed, nothing is kept.
-//   - the chain's own;
+//   - the chain's own error;
 //   - dag.ErrDuplicateID for a node with the ID of another node;
 //   - dag.ErrNotErased for a redacted node whose content is stored: use [Conversation.Rewrite];
-//   - those of the driver. Whether d is stored is then unknown: append it again.
+//   - errors of the driver. It is then unknown whether d is stored: append it again.
 func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,8 @@ func (c *Conversation) Append(ctx context.Context, d dag.DAG) error {
 	return c.write(ctx, d, a, fresh, func(ctx context.Context, a AppendRequest) (Head, error) {
 		h, err := c.store.driver.Append(ctx, a)
 
-		// The reply to an earlier try may have been lost: then the head is where this append wants it.
+		// The reply to an earlier try may have been lost. Then the head already has the nodes and the header of this
+		// append.
 		var conflict *ConflictError
 		if errors.As(err, &conflict) && c.isAt(conflict.Current, a) {
 			return conflict.Current, nil
@@ -126,7 +127,7 @@ func (c *Conversation) AppendWith(
 	return c.write(ctx, d, a, fresh, write)
 }
 
-// isAt reports whether a head is where the append would move it.
+// isAt reports whether a head already has the nodes and the header of an append.
 func (c *Conversation) isAt(h Head, a AppendRequest) bool {
 	// An append without a header keeps the old one.
 	header := a.Header
@@ -137,7 +138,7 @@ func (c *Conversation) isAt(h Head, a AppendRequest) bool {
 	return h.Version > 0 && slices.Equal(h.Nodes, a.Nodes) && bytes.Equal(h.Header, header)
 }
 
-// step returns the append that saves d, and its new nodes.
+// step returns the append for saving d, and its new nodes.
 func (c *Conversation) step(d dag.DAG) (AppendRequest, []*node.Node, error) {
 	c.nodes.mu.Lock()
 	defer c.nodes.mu.Unlock()
@@ -182,7 +183,7 @@ func roots(d dag.DAG) []node.ID {
 	return ids
 }
 
-// write writes the append that saves d. c.mu must be held.
+// write writes an append of step. c.mu must be held.
 func (c *Conversation) write(ctx context.Context, d dag.DAG, a AppendRequest, fresh []*node.Node, write writer) error {
 	h, fresh, err := c.try(ctx, d, a, fresh, write)
 
@@ -206,7 +207,7 @@ func (c *Conversation) try(
 ) (Head, []*node.Node, error) {
 	h, err := write(ctx, a)
 	if errors.Is(err, ErrRecord) && (errors.Is(err, node.ErrParent) || errors.Is(err, ErrNotStored)) {
-		// Some nodes that were known to be stored are gone. With none known, step returns all nodes of d.
+		// Some known nodes are no longer stored. With none known, step returns all nodes of d.
 		c.nodes.forget()
 		var all AppendRequest
 		if all, fresh, err = c.step(d); err != nil {
@@ -237,7 +238,7 @@ func (c *Conversation) keep(
 	a.Head, a.Expect, a.Header = c.kept.Name, c.kept.Version, d.Header()
 	h, _, err := c.try(ctx, d, a, fresh, c.store.driver.Append)
 
-	// No other writer makes a head of that name: an earlier call has stored it, and its reply was lost.
+	// No other writer makes a head with this name: an earlier call has stored it, and its reply was lost.
 	var own *ConflictError
 	if errors.As(err, &own) {
 		a.Expect = own.Current.Version
@@ -262,22 +263,22 @@ func keptName(head string, n *node.Node) string {
 	return head[:cut] + suffix
 }
 
-// forget forgets which nodes are stored.
+// forget empties the set: no node is known to be stored.
 func (n *nodes) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.set = dag.NodeSet{}
 }
 
-// add remembers that nodes are stored.
+// add adds stored nodes to the set.
 func (n *nodes) add(fresh []*node.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.set.Add(fresh...)
 }
 
-// Fork makes a head with the conversation as it is in [Conversation.DAG], and opens it. It copies no node. The error is
-// a *ConflictError if there is a head of that name.
+// Fork makes a head with the conversation of [Conversation.DAG], and opens it. It copies no node. The error is a
+// *ConflictError if there is a head with this name.
 func (c *Conversation) Fork(ctx context.Context, name string) (*Conversation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -293,7 +294,7 @@ func (c *Conversation) Fork(ctx context.Context, name string) (*Conversation, er
 	return o, nil
 }
 
-// Rename gives the head another name, and returns it under that name. It is a [Conversation.Fork] and then a
+// Rename gives the head another name, and returns it under the new name. It is a [Conversation.Fork] and then a
 // [Conversation.Remove]: a failure between them leaves both heads.
 func (c *Conversation) Rename(ctx context.Context, name string) (*Conversation, error) {
 	o, err := c.Fork(ctx, name)
@@ -317,8 +318,8 @@ func (c *Conversation) Remove(ctx context.Context) error {
 }
 
 // Rewrite saves d as [Conversation.Append] does, and replaces the stored nodes of d whose content was redacted. Then it
-// prunes the conversation, so that nothing holds the content any more. Other heads that reach a node have its redacted
-// form too. Nodes that only they reach are not changed: redact them there.
+// prunes the conversation: nothing holds the content any more. Other heads with a replaced node have its redacted form
+// too. Nodes out of reach of d are not changed: redact them there.
 //
 // If the head was moved since it was opened, the error is a *ConflictError and nothing is changed. If only pruning
 // fails, the nodes are replaced: call [Store.Prune].
@@ -326,7 +327,7 @@ func (c *Conversation) Rewrite(ctx context.Context, d dag.DAG) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// Without known nodes, the step has a record for every node of d: the driver replaces those that differ.
+	// Without known nodes, the step has a record for every node of d: the driver replaces the different ones.
 	c.nodes.forget()
 	a, fresh, err := c.step(d)
 	if err != nil {
@@ -345,9 +346,9 @@ func (c *Conversation) Rewrite(ctx context.Context, d dag.DAG) error {
 	return err
 }
 
-// Watch yields the conversation at this head: as it is now, and then each time that a writer has moved the head. Moves
-// in quick succession may be yielded as one, but the last one is always yielded. It reads only new nodes, and changes
-// nothing in c.
+// Watch yields the conversation at this head: as it is now, and then after each move of the head. Moves in quick
+// succession may be yielded as one, but the last one is always yielded. It reads only new nodes, and changes nothing in
+// c.
 //
 // It ends when the caller breaks off, the context is done, or the head is removed. An error ends it; for a removed
 // head it holds ErrNotStored. If there is no such head yet, Watch waits for it.

@@ -8,16 +8,15 @@ import (
 // defaultCut is the default of Options.Cut.
 const defaultCut = 32 << 10
 
-// cutLine cuts the contents of long string literals, those of limit bytes or more, out of a line. It returns the rest
-// of the line, the cuts, and the contents as blobs. Contents are not unescaped, so that the line can be restored byte
-// by byte.
+// cutLine cuts the contents of string literals of at least limit bytes out of a line. It returns the rest of the line,
+// the cuts, and the contents as blobs. Contents stay escaped: the line can be restored byte by byte.
 func cutLine(line []byte, limit int) (rest []byte, cuts []Cut, blobs []Blob) {
 	if len(line) < limit {
 		return line, nil, nil
 	}
 
-	// Outside a literal JSON has no quotes, so each quote that the loop meets opens one. Both quotes stay in rest; the
-	// cut lies between them.
+	// Outside its literals, JSON has no quotes, so each quote found by the loop opens a literal. Both quotes stay in
+	// rest; the cut lies between them.
 	kept := 0 // line[:kept] is in rest or in a blob
 	for i := 0; i < len(line); i++ {
 		if line[i] != '"' {
@@ -80,7 +79,7 @@ func (r Record) restored(blobs map[Sum][]byte) ([]byte, error) {
 	return line, nil
 }
 
-// sums returns the sums of the blobs that records need, each once.
+// sums returns the sums of the records' blobs, each once.
 func sums(records []Record) []Sum {
 	var list []Sum
 	seen := map[Sum]bool{}

@@ -14,29 +14,29 @@
 // # Conversations and heads
 //
 // A conversation has a key and named heads. [Store.Conversation] opens head "main", and [Conversation.Fork] makes
-// another one, which copies nothing. An append stores only the nodes that are new, and moves one head: its cost does
-// not grow with the conversation. Large texts and images are stored once in a conversation.
+// another one without copying. An append stores only the new nodes, and moves one head: its cost does not grow with the
+// conversation. Large texts and images are stored once in a conversation.
 //
 // # Two writers
 //
 // A head moves by compare-and-set. If two requests continue the same conversation at once, one wins. The other gets a
-// [ConflictError], and its nodes are kept under a head of their own, which the error names: merge it with dag.Merge,
+// [ConflictError], and its nodes are kept under a head of their own. The error has its name: merge it with dag.Merge,
 // give it a name with [Conversation.Rename], or drop it with [Conversation.Remove].
 //
 // # After a crash
 //
-// A run that a crash cut off in a tool phase leaves open calls ([dag.DAG.OpenCalls]). There are two ways to continue:
+// A crash during a tool phase leaves open calls ([dag.DAG.OpenCalls]). There are two ways to continue:
 //
 //   - Close the phase with [dag.DAG.CloseTools] before the next message. Nothing is executed. The model reads that the
-//     outcome of a call that was started is unknown, and that the others have no result.
+//     outcome of a started call is unknown, and that the others have no result.
 //   - Run the conversation as it is, with the next message in executor.Agent.Steering. Open calls are decided first.
 //
-// A message that is appended directly behind open calls ends their phase too, with the same texts for the model.
+// A message appended directly after open calls ends their phase too, with the same texts for the model.
 //
 // # Runs
 //
 // [Runs] is a Driver that also keeps durable runs: pauses, the calls they wait for, claims and results, each changed in
-// one transaction with the conversation. Package durable is the engine that uses it.
+// one transaction with the conversation. Package durable is the engine for it.
 //
 // # Concurrency
 //
@@ -46,6 +46,6 @@
 // # Errors
 //
 // [ErrMoved] marks a refused append, [ErrNotStored] a missing head or record, [ErrName] a key or name that is not
-// allowed, and [ErrRecord] a record that is damaged or cannot be stored. A [ConflictError] has the head as it is, and a
-// [RecordError] the node. Errors about the conversation itself are those of package dag.
+// allowed, and [ErrRecord] a damaged record, or one that cannot be stored. A [ConflictError] has the head as it is, and
+// a [RecordError] the node. Errors about the conversation itself come from package dag.
 package store

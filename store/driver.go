@@ -16,39 +16,39 @@ import (
 //
 // A conversation has a key. It holds records, blobs and named heads:
 //
-//   - A record is a node in its saved form. Only [AppendRequest.Replace] changes a record. A record has links to the
-//     records that it refers to; these are always stored too.
+//   - A record is a node in its saved form. Only [AppendRequest.Replace] changes a record. A record has links to other
+//     records; these are always stored too.
 //   - A blob is a large part of a record's line. It is stored once for each sum.
-//   - A head has a name, a version, the records it points to, and a header that the driver does not read.
+//   - A head has a name, a version, the records it points to, and a header. The driver does not read the header.
 //
 // Conversations share nothing: a driver may keep each in another place. A conversation exists as long as it has a head.
 //
 // # Rules for all methods
 //
 //   - A driver is safe for concurrent use, also by several programs if its database is.
-//   - Keys of conversations and names of heads are compared and sorted byte by byte: "a", "A" and "a " are three. A key
-//     or name that [CheckName] rejects gets its error, and so does a page that [Page.Check] rejects.
-//   - If the context is done before a method has an effect, the method returns an error that holds the context's error.
-//   - A driver keeps no slice that it was given, and the caller may change every slice that it gets.
-//   - Each method is atomic: other callers, and a program that starts after a crash, see all of its effect or nothing.
-//     When it returns nil, the effect is as durable as the driver promises.
-//   - After an error that is not one of this package's, the effect of a change is unknown: the change may be made, and
-//     only the reply lost. Repeating an Append is safe. If the first one was stored, the second returns a
-//     *ConflictError, and its Current is the head as the first one moved it.
+//   - Keys of conversations and names of heads are compared and sorted byte by byte: "a", "A" and "a " are three. For a
+//     key or name rejected by [CheckName], a method returns its error. The same holds for a page and [Page.Check].
+//   - If the context is done before a method has an effect, the error of the method holds the context's error.
+//   - A driver keeps no slice of its caller, and the caller may change every slice it gets from the driver.
+//   - Each method is atomic: other callers see all of its effect or nothing, also after a crash. When it returns nil,
+//     the effect is as durable as the driver promises.
+//   - After an error from outside this package, the effect of a change is unknown: the change may be made, and only the
+//     reply lost. Repeating an Append is safe. If the first one was stored, the second returns a *ConflictError, and
+//     its Current is the head after the first one.
 type Driver interface {
 	// Append stores records and blobs and moves one head. It returns the head as it is now.
 	//
 	//   - It compares the version of the head with Expect. If they differ, the error is a *ConflictError with the head
-	//     as it is. Expect 0 means that there must be no such head. Of several writers with the same Expect one wins.
+	//     as it is. With Expect 0 the head must not exist. Of several writers with the same Expect one wins.
 	//   - The new version is Expect+1.
-	//   - A record that is stored already, with the same sum and links, is accepted and not stored again. For another sum
-	//     or other links the error is a *RecordError with dag.ErrDuplicateID, unless Replace is set.
+	//   - An equal record, with the same sum and links as a stored one, is accepted and not stored again. For another
+	//     sum or other links the error is a *RecordError with dag.ErrDuplicateID, unless Replace is set.
 	//   - Each link of a record must be a stored record, or one before it in Records. If it is not, the error is a
-	//     *RecordError with node.ErrParent for the record that has the link.
+	//     *RecordError with node.ErrParent for the record with the link.
 	//   - Each ID in Nodes must be a stored record or one in Records, and each blob of a cut a stored blob or one in
-	//     Blobs. If it is not, the error is a *RecordError with ErrNotStored: for that ID, or for the record with the
+	//     Blobs. If it is not, the error is a *RecordError with ErrNotStored: for the ID, or for the record with the
 	//     cut.
-	//   - An append that [AppendRequest.Check] rejects gets its error.
+	//   - For an append rejected by [AppendRequest.Check], Append returns its error.
 	//   - After any of these errors nothing is stored.
 	//   - Its cost does not grow with the conversation.
 	Append(ctx context.Context, a AppendRequest) (Head, error)
@@ -56,19 +56,18 @@ type Driver interface {
 	// Head returns a head. The error holds ErrNotStored if there is no such head.
 	Head(ctx context.Context, conversation, name string) (Head, error)
 
-	// Heads returns the heads of a conversation, sorted by name, as the page selects them. A conversation that does not
-	// exist has none.
+	// Heads returns one page of the heads of a conversation, sorted by name. A missing conversation has none.
 	Heads(ctx context.Context, conversation string, page Page) ([]Head, error)
 
-	// Read yields the records that those in from reach through links, themselves included.
+	// Read yields the records in from, and all records within reach of them through links.
 	//
-	//   - Each record comes once, and after all records that it is linked to.
-	//   - Records in have are left out, and so are records that only these reach. A record that both have and from reach
-	//     may be left out or not. IDs in have that are not stored are ignored.
+	//   - Each record comes once, and after all its links.
+	//   - Records in have are left out, and so are records within reach of have alone. A record within reach of both
+	//     have and from may be left out or not. Unknown IDs in have are ignored.
 	//   - A record in from or have counts once if it is there twice. A record in both is left out.
 	//   - If a record in from is not stored, the error is a *RecordError with ErrNotStored.
 	//   - An error ends the sequence. It comes with a zero Record.
-	//   - The sequence can be ranged over once. While it is, the caller calls no other method of the driver on that
+	//   - The sequence can be ranged over once. Meanwhile the caller calls no other method of the driver on the same
 	//     goroutine: the sequence may hold the only connection.
 	Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[Record, error]
 
@@ -80,26 +79,26 @@ type Driver interface {
 	Conversations(ctx context.Context, page Page) ([]string, error)
 
 	// RemoveHead removes a head if it has this version. Otherwise it returns a *ConflictError, also if there is no such
-	// head. It removes no records, but the last head is removed with the conversation. A head that is made again has
+	// head. It removes no records, but the last head is removed with the conversation. A new head of the same name has
 	// version 1.
 	RemoveHead(ctx context.Context, conversation, name string, version uint64) error
 
 	// Delete removes a conversation with all it holds. It does nothing if there is none.
 	Delete(ctx context.Context, conversation string) error
 
-	// Prune removes the records that no head reaches through links, and the blobs that no record needs any more. It
-	// returns what it has removed. With dryRun it removes nothing, and returns what it would remove. A head that moves
-	// at the same time keeps everything it reaches. If there is much to remove, Prune may use several transactions, the
-	// newest records first. A database rests after each for as long as it took, so that other writers get their turn.
-	// After an error or a crash, some of it may be removed.
+	// Prune removes the records out of reach of all heads through links, and the blobs that no record needs any more.
+	// It returns how much it has removed. With dryRun it removes nothing, and returns how much it would remove. A head
+	// that moves at the same time keeps everything it reaches. If there is much to remove, Prune may use several
+	// transactions, the newest records first. A database rests after each for as long as it took, to give other writers
+	// their turn. After an error or a crash, a part may be removed.
 	Prune(ctx context.Context, conversation string, dryRun bool) (Pruned, error)
 
-	// Watch yields the heads of a conversation: first all that are there, sorted by name, and then each head that has
-	// moved since it was yielded.
+	// Watch yields the heads of a conversation: first all current heads, sorted by name, and then each head after it
+	// has moved.
 	//
 	//   - The versions of one head rise until it is removed. Versions may be skipped, but never the last one.
-	//   - A head that was removed is yielded with its name and version 0, unless it has been made again by then.
-	//   - A head that was removed and made again may have the same version as before. It is yielded if it differs in
+	//   - A removed head is yielded with its name and version 0, unless it has been made again by then.
+	//   - A head may have its earlier version again after it was removed and made anew. It is yielded if it differs in
 	//     anything: compare whole heads, not versions.
 	//   - The conversation may be made or deleted while it is watched, and the caller may call other methods.
 	//   - Watch yields heads until the caller breaks off or the context is done. The context's error comes last.
@@ -108,22 +107,22 @@ type Driver interface {
 
 // AppendRequest is one step of [Driver.Append].
 type AppendRequest struct {
-	// Conversation is the key of the conversation, which is made if it does not exist.
+	// Conversation is the key of the conversation. The first append makes it.
 	Conversation string
 	// Head is the name of the head to move or make.
 	Head string
-	// Expect is the version that the head must have; 0 if it must not exist.
+	// Expect is the required version of the head; 0 if it must not exist.
 	Expect uint64
 	// Records are the records to store. Each comes after the records it is linked to.
 	Records []Record
-	// Blobs are the blobs of the records' cuts. Those that are stored already may be left out.
+	// Blobs are the blobs of the records' cuts. Stored blobs may be left out.
 	Blobs []Blob
-	// Nodes are the records that the head points to after the append. It replaces the old list, and may be empty.
+	// Nodes are the records of the head after the append. It replaces the old list, and may be empty.
 	Nodes []node.ID
 	// Header is the head's new header. Nil keeps the old header; for a new head it is an empty one.
 	Header []byte
-	// Replace replaces a stored record that has the same links and another sum. Without Replace such a record is an
-	// error. It is for redaction. Blobs that only the old record needs stay until [Driver.Prune].
+	// Replace replaces a stored record with the same links and another sum. Without Replace such a record is an error.
+	// It is for redaction. Blobs of the old record alone stay until [Driver.Prune].
 	Replace bool
 }
 
@@ -131,11 +130,11 @@ type AppendRequest struct {
 type Head struct {
 	// Name identifies the head in its conversation.
 	Name string
-	// Version counts the appends to the head, from 1. It is 0 for a head that does not exist.
+	// Version counts the appends to the head, from 1. It is 0 for a missing head.
 	Version uint64
-	// Nodes are the records that the head points to, in the order of the last append.
+	// Nodes are the records of the head, in the order of the last append.
 	Nodes []node.ID
-	// Header is the header of the last append that had one.
+	// Header is the header of the last append with a header.
 	Header []byte
 }
 
@@ -143,20 +142,20 @@ type Head struct {
 type Record struct {
 	// ID is the node's ID.
 	ID node.ID
-	// Links are the nodes that the node refers to: its parents, in order, then the heads of its child conversation, and
-	// others that it needs. Each ID comes once.
+	// Links are the referenced nodes: the parents, in order, then the heads of the child conversation, and other needed
+	// nodes. Each ID comes once.
 	Links []node.ID
 	// Line is the line of node.Node.Append, without the cuts.
 	Line []byte
-	// Cuts are the parts that were cut out of the line, in order.
+	// Cuts are the parts cut out of the line, in order.
 	Cuts []Cut
 	// Sum is the sum of the whole line, with the cuts.
 	Sum Sum
 }
 
-// Cut is a part of a line that is stored as a blob.
+// Cut is a part of a line, stored as a blob.
 type Cut struct {
-	// Offset is the index in Record.Line before which the blob belongs.
+	// Offset is an index in Record.Line. The blob belongs before it.
 	Offset int
 	// Sum names the blob.
 	Sum Sum
@@ -181,7 +180,7 @@ func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
 // Page selects a part of a sorted list.
 type Page struct {
-	// Prefix selects the names that begin with it. It is compared byte by byte. Defaults to all.
+	// Prefix selects names by their beginning. It is compared byte by byte. Defaults to all.
 	Prefix string
 	// After selects the names after it, in the order of bytes. Give the last name of a page to get the next page.
 	// Defaults to the beginning of the list.
@@ -214,7 +213,7 @@ func (p Page) Max() int {
 	return p.Limit
 }
 
-// Pruned counts what [Driver.Prune] removes.
+// Pruned holds the counts of [Driver.Prune].
 type Pruned struct {
 	// Records and Blobs are the numbers of both.
 	Records, Blobs int

@@ -15,30 +15,30 @@ import (
 
 // Errors of a [Driver] and a [Store].
 var (
-	// ErrMoved marks a head that has another version than expected; a *ConflictError has the head.
+	// ErrMoved marks a head with another version than expected; a *ConflictError has the head.
 	ErrMoved = errors.New("the head was moved by another writer")
-	// ErrNotStored marks a head, a record or a blob that is not stored.
+	// ErrNotStored marks a missing head, record or blob.
 	ErrNotStored = errors.New("it is not in the store")
 	// ErrRecord marks a record that cannot be stored or read; a *RecordError names it.
 	ErrRecord = errors.New("invalid record")
-	// ErrName marks a key of a conversation or a name of a head that is not allowed.
+	// ErrName marks an invalid key of a conversation or name of a head.
 	ErrName = errors.New("not a name in a store")
 )
 
-// ConflictError reports that a head was moved, made or removed by another writer. Its chain holds ErrMoved.
+// ConflictError reports a head that another writer moved, made or removed. Its chain holds ErrMoved.
 type ConflictError struct {
 	// Conversation and Head name the head.
 	Conversation, Head string
-	// Expect is the version that the writer expected.
+	// Expect is the writer's expected version.
 	Expect uint64
 	// Current is the head as it is. If there is no such head, it has its name and version 0.
 	Current Head
-	// KeptHead is the name of the head where [Conversation.Append] has stored the refused nodes. A [Driver] leaves it
+	// KeptHead is the name of the head with the refused nodes, set by [Conversation.Append]. A [Driver] leaves it
 	// empty.
 	KeptHead string
 }
 
-// Error returns the head, both versions, and where the refused nodes are.
+// Error returns the head, both versions, and the head with the refused nodes.
 func (e *ConflictError) Error() string {
 	text := fmt.Sprintf("store: %s: head %s has version %d instead of %d: %v",
 		quoted(e.Conversation), quoted(e.Head), e.Current.Version, e.Expect, ErrMoved)
@@ -95,7 +95,7 @@ func CheckName(name string) error {
 // quoted returns the beginning of text for an error text.
 func quoted(text string) string { return safetext.Quote(text, 80) }
 
-// Check returns an error for an append that is invalid in itself. Every driver calls it first. The rules:
+// Check returns an error for an invalid append. It needs no stored state. Every driver calls it first. The rules:
 //
 //   - The key and the name must pass [CheckName].
 //   - No record has the zero ID, and none comes twice: a *RecordError, with dag.ErrDuplicateID for the second.
@@ -103,7 +103,7 @@ func quoted(text string) string { return safetext.Quote(text, 80) }
 //     node.ErrParent.
 //   - No ID comes twice in Nodes: a *RecordError with dag.ErrDuplicateID.
 //   - The offsets of a record's cuts rise, and lie within its line: a *RecordError.
-//   - A blob has data, and its sum is that of the data: ErrRecord.
+//   - A blob has data, and its sum is the sum of the data: ErrRecord.
 func (a AppendRequest) Check() error {
 	for _, name := range []string{a.Conversation, a.Head} {
 		if err := CheckName(name); err != nil {
@@ -111,7 +111,7 @@ func (a AppendRequest) Check() error {
 		}
 	}
 
-	// All positions are needed before the links are checked: a link may point to a later record, which is an error.
+	// Collect all positions before checking links: a link to a later record is an error.
 	position := make(map[node.ID]int, len(a.Records))
 	for i, r := range a.Records {
 		if _, twice := position[r.ID]; twice {
@@ -153,7 +153,7 @@ func (r Record) check(index int, position map[node.ID]int) error {
 	return r.checkCuts()
 }
 
-// checkCuts checks that the cuts lie within the line, one after the other.
+// checkCuts returns an error for cuts outside the line or out of order.
 func (r Record) checkCuts() error {
 	last := -1
 	for _, c := range r.Cuts {
@@ -165,9 +165,9 @@ func (r Record) checkCuts() error {
 	return nil
 }
 
-// repeated returns an ID that occurs twice, and whether there is one.
+// repeated returns an ID with two occurrences, and whether there is one.
 func repeated(ids []node.ID) (node.ID, bool) {
-	const few = 16 // below that, comparing costs less than a map
+	const few = 16 // up to this length, comparing costs less than a map
 	if len(ids) <= few {
 		for i, id := range ids {
 			if slices.Contains(ids[:i], id) {

@@ -11,11 +11,11 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// errNoHead marks a head that does not exist. ErrNotStored alone also marks a missing record, which is damage.
+// errNoHead marks a missing head. ErrNotStored alone would not do: it also marks a missing record, and so damage.
 var errNoHead = fmt.Errorf("there is no such head: %w", ErrNotStored)
 
-// open reads the head as it is now. It may skip the nodes that have reaches, because they are known. If the head moves
-// while it is read, open tries again.
+// open reads the head as it is now. It may skip all nodes within reach of have: they are known. If the head moves
+// during the read, open tries again.
 func (c *Conversation) open(ctx context.Context, have []node.ID) error {
 	var failed error // of the attempt at version last
 	for last := uint64(0); ; {
@@ -93,7 +93,7 @@ func few(records []Record) int {
 	return len(records)
 }
 
-// known returns the nodes that are in the set.
+// known returns the IDs of nodes in the set, and leaves out all others.
 func (n *nodes) known(ids []node.ID) []node.ID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -143,8 +143,8 @@ func (r Record) node(set *dag.NodeSet, blobs map[Sum][]byte) (*node.Node, error)
 		return nil, fmt.Errorf("its line is that of node %s", n.ID())
 	}
 
-	// With a link missing, Prune could remove a node that this one needs. More links than expected are fine: a newer
-	// version of Plait may have stored them.
+	// Without one of its links, Prune could remove a node needed by this one. Extra links are fine: a newer version of
+	// Plait may have stored them.
 	links := dag.Links(n, func(node.ID) bool { return false })
 	if len(links) > len(r.Links) || !slices.Equal(links, r.Links[:len(links)]) {
 		return nil, fmt.Errorf("%w: its links are not those of its line", node.ErrParent)

@@ -14,7 +14,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Memory returns a driver that keeps conversations and durable runs in memory. They are lost with the program.
+// Memory returns a driver that keeps conversations and durable runs in memory. They are lost when the program ends.
 func Memory() Runs {
 	return &memory{conversations: map[string]*shelf{}, watchers: map[string]map[chan struct{}]bool{}}
 }
@@ -37,7 +37,7 @@ type shelf struct {
 	next    int // the index of the next record
 }
 
-// stored is a record and its index in the order of storing. A record comes after all records that it is linked to.
+// stored is a record and its index in the order of storing. A record has a higher index than all its links.
 type stored struct {
 	Record
 	index int
@@ -61,7 +61,7 @@ func (m *memory) append(a AppendRequest) (Head, error) {
 	if s == nil {
 		s = &shelf{heads: map[string]Head{}, records: map[node.ID]stored{}, blobs: map[Sum][]byte{}}
 	}
-	// A head that does not exist has version 0, as a.Expect does for a new one.
+	// A missing head has version 0, the value of a.Expect for a new head.
 	old := s.heads[a.Head]
 	if old.Version != a.Expect {
 		current := old.clone()
@@ -95,7 +95,7 @@ func (m *memory) notify(conversation string) {
 	}
 }
 
-// check returns the records of a that are not stored yet, or an error if the conversation cannot take a.
+// check returns the new records of a, or an error if the conversation cannot accept a.
 func (s *shelf) check(a AppendRequest) ([]Record, error) {
 	blobs, batch := map[Sum]bool{}, map[node.ID]bool{}
 	for _, b := range a.Blobs {
@@ -105,7 +105,7 @@ func (s *shelf) check(a AppendRequest) ([]Record, error) {
 	var fresh []Record
 	for _, r := range a.Records {
 		refuse := func(err error) ([]Record, error) { return nil, &RecordError{a.Conversation, r.ID, err} }
-		// A record that is stored already is skipped. Replace may change its line, never its links.
+		// A stored record is skipped. Replace may change its line, never its links.
 		if old, have := s.records[r.ID]; have {
 			switch {
 			case !slices.Equal(old.Links, r.Links), old.Sum != r.Sum && !a.Replace:
@@ -137,12 +137,12 @@ func (s *shelf) check(a AppendRequest) ([]Record, error) {
 	return fresh, nil
 }
 
-// add stores records and blobs that were checked.
+// add stores checked records and blobs.
 func (s *shelf) add(records []Record, blobs []Blob) {
 	for _, r := range records {
 		index := s.next
 		if old, have := s.records[r.ID]; have {
-			index = old.index // replaced: records that are linked to it stay behind it
+			index = old.index // replaced: the index stays below those of its children
 		} else {
 			s.next++
 		}
@@ -201,7 +201,7 @@ func (m *memory) Conversations(ctx context.Context, page Page) ([]string, error)
 	return page.of(maps.Keys(m.conversations)), nil
 }
 
-// of returns the names that the page selects, sorted.
+// of returns the names of the page, sorted.
 func (p Page) of(names iter.Seq[string]) []string {
 	var list []string
 	for name := range names {
@@ -231,7 +231,7 @@ func (m *memory) Read(ctx context.Context, conversation string, from, have []nod
 	}
 }
 
-// reached returns the records that Read yields.
+// reached returns the records for Read.
 func (m *memory) reached(ctx context.Context, conversation string, from, have []node.ID) ([]stored, error) {
 	if err := check(ctx, conversation); err != nil {
 		return nil, err
@@ -256,8 +256,8 @@ func (m *memory) reached(ctx context.Context, conversation string, from, have []
 	return records, nil
 }
 
-// reach returns the records that from reaches, in the order of storing. It does not follow the links of records in seen,
-// leaves them out, and adds the others to seen. If a record is not stored, it returns the ID in missing.
+// reach returns the records within reach of from, in the order of storing. It leaves out the records in seen, does not
+// follow their links, and adds the others to seen. If a record is not stored, it returns the ID in missing.
 func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, missing node.ID) {
 	stack := slices.Clone(from)
 	for len(stack) > 0 {
@@ -274,7 +274,7 @@ func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, 
 			stack = append(stack, r.Links...)
 		}
 	}
-	// A record comes after all that it is linked to, so the order of storing is also the order of Read.
+	// A record is stored after all its links, so the order of storing is also the order of Read.
 	slices.SortFunc(records, func(a, b stored) int { return a.index - b.index })
 	return records, node.ID{}
 }
@@ -367,10 +367,10 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 		return Pruned{}, nil
 	}
 
-	// Mark what the heads reach, and the blobs of these records.
+	// Mark all records within reach of the heads, and the blobs of these records.
 	reached, needed := map[node.ID]bool{}, map[Sum]bool{}
 	for _, h := range s.heads {
-		// Nothing is missing: Append refuses a head with a record that is not stored.
+		// Nothing is missing: Append refuses heads with unknown records.
 		records, _ := s.reach(h.Nodes, reached)
 		for _, r := range records {
 			for _, c := range r.Cuts {
@@ -408,7 +408,7 @@ func (m *memory) Watch(ctx context.Context, conversation string) iter.Seq2[Head,
 			return
 		}
 
-		// Registered before the first look at the heads, so that no move falls between them.
+		// Register before the first look at the heads: a move in between would be lost.
 		wake, stop := m.watcher(conversation)
 		defer stop()
 
@@ -430,7 +430,7 @@ func (m *memory) Watch(ctx context.Context, conversation string) iter.Seq2[Head,
 	}
 }
 
-// watcher returns a channel that is filled when a head of the conversation moves, until stop is called.
+// watcher returns a channel with a signal after each move of a head, at most one at a time. stop ends it.
 func (m *memory) watcher(conversation string) (wake <-chan struct{}, stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -451,7 +451,7 @@ func (m *memory) watcher(conversation string) (wake <-chan struct{}, stop func()
 	}
 }
 
-// movedSince returns the heads that differ from seen, and updates seen.
+// movedSince returns all heads with a difference from seen, and updates seen.
 func (m *memory) movedSince(conversation string, seen map[string]Head) []Head {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -490,7 +490,7 @@ func check(ctx context.Context, names ...string) error {
 	return ctx.Err()
 }
 
-// equal compares all fields: a head that was removed and made again may have the version of before.
+// equal compares all fields: a head may have its earlier version again after it was removed and made anew.
 func (h Head) equal(o Head) bool {
 	return h.Name == o.Name && h.Version == o.Version && slices.Equal(h.Nodes, o.Nodes) && bytes.Equal(h.Header, o.Header)
 }

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Retention removes what a database does not need any more. The zero value removes all runs that have ended, and all
+// Retention removes old runs and unreachable nodes from a database. The zero value removes all ended runs, and all
 // nodes out of reach of the heads.
 //
-// It never removes a run that has not ended, a head, or a node within reach of a head or a ref. A paused run needs its
+// It never removes an unfinished run, a head, or a node within reach of a head or a ref. A paused run needs its
 // conversation and its calls, and a fork is a head: both stay whole.
 type Retention struct {
-	// OlderThan is how long ago a run must have ended, in the store's clock. A run that was removed is unknown: its ID
-	// can be used again, and a late result for it is ErrNoRun in place of ErrRunEnded. So choose it longer than any
+	// OlderThan is the minimum time since the end of a run, in the store's clock. A removed run is unknown: its ID can
+	// be used again, and the error for a late result is ErrNoRun in place of ErrRunEnded. So choose it longer than any
 	// program repeats a call.
 	OlderThan time.Duration
-	// DryRun removes nothing, and counts what would be removed.
+	// DryRun only counts, and removes nothing.
 	DryRun bool
 	// Batch is the maximum number of runs in one transaction. Defaults to 100, and is at most 10,000.
 	Batch int
 }
 
-// Retained counts what [Retention.Apply] has removed or, with DryRun, would remove.
+// Retained holds the counts of [Retention.Apply]: removed things or, with DryRun, things to remove.
 type Retained struct {
 	// Runs and Calls are the removed runs with their calls, RunBytes the size of their continuations, calls and
 	// results.
@@ -32,9 +32,9 @@ type Retained struct {
 	NodeBytes    int64
 }
 
-// Apply removes old runs. Then it removes from each conversation the nodes that no head reaches. Its transactions are
-// short, and after each one it rests for as long as that took, so that other writers get their turn. It can be stopped
-// at any time, and repeated. After an error the counts may be too low.
+// Apply removes old runs. Then it removes the unreachable nodes of each conversation. Its transactions are short. After
+// each one it rests for as long as the transaction took, to give other writers their turn. It can be stopped at any
+// time, and repeated. After an error the counts may be too low.
 func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err error) {
 	request := PruneRunsRequest{OlderThan: r.OlderThan, Limit: r.Batch, DryRun: r.DryRun}
 	for {
@@ -50,7 +50,7 @@ func (r Retention) Apply(ctx context.Context, runs Runs) (done Retained, err err
 		done.Runs, done.Calls, done.RunBytes = done.Runs+pruned.Runs, done.Calls+pruned.Calls, done.RunBytes+pruned.Bytes
 		request.After = pruned.Last
 
-		// Other writers get the time that the transaction took.
+		// Rest for as long as the transaction took, for other writers.
 		select {
 		case <-ctx.Done():
 			return done, ctx.Err()

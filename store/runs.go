@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Runs is a [Driver] that also keeps durable runs: their states, the calls that a paused run waits for, and the workers
-// that have claimed them. A database implements it; package durable uses it. The stored state alone decides. A wake-up
-// is only a hint, so a lost, doubled or late one does no harm.
+// Runs is a [Driver] that also keeps durable runs: their states, the calls of paused runs, and the workers with claims
+// on them. A database implements it; package durable uses it. The stored state alone decides. A wake-up is only a hint:
+// a lost, doubled or late one does no harm.
 //
 // # Keys
 //
@@ -22,13 +22,13 @@ import (
 // below, nothing has changed. After any other error it is unknown whether the transaction was committed: repeat the
 // call, or read the state.
 //
-//   - Begin stores a new run, and the nodes that it begins with, in the state [RunReady].
+//   - Begin stores a new run with its first nodes, in the state [RunReady].
 //   - ClaimRuns and ClaimTasks assign work to a worker for the time of a lease.
 //   - Renew and Release prolong a lease and give it up.
 //   - Commit is a step of a claimed run: it appends nodes, consumes a continuation, pauses the run or ends it.
 //   - Accept stores the result of a call. The last result of a pause makes its run ready.
 //   - Cancel ends a run from anywhere. Requeue makes a parked run ready.
-//   - Sweep rings again for work that nobody has claimed, and lists the calls that cannot be executed any more.
+//   - Sweep rings again for unclaimed work, and lists the calls without attempts or time left.
 //   - PruneRuns removes runs that ended long ago.
 //
 // # Rules
@@ -38,64 +38,63 @@ import (
 //   - A lease is counted in the store's clock. The clock of a worker never matters.
 //   - While a lease holds, nobody else gets the same run or call. A lease of zero or less ends at once.
 //   - Each claim of a key has a number, from 1. Only the latest claim is a lease: Renew, Release and Commit of an older
-//     one are refused with [ErrLeaseLost]. A lease that has ended can be renewed if nobody has claimed the work since.
+//     one are refused with [ErrLeaseLost]. An ended lease can be renewed if nobody has claimed the work since.
 //   - A call can be claimed at most Task.Attempts times, never after its deadline or its result, and only while its run
 //     waits. A call with Task.External can never be claimed.
-//   - A run can be claimed only by a worker that has its agent and reads the format of its continuation.
+//   - A run can be claimed only by a worker with its agent and with the format of its continuation.
 //   - The oldest work is claimed first.
 //
 // Steps:
 //
-//   - Commit checks the lease, the continuation and the head together, and then changes all of them or nothing.
-//   - A continuation is consumed once, and only when it has all of its results. A second time is [ErrContinuationUsed].
-//   - A run that ended or was cancelled accepts no further step: [ErrRunEnded].
-//   - A head of a conversation has at most one run that has not ended: Begin of another one is [ErrBusy]. If the head
-//     was moved otherwise, the error is a *[ConflictError].
-//   - Begin with the ID of a run that exists is [ErrRunExists].
+//   - Commit checks the lease, the continuation and the head together. Then it changes all of them or nothing.
+//   - A continuation is consumed once, and only with all of its results. The second time is [ErrContinuationUsed].
+//   - An ended or cancelled run accepts no further step: [ErrRunEnded].
+//   - A head of a conversation has at most one unfinished run: Begin of another one is [ErrBusy]. If the head was moved
+//     otherwise, the error is a *[ConflictError].
+//   - Begin with the ID of an existing run is [ErrRunExists].
 //
 // Results:
 //
 //   - The first accepted result of a call holds, even if its worker has lost the lease.
 //   - An equal second result is no error and changes nothing. A different one is [ErrResultConflict].
-//   - Results that arrive one by one are kept. The run becomes ready with the last one, in the same transaction.
+//   - Each result is kept as it arrives. The run becomes ready with the last one, in the same transaction.
 //   - After Cancel no result is accepted: [ErrRunEnded].
 //
-// A key that does not exist is [ErrNoRun]. Runs is safe for concurrent use, by any number of processes.
+// An unknown key is [ErrNoRun]. Runs is safe for concurrent use, by any number of processes.
 type Runs interface {
 	Driver
 
 	// Begin stores a new run.
 	Begin(ctx context.Context, b BeginRequest) (Run, error)
-	// ClaimRuns claims runs that are ready, or whose worker has lost its lease.
+	// ClaimRuns claims ready runs, and running ones after the end of their lease.
 	ClaimRuns(ctx context.Context, c ClaimRunsRequest) ([]ClaimedRun, error)
 	// ClaimTasks claims calls of paused runs.
 	ClaimTasks(ctx context.Context, c ClaimTasksRequest) ([]ClaimedTask, error)
-	// Renew lets the lease end after d from now. A run that was cancelled, and a call that has its result, have lost
-	// their lease.
+	// Renew lets the lease end after d from now. A cancelled run and a call with its result have lost their lease.
 	Renew(ctx context.Context, l Lease, d time.Duration) error
 	// Release gives the lease up. The work has no worker then, and can be claimed again after d. With unused, the claim
 	// is not counted as an attempt: the worker has not begun.
 	Release(ctx context.Context, l Lease, d time.Duration, unused bool) error
 	// Commit is a step of a claimed run. It returns the head as it is afterwards; zero if nothing was appended.
 	Commit(ctx context.Context, s Step) (Head, error)
-	// Accept stores the result of a call. It reports whether this was the last result that the run waited for.
+	// Accept stores the result of a call. It reports whether this was the run's last missing result.
 	Accept(ctx context.Context, r Result) (ready bool, err error)
-	// Cancel ends a run that has not ended. Its open calls are closed with [OutcomeCancelled]. A run that was cancelled
-	// before is no error; one that ended otherwise is [ErrRunEnded].
+	// Cancel ends a run. Its open calls are closed with [OutcomeCancelled]. To cancel a cancelled run is no error. A
+	// run with another end is [ErrRunEnded].
 	Cancel(ctx context.Context, run, reason string) error
 	// Requeue makes a parked run ready, and forgets its claims. Any other run is [ErrRunEnded] or [ErrBusy].
 	Requeue(ctx context.Context, run string) error
 	// Sweep rings for work that has waited for a claim for s.Grace, then for twice as long, and so on. It returns the
-	// calls without a result that cannot be claimed any more, because their attempts are used up or their deadline has
-	// passed. It does not close them: accept a result for each.
+	// expired calls: no result yet, and the attempts used up or the deadline passed. It does not close them: accept a
+	// result for each.
 	Sweep(ctx context.Context, s SweepRequest) (Swept, error)
 
 	// PruneRuns removes runs that ended at least p.OlderThan ago, with their pauses, calls and results. It
 	// changes no conversation and no other run.
 	//
-	//   - It removes at most p.Limit runs, in the order of their IDs, and returns what it has removed. With p.DryRun it
-	//     removes nothing, and returns what it would remove.
-	//   - A run that was removed does not exist any more: its ID can be used again, and its keys are ErrNoRun.
+	//   - It removes at most p.Limit runs, in the order of their IDs, and returns the counts. With p.DryRun it returns
+	//     the same counts, and removes nothing.
+	//   - A removed run does not exist any more: its ID can be used again, and its keys are ErrNoRun.
 	PruneRuns(ctx context.Context, p PruneRunsRequest) (PrunedRuns, error)
 
 	// Run returns a run.
@@ -104,23 +103,23 @@ type Runs interface {
 	ListRuns(ctx context.Context, q ListRunsRequest) ([]Run, error)
 	// Tasks returns the calls of the run's latest pause in their order, with their results.
 	Tasks(ctx context.Context, run string) ([]TaskState, error)
-	// Stats counts the runs that have not ended, and the calls of their latest pauses. Its cost does not grow with the
-	// runs that have ended.
+	// Stats counts the unfinished runs, and the calls of their latest pauses. Its cost does not grow with the ended
+	// runs.
 	Stats(ctx context.Context) (RunStats, error)
 	// Listen calls fn after each commit that makes work available or ends a run, until stop is called. Wake-ups may be
-	// lost, doubled or out of order, and those of other processes need not come at all. fn must return quickly and must
-	// not call the store.
+	// lost, doubled or out of order. A store need not deliver wake-ups of other processes. fn must return quickly and
+	// must not call the store.
 	Listen(fn func(Wake)) (stop func())
 }
 
-// Key names a run, a pause of it, or a call of that pause. For a run only Run is set.
+// Key names a run, one of its pauses, or a call of the pause. For a run only Run is set.
 type Key struct {
 	Run          string
 	Continuation string
 	Call         string
 }
 
-// String returns the parts that are set, separated by slashes. Use it as the idempotency key of a call.
+// String returns the nonempty parts, separated by slashes. Use it as the idempotency key of a call.
 func (k Key) String() string {
 	text := k.Run
 	if k.Continuation != "" {
@@ -159,23 +158,23 @@ func (s RunState) Ended() bool { return s == RunDone || s == RunFailed || s == R
 // Run is a durable run as the store has it. All times are those of the store's clock.
 type Run struct {
 	ID string
-	// Conversation and Head name the head that the run continues.
+	// Conversation and Head name the run's head.
 	Conversation, Head string
-	// Agent is the name of the agent that executes the run.
+	// Agent is the name of the run's agent.
 	Agent string
 	State RunState
 	// Reason is why it ended or was parked.
 	Reason string
-	// Continuation is the ID of the pause that the run waits for or is ready to resume; "" if there is none.
+	// Continuation is the ID of the pause to wait for or to resume; "" if there is none.
 	Continuation string
-	// Format is the format of that continuation.
+	// Format is the format of the continuation.
 	Format int
-	// Pending counts the missing results of that pause.
+	// Pending counts the missing results of the pause.
 	Pending int
 	// Claims counts the claims of the run since it began, paused or was requeued.
 	Claims int
 	// Worker is the name of the latest worker, LeaseUntil the end of its lease. After Release, Worker is "", and
-	// LeaseUntil the time from which the run can be claimed.
+	// LeaseUntil the earliest time for the next claim of the run.
 	Worker     string
 	LeaseUntil time.Time
 	// Began is when the run was stored, Changed when its state changed last.
@@ -185,18 +184,18 @@ type Run struct {
 // BeginRequest describes a new run.
 type BeginRequest struct {
 	Run, Agent string
-	// Append names the conversation and the head, and holds the nodes that the run begins with. It may hold none.
+	// Append names the conversation and the head, and holds the run's first nodes. It may hold none.
 	Append AppendRequest
 }
 
-// ClaimRunsRequest selects the runs that a worker claims.
+// ClaimRunsRequest selects runs for a worker to claim.
 type ClaimRunsRequest struct {
 	// Worker is the name of the worker. It is only shown, never compared.
 	Worker string
 	// Agents are the worker's agents, and Formats the formats of continuations it can read.
 	Agents  []string
 	Formats []int
-	// Run, if it is set, is the only run to claim: that of a wake-up.
+	// Run, if it is set, is the only run to claim: the run of a wake-up.
 	Run string
 	// Lease is how long the claim holds without Renew.
 	Lease time.Duration
@@ -204,13 +203,13 @@ type ClaimRunsRequest struct {
 	Limit int
 }
 
-// ClaimTasksRequest selects the calls that a worker claims.
+// ClaimTasksRequest selects calls for a worker to claim.
 type ClaimTasksRequest struct {
 	// Worker is the name of the worker. It is only shown, never compared.
 	Worker string
-	// Tools are the tools that the worker has.
+	// Tools are the names of the worker's tools.
 	Tools []string
-	// Key, if it is set, is the only call to claim: that of a wake-up.
+	// Key, if it is set, is the only call to claim: the call of a wake-up.
 	Key Key
 	// Lease is how long the claim holds without Renew.
 	Lease time.Duration
@@ -218,7 +217,7 @@ type ClaimTasksRequest struct {
 	Limit int
 }
 
-// Lease is the right of a worker to a run or a call that it has claimed. It ends by itself unless it is renewed.
+// Lease is a worker's right to a claimed run or call. It ends by itself unless it is renewed.
 type Lease struct {
 	Key    Key
 	Worker string
@@ -226,12 +225,12 @@ type Lease struct {
 	Claim int
 }
 
-// ClaimedRun is a run that was claimed.
+// ClaimedRun is a run with the lease of its claim.
 type ClaimedRun struct {
 	Lease Lease
 	Run   Run
-	// Continuation is the pause to resume. It is nil if the run is new, or if its last worker consumed the continuation
-	// and was lost after that.
+	// Continuation is the pause to resume. It is nil if the run is new, or if an earlier worker consumed the
+	// continuation and was lost.
 	Continuation *Continuation
 }
 
@@ -244,20 +243,20 @@ type Continuation struct {
 	Results []Result
 }
 
-// ClaimedTask is a call that was claimed.
+// ClaimedTask is a call with the lease of its claim.
 type ClaimedTask struct {
 	Lease Lease
 	Task  Task
 	// Attempt counts the claims that are attempts, from 1 to Task.Attempts.
 	Attempt int
-	// Deadline is the time in the store's clock after which the call is given up; zero if there is none. A worker uses
-	// Left, because its own clock may differ.
+	// Deadline is when the call is given up, in the store's clock; zero if there is none. A worker uses Left, because
+	// its own clock may differ.
 	Deadline time.Time
 	// Left is the time from the claim to the deadline; zero if there is no deadline.
 	Left time.Duration
 }
 
-// Task is a call that a paused run waits for.
+// Task is a call of a paused run.
 type Task struct {
 	Key  Key
 	Tool string
@@ -267,7 +266,7 @@ type Task struct {
 	Attempts int
 	// ResultTimeout is how long after the pause the call must have its result. 0 is no limit.
 	ResultTimeout time.Duration
-	// External marks a call for which the result comes from outside, such as an approval. No worker executes it.
+	// External marks a call with a result from outside, such as an approval. No worker executes it.
 	External bool
 }
 
@@ -275,7 +274,7 @@ type Task struct {
 type TaskState struct {
 	Task Task
 	// Claims counts the claims of the call. Worker is the name of the latest worker, LeaseUntil the end of its lease.
-	// After Release, Worker is "", and LeaseUntil the time from which the call can be claimed.
+	// After Release, Worker is "", and LeaseUntil the earliest time for the next claim of the call.
 	Claims     int
 	Worker     string
 	LeaseUntil time.Time
@@ -288,11 +287,11 @@ type TaskState struct {
 
 // Step is one transaction of a run's worker. Its parts are executed in the order of the fields.
 type Step struct {
-	// Lease is that of the run.
+	// Lease is the lease of the run.
 	Lease Lease
 	// Append holds nodes for the run's conversation and head. Nil appends nothing.
 	Append *AppendRequest
-	// Consume is the ID of the continuation that this step consumes; "" is none.
+	// Consume is the ID of the continuation to consume; "" is none.
 	Consume string
 	// Pause, if it is not nil, pauses the run and ends the lease.
 	Pause *Pause
@@ -332,7 +331,7 @@ const (
 // Result is the result of a call.
 type Result struct {
 	Key Key
-	// Claim is the number of the claim that the result comes from; 0 for a result from outside.
+	// Claim is the number of the worker's claim; 0 for a result from outside.
 	Claim   int
 	Worker  string
 	Outcome Outcome
@@ -354,7 +353,7 @@ type SweepRequest struct {
 type Swept struct {
 	// Woken is the number of wake-ups.
 	Woken int
-	// Expired are the calls without a result that cannot be claimed any more.
+	// Expired are the calls with their attempts used up or their deadline passed, and no result.
 	Expired []TaskState
 }
 
@@ -370,18 +369,18 @@ type ListRunsRequest struct {
 	Limit int
 }
 
-// RunStats counts the runs that have not ended, and the calls of their latest pauses. Ages are in the store's clock.
+// RunStats counts the unfinished runs, and the calls of their latest pauses. Ages are in the store's clock.
 type RunStats struct {
 	// Ready, Running, Waiting and Parked are the runs in these states.
 	Ready, Running, Waiting, Parked int
-	// Lost are running runs whose lease has ended. Their worker is gone, and another one can claim them.
+	// Lost are running runs after the end of their lease. Their worker is gone, and another one can claim them.
 	Lost int
 	// OldestReady, OldestWaiting and OldestParked are how long a run has been in this state, at most.
 	OldestReady, OldestWaiting, OldestParked time.Duration
-	// Calls are the calls of waiting runs that have no result.
+	// Calls are the calls of waiting runs without a result.
 	Calls CallStats
-	// InDoubt are the calls with the result [OutcomeInDoubt] whose pause no step has consumed. When the run continues,
-	// they are no longer counted.
+	// InDoubt are the calls with the result [OutcomeInDoubt], of pauses not yet consumed. When the run continues, they
+	// are no longer counted.
 	InDoubt int
 }
 
@@ -397,15 +396,15 @@ type CallStats struct {
 	// Exhausted cannot be claimed any more, because their deadline has passed or their attempts are used up. The next
 	// sweep gives them a result.
 	Exhausted int
-	// Lost are those in Ready that were claimed before: their worker is gone.
+	// Lost are the ones in Ready with an earlier claim: their worker is gone.
 	Lost int
-	// Repeated are those in Ready and Claimed that were claimed more than once.
+	// Repeated are the ones in Ready and Claimed with more than one claim.
 	Repeated int
 }
 
 // PruneRunsRequest selects runs to remove.
 type PruneRunsRequest struct {
-	// OlderThan is how long ago, in the store's clock, a run must have ended. Zero or less is every run that has ended.
+	// OlderThan is the minimum time since the end of a run, in the store's clock. Zero or less is every ended run.
 	OlderThan time.Duration
 	// After selects the runs with larger IDs. Give PrunedRuns.Last to remove the next ones. "" begins at the first.
 	After string
@@ -423,7 +422,7 @@ func (p PruneRunsRequest) Max() int {
 	return min(p.Limit, 10_000)
 }
 
-// PrunedRuns counts what [Runs].PruneRuns removes.
+// PrunedRuns holds the counts of [Runs].PruneRuns.
 type PrunedRuns struct {
 	// Runs and Calls are the numbers of both.
 	Runs, Calls int
@@ -450,9 +449,9 @@ const (
 type Wake struct {
 	Kind WakeKind
 	Key  Key
-	// Agent is the name of the run's agent, Tool that of the call's tool.
+	// Agent is the name of the run's agent, Tool the name of the call's tool.
 	Agent, Tool string
-	// Generation counts the wake-ups for the same work. With it no two are equal, for queues that drop duplicates.
+	// Generation counts the wake-ups for the same work. It keeps them distinct in queues that drop duplicates.
 	Generation int
 }
 
@@ -462,7 +461,7 @@ var (
 	ErrNoRun = errors.New("there is no such run")
 	// ErrRunExists: a run has this ID already.
 	ErrRunExists = errors.New("the run exists already")
-	// ErrBusy: the head has a run that has not ended.
+	// ErrBusy: the head has an unfinished run.
 	ErrBusy = errors.New("the head has a run that has not ended")
 	// ErrRunEnded: the run has ended, or does not wait any more.
 	ErrRunEnded = errors.New("the run has ended")
@@ -485,7 +484,7 @@ type RunError struct {
 	Detail string
 }
 
-// Error names what is wrong, and the key.
+// Error returns the kind, the key and the detail.
 func (e *RunError) Error() string {
 	text := fmt.Sprintf("store: %v: %q", e.Kind, e.Key.String())
 	if e.Detail != "" {
@@ -497,7 +496,7 @@ func (e *RunError) Error() string {
 // Unwrap returns Kind.
 func (e *RunError) Unwrap() error { return e.Kind }
 
-// Check returns an error for a run that is invalid in itself. Every store calls it first.
+// Check returns an error for an invalid run. It needs no stored state. Every store calls it first.
 func (b BeginRequest) Check() error {
 	if b.Run == "" {
 		return &RunError{Kind: ErrStep, Detail: "it has no ID"}
@@ -505,7 +504,7 @@ func (b BeginRequest) Check() error {
 	return b.Append.Check()
 }
 
-// Check returns an error for a step that is invalid in itself. Every store calls it first.
+// Check returns an error for an invalid step. It needs no stored state. Every store calls it first.
 func (s Step) Check() error {
 	refused := func(detail string) error { return &RunError{Kind: ErrStep, Key: s.Lease.Key, Detail: detail} }
 

@@ -86,7 +86,7 @@ func (m *memory) Listen(fn func(Wake)) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	// Functions cannot be compared, so each gets an ID, by which stop finds it.
+	// Functions cannot be compared, so each gets an ID for stop.
 	m.listened++
 	id := m.listened
 	if m.listeners == nil {
@@ -101,7 +101,7 @@ func (m *memory) Listen(fn func(Wake)) (stop func()) {
 	}
 }
 
-// transact calls fn under the lock, and then rings for the work that it made available.
+// transact calls fn under the lock, and then rings for newly available work.
 func transact[T any](ctx context.Context, m *memory, fn func(now time.Time) (T, error)) (result T, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, err
@@ -131,7 +131,7 @@ func transactErr(ctx context.Context, m *memory, fn func(now time.Time) error) e
 // makes all its checks before its first change.
 type runTable struct {
 	runs  map[string]*runRow
-	busy  map[headKey]*runRow // the run that has not ended, by its head
+	busy  map[headKey]*runRow // unfinished runs, by head; a head has at most one
 	open  list.List           // of *runRow: the ready and the running ones, oldest first
 	tasks list.List           // of *taskRow: the ones for workers, oldest first
 
@@ -172,7 +172,7 @@ type rings struct {
 }
 
 // due reports whether it is time for another wake-up. The wait begins with the latest wake-up or the end of the lease,
-// and doubles with each wake-up that brought no claim.
+// and doubles with each wake-up without a claim.
 func (r rings) due(now, leaseUntil time.Time, grace time.Duration) bool {
 	const maxDoublings = 10
 	since := r.since
@@ -211,7 +211,7 @@ func (t *runTable) begin(now time.Time, b BeginRequest, appendNodes func(AppendR
 	if other := t.busy[on]; other != nil {
 		return Run{}, &RunError{Kind: ErrBusy, Key: Key{Run: other.ID}}
 	}
-	// The last check: an append that is refused changes nothing, and nothing fails after it.
+	// Append last: a refused append changes nothing, and no later step can fail.
 	if _, err := appendNodes(b.Append); err != nil {
 		return Run{}, err
 	}
@@ -248,7 +248,7 @@ func (t *runTable) wakeTask(now time.Time, task *taskRow) {
 	})
 }
 
-// rest sets a state in which the run cannot be claimed.
+// rest sets a state without claims: waiting, parked or ended.
 func (t *runTable) rest(now time.Time, r *runRow, state RunState, reason string) {
 	r.State, r.Reason, r.Changed, r.LeaseUntil = state, reason, now, time.Time{}
 	if r.at != nil {
@@ -368,7 +368,7 @@ func (t *runTable) release(now time.Time, l Lease, d time.Duration, unused bool)
 		return err
 	}
 
-	// A claim number that nobody holds: Renew and Commit with this lease are refused from now on.
+	// Take a claim number without a holder: from now on Renew and Commit refuse this lease.
 	attempts := &t.runs[l.Key.Run].Claims
 	if l.Key.Call == "" {
 		r := t.runs[l.Key.Run]
@@ -500,7 +500,7 @@ func (t *runTable) cancel(now time.Time, run, reason string) error {
 		return &RunError{Kind: ErrRunEnded, Key: key, Detail: string(r.State)}
 	}
 
-	// Close the open calls, so that no worker claims one and no result is accepted.
+	// Close the open calls: no worker can claim one, and no result is accepted.
 	if r.latest != nil {
 		for _, task := range r.latest.tasks {
 			if !task.Done {
@@ -533,7 +533,7 @@ func (t *runTable) requeue(now time.Time, run string) error {
 
 func (t *runTable) sweep(now time.Time, s SweepRequest) (swept Swept) {
 	limit, looked := cmp.Or(max(s.Limit, 0), 1000), 0
-	// Runs that nobody has claimed for a while.
+	// Ring for runs without a claim for a while.
 	for at := t.open.Front(); at != nil && looked < limit; at = at.Next() {
 		r := at.Value.(*runRow)
 		if r.LeaseUntil.After(now) || !r.rings.due(now, r.LeaseUntil, s.Grace) {
@@ -543,7 +543,7 @@ func (t *runTable) sweep(now time.Time, s SweepRequest) (swept Swept) {
 		looked++
 	}
 
-	// Calls that cannot be executed any more, and calls that nobody has claimed for a while.
+	// List calls with no attempt or no time left, and ring for calls without a claim for a while.
 	for at := t.tasks.Front(); at != nil && looked < limit; at = at.Next() {
 		task := at.Value.(*taskRow)
 		late := !task.Deadline.IsZero() && !task.Deadline.After(now)
@@ -579,7 +579,7 @@ func (t *runTable) stats(now time.Time) (s RunStats) {
 			s.Parked, s.OldestParked = s.Parked+1, max(s.OldestParked, age)
 		}
 
-		// The calls of the pause that the run waits for, or is ready to resume.
+		// Count the calls of the latest pause, unless its continuation is consumed.
 		if r.Continuation == "" {
 			continue
 		}
@@ -595,7 +595,7 @@ func (t *runTable) stats(now time.Time) (s RunStats) {
 	return s
 }
 
-// add counts a call without a result. Its age is that of its pause.
+// add counts a call without a result. Its age is the age of its pause.
 func (s *CallStats) add(t TaskState, now time.Time, age time.Duration) {
 	late := !t.Deadline.IsZero() && !t.Deadline.After(now)
 	claimed := t.LeaseUntil.After(now)
@@ -645,7 +645,7 @@ func (t *runTable) prune(now time.Time, p PruneRunsRequest) (pruned PrunedRuns) 
 	return pruned
 }
 
-// state returns a copy that shares no memory.
+// state returns a copy without shared memory.
 func (t *taskRow) state() TaskState {
 	s := t.TaskState
 	s.Task, s.Result = s.Task.clone(), s.Result.clone()

@@ -6,13 +6,13 @@ import (
 	"iter"
 )
 
-// Main is the name of the head that [Store.Conversation] opens.
+// Main is the name of the head opened by [Store.Conversation].
 const Main = "main"
 
 // Options are options of [New]. Nil is the same as the zero value.
 type Options struct {
-	// Cut is the size in bytes from which a text inside a node is stored as a blob of its own: an image, a document, a
-	// long tool result. A conversation stores equal blobs once. Defaults to 32 KiB.
+	// Cut is a size in bytes. A text of this size or more inside a node is stored as a blob of its own: an image, a
+	// document, a long tool result. A conversation stores equal blobs once. Defaults to 32 KiB.
 	Cut int
 }
 
@@ -35,12 +35,12 @@ func New(driver Driver, opts *Options) *Store {
 // Driver returns the driver of the store.
 func (s *Store) Driver() Driver { return s.driver }
 
-// Conversation opens the conversation with that key at head "main". A conversation that does not exist is empty, and
-// the first append makes it. Errors:
+// Conversation opens the conversation with this key at head "main". A new conversation is empty, and stored by its
+// first append. Errors:
 //
-//   - ErrName for a key that [CheckName] rejects;
-//   - *RecordError for a record that is damaged;
-//   - those of the driver.
+//   - ErrName for a key rejected by [CheckName];
+//   - *RecordError for a damaged record;
+//   - errors of the driver.
 func (s *Store) Conversation(ctx context.Context, key string) (*Conversation, error) {
 	c, err := s.Head(ctx, key, Main)
 	if errors.Is(err, errNoHead) {
@@ -49,8 +49,8 @@ func (s *Store) Conversation(ctx context.Context, key string) (*Conversation, er
 	return c, err
 }
 
-// Head opens a conversation at the head of that name. If there is no such head, the error holds ErrNotStored. The other
-// errors are those of [Store.Conversation].
+// Head opens a conversation at the head with this name. If there is no such head, the error holds ErrNotStored. Its
+// other errors are the same as for [Store.Conversation].
 func (s *Store) Head(ctx context.Context, key, name string) (*Conversation, error) {
 	c := s.at(key, name, &nodes{})
 	if err := c.open(ctx, nil); err != nil {
@@ -64,21 +64,21 @@ func (s *Store) at(key, name string, n *nodes) *Conversation {
 	return &Conversation{store: s, key: key, name: name, nodes: n, head: Head{Name: name}}
 }
 
-// Conversations yields the keys of the conversations that begin with prefix, sorted. It reads them in pages, so a
-// conversation that is made or deleted meanwhile may be missed. An error ends the sequence.
+// Conversations yields all keys of conversations with this prefix, sorted. It reads them in pages, so it may miss a
+// conversation made or deleted meanwhile. An error ends the sequence.
 func (s *Store) Conversations(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	list := func(p Page) ([]string, error) { return s.driver.Conversations(ctx, p) }
 	return paged(prefix, list, func(key string) string { return key })
 }
 
-// Heads yields the heads of a conversation whose names begin with prefix, sorted by name. It is otherwise like
-// [Store.Conversations].
+// Heads yields the heads of a conversation with this prefix in their names, sorted by name. Like [Store.Conversations],
+// it reads pages, and an error ends the sequence.
 func (s *Store) Heads(ctx context.Context, key, prefix string) iter.Seq2[Head, error] {
 	list := func(p Page) ([]Head, error) { return s.driver.Heads(ctx, key, p) }
 	return paged(prefix, list, func(h Head) string { return h.Name })
 }
 
-// paged yields the items that list returns, page by page. name returns the name of an item.
+// paged yields the items of list, page by page. name returns the name of an item.
 func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		page := Page{Prefix: prefix}
@@ -98,7 +98,7 @@ func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) stri
 			if len(part) < page.Max() {
 				return // the last page
 			}
-			// The next page begins after the last name, whatever was added or removed before it.
+			// The next page begins after the last name. An offset would shift if an earlier item was added or removed.
 			page.After = name(part[len(part)-1])
 		}
 	}
@@ -108,8 +108,9 @@ func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) stri
 // conversation afterwards, it gets a *ConflictError, and its new nodes are not kept.
 func (s *Store) Delete(ctx context.Context, key string) error { return s.driver.Delete(ctx, key) }
 
-// Prune removes the nodes of a conversation that no head and no ref reaches, such as those of a removed head. It returns
-// how much it removed. With dryRun it removes nothing, and returns how much it would remove.
+// Prune removes the unreachable nodes of a conversation, such as the nodes of a removed head. A node is reachable from
+// a head or a ref. Prune returns how much it removed. With dryRun it removes nothing, and returns how much it would
+// remove.
 func (s *Store) Prune(ctx context.Context, key string, dryRun bool) (Pruned, error) {
 	return s.driver.Prune(ctx, key, dryRun)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// appendOne moves a head and inserts records, if the head has the expected version and points to the records that the
-// new ones are linked to. It reads no other record and needs no lock: nothing removes the records that a head reaches.
+// appendOne moves a head and inserts records, if the head has the expected version and points to the links of the new
+// records. It reads no other record and needs no lock: nothing removes records within reach of a head.
 const appendOne = `WITH head AS (
 	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 	FROM plait_conversations c
@@ -27,8 +27,8 @@ const appendOne = `WITH head AS (
 
 // appendAll is appendOne for a group of appends. It takes about 30 µs longer than appendOne if the group has one.
 //
-// An append whose head or conversation is locked is left out. To wait for one lock would keep the whole group waiting,
-// and two groups could wait for each other.
+// An append to a locked head or conversation is left out. Waiting for one lock would delay the whole group, and two
+// groups could wait for each other.
 const appendAll = `WITH locked AS (
 	SELECT h.num, a.member, a.nodes, a.header
 	FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[])
@@ -51,7 +51,7 @@ const appendAll = `WITH locked AS (
 ) SELECT member, header FROM moved`
 
 // AppendOnce implements sqlstore.OnceAppender. An append has a statement of its own while no other one does. All others
-// run in groups, so that a busy server has fewer statements and commits.
+// run in groups: a busy server then has fewer statements and commits.
 func (db *database) AppendOnce(
 	ctx context.Context, a store.AppendRequest, known []byte, records [4][][]byte, to []byte,
 ) (header []byte, done bool, err error) {
@@ -91,7 +91,7 @@ func (db *database) appendAlone(ctx context.Context, m *member) error {
 	return err
 }
 
-// appendInGroup appends with others that wait.
+// appendInGroup appends together with other waiting appends.
 func (db *database) appendInGroup(ctx context.Context, m *member) (header []byte, done bool, err error) {
 	// The caller may return before its group has run, and then change these.
 	m.request.Header = bytes.Clone(m.request.Header)

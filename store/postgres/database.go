@@ -21,7 +21,7 @@ import (
 type database struct {
 	pool          *pgxpool.Pool
 	owned         bool   // Close closes the pool
-	guards        string // statements that follow BEGIN
+	guards        string // statements after BEGIN
 	commitTimeout time.Duration
 	replyTimeout  time.Duration // how long the reply to a statement may take; 0 is no limit
 
@@ -33,7 +33,7 @@ type database struct {
 	groups groups // of appends
 }
 
-// enter begins a call, which ends with db.running.Done.
+// enter begins a call. End it with db.running.Done.
 func (db *database) enter() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -48,7 +48,7 @@ func (db *database) enter() error {
 // Done implements sqlstore.DB.
 func (db *database) Done() <-chan struct{} { return db.closing }
 
-// Close waits for calls that are running.
+// Close waits for running calls.
 func (db *database) Close() error {
 	db.mu.Lock()
 	if !db.closed {
@@ -85,8 +85,7 @@ func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error 
 	return err
 }
 
-// mayRunAgain reports whether the server has undone a transaction because of others, so that it can succeed the next
-// time.
+// mayRunAgain reports whether the server has undone a transaction because of others. It may succeed the next time.
 func mayRunAgain(err error) bool {
 	const serializationFailure, deadlockDetected = "40001", "40P01"
 	var server *pgconn.PgError
@@ -119,8 +118,7 @@ func (db *database) transaction(ctx context.Context, begin string, f func(sqlsto
 		return err
 	}
 
-	// COMMIT and ROLLBACK do not depend on the caller's context: a commit that is cancelled halfway has an unknown
-	// effect.
+	// COMMIT and ROLLBACK do not depend on the caller's context: a commit cancelled halfway has an unknown effect.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.commitTimeout)
 	defer cancel()
 	committed := false
@@ -172,7 +170,8 @@ func (db *database) await(ctx context.Context, statement func(context.Context) e
 	return db.silent(ctx, limited, statement(limited))
 }
 
-// silent returns err. If the limit has passed, but not the context of the caller, it adds that the server did not reply.
+// silent returns err. It adds that the server did not reply, if the limit has passed and the caller's context has not
+// ended.
 func (db *database) silent(ctx, limited context.Context, err error) error {
 	if err != nil && ctx.Err() == nil && limited.Err() == context.DeadlineExceeded {
 		return fmt.Errorf("postgres: the server did not reply within %v: %w", db.replyTimeout, err)
@@ -213,8 +212,8 @@ func (q queries) Query(ctx context.Context, query string, args ...any) (sqlstore
 	}}, nil
 }
 
-// armored returns args with each text in a form that PostgreSQL accepts. It refuses NUL and invalid UTF-8, and models
-// may write both into the IDs of calls. Scan returns the texts as they were.
+// armored returns args with each text in a form that PostgreSQL accepts. PostgreSQL refuses NUL and invalid UTF-8, and
+// models may write both into the IDs of calls. Scan returns the original texts.
 func armored(args []any) []any {
 	own := false
 	for i, arg := range args {

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// maxGroups is the maximum number of groups that run at the same time. With one, the server is idle while the
+	// maxGroups is the maximum number of groups running at the same time. With one, the server is idle while the
 	// program waits for a commit; with many, they are small.
 	maxGroups = 2
-	// maxMembers is the maximum number of appends in a group, and maxSize that of the bytes of their lines. A larger
-	// append is a group of its own.
+	// maxMembers is the maximum number of appends in a group, and maxSize the maximum number of bytes of their lines. A
+	// larger append is a group of its own.
 	maxMembers = 64
 	maxSize    = 1 << 20
 )
 
-// groups decides which appends share a statement.
+// groups collects appends into groups with one statement each.
 type groups struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	alone   bool       // an append has a statement of its own
-	running int        // the groups that run, at most maxGroups
-	waiting []*member  // the appends for the next group, in the order in which they came
+	running int        // number of running groups, at most maxGroups
+	waiting []*member  // the appends for the next groups, in the order of arrival
 }
 
 // member is one append.
@@ -33,7 +33,7 @@ type member struct {
 	records   [4][][]byte // the columns id, links, sum and line
 	group     *group      // guarded by groups.mu; nil while the append waits
 
-	ended chan struct{} // closed after the group has run; nil for an append that is alone
+	ended chan struct{} // closed after the group has run; nil for an append without a group
 
 	// The result, as sqlstore.OnceAppender describes it. It is set before ended is closed.
 	header []byte
@@ -49,7 +49,7 @@ func (m *member) size() (n int) {
 	return n
 }
 
-// group is appends that share a statement.
+// group is a list of appends with one statement.
 type group struct {
 	members []*member
 	ctx     context.Context
@@ -83,8 +83,8 @@ func (g *groups) add(m *member) {
 	g.waiting = append(g.waiting, m)
 }
 
-// begin makes a group of the appends that wait. It returns nil if there is none, or if maxGroups groups run. Otherwise
-// end must be called.
+// begin makes a group of the waiting appends. It returns nil if there is none, or if maxGroups groups run. Otherwise
+// call end after the group.
 func (g *groups) begin() *group {
 	g.mu.Lock()
 	defer g.mu.Unlock()

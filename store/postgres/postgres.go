@@ -25,7 +25,7 @@ type Options struct {
 	// StatementTimeout is how long one statement may run. If there is no reply after twice this time, the connection is
 	// given up: the network is silent. Defaults to 30 seconds.
 	StatementTimeout time.Duration
-	// Poll is how often Watch looks for heads that other programs have moved. Defaults to 500 milliseconds.
+	// Poll is how often Watch looks for heads moved by other programs. Defaults to 500 milliseconds.
 	Poll time.Duration
 	// Ring is called in each transaction that makes work of durable runs available. Its writes with tx are committed
 	// with the work, or not at all. Use it to insert jobs for a queue in the same database, for example. Its error
@@ -55,7 +55,7 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
-// guards returns the settings of the server that end stuck transactions, in milliseconds.
+// guards returns the server's settings for ending stuck transactions, in milliseconds.
 func (o Options) guards() map[string]string {
 	ms := func(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 	return map[string]string{
@@ -65,10 +65,10 @@ func (o Options) guards() map[string]string {
 	}
 }
 
-// SchemaError reports a database that was written by a newer version of Plait.
+// SchemaError reports a database written by a newer version of Plait.
 type SchemaError = sqlstore.SchemaError
 
-// DamageError lists what [DB.Check] has found.
+// DamageError lists the findings of [DB.Check].
 type DamageError = sqlstore.DamageError
 
 // DB is a store in a PostgreSQL database. It implements store.Driver, and store.Runs for durable runs. Make one with
@@ -81,7 +81,7 @@ type DB struct {
 }
 
 // Open connects to the database with this URL or connection string, as pgxpool.ParseConfig reads it, and makes the
-// tables if they are not there. A guard that the URL sets itself, such as lock_timeout, is kept.
+// tables if they are not there. A guard in the URL, such as lock_timeout, is kept.
 func Open(ctx context.Context, url string, opts *Options) (*DB, error) {
 	o := opts.withDefaults()
 	db, err := connect(ctx, url, o)
@@ -107,7 +107,7 @@ func connect(ctx context.Context, url string, o Options) (*database, error) {
 	// The URL may set a limit of its own for statements. In another unit, or as 0, it is no limit here.
 	statement, _ := strconv.Atoi(params["statement_timeout"])
 	replies := replyTimeout(time.Duration(statement) * time.Millisecond)
-	// The pool pings a connection that was idle. A silent network must not hold that up either.
+	// The pool pings idle connections. A silent network must not block the ping either.
 	config.PingTimeout = replies
 
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -117,8 +117,8 @@ func connect(ctx context.Context, url string, o Options) (*database, error) {
 	return &database{pool: pool, owned: true, replyTimeout: replies}, nil
 }
 
-// replyTimeout returns how long to wait for the reply to a statement that the server ends after the given time. The
-// server's own error comes first, unless the network is silent.
+// replyTimeout returns how long to wait for the reply to a statement. The server ends the statement after the given
+// time, so its own error comes first, unless the network is silent.
 func replyTimeout(statement time.Duration) time.Duration { return 2 * statement }
 
 // New uses a pool of the program. The timeouts of opts apply to the transactions of Plait alone. New changes no setting
@@ -139,7 +139,7 @@ func open(ctx context.Context, db *database, opts Options) (*DB, error) {
 	options := sqlstore.Options{Poll: opts.Poll}
 	if opts.Ring != nil {
 		options.Ring = func(ctx context.Context, tx sqlstore.Tx, wakes []store.Wake) error {
-			// Ring is called only in a transaction that writes, so on is a pgx.Tx.
+			// Ring is called only in a writing transaction, so on is a pgx.Tx.
 			return opts.Ring(ctx, tx.(queries).on.(pgx.Tx), wakes)
 		}
 	}
@@ -158,7 +158,7 @@ var dialect = sqlstore.Dialect{
 	Skip:       " FOR UPDATE SKIP LOCKED",
 	SkipTasks:  " FOR UPDATE OF t SKIP LOCKED",
 	Clock:      `SELECT (EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
-	LockSchema: `SELECT pg_advisory_xact_lock(7163373128412)`, // any number that is used for nothing else
+	LockSchema: `SELECT pg_advisory_xact_lock(7163373128412)`, // any number without another use
 	Schema: strings.NewReplacer(
 		"BYTES", "BYTEA",
 		"NUMBER", "BIGINT",
@@ -170,11 +170,10 @@ var dialect = sqlstore.Dialect{
 	),
 }
 
-// Close waits for calls that are running, and closes the connections. Later calls return fs.ErrClosed. A second Close
-// does nothing.
+// Close waits for running calls, and closes the connections. Later calls return fs.ErrClosed. A second Close does
+// nothing.
 func (db *DB) Close() error { return db.database.Close() }
 
-// Check reads all conversations. It compares the sum of every record and blob, and looks for each record that another
-// record or a head points to. The error is a *DamageError, or an error of reading. It runs in one long read-only
-// transaction.
+// Check reads all conversations. It compares the sum of every record and blob, and looks for the target of each link
+// and each head. The error is a *DamageError, or an error of reading. It runs in one long read-only transaction.
 func (db *DB) Check(ctx context.Context) error { return db.sqlstore.Check(ctx) }

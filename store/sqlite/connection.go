@@ -18,7 +18,7 @@ type connection struct {
 	broken     bool                 // it must not be used again
 }
 
-// settings returns the statements that set up a connection.
+// settings returns the statements for setting up a connection.
 func settings(busy time.Duration) []string {
 	return []string{
 		fmt.Sprintf(`PRAGMA busy_timeout = %d`, max(1, busy.Milliseconds())),
@@ -26,7 +26,7 @@ func settings(busy time.Duration) []string {
 		`PRAGMA fullfsync = ON`, // macOS: without it, a sync does not reach the disk
 		`PRAGMA checkpoint_fullfsync = ON`,
 		`PRAGMA foreign_keys = ON`,
-		`PRAGMA secure_delete = ON`, // what was redacted or deleted is overwritten
+		`PRAGMA secure_delete = ON`, // redacted and deleted content is overwritten
 		`PRAGMA mmap_size = 0`,      // an I/O error on mapped memory would end the program
 	}
 }
@@ -80,7 +80,7 @@ func (c *connection) prepare(ctx context.Context, query string) (*sql.Stmt, erro
 	return s, nil
 }
 
-// noted returns err. It marks the connection as broken if the error means that it is lost.
+// noted returns err. It marks the connection as broken if the error means its loss.
 func (c *connection) noted(err error) error {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		c.broken = true

@@ -20,17 +20,17 @@ type database struct {
 	opts  Options
 
 	path string      // of the file; "" if there is none, or if it cannot be watched
-	file os.FileInfo // the file at that path when it was opened
+	file os.FileInfo // the file at the path when it was opened
 
 	turn    chan struct{}    // a lock for writer: it holds an element while writer is in use
 	writer  writer           // guarded by turn
-	jobs    chan *job        // to the goroutine that writes; not buffered, so that none is left in it at the end
-	readers chan *connection // the free connections for reading; nil is one that is not open yet
+	jobs    chan *job        // to the writing goroutine; not buffered: none is left in it at the end
+	readers chan *connection // the free connections for reading; nil is not open yet
 
 	closing chan struct{}  // closed by Close
 	once    sync.Once      // of Close
-	running sync.WaitGroup // the goroutine that writes
-	closed  error          // what Close returns; written by that goroutine, then by Close
+	running sync.WaitGroup // the writing goroutine
+	closed  error          // result of Close; set by the writing goroutine, then by Close
 
 	commits func(jobs int) // for tests: called after each commit, with the number of jobs in it
 }
@@ -74,7 +74,7 @@ func newDatabase(ctx context.Context, pool *sql.DB, opts Options, owned bool) (*
 	return db, nil
 }
 
-// connectWriter opens the connection that writes, and reports whether the database is in memory.
+// connectWriter opens the connection for writing, and reports whether the database is in memory.
 func (db *database) connectWriter(ctx context.Context) (c *connection, memory bool, err error) {
 	c, err = connect(ctx, db.pool, settings(db.opts.BusyTimeout)...)
 	if err != nil {
@@ -120,8 +120,8 @@ func (c *connection) examine(ctx context.Context, opts Options) (memory bool, er
 	return memory, nil
 }
 
-// watchFile notes which file is open. A database in memory, or on a file system that is not the machine's, has none. On
-// Windows a file that is open cannot be deleted.
+// watchFile stores the identity of the open file for checkFile. A database in memory, or outside the machine's file
+// system, has none. On Windows an open file cannot be deleted.
 func (db *database) watchFile(ctx context.Context, c *connection) error {
 	var path string
 	err := c.conn.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&path)
@@ -134,11 +134,11 @@ func (db *database) watchFile(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// errReplaced reports that another file has the name of the opened one.
+// errReplaced: another file has the path of the opened one.
 var errReplaced = errors.New("another file has taken its place since it was opened")
 
-// checkFile returns an error if the file was deleted or replaced since it was opened. What is written to it then would
-// be acknowledged, and lost when it is closed; a new connection would open the other file.
+// checkFile returns an error if the file was deleted or replaced since it was opened. Later writes to it would be
+// acknowledged, and lost when it is closed; a new connection would open the other file.
 func (db *database) checkFile() error {
 	if db.path == "" {
 		return nil
@@ -167,7 +167,7 @@ func (db *database) Snapshot(ctx context.Context, f func(sqlstore.Tx) error) err
 
 		err := f(c)
 
-		// A connection whose transaction stays open would read the same state ever after.
+		// With its transaction still open, the connection would read the same state forever.
 		if undo := c.run(`ROLLBACK`); undo != nil {
 			c.broken = true
 			err = errors.Join(err, undo)
@@ -200,7 +200,7 @@ func (db *database) read(ctx context.Context, f func(*connection) error) error {
 	}
 }
 
-// readOn runs f with *c, which it opens first if it is nil, and sets to nil if it is broken.
+// readOn runs f with *c. It opens *c first if it is nil, and sets it to nil if it is broken.
 func (db *database) readOn(ctx context.Context, c **connection, f func(*connection) error) (err error) {
 	if *c == nil {
 		if err := db.checkFile(); err != nil {
@@ -221,7 +221,7 @@ func (db *database) readOn(ctx context.Context, c **connection, f func(*connecti
 	return err
 }
 
-// alone runs f with a connection that is opened for it.
+// alone runs f with a connection of its own.
 func (db *database) alone(ctx context.Context, f func(*connection) error) error {
 	if cap(db.readers) == 0 {
 		return db.do(&job{ctx: ctx, read: f})
@@ -240,7 +240,7 @@ func (db *database) alone(ctx context.Context, f func(*connection) error) error 
 	})
 }
 
-// Close waits for jobs and readers that are running, and closes the connections.
+// Close waits for running jobs and readers, and closes the connections.
 func (db *database) Close() error {
 	db.once.Do(func() {
 		close(db.closing)

@@ -11,11 +11,11 @@
 //
 // # What is durable
 //
-// When a method that changes something returns nil, its effect is on disk: a crash of the program or of the machine
-// does not lose it. The database is in WAL mode with synchronous=FULL. Appends that wait at the same time share one
-// commit, and so one write to the disk. A conflict of one does not touch the others.
+// When a method returns nil, its changes are on disk: a crash of the program or of the machine does not lose them. The
+// database is in WAL mode with synchronous=FULL. Appends waiting at the same time share one commit, and so one write to
+// the disk. A conflict of one does not touch the others.
 //
-// A file that is deleted or replaced while it is open takes no more writes, because they would be lost: the error is a
+// A file deleted or replaced while open accepts no more writes, because they would be lost: the error is a
 // *fs.PathError. Open the database again.
 //
 // The file must be on a local disk. The locks of network file systems are not reliable enough for SQLite. On Linux and
@@ -23,16 +23,17 @@
 //
 // # Several programs
 //
-// Programs on one machine may open the same file. A program that is stopped inside a transaction (SIGSTOP, a debugger)
-// keeps all others from writing: their changes fail when [Options.BusyTimeout] is over.
+// Programs on one machine may open the same file. A program stopped inside a transaction (SIGSTOP, a debugger) blocks
+// all other writers: their changes fail after [Options.BusyTimeout].
 //
 // # Concurrency
 //
-// A [DB] is safe for concurrent use. It holds one connection for writing, and up to [Options.Readers] for reading,
-// which never wait for the writer. Transactions on connections of your own may run beside it.
+// A [DB] is safe for concurrent use. It holds one connection for writing, and up to [Options.Readers] for reading.
+// Readers never wait for the writer. Transactions on connections of your own may run beside it.
 //
 // # Errors
 //
-// The errors are those of store.Driver, fs.ErrClosed after [DB.Close], and those of the database as its driver returns
-// them, such as a full disk. [VersionError], [NetworkError], [SchemaError] and [DamageError] are this package's own.
+// The errors are the ones of store.Driver, fs.ErrClosed after [DB.Close], and errors of the database as its driver
+// returns them, such as a full disk. [VersionError], [NetworkError], [SchemaError] and [DamageError] are this package's
+// own.
 package sqlite

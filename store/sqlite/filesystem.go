@@ -27,7 +27,7 @@ func checkNetwork(path string, find func(path string) (string, error)) error {
 		name, err = find(filepath.Dir(path))
 	}
 
-	// A file system that cannot be asked is not refused: SQLite reports it if it cannot use the file.
+	// An unknown file system is not refused: SQLite reports it if it cannot use the file.
 	if err != nil || name == "" {
 		return nil
 	}

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// networks are the file systems whose files are on another machine.
+// networks are the network file systems.
 var networks = map[string]bool{"nfs": true, "smbfs": true, "afpfs": true, "webdav": true, "ftp": true}
 
-// networkOf returns the name of the network file system that holds a file or folder, or "" if it is a local one.
+// networkOf returns the name of the network file system of a file or folder, or "" for a local one.
 func networkOf(path string) (string, error) {
 	var system syscall.Statfs_t
 	if err := syscall.Statfs(path, &system); err != nil {

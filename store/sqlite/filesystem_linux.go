@@ -24,17 +24,17 @@ var networks = map[uint32]string{
 	0x19830326: "beegfs",
 }
 
-// fuse is the number of all file systems that are programs. Most of them are local.
+// fuse is the number of all file systems in user space. Most of them are local.
 const fuse = 0x65735546
 
-// fuseNetworks holds the names of programs that reach another machine.
+// fuseNetworks holds the names of network file systems in user space.
 var fuseNetworks = map[string]bool{
 	"sshfs": true, "rclone": true, "s3fs": true, "mount-s3": true, "goofys": true, "gcsfuse": true, "blobfuse": true,
 	"blobfuse2": true, "juicefs": true, "JuiceFS": true, "davfs": true, "davfs2": true, "curlftpfs": true, "glusterfs": true,
 	"ceph-fuse": true, "smbnetfs": true, "mfs": true, "moosefs": true, "seaweedfs": true, "nfs": true,
 }
 
-// networkOf returns the name of the network file system that holds a file or folder, or "" if it is a local one.
+// networkOf returns the name of the network file system of a file or folder, or "" for a local one.
 func networkOf(path string) (string, error) {
 	var system syscall.Statfs_t
 	if err := syscall.Statfs(path, &system); err != nil {

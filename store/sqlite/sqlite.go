@@ -13,25 +13,25 @@ import (
 	"strings"
 	"time"
 
-	_ "modernc.org/libc" // modernc.org/sqlite works only with the version of libc that it requires
+	_ "modernc.org/libc" // modernc.org/sqlite works only with its required version of libc
 	_ "modernc.org/sqlite"
 
 	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/store"
 )
 
-// minVersion is the oldest SQLite that is used. Older ones may damage a database in WAL mode if two connections write
-// and checkpoint at the same time.
+// minVersion is the oldest accepted SQLite. Older ones may damage a database in WAL mode if two connections write and
+// checkpoint at the same time.
 const minVersion = "3.51.3"
 
 // Options are options of [Open] and [New]. Nil is the same as the zero value.
 type Options struct {
-	// BusyTimeout is how long a change waits for another program that writes. Defaults to 10 seconds.
+	// BusyTimeout is how long a change waits for a writer of another program. Defaults to 10 seconds.
 	BusyTimeout time.Duration
-	// Readers is the maximum number of connections for reading. Defaults to 4. A *sql.DB that is limited to one
-	// connection, and a database in memory, are read on the connection that writes.
+	// Readers is the maximum number of connections for reading. Defaults to 4. A *sql.DB limited to one connection, and
+	// a database in memory, are read on the connection for writing.
 	Readers int
-	// Poll is how often Watch looks for heads that other programs have moved. Defaults to 500 milliseconds.
+	// Poll is how often Watch looks for heads moved by other programs. Defaults to 500 milliseconds.
 	Poll time.Duration
 
 	networkOf func(path string) (string, error) // replaced in tests; see checkNetwork
@@ -58,9 +58,9 @@ func (o *Options) withDefaults() Options {
 	return opts
 }
 
-// VersionError reports an SQLite that is too old.
+// VersionError reports an outdated SQLite.
 type VersionError struct {
-	// Version is the version of SQLite, and Minimum the oldest one that is used.
+	// Version is the version of SQLite, and Minimum the oldest accepted one.
 	Version, Minimum string
 }
 
@@ -69,10 +69,10 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("SQLite %q is too old: versions before %s may damage a database in WAL mode", e.Version, e.Minimum)
 }
 
-// SchemaError reports a database that was written by a newer version of Plait.
+// SchemaError reports a database written by a newer version of Plait.
 type SchemaError = sqlstore.SchemaError
 
-// DamageError lists what [DB.Check] has found.
+// DamageError lists the findings of [DB.Check].
 type DamageError = sqlstore.DamageError
 
 // DB is a store in an SQLite database. It implements store.Driver, and store.Runs for durable runs. Make one with
@@ -124,8 +124,8 @@ func dataSource(path string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: absolute}).String(), nil
 }
 
-// New uses a database that the program has opened with a driver for SQLite. The names of Plait's tables begin with
-// plait_; it does not touch others. New sets the journal mode of the database to WAL. Close does not close pool.
+// New uses a database of the program, opened with a driver for SQLite. The names of Plait's tables begin with plait_;
+// it does not touch others. New sets the journal mode of the database to WAL. Close does not close pool.
 func New(ctx context.Context, pool *sql.DB, opts *Options) (*DB, error) {
 	return open(ctx, pool, opts, false)
 }
@@ -157,12 +157,12 @@ var dialect = sqlstore.Dialect{
 	),
 }
 
-// Close waits for calls that are running, and closes the connections. Later calls return fs.ErrClosed. A second Close
-// does nothing.
+// Close waits for running calls, and closes the connections. Later calls return fs.ErrClosed. A second Close does
+// nothing.
 func (db *DB) Close() error { return db.database.Close() }
 
 // Check reads the whole database. It runs SQLite's own integrity check, compares the sum of every record and blob, and
-// looks for each record that another record or a head points to. The error is a *DamageError, or an error of reading.
+// looks for the target of each link and each head. The error is a *DamageError, or an error of reading.
 func (db *DB) Check(ctx context.Context) error {
 	var problems []string
 	err := db.database.Read(ctx, func(tx sqlstore.Tx) error {
@@ -194,9 +194,9 @@ func (db *DB) Check(ctx context.Context) error {
 	return db.sqlstore.Check(ctx)
 }
 
-// Backup writes a copy of the database to a new file at path. Others may read and write meanwhile: the copy has what
-// was committed when Backup began. It is on disk when Backup returns nil. After an error there is no file. The error
-// holds fs.ErrExist if there is a file already.
+// Backup writes a copy of the database to a new file at path. Others may read and write meanwhile: the copy has the
+// committed state at the beginning of Backup. It is on disk when Backup returns nil. After an error there is no file.
+// The error holds fs.ErrExist if there is a file already.
 func (db *DB) Backup(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}
@@ -209,7 +209,7 @@ func (db *DB) Backup(ctx context.Context, path string) error {
 		return err
 	})
 
-	// SQLite does not sync the file that VACUUM INTO writes.
+	// SQLite does not sync the file of VACUUM INTO.
 	if err == nil {
 		err = syncFile(path)
 	}
@@ -231,7 +231,7 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// checkVersion returns an error for a version that is too old.
+// checkVersion returns an error for an outdated version.
 func checkVersion(version string) error {
 	have, want := numbers(version), numbers(minVersion)
 	for i, n := range want {
@@ -245,7 +245,7 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// numbers returns the parts of a version, up to the first that is no number.
+// numbers returns the parts of a version up to the first non-number.
 func numbers(version string) (list []int) {
 	for part := range strings.SplitSeq(version, ".") {
 		n, err := strconv.Atoi(part)

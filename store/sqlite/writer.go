@@ -15,15 +15,15 @@ const maxJobs = 256
 // job is a function to run on the writing connection.
 type job struct {
 	ctx   context.Context
-	write func(sqlstore.Tx) error // nil for a job that reads
-	read  func(*connection) error // nil for a job that writes
+	write func(sqlstore.Tx) error // nil for a reading job
+	read  func(*connection) error // nil for a writing job
 	taken atomic.Bool             // the job has begun, or its caller has given up
 	done  chan struct{}           // closed after the job has run
 	err   error                   // the result; set before done is closed
 	fault any                     // the value of a panic; set before done is closed
 }
 
-// Write implements sqlstore.DB. Jobs that wait at the same time share one transaction.
+// Write implements sqlstore.DB. Jobs waiting at the same time share one transaction.
 func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 	return db.do(&job{ctx: ctx, write: f})
 }
@@ -52,8 +52,8 @@ func (db *database) do(j *job) error {
 	return j.err
 }
 
-// queue gives a job to the goroutine that writes and waits for it. Once the job has begun, queue ignores the context:
-// the effect of the job would be unknown.
+// queue sends a job to the writing goroutine and waits for it. Once the job has begun, queue ignores the context: the
+// effect of the job would be unknown.
 func (db *database) queue(j *job) error {
 	select {
 	case db.jobs <- j:
@@ -74,7 +74,7 @@ func (db *database) queue(j *job) error {
 	return nil
 }
 
-// write runs the jobs of queue until the database is closed. It then keeps the turn, so that no further job runs.
+// write runs the jobs of queue until the database is closed. It then keeps the turn: no further job can run.
 func (db *database) write() {
 	for {
 		select {
@@ -92,7 +92,7 @@ func (db *database) write() {
 	}
 }
 
-// waiting returns j and the jobs that are waiting now, at most maxJobs.
+// waiting returns j and the jobs waiting now, at most maxJobs.
 func (db *database) waiting(j *job) []*job {
 	jobs := []*job{j}
 	for len(jobs) < maxJobs {
@@ -106,13 +106,13 @@ func (db *database) waiting(j *job) []*job {
 	return jobs
 }
 
-// writer runs jobs on the connection that writes.
+// writer runs jobs on the connection for writing.
 type writer struct {
 	db   *database
 	conn *connection // nil after it was lost
 }
 
-// run runs jobs: readers one by one, and writers in one transaction. It skips jobs whose callers have given up.
+// run runs jobs: readers one by one, and writers in one transaction. It skips jobs without a waiting caller.
 func (w *writer) run(jobs []*job) {
 	if err := w.reconnect(); err != nil {
 		for _, j := range jobs {
@@ -151,7 +151,7 @@ func (w *writer) reconnect() error {
 		return nil
 	}
 
-	// To connect would make a file that was deleted, and would switch another one to WAL.
+	// Check before connecting: a new connection would recreate a deleted file, or switch another file to WAL.
 	if err := w.db.checkFile(); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (w *writer) inSavepoint(j *job) (ok bool, err error) {
 
 // single runs a job in a transaction of its own, and returns its error.
 func (w *writer) single(j *job) error {
-	j.fault = nil // it may have run before, in a transaction that failed
+	j.fault = nil // it may have run before, in a failed transaction
 	if err := w.begin(); err != nil {
 		return err
 	}
@@ -224,8 +224,8 @@ func (w *writer) single(j *job) error {
 	return nil
 }
 
-// begin begins a transaction that writes. It locks out other writers at once, not at the first write: none can change
-// what the transaction has read.
+// begin begins a writing transaction. It locks out other writers at once, not at the first write: none can change data
+// already read by the transaction.
 func (w *writer) begin() error {
 	if err := w.db.checkFile(); err != nil {
 		return err
@@ -233,8 +233,8 @@ func (w *writer) begin() error {
 	return w.conn.run(`BEGIN IMMEDIATE`)
 }
 
-// rollback ends a transaction that has failed. SQLite may have ended it already: then ROLLBACK is an error, and the
-// next transaction begins without one.
+// rollback ends a failed transaction. SQLite may have ended it already: then ROLLBACK is an error, and the next
+// transaction begins without one.
 func (w *writer) rollback() {
 	if w.conn.run(`ROLLBACK`) == nil {
 		return

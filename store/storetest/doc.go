@@ -1,4 +1,4 @@
-// Package storetest has the suites that a driver of package store passes, with a case for each rule of the interfaces.
+// Package storetest has the test suites for drivers of package store, with a case for each rule of the interfaces.
 //
 //	func TestDriver(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) store.Driver { return open(t) })

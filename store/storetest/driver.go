@@ -18,14 +18,14 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Run checks that a driver keeps the rules of [store.Driver], with one subtest for each. NewDriver returns an empty
-// store, and closes it with t.Cleanup.
+// Run checks a driver against the rules of [store.Driver], with one subtest for each. NewDriver returns an empty store,
+// and closes it with t.Cleanup.
 //
-// Use goleak in TestMain to check that no goroutine outlives a sequence.
+// Use goleak in TestMain to find goroutines left behind by a sequence.
 func Run(t *testing.T, newDriver func(t *testing.T) store.Driver) {
 	for _, c := range driverCases {
 		t.Run(c.name, func(t *testing.T) {
-			// A driver that never wakes a watcher fails here, and does not hang. A busy machine may take long.
+			// Without this limit, a driver that never wakes a watcher would hang. A busy machine may take long.
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 			defer cancel()
 			c.check(&driverTest{T: t, Driver: newDriver(t), ctx: ctx})
@@ -120,7 +120,7 @@ func cut(offsets []int, texts ...string) (store.Record, []store.Blob) {
 	return r, blobs
 }
 
-// step returns an append to head "main" of conversation "c", which then points to the last record.
+// step returns an append to head "main" of conversation "c". The head then points to the last record.
 func step(expect uint64, records ...store.Record) store.AppendRequest {
 	a := store.AppendRequest{Conversation: "c", Head: "main", Expect: expect, Records: records}
 	if len(records) > 0 {
@@ -155,14 +155,14 @@ func (t *driverTest) refuse(a store.AppendRequest, id node.ID, want error) {
 	}
 }
 
-// notStored checks that a record is not stored, unless it was stored before the case began to look.
+// notStored fails the test if a record is stored, unless it was stored before the case began to look.
 func (t *driverTest) notStored(conversation string, r store.Record) {
 	t.Helper()
 	_, err := collect(t.Read(t.ctx, conversation, []node.ID{r.ID}, nil))
 	require.ErrorIs(t, err, store.ErrNotStored)
 }
 
-// all returns everything that can be read of the heads of all conversations.
+// all returns the heads of all conversations with everything in reach.
 func (t *driverTest) all() map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -179,7 +179,7 @@ func (t *driverTest) all() map[string]any {
 	return all
 }
 
-// read returns what Read yields for some records, and checks the order.
+// read returns the records of Read, and checks the order.
 func (t *driverTest) read(conversation string, from ...node.ID) []store.Record {
 	t.Helper()
 	records, err := collect(t.Read(t.ctx, conversation, from, nil))
@@ -188,7 +188,7 @@ func (t *driverTest) read(conversation string, from ...node.ID) []store.Record {
 	return records
 }
 
-// ordered checks that each record comes once and after its links.
+// ordered fails the test unless each record comes once and after its links.
 func (t *driverTest) ordered(records []store.Record, have []node.ID) {
 	t.Helper()
 	seen := map[node.ID]bool{}
@@ -204,7 +204,7 @@ func (t *driverTest) ordered(records []store.Record, have []node.ID) {
 	}
 }
 
-// collect returns what a sequence yields, and its error. It checks that the error comes last and alone.
+// collect returns the values of a sequence, and its error. The error must come last and alone.
 func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 	for v, e := range seq {
 		if err != nil {
@@ -217,7 +217,7 @@ func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 	return list, err
 }
 
-// normal returns a record whose empty slices are nil, to compare it.
+// normal returns a record with nil in place of empty slices, to compare it.
 func normal(r store.Record) store.Record {
 	r.Links = append([]node.ID(nil), r.Links...)
 	r.Line = append([]byte(nil), r.Line...)
@@ -225,7 +225,7 @@ func normal(r store.Record) store.Record {
 	return r
 }
 
-// same checks that two lists hold the same records in any order.
+// same requires two lists with the same records in any order.
 func (t *driverTest) same(want, got []store.Record) {
 	t.Helper()
 	require.Len(t, got, len(want))
@@ -245,7 +245,7 @@ func idsOf(records ...store.Record) (ids []node.ID) {
 	return ids
 }
 
-// conflictOf checks that an error is a conflict, and returns it.
+// conflictOf requires a conflict, and returns it.
 func (t *driverTest) conflictOf(err error) *store.ConflictError {
 	t.Helper()
 	require.ErrorIs(t, err, store.ErrMoved)
@@ -262,7 +262,7 @@ func (t *driverTest) head(conversation, name string) store.Head {
 	return h
 }
 
-// hostile are names that a database may confuse, trim, fold, or take for something else. They are sorted.
+// hostile are difficult names: a database may confuse, trim, fold or misinterpret them. They are sorted.
 var hostile = func() []string {
 	names := []string{
 		" ", "  ", "a", "A", "a ", " a", "á", "a\u0301", "ß", "ss", "ı", "i", "I", "İ", "%", "_", "a%", "a_", "ab", "a*",
@@ -434,7 +434,7 @@ func (t *driverTest) ownSlices() {
 	_, want := given()
 	got := t.append(a)
 
-	// Change everything that the driver was given.
+	// Change all slices given to the driver.
 	a.Records[1].Line[0], a.Records[1].Links[0], a.Records[1].Cuts[0].Offset = 'x', node.ID{9}, 0
 	a.Blobs[0].Data[0], a.Header[0], a.Nodes[0] = 'x', 'x', node.ID{9}
 	check := func() {
@@ -449,7 +449,7 @@ func (t *driverTest) ownSlices() {
 	}
 	check()
 
-	// Change everything that the driver returned.
+	// Change all slices returned by the driver.
 	for _, h := range []store.Head{got, t.head("c", "main")} {
 		h.Nodes[0], h.Header[0] = node.ID{9}, 'y'
 	}
@@ -593,7 +593,7 @@ func (t *driverTest) race() {
 	wait.Wait()
 	require.NoError(t, errors.Join(failures...))
 
-	// Every append that was accepted is one version and one record of the chain.
+	// Every accepted append is one version and one record of the chain.
 	h := t.head("c", "main")
 	require.EqualValues(t, 1+writers*each, h.Version)
 	require.Len(t, t.read("c", h.Nodes...), 1+writers*each)
@@ -617,7 +617,7 @@ func (t *driverTest) acceptedAgain() {
 	a.Blobs = blobs
 	t.append(a)
 
-	// Without the blobs, in a batch with new records that are linked to it, and under another head.
+	// Without the blobs, in a batch with new records linked to it, and under another head.
 	last := linked(next.ID, r.ID)
 	b := step(0, next, r, last)
 	b.Records = []store.Record{r, next, last}
@@ -684,7 +684,7 @@ func (t *driverTest) missingLink() {
 	root := record()
 	t.append(step(0, root))
 
-	// A link to a record that is nowhere, or after the one with the link, or in a new conversation.
+	// A link to a missing record, or to one after the link, or in a new conversation.
 	missing := record()
 	bad := linked(root.ID, missing.ID)
 	t.refuse(step(1, record(), bad), bad.ID, node.ErrParent)
@@ -831,7 +831,7 @@ func (t *driverTest) large() {
 	require.NoError(t, err)
 	require.Equal(t, idsOf(merge), idsOf(got...))
 
-	// A chain as long, which a database must not follow by recursion of its own without a limit.
+	// A chain of the same length. A database must not follow it by unlimited recursion.
 	links := idsOf(merge)
 	b := store.AppendRequest{Conversation: "c", Head: "chain"}
 	for range many {
@@ -937,7 +937,7 @@ func (t *driverTest) readOrder() {
 	t.same([]store.Record{root, left, right, merge}, t.read("c", merge.ID, root.ID, left.ID, merge.ID))
 	require.Empty(t, t.read("c"))
 
-	// The order of links is kept, whatever the order of storing.
+	// The order of links is kept in any order of storing.
 	require.Equal(t, idsOf(right, left), t.read("c", merge.ID)[3].Links)
 }
 
@@ -1097,7 +1097,7 @@ func (t *driverTest) removeHead() {
 	refused("main", 0, store.Head{Name: "main"})
 	refused("main", 1, store.Head{Name: "main"})
 
-	// A head is removed only at the version that it has.
+	// A head is removed only at its current version.
 	root, next := record(), record()
 	next.Links = idsOf(root)
 	t.append(step(0, root))
@@ -1193,7 +1193,7 @@ func (t *driverTest) prune() {
 	require.Zero(t, pruned)
 	require.Equal(t, []uint64{2, 1}, []uint64{t.head("c", "main").Version, t.head("c", "fork").Version})
 
-	// What was removed can no longer be linked to.
+	// Removed records can no longer be linked to.
 	late := linked(records[2].ID)
 	t.refuse(step(2, late), late.ID, node.ErrParent)
 }
@@ -1212,7 +1212,7 @@ func (t *driverTest) pruneMuch() {
 	root := record()
 	t.append(step(0, root))
 
-	// A chain that the removed head "lost" has left behind. Some of its records have blobs.
+	// A chain left behind by the removed head "lost". Some of its records have blobs.
 	lose := func() []store.Record {
 		a := store.AppendRequest{Conversation: "c", Head: "lost"}
 		last := root.ID
@@ -1243,7 +1243,7 @@ func (t *driverTest) pruneMuch() {
 	t.notStored("c", lost[0])
 	t.same([]store.Record{root}, t.read("c", root.ID))
 
-	// A head that moves to one of them in the middle is refused, or keeps all that it reaches.
+	// A head that moves to one of them in the middle is refused, or keeps everything in its reach.
 	lost = lose()
 	var wait sync.WaitGroup
 	var failure error
@@ -1278,7 +1278,7 @@ func (t *driverTest) pruneRace() {
 		}
 	})
 
-	// Every other version rewinds, and so leaves a record behind. Records that a head reaches are never removed.
+	// Every other version rewinds, and so leaves a record behind. Records within reach of a head are never removed.
 	for v := uint64(1); v < versions; v += 2 {
 		r := linked(root.ID)
 		t.append(step(v, r, linked(r.ID)))
@@ -1356,7 +1356,7 @@ func (t *driverTest) watchRemoved() {
 	require.Equal(t, "fork", next().Name)
 	require.Equal(t, "main", next().Name)
 
-	// Removed, and made again after that was yielded.
+	// Removed, and made again after Watch has yielded the removal.
 	require.NoError(t, t.RemoveHead(t.ctx, "c", "fork", 1))
 	require.Equal(t, store.Head{Name: "fork"}, next())
 	fork.Header = []byte("again")
@@ -1381,7 +1381,7 @@ func (t *driverTest) watchRemoved() {
 }
 
 func (t *driverTest) watchEarly() {
-	// The watcher begins in a goroutine, so that it waits or not when the conversation is made.
+	// The watcher begins in a goroutine: it may start before or after the conversation is made.
 	heads := make(chan store.Head, 1)
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()

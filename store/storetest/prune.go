@@ -57,7 +57,7 @@ func (t *runsTest) pruneParts() {
 	}
 	t.begin("r2a")
 
-	// A page begins after the last run of the page before. Runs that have not ended are skipped.
+	// A page begins after the last run of the page before. Unfinished runs are skipped.
 	part := t.prune(store.PruneRunsRequest{Limit: 2, DryRun: true})
 	require.Equal(t, []any{2, "r1"}, []any{part.Runs, part.Last})
 	part = t.prune(store.PruneRunsRequest{Limit: 2, After: "r1"})
@@ -134,7 +134,7 @@ func (w *retentionWorld) change() {
 	case 5:
 		w.result()
 	case 6:
-		// Back to an earlier node: what was behind it is not reached any more.
+		// Move the head back to an earlier node: the later ones are out of reach.
 		a := w.append(conversation, head)
 		a.Records = nil
 		if a.Expect > 0 {
@@ -154,7 +154,7 @@ func (w *retentionWorld) change() {
 	}
 }
 
-// allow fails the test for an error that is not a refusal.
+// allow fails the test for any error other than a refusal.
 func (w *retentionWorld) allow(err error) {
 	w.Helper()
 	var refused *store.RunError
@@ -176,7 +176,7 @@ func (w *retentionWorld) append(conversation, head string) store.AppendRequest {
 	return a
 }
 
-// anyNode returns a node that a head of the conversation reaches, or the zero ID.
+// anyNode returns a node within reach of a head of the conversation, or the zero ID.
 func (w *retentionWorld) anyNode(conversation string) node.ID {
 	var ids []node.ID
 	for _, h := range w.heads(conversation) {
@@ -236,7 +236,7 @@ func (w *retentionWorld) runs() []store.Run {
 	return runs
 }
 
-// open returns the runs that have not ended.
+// open returns the unfinished runs.
 func (w *retentionWorld) open() (open []store.Run) {
 	for _, r := range w.runs() {
 		if !r.State.Ended() {
@@ -255,7 +255,7 @@ func (w *retentionWorld) busyHead(conversation, head string) bool {
 	return false
 }
 
-// needed returns all that must stay: each head with the records that it reaches, and each run that has not ended with
+// needed returns everything that must stay: each head with the records within its reach, and each unfinished run with
 // its calls.
 func (w *retentionWorld) needed() map[string]any {
 	needed := map[string]any{}

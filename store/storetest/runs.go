@@ -15,10 +15,10 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// RunRuns checks that a driver keeps the rules of [store.Runs], with one subtest for each. NewRuns returns an empty
-// store, and closes it with t.Cleanup.
+// RunRuns checks a driver against the rules of [store.Runs], with one subtest for each. NewRuns returns an empty store,
+// and closes it with t.Cleanup.
 //
-// Leases in the suite are over at once or last for an hour, so that no case waits.
+// Leases in the suite are over at once or last for an hour: no case waits.
 func RunRuns(t *testing.T, newRuns func(t *testing.T) store.Runs) {
 	for _, c := range runCases {
 		t.Run(c.name, func(t *testing.T) { c.check(&runsTest{T: t, Runs: newRuns(t), ctx: context.Background()}) })
@@ -195,7 +195,7 @@ func (t *runsTest) state(run string, want store.RunState) {
 	require.Equal(t, want, t.run(run).State)
 }
 
-// refused requires an error of a kind that names a key.
+// refused requires an error with this kind and key.
 func (t *runsTest) refused(err, kind error, key string) {
 	t.Helper()
 	require.ErrorIs(t, err, kind)
@@ -231,7 +231,7 @@ func (t *runsTest) refusedBegin() {
 	_, err = t.Run(t.ctx, "r")
 	t.refused(err, store.ErrNoRun, "r")
 
-	// Requests that are invalid in themselves.
+	// Invalid requests.
 	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "", Agent: "agent", Append: nodes("c", 0)})
 	t.refused(err, store.ErrStep, "")
 	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "r", Agent: "agent", Append: store.AppendRequest{Conversation: "c"}})
@@ -255,7 +255,7 @@ func (t *runsTest) busy() {
 	t.refused(err, store.ErrBusy, "r")
 	require.EqualValues(t, 1, t.version("of r"))
 
-	// A run that has ended frees its head.
+	// An ended run frees its head.
 	require.NoError(t, t.Cancel(t.ctx, "r", ""))
 	_, err = t.Begin(t.ctx, store.BeginRequest{Run: "r2", Agent: "agent", Append: nodes("of r", 1)})
 	require.NoError(t, err)
@@ -374,14 +374,14 @@ func (t *runsTest) deadline() {
 	late.ResultTimeout, early.ResultTimeout = ended, held
 	t.pause("r", late, early)
 
-	// The call whose time is over is left out.
+	// The call after its deadline is left out.
 	claimed := t.claimTask(held)
 	require.Equal(t, "b", claimed.Task.Key.Call)
 	require.Greater(t, claimed.Left, held/2)
 	require.LessOrEqual(t, claimed.Left, held)
 	require.Empty(t, t.tryTask(held))
 
-	// The worker that is late is still the first.
+	// The late worker is still the first.
 	require.False(t, t.accept("r", "a", "x"))
 }
 
@@ -431,7 +431,7 @@ func (t *runsTest) byAgent() {
 	require.NoError(t, err)
 	require.Empty(t, claimed)
 
-	// A paused run needs a worker that reads the format of its continuation.
+	// A paused run needs a worker with the format of its continuation.
 	t.pauseClaimed(t.claimRun(held).Lease, "p1", task("a"))
 	require.True(t, t.accept("r", "a", "x"))
 	claimed, err = t.ClaimRuns(t.ctx, store.ClaimRunsRequest{Agents: []string{"agent"}, Formats: []int{2}, Lease: held})
@@ -504,14 +504,14 @@ func (t *runsTest) lostStep() {
 	require.EqualValues(t, 1, t.version("of r"))
 	t.state("r", store.RunRunning)
 
-	// The worker that has claimed the run last may take the same step.
+	// The latest claim may take the same step.
 	_, err = t.Commit(t.ctx, store.Step{Lease: current, Append: &step, End: store.RunDone, Reason: "end_turn"})
 	require.NoError(t, err)
 	t.state("r", store.RunDone)
 	require.Equal(t, "end_turn", t.run("r").Reason)
 }
 
-// resumed returns the lease of a run that was paused once, with its result.
+// resumed returns the lease of a run after one pause with its result.
 func (t *runsTest) resumed(run string) store.Lease {
 	t.Helper()
 	t.pause(run, task("a"))
@@ -532,7 +532,7 @@ func (t *runsTest) consumedOnce() {
 	t.refused(err, store.ErrContinuationUsed, "r/p1")
 	require.EqualValues(t, 2, t.version("of r"))
 
-	// A worker that takes over is not given it again.
+	// The next worker does not get it again.
 	require.NoError(t, t.Renew(t.ctx, l, ended))
 	require.Nil(t, t.claimRun(held).Continuation)
 }
@@ -610,7 +610,7 @@ func (t *runsTest) endedStep() {
 	l := t.claimRun(held).Lease
 	require.NoError(t, t.Cancel(t.ctx, "r", "no longer needed"))
 
-	// The worker does not know yet that the run was cancelled.
+	// The worker does not know yet of the cancellation.
 	step := nodes("of r", 1)
 	_, err := t.Commit(t.ctx, store.Step{Lease: l, Append: &step})
 	t.refused(err, store.ErrRunEnded, "r")
@@ -722,7 +722,7 @@ func (t *runsTest) cancelEnded() {
 	require.NoError(t, t.Cancel(t.ctx, "r", "second"))
 	require.Equal(t, "first", t.run("r").Reason)
 
-	// A run that ended otherwise is not cancelled.
+	// A run with another end is not cancelled.
 	t.begin("r2")
 	_, err := t.Commit(t.ctx, store.Step{Lease: t.claimRun(held).Lease, End: store.RunDone})
 	require.NoError(t, err)
@@ -887,7 +887,7 @@ func (t *runsTest) unknown() {
 	_, err = t.Commit(t.ctx, store.Step{Lease: store.Lease{Key: store.Key{Run: "r"}, Claim: 1}})
 	t.refused(err, store.ErrNoRun, "r")
 
-	// A run that exists, with calls and continuations that do not.
+	// A stored run, with unknown calls and continuations.
 	t.pause("r", task("a"))
 	_, err = t.Accept(t.ctx, result("r", "b", "x"))
 	t.refused(err, store.ErrNoRun, "r/p1/b")
@@ -899,7 +899,7 @@ func (t *runsTest) unknown() {
 	t.refused(err, store.ErrNoRun, "r/p2")
 }
 
-// texts has what models and tools may write into IDs, names and reasons.
+// texts tests difficult texts of models and tools in IDs, names and reasons.
 func (t *runsTest) texts() {
 	odd := []string{
 		"a\x00b", "a", "\x00", "\xff", "\ufffd", "a\xc3", "\x1a", "\x1a00", "\x1a1a00", `\x00`, `\u0000`, "%00", "a/b", "'", "\u202e",
@@ -980,7 +980,7 @@ func (t *runsTest) doneContext() {
 	t.pause("r", task("a"))
 	done, cancel := context.WithCancel(t.ctx)
 	cancel()
-	// Each method refuses, also those that only read.
+	// Each method refuses, also for reading.
 	_, err := t.Begin(done, store.BeginRequest{Run: "r2", Append: nodes("c", 0)})
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = t.ClaimTasks(done, store.ClaimTasksRequest{Tools: []string{"tool"}, Lease: held})
