@@ -17,8 +17,8 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// console reads what the user types: with an editable line if standard input and standard error are a terminal, and
-// line by line otherwise.
+// console reads the user's input: with an editable line if standard input and standard error are a terminal, and line
+// by line otherwise.
 type console struct {
 	lines      *bufio.Reader // without a terminal
 	out        io.Writer
@@ -66,7 +66,7 @@ func (c *console) close() {
 	}
 }
 
-// remember makes the messages of a conversation what the arrow keys go back to.
+// remember makes the messages of a conversation the history of the arrow keys.
 func (c *console) remember(d dag.DAG) {
 	for _, m := range d.Messages() {
 		text := m.Blocks.Text()
@@ -76,7 +76,7 @@ func (c *console) remember(d dag.DAG) {
 	}
 }
 
-// message reads a message. Lines that are pasted, and lines after one that ends in a backslash, belong together.
+// message reads a message. Pasted lines belong together, and so do a line ending in a backslash and the next one.
 func (c *console) message(ctx context.Context) (string, error) {
 	var lines []string
 	prompt := "> "
@@ -120,10 +120,10 @@ func (c *console) ask(ctx context.Context, question string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// read reads a line. It returns io.EOF at the end of the input, errInterrupted after Ctrl-C, and
-// term.ErrPasteIndicator beside a line that was pasted.
+// read reads a line. It returns io.EOF at the end of the input, errInterrupted after Ctrl-C, and term.ErrPasteIndicator
+// beside a pasted line.
 func (c *console) read(ctx context.Context, prompt string) (string, error) {
-	// A Ctrl-C that came too late for the response before is no answer.
+	// A Ctrl-C too late for the last response is no answer to this question.
 	select {
 	case <-c.interrupts:
 	default:
@@ -140,8 +140,7 @@ func (c *console) read(ctx context.Context, prompt string) (string, error) {
 		readLine = c.readEdited
 	}
 
-	// The goroutine may outlive this call and read one more line. That loses nothing, because the program ends after a
-	// signal.
+	// The goroutine may outlive this call and read one more line. No input is lost: the program ends after a signal.
 	type result struct {
 		line string
 		err  error

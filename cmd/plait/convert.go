@@ -15,7 +15,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// importer reads a file of another program. The notes list what was changed, kept in another form or left out.
+// importer reads a file of another program. The notes list the parts changed, kept in another form or left out.
 type importer struct {
 	name string
 	read func(data []byte, lenient bool) (d dag.DAG, notes []string, err error)
@@ -100,7 +100,7 @@ being written, is left out.`,
 	return cmd
 }
 
-// unfinished reports whether data is a JSON value that is cut off.
+// unfinished reports whether data is a JSON value without its end.
 func unfinished(data []byte) bool {
 	var value json.RawMessage
 	err := json.NewDecoder(bytes.NewReader(data)).Decode(&value)

@@ -82,7 +82,7 @@ type costReport struct {
 	Currency string     `json:"currency,omitempty"`
 	Date     string     `json:"date,omitempty"`
 	Files    []fileCost `json:"files"`
-	// Total counts a node that several files share once.
+	// Total counts a node shared by several files once.
 	Total report.Spending `json:"total"`
 }
 
@@ -183,7 +183,7 @@ func everyNode(d dag.DAG) dag.DAG {
 	return d.WithHeads(leaves(heads)...)
 }
 
-// readOnce refuses a list of files that names standard input twice.
+// readOnce refuses a list of files with standard input twice.
 func readOnce(files []string) error {
 	if at := slices.Index(files, std); at >= 0 && slices.Contains(files[at+1:], std) {
 		return errors.New("only one input can be standard input")
@@ -229,7 +229,7 @@ func (r costReport) write(out io.Writer) error {
 	return err
 }
 
-// costRow writes one line of the table. The name comes last, so that its width does not affect the columns.
+// costRow writes one line of the table. The name comes last: its width does not affect the columns.
 func costRow(w io.Writer, s report.Spending, name, currency string) {
 	u := s.Usage
 	cells := []string{strconv.Itoa(s.Responses), thousands(u.Input), thousands(u.Output), thousands(u.CacheRead), thousands(u.CacheWrite)}

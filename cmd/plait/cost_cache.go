@@ -15,8 +15,8 @@ import (
 
 // cachedCall is a model call in the output of cost --cache --json.
 type cachedCall struct {
-	// ID, Digest and Model are those of the response. Before is the ID of the response to the request that this one was
-	// compared with.
+	// ID, Digest and Model belong to the response. Before is the ID of an earlier response: its request is compared
+	// with this one's.
 	ID     string `json:"id"`
 	Digest string `json:"digest"`
 	Model  string `json:"model,omitempty"`
@@ -38,14 +38,14 @@ type cachedCall struct {
 type cacheBreak struct {
 	Cause promptcache.Cause `json:"cause"`
 	Part  promptcache.Part  `json:"part,omitempty"`
-	// Index is the index of the first tool, system prompt or message that differs. It is nil if no part differs.
+	// Index is the index of the first different tool, system prompt or message. It is nil if no part differs.
 	Index *int   `json:"index,omitempty"`
 	Node  string `json:"node,omitempty"`
 	Why   string `json:"why"`
 }
 
-// cachePolicy returns the cache policy that the requests of a conversation were sent with: that of the imported
-// request, if there was one.
+// cachePolicy returns the cache policy for the requests of a conversation. It comes from the imported request, if there
+// was one.
 func cachePolicy(d dag.DAG) api.Cache { return savedRequestOf(d).Cache }
 
 // cachedCalls returns the model calls in a conversation.

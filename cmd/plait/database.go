@@ -24,10 +24,10 @@ import (
 // mark separates the file of a database, the key of a conversation and the name of a head.
 const mark = "#"
 
-// databases are the databases and conversations that a command has opened.
+// databases are the open databases and conversations of a command.
 type databases struct {
 	open map[string]*sqlite.DB
-	// loaded are the conversations by the FILE they were read from. An append to one notices what others wrote since.
+	// loaded are the conversations, by their FILE. An append to one notices writes of other programs since.
 	loaded map[string]*store.Conversation
 }
 
@@ -40,7 +40,7 @@ func (b *databases) close() error {
 	return errors.Join(errs...)
 }
 
-// splitName splits a FILE that names a conversation in a database. For any other FILE the database is "".
+// splitName splits a FILE naming a conversation in a database. For any other FILE the database is "".
 func splitName(name string) (database, rest string) {
 	if _, err := os.Stat(name); err == nil && !isDatabase(name) {
 		return "", "" // another file, even if its name has a mark
@@ -53,7 +53,7 @@ func splitName(name string) (database, rest string) {
 		}
 	}
 
-	// A database that does not exist yet is known by its name.
+	// A database yet to be made is known by its name.
 	file, rest, found := strings.Cut(name, mark)
 	if _, err := os.Stat(file); found && errors.Is(err, fs.ErrNotExist) && databaseName(file) {
 		return file, rest
@@ -64,7 +64,7 @@ func splitName(name string) (database, rest string) {
 	return "", ""
 }
 
-// databaseName reports whether a file has a name that databases usually have.
+// databaseName reports whether a file has a usual name of a database.
 func databaseName(file string) bool {
 	return slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, strings.ToLower(filepath.Ext(file)))
 }
@@ -109,7 +109,7 @@ func (s *streams) store(file string, create bool) (*store.Store, error) {
 	return store.New(db, nil), nil
 }
 
-// existing opens a database that a command names without a key.
+// existing opens a database named without a key.
 func (s *streams) existing(file string) (*sqlite.DB, error) {
 	if _, err := os.Stat(file); err != nil {
 		return nil, err
@@ -120,8 +120,7 @@ func (s *streams) existing(file string) (*sqlite.DB, error) {
 	return s.database(file, false)
 }
 
-// database opens a database. A file that is missing is made only with create, and a database of another program is
-// refused.
+// database opens a database. A missing file is made only with create, and a database of another program is refused.
 func (s *streams) database(file string, create bool) (*sqlite.DB, error) {
 	absolute, err := filepath.Abs(file)
 	if err != nil {
@@ -172,7 +171,7 @@ func checkTables(ctx context.Context, file, absolute string) error {
 	return nil
 }
 
-// conversation opens the conversation that a FILE names. With create it need not exist.
+// conversation opens the conversation of a FILE. With create it need not exist.
 func (s *streams) conversation(name string, create bool) (*store.Conversation, error) {
 	if c := s.databases.loaded[name]; c != nil {
 		return c, nil
@@ -288,7 +287,7 @@ type conflictError struct {
 func (e *conflictError) Error() string { return e.text }
 func (e *conflictError) Unwrap() error { return e.err }
 
-// pruneStored removes what no head of a conversation in a database reaches.
+// pruneStored removes the unreachable nodes of a conversation in a database.
 func (s *streams) pruneStored(name string, dry bool) (fmt.Stringer, error) {
 	c, err := s.conversation(name, false)
 	if err != nil {

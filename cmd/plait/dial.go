@@ -14,7 +14,7 @@ import (
 	"github.com/plait-dev/plait/api/openai"
 )
 
-// noKey is the API key for a server of the user's own, which needs none. Without a key the SDKs send no request.
+// noKey is the API key for a server of the user's own. It needs none, but without a key the SDKs send no request.
 const noKey = "none"
 
 // needsNoKey reports whether requests are sent without a key, if none is in the environment.

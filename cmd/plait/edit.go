@@ -91,7 +91,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// checkHeadsKept returns an error if a conversation that replaces a file does not reach the heads of the file.
+// checkHeadsKept returns an error if a conversation about to replace a file does not reach the heads of the file.
 func (s *streams) checkHeadsKept(name string, now dag.DAG) error {
 	before, err := s.load(name)
 	if err != nil {
@@ -213,7 +213,7 @@ names another; with -, the conversation goes to standard output and the report
 to standard error.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// A database is pruned in place: its unreached nodes are not part of the conversation that is loaded.
+			// A database is pruned in place: its unreachable nodes are not part of the loaded conversation.
 			if stored(args[0]) && output == "" {
 				what, err := s.pruneStored(args[0], dry)
 				if err != nil {
@@ -304,7 +304,7 @@ func replaceFlag(cmd *cobra.Command, name *string) {
 	_ = cmd.MarkFlagFilename("output", "json")
 }
 
-// replace writes a conversation in place of the one that was read, and prints the report.
+// replace writes a conversation in place of the original, and prints the report.
 func (s *streams) replace(name, output string, d dag.DAG, what fmt.Stringer, asJSON bool) error {
 	if err := d.Err(); err != nil {
 		return err

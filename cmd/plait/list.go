@@ -90,8 +90,8 @@ func (s *streams) list(file, prefix string, asJSON bool) error {
 	return w.Flush()
 }
 
-// lastChange returns the time of the newest node that a head points to, or nil if no ID has a time. Only IDs of version
-// 7 have one. No node is read.
+// lastChange returns the time of the newest node at a head, or nil if no ID has a time. Only IDs of version 7 have one.
+// No node is read.
 func lastChange(h store.Head) *time.Time {
 	var times []time.Time
 	for _, id := range h.Nodes {

@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/viz"
 )
 
-// diagramFlags are the flags that select the part of a conversation in a Mermaid diagram.
+// diagramFlags are the flags for selecting a part of a conversation in a Mermaid diagram.
 type diagramFlags struct {
 	around       string
 	steps, depth int

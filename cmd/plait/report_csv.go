@@ -78,8 +78,8 @@ func (out reportOutput) writeCSV(w io.Writer) error {
 	return lines.Error()
 }
 
-// csvText returns a text for a cell. A spreadsheet takes a cell that begins with "=", "+", "-" or "@", or with such a
-// sign of full width, for a formula, so such a text gets a quote before it, unless it is a number. In a locale with ";"
+// csvText returns a text for a cell. A spreadsheet takes a cell beginning with "=", "+", "-" or "@", or with such a
+// sign of full width, for a formula. Such a text gets a quote before it, unless it is a number. In a locale with ";"
 // between the items of lists, a spreadsheet begins a cell after each ";" of a text, even inside quotes.
 func csvText(text string) string {
 	text = safetext.Row(text)
@@ -89,7 +89,7 @@ func csvText(text string) string {
 	return formula().ReplaceAllString(text, "$1'$2")
 }
 
-// formula matches the beginning of a cell that a spreadsheet may take for a formula.
+// formula matches the beginning of a cell that looks like a formula to a spreadsheet.
 var formula = pattern.Of(`(^|;)([\s"]*[=+\-@＝＋－＠])`)
 
 // failureOf returns a failure, or an empty one for none.

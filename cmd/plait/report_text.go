@@ -80,7 +80,7 @@ type column struct {
 }
 
 // table writes rows below the titles of their columns. Numbers are aligned to the right, and the last column has no
-// padding. after writes what follows row i.
+// padding. after writes the text below row i.
 func (t *reportText) table(columns []column, rows [][]string, color func(i int) string, after func(i int)) {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
@@ -142,7 +142,7 @@ func (t *reportText) rows() {
 		cells = append(cells, append(row, tookText(r.Took), safetext.Row(r.Name)))
 	}
 
-	// Below a row: why it cannot be read, what failed, and the answer.
+	// Below a row: the reason if it cannot be read, the failure, and the answer.
 	t.table(columns, cells, func(i int) string { return outcomeColor(t.Rows[i].Outcome) }, func(i int) {
 		r := t.Rows[i]
 		if r.Error != "" {
@@ -163,12 +163,12 @@ func (t *reportText) rows() {
 // detail writes a line below a row.
 func (t *reportText) detail(sign, text, color string) { t.indented(2, sign+" "+text, color) }
 
-// indented writes a line that begins after so many spaces.
+// indented writes a line after the given number of spaces.
 func (t *reportText) indented(spaces int, text, color string) {
 	t.out.WriteString(strings.Repeat(" ", spaces) + t.paint(color, safetext.Line(text, t.width-spaces)) + "\n")
 }
 
-// outcomeText returns the outcome of a row, with the stop reason unless that is the usual one.
+// outcomeText returns the outcome of a row, with the stop reason unless it is the usual one.
 func outcomeText(r report.Row) string {
 	text := string(r.Outcome)
 	switch r.Stop {
@@ -270,7 +270,7 @@ func (t *reportText) models() {
 	t.table(columns, cells, plainRow, nothingAfter)
 }
 
-// maxListed is the number of failures and of paths that are listed.
+// maxListed is the maximum number of failures and of paths in the list.
 const maxListed = 12
 
 // failures writes how many conversations have each failure.
@@ -304,7 +304,7 @@ func (t *reportText) more(all int, thing string) {
 	}
 }
 
-// paths writes how many conversations took each path, and where it parts from another one.
+// paths writes the number of conversations of each path, and the step where it parts from another one.
 func (t *reportText) paths() {
 	if len(t.Paths) < 2 {
 		return
@@ -318,7 +318,7 @@ func (t *reportText) paths() {
 		})
 	}
 
-	// The last column is cut to what the others leave of the width.
+	// The last column gets the rest of the width.
 	const others = len("path  count  cancelled  steps  ")
 	for i := range cells {
 		cells[i][4] = safetext.Line(cells[i][4], t.width-others)
@@ -330,7 +330,7 @@ func (t *reportText) paths() {
 	t.more(len(t.Paths), "path")
 }
 
-// partsText returns where a path parts from a more frequent one, or its steps if there is none.
+// partsText returns the point where a path parts from a more frequent one, or its steps if there is none.
 func partsText(p report.Path, steps []report.Step) string {
 	if p.Base == 0 {
 		var labels []string

@@ -50,7 +50,7 @@ may use the database meanwhile.`,
 	return cmd
 }
 
-// parseAge parses a duration that may be in days.
+// parseAge parses a duration, possibly in days.
 func parseAge(text string) (time.Duration, error) {
 	const maxDays = 100_000
 	if text == "" {

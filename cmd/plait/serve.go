@@ -33,7 +33,7 @@ type served struct {
 	file   *watched
 	page   *live.Server
 
-	following sync.WaitGroup // the goroutines that follow conversations of a database
+	following sync.WaitGroup // the goroutines following conversations of a database
 }
 
 func serveCommand(s *streams) *cobra.Command {
@@ -198,7 +198,7 @@ func (v *served) resumeStream(
 	return v.kept(&r, d.Metadata().Get(runKey), agent.ResumeStream(ctx, d, c, replies))
 }
 
-// failed returns the events of a run that could not begin.
+// failed returns the events of a run after an error at its start.
 func failed(d dag.DAG, err error) iter.Seq2[executor.Event, error] {
 	return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, err) }
 }
@@ -231,8 +231,8 @@ func (v *served) kept(
 // keepWhole saves the conversation in the file.
 func (v *served) keepWhole(dag.DAG) error { return v.file.save(v.page.DAG) }
 
-// exactRequest returns the body of the request for a response: that of the response's API and model, with the options
-// in the metadata of the conversation.
+// exactRequest returns the body of the request for a response, to the response's API and model, with the options in the
+// metadata of the conversation.
 func exactRequest(before dag.DAG, response *node.Node) ([]byte, error) {
 	m, _ := response.Message()
 

@@ -35,9 +35,9 @@ func (v *served) serveDatabase(ctx context.Context, file string) error {
 	return v.listen(ctx, index, file, func() {})
 }
 
-// openPage returns a page for a conversation of a database, which follows the conversation until ctx ends.
+// openPage returns a page for a conversation of a database. It follows the conversation until ctx ends.
 func (v *served) openPage(ctx context.Context, name string) (*live.Server, error) {
-	// The page has a copy of the streams: what a command has opened is not for several goroutines.
+	// The page has a copy of the streams: the open databases in them are not for several goroutines.
 	own := *v.streams
 	file, _ := splitName(name)
 	db, err := v.existing(file)
@@ -63,8 +63,8 @@ func (v *served) openPage(ctx context.Context, name string) (*live.Server, error
 	return p.page, nil
 }
 
-// entries returns the conversations of a database with the states of their durable runs: those that wait for a person
-// first, then those under way, then the others, the latest first.
+// entries returns the conversations of a database with the states of their durable runs. First come those waiting for a
+// person, then those under way, then the others, the latest first.
 func (v *served) entries(ctx context.Context, file string) ([]live.Entry, error) {
 	db, err := v.existing(file)
 	if err != nil {
@@ -177,7 +177,7 @@ func detailOf(run store.Run, tasks []store.TaskState) string {
 	return strings.Join(details, "\n")
 }
 
-// urgency sorts entries: what waits for a person comes first.
+// urgency sorts entries: waiting for a person comes first.
 func urgency(e live.Entry) int {
 	switch {
 	case e.Waits:
@@ -190,7 +190,7 @@ func urgency(e live.Entry) int {
 	return 3
 }
 
-// showRun shows the durable run of the conversation: its state, and the calls that it waits for.
+// showRun shows the durable run of the conversation: its state, and its waiting calls.
 func (w *watched) showRun(c *store.Conversation) error {
 	file, _ := splitName(w.path)
 	db, err := w.existing(file)
@@ -226,7 +226,7 @@ func (w *watched) showRun(c *store.Conversation) error {
 	return nil
 }
 
-// openStates are the states of runs that have not ended.
+// openStates are the states of unfinished runs.
 func openStates() []store.RunState {
 	return slices.DeleteFunc(slices.Clone(runStates), store.RunState.Ended)
 }
@@ -241,7 +241,7 @@ func newest(d dag.DAG) (t time.Time) {
 	return t
 }
 
-// openMessage returns the ID of the message whose calls are open at the head of a conversation.
+// openMessage returns the ID of the message with the open calls at the head of a conversation.
 func openMessage(d dag.DAG) node.ID {
 	heads := d.Heads()
 	if len(heads) == 0 {
@@ -253,8 +253,8 @@ func openMessage(d dag.DAG) node.ID {
 	return heads[0].ID()
 }
 
-// durablePause returns the open calls of a durable run. Replies go to the database: whatever process has the run's
-// agent resumes it.
+// durablePause returns the open calls of a durable run. Replies go to the database: any process with the run's agent
+// resumes it.
 func durablePause(db *sqlite.DB, d dag.DAG, run store.Run, tasks []store.TaskState) live.Paused {
 	c := executor.Continuation{Run: run.ID, ID: run.Continuation, Message: openMessage(d)}
 	for _, t := range tasks {

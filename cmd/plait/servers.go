@@ -23,7 +23,7 @@ import (
 // Limits for the calls of tools of MCP servers.
 const (
 	serverToolTimeout = 5 * time.Minute
-	serverToolOutput  = 100_000 // bytes of text that the model reads of a result
+	serverToolOutput  = 100_000 // bytes of text of a result for the model
 )
 
 // mcpFlag registers the flag for MCP servers.
@@ -108,8 +108,8 @@ func connectServer(ctx context.Context, spec string) (*mcp.Server, error) {
 	return server, err
 }
 
-// program returns the dial of a server that is a program. It gets a process group of its own, so that Ctrl-C in a
-// terminal does not end it.
+// program returns the dial of a server started as a program. It gets a process group of its own: Ctrl-C in a terminal
+// does not end it.
 func program(command []string, printed *lastLines) mcp.Dial {
 	return func() (sdk.Transport, error) {
 		cmd := exec.Command(command[0], command[1:]...)
@@ -127,7 +127,7 @@ func splitCommand(text string) ([]string, error) {
 	quote := rune(0)
 	escaped := false
 
-	// A word may be empty, as '' is, so inWord and not its length tells that there is one.
+	// A word may be empty, as '' is: inWord, not the length, reports a word.
 	for _, r := range text {
 		switch {
 		case escaped:
@@ -165,7 +165,7 @@ func splitCommand(text string) ([]string, error) {
 	return list, nil
 }
 
-// lastLines keeps the end of what a server prints to standard error, for an error text.
+// lastLines keeps the end of a server's standard error, for an error text.
 type lastLines struct {
 	mu   sync.Mutex
 	text []byte

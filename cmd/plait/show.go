@@ -34,7 +34,7 @@ func whole(n *node.Node) string {
 	return entry(d.Title, indented(d.Text))
 }
 
-// details returns what the server reported about a response, or "".
+// details returns the server's report about a response, or "".
 func details(n *node.Node) string {
 	m, _ := n.Message()
 	if m.Answer.Details == "" {

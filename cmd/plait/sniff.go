@@ -13,7 +13,7 @@ type guess struct {
 	formats []string
 	// ambiguous is set if all formats are equally likely.
 	ambiguous bool
-	// other describes a file that import does not accept, such as a response.
+	// other describes a file not accepted by import, such as a response.
 	other string
 }
 
@@ -56,7 +56,7 @@ func sniff(data []byte) guess {
 		return sniffValue(data)
 	}
 
-	// The first line may be one that several programs write, such as a title. Use the first line that is recognized.
+	// The first line may be common to several programs, such as a title. Use the first recognized line.
 	const enough = 50
 	lines := bytes.SplitN(data, []byte("\n"), enough+1)
 	for _, line := range lines[:min(len(lines), enough)] {
@@ -193,7 +193,7 @@ func sniffMessages(f fields) guess {
 		}
 	}
 
-	// Collect what only one of the two APIs has, in the request, its tools and its messages.
+	// Collect the features of only one of the two APIs, in the request, its tools and its messages.
 	ofAnthropic := f.has("system", "stop_sequences", "anthropic_version", "mcp_servers", "context_management")
 	ofOpenAI := f.has("functions", "function_call", "max_completion_tokens", "response_format", "stream_options", "stop", "n",
 		"frequency_penalty", "presence_penalty", "logprobs", "logit_bias", "parallel_tool_calls", "reasoning_effort", "modalities")

@@ -27,8 +27,8 @@ func transcripts() []importer {
 	return list
 }
 
-// inOneFile returns one conversation with all nodes that were imported. Its head is that of the main conversation. The
-// heads of the others get refs.
+// inOneFile returns one conversation with all imported nodes. Its head is the head of the main conversation. The heads
+// of the others get refs.
 func inOneFile(in transcript.Imported) (d dag.DAG, notes []string) {
 	// A ref is made of the heads, so each conversation's heads become those of d for a moment.
 	d = in.DAG

@@ -122,8 +122,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 	return nil
 }
 
-// verification verifies a conversation. With strict, waiting calls and everything that a repair would change are
-// findings, too.
+// verification verifies a conversation. With strict, waiting calls and all needed repairs are findings, too.
 func verification(d dag.DAG, strict bool) dag.Verification {
 	v := d.Verify()
 	if strict {
@@ -142,7 +141,7 @@ func reportOf(name string, v dag.Verification) verifiedFile {
 	}
 }
 
-// unlisted returns the findings whose node and kind are not in a list already.
+// unlisted returns the findings with a node and kind not yet in a list.
 func unlisted(findings, list []dag.Finding) []dag.Finding {
 	type key struct {
 		n    *node.Node

@@ -14,15 +14,15 @@ import (
 type versionInfo struct {
 	// Version is the module's version, or "(devel)" for a build from a checkout without one.
 	Version string `json:"version"`
-	// Commit is the revision that was built, or "unknown": a build from the module proxy carries no revision.
+	// Commit is the revision of the build, or "unknown": a build from the module proxy carries no revision.
 	Commit string `json:"commit"`
-	// Modified reports whether the checkout had changes that are not in Commit.
+	// Modified reports whether the checkout had changes beside Commit.
 	Modified bool `json:"modified,omitempty"`
 	// Go is the version of the toolchain.
 	Go string `json:"go"`
 }
 
-// pseudoVersion matches the end of a version that the go command makes of a commit, such as
+// pseudoVersion matches the end of a version made by the go command from a commit, such as
 // -20260301090000-0123456789ab.
 var pseudoVersion = pattern.Of(`[-.]\d{14}-([0-9a-f]{12})(?:\+.*)?$`)
 
@@ -56,7 +56,7 @@ func versionOf(info *debug.BuildInfo) versionInfo {
 }
 
 // String returns one line, the same as --version: cobra's own form of it. A template for another form would link
-// text/template, which calls methods by name, so that the linker keeps every method of every package.
+// text/template. It calls methods by name, so the linker would keep every method of every package.
 func (v versionInfo) String() string { return "plait version " + v.details() }
 
 // details returns the line without the name of the program.

@@ -139,7 +139,7 @@ func (w *watched) show(data []byte, sum [sha256.Size]byte) {
 	w.setProblem("")
 }
 
-// set shows a conversation that was read, with its paused run.
+// set shows a loaded conversation with its paused run.
 func (w *watched) set(d dag.DAG) {
 	w.page.Set(d)
 	if c, found, err := w.pauseOf(d); err == nil && found { // a value of another program is ignored
@@ -157,7 +157,7 @@ func ended(data []byte) bool {
 	return len(lines) < len(data) && (bytes.HasPrefix(last, []byte(`{"heads":`)) || len(last) == len(lines))
 }
 
-// older returns the end of a problem: that the page shows an older version, or otherwise if it shows nothing.
+// older returns the end of a problem: a remark on the older version on the page, or otherwise if the page is empty.
 func (w *watched) older(otherwise string) string {
 	if w.sum == [sha256.Size]byte{} && w.version == 0 {
 		return otherwise
@@ -165,7 +165,7 @@ func (w *watched) older(otherwise string) string {
 	return "; the page shows the version before"
 }
 
-// setProblem reports a problem on the page and on standard error, once. The empty string reports that it is solved.
+// setProblem reports a problem on the page and on standard error, once. The empty string reports its end.
 func (w *watched) setProblem(problem string) {
 	if problem == w.problem {
 		return
@@ -192,7 +192,7 @@ func (w *watched) setMetadata(key string, value content.JSON) {
 	w.metadata[key] = value
 }
 
-// save writes the conversation to the file. It reads the file first, so that shown also returns the changes of other
+// save writes the conversation to the file. It reads the file first: shown then also returns the changes of other
 // programs. If the file is broken or another program is writing it, the conversation goes to a file beside it.
 func (w *watched) save(shown func() dag.DAG) error {
 	w.mu.Lock()
@@ -217,7 +217,7 @@ func (w *watched) save(shown func() dag.DAG) error {
 	}
 	w.page.Set(d) // with the metadata
 
-	// Remember the file as it is now, so that refresh does not take it for a change of another program.
+	// Remember the new content of the file. Otherwise refresh takes it for a change by another program.
 	data, err := os.ReadFile(w.path)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (w *watched) saveStored(d dag.DAG) error {
 		return w.saveBeside(d, err)
 	}
 
-	// Remember the version, so that refresh does not take the append for one of another program.
+	// Remember the version. Otherwise refresh takes the append for one by another program.
 	w.version = w.databases.loaded[w.path].Version()
 	w.page.Set(d)
 	return nil

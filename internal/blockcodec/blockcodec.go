@@ -1,9 +1,9 @@
 // Package blockcodec hands the codec and the check of single blocks from package content to the packages above it. A
-// node refers to results that other nodes hold, and a response arrives block by block; users save and make lists, and
-// content exports nothing else.
+// node refers to results in other nodes, and a response arrives block by block. Package content exports only lists,
+// because users save and make lists.
 //
-// The types are those of content, which imports this package. So each variable is an any, set before any package that
-// imports content is initialized, and its importer asserts the type once:
+// The types come from content, and content imports this package. So each variable is an any. Package content sets them
+// before any of its importers is initialized. An importer asserts the type once:
 //
 //	var appendBlock = blockcodec.Append.(func(dst []byte, b content.Block) []byte)
 package blockcodec
@@ -27,16 +27,16 @@ var (
 	// have it. It is a func(b content.Blocks, dst []byte, ref func(result bool, id string, earlier int) string) []byte.
 	AppendCanonical any
 
-	// Check returns a block in the form in which a list holds it, or the error of content.Of for it. It is a
-	// func(b content.Block) (content.Block, error).
+	// Check returns a block in the form of the blocks in a list, or the error of content.Of for it. It is a func(b
+	// content.Block) (content.Block, error).
 	Check any
 
-	// List returns a list of blocks that Check has returned or ReadPlain has read. It does not check them again, and
-	// keeps the slice. It is a func(checked []content.Block) content.Blocks.
+	// List returns a list of blocks from Check or ReadPlain. It does not check them again, and keeps the slice. It is a
+	// func(checked []content.Block) content.Blocks.
 	List any
 
-	// ReadPlain reads one block in exactly the form that Append writes. If the reader's text has another form, or the
-	// block is of a kind that few conversations have, the reader fails. In a result only the blocks of a tool result
-	// are accepted. It is a func(r *plain.Reader, inResult bool) content.Block.
+	// ReadPlain reads one block in exactly the form of Append. If the reader's text has another form, or the block is
+	// of a rare kind, the reader fails. In a result only the blocks of a tool result are accepted. It is a func(r
+	// *plain.Reader, inResult bool) content.Block.
 	ReadPlain any
 )

@@ -1,6 +1,6 @@
-// Package describe describes nodes in words, so that the log, the drawings, the page, the difference and the command
-// agree. [Of] describes a node, and [Parts] the blocks in it. Renderers lay out the description and need no switch over
-// kinds of nodes or blocks. Text from outside, such as the name of a tool, is neither cut nor escaped here.
+// Package describe describes nodes in words: the log, the drawings, the page, the difference and the command use the
+// same ones. [Of] describes a node, and [Parts] the blocks in it. Renderers lay out the description and need no switch
+// over kinds of nodes or blocks. Text from outside, such as the name of a tool, is neither cut nor escaped here.
 package describe
 
 import (
@@ -49,8 +49,8 @@ func CallsWait(n int) string {
 	return Count(n, "call") + " wait"
 }
 
-// replaced returns the number of nodes that a compaction replaces, such as "of 3 nodes". It returns "" if the
-// compaction lists none, as one made by a model itself.
+// replaced returns the number of nodes in a compaction, such as "of 3 nodes". It returns "" if the compaction lists
+// none, for example one made by a model itself.
 func replaced(p node.Compaction) string {
 	if p.Replaced.Len() == 0 {
 		return ""

@@ -3,8 +3,8 @@ package describe
 // minHandle is the minimum length of an abbreviated digest.
 const minHandle = 8
 
-// HandleLength returns the number of hex digits that tell the digests apart, at least 8. Digests of equal content are
-// equal at any length.
+// HandleLength returns the number of hex digits needed to distinguish the digests, at least 8. Digests of equal content
+// are equal at any length.
 func HandleLength(digests []string) int {
 	whole := make(map[string]bool, len(digests))
 	for _, d := range digests {

@@ -44,10 +44,10 @@ type Node struct {
 	// Title names the node: the name of a prompt or a record, the called tool, the title of a sub-graph, the stop
 	// reason of a run.
 	Title string
-	// Text is the content of a node that holds one text: a prompt, the names of tools, the summary of a sub-graph, the
-	// detail of a stop, the JSON of a record.
+	// Text is the content of a node with one text: a prompt, the names of tools, the summary of a sub-graph, the detail
+	// of a stop, the JSON of a record.
 	Text string
-	// Blocks is the content of a node that holds blocks: a message, the result of a tool, the summary of a compaction.
+	// Blocks is the content of a node with blocks: a message, the result of a tool, the summary of a compaction.
 	Blocks content.Blocks
 	// Called is the tool call of an execution.
 	Called Execution
@@ -55,26 +55,26 @@ type Node struct {
 	State string
 	// Retried is how many attempts failed before a response, such as "2 retries"; "" for none.
 	Retried string
-	// Waiting is how many calls of a message are open at a head of the conversation. That depends on the conversation:
-	// Of leaves it 0.
+	// Waiting is the number of calls of a message that are open at a head. It depends on the conversation: Of leaves it
+	// 0.
 	Waiting int
 	// Failed reports whether something went wrong, as [node.Node.Failed] does.
 	Failed bool
 	// Stop is the stop reason of a response or a run; empty for other nodes.
 	Stop content.Stop
-	// Model is the model that wrote an assistant's message.
+	// Model is the model of an assistant's message.
 	Model string
 	// Usage counts the tokens of a response, an execution or a run. Took is its duration, or 0 if it is unknown.
 	Usage content.Usage
 	Took  time.Duration
-	// Began is the time at which a request was sent or an execution started. If that is unknown, and for other nodes,
-	// it is the time at which the node was made.
+	// Began is the time of sending a request or starting an execution. If it is unknown, and for other nodes, it is the
+	// time of making the node.
 	Began time.Time
 
 	payload node.Payload
 }
 
-// Execution is a tool call and the call that was executed for it.
+// Execution is a tool call and the call executed for it.
 type Execution struct {
 	// Tool and Input are those of the call. ID is the provider's ID of the call.
 	Tool  string
@@ -87,7 +87,7 @@ type Execution struct {
 	RanInput content.JSON
 }
 
-// The states of an execution that has no result, or an unknown outcome.
+// The states of an execution without a result, or with an unknown outcome.
 const (
 	Started = "started"
 	InDoubt = "in doubt"
@@ -151,9 +151,10 @@ func messageSort(m node.Message) Sort {
 }
 
 // Notes returns the notes about d:
-//   - of a response: the model, if withModel is set, the stop reason, unless that is normal, and how many calls wait;
+//   - of a response: the model, if withModel is set, the stop reason, unless it is normal, and the number of waiting
+//     calls;
 //   - of an execution: its state;
-//   - of a compaction: the number of nodes that it replaces;
+//   - of a compaction: the number of replaced nodes;
 //   - of a run: its totals.
 func (d Node) Notes(withModel bool) []string {
 	switch d.Sort {
@@ -177,7 +178,7 @@ func (d Node) Notes(withModel bool) []string {
 	return nil
 }
 
-// Lead returns the text that comes before the content of d on one line, after its word:
+// Lead returns the one-line text before the content of d, after its word:
 //
 //   - "(name)" for a prompt
 //   - "[cut off]" for a response
@@ -334,8 +335,8 @@ func (d Node) RecordLine(limit int) string {
 	return safetext.Clip("of "+strings.Join(names, ", "), 1, limit)
 }
 
-// Reason returns one line of text that names why d failed: the first line of a call's error or of a stop's detail, and
-// the last line of a Python traceback. more reports whether the text has further lines. The line is "" if d did not
+// Reason returns one line of text with the reason of a failure: the first line of a call's error or of a stop's detail,
+// and the last line of a Python traceback. more reports whether the text has further lines. The line is "" if d did not
 // fail, or if nothing is known.
 func (d Node) Reason() (line string, more bool) {
 	if !d.Failed {
@@ -348,7 +349,7 @@ func (d Node) Reason() (line string, more bool) {
 	}
 	line, rest, _ := strings.Cut(text, "\n")
 
-	// Everything before the last line is about where the error was raised.
+	// Everything before the last line is the position in the program.
 	if strings.HasPrefix(line, "Traceback (") && rest != "" {
 		line = rest[strings.LastIndexByte(rest, '\n')+1:]
 	}

@@ -28,27 +28,26 @@ type Part struct {
 	Form Form
 	// Name is the tool of a call.
 	Name string
-	// ID is the provider's ID of a call, or of the call that a result belongs to.
+	// ID is the provider's ID of a call, or the ID of a result's call.
 	ID string
 	// Text is a text, thinking, or the text of a document.
 	Text string
-	// JSON is the arguments of a call, or a block that Plait does not interpret.
+	// JSON is the arguments of a call, or a block without meaning to Plait.
 	JSON content.JSON
 	// Source locates the bytes of an image or a document.
 	Source content.Source
 	// Content is the content of a result. Failed reports whether its call failed.
 	Content content.Blocks
 	Failed  bool
-	// Member is the member of the block's saved form that holds Text, JSON, Content or Source, such as "source.text".
-	// It is "" if the block itself is the content. JSON that cannot be written unchanged is saved under Member with
-	// "_text".
+	// Member is the member of the block's saved form with Text, JSON, Content or Source, such as "source.text". It is
+	// "" if the block itself is the content. JSON without an unchanged saved form is saved under Member with "_text".
 	Member string
-	// Extra holds the fields of the block that are specific to one API.
+	// Extra holds the block's fields of a single API.
 	Extra content.Extra
 	// Signature and Hidden belong to thinking. They are not readable.
 	Signature, Hidden string
 
-	label [2]string // joined by Label only, which saves a string for every part without a label
+	label [2]string // joined only by Label: a part without a label needs no string
 }
 
 // Parts yields a part for each of the blocks, in order.
@@ -115,7 +114,7 @@ func Size(s content.Source) string {
 	return Count(base64.StdEncoding.DecodedLen(len(s.Data))-padding, "byte")
 }
 
-// Text returns blocks as text, joined by line breaks: a text unchanged, and the Word of a block that has none.
+// Text returns blocks as text, joined by line breaks. Instead of a block without text, it has the block's Word.
 func Text(blocks content.Blocks) string {
 	var list []string
 	for p := range Parts(blocks) {
@@ -142,7 +141,7 @@ func Arguments(input content.JSON, limit int) string {
 	}
 
 	var b strings.Builder
-	// What follows after the limit is not decoded: it would be cut off.
+	// Do not decode further members after the limit: they would be cut off.
 	for dec.PeekKind() != '}' && b.Len() <= limit {
 		key, err := dec.ReadToken()
 		if err != nil {
@@ -155,7 +154,7 @@ func Arguments(input content.JSON, limit int) string {
 			return clip(string(input), limit)
 		}
 		if value.Kind() == '"' {
-			value, _ = jsontext.AppendUnquote(nil, value) // the error reports invalid UTF-8, which becomes U+FFFD
+			value, _ = jsontext.AppendUnquote(nil, value) // the error reports invalid UTF-8; it becomes U+FFFD
 		}
 
 		if b.Len() > 0 {

@@ -13,8 +13,8 @@ import (
 // Update is the flag -update of a test: golden files are written rather than compared.
 var Update = flag.Bool("update", false, "write the golden files anew")
 
-// Require requires that the file of that name in testdata holds the text. With [Update] it writes the file first: look
-// at the difference before you commit it.
+// Require requires the given text in the named file in testdata. With [Update] it writes the file first: look at the
+// difference before you commit it.
 func Require(t testing.TB, name, text string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

@@ -6,8 +6,8 @@
 //	go test -run Growth -tags countstatements -ldflags=-checklinkname=0 \
 //		-covermode=atomic -coverpkg=github.com/plait-dev/plait/... ./dag
 //
-// Loops in the standard library and in other modules execute no counted statements. Choose shapes for which such a loop
-// shows in the allocations, or in the statements of the functions that it calls.
+// Loops in the standard library and in other modules execute no counted statements. Choose shapes to make such a loop
+// visible: in the allocations, or in the statements of functions called by the loop.
 package growthtest
 
 import (
@@ -41,7 +41,7 @@ func statements(counters []uint32) (total uint64) {
 	return total
 }
 
-// Work is the work that an operation did.
+// Work is the work of an operation.
 type Work struct {
 	Allocations, Bytes uint64
 	// Statements is how many times a basic block was entered; 0 if statements are not counted.
@@ -52,7 +52,7 @@ type Work struct {
 type Growth int
 
 const (
-	// Flat allows work that does not depend on the size.
+	// Flat allows the same work for every size.
 	Flat Growth = iota
 	// Linear allows work proportional to the number of elements.
 	Linear
@@ -74,11 +74,11 @@ type Case struct {
 	Setup func(t testing.TB, n int) func()
 	// Small and Large are the sizes. Default to 100 and 1,000, and to 1,000 and 10,000 with PLAIT_LONG=1.
 	Small, Large int
-	// Fixed keeps Small and Large with PLAIT_LONG=1, for operations that refuse larger sizes.
+	// Fixed keeps Small and Large with PLAIT_LONG=1, for operations with a limit of their own.
 	Fixed bool
 }
 
-// slack is the factor by which the work on the large size may exceed the expected work: maps and slices grow in steps,
+// slack is the factor allowed between the work and the expected work on the large size: maps and slices grow in steps,
 // by a factor of 2 at most.
 const slack = 2
 
@@ -94,7 +94,7 @@ func Run(t *testing.T, cases []Case) {
 				c.Small, c.Large = max(c.Small, 1000), max(c.Large, 10_000)
 			}
 
-			Measure(c.Setup(t, 10)) // warm up: initializes what a program makes only once
+			Measure(c.Setup(t, 10)) // warm up: initializes the values that a program makes only once
 			small, large := c.measure(t, c.Small), c.measure(t, c.Large)
 			t.Logf("n = %d: %+v; n = %d: %+v", c.Small, small, c.Large, large)
 			c.Check(t, small, large)

@@ -1,5 +1,5 @@
-// Package idle ends a request when the provider sends nothing for too long. It does not import net/http, so that a
-// program whose model is a script does not compile it.
+// Package idle ends a request when the provider sends nothing for too long. It does not import net/http: a program with
+// a scripted model does not compile it.
 package idle
 
 import (
@@ -13,10 +13,10 @@ import (
 
 // The defaults of api.Options.Idle.
 const (
-	// Default is the default while a response is streamed. Models that think have been silent for minutes. Coding
-	// agents that use these APIs wait 5 minutes, and so do Node's fetch and Envoy.
+	// Default is the default while a response is streamed. Thinking models have been silent for minutes. Coding agents
+	// for these APIs wait 5 minutes, and so do Node's fetch and Envoy.
 	Default = 5 * time.Minute
-	// Whole is the default until a response that is not streamed begins: the server sends nothing while the model
+	// Whole is the default until the beginning of an unstreamed response: the server sends nothing while the model
 	// writes it. It is the timeout of the official SDKs.
 	Whole = 10 * time.Minute
 )
@@ -66,7 +66,7 @@ func (w *Watch) Stop() {
 // Stalled reports whether the watch ended the request.
 func (w *Watch) Stalled() bool { return errors.Is(context.Cause(w.Context), w.err) }
 
-// Body returns a body whose reads restart the timer.
+// Body returns a body. Reading from it restarts the timer.
 func (w *Watch) Body(body io.ReadCloser) io.ReadCloser { return &watched{body, w} }
 
 // Silence describes a stall: how long nothing was received, and whether the response had begun.
@@ -88,7 +88,7 @@ func (b *watched) Read(p []byte) (int, error) {
 		b.watch.begun.Store(true)
 	}
 
-	// A request that has ended must not get a running timer again.
+	// An ended request must not get a running timer again.
 	if n > 0 && b.watch.timer != nil && b.watch.Context.Err() == nil {
 		b.watch.timer.Reset(b.watch.idle)
 	}

@@ -4,28 +4,28 @@ package memo
 
 import "sync/atomic"
 
-// maxEntries is the number of keys that a Memo keeps.
+// maxEntries is the maximum number of keys in a Memo.
 const maxEntries = 8
 
-// The values that have a Memo hide it from users. Their packages set these functions. The parameters have no type
-// because those packages import this one.
+// Users cannot see the Memo of a value. The packages of these values set the functions below. The parameters have no
+// type because those packages import this one.
 var (
 	// OfBlocks returns the Memo of a content.Blocks, or nil for the empty list.
 	OfBlocks func(blocks any) *Memo
-	// OfNode returns the Memo of a *node.Node, for values that were computed from the node and its ancestors.
+	// OfNode returns the Memo of a *node.Node, for values computed from the node and its ancestors.
 	OfNode func(n any) *Memo
-	// AloneOf returns a pointer to the list of a *node.Node alone, which is a part of the node: a *[1]*node.Node. It must
-	// not be changed.
+	// AloneOf returns a pointer to the list of a *node.Node alone: a *[1]*node.Node. The list is a part of the node,
+	// and must not be changed.
 	AloneOf func(n any) any
 	// AppendNode appends the saved form of a *node.Node, as its method Append does, and never remembers it: for a
-	// reader that needs the form of every node of a long conversation once more.
+	// reader in need of all forms of a long conversation once more.
 	AppendNode func(n any, dst []byte) []byte
 )
 
-// Memo holds a few values by key: those set last. The caller must be able to compute a value again. The zero value and
-// nil are empty, and nil stays so. It is safe for concurrent use.
+// Memo holds a few values by key: the last ones set. The caller must be able to compute a value again. The zero value
+// and nil are empty, and nil stays so. It is safe for concurrent use.
 //
-// Keys are compared as those of a map: a key that is not comparable panics.
+// Keys are compared as the keys of a map: an incomparable key panics.
 type Memo struct{ last atomic.Pointer[entry] }
 
 // entry is a list of entries, the last one first. It is never changed: a list shares the end of the one before it.
@@ -66,7 +66,7 @@ func (m *Memo) Put(key, value any) {
 	}
 }
 
-// without returns the first of the entries, at most limit of them, without that of the key.
+// without returns the first of the entries, at most limit of them, except the entry of the key.
 func (e *entry) without(key any, limit int) *entry {
 	if e == nil || limit == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package pattern has regular expressions that are compiled when they are first used: a program that uses few of them,
-// such as a command that prints its help, does not compile the others when it starts.
+// Package pattern has regular expressions compiled on first use. A program with few uses of them, such as a command
+// printing its help, does not compile the others at its start.
 //
 //	var toolName = pattern.Of(`^[a-z]+$`)
 //
@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Of returns a function that compiles the regular expression when it is first called, and returns it. An expression
-// with a mistake panics then. The function is safe for concurrent use.
+// Of returns a function for the regular expression. It compiles the expression at its first call, and panics then if
+// the expression is invalid. The function is safe for concurrent use.
 func Of(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

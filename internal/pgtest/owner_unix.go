@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// owner returns the user who owns the cluster, or nil for the user of this program.
+// owner returns the user for the cluster, or nil for the user of this program.
 func owner() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package pgtest gives tests a PostgreSQL server of their own: a throw-away cluster that only this machine's users can
-// reach, through a socket in a temporary folder.
+// Package pgtest gives tests a PostgreSQL server of their own: a throw-away cluster, reachable only for users of this
+// machine, through a socket in a temporary folder.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 //
@@ -7,8 +7,8 @@
 //		url := pgtest.Database(t)
 //	}
 //
-// The server's programs must be installed, on the PATH or where Debian's packages put them. Where they are not, tests
-// skip with this reason; with PLAIT_POSTGRES=1 they fail.
+// The server's programs must be installed, on the PATH or at the location of Debian's packages. Otherwise tests skip
+// with this reason; with PLAIT_POSTGRES=1 they fail.
 package pgtest
 
 import (
@@ -44,14 +44,14 @@ var shared struct {
 	err     error
 }
 
-// Missing reports whether no server is installed, so that tests skip. With PLAIT_POSTGRES it is false, so that they
+// Missing reports whether tests must skip because no server is installed. With PLAIT_POSTGRES it is false, and they
 // fail.
 func Missing() bool {
 	_, err := programs()
 	return err != nil && os.Getenv("PLAIT_POSTGRES") == ""
 }
 
-// Database returns the URL of a new, empty schema in a cluster that all tests of the program share. To be quick, its
+// Database returns the URL of a new, empty schema in a cluster shared by all tests of the program. To be quick, its
 // server does not sync: use [Start] to measure, and to crash it.
 func Database(t testing.TB) string {
 	t.Helper()
@@ -155,13 +155,13 @@ func programs() (string, error) {
 
 func (c *Cluster) data() string { return filepath.Join(c.Socket, "data") }
 
-// run runs a program of the server as the user who owns the cluster.
+// run runs a program of the server as the owner of the cluster.
 func (c *Cluster) run(name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Dir = c.Socket
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "PGHOST="+c.Socket, "PGUSER=postgres")
 
-	// A file and no pipe: the server that pg_ctl starts would keep a pipe open.
+	// A file, not a pipe: the server started by pg_ctl would keep a pipe open.
 	log, err := os.CreateTemp(c.Socket, name+"-*.log")
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (c *Cluster) run(name string, args ...string) error {
 	return nil
 }
 
-// patience is how many seconds pg_ctl waits for the server, which takes long on a busy machine.
+// patience is the number of seconds for pg_ctl to wait. On a busy machine the server takes long.
 const patience = "300"
 
 // Restart starts the server after [Cluster.Stop].
@@ -203,8 +203,8 @@ func (c *Cluster) Stop(crash bool) error {
 // Remove stops the server and removes the cluster.
 func (c *Cluster) Remove() error { return errors.Join(c.Stop(true), os.RemoveAll(c.Socket)) }
 
-// Database returns the URL of a new, empty schema, which is the first of the search path. It takes less time to make
-// than a database.
+// Database returns the URL of a new, empty schema, the first of the search path. Making one takes less time than making
+// a database.
 func (c *Cluster) Database() (string, error) {
 	name := fmt.Sprint("test", c.databases.Add(1))
 	if err := c.run("psql", "--no-psqlrc", "--command", "CREATE SCHEMA "+name); err != nil {

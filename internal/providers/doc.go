@@ -1,4 +1,3 @@
-// Package providers holds the tests that are the same for every provider: what happens when an API fails, and that a
-// conversation goes on from any of them to any other. It is a module of its own because it needs the SDKs of all of
-// them.
+// Package providers holds the tests common to all providers: failures of an API, and continuing a conversation of any
+// of them with any other. It is a module of its own because it needs the SDKs of all of them.
 package providers

@@ -36,7 +36,7 @@ func weather() content.Tool {
 		Schema: `{"type":"object","properties":{"city":{"type":"string"}}}`}
 }
 
-// optionCases returns requests with each option by itself, and with options that exclude each other.
+// optionCases returns requests with each option by itself, and with conflicting options.
 func optionCases() []Case {
 	var list optionList
 	list.add("an invalid option", api.Options{MaxTokens: -1})
@@ -78,7 +78,7 @@ func limitCases() []Case {
 	return list
 }
 
-// thoughtCases returns requests with levels and budgets of thinking, and with options that may exclude it.
+// thoughtCases returns requests with levels and budgets of thinking, and with options in conflict with it.
 func thoughtCases() []Case {
 	cold := 0.25
 	var list optionList
@@ -122,7 +122,7 @@ func formCases() []Case {
 	return list
 }
 
-// bodyCases returns requests with members of the body that Plait sets itself, and with others.
+// bodyCases returns requests with members of the body from Plait itself, and with others.
 func bodyCases() []Case {
 	cold := 0.25
 	var list optionList
@@ -226,7 +226,7 @@ func failedResult(id string, blocks ...content.Block) content.Block {
 
 func textOf(s string) content.Block { return content.Text{Text: s} }
 
-// allMedia returns images, documents and audio from all sources, some of a type that no API accepts.
+// allMedia returns images, documents and audio from all sources, some of an unsupported type.
 func allMedia() []content.Block {
 	return []content.Block{
 		imageOf(encoded("image/png", pixel)), imageOf(content.Source{URL: "https://example.org/a.JPG"}),
@@ -312,7 +312,7 @@ func thinkingCases(name string) []Case {
 	return list
 }
 
-// ownCases returns requests with members and blocks that only the named API has.
+// ownCases returns requests with members and blocks of the named API alone.
 func ownCases(name string) []Case {
 	var list caseList
 	list.add("members of its own",
@@ -347,7 +347,7 @@ func ownCases(name string) []Case {
 	return list
 }
 
-// orderCases returns requests whose messages are in an order, or as empty, as an API may refuse.
+// orderCases returns requests with messages in an unusual order, or empty messages. An API may refuse these.
 func orderCases() []Case {
 	var list caseList
 	list.add("space and silence", Said(content.User, textOf(" "), textOf("Go.")),

@@ -23,7 +23,7 @@ type Cassette struct {
 	Exchanges    []Exchange `json:"exchanges"`
 }
 
-// Exchange is a request and its response, with the facts that the recorder derived from them.
+// Exchange is a request and its response, with the recorder's facts about them.
 type Exchange struct {
 	API     string `json:"api"`
 	Request *struct {
@@ -99,7 +99,7 @@ func Cassettes(t testing.TB, folder, name string) []Cassette {
 
 const crossProvider = "cross-provider"
 
-// AllCassettes reads every recorded file in the folders that match the pattern.
+// AllCassettes reads every recorded file in the folders matching the pattern.
 func AllCassettes(t testing.TB, folders string) []Cassette {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(fixture.Path(t, "cassettes"), folders, "*.json"))

@@ -11,26 +11,26 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// Dialect describes an API to the random conversations: how to make requests, and which blocks are specific to it.
+// Dialect describes an API to the random conversations: how to make requests, and its own kinds of blocks.
 type Dialect struct {
-	// API is its name, as in blocks that are specific to it.
+	// API is the name of the API, as in its own kinds of blocks.
 	API string
 	// Asked chooses a model and a set of options.
 	Asked func(w *World) Asked
-	// Waits reports whether a repaired conversation contains a call that the API itself answers later. Such a call is
-	// dropped if the user speaks first. Nil if the API has no such calls.
+	// Waits reports whether a repaired conversation contains a call to be answered later by the API itself. Such a call
+	// is dropped if the user speaks first. Nil if the API has no such calls.
 	Waits func(repaired []content.Message) bool
 
-	// Thought is thinking as the API returns it. Thoughts is other thinking that a conversation may contain.
+	// Thought is thinking in the form of the API. Thoughts is other thinking for a conversation.
 	Thought  content.Block
 	Thoughts []content.Block
 	// Extras is further members for any block, valid and invalid. ToolExtras is the same for tools. Both may be empty.
 	Extras, ToolExtras []content.JSON
-	// ServerTools is tools that the API runs itself.
+	// ServerTools is tools run by the API itself.
 	ServerTools []content.JSON
-	// Opaque is blocks that only the API knows, valid and invalid.
+	// Opaque is blocks in the API's own form, valid and invalid.
 	Opaque []content.JSON
-	// Served returns the blocks of a turn in which the API ran a tool of its own. The turn may be cut after each block.
+	// Served returns the blocks of a turn with a tool run by the API. The turn may be cut after each block.
 	Served func(w *World) []content.Block
 }
 
@@ -81,7 +81,7 @@ func (w *World) sendable() error {
 	return idempotent(req.Messages, asked.Rules)
 }
 
-// unremembered returns a copy of the request for which nothing is cached.
+// unremembered returns a copy of the request with new blocks: nothing is cached for them.
 func unremembered(req api.Request) api.Request {
 	messages := make([]content.Message, len(req.Messages))
 	for i, m := range req.Messages {
@@ -92,8 +92,8 @@ func unremembered(req api.Request) api.Request {
 	return req
 }
 
-// prefixKept checks that a longer conversation is sent with the same beginning as before, so that prompt caches and
-// signatures stay valid. Two messages may differ: the last one, which may have grown, and the one before it, which may
+// prefixKept checks that a longer conversation is sent with the same beginning as before: prompt caches and signatures
+// stay valid. Two messages may differ: the last one, because it may have grown, and the one before it, because it may
 // have got results.
 func (d *Dialect) prefixKept(messages []content.Message, rules dialect.Rules) error {
 	once, _ := dialect.Repair(messages, rules)
@@ -113,7 +113,7 @@ func (d *Dialect) prefixKept(messages []content.Message, rules dialect.Rules) er
 	return nil
 }
 
-// saysNothing checks that a conversation without a request has nothing to send.
+// saysNothing checks a conversation without a request: it must have nothing to send.
 func saysNothing(req api.Request) error {
 	for _, m := range req.Messages {
 		if len(m.Blocks.ToolUses()) > 0 || strings.TrimSpace(m.Blocks.Text()) != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// requireWritten requires that text equals the golden file. Look at the difference before using -update.
+// requireWritten requires text to equal the golden file. Look at the difference before using -update.
 func requireWritten(t *testing.T, file, text string) {
 	t.Helper()
 	// The JSON decoder picks one of two phrases at random, to keep programs from depending on its texts.
@@ -32,7 +32,7 @@ func requireWritten(t *testing.T, file, text string) {
 	requireLines(t, file, strings.Split(string(want), "\n"), strings.Split(text, "\n"))
 }
 
-// requireLines fails at the first line that differs. A diff of the whole files would be too long to read.
+// requireLines fails at the first different line. A diff of the whole files would be too long to read.
 func requireLines(t *testing.T, file string, want, got []string) {
 	t.Helper()
 	name := ""
@@ -51,14 +51,14 @@ func requireLines(t *testing.T, file string, want, got []string) {
 	}
 }
 
-// Case is a request whose body is in a golden file.
+// Case is a request with its body in a golden file.
 type Case struct {
 	Name    string
 	Model   string // "" for the test's own model
 	Request api.Request
 }
 
-// RequireBodies requires that a golden file contains the body of each case and the notes on it, or the error.
+// RequireBodies requires a golden file with the body of each case and the notes on it, or the error.
 func RequireBodies(t *testing.T, file string, cases []Case, body func(c Case) ([]byte, []api.RepairNote, error)) {
 	t.Helper()
 	var b strings.Builder
@@ -78,7 +78,7 @@ func RequireBodies(t *testing.T, file string, cases []Case, body func(c Case) ([
 	requireWritten(t, file, b.String())
 }
 
-// Reply is a response whose events are in a golden file.
+// Reply is a response with its events in a golden file.
 type Reply struct {
 	Name   string
 	Status int // defaults to 200
@@ -86,8 +86,8 @@ type Reply struct {
 	Body   string
 }
 
-// RequireEvents requires that a golden file contains the head of a request and the events of a provider for each reply.
-// Connect returns the provider for a URL.
+// RequireEvents requires a golden file with the head of a request and the events of a provider for each reply. Connect
+// returns the provider for a URL.
 func RequireEvents(t *testing.T, file string, replies []Reply, connect func(url string) api.Provider) {
 	t.Helper()
 	tape := make([]Exchange, len(replies))

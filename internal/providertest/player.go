@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Player is a local server that answers with recorded responses, in order, and records the requests.
+// Player is a local server. It answers with recorded responses, in order, and records the requests.
 type Player struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -21,10 +21,10 @@ type Player struct {
 	heads  []string // the request line and the headers of each request
 }
 
-// theTapeIsOver is an error body that every API's client can read.
+// theTapeIsOver is an error body for the clients of all APIs.
 const theTapeIsOver = `{"type":"error","error":{"type":"invalid_request_error","code":400,"status":"INVALID_ARGUMENT","message":"the tape is over"}}`
 
-// Play starts a server that plays the tape. The server is closed at the end of the test.
+// Play starts a server with the tape. The server is closed at the end of the test.
 func Play(t testing.TB, tape ...Exchange) *Player {
 	p := &Player{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func (p *Player) keep(r *http.Request, body string) int {
 	return len(p.bodies) - 1
 }
 
-// head returns the request line and the headers. It leaves out headers that depend on the machine or the SDK's version.
+// head returns the request line and the headers, without the headers specific to the machine or the SDK's version.
 func head(r *http.Request) string {
 	lines := []string{r.Method + " " + r.URL.RequestURI()}
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {

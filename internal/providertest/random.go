@@ -16,8 +16,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// NeverInvalid builds, forks, cuts, joins and loads random conversations, and checks that the strict fake of the API
-// accepts the request for each. It makes the given number of sequences, or 25,000 with PLAIT_LONG=1. A failure prints the shortest list of steps found that still fails.
+// NeverInvalid builds, forks, cuts, joins and loads random conversations. The strict fake of the API must accept the
+// request for each. It makes the given number of sequences, or 25,000 with PLAIT_LONG=1. A failure prints the shortest
+// failing list of steps found.
 func NeverInvalid(t *testing.T, sequences int, d *Dialect) {
 	first := seedtest.First(t)
 	if os.Getenv("PLAIT_LONG") != "" {
@@ -56,7 +57,7 @@ func (d *Dialect) try(seed uint64) error {
 	return fmt.Errorf("%w\n%s", err, log.String())
 }
 
-// step is one operation. It depends on its seed alone, so that it does the same if other steps are left out.
+// step is one operation. It depends on its seed alone: it does the same if other steps are left out.
 type step struct {
 	op   int
 	seed uint64
@@ -107,7 +108,7 @@ func (d *Dialect) play(steps []step, log *strings.Builder) (failure error) {
 	return nil
 }
 
-// Request returns the request for the conversation that the random steps of a seed make, and does not check it.
+// Request returns the request for the conversation made by the random steps of a seed, without a check.
 func (d *Dialect) Request(seed uint64) api.Request {
 	w := d.newWorld(nil)
 	for i, s := range randomSteps(seed) {

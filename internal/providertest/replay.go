@@ -14,8 +14,8 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// Switching sends its first request to the first provider, its second to the second, and so on, as a program that
-// changes options between requests.
+// Switching sends its first request to the first provider, its second to the second, and so on: a program with changing
+// options between requests.
 type Switching struct {
 	Requests []api.Provider
 	Made     int
@@ -27,7 +27,7 @@ func (s *Switching) Stream(ctx context.Context, req api.Request) iter.Seq2[api.E
 	return s.Requests[s.Made-1].Stream(ctx, req)
 }
 
-// RequireSaved saves a conversation, loads it again, and requires that nothing changed.
+// RequireSaved saves a conversation, loads it again, and requires the same conversation.
 func RequireSaved(t testing.TB, d dag.DAG) {
 	t.Helper()
 	var first, second bytes.Buffer
@@ -45,7 +45,7 @@ func RequireSaved(t testing.TB, d dag.DAG) {
 // SameMessages reports whether two conversations have equal messages.
 func SameMessages(a, b []content.Message) bool { return slices.EqualFunc(a, b, same) }
 
-// Added returns the blocks of the user's messages except tool results, which a run adds itself.
+// Added returns the blocks of the user's messages except tool results: a run adds these itself.
 func Added(messages []content.Message) []content.Block {
 	var blocks []content.Block
 	for _, m := range messages {

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// A recorded request to Anthropic and the one that Plait makes of the same conversation may differ in these points. The
-// model sees the same:
+// A recorded request to Anthropic and Plait's request for the same conversation may differ in these points. The model
+// sees the same:
 //
 //   - the order of members, and white space between them;
 //   - content and system: a string equals one text block;
 //   - cache_control on blocks and tools: it controls caching only, and Plait places its own;
 //   - is_error false, or an empty content of a tool result, equals an absent one;
 //   - citations null equals none; a caller of type "direct" equals none, because every call of the model itself has it;
-//   - "stream", which selects the form of the response;
+//   - "stream": it selects the form of the response;
 //   - empty lists of tools and system prompts equal absent ones.
 //
 // Tool inputs, schemas and other opaque blocks must be equal without these rules.

@@ -4,15 +4,15 @@ import (
 	"testing"
 )
 
-// A recorded request of Chat Completions and the one that Plait makes of the same conversation may differ in these
-// points. The model sees the same:
+// A recorded request of Chat Completions and Plait's request for the same conversation may differ in these points. The
+// model sees the same:
 //
 //   - the order of members, and white space between them;
-//   - content: a string equals one text part; an assistant's content that is null or empty equals an absent one;
+//   - content: a string equals one text part; null or empty content of an assistant equals an absent one;
 //   - refusal null and empty annotations equal absent ones;
 //   - the position of system prompts: Plait keeps them apart from the messages and sends them first;
-//   - the name in a tool's message, which the API does not know;
-//   - "stream", which selects the form of the response, and the option to report usage in a stream;
+//   - the name in a tool's message, unknown to the API;
+//   - "stream", for the form of the response, and the option to report usage in a stream;
 //   - a tool's strict false and empty description equal absent ones.
 //
 // Arguments and schemas must be equal without these rules; arguments are compared byte for byte.

@@ -5,16 +5,16 @@ import (
 	"testing"
 )
 
-// A recorded request to Gemini and the one that Plait makes of the same conversation may differ in these points. The
-// model sees the same:
+// A recorded request to Gemini and Plait's request for the same conversation may differ in these points. The model sees
+// the same:
 //
-//   - the order of members, and white space between them; members that are null equal absent ones;
+//   - the order of members, and white space between them; null members equal absent ones;
 //   - the two names of each member: "file_data" and "fileData";
 //   - contents of the same role in a row equal one with all their parts; a content without a role is the user's;
-//   - the role of the system instruction; "model", which is in the URL; empty objects and lists of options;
+//   - the role of the system instruction; "model", because it is in the URL; empty objects and lists of options;
 //   - parts with nothing but an empty text; "thought" false equals none; absent "args" equal empty ones;
 //   - the alphabet of signatures and data: base64 or base64url, padded or not;
-//   - the number of entries of "tools" over which functions are spread, and the order of the other tools;
+//   - the number of entries of "tools" for the functions, and the order of the other tools;
 //   - a function's schema in "parameters", as in OpenAPI (types in capitals), or in "parametersJsonSchema"; empty
 //     descriptions.
 //

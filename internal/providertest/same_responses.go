@@ -8,11 +8,11 @@ import (
 	json "github.com/goccy/go-json/v2"
 )
 
-// A recorded request of Responses and the one that Plait makes of the same conversation may differ in these points. The
-// model sees the same:
+// A recorded request of Responses and Plait's request for the same conversation may differ in these points. The model
+// sees the same:
 //
-//   - the order of members, and white space between them; "stream", which selects the form of the response;
-//   - "store" true and an empty "include" equal absent ones, and so do members that are null;
+//   - the order of members, and white space between them; "stream", for the form of the response;
+//   - "store" true, an empty "include" and null members equal absent ones;
 //   - "input": a string equals one message of the user; content: a string equals one part; "type" of a message; several
 //     messages of the user in a row equal one; an output of one text equals a string;
 //   - system prompts in messages of the role system or developer at the front equal "instructions"; several are joined;
@@ -164,15 +164,15 @@ func normalResponsesParts(v any, kind string) []any {
 	return list
 }
 
-// A program may send a response back without the parts that the API does not need. ResponsesSentBack ignores these,
-// beyond the differences of NormalResponses:
+// A program may send a response back without the parts not needed by the API. ResponsesSentBack ignores these, beyond
+// the differences of NormalResponses:
 //
 //   - the "id" and "status" of items;
-//   - annotations and logprobs of texts, and what "include" adds to an item: the sources of a search, the outputs of
-//     code;
+//   - annotations and logprobs of texts, and the additions of "include" to an item: the sources of a search, the
+//     outputs of code;
 //   - the bytes of arguments, if they are the same JSON.
 
-// ResponsesSentBack returns a normal request without the parts of responses that the API does not need.
+// ResponsesSentBack returns a normal request without the optional parts of responses.
 func ResponsesSentBack(request map[string]any) map[string]any {
 	// Items are cloned: the caller's request stays as it is.
 	var items []any

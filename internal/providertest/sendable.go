@@ -10,9 +10,8 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// RequireSendable makes bodies of a request that was imported. Members that only the API understands are sent as they
-// came, so the body of the whole request must only be an object. The strict fake must accept the body of the request
-// without them.
+// RequireSendable makes bodies of an imported request. The API's own members are sent as they came, so the body of the
+// whole request must only be an object. The strict fake must accept the body of the request without them.
 func RequireSendable(t *testing.T, req api.Request, body func(api.Request) ([]byte, error), accepts func([]byte) error) {
 	t.Helper()
 	req.Options.Body = ""
@@ -32,7 +31,7 @@ func isObject(body []byte) error {
 	return err
 }
 
-// withoutOwn returns the request without what is sent as it came: the API's own members and blocks, and the tools'
+// withoutOwn returns the request without the parts sent as they came: the API's own members and blocks, and the tools'
 // schemas.
 func withoutOwn(req api.Request) api.Request {
 	messages, tools := req.Messages, req.Tools
@@ -61,7 +60,7 @@ func plainBlocks(list content.Blocks) content.Blocks {
 	return made
 }
 
-// plainBlock returns the block without Extra, or nil for one that only its API understands.
+// plainBlock returns the block without Extra, or nil for a block of a single API.
 func plainBlock(b content.Block) content.Block {
 	switch b := b.(type) {
 	case content.Text:

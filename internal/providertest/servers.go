@@ -12,9 +12,9 @@ import (
 	"github.com/plait-dev/plait/internal/servers"
 )
 
-// RequireServerBodies requires that a golden file contains the bodies of requests for each server of package
-// compatible, and for none. The requests have what servers treat in their own ways: tool choices, limits, forms of a
-// response, and thinking of earlier responses. Body makes a body for a server.
+// RequireServerBodies requires a golden file with the bodies of requests for each server of package compatible, and for
+// none. The requests have all parts with differences between servers: tool choices, limits, forms of a response, and
+// thinking of earlier responses. Body makes a body for a server.
 func RequireServerBodies(
 	t *testing.T, file string, thinking []content.Thinking,
 	body func(server compatible.Server, req api.Request) ([]byte, []api.RepairNote, error),

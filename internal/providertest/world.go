@@ -11,7 +11,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// World is the state of the steps: the current conversation, and others that were forked from it.
+// World is the state of the steps: the current conversation, and other forks of it.
 type World struct {
 	*rand.Rand
 	dialect *Dialect
@@ -33,7 +33,7 @@ func (w *World) One(n int) bool { return w.IntN(n) == 0 }
 // Pick returns one of the values at random.
 func Pick[T any](w *World, from ...T) T { return from[w.IntN(len(from))] }
 
-// operations are the changes that a program, or a crash, can make to a conversation.
+// operations are the possible changes to a conversation by a program, or a crash.
 var operations = []struct {
 	name string
 	do   func(w *World) dag.DAG
@@ -81,7 +81,7 @@ var operations = []struct {
 func goodTurn(w *World) dag.DAG {
 	d := w.d.User("What is the weather?")
 	for range 1 + w.IntN(2) {
-		n := d.Len() // for call IDs that are not used yet
+		n := d.Len() // for unused call IDs
 		said := []content.Block{
 			content.ToolUse{ID: fmt.Sprintf("call%d_1", n), Name: "get_weather", Input: `{"city":"Tokyo"}`},
 			content.ToolUse{ID: fmt.Sprintf("call%d_2", n), Name: "get_weather", Input: `{"city":"Paris"}`},
@@ -99,7 +99,7 @@ func goodTurn(w *World) dag.DAG {
 	return d
 }
 
-// serverTurn appends a turn in which the API ran a tool of its own. The turn may be paused or cut off.
+// serverTurn appends a turn with a tool run by the API. The turn may be paused or cut off.
 func serverTurn(w *World) dag.DAG {
 	said := w.dialect.Served(w)
 	said = said[:1+w.IntN(len(said))]
@@ -206,8 +206,8 @@ func compactAnything(w *World) dag.DAG {
 	return d.Append(node.Compaction{Summary: summary, Replaced: node.ListOf(ids...)})
 }
 
-// saveAndLoad writes the conversation and reads it again. It keeps the source of IDs, so that later steps do the same
-// as without it.
+// saveAndLoad writes the conversation and reads it again. It keeps the source of IDs: later steps do the same as
+// without it.
 func saveAndLoad(w *World) dag.DAG {
 	var file bytes.Buffer
 	if err := w.d.Write(&file); err != nil {

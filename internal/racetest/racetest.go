@@ -3,8 +3,8 @@ package racetest
 
 import "testing"
 
-// SkipCounting skips a test that counts allocations. Under the race detector, sync.Pool drops what it is given at
-// random, so that the counts differ from run to run.
+// SkipCounting skips a test with counts of allocations. Under the race detector, sync.Pool drops values at random, and
+// the counts differ from run to run.
 func SkipCounting(t testing.TB) {
 	t.Helper()
 	if Enabled {

@@ -42,7 +42,7 @@ func (t Trip) CountOf(ctx context.Context, body func(*wire.Parts) (content.JSON,
 	return t.Count(ctx)
 }
 
-// Keeping returns body with only the named members. An endpoint that counts tokens refuses members about the response.
+// Keeping returns body with only the named members. An endpoint for counting tokens refuses members about the response.
 func Keeping(body *wire.Parts, names ...string) (content.JSON, error) {
 	list, err := jsonx.Members(content.JSON(body.Bytes()))
 	if err != nil {

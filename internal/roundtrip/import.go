@@ -8,11 +8,11 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// NotRead returns an error for a part of an imported body that cannot be read. Where locates the part. The outermost
-// caller sets the error's kind with ImportError.
+// NotRead returns an error for an unreadable part of an imported body. Where locates the part. The outermost caller
+// sets the error's kind with ImportError.
 func NotRead(where string, err error) error { return fmt.Errorf("%s cannot be read: %w", where, err) }
 
-// ImportError returns the error for a body that cannot be imported.
+// ImportError returns the error for a failed import of a body.
 func ImportError(name string, err error) error {
 	return &api.Error{Kind: api.ErrInvalidRequest, API: name, Err: err}
 }

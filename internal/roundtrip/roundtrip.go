@@ -1,5 +1,5 @@
-// Package roundtrip implements the part of a request that is the same for all providers: the order of the steps, and
-// the errors for the steps that fail.
+// Package roundtrip implements the common part of a request to any provider: the order of the steps, and the errors for
+// failing steps.
 package roundtrip
 
 import (
@@ -23,7 +23,7 @@ type Call struct {
 	// API names the API. Options are the options of the request, with the provider's own as defaults.
 	API     string
 	Options api.Options
-	// Whole reports whether the response comes in one piece, so that nothing is received while the model writes it.
+	// Whole reports whether the response comes in one piece: nothing is received while the model writes it.
 	Whole bool
 	Body  *wire.Parts
 	Notes []api.RepairNote
@@ -65,7 +65,7 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 		var known *api.Cut // nil until a part of the response has arrived
 		for event, err := range t.Ask(watch, c) {
 			if err != nil {
-				// What is known of a response that broke off, such as its tokens, comes before the error.
+				// The known facts about an interrupted response, such as its tokens, come before the error.
 				if known == nil || yield(*known, nil) {
 					yield(nil, t.failure(ctx, watch, c.API, err))
 				}
@@ -89,7 +89,7 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 	})
 }
 
-// failure returns the error that the stream yields for err.
+// failure returns the error of the stream for err.
 func (t Trip) failure(ctx context.Context, watch *idle.Watch, name string, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		if cause := context.Cause(ctx); cause != ended {
@@ -124,12 +124,12 @@ func Checked(name string, o api.Options) (api.Options, error) {
 	return o, err
 }
 
-// Protocol returns an error for an API that breaks its own rules.
+// Protocol returns an error for an API in breach of its own rules.
 func Protocol(name, format string, args ...any) error {
 	return &api.Error{Kind: api.ErrProtocol, API: name, Err: fmt.Errorf(format, args...)}
 }
 
-// Cut returns the error for a response that broke off, because of err or, if err is nil, without one.
+// Cut returns the error for an interrupted response. err is the reason, or nil.
 func Cut(name string, err error) error {
 	if errors.Is(err, wire.ErrTooLong) || errors.Is(err, bufio.ErrTooLong) {
 		return Protocol(name, "%w", err) // not ErrCut: a retry would receive as much again
@@ -140,8 +140,8 @@ func Cut(name string, err error) error {
 	return &api.Error{Kind: api.ErrCut, API: name, Status: http.StatusOK, Err: err}
 }
 
-// RefusesInput reports whether an error message, in lower case, is about an image or audio that the model does not
-// accept. llama.cpp sends it with status 500, but a retry would fail as well.
+// RefusesInput reports whether an error message, in lower case, is about an unsupported image or audio. llama.cpp sends
+// it with status 500, but a retry would fail as well.
 func RefusesInput(message string) bool {
 	return strings.Contains(message, "image input is not supported") ||
 		strings.Contains(message, "audio input is not supported")

@@ -13,8 +13,8 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// dropNulls removes members that are null and not required from value, in place. A property whose schema has no type
-// keeps its null.
+// dropNulls removes optional members with the value null, in place. A property keeps its null if its schema has no
+// type.
 func dropNulls(s *jsonschema.Schema, value any) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -15,7 +15,7 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// infer returns the schema of a type, which need not be an object.
+// infer returns the schema of a type. The type may be other than an object.
 func infer(t reflect.Type) (*jsonschema.Schema, error) {
 	// The library derives a schema from the kind of a type. Some types have another JSON form. Their schemas come from
 	// here.
@@ -38,8 +38,8 @@ func infer(t reflect.Type) (*jsonschema.Schema, error) {
 // like time.Time, a known JSON form.
 func OwnForm(t reflect.Type) bool { return specialSchema(t) != nil }
 
-// decodable returns an error for a type that no JSON can be decoded into. The map seen ends the recursion of recursive
-// types.
+// decodable returns an error for a type without a way to decode JSON into it. The map seen ends the recursion of
+// recursive types.
 func decodable(t reflect.Type, seen map[reflect.Type]bool) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -63,7 +63,7 @@ func decodable(t reflect.Type, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// decodableFields is decodable for the fields of a struct. It also rejects tags and names that are not supported.
+// decodableFields is decodable for the fields of a struct. It also rejects unsupported tags and names.
 func decodableFields(t reflect.Type, seen map[reflect.Type]bool) error {
 	names := map[string]string{} // the names of fields by their names in JSON
 	for i := range t.NumField() {
@@ -104,10 +104,10 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 )
 
-// enumerated is a type that lists its values.
+// enumerated is a type with a list of its values.
 type enumerated interface{ Enum() []any }
 
-// special adds to own the schemas of t and of types inside t whose JSON does not follow from their kind.
+// special adds schemas to own: for t and for types inside t with a JSON form independent of their kind.
 func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[reflect.Type]bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -132,7 +132,7 @@ func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[r
 	}
 }
 
-// specialSchema returns the schema of a type whose JSON does not follow from its kind, and nil for any other type.
+// specialSchema returns the schema of a type with a JSON form independent of its kind, and nil for any other type.
 func specialSchema(t reflect.Type) *jsonschema.Schema {
 	switch {
 	case t == timeType:
@@ -163,7 +163,7 @@ func decodes[T any](t reflect.Type) bool {
 func plain(values []any) ([]any, string) {
 	list, kind := make([]any, len(values)), ""
 	for i, v := range values {
-		j, _ := content.ToJSON(v) // a value without JSON becomes null, which equals no argument
+		j, _ := content.ToJSON(v) // a value without JSON becomes null: no argument equals it
 		_ = j.Decode(&list[i])
 		kind = TypeOf(list[i])
 	}

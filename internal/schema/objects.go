@@ -7,11 +7,11 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// deepestObjects is the depth down to which Objects looks. dialect.Target replaces schemas that nest deeper.
+// deepestObjects is the maximum depth for Objects. dialect.Target replaces schemas with deeper nesting.
 const deepestObjects = 100
 
 // Objects returns schema with each subschema true replaced by {}. Both allow any value, but some servers accept only
-// objects. In "additionalProperties" and similar keywords, where true is common, it stays.
+// objects. In "additionalProperties" and similar keywords true is common, and stays.
 func Objects(schema content.JSON) content.JSON {
 	if !strings.Contains(string(schema), "true") {
 		return schema
@@ -19,7 +19,7 @@ func Objects(schema content.JSON) content.JSON {
 	return objects(schema, 0)
 }
 
-// objects is Objects for a subschema at that depth.
+// objects is Objects for a subschema at the given depth.
 func objects(schema content.JSON, depth int) content.JSON {
 	if schema == "true" && depth > 0 {
 		return "{}"

@@ -11,16 +11,16 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// maxExpanded is the largest number of schemas that a schema may apply to one value.
+// maxExpanded is the maximum number of schemas for one value.
 const maxExpanded = 10_000
 
-// places indexes a schema and its subschemas. It finds the schemas that apply to the same value.
+// places indexes a schema and its subschemas. It finds all schemas for the same value.
 type places struct {
 	base  map[*jsonschema.Schema]*jsonschema.Schema // the nearest schema around each with an $id, else the root
 	at    map[string]*jsonschema.Schema             // the schemas by their JSON pointers from the root
 	path  map[*jsonschema.Schema]string             // the reverse of at
 	cost  map[*jsonschema.Schema]int                // the finished results of count
-	under map[*jsonschema.Schema]bool               // the schemas that count is working on
+	under map[*jsonschema.Schema]bool               // the schemas being counted
 }
 
 // newPlaces indexes root and its subschemas.
@@ -33,7 +33,7 @@ func newPlaces(root *jsonschema.Schema) *places {
 	return p
 }
 
-// collect adds s, which is at path, and its subschemas.
+// collect adds s, with its JSON pointer path, and its subschemas.
 func (p *places) collect(s, base *jsonschema.Schema, path string) {
 	if s.ID != "" {
 		base = s
@@ -71,7 +71,7 @@ func (p *places) count(s *jsonschema.Schema) (int, error) {
 		return 0, fmt.Errorf("its schema: #%s refers to itself without a property or an item between", p.path[s])
 	}
 
-	// A schema that is reached again while it is counted is a cycle.
+	// Reaching a schema again during its own count is a cycle.
 	p.under[s] = true
 	defer delete(p.under, s)
 
@@ -93,7 +93,7 @@ func (p *places) count(s *jsonschema.Schema) (int, error) {
 	return total, nil
 }
 
-// refers returns the schemas that the reference ref in s may refer to: all candidates, if it is ambiguous.
+// refers returns the possible targets of the reference ref in s: all candidates, if it is ambiguous.
 func (p *places) refers(s *jsonschema.Schema, ref string) (found []*jsonschema.Schema) {
 	if ref == "" {
 		return nil
@@ -130,7 +130,7 @@ func lastSegment(uri string) string {
 // namedSchemas is a sequence of subschemas with their JSON pointers.
 type namedSchemas = iter.Seq2[string, *jsonschema.Schema]
 
-// inPlace yields the subschemas of s that apply to the same value as s, each with its JSON pointer from s.
+// inPlace yields the subschemas of s for the same value as s, each with its JSON pointer from s.
 func inPlace(s *jsonschema.Schema) namedSchemas {
 	return func(yield func(string, *jsonschema.Schema) bool) {
 		_ = one("/not", s.Not, yield) && one("/if", s.If, yield) &&
@@ -141,7 +141,7 @@ func inPlace(s *jsonschema.Schema) namedSchemas {
 	}
 }
 
-// below yields the subschemas of s for members or elements of the value, and those that only references reach.
+// below yields the subschemas of s for members or elements of the value, and those for use by reference.
 func below(s *jsonschema.Schema) namedSchemas {
 	return func(yield func(string, *jsonschema.Schema) bool) {
 		_ = members("/$defs", s.Defs, yield) && members("/definitions", s.Definitions, yield) &&

@@ -1,5 +1,5 @@
-// Package schema infers JSON Schemas from Go types and checks what a model wrote against them. The problems it reports
-// are worded for the model. It is used for the arguments of tools and for the format of responses.
+// Package schema infers JSON Schemas from Go types and checks a model's output against them. The problems are worded
+// for the model. It is used for the arguments of tools and for the format of responses.
 package schema
 
 import (
@@ -30,8 +30,8 @@ func resolve(tree *jsonschema.Schema) (*Schema, error) {
 	return &Schema{tree, resolved}, nil
 }
 
-// Parse reads a schema. It rejects a schema that leads back to itself for the same value, or that applies too many
-// schemas to one value: checking a value against it would not end.
+// Parse reads a schema. It rejects a schema with a cycle of references for the same value, and a schema with too many
+// subschemas for one value: checking a value against it would not end.
 func Parse(text content.JSON) (*Schema, error) {
 	if !text.IsObject() {
 		return nil, errors.New("its schema is not a JSON object")
@@ -48,8 +48,8 @@ func Parse(text content.JSON) (*Schema, error) {
 	return made, newPlaces(&tree).check()
 }
 
-// Infer returns the schema of a type. It rejects a recursive type, a type without JSON, and one that no JSON can be
-// decoded into. It does not panic, even if a method of the type does.
+// Infer returns the schema of a type. It rejects a recursive type, a type without JSON, and a type without a way to
+// decode JSON into it. It does not panic, even if a method of the type does.
 func Infer(t reflect.Type) (made *Schema, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -64,7 +64,7 @@ func Infer(t reflect.Type) (made *Schema, err error) {
 	return resolve(tree)
 }
 
-// Member returns the schema of an object with one required member, whose schema is s.
+// Member returns the schema of an object with one required member. The member's schema is s.
 func (s *Schema) Member(name string) (*Schema, error) {
 	return resolve(&jsonschema.Schema{
 		Type:                 "object",
@@ -88,13 +88,13 @@ func (s *Schema) JSON() (content.JSON, error) {
 
 // Check holds the options of Problems.
 type Check struct {
-	// Nulls accepts null for a member that is not required.
+	// Nulls accepts null for an optional member.
 	Nulls bool
 	// Unknown is the text of the problem for an unknown member, such as "is not an argument of this tool".
 	Unknown string
 }
 
-// Problems returns what is wrong with a value, each problem with its path. It returns nothing if the value is valid.
+// Problems returns the problems of a value, each with its path. It returns nothing if the value is valid.
 func (s *Schema) Problems(j content.JSON, c Check) []string {
 	var value any
 	if err := j.Decode(&value); err != nil {
@@ -112,7 +112,7 @@ func (s *Schema) Problems(j content.JSON, c Check) []string {
 
 	problems := c.explain(s.tree, "", value)
 
-	// A keyword that explain does not know: the library's own error names it.
+	// A keyword unknown to explain: the library's own error names it.
 	if len(problems) == 0 {
 		problems = []string{"root: " + strings.TrimPrefix(err.Error(), "validating root: ")}
 	}

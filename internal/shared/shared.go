@@ -1,6 +1,6 @@
-// Package shared gives other packages what package dag keeps from a program, because it saves copies.
+// Package shared gives other packages some functions of package dag that make fewer copies. Programs cannot use them.
 //
-// The public dag.DAG.Transcript copies, so that a program may change the returned slices. A run reads the transcript at
+// The public dag.DAG.Transcript copies, because a program may change the returned slices. A run reads the transcript at
 // each turn, and a copy at each turn would be quadratic. The public dag.DAG.CloseTools takes executions as values, of
 // 264 bytes each, and a run has made payloads of them already.
 package shared
@@ -22,24 +22,23 @@ type Transcript struct {
 
 // Facts are facts about a transcript beside its messages.
 type Facts interface {
-	// Summary returns the compaction whose summary is message i, or false if the message comes from Nodes[i] itself.
+	// Summary returns the compaction with message i as its summary, or false if the message comes from Nodes[i] itself.
 	Summary(i int) (node.ID, bool)
 	// Seen returns dag.Transcript.Seen with the messages appended.
 	Seen(after ...content.Message) node.Digest
-	// Sum returns the sum of count over the messages. It calls count only for messages that are new since the last Sum
-	// with the key. Count must be additive, and always the same for a key. With a nil key nothing is remembered.
+	// Sum returns the sum of count over the messages. It calls count only for new messages since the last Sum with the
+	// key. Count must be additive, and always the same for a key. With a nil key nothing is remembered.
 	Sum(key any, count func([]content.Message) int) int
 }
 
-// Of returns the transcript of the conversation that ends in the heads, without the named tools: the transcript for a
-// model that gets none of these tools. Thinking is checked against that transcript. The cost is proportional to the
-// number of nodes since the last call for an ancestor, as long as the caller keeps that Transcript or a later one.
-// Package dag sets Of.
+// Of returns the transcript of the conversation with the given heads, for a model without the named tools. Thinking is
+// checked against this transcript. The cost is proportional to the number of nodes since the last call for an ancestor,
+// as long as the caller keeps the earlier Transcript or a later one. Package dag sets Of.
 var Of func(heads []*node.Node, without ...string) Transcript
 
-// CloseTools is dag.DAG.CloseTools for the tool phase that is open at the heads. Each of the executions is a
-// node.ToolExecution; its CallID, Tool and Input are taken from the call as the model wrote it. It returns the message
-// with the results. Package dag sets CloseTools.
+// CloseTools is dag.DAG.CloseTools for the open tool phase at the heads. Each of the executions is a
+// node.ToolExecution; its CallID, Tool and Input are taken from the model's call. It returns the message with the
+// results. Package dag sets CloseTools.
 var CloseTools func(src node.Source, heads []*node.Node, executions []node.Payload) (*node.Node, error)
 
 // OpenCall is a call without a result.
@@ -50,8 +49,8 @@ type OpenCall struct {
 	Started *node.Node // the execution without a result; nil for none
 }
 
-// OpenCalls returns the calls that are open at the heads, and in the conversations of paused sub-agents. The call of a
-// paused sub-agent precedes the calls in its conversation. Package dag sets OpenCalls.
+// OpenCalls returns the open calls at the heads, and in the conversations of paused sub-agents. The call of a paused
+// sub-agent precedes the calls in its conversation. Package dag sets OpenCalls.
 var OpenCalls func(heads []*node.Node) []OpenCall
 
 // Waiting returns how many calls of each message OpenCalls returns, by the message's ID.

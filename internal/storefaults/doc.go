@@ -1,3 +1,3 @@
-// Package storefaults tests what store/sqlite keeps when the power fails, and when the disk returns errors. It runs
-// SQLite on a simulated disk, which needs the driver github.com/ncruces/go-sqlite3, and so it is a module of its own.
+// Package storefaults tests the durability of store/sqlite against power failures and disk errors. It runs SQLite on a
+// simulated disk. This needs the driver github.com/ncruces/go-sqlite3, and so it is a module of its own.
 package storefaults

@@ -1,4 +1,4 @@
-// Package tooltest has the tools and the registry that tests of the executor and of its registry share.
+// Package tooltest has the shared tools and registry for tests of the executor and of its registry.
 package tooltest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/executor/registry"
 )
 
-// Func returns a tool that accepts any object and calls fn. Unlike executor.Func it has no schema to check arguments
+// Func returns a tool for any object as arguments, calling fn. Unlike executor.Func it has no schema to check arguments
 // against, and fn gets the whole call.
 func Func(name string, fn func(ctx context.Context, call executor.Call) (any, error)) executor.Tool {
 	return executor.NewTool(content.Tool{Name: name, Schema: `{"type":"object"}`},
@@ -26,12 +26,12 @@ func Func(name string, fn func(ctx context.Context, call executor.Call) (any, er
 		})
 }
 
-// Returning returns a tool that accepts any object and returns out.
+// Returning returns a tool for any object as arguments, returning out.
 func Returning(name string, out any) executor.Tool {
 	return Func(name, func(context.Context, executor.Call) (any, error) { return out, nil })
 }
 
-// Registry returns a registry of the tools that logs nothing.
+// Registry returns a registry of the tools, without a log.
 func Registry(t testing.TB, tools ...executor.Tool) *registry.Registry {
 	t.Helper()
 	r := &registry.Registry{Log: slog.New(slog.DiscardHandler)}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// MaxError is the number of bytes of an error response's body that are kept.
+// MaxError is the number of bytes kept of an error response's body.
 const MaxError = 64 << 10
 
 // maxAnswer is the largest response in bytes: far more than a model writes, but little enough for the memory of a
@@ -21,17 +21,17 @@ const maxAnswer = 256 << 20
 // ErrTooLong is the error for a response with more bytes than any model writes.
 var ErrTooLong = errors.New("the answer is too long")
 
-// Bounded returns a body whose Read returns ErrTooLong after maxAnswer bytes.
+// Bounded returns a body with a limit: Read returns ErrTooLong after maxAnswer bytes.
 func Bounded(body io.ReadCloser) io.ReadCloser { return BoundedTo(body, maxAnswer) }
 
-// BoundedTo returns a body whose Read returns ErrTooLong after limit bytes.
+// BoundedTo returns a body with a limit: Read returns ErrTooLong after limit bytes.
 func BoundedTo(body io.ReadCloser, limit int64) io.ReadCloser {
 	return &bounded{ReadCloser: body, left: limit}
 }
 
 type bounded struct {
 	io.ReadCloser
-	left int64 // bytes that may still be read
+	left int64 // bytes left to read
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -44,14 +44,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WithEnd returns a body of server-sent events with an empty line appended, so that the last event counts even if the
-// server did not end it.
+// WithEnd returns a body of server-sent events with an empty line appended: the last event counts even if the server
+// did not end it.
 func WithEnd(body io.ReadCloser) io.ReadCloser { return &lastLine{ReadCloser: body, rest: "\n\n"} }
 
 // lastLine appends rest to a body.
 type lastLine struct {
 	io.ReadCloser
-	rest string // what was not read yet
+	rest string // the unread rest
 }
 
 func (l *lastLine) Read(p []byte) (int, error) {

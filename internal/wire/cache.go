@@ -8,8 +8,8 @@ type Cache[K comparable, V any] struct {
 	made map[K]V // guarded by mu
 }
 
-// maxCached is the largest number of keys. At the limit all entries are dropped: programs rarely reach it, so that a
-// better order of eviction is not worth its cost.
+// maxCached is the largest number of keys. At the limit all entries are dropped: programs rarely reach it, and a better
+// order of eviction is not worth its cost.
 const maxCached = 512
 
 // Get returns the value for the key, calling make if it is not cached. Concurrent calls may make the value of one key

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Parts is a request body in several parts, so that requests can share parts without copying them. It is an
-// io.ReadCloser. [Parts.Send] sets the length of the request.
+// Parts is a request body in several parts. Requests can share parts without copying them. It is an io.ReadCloser.
+// [Parts.Send] sets the length of the request.
 type Parts struct {
 	parts [][]byte
 
 	mu   sync.Mutex // guards rest and at
-	rest [][]byte   // the parts that were not read completely
-	at   int        // the number of bytes of rest[0] that were read
+	rest [][]byte   // the parts with unread bytes
+	at   int        // the number of read bytes of rest[0]
 }
 
 // NewParts returns the body made of parts. The caller must not change them afterwards.
@@ -56,9 +56,9 @@ func (p *Parts) Read(b []byte) (int, error) {
 // Close does nothing: the parts are memory.
 func (p *Parts) Close() error { return nil }
 
-// Send sets p as the body of req, with its length, so that it is sent in one piece and can be sent again. It also lets
-// an http.Transport repeat the request if a kept-alive connection turns out to be closed before any byte of a response
-// was received: servers close idle connections at any time.
+// Send sets p as the body of req, with its length: it is sent in one piece and can be sent again. An http.Transport may
+// then repeat the request if a kept-alive connection turns out to be closed before any byte of a response was received:
+// servers close idle connections at any time.
 func (p *Parts) Send(req *http.Request) {
 	// The transport repeats a POST only if it has this header. An empty list is not sent (see http.Transport).
 	const idempotencyKey = "Idempotency-Key"
