@@ -2,18 +2,18 @@ package viz
 
 import "slices"
 
-// where is the position of a vertex that is left out, relative to the vertices that are drawn.
+// where is the position of a left-out vertex relative to the drawn vertices.
 type where string
 
 const (
-	before where = "before" // a vertex that is drawn follows it
-	after  where = "after"  // it follows a vertex that is drawn, and none that is drawn follows it
+	before where = "before" // a drawn vertex follows it
+	after  where = "after"  // it follows a drawn vertex, and no drawn vertex follows it
 	beside where = "beside" // neither
 )
 
 // leftOut is the state of one vertex in a drawing around another vertex.
 type leftOut struct {
-	box   int   // the vertex whose ID the box of this one has; none if this vertex is drawn
+	box   int   // the vertex with the ID of this one's box; none if this vertex is drawn
 	where where // empty if the vertex is drawn
 }
 
@@ -22,7 +22,7 @@ type leftOut struct {
 func (o *outline) lookAt(focus, steps int) {
 	up, down := o.neighbors()
 
-	// Walk up and down apart, so that branches beside the focus are left out.
+	// Walk up and down separately: a walk in both directions would also reach branches beside the focus.
 	drawn := reached([]int{focus}, up, steps)
 	for i, ok := range reached([]int{focus}, down, steps) {
 		drawn[i] = drawn[i] || ok
@@ -34,7 +34,7 @@ func (o *outline) lookAt(focus, steps int) {
 		}
 	}
 
-	// Of the rest, find out what precedes and what follows a drawn vertex.
+	// Find the vertices before and after the drawn ones.
 	everything := len(o.vertices)
 	above, below := reached(all, up, everything), reached(all, down, everything)
 
@@ -61,8 +61,8 @@ func (o *outline) lookAt(focus, steps int) {
 	}
 }
 
-// gather gives one box to every vertex that is connected with vertex i and has the same position as i. The box
-// belongs to the outermost conversation among them.
+// gather gives one box to vertex i and all vertices connected with it at the same position. The box belongs to the
+// outermost conversation among them.
 func (o *outline) gather(i int, levels []int, up, down [][]int) {
 	piece := []int{i}
 	o.left[i].box = i
@@ -74,7 +74,7 @@ func (o *outline) gather(i int, levels []int, up, down [][]int) {
 		return 1
 	}
 
-	// The piece grows while it is walked: a breadth-first search.
+	// The piece grows during the walk: a breadth-first search.
 	box := i
 	for at := 0; at < len(piece); at++ {
 		v := piece[at]
@@ -107,7 +107,7 @@ func (o *outline) neighbors() (up, down [][]int) {
 	return up, down
 }
 
-// reached reports, for each vertex, whether it is at most steps edges from one of those in from.
+// reached reports, for each vertex, whether it is at most steps edges from a vertex in from.
 func reached(from []int, next [][]int, steps int) []bool {
 	seen := make([]bool, len(next))
 	for _, i := range from {

@@ -3,8 +3,8 @@ package viz
 import "slices"
 
 // insidePlans are tried in this order for the picture inside a folded box. In contrast to plans, they do not draw the
-// ends of a run and fold its middle: they cut it into pieces of about the same size, so that few steps lead to each
-// node.
+// ends of a run and fold its middle: they cut it into pieces of about the same size. A reader then reaches each node in
+// few steps.
 var insidePlans = []plan{
 	{fans: wideFan, keep: -1},
 	{fans: wideFan, depth: 6, keep: -1},
@@ -18,7 +18,7 @@ var insidePlans = []plan{
 	{keep: -1, pieces: 6, across: true},
 }
 
-// layInside adds the pictures inside the folded boxes of p, which is the picture of m.
+// layInside adds the pictures inside the folded boxes of p, the picture of m.
 func (m *plot) layInside(l labeller, p *Picture) {
 	for i := range p.Boxes {
 		if p.Boxes[i].Nodes == 1 {
@@ -35,8 +35,8 @@ func (m *plot) layInside(l labeller, p *Picture) {
 	}
 }
 
-// divide is like fold, but draws everything if the plan would fold it into a single box, or most of a large part into
-// one. Otherwise a reader of deeply nested conversations would need a step for every few of them.
+// divide is like fold, except for plans that would put everything into a single box, or most of a large part into one:
+// then it draws everything. Otherwise a reader of deeply nested conversations would need a step for every few of them.
 func (o *outline) divide(p plan) []int {
 	box := o.fold(p)
 	largest, boxes := 0, 0
@@ -54,8 +54,8 @@ func (o *outline) divide(p plan) []int {
 	return box
 }
 
-// part returns the outline of some vertices, in ascending order. Edges to others are dropped. A conversation whose
-// owner is not among them becomes part of the one around it.
+// part returns the outline of some vertices, in ascending order. Edges to others are dropped. A conversation without
+// its owner among them becomes part of the one around it.
 func (o *outline) part(members []int) *outline {
 	at := make(map[int]int, len(members))
 	for k, i := range members {
@@ -82,7 +82,7 @@ func (o *outline) part(members []int) *outline {
 		if g != none {
 			p.groups[g].last = k
 		} else if o.several(v.group) {
-			p.heads = 2 // that there are several is what counts
+			p.heads = 2 // any number above 1 means several
 		}
 	}
 
@@ -97,13 +97,14 @@ func (o *outline) part(members []int) *outline {
 }
 
 // partGroup returns the group of the part p for the vertices of group g, and adds it if it is new. at maps vertices to
-// their indexes in the part, and groups maps the known groups. The vertices before those of g must be in the part.
+// their indexes in the part. groups maps groups to groups of the part. The vertices before those of g must be in the
+// part.
 func (o *outline) partGroup(g int, at, groups map[int]int, p *outline) int {
 	if known, ok := groups[g]; ok {
 		return known
 	}
 
-	// Collect g and the groups around it, up to the first that is known.
+	// Collect g and the groups around it, up to the first known one.
 	path := []int{g}
 	for {
 		outer := o.groups[path[len(path)-1]].outer
@@ -131,7 +132,7 @@ func (o *outline) partGroup(g int, at, groups map[int]int, p *outline) int {
 	return groups[g]
 }
 
-// foldPieces folds what is drawn into pieces that follow each other in the reading order.
+// foldPieces cuts the drawn boxes, in reading order, into consecutive pieces, and folds each piece into one box.
 func (o *outline) foldPieces(p plan, box []int) {
 	drawn := make([][]int, 1+len(o.groups)) // by conversation: the vertices with a box
 	index := make([]int, len(box))          // by vertex with a box: its index in drawn
@@ -149,8 +150,8 @@ func (o *outline) foldPieces(p plan, box []int) {
 		}
 	}
 
-	// By conversation and index: the number of edges that pass between a box and the one before it. Count where edges
-	// begin and end, then add up.
+	// By conversation and index: the number of edges passing between a box and the one before it. Count the beginnings
+	// and ends of edges, then add up.
 	passing := make([][]int, len(drawn))
 	for r := range drawn {
 		passing[r] = make([]int, len(drawn[r])+1)
@@ -173,9 +174,9 @@ func (o *outline) foldPieces(p plan, box []int) {
 	}
 }
 
-// units returns the indexes at which a list of boxes may be cut: where at most one edge passes, as between two turns.
-// passing has the number of edges between each box and the one before it. If one turn has more than half of the boxes,
-// the list may be cut anywhere.
+// units returns the indexes for cuts of a list of boxes. At most one edge may pass there, as between two turns. passing
+// has the number of edges between each box and the one before it. If one turn has more than half of the boxes, it
+// returns all indexes.
 func units(passing []int) []int {
 	var turns, all []int
 	longest, last := 0, 0
@@ -193,9 +194,10 @@ func units(passing []int) []int {
 	return turns
 }
 
-// joinPieces folds a list of boxes into at most limit pieces, cut where units begin.
+// joinPieces folds a list of boxes into at most limit pieces, cut only at the beginnings of units.
 func joinPieces(drawn, units []int, limit int, box []int) {
-	// A power, not a fraction of the length, so that the first pieces stay as they are when a run grows at its end.
+	// The size is a power, not a fraction of the length: the first pieces then stay the same when a run grows at its
+	// end.
 	size := 1
 	for (len(units)+size-1)/size > limit {
 		size *= limit / 2

@@ -15,8 +15,8 @@ import (
 type Picture struct {
 	// Width and Height are the size of the whole, with a margin.
 	Width, Height int
-	// Note says how the picture is folded, for its reader, in lines below each other from the upper left corner. It is
-	// nil if every node has a box.
+	// Note describes the folding of the picture, for its reader, in lines below each other from the upper left corner.
+	// It is nil if every node has a box.
 	Note []string
 	// Boxes are in reading order: parents before children, and the conversation of a sub-agent right after its call.
 	Boxes []Box
@@ -32,14 +32,14 @@ type Box struct {
 	Node *node.Node
 	// Nodes is the number of nodes in the box: 1, or more if it is folded.
 	Nodes int
-	// Number is the index of the node in reading order, from 0, whatever is folded; of the first node if there are
-	// several. Mermaid's IDs, n0, n1 …, use the same numbers.
+	// Number is the index of the node in reading order, from 0; of the first node if there are several. Folding does
+	// not change it. Mermaid's IDs, n0, n1 …, use the same numbers.
 	Number int
 	// X and Y are the upper left corner, W and H the size.
 	X, Y, W, H int
 	// Lines is the text: plain, cut, without control characters, and not escaped for any format.
 	Lines []string
-	// Heading is the number of lines that name the kind of the box. The content follows them.
+	// Heading is the number of lines with the kind of the box. The content follows them.
 	Heading int
 	// Style and Shape determine the colors and the outline of the box.
 	Style Style
@@ -48,7 +48,8 @@ type Box struct {
 	Head int
 	// Frame is the index in Frames of the innermost frame around the box, or -1.
 	Frame int
-	// Owner is the number of the node whose sub-agent's conversation contains the box, or -1.
+	// Owner is the number of the node with the conversation around the box, usually the call of a sub-agent. It is -1
+	// in the outermost conversation.
 	Owner int
 	// Inside is the picture of the nodes in a folded box, if LayoutOptions.Inside is set.
 	Inside *Picture
@@ -67,7 +68,7 @@ type Edge struct {
 // Point is a position in a picture.
 type Point struct{ X, Y int }
 
-// Frame surrounds a conversation that belongs to a box, usually that of a sub-agent.
+// Frame surrounds the conversation of a box, usually that of a sub-agent.
 type Frame struct {
 	// Title is the name of the conversation.
 	Title string
@@ -79,10 +80,10 @@ type Frame struct {
 	X, Y, W, H int
 }
 
-// LayoutOptions changes what [Layout] puts into boxes. The zero value and nil are the defaults.
+// LayoutOptions changes the boxes of [Layout] and their text. The zero value and nil are the defaults.
 type LayoutOptions struct {
-	// LabelLines limits the lines of a text in a box. A long line is broken into several, and sooner in a picture that
-	// would be wider than a screen. Defaults to 3, also when negative.
+	// LabelLines limits the lines of a text in a box. Long lines are broken. If the picture would be wider than a
+	// screen, the lines are shorter. Defaults to 3, also when negative.
 	LabelLines int
 	// LabelChars limits the characters of a text in a box. Defaults to 120, also when negative.
 	LabelChars int
@@ -90,13 +91,13 @@ type LayoutOptions struct {
 	// than a screen, the conversations of sub-agents and the middle of long runs become boxes with a summary, as
 	// [Mermaid] draws them. Defaults to false.
 	Full bool
-	// Inside also lays out the nodes in each folded box, as a picture of its own. That is folded too where it is large,
-	// so there are pictures in pictures, and each node has a box of its own in one of them. Defaults to false.
+	// Inside also lays out the nodes in each folded box, as a picture of its own. A large inner picture is folded too,
+	// so there are pictures in pictures. Each node has a box of its own in one of them. Defaults to false.
 	Inside bool
 }
 
-// Layout computes the position of each box and each edge of d. Time runs downwards: a box is placed below its
-// parents, and what follows a call below the conversation of its sub-agent, which has a frame beside the call. The
+// Layout computes the position of each box and each edge of d. Time runs downwards: a box is placed below its parents.
+// The conversation of a sub-agent has a frame beside its call, and everything after the call is below the frame. The
 // calls of a tool phase are side by side, centered above the results message, in several rows if there are more than
 // six. Branches are to the right.
 //
@@ -119,7 +120,7 @@ func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
 	return p, nil
 }
 
-// plotOf returns the labeled boxes and the edges of d, not yet placed, and the labeller that it used.
+// plotOf returns the labeled boxes and the edges of d, not yet placed, and its labeller.
 func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 	if err := d.Err(); err != nil {
 		return nil, labeller{}, err
@@ -148,11 +149,11 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 type plot struct {
 	*outline
 	items []item
-	at    []int       // by vertex: the item it is drawn in
+	at    []int       // by vertex: its item
 	rooms []room      // the conversations: the outermost, then group 0 …
 	edges []edge      // between vertices
 	rows  []rowExtent // from top to bottom
-	note  []string    // how it is folded; nil if it is not
+	note  []string    // a description of the folding; nil without folding
 }
 
 // item is a box during layout.
@@ -166,9 +167,9 @@ type item struct {
 	w, h    int
 	parents []int // items in the same room
 	kids    []int // items in the same room
-	hangs   []int // the rooms that belong to this item
-	below   int   // the number of rows that these rooms take
-	fan     bool  // whether it is a call of a fan with several rows
+	hangs   []int // the rooms of this item
+	below   int   // the number of rows of these rooms
+	fan     bool  // true for a call of a fan with several rows
 	wrapped int   // how many of these rows are above it
 	row     int   // from the first row of its room; after stack, from the top
 	x       int   // of its middle, from the axis of its room; after spread, from the left
@@ -180,13 +181,13 @@ type room struct {
 	owner int // the item it belongs to, or none
 	rows  int // the number of its rows
 	row   int // its first row
-	depth int // how deep rooms that end in its last row are nested in it
+	depth int // the nesting depth of inner rooms that end in its last row
 	left  int // its width on the left of the axis, frame included
 	right int // its width on the right of the axis, frame included
 	x     int // of its axis, from the axis of the room around it; after spread, from the left
 }
 
-// plot returns the boxes and edges to place. For each vertex, box holds the vertex whose box it is drawn in.
+// plot returns the boxes and edges to place. box is a result of fold: the box of each vertex.
 func (o *outline) plot(box []int) *plot {
 	m := &plot{outline: o, at: make([]int, len(box)), rooms: make([]room, 1+len(o.groups)), edges: o.edges(box)}
 	m.rooms[0].owner = none
@@ -206,7 +207,7 @@ func (o *outline) plot(box []int) *plot {
 		m.rooms[it.room].items = append(m.rooms[it.room].items, k)
 	}
 
-	// A room hangs on the box of its call, which may be a folded one. Empty rooms are not drawn.
+	// A room hangs on the box of its call, even if that is folded. Empty rooms are not drawn.
 	for g := range o.groups {
 		r := &m.rooms[g+1]
 		r.owner = m.at[o.groups[g].owner]
@@ -247,7 +248,7 @@ func (m *plot) label(l labeller, cells int) {
 
 // picture places everything and returns the result.
 func (m *plot) picture() *Picture {
-	// First rows, then columns, then edges, which need both. The space between two rows depends on the edges in it, so
+	// First rows, then columns, then edges: they need both. The space between two rows depends on the edges in it, so
 	// heights come last.
 	m.stack()
 	m.rows = make([]rowExtent, max(m.rooms[0].rows, 1))
@@ -284,7 +285,7 @@ func (m *plot) picture() *Picture {
 		p.Width = max(p.Width, 2*margin+textWidth(safetext.Width(line)))
 	}
 
-	// An empty conversation has no boxes. Leave room for the line of text that renderers write.
+	// An empty conversation has no boxes. Leave room for the renderers' line of text.
 	if len(p.Boxes) == 0 {
 		p.Width, p.Height = 2*margin+textWidth(len(ink.Empty)), 2*margin+lineHeight
 	}
@@ -299,7 +300,7 @@ func (m *plot) frame(p *Picture) {
 	for i := 1; i < len(m.rooms); i++ {
 		r, g := &m.rooms[i], m.groups[i-1]
 		if len(r.items) == 0 {
-			// A room whose nodes are all drawn elsewhere has no frame.
+			// A room without boxes has no frame: all its nodes are drawn elsewhere.
 			at[i] = at[g.outer+1]
 			continue
 		}

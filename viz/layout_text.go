@@ -12,7 +12,7 @@ const (
 	fontSize   = ink.FontSize
 	lineHeight = ink.LineHeight
 	lineCells  = 40 // a longer line is broken
-	fewCells   = 24 // the same in a picture that would be too wide
+	fewCells   = 24 // the same, to narrow a picture that is too wide
 	padX       = ink.PadX
 	padY       = ink.PadY
 	minWidth   = 72 // of a box
@@ -22,7 +22,7 @@ const (
 // common monospaced fonts is 0.60 of the font size wide.
 func textWidth(cells int) int { return (cells*29/4 + 3) / 2 * 2 }
 
-// boxSize returns the size of a box with these lines. The width is even, so that the middle is a whole number.
+// boxSize returns the size of a box with these lines. The width is even: the middle is then a whole number.
 func boxSize(lines []string, shape Shape) (w, h int) {
 	for _, line := range lines {
 		w = max(w, safetext.Width(line))
@@ -32,8 +32,8 @@ func boxSize(lines []string, shape Shape) (w, h int) {
 	return max(textWidth(w)+2*padX, minWidth) + 2*beside, max(len(lines), 1)*lineHeight + 2*padY + above
 }
 
-// wrap breaks a plain text into lines of at most that many cells, at spaces where possible. heading is the number of
-// lines for the first line of the text.
+// wrap breaks a plain text into lines of at most that many cells, at spaces if possible. heading is the number of lines
+// for the first line of the text.
 func wrap(text string, cells int) (out []string, heading int) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for {
@@ -52,7 +52,8 @@ func wrap(text string, cells int) (out []string, heading int) {
 	return out, heading
 }
 
-// breakLine cuts line after that many cells: after the last space or slash among them, unless it is near the beginning.
+// breakLine cuts line after at most that many cells: after the last space or slash among them, unless that is near the
+// beginning.
 func breakLine(line string, cells int) (head, rest string) {
 	used, stop := 0, 0
 	for end := 0; end < len(line); {

@@ -9,14 +9,15 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// outline is a conversation in the form that is drawn. Every node occurs once, in reading order. The conversation of a
+// outline is a conversation in the form for drawing. Every node occurs once, in reading order. The conversation of a
 // sub-agent follows the node it belongs to.
 type outline struct {
 	vertices []vertex
 	groups   []group
 	heads    int             // of the outermost conversation
 	waiting  map[node.ID]int // number of open calls of each message
-	// focus is the vertex that the drawing is around, or none. left is the state of each vertex, or nil without a focus.
+	// focus is the vertex in the center of a drawing around it, or none. left is the state of each vertex, or nil
+	// without a focus.
 	focus int
 	left  []leftOut
 }
@@ -25,32 +26,32 @@ type outline struct {
 type vertex struct {
 	node    *node.Node
 	number  int // its index in the outline of the whole conversation
-	owner   int // the number of the vertex that its conversation hangs on; none for the outermost
+	owner   int // the number of the vertex with its conversation; none for the outermost
 	parents []int
 	kids    []int    // in ascending order
-	group   int      // the conversation that contains it; none for the outermost
+	group   int      // the conversation around it; none for the outermost
 	hangs   int      // the group that belongs to it, or none
-	also    []int    // the heads of its conversation if that is drawn elsewhere
+	also    []int    // the heads of its conversation, if drawn elsewhere
 	refs    []string // the names of the refs to it
 	head    int      // 1 for the first head of its conversation, 2 for the second …; 0 for other nodes
-	// sort, grave and failed are computed once because folding reads them often: the sort in the node's description,
-	// whether that describes a failure, and whether the node failed.
+	// sort, grave and failed are computed once because folding reads them often. sort and grave are from the node's
+	// description: the sort, and true for a failure. failed is true for a failed node.
 	sort   describe.Sort
 	grave  bool
 	failed bool
 }
 
-// group is a conversation that belongs to a vertex, usually that of a sub-agent. It has at least one vertex.
+// group is the conversation of a vertex, usually that of a sub-agent. It has at least one vertex.
 type group struct {
 	title string
 	owner int // the vertex it belongs to
 	outer int // the group around it, or none
-	first int // first to last are its vertices and those of the groups in it
+	first int // first to last are its vertices and the vertices of groups in it
 	last  int
 	heads int
 	// entries are its own vertices without a parent in it.
 	entries []int
-	// low to high spans its vertices and all vertices that they have edges to or from.
+	// low to high spans its vertices and all vertices with edges to or from them.
 	low, high int
 	// shared reports whether its nodes have edges to nodes outside of it.
 	shared bool
@@ -100,15 +101,15 @@ func outlineOf(heads []*node.Node) *outline {
 	return o
 }
 
-// conversation is a conversation whose nodes are being numbered.
+// conversation is the state of numbering the nodes of one conversation.
 type conversation struct {
 	rest  []*node.Node    // nodes without a number, in reading order
 	rank  map[node.ID]int // the position of each head, from 1
 	group int
 }
 
-// open claims the nodes under heads that no other conversation has claimed. A claimed node has the number none until it
-// gets its own.
+// open claims the unclaimed nodes under heads for a conversation. A claimed node has the number none until it gets its
+// own.
 func open(heads []*node.Node, group int, number map[node.ID]int) conversation {
 	c := conversation{rest: walk(heads, number), group: group}
 	if len(c.rest) == 0 {
@@ -126,8 +127,8 @@ func open(heads []*node.Node, group int, number map[node.ID]int) conversation {
 	return c
 }
 
-// number fills in the vertices and groups, and returns the index of each node by its ID. A node that several
-// conversations share belongs to the outermost of them, and there to the first.
+// number fills in the vertices and groups, and returns the index of each node by its ID. A node of several
+// conversations belongs to the outermost of them, and there to the first.
 func (o *outline) number(heads []*node.Node) map[node.ID]int {
 	number := map[node.ID]int{}
 
@@ -168,7 +169,8 @@ func (o *outline) number(heads []*node.Node) map[node.ID]int {
 	return number
 }
 
-// walk returns the nodes under heads that are not in seen, parents before children, each branch in one piece.
+// walk returns the nodes under heads, except those in seen. Parents come before children, and each branch is in one
+// piece.
 func walk(heads []*node.Node, seen map[node.ID]int) []*node.Node {
 	type step struct {
 		node *node.Node
@@ -220,7 +222,7 @@ func (o *outline) connect() {
 		}
 	}
 
-	// Inner groups first: what they have edges to counts for the outer group too.
+	// Inner groups first: their edges count for the outer group too.
 	for i := range slices.Backward(o.groups) {
 		g := &o.groups[i]
 		g.shared = g.low < g.first || g.high > g.last

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Origin is what is known of the place that a conversation comes from, such as a file.
+// Origin describes the source of a conversation, such as a file.
 type Origin struct {
-	// Changed is when the conversation changed there. The page shows how long ago that was. Zero is unknown.
+	// Changed is the time of the last change at the source. The page shows the time since then. Zero is unknown.
 	Changed time.Time
-	// Run is the state of a run of this conversation that another process executes, such as "queued". As long as it is
-	// set, pages cannot continue the conversation. Defaults to none.
+	// Run is the state of this conversation's run in another process, such as "queued". As long as it is set, pages
+	// cannot continue the conversation. Defaults to none.
 	Run string
-	// Detail is more about that run, such as why it is in that state. Defaults to none.
+	// Detail explains that state, for people. Defaults to none.
 	Detail string
 }
 
@@ -23,7 +23,7 @@ type origin struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
-// SetOrigin replaces what the page shows of the place that the conversation comes from.
+// SetOrigin replaces the origin shown on the page.
 func (s *Server) SetOrigin(o Origin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *Server) SetOrigin(o Origin) {
 	}
 }
 
-// elsewhere refuses to continue a conversation that another process runs. s.mu must be held.
+// elsewhere refuses to continue a conversation during a run in another process. s.mu must be held.
 func (s *Server) elsewhere() *refusal {
 	if s.origin.Run == "" {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// change adds nodes to a conversation after the node n, or in its place. It returns the conversation, and the branch to
-// continue.
+// change adds nodes to a conversation after the node n, or on a branch beside it. It returns the conversation, and the
+// branch to continue.
 type change func(d dag.DAG, n *node.Node) (whole, branch dag.DAG, err error)
 
 // withText returns a change that adds a message of the user.
@@ -33,7 +33,7 @@ func joined(d, branch dag.DAG) (dag.DAG, dag.DAG, error) {
 	return whole, branch, whole.Err()
 }
 
-// errNoExecution marks a node whose result cannot be replaced.
+// errNoExecution marks a node without a replaceable result.
 var errNoExecution = errors.New("the node is no executed call whose results were sent to the model")
 
 // withResult returns a change that adds the results of a message's calls again, with another result of the call n.
@@ -45,7 +45,7 @@ func withResult(text string, failed bool) change {
 			return d, d, errNoExecution
 		}
 
-		// The executions beside it are those whose results the model was sent.
+		// Repeat the executions beside it too: the model was sent all their results.
 		executions := executionsAmong(answer.Parents())
 		for i := range executions {
 			if executions[i].Index == old.Index {
@@ -57,8 +57,8 @@ func withResult(text string, failed bool) change {
 	}
 }
 
-// executionsAmong returns the executions among nodes, one for each call, as those of another branch: their times,
-// tokens and costs stay with the nodes.
+// executionsAmong returns the executions among nodes, one for each call, for another branch. They have no times, tokens
+// and costs: these were spent only once, and stay with the nodes.
 func executionsAmong(nodes []*node.Node) []node.ToolExecution {
 	var list []node.ToolExecution
 	seen := map[int]bool{} // by the index of the call
@@ -73,7 +73,7 @@ func executionsAmong(nodes []*node.Node) []node.ToolExecution {
 			Index: e.Index, State: e.State, Result: e.Result, IsError: e.IsError, Child: e.Child, Ran: e.Ran, Full: e.Full,
 		}
 		if e.State == node.ExecutionStarted {
-			execution.Started = e.Started // whoever decides about a call in doubt has to know when that was
+			execution.Started = e.Started // needed to decide about a call in doubt
 		}
 		list = append(list, execution)
 	}
@@ -97,8 +97,8 @@ var (
 	errNoNext    = errors.New("after a message of the assistant, \"text\" is what the user says next")
 )
 
-// withEdit returns a change that adds the message n again with another text. A message of the assistant is followed by
-// the results of its calls, which are not executed again, and by next as a message of the user, unless next is empty.
+// withEdit returns a change that adds the message n again with another text. After a message of the assistant follow
+// the results of its calls, without a new execution, and next as a message of the user, unless next is empty.
 func withEdit(text, next string) change {
 	return func(d dag.DAG, n *node.Node) (dag.DAG, dag.DAG, error) {
 		m, ok := n.Message()
@@ -153,7 +153,7 @@ func edited(m node.Message, text string) (content.Blocks, error) {
 	return content.Of(list...)
 }
 
-// ofProgram returns a block of a response without what only the provider may send; nil if nothing is left.
+// ofProgram returns a block of a response without the parts reserved to the provider; nil if nothing is left.
 func ofProgram(b content.Block) content.Block {
 	switch b := b.(type) {
 	case content.ToolUse:
@@ -173,8 +173,8 @@ func ofProgram(b content.Block) content.Block {
 	return nil
 }
 
-// withExecutions adds the executions of the calls of n to a branch that ends in its edited form. If the model was sent
-// their results, so it is on the branch.
+// withExecutions adds the executions of the calls of n to a branch that ends in its edited form. If d has their results
+// message, so has the branch.
 func withExecutions(branch, d dag.DAG, n *node.Node) dag.DAG {
 	executes := func(e *node.Node) bool {
 		_, ok := e.Payload().(node.ToolExecution)
@@ -234,7 +234,7 @@ func (s *Server) fork(at node.ID, change change) *refusal {
 
 type runEvents = iter.Seq2[executor.Event, error]
 
-// outcome is how a run of the page ended.
+// outcome is the result of a run begun by the page.
 type outcome struct {
 	err      error
 	executed bool // a tool call was started
@@ -259,8 +259,8 @@ func (s *Server) run(ctx context.Context, begin func(context.Context) runEvents,
 		s.rest()
 	}()
 
-	// Deferred, so that ended is called if the run ends this goroutine. What it gets may be an error of the program,
-	// whose methods may panic.
+	// Deferred: ended must also be called if the run ends this goroutine. It may receive an error of the program, and
+	// methods of that error may panic; guard recovers from it.
 	var got outcome
 	defer s.guard("the run")
 	defer func() { ended(got) }()
@@ -310,7 +310,7 @@ func (s *Server) save() {
 	}
 }
 
-// halt stops the run that the page began.
+// halt stops the run begun by the page.
 func (s *Server) halt() *refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()

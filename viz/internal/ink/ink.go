@@ -1,4 +1,4 @@
-// Package ink defines how pictures look: the outlines of boxes, the course of lines, and colors. SVG, PNG and pages
+// Package ink defines the look of pictures: the outlines of boxes, the course of lines, and colors. SVG, PNG and pages
 // share it. Mermaid has colors of its own, in viz/mermaid.go.
 package ink
 
@@ -8,24 +8,25 @@ const (
 	LineHeight  = 16
 	PadX        = 12 // beside the text of a box
 	PadY        = 8  // above and below it
-	FramePad    = 12 // between a frame and what is in it
-	TitleHeight = 20 // of a frame, above what is in it
+	FramePad    = 12 // between a frame and its boxes
+	TitleHeight = 20 // of a frame, above its boxes
 	Margin      = 16 // around the whole
 )
 
-// Empty is the text of a picture of nothing.
+// Empty is the text of a picture of an empty conversation.
 const Empty = "(an empty conversation)"
 
-// TextAt returns where the text of a box of that shape begins: the left end of the first baseline.
+// TextAt returns the beginning of the text in a box at x, y: the left end of the first baseline.
 func TextAt(shape string, x, y int) (left, baseline int) {
 	beside, above := Padding(shape)
 	return x + PadX + beside, y + PadY + above + FontSize
 }
 
-// TitleAt returns where the title of a frame begins. An edge into the frame may run behind it.
+// TitleAt returns the beginning of the title of a frame at x, y: the left end of its baseline. An edge into the frame
+// may run behind it.
 func TitleAt(x, y int) (left, baseline int) { return x + FramePad, y + TitleHeight }
 
-// TitleGround returns the rectangle behind a title of that width. It keeps edges from running through the letters.
+// TitleGround returns the rectangle behind a title of width pixels. It hides edges behind the letters.
 func TitleGround(x, y, width int) (left, top, w, h int) {
 	return x + FramePad - 2, y + TitleHeight - FontSize, width + 4, LineHeight
 }
@@ -48,13 +49,13 @@ func (p Path) shut() Path                  { return append(p, Step{Op: 'Z'}) }
 
 const (
 	bar   = 5  // the second line of a call, from its side
-	slant = 10 // how far the sides of a merge lean inwards
+	slant = 10 // the inward slope of the sides of a merge
 	lid   = 7  // half the height of the lid of a store
 	fold  = 10 // the side of the folded corner of a note
 	tip   = 4  // half the width of the tip of a line
 )
 
-// Box appends the outline of a box of that shape to p, and the lines inside it to inner.
+// Box appends the outline of a box to p, and the lines inside it to inner.
 func Box(p, inner Path, shape string, x, y, w, h int) (Path, Path) {
 	r, b := x+w, y+h
 	switch shape {
@@ -87,7 +88,7 @@ func round(p Path, x, y, w, h, radius int) Path {
 	return p.line(x, y+radius).curve(x, y, x+radius, y).shut()
 }
 
-// Padding returns the additional room that a shape needs on each side of the text in a box, and above it.
+// Padding returns the additional room for a shape on each side of the text in a box, and above it.
 func Padding(shape string) (beside, above int) {
 	switch shape {
 	case "call":
@@ -104,10 +105,10 @@ func Padding(shape string) (beside, above int) {
 	return 0, 0
 }
 
-// Bend is the distance from a corner at which its curve begins and ends.
+// Bend is the distance from a corner to both ends of its curve.
 const Bend = 8
 
-// to appends a line that comes from fromX, fromY and turns at cx, cy towards x, y. The corner is round.
+// to appends a line from fromX, fromY with a turn at cx, cy towards x, y. The corner is round.
 func (p Path) to(fromX, fromY, cx, cy, x, y int) Path {
 	// A segment shorter than two bends is divided between its two corners.
 	in := min(Bend, distance(fromX, fromY, cx, cy)/2)
@@ -130,7 +131,7 @@ func Line(p Path, n int, at func(int) (x, y int)) Path {
 	return p.line(x, y)
 }
 
-// Tip appends the tip of a line that ends at x, y from above to p.
+// Tip appends to p the tip of a line ending at x, y from above.
 func Tip(p Path, x, y int) Path {
 	return p.move(x, y).line(x-tip, y-2*tip).line(x+tip, y-2*tip).shut()
 }
@@ -159,7 +160,7 @@ type Palette struct {
 	Boxes map[string]Look
 }
 
-// Styles are the styles of boxes, in the order in which they are written.
+// Styles are the styles of boxes, in the order of the output.
 var Styles = []string{"user", "assistant", "aside", "failed", "folded"}
 
 // Light and Dark are the palettes. Text stands out from its box by at least 7 to 1.

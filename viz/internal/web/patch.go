@@ -5,7 +5,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Patch is the changes that a page with all former patches needs. The package comment has its JSON.
+// Patch holds the changes for a page with all former patches. The package comment has its JSON.
 type Patch struct {
 	Reset    bool      `json:"reset,omitempty"`
 	Nodes    []Node    `json:"nodes,omitempty"`
@@ -54,11 +54,11 @@ type Node struct {
 	Cache   *Cache   `json:"cache,omitempty"`
 }
 
-// Saved is the saved form of a node. It is encoded when it is needed, so that a patch does not hold a long conversation
-// a second time.
+// Saved is the saved form of a node. It is encoded only when needed: a patch then does not hold a long conversation a
+// second time.
 type Saved struct {
 	node *node.Node
-	text string // of a patch that was decoded
+	text string // set in a decoded patch
 }
 
 // String returns the saved form; it is empty for the zero value.
@@ -96,7 +96,7 @@ type Place struct {
 	Frame int    `json:"frame"`
 }
 
-// Fold is a box that holds several nodes, and the size of the picture inside it.
+// Fold is a box with several nodes, and the size of the picture inside it.
 type Fold struct {
 	Key    int    `json:"key"`
 	In     int    `json:"in,omitempty"`
@@ -120,14 +120,14 @@ type Edge struct {
 	Dashed bool  `json:"dashed,omitempty"`
 }
 
-// Frame is a conversation that belongs to a node.
+// Frame is the conversation of a node, usually that of a sub-agent.
 type Frame struct {
 	Title string `json:"title"`
 	Owner int    `json:"owner"`
 	Outer int    `json:"outer"`
 }
 
-// Room is drawn around the boxes of a conversation that belongs to a node.
+// Room is the rectangle around the boxes of a Frame's conversation.
 type Room struct {
 	Title string `json:"title"`
 	In    int    `json:"in,omitempty"`
@@ -148,5 +148,5 @@ type Problem struct {
 	Key   int    `json:"key"`
 	What  string `json:"what"`
 	Grave bool   `json:"grave,omitempty"` // a failure, not just unusual
-	Waits bool   `json:"waits,omitempty"` // a call without a result, which is normal during a run
+	Waits bool   `json:"waits,omitempty"` // a call without a result, normal during a run
 }

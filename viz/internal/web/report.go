@@ -8,8 +8,8 @@ import (
 
 const withoutReportScript = "This page lists the conversations with JavaScript, which is off or was stopped. What follows is their text."
 
-// reportParts returns the assets of the page of many conversations. It has the style of a page of one, and its functions
-// that make elements.
+// reportParts returns the assets of the page of many conversations. It shares the style of the page of one
+// conversation, and the functions to make elements.
 var reportParts = sync.OnceValue(func() (p struct{ page, style, script string }) {
 	p.page = asset("report/report.html")
 	p.style = joined("*.css") + joined("report/*.css")
@@ -17,8 +17,8 @@ var reportParts = sync.OnceValue(func() (p struct{ page, style, script string })
 	return p
 })
 
-// WriteReport writes a page that shows many conversations: one self-contained HTML file. Data is what its script reads,
-// and plain the text for browsers without JavaScript.
+// WriteReport writes a page about many conversations: one self-contained HTML file. data is encoded as JSON for the
+// page's script, and plain is the text for browsers without JavaScript.
 func WriteReport(w io.Writer, title, plain string, data any) error {
 	a := reportParts()
 	out := template{w: w}

@@ -17,10 +17,10 @@ type Total struct {
 	Least    bool     `json:"least,omitempty"` // more tokens were used than Usage counts
 	MS       float64  `json:"ms,omitempty"`
 	Longest  float64  `json:"longest,omitempty"`
-	Untimed  int      `json:"untimed,omitempty"` // calls whose time is unknown; MS is that of the others
+	Untimed  int      `json:"untimed,omitempty"` // calls of unknown duration; MS is the time of the others
 	Cost     float64  `json:"cost,omitempty"`
 	Priced   int      `json:"priced,omitempty"`   // calls in Cost
-	Unpriced int      `json:"unpriced,omitempty"` // responses whose cost is unknown
+	Unpriced int      `json:"unpriced,omitempty"` // responses of unknown cost
 }
 
 // totals returns the totals of all branches and sub-agents: by model, by tool and by sub-agent, each in reading order.
@@ -55,7 +55,7 @@ func (m *Model) totals(pic *placed) []Total {
 			m.add(of("tool", d.Label()), d)
 			of("tool", d.Label()).time(d)
 
-			// The tokens of a call that started a sub-agent are those of the sub-agent's own calls.
+			// The tokens of a sub-agent's call are already counted in the sub-agent's own calls.
 			d.Usage = content.Usage{}
 			m.add(of("agent", agent), d)
 		}
@@ -71,7 +71,7 @@ func (m *Model) totals(pic *placed) []Total {
 	return list
 }
 
-// add counts a call and its tokens.
+// add counts a call, its tokens and its cost.
 func (m *Model) add(t *Total, d describe.Node) {
 	t.Calls++
 	if d.Grave() {
@@ -93,7 +93,7 @@ func (m *Model) add(t *Total, d describe.Node) {
 	}
 }
 
-// time adds how long a call took.
+// time adds the duration of a call.
 func (t *Total) time(d describe.Node) {
 	ms := milliseconds(d.Took)
 	if ms == 0 {
