@@ -26,7 +26,7 @@ type outline struct {
 type vertex struct {
 	node    *node.Node
 	number  int // its index in the outline of the whole conversation
-	owner   int // the number of the vertex with its conversation; none for the outermost
+	owner   int // the number of the vertex this one's conversation belongs to; none for the outermost
 	parents []int
 	kids    []int    // in ascending order
 	group   int      // the conversation around it; none for the outermost

@@ -17,8 +17,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// activity is the content of an event "activity". A member that is absent has not changed. The package comment has the
-// JSON.
+// activity is the content of an event "activity". Absent members have not changed. The package comment has the JSON.
 type activity struct {
 	State    string  `json:"state,omitempty"`
 	Turn     int     `json:"turn,omitempty"`
@@ -44,7 +43,7 @@ type tool struct {
 	Note    string `json:"note,omitempty"`
 	Ended   bool   `json:"ended,omitempty"`
 	Failed  bool   `json:"failed,omitempty"`
-	State   string `json:"state,omitempty"` // of an execution whose outcome is unknown
+	State   string `json:"state,omitempty"` // of an execution of unknown outcome
 }
 
 type tokens struct {
@@ -64,7 +63,7 @@ const maxNote = 4096
 type state struct {
 	turn           int
 	text, thinking strings.Builder // of the message being streamed
-	landed         bool            // the message is in the conversation; its text is kept here until that is drawn
+	landed         bool            // the message is in the conversation; its text stays here until the drawing has it
 	tools          []tool          // of this turn
 	used           content.Usage
 	stop           string
@@ -101,10 +100,10 @@ func (s *state) begin() {
 
 // Watch returns the events, and shows each before yielding it.
 //
-//   - The conversation of the run replaces the heads that it continues. Other heads stay beside it.
+//   - The conversation of the run replaces the heads it continues. Other heads stay beside it.
 //   - Watch does not wait for browsers.
-//   - If several runs are watched at once, the conversations of all are shown. Streamed text and tools are those of the
-//     run that began last.
+//   - If several runs are watched at once, the conversations of all are shown. Streamed text and tools are shown for
+//     the last one that began.
 //   - The sequence can be ranged over once, like that of a run. The page cannot stop a watched run.
 func (s *Server) Watch(events iter.Seq2[executor.Event, error]) iter.Seq2[executor.Event, error] {
 	return func(yield func(executor.Event, error) bool) {
@@ -123,7 +122,7 @@ func (s *Server) Watch(events iter.Seq2[executor.Event, error]) iter.Seq2[execut
 type watch struct {
 	*Server
 	run   dag.DAG      // the run's conversation
-	heads []*node.Node // the heads of run that are shown
+	heads []*node.Node // the shown heads of run
 }
 
 // end removes the run from those being watched.
@@ -157,7 +156,7 @@ func (w *watch) observe(event executor.Event, err error) {
 	switch e := event.(type) {
 	case executor.RunStart:
 		w.heads = within(w.d.Heads(), e.DAG)
-		w.dropPauses(func(p *pause) bool { return len(p.heads(e.DAG)) > 0 }) // it continues them
+		w.dropPauses(func(p *pause) bool { return len(p.heads(e.DAG)) > 0 }) // the run continues them
 		w.voice, w.now = w, state{}
 		w.publish("activity", activity{State: running, Begin: true, Error: w.problems()})
 		w.place(e.DAG)
@@ -174,7 +173,7 @@ func (w *watch) observe(event executor.Event, err error) {
 		}
 	}
 
-	// Streamed text and tools are those of one run: the one that began last.
+	// Show streamed text and tools of one run only: the last one that began.
 	if w.voice == w || w.voice == nil {
 		w.update(event, err)
 	}
@@ -182,7 +181,7 @@ func (w *watch) observe(event executor.Event, err error) {
 
 // place replaces the heads of the run's former conversation by those of d.
 func (w *watch) place(d dag.DAG) {
-	// The new heads are at the position of the first one that they replace, so that other heads keep their order.
+	// Put the new heads at the position of the first replaced one. Other heads keep their order.
 	fresh := d.Heads()
 	var heads []*node.Node
 	placed := false
@@ -204,13 +203,12 @@ func (w *watch) place(d dag.DAG) {
 	}
 }
 
-// same returns a function that reports whether a node has the ID of n. Nodes read from a file again are equal, but not
-// identical.
+// same returns a comparison of a node with n by ID. After a second read of a file, nodes are equal, but not identical.
 func same(n *node.Node) func(*node.Node) bool {
 	return func(m *node.Node) bool { return m.ID() == n.ID() }
 }
 
-// within returns the heads that are in d.
+// within returns those heads that d contains.
 func within(heads []*node.Node, d dag.DAG) []*node.Node {
 	contains := d.Contains
 	if len(heads) > 8 { // a search of d for each head would be slow
@@ -234,7 +232,7 @@ func (w *watch) update(event executor.Event, err error) {
 	case executor.MessageStart:
 		now.begin()
 		w.publish("activity", activity{Begin: true})
-	case executor.Retry: // the text so far is not kept: begin again
+	case executor.Retry: // the text so far is void: begin again
 		now.begin()
 		w.publish("activity", activity{Begin: true})
 	case executor.MessageDelta:
@@ -274,7 +272,7 @@ func (w *watch) update(event executor.Event, err error) {
 	}
 }
 
-// over publishes why the run ended.
+// over publishes the end of the run, with its stop reason or error.
 func (w *watch) over(e executor.End, err error) {
 	if e.Stop.Reason != "" {
 		w.now.stop = string(e.Stop.Reason)
@@ -301,7 +299,7 @@ func (w *watch) delta(d api.Delta) {
 	}
 }
 
-// drawn clears the streamed text of a message that is now drawn as part of the conversation. s.mu must be held.
+// drawn clears the streamed text once its message is drawn as a node. s.mu must be held.
 func (s *Server) drawn() {
 	if s.now.landed {
 		s.now.begin()
@@ -326,7 +324,7 @@ func (w *watch) note(id string, change func(*tool)) {
 
 func callID(turn, index int) string { return fmt.Sprintf("%d.%d", turn, index) }
 
-// inside returns what a sub-agent is doing, or "" if the event is not worth showing.
+// inside returns the current activity of a sub-agent as text, or "" for events that are not shown.
 func inside(e executor.Child) string {
 	var path []string
 	for _, c := range e.Path[1:] {

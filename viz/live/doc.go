@@ -1,5 +1,5 @@
-// Package live shows a conversation in a browser during its runs: nodes as they are added, the text that a model is
-// writing, the tools being executed, and the tokens used.
+// Package live shows a conversation in a browser during its runs: nodes as they are added, the text being written by a
+// model, the tools being executed, and the tokens used.
 //
 // The smallest whole program:
 //
@@ -21,16 +21,16 @@
 //
 //   - Only clients on this machine are accepted, unless [Options.Remote] is set. Other peers are refused, and so is
 //     listening for them.
-//   - A request with the Host header of another server is refused, so that no web page can reach the server by
+//   - A request with the Host header of another server is refused. Otherwise a web page could reach the server by
 //     resolving its own name to 127.0.0.1.
 //   - Requests need a token. It is after the "#" of the address returned by [Server.URL], and therefore in no log and
 //     no Referer header. Only the empty page, without any content, is served without it.
 //   - Requests of other sites are refused unless they are GET, and GET changes nothing.
 //   - Text of the conversation is data to the page, never markup. The page runs no script but its own, loads nothing
 //     from other servers, and cannot be put into a frame.
-//   - Running and forking are off unless [Options.Run] is set, and answering calls is off unless [Options.Resume]
-//     or [Paused].Reply is. The calls that an answer lets run are those of the server's own continuation: a page names
-//     them, and cannot change them.
+//   - Running and forking are off unless [Options.Run] is set, and answering calls is off unless [Options.Resume] or
+//     [Paused].Reply is. An answer only allows calls of the server's own continuation: a page names them, and cannot
+//     change them.
 //
 // # Slow browsers
 //
@@ -40,7 +40,8 @@
 //
 // # Protocol
 //
-// All paths are relative to that of the page. Everything but the page needs the header "Authorization: Bearer TOKEN".
+// All paths are relative to the path of the page. Everything but the page needs the header "Authorization: Bearer
+// TOKEN".
 //
 //	GET  (the page)
 //	GET  events                            server-sent events: "patch", the drawing; "activity", the state of the run

@@ -32,7 +32,7 @@ const (
 	maxPart = 16 << 20 // of a conversation to convert
 )
 
-// refusal is the response to a request that is rejected.
+// refusal is the response to a rejected request.
 type refusal struct {
 	status  int
 	Code    string `json:"error"`
@@ -69,8 +69,7 @@ var endpoints = map[string]endpoint{
 	"stop":    {http.MethodPost, false, (*Server).postStop},
 }
 
-// ServeHTTP answers a request. A server that is not mounted at the root of a site needs http.StripPrefix, and its path
-// must end in "/".
+// ServeHTTP answers a request. Below a path of a site, the server needs http.StripPrefix, and the path must end in "/".
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, func() *refusal { return s.answer(w, r) })
 }
@@ -86,15 +85,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, answer func() *re
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 
-	// net/http reads the rest of a body before and after it sends a response. Without a deadline, a body that never
-	// ends holds up the response and the connection, whatever the handler does with it. net/http sets the deadline anew
-	// for the next request.
+	// net/http reads the rest of a body before and after it sends a response. Without a deadline, an endless body holds
+	// up the response and the connection, even if the handler ignores it. net/http sets the deadline anew for the next
+	// request.
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 	}
 
 	if no := answer(); no != nil {
-		// A refused request may have a body that nobody has read: send the response without waiting for it.
+		// A refused request may have an unread body: send the response without waiting for it.
 		if r.ContentLength != 0 {
 			h.Set("Connection", "close")
 		}
@@ -136,7 +135,7 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, e endpoint) *refu
 	return nil
 }
 
-// stranger rejects requests from other machines, for other hosts, and from pages of other sites, whatever their path.
+// stranger rejects requests from other machines, for other hosts, and from pages of other sites, on all paths.
 func (s *Server) stranger(r *http.Request) *refusal {
 	if !s.options.Remote && !loopback(r.RemoteAddr) {
 		return refuse(http.StatusForbidden, "remote_peer", "only requests from this machine are allowed")
@@ -146,6 +145,7 @@ func (s *Server) stranger(r *http.Request) *refusal {
 		return refuse(http.StatusForbidden, "wrong_host", fmt.Sprintf("this server is not %.80q", r.Host))
 	}
 
+	// Check allows every GET. So compare Origin for all methods first; Check also uses Sec-Fetch-Site.
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
 			return refuse(http.StatusForbidden, "cross_origin", "the request comes from a page of another site")
@@ -163,8 +163,8 @@ func loopback(peer string) bool {
 	return err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
-// named reports whether host is a name or an address of this server. This is the defense against DNS rebinding: the
-// page of another site can have a name that resolves to this machine, but never its address.
+// named reports whether host is a name or an address of this server. This is the defense against DNS rebinding: another
+// site can make its name resolve to this machine, but its Host header then has that name.
 func (s *Server) named(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Server) named(host string) bool {
 	return is("localhost") || slices.ContainsFunc(s.options.Hosts, is)
 }
 
-// knows reports whether the request has the token. The time it takes does not depend on the token.
+// knows reports whether the request has the token. Its time does not depend on the token.
 func (s *Server) knows(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 
@@ -237,7 +237,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
 // piece is the number of bytes written per deadline.
 const piece = 64 << 10
 
-// write writes events and reports whether that succeeded.
+// write writes events and reports success.
 func (l *listener) write(w io.Writer, events [][]byte) bool {
 	for _, event := range events {
 		for part := range slices.Chunk(event, piece) {
@@ -252,7 +252,7 @@ func (l *listener) write(w io.Writer, events [][]byte) bool {
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
-// request sends the body of the request that a response belongs to.
+// request sends the body of the request for a response.
 func (s *Server) request(w http.ResponseWriter, r *http.Request) *refusal {
 	n, no := find(s.DAG(), r.URL.Query().Get("node"))
 	if no != nil {
@@ -296,7 +296,7 @@ func (s *Server) copy(w http.ResponseWriter, r *http.Request) *refusal {
 	return write(w, d, r.URL.Query().Get("as"))
 }
 
-// convert sends the conversation in the body of the request, such as a part that the page copies, in another format.
+// convert sends the conversation in the body of the request in another format. The page uses it to copy a part.
 func (s *Server) convert(w http.ResponseWriter, r *http.Request) *refusal {
 	body, no := receive(w, r, maxPart)
 	if no != nil {
@@ -407,8 +407,8 @@ func read(w http.ResponseWriter, r *http.Request, into any) *refusal {
 	return nil
 }
 
-// receive returns the body of a request, which has at most limit bytes and arrives within the deadline that ServeHTTP
-// has set.
+// receive returns the body of a request. It refuses a body of more than limit bytes, and one that is incomplete at the
+// deadline set by ServeHTTP.
 func receive(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *refusal) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var large *http.MaxBytesError

@@ -11,7 +11,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// Limits of a listener's queue. A listener that exceeds one loses its queue and gets the whole state when it reads
+// Limits of a listener's queue. A listener beyond one of them loses its queue, and gets the whole state when it reads
 // again.
 const (
 	maxQueue = 256
@@ -68,7 +68,7 @@ func (l *listener) hurry() {
 	_ = l.rc.SetWriteDeadline(time.Now().Add(time.Second))
 }
 
-// add registers l for events, or returns the reason why it may not.
+// add registers l for events, or returns a refusal.
 func (s *Server) add(l *listener) *refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *Server) show(d dag.DAG) {
 	go s.drawAll()
 }
 
-// drawAll draws until nothing is new. A conversation that arrives during a drawing is drawn right after it.
+// drawAll draws until nothing is new. A conversation set during a drawing is drawn right after it.
 func (s *Server) drawAll() {
 	defer s.joined.Done()
 	for again := true; again; {
@@ -224,7 +224,7 @@ func (s *Server) patch(d dag.DAG) []byte {
 	return frame("patch", p)
 }
 
-// guard recovers from a panic and shows it on the page, so that it does not end the program. It must be deferred.
+// guard recovers from a panic and shows it on the page, to keep the program running. It must be deferred.
 func (s *Server) guard(what string) {
 	if v := recover(); v != nil {
 		s.report(panicked(what, v).Error())

@@ -20,17 +20,17 @@ import (
 type IndexOptions struct {
 	// Title is the heading of the list. Defaults to "Conversations".
 	Title string
-	// Token, Remote and Hosts are as in [Options]. They hold for the pages of the conversations too.
+	// Token, Remote and Hosts are as in [Options]. They also apply to the pages of the conversations.
 	Token  string
 	Remote bool
 	Hosts  []string
 
-	// List returns the conversations in the order in which they are shown. It is called repeatedly while a page with
-	// the list is open, one call at a time. It is required.
+	// List returns the conversations in display order. It is called repeatedly while a page with the list is open, one
+	// call at a time. It is required.
 	List func(ctx context.Context) ([]Entry, error)
 	// Open returns a server for the conversation with that key. ctx ends when the index closes the server: in Close, or
-	// to limit the number of open conversations that nobody looks at. Open may be called for several conversations at
-	// the same time. It is required.
+	// to limit the number of open conversations without a reader. Open may be called for several conversations at the
+	// same time. It is required.
 	Open func(ctx context.Context, key string) (*Server, error)
 }
 
@@ -44,7 +44,7 @@ type Entry struct {
 	Detail string
 	// Waits reports that the run waits for a person. Such conversations are marked.
 	Waits bool
-	// Changed is when the conversation or the state of its run changed. Zero is unknown.
+	// Changed is the time of the last change of the conversation or of its run's state. Zero is unknown.
 	Changed time.Time
 }
 
@@ -56,7 +56,7 @@ type Index struct {
 
 	listing sync.Mutex // held while List runs; guards the next three
 	list    []listed
-	listed  time.Time // when list was made
+	listed  time.Time // the time of list
 	took    time.Duration
 
 	mu     sync.Mutex // guards the rest
@@ -66,10 +66,10 @@ type Index struct {
 	closing sync.WaitGroup
 }
 
-// page is the page of a conversation that was opened.
+// page is the page of an open conversation.
 type page struct {
-	opening sync.Mutex // held while Open runs; guards the next three, which do not change while used is 0
-	server  *Server    // nil before
+	opening sync.Mutex // held while Open runs; guards the next three: they do not change while used is 0
+	server  *Server    // nil until Open has returned it
 	cancel  context.CancelFunc
 	closed  bool
 
@@ -87,7 +87,7 @@ type listed struct {
 }
 
 const (
-	// maxPages is how many conversations stay open if nobody looks at them.
+	// maxPages limits the open conversations: at this number, those without requests and runs are closed.
 	maxPages = 50
 	// listEvery is the minimum time between two calls of List.
 	listEvery = time.Second
@@ -135,7 +135,7 @@ func (x *Index) Close() error {
 	x.pages = map[string]*page{}
 	x.mu.Unlock()
 
-	// Canceling the context also ends calls of Open, so that p.close need not wait long for them.
+	// Canceling the context also ends calls of Open. Otherwise p.close might wait long for them.
 	x.base.cancel()
 	for _, p := range pages {
 		p.close()
@@ -168,7 +168,7 @@ func (x *Index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return no
 		}
 
-		// The page itself is the same whether or not there is such a conversation: it needs no token.
+		// The page itself needs no token. It is the same for a missing conversation, so it reveals nothing.
 		if rest == "" {
 			return x.sendPage(w, r, key)
 		}
@@ -205,7 +205,8 @@ func conversationOf(path string) (key, rest string, ok bool) {
 	return string(decoded), rest, ok && err == nil
 }
 
-// pathOf returns the path of a conversation's page, relative to the list. A key may hold anything, such as a slash.
+// pathOf returns the path of a conversation's page, relative to the list. The key is encoded: it may hold any
+// character, such as a slash.
 func pathOf(key string) string { return "c/" + base64.RawURLEncoding.EncodeToString([]byte(key)) + "/" }
 
 // sendPage sends the page of a conversation, without the conversation.
@@ -218,9 +219,9 @@ func (x *Index) sendPage(w http.ResponseWriter, r *http.Request, key string) *re
 	return nil
 }
 
-// open returns the page of a conversation, with its server. The caller calls leave.
+// open returns the page of a conversation, with its server. The caller must call leave.
 func (x *Index) open(key string) (*page, error) {
-	// Count the request before the lock is released: sweep closes only pages without any.
+	// Count the request before the lock is released: sweep closes only pages without requests.
 	x.mu.Lock()
 	if x.closed {
 		x.mu.Unlock()
@@ -236,7 +237,7 @@ func (x *Index) open(key string) (*page, error) {
 	p.used++
 	x.mu.Unlock()
 
-	// The first request opens the conversation, and others wait for it here.
+	// The first request opens the conversation. Others wait for it here.
 	p.opening.Lock()
 	defer p.opening.Unlock()
 	switch {
@@ -259,6 +260,7 @@ func (x *Index) open(key string) (*page, error) {
 		return nil, err
 	}
 
+	// All pages of an index share its token and its access rules.
 	server.options.Token, server.options.Remote, server.options.Hosts = x.base.options.Token, x.options.Remote, x.options.Hosts
 	p.server, p.cancel = server, cancel
 	return p, nil
@@ -273,7 +275,7 @@ func (x *Index) leave(p *page) {
 	p.used--
 }
 
-// sweep closes the pages that nobody looks at if there are many. x.mu must be held.
+// sweep closes unused pages if there are many. x.mu must be held.
 func (x *Index) sweep() {
 	if len(x.pages) < maxPages {
 		return
@@ -306,8 +308,8 @@ func (x *Index) sendList(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// entries returns the conversations. Pages that ask at about the same time share one list. A list that takes long is
-// requested less often, so that it takes at most about a tenth of the time.
+// entries returns the conversations. Requests at about the same time share one list. A slow List is called less often:
+// it may use about a tenth of the time at most.
 func (x *Index) entries(ctx context.Context) ([]listed, error) {
 	x.listing.Lock()
 	defer x.listing.Unlock()

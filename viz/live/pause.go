@@ -19,8 +19,8 @@ import (
 // Paused is a paused run for [Server.SetPaused].
 type Paused struct {
 	Continuation executor.Continuation
-	// Reply receives each answer as it is given, if another process resumes the run, as package durable does. It may be
-	// called for several calls at the same time. An error is shown to the user who answered, and the call stays open.
+	// Reply receives each answer at once, for a run that another process resumes, as package durable does. It may be
+	// called for several calls at the same time. An error is shown to the answering user, and the call stays open.
 	// Defaults to nil: Options.Resume resumes the run when all calls are answered.
 	Reply func(ctx context.Context, call string, reply executor.Reply) error
 }
@@ -53,7 +53,7 @@ type openCall struct {
 	Answer string `json:"answer,omitempty"`
 }
 
-// asks is what a call waits for. It is "" for a call that waits for the decisions about others.
+// asks is the kind of answer a call needs. It is "" for a call that only waits for decisions about others.
 type asks string
 
 const (
@@ -61,7 +61,7 @@ const (
 	asksResult   asks = "result"
 )
 
-// asks returns what a call waits for.
+// asks returns the kind of answer a call needs.
 func (p *pause) asks(call executor.Pending) asks {
 	switch {
 	case call.Approval:
@@ -72,14 +72,15 @@ func (p *pause) asks(call executor.Pending) asks {
 	return ""
 }
 
-// complete reports whether all calls that ask are answered.
+// complete reports whether all calls that need an answer have one.
 func (p *pause) complete() bool {
 	return !slices.ContainsFunc(p.Pending, func(call executor.Pending) bool {
 		return p.asks(call) != "" && p.answers[call.ID] == ""
 	})
 }
 
-// heads returns the heads of d that the run continues: the message with the open calls, and executions of its calls.
+// heads returns the heads of d from which the run continues: the message with the open calls, and executions of its
+// calls.
 func (p *pause) heads(d dag.DAG) []*node.Node {
 	var heads []*node.Node
 	for _, h := range d.Heads() {
@@ -110,10 +111,10 @@ func (s *Server) shown(p *pause) pausedRun {
 // takesAnswers reports whether answers to the calls of a paused run are accepted.
 func (s *Server) takesAnswers(p *pause) bool { return p.reply != nil || s.options.Resume != nil }
 
-// SetPaused shows the open calls of runs that paused before they were watched, for example of one that was read from a
-// file. It replaces the paused runs that are shown. Those of watched runs are shown without it.
+// SetPaused shows the open calls of runs that paused before they were watched, for example in a conversation read from
+// a file. It replaces all paused runs on the page. Watched runs need no call: a pause appears by itself.
 //
-// A run is shown as long as its calls are open at the heads of the conversation: call Set first. With Paused.Reply or
+// A run is shown only while its calls are open at the heads of the conversation: call Set first. With Paused.Reply or
 // Options.Resume, a user of the page can answer the calls.
 func (s *Server) SetPaused(list ...Paused) {
 	s.mu.Lock()
@@ -161,7 +162,7 @@ func (s *Server) addPause(p *pause) {
 	s.publishPauses()
 }
 
-// dropPauses removes the paused runs for which drop is true. s.mu must be held.
+// dropPauses removes those paused runs for which drop returns true. s.mu must be held.
 func (s *Server) dropPauses(drop func(*pause) bool) {
 	before := len(s.pauses)
 	s.pauses = slices.DeleteFunc(s.pauses, drop)
@@ -170,10 +171,10 @@ func (s *Server) dropPauses(drop func(*pause) bool) {
 	}
 }
 
-// errAnswered is the refusal of an answer that comes too late.
+// errAnswered is the code of the refusal for a late answer.
 const errAnswered = "answered"
 
-// reply accepts the answer to a call. The first answer holds.
+// reply accepts the answer to a call. Only the first answer counts.
 func (s *Server) reply(ctx context.Context, id, call string, reply executor.Reply, what asks, words string) *refusal {
 	// Without a function to send the answer, it is collected under the same lock as the claim.
 	s.mu.Lock()
@@ -199,10 +200,10 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 	return nil
 }
 
-// sender sends an answer to the process that resumes the run. It is nil if this process does.
+// sender sends an answer to the process that resumes the run. It is nil if this server does.
 type sender func(ctx context.Context, call string, reply executor.Reply) error
 
-// claim marks a call as answered, or returns the reason why it cannot be. s.mu must be held.
+// claim marks a call as answered, or refuses the answer. s.mu must be held.
 func (s *Server) claim(id, call string, what asks, words string) (*pause, *refusal) {
 	i := slices.IndexFunc(s.pauses, func(p *pause) bool { return p.ID == id })
 	switch {
@@ -248,8 +249,8 @@ func waitsFor(what asks) string {
 }
 
 // collect keeps the answer to a claimed call. With the last one, the run continues in the background and ends with the
-// server. s.mu must have been held since the claim, so that no run has begun since then, and every claimed answer is
-// kept.
+// server. s.mu must have been held since the claim: otherwise a run might have begun in between, and a claimed answer
+// might be lost.
 func (s *Server) collect(p *pause, call string, reply executor.Reply) {
 	p.replies[call] = reply
 	if !p.complete() {
@@ -263,7 +264,7 @@ func (s *Server) collect(p *pause, call string, reply executor.Reply) {
 		func(got outcome) { s.refused(p, before, got) })
 }
 
-// refused asks for the answers again if the run could not be resumed and nothing was executed.
+// refused shows the calls again, without answers, if the run could not be resumed and nothing was executed.
 func (s *Server) refused(p *pause, before []*node.Node, got outcome) {
 	if got.err == nil || got.executed || errors.Is(got.err, executor.ErrPaused) || errors.Is(got.err, executor.ErrStale) {
 		return
@@ -271,6 +272,7 @@ func (s *Server) refused(p *pause, before []*node.Node, got outcome) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// If the conversation was continued otherwise, the calls are no longer open.
 	if slices.EqualFunc(before, p.heads(s.d), func(a, b *node.Node) bool { return a.ID() == b.ID() }) {
 		s.addPause(newPause(p.Continuation))
 	}

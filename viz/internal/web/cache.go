@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Cache is what the request of a response found in the provider's prompt cache.
+// Cache is the use of the provider's prompt cache by the request of a response.
 type Cache struct {
 	Input     int64  `json:"input"` // tokens of the request
 	Estimated bool   `json:"estimated,omitempty"`
@@ -18,7 +18,7 @@ type Cache struct {
 	At        *int   `json:"at,omitempty"`    // the node that changed it
 }
 
-// broken lists the causes by which cached tokens are lost. Other causes are normal: a first request, a branch.
+// broken lists the causes of lost cached tokens. Other causes are normal: a first request, a branch.
 var broken = []promptcache.Cause{
 	promptcache.ModelChanged, promptcache.ToolsChanged, promptcache.SystemChanged, promptcache.MessageChanged,
 	promptcache.Compacted, promptcache.Expired, promptcache.Unexplained,
@@ -44,7 +44,8 @@ func (m *Model) caches(nodes []Node, keys map[node.ID]int) {
 
 		c := &Cache{Input: call.Input, Estimated: call.Estimated, Predicted: call.Predicted, Text: clip(call.String())}
 
-		// The first request of a conversation is compared with those of others, and breaks none of them.
+		// The first request of a conversation is compared with requests of other conversations. It does not break their
+		// cache.
 		c.Broke = slices.Contains(broken, call.Break.Cause) && CallBefore(call.Node) != nil
 		if call.Break.Node != nil {
 			if key, ok := keys[call.Break.Node.ID()]; ok {

@@ -22,9 +22,9 @@ type Config struct {
 	Live bool `json:"live,omitempty"`
 	// CanRun shows the controls to start and stop runs.
 	CanRun bool `json:"canRun,omitempty"`
-	// Index makes the page a list of conversations, which it requests from "list".
+	// Index makes the page a list of conversations. The page requests the list from "list".
 	Index bool `json:"index,omitempty"`
-	// Up is the address of the list that the page belongs to, relative to its own.
+	// Up is the address of the page's list, relative to the page.
 	Up string `json:"up,omitempty"`
 	// Plain is the conversation as text, for browsers without JavaScript. It follows a sentence about the missing
 	// JavaScript. Defaults to that sentence alone.
@@ -33,9 +33,9 @@ type Config struct {
 	Static *Static `json:"static,omitempty"`
 }
 
-// Static holds data that a live page requests from its server.
+// Static holds data for a page without a server. A live page requests the same data from its server.
 type Static struct {
-	// Requests holds the exact requests of responses, in reading order. NoRequests is the reason why some are missing.
+	// Requests holds the exact requests of responses, in reading order. NoRequests is the reason if some are missing.
 	Requests   []Request `json:"requests,omitempty"`
 	NoRequests string    `json:"noRequests,omitempty"`
 	// Copies holds the conversation in other formats, by name ("mermaid", "go", and "full": a diagram with a box for
@@ -72,10 +72,10 @@ var parts = sync.OnceValue(func() (p struct{ page, style, script string }) {
 	return p
 })
 
-// inScope returns a script in a function scope of its own.
+// inScope wraps a script in a function, to keep its names out of the global scope.
 func inScope(script string) string { return "(() => {\n'use strict';\n" + script + "})();\n" }
 
-// joined returns all assets whose names match a pattern, in the order of their names.
+// joined returns all assets with names that match a pattern, in the order of their names.
 func joined(pattern string) string {
 	names, _ := fs.Glob(assets, "assets/"+pattern) // sorted
 	var all strings.Builder
@@ -103,7 +103,7 @@ func Policy(live bool) string {
 	return policy(p.style, p.script)
 }
 
-// policy returns the policy of a page that consists of a style and a script.
+// policy returns the policy of a page with one style and one script.
 func policy(style, script string) string {
 	return "default-src 'none'; script-src 'sha256-" + hash(script) + "'; style-src 'sha256-" + hash(style) + "'; " +
 		"img-src data: blob:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -114,7 +114,8 @@ func hash(s string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// WritePage writes a page that shows p: one self-contained HTML file. A live page may begin with an empty patch.
+// WritePage writes a page with the conversation of p: one self-contained HTML file. A live page may begin with an empty
+// patch.
 func WritePage(w io.Writer, c Config, p Patch) error {
 	if c.Title == "" {
 		c.Title = "Conversation"
@@ -166,7 +167,7 @@ func (t *template) text(s string) {
 	}
 }
 
-// json writes v as JSON that is safe inside a script element: encoding/json escapes <, > and &.
+// json writes v as JSON. It is safe inside a script element: encoding/json escapes <, > and &.
 func (t *template) json(v any) {
 	if t.err != nil {
 		return

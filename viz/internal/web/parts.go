@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Form is the way in which the page lays out a part.
+// Form is the layout of a part on the page.
 type Form string
 
 // The forms. The functions partWords and place in the page's script have a case for each.
@@ -28,9 +28,9 @@ const (
 	FormCard    Form = "card"    // Parts in a box; Label is its heading
 	FormFold    Form = "fold"    // Parts in a box that opens; Label is its heading
 	FormResult  Form = "result"  // Parts in a box, as a tool returned them
-	FormAside   Form = "aside"   // Parts that are not part of the node's text in searches and comparisons
+	FormAside   Form = "aside"   // Parts left out of the node's text in searches and comparisons
 	FormImage   Form = "image"   // an image, from a saved source; Label is its heading
-	FormLinks   Form = "links"   // links to the nodes whose IDs are at At
+	FormLinks   Form = "links"   // links to nodes, by their IDs at At
 	FormCalls   Form = "calls"   // a table of the executions before the node
 )
 
@@ -42,7 +42,7 @@ type Part struct {
 	At    string `json:"at,omitempty"`
 	From  string `json:"from,omitempty"`
 	Bad   bool   `json:"bad,omitempty"`  // a failure
-	Open  bool   `json:"open,omitempty"` // a fold that is open at first
+	Open  bool   `json:"open,omitempty"` // a fold that is initially open
 	Parts []Part `json:"parts,omitempty"`
 }
 
@@ -50,10 +50,10 @@ const (
 	labelWidth = 120 // cells of a label
 	lineWidth  = 160 // cells of the line of a node
 	argsChars  = 72  // characters of a call's arguments on a line
-	openBytes  = 600 // thinking that is longer is folded
+	openBytes  = 600 // longer thinking is folded
 )
 
-// nodeParts returns the content of n, which d describes.
+// nodeParts returns the content of n. d is the description of n.
 func nodeParts(n *node.Node, d describe.Node) []Part {
 	switch d.Sort {
 	case describe.System:
@@ -90,7 +90,7 @@ func head(label string) Part { return Part{Form: FormHead, Label: label} }
 
 func note(label string) Part { return Part{Form: FormNote, Label: clip(label)} }
 
-// textAt returns the part for a text that is saved at a path, and none for an empty text.
+// textAt returns the part for a text saved at a path, and none for an empty text.
 func textAt(text, at string) []Part {
 	if text == "" {
 		return nil
@@ -130,7 +130,7 @@ func tools(p node.Tools) []Part {
 	return list
 }
 
-// execution returns the arguments of an execution, its result, and what is known about how it ran.
+// execution returns the parts of an execution: its arguments, its result, and the record of its run.
 func execution(e node.ToolExecution, d describe.Node) []Part {
 	input := Part{Form: FormInput, Label: clip(d.Called.Tool), At: "body.input"}
 	list := []Part{head("arguments"), input}
@@ -173,7 +173,7 @@ func noResult(d describe.Node) string {
 	return "no result yet"
 }
 
-// recorded returns what is recorded of an execution beside its result.
+// recorded returns the record of an execution beside its result: its whole output, details and times.
 func recorded(e node.ToolExecution) []Part {
 	var list []Part
 	if e.Full.Len() > 0 {
@@ -210,8 +210,8 @@ func executed(n *node.Node) map[result]bool {
 	return results
 }
 
-// blocks returns the parts of the blocks that are saved at a path. Results of the node's executions are left out: a
-// table shows them.
+// blocks returns the parts of the blocks saved at a path. Results of the node's executions are left out: a table shows
+// them.
 func blocks(list content.Blocks, at string, executed map[result]bool) []Part {
 	var all []Part
 	i := 0
@@ -243,7 +243,7 @@ func block(p describe.Part, at string) Part {
 	case describe.Shown:
 	}
 
-	// What is not text shows its kind and size, and an image itself.
+	// Other content shows its kind and size; an image is shown itself.
 	word := p.Word()
 	if size := describe.Size(p.Source); size != "" {
 		word = p.WordWith(", " + size)
@@ -308,7 +308,7 @@ func blocksLine(list content.Blocks) string {
 	return strings.Join(texts, " ")
 }
 
-// tally returns names with how often each occurs: "get_weather ×3, search".
+// tally returns each name once, with the number of its occurrences: "get_weather ×3, search".
 func tally(names []string) string {
 	times := map[string]int{}
 	var order []string
@@ -326,7 +326,7 @@ func tally(names []string) string {
 	return strings.Join(order, ", ")
 }
 
-// excerpt returns the beginning of s: more than fits on a line, and little to copy.
+// excerpt returns the beginning of s: enough for a line, and little to copy.
 func excerpt(s string) string {
 	const maxBytes = 2048
 	if len(s) > maxBytes {

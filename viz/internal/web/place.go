@@ -10,14 +10,14 @@ import (
 	"github.com/plait-dev/plait/viz"
 )
 
-// placed is a conversation laid out: the picture that a page begins with, and the pictures inside its folded boxes.
-// Boxes and edges are identified by keys.
+// placed is a conversation laid out: the first picture of a page, and the pictures inside its folded boxes. Boxes and
+// edges are identified by keys.
 type placed struct {
 	*viz.Picture // the outermost
 	keys         map[node.ID]int
 	boxes        []*viz.Box // of all nodes, in reading order: the index is the node's number
 	frames       []Frame
-	owners       []int // by index of a frame: the number of the node that the conversation hangs on
+	owners       []int // by index of a frame: the number of the node with that conversation
 	frameOf      []int // by number of a node: the index of the frame around it, or -1
 
 	// What lay adds. A folded box precedes those inside it.
@@ -69,7 +69,7 @@ func (p *placed) findFrames() {
 	}
 }
 
-// heights returns, for p and each picture inside it, how deep folded boxes are nested in it.
+// heights returns, for p and each picture inside it, the nesting depth of its folded boxes; 0 without any.
 func heights(p *viz.Picture) map[*viz.Picture]int {
 	height := map[*viz.Picture]int{}
 	var measure func(p *viz.Picture) int

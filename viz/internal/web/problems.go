@@ -22,7 +22,7 @@ func problems(d dag.DAG, pic *placed) []Problem {
 		}
 	}
 
-	// Open calls first: the rules report them as calls without a result, which they are only for now.
+	// Open calls first: Validate reports them too, as calls without a result. They only wait for it.
 	waits := map[node.ID]bool{}
 	for _, open := range shared.OpenCalls(d.Heads()) {
 		waits[open.Caller.ID()] = true
@@ -74,8 +74,8 @@ func problems(d dag.DAG, pic *placed) []Problem {
 	return list
 }
 
-// maxConfirmed limits the findings that are checked a second time. A check takes time proportional to the length of the
-// path to the node.
+// maxConfirmed limits the findings checked a second time. A check takes time proportional to the length of the path to
+// the node.
 const maxConfirmed = 50
 
 // holdsAlone reports whether a finding holds for the path to its node. Validate reads all heads as one conversation. If
