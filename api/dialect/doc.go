@@ -1,4 +1,4 @@
-// Package dialect makes requests that a model's API accepts. It is for those who write an api.Provider; a caller of one
+// Package dialect makes requests acceptable to a model's API. It is for authors of an api.Provider; a caller of one
 // does not need it.
 //
 // The smallest whole program:
@@ -11,12 +11,12 @@
 //	// … write messages as the API's JSON …
 //
 // A conversation may have been built by hand, cut, merged or loaded, and other models may have had a part in it. Three
-// pieces turn it into what one API accepts:
+// pieces make it acceptable to one API:
 //
 //   - A [Target] describes the API: its media, its tool names, call IDs and schemas. [Target.Accept] converts a block, [Target.Tool] a tool
 //     definition. [TargetOf] returns those of Anthropic, OpenAI and Gemini.
-//   - [Repair] changes messages as little as possible so that they keep the [Rules] of the API, and reports each change.
-//   - An [Encoding] repairs and writes a conversation that grows, at the cost of what is new.
+//   - [Repair] changes messages as little as possible to keep the [Rules] of the API, and reports each change.
+//   - An [Encoding] repairs and writes a growing conversation, at the cost of its new messages alone.
 //
 // # Concurrency
 //
@@ -24,5 +24,5 @@
 //
 // # Errors
 //
-// There are none: every list of messages can be repaired. What had to change is an api.RepairNote.
+// There are none: every list of messages can be repaired. An api.RepairNote describes each change.
 package dialect

@@ -10,16 +10,16 @@ import (
 
 // Encoding describes how an API receives conversations: its rules and its JSON.
 //
-// What Encode makes of a conversation is remembered with the conversation. One that continues, or branches off
-// anywhere, has only its new messages repaired and written; everything before is shared, not copied. This affects speed
-// alone: the result is the same as without it.
+// Encode remembers its results with the conversation. If a conversation continues, or branches off anywhere, only its
+// new messages are repaired and written; everything before is shared, not copied. This affects speed alone: the result
+// is the same as without it.
 //
 // The memory takes about as much space as the conversation, for each API. Redacting drops it. So does dag.DAG.Forget,
-// for a conversation that is kept and not sent for a while.
+// for a conversation kept but not sent for a while.
 //
 // An Encoding is identified by its address and must not change after its first use. It is safe for concurrent use.
 type Encoding struct {
-	// Rules describes what the API accepts.
+	// Rules describes the messages the API accepts.
 	Rules Rules
 	// Append appends m, a message that keeps the rules, to dst as one or more items of the API's list of messages, with
 	// commas between them and none before the first. End is the number of messages after m. The result may depend only
@@ -46,7 +46,7 @@ func (e *Encoding) Encode(messages []content.Message) Encoded {
 
 // Encoded is a conversation as an API receives it.
 type Encoded struct {
-	// Notes are the changes that were made.
+	// Notes are the changes made.
 	Notes []api.RepairNote
 
 	settled *point            // nil if nothing is settled
@@ -100,7 +100,7 @@ func (e Encoded) partsBackward() iter.Seq[[]content.Message] {
 func (e Encoded) Items() [][]byte { return e.items }
 
 // encodeFrom encodes messages after the point p, or all if p is nil. It reports false if the messages after p would
-// change what p settled.
+// change anything settled by p.
 func (e *Encoding) encodeFrom(p *point, messages []content.Message) (Encoded, bool) {
 	r := newRepairer(e.Rules)
 	r.key = acceptedKey{e}
@@ -115,7 +115,7 @@ func (e *Encoding) encodeFrom(p *point, messages []content.Message) (Encoded, bo
 		return Encoded{}, false
 	}
 
-	// Settle what can no longer change. The counts are settled messages: original ones, and those of repaired.
+	// Settle the final part. The counts are settled messages: original ones, and those of repaired.
 	repaired := messagesOf(drafts)
 	settledIn, settledOut := 0, 0
 	var buffer []byte // for the bytes of one point after the other
@@ -135,10 +135,10 @@ func (e *Encoding) encodeFrom(p *point, messages []content.Message) (Encoded, bo
 	return encoded, true
 }
 
-// acceptedKey is the key for the blocks of a message that an encoding accepts.
+// acceptedKey is the key for the accepted blocks of a message under an encoding.
 type acceptedKey struct{ by *Encoding }
 
-// writeOpen returns the items of the messages that are not settled.
+// writeOpen returns the items of the messages not yet settled.
 func (e *Encoding) writeOpen(encoded Encoded) []byte {
 	dst := make([]byte, 0, 2048)
 	for i := range encoded.open {
@@ -150,8 +150,8 @@ func (e *Encoding) writeOpen(encoded Encoded) []byte {
 	return dst
 }
 
-// write appends messages[i], which has end messages after it. Messages begins with the assistant or at the beginning of
-// the conversation, so it has the calls for every tool result in it.
+// write appends messages[i], with end messages after it. Messages begins with the assistant or at the beginning of the
+// conversation, so it has the calls for every tool result in it.
 func (e *Encoding) write(dst []byte, messages []content.Message, i, end int) []byte {
 	if m := messages[i]; e.AppendAnswer != nil && i > 0 && m.Role == content.User {
 		if calls := messages[i-1].Blocks.ToolUses(); len(calls) > 0 {

@@ -16,7 +16,7 @@ const maxDepth = 32
 // line is a settled stretch of a conversation: later messages cannot change it. It only grows at its last point, so the
 // contents of its points stay valid. From any other point a new line branches off.
 type line struct {
-	from  *point // where the line branches off; nil at the beginning of the conversation
+	from  *point // the point this line branches off from; nil at the beginning of the conversation
 	depth int    // the number of lines before it
 
 	mu sync.Mutex // guards the fields below
@@ -28,8 +28,8 @@ type line struct {
 	ids map[string]int
 }
 
-// point is a position in a line, before a message of the assistant, from which conversations continue. It does not
-// change, and holds nothing of what follows it.
+// point is a position in a line, before a message of the assistant. Conversations continue from it. It does not change,
+// and holds nothing of the messages after it.
 type point struct {
 	line   *line
 	index  int    // in its line, from 1
@@ -45,7 +45,7 @@ type point struct {
 	calls   int // the number of calls in them
 }
 
-// points yields up to 8 points from which messages can continue, the last one first.
+// points yields up to 8 points for messages to continue from, the last one first.
 func (e *Encoding) points(messages []content.Message) iter.Seq[*point] {
 	const maxTried = 8
 	return func(yield func(*point) bool) {
@@ -87,12 +87,12 @@ func (p *point) uses(id string) bool {
 	return false
 }
 
-// cuts returns the drafts before which everything can be settled. The last cut is as late as possible; earlier ones are
-// for branches to come, at least stride drafts apart. A cut is
+// cuts returns drafts with a final beginning before them: everything up to a cut can be settled. The last cut is as
+// late as possible; earlier ones are for future branches, at least stride drafts apart. A cut is
 //
 //   - before a message of the assistant with another one after it,
 //   - Far or more from the end,
-//   - and where nothing waits for an answer (see Rules.Waits).
+//   - and not between a waiting message and its answer (see Rules.Waits).
 func (e *Encoding) cuts(given []content.Message, drafts []draft) []int {
 	const stride = 16
 	var cuts []int
@@ -129,8 +129,8 @@ func (d *draft) hasResult() bool {
 }
 
 // settle returns a new point after p for the given messages, and remembers it with the last of them for later
-// conversations. It writes to buffer first, which it returns for the next point: growing one for each point would take
-// most of the time of a first request.
+// conversations. It writes to buffer first, and returns the buffer for the next point: growing one for each point would
+// take most of the time of a first request.
 func (e *Encoding) settle(p *point, buffer []byte, given, repaired []content.Message, notes []api.RepairNote,
 	ids []string) (*point, []byte) {
 
@@ -167,7 +167,7 @@ func (e *Encoding) settle(p *point, buffer []byte, given, repaired []content.Mes
 	l.last++
 	next.index = l.last
 
-	// The point replaces what each message remembers for itself.
+	// The point replaces the memory of each single message.
 	for _, m := range given {
 		memo.OfBlocks(m.Blocks).Put(acceptedKey{e}, nil)
 	}

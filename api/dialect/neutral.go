@@ -11,7 +11,7 @@ import (
 // maxLabel is how much of a name or a title a label or a note shows.
 const maxLabel = 100
 
-// maxNeutral is the maximum number of bytes of another provider's block that are sent as text.
+// maxNeutral is the maximum size of a text made from another provider's block, in bytes.
 const maxNeutral = 4000
 
 // neutral returns the readable text of a provider's own block, for other providers: its type and its text members, such
@@ -19,7 +19,7 @@ const maxNeutral = 4000
 //
 //	[web_search_call: action: query: weather in Oslo]
 //
-// It returns "" if the block has no text that another model could read.
+// It returns "" if the block has no text readable by another model.
 func neutral(b content.Opaque) string {
 	list, err := jsonx.Members(b.JSON)
 	if err != nil {
@@ -57,7 +57,7 @@ type neutralText struct {
 	size  int // of parts, in bytes
 }
 
-// readableMembers are the members of providers' own blocks that a person could read.
+// readableMembers are the members of providers' own blocks with text readable by a person.
 var readableMembers = map[string]bool{
 	"name": true, "input": true, "arguments": true, "action": true, "query": true, "queries": true, "code": true, "text": true, "title": true,
 	"url": true, "content": true, "output": true, "outputs": true, "result": true, "results": true, "stdout": true, "stderr": true,
@@ -106,7 +106,7 @@ func (n *neutralText) value(name string, j content.JSON, depth int) {
 
 // add adds a text, after the name of its member unless that is generic.
 func (n *neutralText) add(name, text string) {
-	// A little more than is sent, so that the cut of the whole shows.
+	// Keep a little more than maxNeutral, to make the cut of the whole visible.
 	text = strings.TrimSpace(safetext.Block(safetext.Head(text, maxNeutral+100)))
 
 	// A long text without a space is data.

@@ -11,9 +11,9 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Tool returns a tool's definition as the API accepts it, and what was removed from its schema. Ok is false for a
-// definition that is not valid, and for a server tool of another API, which only its own provider can run. Why is the
-// reason then.
+// Tool returns a tool's definition in the form accepted by the API, and the parts removed from its schema. Ok is false
+// for an invalid definition, and for a server tool of another API: only its own provider can run it. Why is the reason
+// then.
 func (t Target) Tool(def content.Tool) (fit content.Tool, why string, ok bool) {
 	f := fittedTools.Get(toolKey{t.API, def}, func(toolKey) fitted { return t.fit(def) })
 	return f.fit, f.why, f.ok
@@ -60,13 +60,13 @@ func (t Target) fit(def content.Tool) fitted {
 	return fitted{def, why, true}
 }
 
-// Form returns a schema as the API accepts it, and the keywords that were removed.
+// Form returns a schema in the form accepted by the API, and the removed keywords.
 func (t Target) Form(form content.JSON) (content.JSON, []string) {
 	r := reducer{target: t}
 	return r.schema(schema.Objects(form), 0), r.dropped
 }
 
-// reducer removes from a schema the keywords that the target does not accept.
+// reducer removes the keywords unknown to the target from a schema.
 type reducer struct {
 	target  Target
 	dropped []string // the removed keywords, each once; the last may be "and others"
@@ -82,10 +82,10 @@ func (r *reducer) setMalformed(keyword, is string) {
 	}
 }
 
-// maxSchemaDepth is how deep schemas may nest. A schema below is replaced by one that allows everything.
+// maxSchemaDepth limits the nesting of schemas. A schema below is replaced by one that allows everything.
 const maxSchemaDepth = 100
 
-// schema returns the schema j without the keywords that the target does not accept; j itself if nothing changes.
+// schema returns the schema j with only the keywords accepted by the target; j itself if nothing changes.
 func (r *reducer) schema(j content.JSON, depth int) content.JSON {
 	list, err := jsonx.Members(j)
 	if err != nil {
@@ -127,8 +127,8 @@ func (r *reducer) schema(j content.JSON, depth int) content.JSON {
 	return jsonx.Object(kept)
 }
 
-// widens reports whether additionalProperties would apply to more properties than before: also to those of
-// patternProperties, which is removed.
+// widens reports whether removing patternProperties would make additionalProperties apply to more properties than
+// before.
 func (r *reducer) widens(list []jsonx.Member, depth int) bool {
 	return !r.accepts("patternProperties", depth) &&
 		slices.ContainsFunc(list, func(m jsonx.Member) bool { return m.Name == "patternProperties" })

@@ -11,11 +11,11 @@ import (
 	"github.com/plait-dev/plait/internal/memo"
 )
 
-// Rules describes what a provider's API accepts. Repair ensures further rules for every API.
+// Rules describes the messages accepted by a provider's API. Repair ensures further rules for every API.
 type Rules struct {
 	// Accept converts a block into one that the API accepts. It returns the block itself if nothing has to change, a
 	// replacement, or nil to drop it; the string gives the reason for a change. Accept must be idempotent. It is also
-	// called for blocks inside tool results, with nested set. A block that content.Of rejects is dropped. Defaults to
+	// called for blocks inside tool results, with nested set. A block refused by content.Of is dropped. Defaults to
 	// accepting every block.
 	Accept func(role content.Role, b content.Block, nested bool) (content.Block, string)
 	// ID reports whether the API accepts the ID of a call. It must accept "call_" followed by digits and "_", or all IDs
@@ -32,8 +32,8 @@ type Rules struct {
 	EndsOpen func(m content.Message) bool
 	// UserFirst requires the first message to be the user's. Defaults to false.
 	UserFirst bool
-	// Prune returns the blocks that must be dropped or replaced because of their neighbors. The messages keep all other
-	// rules. Prune is called again with the result, until it returns none. Defaults to none.
+	// Prune returns the blocks to drop or replace because of their neighbors. The messages keep all other rules. Prune
+	// is called again with the result, until it returns none. Defaults to none.
 	//
 	//   - Messages may begin in the middle of a conversation, with the assistant.
 	//   - The decision about a message may depend only on that message, the one before and the one after.
@@ -61,20 +61,20 @@ type Pruned struct {
 	Why string
 }
 
-// Repair returns messages with the fewest changes that make them keep rules, and a note for each change. In the result
+// Repair returns messages with the fewest changes needed to keep rules, and a note for each change. In the result
 //
 //   - user and assistant alternate, and no message and no text in it is empty,
 //   - every tool call is the assistant's, and has one result, in the next message, before anything else there and in
 //     call order,
 //   - every tool result belongs to a call of the message before it,
-//   - every call ID is unique and well formed, or missing if the rules allow that,
-//   - the last message is the user's, or one that the rules allow to be last,
-//   - every block is one that the rules accept.
+//   - every call ID is unique and well formed, or missing if the rules allow it,
+//   - the last message is the user's, or an assistant's if the rules allow it at the end,
+//   - every block is acceptable under the rules.
 //
-// Nothing is lost but what the rules refuse: a result without a call becomes text.
+// Only refused parts are lost: a result without a call becomes text.
 //
-// Repair is deterministic and idempotent. Apart from the results of its calls, a message does not affect how the
-// messages before it are repaired. So a conversation that continues keeps its prefix.
+// Repair is deterministic and idempotent. A message does not affect the repair of the messages before it, except
+// through the results of its calls. So a conversation keeps its prefix as it continues.
 //
 // Repair returns no messages for a conversation without content.
 func Repair(messages []content.Message, rules Rules) ([]content.Message, []api.RepairNote) {
@@ -126,8 +126,8 @@ func (d draft) calls() []int {
 	return calls
 }
 
-// repairer repairs a conversation, or the part of one that follows settled messages. Settled messages are final: they
-// were repaired before.
+// repairer repairs a conversation, or the part of one after its settled messages. Settled messages are final: they were
+// repaired before.
 type repairer struct {
 	rules Rules
 
@@ -139,7 +139,7 @@ type repairer struct {
 	calls int             // the number of calls up to now; reset by each round
 	taken map[string]bool // the IDs used up to now, without settled ones; reset by each round
 
-	key   any // the key in memo.OfBlocks for what is accepted of a message; nil turns that off
+	key   any // the key in memo.OfBlocks for the accepted blocks of a message; nil turns that memory off
 	notes []pendingNote
 	held  []heldID
 }
@@ -157,7 +157,7 @@ func newRepairer(rules Rules) *repairer {
 	return &repairer{rules: rules, settledUses: func(string) bool { return false }}
 }
 
-// pendingNote is a note whose Message is not yet known: setNoteMessages sets it at the end.
+// pendingNote is a note with Message not yet known: setNoteMessages sets it at the end.
 type pendingNote struct {
 	api.RepairNote
 	source int  // the original message; -1 for a message inserted before all others
@@ -171,7 +171,7 @@ func (r *repairer) note(kind api.RepairKind, source int, format string, args ...
 	r.notes = append(r.notes, pendingNote{RepairNote: note, source: source})
 }
 
-// noteDraft appends a note about d, whose predecessor is before; nil if d is the first.
+// noteDraft appends a note about d. Before is the draft before d, or nil if d is the first.
 func (r *repairer) noteDraft(kind api.RepairKind, d, before *draft, format string, args ...any) {
 	if d.first >= 0 || before == nil {
 		r.note(kind, d.first, format, args...)
@@ -183,8 +183,8 @@ func (r *repairer) noteDraft(kind api.RepairKind, d, before *draft, format strin
 	r.notes[len(r.notes)-1].after = true
 }
 
-// repair returns the conversation as drafts that keep the rules. It repeats the round until no draft is empty and Prune
-// finds nothing, because dropping a block can break another rule.
+// repair returns the conversation as drafts that keep the rules. Dropping a block can break another rule, so it repeats
+// the round until no draft is empty and Prune finds nothing.
 func (r *repairer) repair(messages []content.Message) []draft {
 	inputs := make([]input, len(messages))
 	for i, m := range messages {
@@ -217,7 +217,7 @@ func (r *repairer) repair(messages []content.Message) []draft {
 	}
 }
 
-// markGone marks the notes about d, which is empty and will be dropped.
+// markGone marks the notes about the empty draft d. It will be dropped.
 func (r *repairer) markGone(d *draft) {
 	for i := range r.notes {
 		if n := &r.notes[i]; n.source >= d.first && n.source <= d.last {
@@ -253,14 +253,15 @@ func (r *repairer) round(messages []input) []draft {
 	return r.fixEnds(drafts)
 }
 
-// uniqueItems renames or drops the items of d with a used ID. It reserves the other IDs, so that no call gets them.
+// uniqueItems renames or drops the items of d with a used ID. It reserves the other IDs, to keep calls from getting
+// them.
 func (r *repairer) uniqueItems(d *draft) {
 	if r.rules.ItemID == nil {
 		return
 	}
 
 	var blocks []content.Block // nil until something has to change
-	textBefore := ""           // the item ID of the block before if that is a text
+	textBefore := ""           // the item ID of the block before if that block is a text
 	for i, b := range d.blocks {
 		id := ""
 		if _, opaque := b.(content.Opaque); opaque || d.role == content.Assistant {
@@ -297,8 +298,8 @@ func (r *repairer) uniqueItems(d *draft) {
 	}
 }
 
-// appendNameless appends b without its item ID, because another item has the same ID. It drops b if that is not
-// possible.
+// appendNameless appends b without its item ID, because another item has the same ID. If b cannot be without one, it is
+// dropped.
 func (r *repairer) appendNameless(dst []content.Block, b content.Block, source int) []content.Block {
 	if r.rules.Nameless != nil {
 		if nameless, _ := checked(r.rules.Nameless(b), ""); nameless != nil {
@@ -311,13 +312,13 @@ func (r *repairer) appendNameless(dst []content.Block, b content.Block, source i
 	return dst
 }
 
-// prune applies what Prune returns, and reports whether it returned anything.
+// prune applies the findings of Prune, and reports whether there were any.
 func (r *repairer) prune(drafts []draft) bool {
 	if r.rules.Prune == nil {
 		return false
 	}
 
-	// The last block of a message comes first, so that dropping one does not shift the others.
+	// Go through a message from its last block: dropping it does not shift the others.
 	found := r.rules.Prune(messagesOf(drafts))
 	slices.SortStableFunc(found, func(a, b Pruned) int { return cmp.Or(a.Message-b.Message, b.Block-a.Block) })
 
@@ -419,7 +420,7 @@ func (r *repairer) join(messages []input) []draft {
 
 // join appends blocks, the accepted blocks of m.
 func (d *draft) join(m input, blocks []content.Block) {
-	// Until the first join the blocks may be shared with what is remembered with the message.
+	// Until the first join the blocks may be shared with the memory of the message.
 	if !d.joined {
 		d.blocks, d.joined = slices.Clip(d.blocks), true
 	}
@@ -431,7 +432,7 @@ func (d *draft) join(m input, blocks []content.Block) {
 	}
 }
 
-// acceptedPart holds the blocks of a message that the rules accept. It is remembered with the message and must not
+// acceptedPart holds the blocks of a message accepted under the rules. It is remembered with the message and must not
 // change.
 type acceptedPart struct {
 	role   content.Role
@@ -521,7 +522,7 @@ func (r *repairer) convert(role content.Role, b content.Block, source int, neste
 		return b
 	}
 
-	// A replacement comes from the rules of a provider: it may be one that no message can hold.
+	// A replacement comes from the rules of a provider: it may be invalid in any message.
 	converted, why := r.rules.Accept(role, b, nested)
 	if converted != nil && converted != b {
 		converted, why = checked(converted, why)
@@ -535,7 +536,7 @@ func (r *repairer) convert(role content.Role, b content.Block, source int, neste
 	return converted
 }
 
-// checked returns a replacement that Rules supplied, or nil and the reason if no message can hold it.
+// checked returns a replacement made by Rules, or nil and the reason if it is invalid in any message.
 func checked(replacement content.Block, why string) (content.Block, string) {
 	if replacement == nil {
 		return nil, why
@@ -551,7 +552,7 @@ func checked(replacement content.Block, why string) (content.Block, string) {
 	return list.At(0), why
 }
 
-// result returns b with the content that the API accepts. A call must have a result: if b itself is refused, an empty
+// result returns b with the content accepted by the API. A call must have a result: if b itself is refused, an empty
 // one replaces it.
 func (r *repairer) result(b content.ToolResult, source int) content.Block {
 	var kept []content.Block
@@ -652,8 +653,8 @@ func (r *repairer) pair(assistant, answer *draft) {
 	answer.blocks = append(answer.blocks, found.rest...)
 }
 
-// paired reports whether nothing has to change, which is the usual case: the calls have good IDs, and answer begins
-// with their results, in order, and has no others. It then records the IDs as taken.
+// paired reports whether nothing has to change, the usual case: the calls have good IDs, and answer begins with their
+// results, in order, and has no others. It then records the IDs as taken.
 func (r *repairer) paired(assistant *draft, calls []int, answer *draft) bool {
 	if len(answer.blocks) < len(calls) {
 		return false
@@ -688,7 +689,7 @@ func repeats(assistant *draft, calls []int, id string) bool {
 	})
 }
 
-// callsLast moves the calls of assistant behind everything else, and reports whether that changed anything.
+// callsLast moves the calls of assistant behind everything else, and reports whether anything changed.
 func (r *repairer) callsLast(assistant *draft) bool {
 	var rest, calls []content.Block
 	moved := false
@@ -709,7 +710,7 @@ func (r *repairer) callsLast(assistant *draft) bool {
 	return true
 }
 
-// matched is the content of a message that answers calls.
+// matched is the content of a message with the results of calls.
 type matched struct {
 	results []*content.ToolResult // by call; nil for a call without a result
 	rest    []content.Block       // everything else, orphaned results as text
@@ -718,7 +719,7 @@ type matched struct {
 
 // match assigns the results in answer to the calls of assistant:
 //
-//   - the n-th result with an ID belongs to the n-th call with that ID,
+//   - the n-th result with an ID belongs to the n-th call with the same ID,
 //   - results without an ID belong to the remaining calls, in order.
 func (r *repairer) match(assistant *draft, calls []int, answer *draft) matched {
 	found := matched{results: make([]*content.ToolResult, len(calls)), inOrder: true}
@@ -789,7 +790,7 @@ func (r *repairer) orphans(d *draft) {
 }
 
 // unique returns id, or a replacement if it is malformed or was used before. The replacement depends only on the number
-// of calls before, so that it stays the same when the conversation continues.
+// of calls before. It stays the same when the conversation continues.
 func (r *repairer) unique(id string, source int) string {
 	r.calls++
 	if id == "" && r.rules.NoID {
@@ -809,8 +810,8 @@ func (r *repairer) unique(id string, source int) string {
 	return fresh
 }
 
-// replacement returns the n-th replacement for the ID of the current call: "call_3", "call_3_2" and so on or, where the
-// API does not accept that, "c000023up".
+// replacement returns the n-th replacement for the ID of the current call: "call_3", "call_3_2" and so on or, if the
+// API does not accept these, "c000023up".
 func (r *repairer) replacement(n int) string {
 	id := "call_" + strconv.Itoa(r.calls)
 	if n > 1 {
@@ -827,7 +828,7 @@ func (r *repairer) replacement(n int) string {
 
 func (r *repairer) isUsed(id string) bool { return r.taken[id] || r.settledUses(id) }
 
-// fixEnds inserts a user message before the first and after the last message where the rules require one.
+// fixEnds inserts a user message before the first and after the last message if the rules require one there.
 func (r *repairer) fixEnds(drafts []draft) []draft {
 	if len(drafts) == 0 {
 		return nil

@@ -17,7 +17,8 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// Target describes what an API accepts of a conversation with other providers: the rules for switching the provider.
+// Target describes the parts of other providers' conversations accepted by an API: the rules for switching the
+// provider.
 //
 //   - A block of a kind it does not accept is converted, or replaced by a text with its name.
 //   - Thinking is dropped, because only its origin can read it.
@@ -27,14 +28,15 @@ import (
 type Target struct {
 	// API names the API, as in content.Extra.
 	API string
-	// Files are the APIs whose uploaded files (content.Source.FileID) it can read.
+	// Files are the APIs with uploaded files (content.Source.FileID) it can read.
 	Files []string
-	// Images, Documents and Audio are the media it accepts. A document whose media type begins with "audio/" is audio.
+	// Images, Documents and Audio are the media it accepts. A document with a media type of "audio/…" is audio.
 	Images, Documents, Audio Media
 	// UnsignedThinking sends the API's own thinking back even without a signature.
 	UnsignedThinking bool
-	// ToolName matches the names of tools. A character that does not fit becomes "_". Plain names (a letter or "_", then
-	// letters, digits, "_" and "-", at most 40 in all) are always accepted. Defaults to nil: every name is accepted.
+	// ToolName matches the names of tools. In any other name, a character other than a letter, a digit, "_" or "-"
+	// becomes "_". Plain names (a letter or "_", then letters, digits, "_" and "-", at most 40 in all) are always
+	// accepted. Defaults to nil: every name is accepted.
 	ToolName *regexp.Regexp
 	// NameLength is the maximum length of a tool's name.
 	NameLength int
@@ -42,21 +44,20 @@ type Target struct {
 	// Target.FitsID. Plain IDs (letters, digits, "_" and "-", 1 to 40 of them) are always accepted. Defaults to nil:
 	// no others are.
 	CallID *regexp.Regexp
-	// SchemaTop are the keywords that are not allowed at the top of a tool's schema. They are removed there, and the
-	// schema then allows more than before.
+	// SchemaTop are the keywords not allowed at the top of a tool's schema. They are removed there, and the schema then
+	// allows more than before.
 	SchemaTop []string
-	// Schema are the keywords that are allowed in a tool's schema; nil allows all. Others are removed, as with
-	// SchemaTop.
+	// Schema are the keywords allowed in a tool's schema; nil allows all. Others are removed, as with SchemaTop.
 	Schema []string
 }
 
-// Media describes which images, documents or audio an API accepts. The zero value accepts none.
+// Media describes the images, documents or audio accepted by an API. The zero value accepts none.
 type Media struct {
 	// Types are the media types accepted as bytes.
 	Types []string
 	// MaxBytes is the maximum size of one, in bytes of base64; 0 is no limit.
 	MaxBytes int
-	// URL are the prefixes of URLs that the API fetches, such as "https://".
+	// URL are the prefixes of URLs fetched by the API, such as "https://".
 	URL []string
 	// Text sends a plain text document as a document. Otherwise it becomes a text block.
 	Text bool
@@ -64,8 +65,8 @@ type Media struct {
 	Assistant bool
 }
 
-// TargetOf returns the rules of the API with that name ("anthropic", "openai-chat", "openai-responses" or "gemini"),
-// and reports whether there is one. The Target is a copy: changing it affects no other.
+// TargetOf returns the rules of the API with the given name ("anthropic", "openai-chat", "openai-responses" or
+// "gemini"), and reports whether there is one. The Target is a copy: changing it affects no other.
 func TargetOf(api string) (Target, bool) {
 	t, ok := targets()[api]
 	t.Files = slices.Clone(t.Files)
@@ -141,14 +142,14 @@ var targets = sync.OnceValue(func() map[string]Target {
 
 const pdf = "application/pdf"
 
-// responsesDocuments are the types of documents that the Responses API accepts. Text documents of other types become
+// responsesDocuments are the types of documents accepted by the Responses API. Text documents of other types become
 // text.
 var responsesDocuments = append([]string{
 	pdf, "text/plain", "text/markdown", "text/html", "text/csv", "application/json", "application/rtf",
 }, slices.Sorted(maps.Keys(containers))...)
 
 // containers maps document types to the first bytes of such a document. The bytes show only the container, a ZIP
-// archive or a compound file, and not which type it is.
+// archive or a compound file, and not the type inside.
 var containers = map[string]string{
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   zipped,
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": zipped,
@@ -174,9 +175,9 @@ var (
 // returns the block itself if nothing has to change, a replacement, or nil to drop it; the string gives the reason for
 // a change.
 //
-// The API's own blocks (content.Opaque) are returned unchanged: the provider decides where they are allowed. Members
-// that Plait does not know, in such a block or in an Extra for the API, are sent unchecked. They come from the API
-// itself, or from a program that knows better. A request with such members can be refused.
+// The API's own blocks (content.Opaque) are returned unchanged: the provider decides about their place. Members unknown
+// to Plait, in such a block or in an Extra for the API, are sent unchecked. They come from the API itself, or from a
+// program that knows better. A request with such members can be refused.
 func (t Target) Accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
 	case content.Text:
@@ -205,7 +206,7 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 			return block, ""
 		}
 
-		// Another provider's block: what a model can read of it becomes text.
+		// Another provider's block: the parts readable by a model become text.
 		text := neutral(b)
 		if text == "" {
 			return nil, "a block that only " + safetext.Line(b.API, maxLabel) + " can read"
@@ -227,7 +228,7 @@ func (t Target) foreign(b content.Thinking) string {
 	return ""
 }
 
-// call returns b with a name that the API accepts and an object as arguments, and the reason for a change.
+// call returns b with a name accepted by the API and an object as arguments, and the reason for a change.
 func (t Target) call(b content.ToolUse) (content.ToolUse, string) {
 	var why []string
 	if name := t.Name(b.Name); name != b.Name {
@@ -259,7 +260,7 @@ func (t Target) Name(name string) string {
 		return c
 	}, name)
 
-	// A first character that is not allowed, such as a digit, gets a "_" before it.
+	// A first character not allowed in front, such as a digit, gets a "_" before it.
 	for _, fit := range []string{fit, "_" + fit} {
 		if fit = fit[:min(len(fit), t.NameLength)]; fit != "_" && t.ToolName.MatchString(fit) {
 			return fit
@@ -269,7 +270,7 @@ func (t Target) Name(name string) string {
 	return "unnamed"
 }
 
-// wrapped returns an object around arguments that are not an object.
+// wrapped returns an object around arguments of any other kind.
 func wrapped(input content.JSON) content.JSON {
 	switch {
 	case strings.TrimSpace(string(input)) == "":
@@ -322,8 +323,8 @@ func (t Target) acceptsTextFile(role content.Role, s content.Source) bool {
 		badBase64(s.Data) == ""
 }
 
-// textDocument returns a document with that text as a plain text document if the API accepts one there, and otherwise
-// as a text block.
+// textDocument returns a document with the given text: a plain text document if the API accepts one there, and
+// otherwise a text block.
 func (t Target) textDocument(role content.Role, b content.Document, text string) (content.Block, string) {
 	accepted := t.Documents.Text && (role == content.User || t.Documents.Assistant)
 	switch {
@@ -401,8 +402,8 @@ func hasAnyPrefix(url string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(url, prefix) })
 }
 
-// mediaType returns the media type that the bytes show, or else the declared one without its parameters. It returns ""
-// if the declared type is wrong.
+// mediaType returns the media type detected from the bytes, or else the declared one without its parameters. It returns
+// "" if the declared type is wrong.
 func mediaType(s content.Source) string {
 	declared, _, _ := strings.Cut(strings.ToLower(s.MediaType), ";")
 	declared = strings.TrimSpace(declared)
@@ -413,7 +414,7 @@ func mediaType(s content.Source) string {
 		return declared
 	}
 
-	// The bytes of a container do not show which type it is.
+	// The bytes of a container do not show the type inside.
 	if prefix, packed := containers[declared]; packed {
 		if strings.HasPrefix(string(head(s.Data)), prefix) {
 			return declared

@@ -23,8 +23,8 @@ import (
 //   - and after the same thinking, or after none.
 //
 // Otherwise the request is refused, unless "thinking" in it has
-// "block_binding":{"prefix_mismatch_behavior":"drop_block"}. Thinking that the fake does not know, and thinking in
-// replies prepared as a stream, is not checked; see [API.Gave].
+// "block_binding":{"prefix_mismatch_behavior":"drop_block"}. Thinking unknown to the fake, and thinking in replies
+// prepared as a stream, is not checked; see [API.Gave].
 func Anthropic(replies ...Reply) *API { return newFake(&anthropic{bindings: bindings{}}, replies) }
 
 // AnthropicMessage returns a reply with the blocks: texts, thinking, tool calls, and content.Opaque for every other

@@ -14,7 +14,7 @@ import (
 // bindings holds the bindings of the thinking in responses, by its signature or data.
 type bindings map[string][]binding
 
-// binding is what one block of thinking is bound to: its own content, and everything before it.
+// binding is the context of one block of thinking: its own content, and everything before it.
 type binding struct {
 	block    string
 	system   string
@@ -24,12 +24,12 @@ type binding struct {
 	before   string // the thinking before it; "" for none
 }
 
-// anthropicPrefix is the part of a request to which thinking can be bound, without cache markers.
+// anthropicPrefix holds the parts of a request to bind thinking to, without cache markers.
 type anthropicPrefix struct {
 	system, tools string
 	blocks        []anthropicBound
 	digests       []string // digests[n] is the digest of the first n blocks other than thinking
-	drops         bool     // drop thinking that does not fit, instead of refusing the request
+	drops         bool     // drop mismatched thinking, instead of refusing the request
 }
 
 // anthropicBound is one block of a message.
@@ -66,7 +66,7 @@ func anthropicPrefixOf(body []byte) anthropicPrefix {
 		p.tools += unmarked(tool) + ","
 	}
 
-	// A digest chains everything before it, so that one comparison finds any change.
+	// A digest chains everything before it: one comparison finds any change.
 	for i, m := range r.Messages {
 		for j, block := range unmarkedBlocks(m.Content) {
 			b := anthropicBound{message: i, block: j, user: m.Role == "user", position: len(p.digests) - 1,
@@ -147,7 +147,7 @@ func (known bindings) add(request []byte, answer string) {
 	}
 }
 
-// check returns the last thinking in the request that is not dropped, and the error message if the request is refused.
+// check returns the last thinking in the request not dropped, and the error message if the request is refused.
 func (known bindings) check(p anthropicPrefix) (last, message string) {
 	turn := 0 // the number of blocks other than thinking before the assistant's current turn
 	for _, b := range p.blocks {
@@ -159,7 +159,7 @@ func (known bindings) check(p anthropicPrefix) (last, message string) {
 		}
 
 		why := ""
-		// The same thinking may have come more than once: one binding that fits is enough.
+		// The same thinking may have come more than once: one matching binding is enough.
 		for _, bound := range known[b.thinking] {
 			if why = bound.differs(p, b, turn, last); why == "" {
 				break
@@ -182,8 +182,8 @@ const (
 		"`thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."
 )
 
-// differs returns the error message if b is not where this binding allows it, or "". Turn is where the assistant's turn
-// begins, and last is the thinking before b.
+// differs returns the error message if this binding does not allow b at its place, or "". Turn is the beginning of the
+// assistant's turn, and last is the thinking before b.
 func (want binding) differs(p anthropicPrefix, b anthropicBound, turn int, last string) string {
 	what := ""
 	switch {

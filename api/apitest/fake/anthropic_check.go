@@ -14,21 +14,22 @@ import (
 	json "github.com/goccy/go-json/v2"
 )
 
-// CheckAnthropic returns nil for the body of a request that Anthropic's Messages API accepts. Otherwise it returns an
+// CheckAnthropic returns nil for a request body acceptable to Anthropic's Messages API. Otherwise it returns an
 // *[api.Error] with status 400 and the API's own error text, with the API's numbers for messages and blocks. It checks
-// the rules that were observed:
+// these rules, observed at the API:
 //
 //   - Every tool call has its own single result, first in the next message of the user. Every result belongs to a call
 //     of the message before it. Call IDs are unique and well formed. Calls come last in their message.
 //   - Every message has content. Text is not empty or blank. A block is in a message of the right role. The last
-//     message is the user's, or an assistant's that waits for a server tool. A message does not end with thinking.
+//     message is the user's, or an assistant's waiting for a server tool. A message does not end with thinking.
 //   - The temperature is from 0 to 1.
 //   - Thinking is signed. While it is enabled, an open tool loop begins with it, and budget, temperature and
 //     tool_choice fit.
-//   - Tool names are well formed and unique. Schemas are objects that the API accepts. At most 20 tools are strict.
+//   - Tool names are well formed and unique. Schemas are objects in a form accepted by the API. At most 20 tools are
+//     strict.
 //   - Images and documents have an accepted type, contain data of that type, and are not too large.
 //   - At most 4 blocks have cache_control. None of one hour comes after one of five minutes.
-//   - There are no members that the API does not know.
+//   - There are no members unknown to the API.
 //
 // If the behavior of the API is unknown, or differs between models, the strictest behavior observed counts. The limits
 // of an account, and signatures, cannot be checked.
@@ -56,7 +57,7 @@ type anthropicCheck struct {
 type anthropicRequestBlock struct {
 	message, block int // its position
 	role, kind     string
-	id             string // of a call, or of the call that a result belongs to
+	id             string // of a call, or of a result's call
 	caller         string // the call of a server tool that made this call
 	name           string
 }
@@ -144,7 +145,7 @@ func (c *anthropicCheck) list(path string, v jsontext.Value) []jsontext.Value {
 	return list
 }
 
-// text returns a member that must be present and a string.
+// text returns a required string member.
 func (c *anthropicCheck) text(path string, o object, name string) string {
 	v, ok := o[name]
 	if !ok {
@@ -155,7 +156,7 @@ func (c *anthropicCheck) text(path string, o object, name string) string {
 	return text(v)
 }
 
-// integer returns a member that must be present and a whole number.
+// integer returns a required member, a whole number.
 func (c *anthropicCheck) integer(path string, o object, name string) int {
 	v, ok := o[name]
 	if !ok {
@@ -189,7 +190,7 @@ func (c *anthropicCheck) request(body []byte) {
 		c.fail("stream: Input should be a valid boolean")
 	}
 
-	// Only the first failure counts, so this order decides which one is reported.
+	// Only the first failure counts: this order decides about the reported one.
 	c.checkTools(o)
 	c.checkSystem(o)
 	c.checkTemperature(o)

@@ -98,7 +98,7 @@ func (c *anthropicCheck) strict(s strictSchemas) {
 	}
 }
 
-// strictSchemas counts the parts of all strict tools that the API limits.
+// strictSchemas counts the limited parts of all strict tools.
 type strictSchemas struct{ tools, optional, unions int }
 
 func (s *strictSchemas) add(schema jsontext.Value) {

@@ -141,7 +141,7 @@ func (c *anthropicCheck) expected(before, t anthropicTurn) {
 }
 
 // serverTools checks that each call of a server tool has its result in the same turn. A call may stay open at the end
-// of the conversation, and in a turn that ends with tool calls made by it.
+// of the conversation, and in a turn ending with tool calls made by it.
 func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]bool, last bool) {
 	var callers []string
 	for _, b := range t.blocks {
@@ -164,7 +164,7 @@ func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]bool, last
 	}
 
 	for _, b := range t.blocks {
-		// A server tool that made a call of this turn may still wait for its result.
+		// A server tool may still wait for the result of a call it made in this turn.
 		if open[b.id] && !slices.Contains(callers, b.id) {
 			c.fail("messages.%d: `%s` tool use with id `%s` was found without a corresponding `%s_tool_result` block",
 				b.message, b.name, b.id, b.name)
@@ -172,7 +172,7 @@ func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]bool, last
 	}
 }
 
-// end checks that the last turn is the user's, or an assistant's that waits for a server tool.
+// end checks the last turn. It must be the user's, or an assistant's waiting for a server tool.
 func (c *anthropicCheck) end(t anthropicTurn, open map[string]bool) {
 	if t.role == "user" {
 		return

@@ -1,5 +1,5 @@
-// Package fake has strict fakes of the APIs of Anthropic, OpenAI and Google. They refuse what the real API refuses,
-// with the API's own error texts.
+// Package fake has strict fakes of the APIs of Anthropic, OpenAI and Google. They refuse the same requests as the real
+// API, with the API's own error texts.
 //
 // The smallest whole program:
 //

@@ -29,13 +29,13 @@ type API struct {
 	refused []error
 }
 
-// dialect is the part of a fake that depends on the API.
+// dialect is the part of a fake specific to the API.
 type dialect interface {
 	// address returns an *api.Error for a request with a wrong path or method, or without a key.
 	address(r *http.Request) error
 	// check returns an *api.Error for a request with an invalid body.
 	check(r *http.Request, body []byte) error
-	// remember records the body of a reply and of the request that it answers.
+	// remember records the bodies of a request and of its reply.
 	remember(request []byte, answer string)
 	// refuse returns the API's error for an invalid request.
 	refuse(message string) *api.Error
@@ -46,7 +46,7 @@ type dialect interface {
 	// stream returns a response as a stream. If cut is set, the stream breaks off before its last block ends. A
 	// response with the shape of another API is a mistake in a test and panics.
 	stream(request []byte, answer string, cut bool) string
-	// header sets the headers that every response has.
+	// header sets the headers common to all responses.
 	header(h http.Header)
 }
 
@@ -60,7 +60,7 @@ type Reply struct {
 	Status int
 	// Header is added to the response's header.
 	Header http.Header
-	// Body is the response in its form without a stream: a message of the model, or an error. A body that begins with
+	// Body is the response in its form without a stream: a message of the model, or an error. A body beginning with
 	// "event:" or "data:" is already a stream and is sent unchanged. Defaults to a response without content.
 	Body string
 	// Cut breaks a stream off before its last block ends, like a broken connection.
@@ -79,16 +79,16 @@ func (f *API) Bodies() [][]byte {
 	return bodies
 }
 
-// Refused returns the errors of the refused requests so far, in order. A test of a program that must never send an
-// invalid request requires it to be empty.
+// Refused returns the errors of the refused requests so far, in order. To test that a program never sends an invalid
+// request, require it to be empty.
 func (f *API) Refused() []error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.refused)
 }
 
-// Gave makes the fake treat reply as its own response to a request with that body. It is for a conversation in which
-// another fake, or the API itself, had a part: the checks that the API makes of its own responses (see [Anthropic],
+// Gave makes the fake treat reply as its own response to a request with the given body. It is for a conversation with
+// responses of another fake, or of the API itself: the API's checks of its own responses (see [Anthropic],
 // [OpenAIResponses]) then include this one.
 func (f *API) Gave(request []byte, reply Reply) {
 	f.mu.Lock()
@@ -163,14 +163,14 @@ func (f *API) write(w http.ResponseWriter, r *http.Request, request []byte, repl
 	}
 	w.Header().Set("content-type", contentType)
 	w.WriteHeader(reply.Status)
-	_, _ = io.WriteString(w, reply.Body) // an error means that the client is gone
+	_, _ = io.WriteString(w, reply.Body) // an error means a closed connection
 }
 
 func isStream(body string) bool {
 	return strings.HasPrefix(body, "event:") || strings.HasPrefix(body, "data:")
 }
 
-// refusal returns the error for a request that an API refuses, with the body of the response.
+// refusal returns the error for a request refused by an API, with the body of the response.
 func refusal(name string, status int, kind, message, body string) *api.Error {
 	e := &api.Error{Kind: api.ErrInvalidRequest, API: name, Status: status, Type: kind, Message: message, Body: body}
 	switch status {

@@ -16,9 +16,9 @@ import (
 	"github.com/plait-dev/plait/api"
 )
 
-// CheckGemini returns nil for the body of a request that the Gemini API accepts for a model, such as "gemini-3-pro".
-// Otherwise it returns an *[api.Error] with status 400 and the API's own error text, if that is known. It checks the
-// rules that were observed:
+// CheckGemini returns nil for a request body acceptable to the Gemini API for a model, such as "gemini-3-pro".
+// Otherwise it returns an *[api.Error] with status 400 and the API's own error text, if it is known. It checks these
+// rules, observed at the API:
 //
 //   - Function calls are in a content of the model, after a user's content. The next content has one response for each,
 //     matched by ID or else by name. No other content has responses.
@@ -29,7 +29,7 @@ import (
 //     functions.
 //   - Numbers are in their ranges. A thinking budget and a thinking level exclude each other. So do a cached content
 //     and tools or a system instruction.
-//   - There are no members that the API does not know.
+//   - There are no members unknown to the API.
 //
 // If models not named above differ, the strictest behavior observed counts.
 func CheckGemini(model string, body []byte) error {
@@ -46,7 +46,7 @@ type geminiCheck struct {
 	model     string
 	err       *api.Error
 	functions map[string]bool // the names of the declared functions
-	served    bool            // the tools include one that the API itself runs
+	served    bool            // the tools include one run by the API itself
 }
 
 // geminiRule checks one value. It is never null.
@@ -147,7 +147,7 @@ func repeated(v jsontext.Value) []jsontext.Value {
 	return []jsontext.Value{v}
 }
 
-// The rules that many members share.
+// The rules shared by many members.
 
 func gString(c *geminiCheck, path string, v jsontext.Value) {
 	if v.Kind() != '"' {
@@ -205,7 +205,7 @@ func gEnum(kind string, known ...string) geminiRule {
 	}
 }
 
-// gList accepts a list of values that pass the rule.
+// gList accepts a list if all its values pass the rule.
 func gList(rule geminiRule) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) {
 		for i, item := range repeated(v) {

@@ -21,7 +21,7 @@ var (
 		"response": nil, "response_json_schema": nil, "behavior": gString}
 )
 
-// checkTools checks the list of tools, and notes whether it has tools that the API runs.
+// checkTools checks the list of tools, and notes whether the API itself runs any of them.
 func (c *geminiCheck) checkTools(v jsontext.Value) {
 	for i, v := range repeated(v) {
 		path := fmt.Sprintf("tools[%d]", i)
@@ -110,7 +110,7 @@ var geminiSchema = geminiMembers{
 	"required": gList(gString), "title": gString,
 }
 
-// schema checks a schema in the API's own form, which has fewer keywords than JSON schema.
+// schema checks a schema in the API's own form. It has fewer keywords than JSON schema.
 func (c *geminiCheck) schema(path string, v jsontext.Value, depth int) {
 	if depth > maxSchemaDepth {
 		c.field(path, "the schema nests too deeply.")

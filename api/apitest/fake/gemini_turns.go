@@ -23,7 +23,7 @@ type geminiCall struct {
 	signed   bool
 }
 
-// geminiData lists the members of a part that hold its data. A part has exactly one of them.
+// geminiData lists the data members of a part. A part has exactly one of them.
 var geminiData = []string{"text", "inline_data", "file_data", "function_call", "function_response", "executable_code",
 	"code_execution_result", "tool_call", "tool_response"}
 
@@ -43,7 +43,7 @@ var (
 	geminiFile = gMessage("FileData", geminiMembers{"file_uri": gString, "mime_type": gString, "display_name": gString})
 )
 
-// contents checks each content by itself and returns what the relations between contents depend on.
+// contents checks each content by itself and returns the facts for checking several together.
 func (c *geminiCheck) contents(v jsontext.Value) []geminiContent {
 	list := repeated(v)
 	if len(list) == 0 {

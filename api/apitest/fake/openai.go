@@ -31,8 +31,7 @@ func refuseOpenAI(name string, status int, param, code, message string) *api.Err
 		openAIError("invalid_request_error", param, code, message))
 }
 
-// openAIAddress refuses a request that is not a POST to a URL with the path at its end, with a key. Azure's key header
-// is accepted.
+// openAIAddress accepts only a POST to a URL with the path at its end, with a key. Azure's key header is accepted.
 func openAIAddress(name, path string, r *http.Request) error {
 	switch {
 	case !strings.HasSuffix(r.URL.Path, path):

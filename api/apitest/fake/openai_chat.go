@@ -181,7 +181,7 @@ func (s *chatStream) message(choice int, message map[string]jsontext.Value) {
 	s.others(choice, message)
 }
 
-// chatWords lists the members of a message that are sent in pieces.
+// chatWords lists the members of a message to send in pieces.
 var chatWords = []string{"reasoning_content", "reasoning", "content", "refusal"}
 
 // chatSilent reports whether a message has neither text nor reasoning.
@@ -190,7 +190,7 @@ func chatSilent(message map[string]jsontext.Value) bool {
 		text(message["reasoning"]) == ""
 }
 
-// others sends the members that only other servers have, in one piece.
+// others sends the members known only to other servers, in one piece.
 func (s *chatStream) others(choice int, message map[string]jsontext.Value) {
 	rest := maps.Clone(message)
 	for _, member := range append([]string{"role", "tool_calls"}, chatWords...) {

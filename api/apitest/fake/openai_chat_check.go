@@ -9,25 +9,25 @@ import (
 	"github.com/goccy/go-json/jsontext"
 )
 
-// CheckOpenAIChat returns nil for the body of a request that OpenAI's Chat Completions API accepts. Otherwise it
-// returns an *[api.Error] with status 400 and the API's own error text. It checks the rules that were observed:
+// CheckOpenAIChat returns nil for a request body acceptable to OpenAI's Chat Completions API. Otherwise it returns an
+// *[api.Error] with status 400 and the API's own error text. It checks these rules, observed at the API:
 //
 //   - Tool messages follow directly after an assistant's tool calls, one for each call ID, and nowhere else. IDs are
 //     unique in their message and have at most 40 characters.
 //   - A message has content, except an assistant's with tool calls or a refusal. Only a user's message has images,
 //     audio and files.
-//   - Tool names are well formed. There are at most 128 tools. Schemas are objects that the API accepts; strict ones
-//     follow the rules of strict schemas. tool_choice and parallel_tool_calls come only with tools.
+//   - Tool names are well formed. There are at most 128 tools. Schemas are objects in a form accepted by the API;
+//     strict ones follow the rules of strict schemas. tool_choice and parallel_tool_calls come only with tools.
 //   - Numbers are in their ranges. There are at most 4 stop sequences and 16 pairs of metadata. Metadata comes with
 //     store.
 //   - Images have an accepted type and are images.
-//   - There are no members that the API does not know.
+//   - There are no members unknown to the API.
 //
 // If the behavior of the API is unknown, or differs between models, the strictest behavior observed counts.
 func CheckOpenAIChat(body []byte) error { return checkChat(body, false) }
 
-// CheckOpenAICompatible is like [CheckOpenAIChat] for other servers with OpenAI's API. It accepts members that OpenAI
-// does not know, such as the "reasoning_content" of an assistant's message.
+// CheckOpenAICompatible is like [CheckOpenAIChat] for other servers with OpenAI's API. It accepts members unknown to
+// OpenAI, such as the "reasoning_content" of an assistant's message.
 func CheckOpenAICompatible(body []byte) error { return checkChat(body, true) }
 
 func checkChat(body []byte, compatible bool) error {
@@ -371,7 +371,7 @@ func (c *chatCheck) calls(path string, v jsontext.Value) []string {
 	return ids
 }
 
-// shapedIf checks an object that may be absent.
+// shapedIf checks an optional object.
 func shapedIf(c *openAICheck, path string, v jsontext.Value, known openAIMembers, required ...string) {
 	if v != nil {
 		c.object(path, v, known, required...)

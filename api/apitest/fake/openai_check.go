@@ -19,11 +19,11 @@ import (
 // openAICheck is the state of a check of a request to one of OpenAI's APIs. Only the first failure counts.
 type openAICheck struct {
 	api        string
-	compatible bool // the server is not OpenAI's, and may have members that OpenAI does not know
+	compatible bool // the server is not OpenAI's, and may have members unknown to OpenAI
 	err        *api.Error
 }
 
-// openAIRule checks one value. It is not called for a null that the API accepts as absent.
+// openAIRule checks one value. It is not called for a null if the API treats null as absent.
 type openAIRule func(c *openAICheck, path string, v jsontext.Value)
 
 // openAIMembers holds the members of an object.
@@ -66,7 +66,7 @@ func withoutNulls(v jsontext.Value) object {
 	return o
 }
 
-// object checks that v is an object with only known members and all required ones, and that each passes its rule.
+// object checks that v is an object with only known members and all required ones. Each member must pass its rule.
 func (c *openAICheck) object(path string, v jsontext.Value, known openAIMembers, required ...string) object {
 	if v.Kind() != '{' {
 		c.wrong(path, "an object", v)
@@ -133,7 +133,7 @@ func (c *openAICheck) wrong(path, want string, v jsontext.Value) {
 	c.fail(path, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.", path, want, got)
 }
 
-// list returns the items of an array. What names them in the error text.
+// list returns the items of an array. Parameter what names them in the error text.
 func (c *openAICheck) list(path, what string, v jsontext.Value) []jsontext.Value {
 	if v.Kind() != '[' {
 		c.wrong(path, "an array of "+what, v)
@@ -186,7 +186,7 @@ func enumerated(words []string, conjunction string) string {
 	return b.String()
 }
 
-// The rules that many members share.
+// The rules shared by many members.
 
 func aString(c *openAICheck, path string, v jsontext.Value) {
 	if v.Kind() != '"' {
@@ -218,7 +218,7 @@ func ofLength(low, high int) openAIRule {
 	}
 }
 
-// matching accepts a string of 1 to most characters that matches a pattern.
+// matching accepts a string of 1 to high characters if it matches a pattern.
 func matching(pattern string, high int) openAIRule {
 	re, length := regexp.MustCompile(pattern), ofLength(1, high)
 	return func(c *openAICheck, path string, v jsontext.Value) {
@@ -231,7 +231,7 @@ func matching(pattern string, high int) openAIRule {
 	}
 }
 
-// aDecimal accepts a number from least to most.
+// aDecimal accepts a number from low to high.
 func aDecimal(low, high float64) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		if v.Kind() != '0' {
@@ -281,7 +281,7 @@ func shaped(known openAIMembers, required ...string) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) { c.object(path, v, known, required...) }
 }
 
-// listOf accepts a list of items that pass the rule. What names them in error texts.
+// listOf accepts a list if all its items pass the rule. Parameter what names them in error texts.
 func listOf(what string, rule openAIRule) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		for i, item := range c.list(path, what, v) {

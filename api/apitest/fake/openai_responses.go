@@ -15,7 +15,7 @@ import (
 // OpenAIResponses returns a strict fake of OpenAI's Responses API. It checks requests with [CheckOpenAIResponses] and
 // answers with replies, in order. A request after the last reply is refused.
 //
-// It remembers its responses: an item that came after reasoning must not be sent back, under its ID, without that
+// It remembers its responses: an item produced after reasoning must not be sent back, under its ID, without the same
 // reasoning.
 func OpenAIResponses(replies ...Reply) *API {
 	return newFake(openAIResponses{led: map[string]string{}}, replies)
@@ -95,7 +95,7 @@ type responsesHead struct {
 	Type string `json:"type"`
 }
 
-// remember records which items of a response came after reasoning.
+// remember records the items of a response produced after reasoning.
 func (d openAIResponses) remember(_ []byte, answer string) {
 	var response struct {
 		Output []responsesHead `json:"output"`
@@ -111,7 +111,7 @@ func (d openAIResponses) remember(_ []byte, answer string) {
 	}
 }
 
-// accompanied checks that items that came after reasoning are sent back with it.
+// accompanied checks that items produced after reasoning are sent back with it.
 func (d openAIResponses) accompanied(body []byte) error {
 	var request struct {
 		Stored jsontext.Value `json:"previous_response_id"`
@@ -119,7 +119,7 @@ func (d openAIResponses) accompanied(body []byte) error {
 	}
 	var items []responsesHead
 	_ = json.Unmarshal(body, &request) // check has accepted the request
-	// With a stored conversation the reasoning may be in that.
+	// With a stored conversation the reasoning may be stored too.
 	if request.Input.Kind() != '[' || request.Stored != nil || json.Unmarshal(request.Input, &items) != nil {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (s *responsesStream) output(i int, v jsontext.Value) {
 	}
 }
 
-// began sends an item without the member that is sent in pieces.
+// began sends an item without the member to be sent in pieces.
 func (s *responsesStream) began(i int, item map[string]jsontext.Value, later string) {
 	head := map[string]any{}
 	for name, v := range item {

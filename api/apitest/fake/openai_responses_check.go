@@ -8,9 +8,9 @@ import (
 	"github.com/goccy/go-json/jsontext"
 )
 
-// CheckOpenAIResponses returns nil for the body of a request that OpenAI's Responses API accepts. Otherwise it returns
-// an *[api.Error] with the API's own error text and status 400, or 404 for a reference to an item that does not exist.
-// It checks the rules that were observed:
+// CheckOpenAIResponses returns nil for a request body acceptable to OpenAI's Responses API. Otherwise it returns an
+// *[api.Error] with the API's own error text and status 400, or 404 for a reference to a missing item. It checks these
+// rules, observed at the API:
 //
 //   - Every call of a function, of a custom tool or of the computer has one output after it, and every output has its
 //     call. Call IDs are unique and have at most 64 characters.
@@ -18,13 +18,13 @@ import (
 //     is stored.
 //   - An item's ID has the prefix of its type. IDs are unique.
 //   - A user's parts are input_text, input_image and input_file; an assistant's are output_text and refusal.
-//   - Tool names are well formed. Schemas are objects that the API accepts. Strict ones follow the rules of strict
-//     schemas.
+//   - Tool names are well formed. Schemas are objects in a form accepted by the API. Strict ones follow the rules of
+//     strict schemas.
 //   - Numbers are in their ranges. The values of include and the text format are known.
-//   - There are no members that the API does not know.
+//   - There are no members unknown to the API.
 //
 // The content of a previous_response_id, a conversation or an item_reference is not known here. A request with one may
-// have outputs for calls that are not in it.
+// have outputs for calls outside the request.
 func CheckOpenAIResponses(body []byte) error {
 	c := responsesCheck{openAICheck: openAICheck{api: responsesAPI}}
 	if o := c.body(body); o != nil {
@@ -99,7 +99,7 @@ func (c *responsesCheck) request(o object, body []byte) {
 				"'conversation'.")
 	}
 
-	// With a stored part the fake cannot see all calls, and leaves out the rules that need them.
+	// With a stored part the fake cannot see all calls, and skips the rules about them.
 	c.stored = string(o["store"]) != "false"
 	c.unseen = o["conversation"] != nil || o["previous_response_id"] != nil || o["prompt"] != nil
 	if o["input"] == nil && !c.unseen {

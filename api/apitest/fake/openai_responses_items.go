@@ -23,8 +23,8 @@ var (
 		"calling", "failed")
 )
 
-// responsesItems describes every type of item that can be sent. The members of server tools' items are not checked:
-// they are the API's own.
+// responsesItems describes every type of item in a request. The members of server tools' items are not checked: they
+// are the API's own.
 var responsesItems = map[string]responsesItemKind{
 	"message": {"msg",
 		openAIMembers{"type": nil, "id": responsesID, "role": nil, "content": nil, "status": responsesStatus,
@@ -254,8 +254,7 @@ func (c *responsesCheck) uniqueItems(items []responsesRequestItem) {
 	}
 }
 
-// led checks that each reasoning item is followed by the item it led to: more reasoning, a call, or an assistant's
-// message.
+// led checks that each reasoning item is followed by its outcome: more reasoning, a call, or an assistant's message.
 func (c *responsesCheck) led(items []responsesRequestItem) {
 	for i, item := range items {
 		if item.kind == "reasoning" && (i+1 == len(items) || !leads(item, items[i+1])) {
@@ -265,8 +264,8 @@ func (c *responsesCheck) led(items []responsesRequestItem) {
 	}
 }
 
-// leads reports whether next can be the item that a reasoning item led to. If the reasoning has an ID, a message must
-// have one too: a message without one has another origin. A call has its call ID.
+// leads reports whether next can be the outcome of a reasoning item. If the reasoning has an ID, a message must have
+// one too: a message without one has another origin. A call has its call ID.
 func leads(reasoning, next responsesRequestItem) bool {
 	switch next.kind {
 	case "message":
@@ -277,7 +276,7 @@ func leads(reasoning, next responsesRequestItem) bool {
 	return strings.HasSuffix(next.kind, "_call")
 }
 
-// responsesPairs lists the calls that need an output, with their names in the API's errors.
+// responsesPairs lists the calls in need of an output, with their names in the API's errors.
 var responsesPairs = []struct{ call, output, named string }{
 	{"function_call", "function_call_output", "function call"},
 	{"custom_tool_call", "custom_tool_call_output", "custom tool call"},

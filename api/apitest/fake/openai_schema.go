@@ -38,7 +38,7 @@ func (s *openAISchema) in(context []string, format string, args ...any) {
 	s.fail("In context=(%s), %s", tuple, fmt.Sprintf(format, args...))
 }
 
-// openAISubschema is a schema's keywords that the rules depend on.
+// openAISubschema holds the keywords of a schema used by the rules.
 type openAISubschema struct {
 	Type                 jsontext.Value            `json:"type"`
 	Ref                  string                    `json:"$ref"`
@@ -81,7 +81,7 @@ func (s *openAISchema) check() {
 	s.sub(nil, s.root)
 }
 
-// maxSchemaDepth is more than the depth of any schema that the API accepts.
+// maxSchemaDepth is more than the depth of any schema accepted by the API.
 const maxSchemaDepth = 100
 
 // sub checks a part of the schema and, recursively, its own parts.
@@ -123,7 +123,7 @@ func (s *openAISchema) sub(context []string, v jsontext.Value) {
 	}
 }
 
-// notStrict lists the keywords that strict schemas may not use.
+// notStrict lists the keywords forbidden in strict schemas.
 var notStrict = []string{"allOf", "oneOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else", "patternProperties",
 	"propertyNames", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedProperties",
 	"unevaluatedItems"}

@@ -16,6 +16,6 @@
 //
 // # Errors
 //
-// A request that is not on the tape fails with [ErrMissing]. [Tape.Close] returns it again, and reports recordings that
-// were not requested with [ErrUnused]. A tape that cannot be read, written or recorded is [ErrUnusable].
+// A request without a recording on the tape fails with [ErrMissing]. [Tape.Close] returns it again, and reports unused
+// recordings with [ErrUnused]. An error in reading, writing or recording a tape is [ErrUnusable].
 package tape

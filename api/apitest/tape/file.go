@@ -184,7 +184,7 @@ func readTape(path string) ([]*track, error) {
 	return tracks, nil
 }
 
-// sortTracks sorts recordings that were made in any order, so that the file does not depend on it.
+// sortTracks sorts recordings made in any order, to keep the file independent of it.
 func sortTracks(tracks []*track) {
 	slices.SortStableFunc(tracks, func(a, b *track) int {
 		return cmp.Or(

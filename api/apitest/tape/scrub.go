@@ -23,10 +23,10 @@ var secretName = pattern.Of(`(?i)key|token($|[^s])|secret|auth|cookie|session|or
 // accountName matches the names of response headers that identify the account.
 var accountName = pattern.Of(`(?i)cookie|organi[sz]ation(-id)?$|project(-id)?$`)
 
-// headers lists the names of the headers that are recorded.
+// headers lists the names of the recorded headers.
 type headers []string
 
-// keptHeaders returns the headers that have a meaning for a provider or a test, and the given ones.
+// keptHeaders returns the headers with a meaning for a provider or a test, and the given ones.
 func keptHeaders(names []string) (headers, error) {
 	kept := headers{
 		"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Openai-Beta", "Request-Id", "Retry-After", "Retry-After-Ms",
@@ -57,7 +57,7 @@ type scrubber struct {
 	replacer *strings.Replacer // nil after secrets has changed
 }
 
-// shortest is the minimum length of a secret that request or header finds. A shorter text could be an ordinary word.
+// shortest is the minimum length of a secret found by request or header. A shorter text could be an ordinary word.
 const shortest = 8
 
 // request collects the secrets in a request.
@@ -73,8 +73,8 @@ func (s *scrubber) request(req *http.Request) {
 	}
 }
 
-// header collects the secrets in the headers whose names match. A whole value ("Bearer …") is a secret. So is each of
-// its words with a digit: no ordinary word has one.
+// header collects the secrets in the headers with a matching name. A whole value ("Bearer …") is a secret. So is each
+// of its words with a digit: no ordinary word has one.
 func (s *scrubber) header(h http.Header, named *regexp.Regexp) {
 	for name, values := range h {
 		if !named.MatchString(name) {
@@ -109,7 +109,7 @@ func (s *scrubber) add(secrets ...string) {
 	}
 }
 
-// text returns the text without the secrets, in any of the ways in which they may be escaped.
+// text returns the text without the secrets, plain or escaped (see replaces).
 func (s *scrubber) text(text string) string {
 	if s.replacer == nil {
 		s.replacer = s.replaces()
@@ -157,8 +157,8 @@ func (s *scrubber) taped(r taped) taped {
 	return r
 }
 
-// body returns the body without the secrets that are escaped in a way that text does not handle: in JSON, and in the
-// JSON of server-sent events.
+// body returns the body without the secrets escaped in forms unknown to text: in JSON, and in the JSON of server-sent
+// events.
 func (s *scrubber) body(body string) string {
 	if len(s.secrets) == 0 || !strings.Contains(body, `\u`) {
 		return body
@@ -182,7 +182,7 @@ func readable(j content.JSON) bool { return j != "" && jsonx.Depth(j) < 100 && j
 
 var inProject = pattern.Of(`(/projects/)[^/?]+`)
 
-// url returns the address without the values that identify the account, with its parameters in order.
+// url returns the address without values that identify the account, with its parameters in order.
 func (s *scrubber) url(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || address == "" {

@@ -20,7 +20,7 @@ import (
 var (
 	// ErrMissing: a request is not on the tape, or not the next one.
 	ErrMissing = errors.New("not on the tape")
-	// ErrUnused: the tape holds recordings that no request used.
+	// ErrUnused: the tape holds unused recordings.
 	ErrUnused = errors.New("left on the tape")
 	// ErrUnusable: a tape cannot be read, written or recorded.
 	ErrUnusable = errors.New("unusable tape")
@@ -35,7 +35,7 @@ const (
 	//
 	//	PLAIT_RECORD=1 go test -run TestWeather ./weather
 	//
-	// If the variable CI is set as well, opening the tape is an error, so that no tape is recorded by accident in CI.
+	// If the variable CI is set as well, opening the tape is an error: CI must not record a tape by accident.
 	Auto Mode = ""
 	// Play and Record do not depend on the environment.
 	Play   Mode = "play"
@@ -48,8 +48,7 @@ type Options struct {
 	Mode Mode
 	// Next sends the requests while the tape is recorded. Defaults to http.DefaultTransport.
 	Next http.RoundTripper
-	// Secrets lists further texts that must not be on the tape, in any position. Empty ones are ignored. Defaults to
-	// none.
+	// Secrets lists further texts to keep off the tape, in any position. Empty ones are ignored. Defaults to none.
 	Secrets []string
 	// Header lists further headers of requests and responses to record. Opening the tape fails if a name suggests a
 	// secret. Defaults to none.
@@ -59,7 +58,7 @@ type Options struct {
 	AnyOrder bool
 }
 
-// Tape records the requests of an HTTP client and their responses, and plays them back, so that a test of a real
+// Tape records the requests of an HTTP client and their responses, and plays them back. With it, a test of a real
 // provider runs without the network, the same way each time. It is an http.RoundTripper: every SDK accepts it in an
 // http.Client.
 //
@@ -69,14 +68,14 @@ type Options struct {
 //   - The body must be the same. JSON is compared as JSON.
 //
 // Any other request fails with ErrMissing. The error names the nearest recording and the first difference. It is also
-// an *[api.Error] that no [api.Client] retries.
+// an *[api.Error], of a kind no [api.Client] retries.
 //
 // A tape is one JSON file, made to be read and to be kept beside the test. Its bytes depend only on the recorded
 // traffic:
 //
 //   - Only a few headers are recorded: those with a meaning for a provider or a test, and Options.Header.
-//   - A response that was not read to its end is recorded as far as it was read. When played, it breaks off there.
-//   - A request that got no response is not recorded.
+//   - A response is recorded as far as the program read it. When played, it breaks off there.
+//   - A request without a response is not recorded.
 //
 // Secrets are replaced by REDACTED. These are secrets:
 //
@@ -84,7 +83,7 @@ type Options struct {
 //   - the project in a path
 //   - Options.Secrets
 //
-// They are removed from the URLs, the headers and the bodies of all recordings. A secret that a model repeats in a
+// They are removed from the URLs, the headers and the bodies of all recordings. A secret repeated by a model in a
 // streamed response arrives in pieces and is not found there.
 //
 // A Tape is safe for concurrent use. For requests at the same time, see Options.AnyOrder.
@@ -97,7 +96,7 @@ type Tape struct {
 	closed  bool
 	scrub   scrubber
 	tracks  []*track // in the order of their requests
-	missing []error  // of the requests that were not on the tape
+	missing []error  // of the requests without a recording
 }
 
 // track is one request with its response. The mutex of its tape guards it.
@@ -148,7 +147,8 @@ func Open(path string, o *Options) (*Tape, error) {
 	return t, err
 }
 
-// TB is what [New] uses of a testing.TB. A program that records or plays outside of tests does not link package testing.
+// TB is the part of testing.TB used by [New]. A program that records or plays outside of tests does not link package
+// testing.
 type TB interface {
 	Helper()
 	Cleanup(f func())
@@ -292,7 +292,7 @@ func (t *Tape) drop(gone *track) {
 }
 
 // passedOn returns the request to send. Its body can be read again, and it does not ask for compression. The transport
-// may still compress, but decodes the response itself, so that secrets can be found in it.
+// may still compress, but decodes the response itself, for secrets to be found in it.
 func passedOn(req *http.Request, body []byte) *http.Request {
 	out := req.Clone(req.Context())
 	out.Header.Del("Accept-Encoding")
@@ -423,8 +423,8 @@ func (p *player) Close() error {
 // Close closes the tape.
 //
 // While recording, it writes the file as a whole: an existing file is kept until the new one is complete. While
-// playing, it reports unused recordings with ErrUnused, and again the requests that were not on the tape. A second
-// Close does nothing.
+// playing, it reports unused recordings with ErrUnused, and again the requests without a recording. A second Close does
+// nothing.
 func (t *Tape) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -438,7 +438,7 @@ func (t *Tape) Close() error {
 	return errors.Join(append(t.missing, t.left())...)
 }
 
-// left returns an error about the recordings that were not played, or nil.
+// left returns an error about the unused recordings, or nil.
 func (t *Tape) left() error {
 	var first *track
 	left := 0
