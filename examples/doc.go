@@ -6,12 +6,12 @@
 //   - terminal: an agent in a terminal, with streaming, approval, Ctrl-C and a session on disk.
 //   - service: a chat service over HTTP, with its sessions in SQLite; it survives being killed.
 //   - approval: a tool that runs only if a person allows it, with its arguments or with others.
-//   - steering: a user message in the middle of a long run, and one that waits for its end.
+//   - steering: a user message in the middle of a long run, and another one, queued for its end.
 //   - subagents: agents that call agents; their events, conversations and tokens as one tree.
-//   - progress: what tools report while they run, as bars on a terminal.
-//   - replay: a recorded run against tools that have changed, and against another model.
+//   - progress: reports of running tools, as bars on a terminal.
+//   - replay: a recorded run against changed tools, and against another model.
 //   - crash: a run that kills itself in the middle of two tool calls, and finishes at the second start.
-//   - workers: durable runs in a few processes, of which one is killed; on SQLite, or on PostgreSQL with River.
+//   - workers: durable runs in a few processes, one of them killed; on SQLite, or on PostgreSQL with River.
 //   - browser: a run in a browser, as it happens; it can be forked there.
 //   - providers: the weather from four APIs in one conversation, each behind a strict fake.
 //   - branches: three prompts on forks of one conversation, a judge, and the best one continued.
@@ -24,6 +24,6 @@
 //   - imported: a session of Claude Code, read and drawn.
 //   - deferred: tools that another process executes, at any later time, through JSON files.
 //
-// Start each with go run ./examples/NAME. Tests check what they print, except for live. Pages in docs/guides explain
-// some of them.
+// Start each with go run ./examples/NAME. Tests check their output, except for live. Pages in docs/guides explain some
+// of them.
 package examples

@@ -93,7 +93,7 @@ func ask(answers *bufio.Scanner, out io.Writer, p executor.Pending) executor.Rep
 	}
 }
 
-// visible returns a model's text with every character escaped that a terminal would obey or not show. JSON stays the
+// visible returns a model's text with escapes for all characters that a terminal would obey or not show. JSON stays the
 // same JSON.
 func visible(text string) string {
 	var b strings.Builder
@@ -109,7 +109,7 @@ func visible(text string) string {
 	return b.String()
 }
 
-// model holds the responses of the scripted model. One file name is a trick: on a terminal that obeys it, it reads as
+// model holds the responses of the scripted model. One file name is a trick: a terminal that obeys its characters shows
 // old.log.
 var model = []apitest.Turn{
 	apitest.Call(apitest.Use("list_files", nil)),

@@ -60,7 +60,7 @@ func run(ctx context.Context, out io.Writer, file string) error {
 	}
 	fmt.Fprintf(out, "The judge picks %d.\n\n", verdict.Best)
 
-	// The first branch of a MergePick is the one that is sent from now on.
+	// The first branch of a MergePick is sent from now on.
 	best := verdict.Best - 1
 	branches[0], branches[best] = branches[best], branches[0]
 	d, err := agent.Run(ctx, dag.Merge(dag.MergePick, branches...).User("And in June?"))

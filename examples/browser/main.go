@@ -1,5 +1,5 @@
 // Command browser shows a run in a browser while it happens: text as it arrives, three tools with their progress, each
-// node when it is complete. A viewer can type another message at any node, and run that beside the first. The program
+// node when it is complete. A viewer can type another message at any node, and run it beside the first. The program
 // needs no network and no key, because the model is scripted, with the delays of a real one. Ctrl-C ends it.
 package main
 
@@ -102,7 +102,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// model returns a model that looks up three cities for a question and sums up the results.
+// model returns a scripted model. It looks up three cities for a question and sums up the results.
 func model() api.Provider {
 	return apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
 		found := req.Messages[len(req.Messages)-1].Blocks.ToolResults()

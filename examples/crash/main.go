@@ -7,7 +7,7 @@
 // The agent saves each step in a journal. After the crash
 //
 //   - the price is not looked up again: its result is in the journal;
-//   - the card is charged again, with the same key, so that nothing is charged twice;
+//   - the card is charged again, with the same key: the money is taken only once;
 //   - the letter is in doubt: nobody knows whether it was posted, and posting it again might send two. A hook decides.
 package main
 
@@ -79,7 +79,7 @@ func run(ctx context.Context, folder string, out io.Writer) error {
 	return errors.Join(journal.Close(), os.RemoveAll(folder)) // the next start is a first one
 }
 
-// model returns what is left of the scripted model's responses.
+// model returns the rest of the scripted model's responses.
 func model(d dag.DAG) []apitest.Turn {
 	turns := []apitest.Turn{
 		apitest.Call(apitest.Use("look_up_price", nil)),
@@ -95,7 +95,7 @@ func model(d dag.DAG) []apitest.Turn {
 	return turns[said:]
 }
 
-// world is what tools change. It outlives the program, as the world does.
+// world is the state changed by tools. It outlives the program, as the world does.
 type world struct {
 	folder  string
 	out     io.Writer
@@ -109,7 +109,7 @@ func (w *world) lookUp(context.Context, none) (string, error) {
 	return "30 euros", nil
 }
 
-// charge asks the card service, which charges only once for each key.
+// charge asks the card service. The service charges only once for each key.
 func (w *world) charge(ctx context.Context, _ none) (string, error) {
 	key := executor.IdempotencyKey(ctx)
 	ledger := filepath.Join(w.folder, "ledger")

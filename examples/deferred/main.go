@@ -158,8 +158,8 @@ func answer(req api.Request) apitest.Turn {
 }
 
 // work is the other program. It executes the tasks without a result, all or up to a number of them. If it is killed
-// after a task was executed and before the result is written, the next run executes the task again: only the tool can
-// prevent that.
+// after executing a task and before writing the result, the next run executes the task again: only the tool can prevent
+// that.
 func work(args []string, out io.Writer) error {
 	maxTasks := -1 // no limit
 	if len(args) > 0 {

@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// Case is a question and what its answer has to say.
+// Case is a question with the required content of its answer.
 type Case struct{ Topic, Question, Want string }
 
 // cases returns 100 sums and 100 products.

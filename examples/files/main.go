@@ -71,8 +71,8 @@ type path struct {
 	Path string `json:"path"`
 }
 
-// inProgram returns a connection to a server with two tools for a file system. Package fs refuses names that lead out
-// of it.
+// inProgram returns a connection to a server with two tools for a file system. Package fs refuses names leading out of
+// it.
 func inProgram(ctx context.Context, files fs.FS) mcp.Dial {
 	server := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "v1"}, nil)
 	text := func(s string, err error) (*sdk.CallToolResult, any, error) {

@@ -1,6 +1,6 @@
-// Command guardrails checks what goes into a run and what comes out of it, with hooks: a message with a credit card
-// number is refused before a model sees it, a tool call outside a folder is refused, and an answer that gives a secret
-// away is withheld. The model is scripted.
+// Command guardrails checks the input and the output of a run with hooks: a message with a credit card number is
+// refused before a model sees it, a tool call outside a folder is refused, and an answer with a secret is withheld. The
+// model is scripted.
 //
 //	go run ./examples/guardrails
 package main
@@ -29,7 +29,7 @@ func main() {
 
 var cardNumber = regexp.MustCompile(`\b\d{4} \d{4} \d{4} \d{4}\b`)
 
-// errSecret ends a run whose answer must not be shown.
+// errSecret ends a run with a secret in its answer.
 var errSecret = errors.New("the answer gives a secret away")
 
 // guard is the three checks as one hook.
@@ -88,7 +88,7 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%v\n\n", d)
 
-	// The conversation keeps the answer, so that it can be looked into. Show Text only if the run has no error.
+	// The conversation keeps the answer, for a later look. Show Text only if the run has no error.
 	_, err = agent.Run(ctx, d.User("What is the password?"))
 	if !errors.Is(err, errSecret) {
 		return fmt.Errorf("the secret was not noticed: %v", err)

@@ -1,5 +1,5 @@
-// Command imported reads a session that Claude Code saved, says what became of its parts, and draws it as a page to
-// look at. Give it a session of your own, from ~/.claude/projects.
+// Command imported reads a session saved by Claude Code, prints how its parts were imported, and draws it as a page.
+// Give it a session of your own, from ~/.claude/projects.
 //
 //	go run ./examples/imported [session.jsonl [page.html]]
 package main

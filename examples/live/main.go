@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// named returns the model of that name, and which environment variable holds its key.
+// named returns the named model, and the environment variable with its key.
 func named(model string) (api.Provider, string) {
 	switch {
 	case strings.HasPrefix(model, "claude"):
@@ -80,7 +80,7 @@ func lookup(_ context.Context, in Forecast) (string, error) {
 	return "22°C in " + in.City, nil
 }
 
-// run starts the conversation in the file, or continues it. What was said is saved whatever the error is.
+// run starts the conversation in the file, or continues it. After any error, the conversation so far is saved.
 func run(ctx context.Context, model api.Provider, file string) error {
 	tool := executor.Func("get_weather", "Current weather for ONE city. Call it once for each city.", lookup)
 

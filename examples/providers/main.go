@@ -1,6 +1,6 @@
-// Command providers asks four APIs for the weather, one after the other, in one conversation: each model continues what
-// the one before has said and called. Behind each stands a strict fake of its API, so that nothing leaves this machine.
-// With real models, leave out the base URLs.
+// Command providers asks four APIs for the weather, one after the other, in one conversation: each model continues the
+// text and calls of the one before. Each is a strict fake of its API: nothing leaves this machine. With real models,
+// leave out the base URLs.
 //
 //	go run ./examples/providers
 package main
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// city is the arguments of the tool, and a call of it that each model makes.
+// city is the arguments of the tool. Each model makes one such call.
 type city struct {
 	City string `json:"city"`
 }

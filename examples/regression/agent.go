@@ -1,6 +1,6 @@
-// Package regression shows how a recorded run becomes a test of the agent that made it: agent_test.go replays
-// testdata/session.json, without a model and without a network. It fails where a tool returns something else than it
-// did then, and says at which call.
+// Package regression shows how a recorded run becomes a test of its agent: agent_test.go replays testdata/session.json,
+// without a model and without a network. If a tool returns a different result than then, the test fails and names the
+// call.
 //
 //	go test ./examples/regression
 //	go test ./examples/regression -record    # record the session again, with a scripted model in place of a real one
@@ -20,10 +20,10 @@ type Order struct {
 	Count int    `json:"count"`
 }
 
-// Price is what one item costs, in cents.
+// Price is the price of one item, in cents.
 var Price = map[string]int{"bolts": 12, "nuts": 8}
 
-// Tools returns the agent's tools: what the test checks.
+// Tools returns the agent's tools, for the test.
 func Tools() []dag.Tool {
 	return []dag.Tool{executor.Func("quote", "Returns the price of an order.", func(_ context.Context, in Order) (string, error) {
 		cents, ok := Price[in.Item]

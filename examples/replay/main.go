@@ -1,6 +1,6 @@
 // Command replay checks a recorded run against a changed program. First it replays the recorded responses of the model
-// with today's tools, one of which has changed, and shows the first call whose result differs. Then it replays the
-// recorded results with another model, and shows its answer and the calls that were never recorded. No real model or
+// with today's tools, one of them changed, and shows the first call with a different result. Then it replays the
+// recorded results with another model, and shows its answer and its calls without a recorded result. No real model or
 // tool is called. The models are scripted.
 //
 //	go run ./examples/replay
@@ -31,7 +31,7 @@ type Item struct {
 	Item string `json:"item"`
 }
 
-// stock returns a tool that looks up the number of an item in the given table.
+// stock returns a tool for looking up the number of an item in the given table.
 func stock(table map[string]int) executor.Tool {
 	return executor.Func("stock", "How many there are of an item.", func(_ context.Context, in Item) (string, error) {
 		n, ok := table[in.Item]

@@ -1,11 +1,11 @@
 // Command service is a chat service over HTTP. Its sessions are in an SQLite database: a crash at any moment loses
-// nothing that was acknowledged, and after the next start each session continues.
+// nothing acknowledged, and after the next start each session continues.
 //
 //	ANTHROPIC_API_KEY=… go run ./examples/service -addr localhost:8080 -db sessions.db
 //	curl -N localhost:8080/sessions/a -d '{"text": "Hello"}'     # server-sent events: text, tool, done, conflict, error
 //	curl localhost:8080/sessions/a                               # the conversation as a page
 //
-// If two messages continue one session at once, one of them is refused with 409, and what it added is kept.
+// If two messages continue one session at once, one of them is refused with 409, and its nodes are kept.
 //
 // Without a key, a scripted model answers.
 package main
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// grace is how long runs may take after an interrupt. Then they are canceled, and save what they have.
+// grace is the time limit for runs after an interrupt. Then they are canceled, and save their state.
 const grace = 10 * time.Second
 
 // serve runs the service until ctx ends and the runs under way have ended too.
@@ -88,8 +88,8 @@ func serve(ctx context.Context, listener net.Listener, file string, model api.Pr
 	}
 }
 
-// model returns Claude if there is a key, and a scripted model otherwise. The client limits what all sessions ask at a
-// time.
+// model returns Claude if there is a key, and a scripted model otherwise. The client limits the requests of all
+// sessions together.
 func model() api.Provider {
 	var provider api.Provider = apitest.NewScript(apitest.Func(echo).Always())
 	if os.Getenv("ANTHROPIC_API_KEY") != "" {
@@ -132,7 +132,7 @@ func (s *service) handler() http.Handler {
 	return mux
 }
 
-// post adds a user message to a session, runs the agent, and streams what it does.
+// post adds a user message to a session, runs the agent, and streams its progress.
 func (s *service) post(w http.ResponseWriter, r *http.Request) {
 	var message struct{ Text string }
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&message); err != nil || message.Text == "" {
@@ -148,14 +148,14 @@ func (s *service) post(w http.ResponseWriter, r *http.Request) {
 	agent := s.agent
 	agent.Save = c.Append
 
-	// A crash may have cut off tool calls. The results that are known are kept; of the other calls the model reads that
-	// they have none, or that it is not known what they did.
+	// A crash may have cut off tool calls. Known results are kept. For the other calls, the model reads that they have
+	// no result, or that their effect is unknown.
 	d := c.DAG()
 	if closed := d.CloseTools(); closed.Err() == nil {
 		d = closed
 	}
 
-	// The run ends with the request: a client that hangs up cancels it, and what arrived until then is kept.
+	// The run ends with the request: a client hanging up cancels it, and everything received until then is kept.
 	out := &events{w: w, session: r.URL.EscapedPath()}
 	for event, err := range agent.Stream(r.Context(), d.User(message.Text)) {
 		switch e := event.(type) {
@@ -171,7 +171,7 @@ func (s *service) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// get shows a session as a page, also while a run continues it. With ?head= it shows what a conflict has kept.
+// get shows a session as a page, also while a run continues it. With ?head= it shows the branch kept after a conflict.
 func (s *service) get(w http.ResponseWriter, r *http.Request) {
 	c, err := s.sessions.Head(r.Context(), r.PathValue("id"), cmp.Or(r.FormValue("head"), store.Main))
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers a request whose session cannot be opened.
+// refuse answers a request for an unreadable or missing session.
 func refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, store.ErrName):
@@ -205,7 +205,7 @@ type events struct {
 	begun   bool   // the status is sent
 }
 
-// send writes one event. The data is JSON, so that it has no line breaks.
+// send writes one event. The data is JSON, and so has no line breaks.
 func (e *events) send(event, text string) {
 	if !e.begun {
 		e.w.Header().Set("Content-Type", "text/event-stream")
@@ -213,7 +213,7 @@ func (e *events) send(event, text string) {
 	}
 	data, _ := json.Marshal(text) // a string always has a JSON form
 	fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", event, data)
-	_ = http.NewResponseController(e.w).Flush() // a client that hung up is noticed by the request's context
+	_ = http.NewResponseController(e.w).Flush() // ignored: if a client hangs up, the context of the request ends
 }
 
 // end reports how the run ended. Only "done" is the acknowledgment: everything is on disk then.

@@ -1,6 +1,6 @@
-// Command skills gives an agent folders of instructions that it loads when it needs them: the system prompt lists each
-// skill in one line, and a tool returns its instructions. Instructions that no task needs cost nothing. The skills of
-// this example are in the folder skills, one SKILL.md each. The model is scripted.
+// Command skills gives an agent folders of instructions, loaded on demand: the system prompt lists each skill in one
+// line, and a tool returns its instructions. Unused instructions cost nothing. The skills of this example are in the
+// folder skills, one SKILL.md each. The model is scripted.
 //
 //	go run ./examples/skills
 package main
@@ -64,7 +64,7 @@ func run(ctx context.Context, out io.Writer, skills fs.FS) error {
 		return err
 	}
 
-	// The name comes from the model. A file system of package fs refuses names that lead out of it.
+	// The name comes from the model. A file system of package fs refuses names leading out of it.
 	load := executor.Func("load_skill", "Returns the instructions of a skill.", func(_ context.Context, in Skill) (string, error) {
 		text, err := fs.ReadFile(skills, in.Name+"/SKILL.md")
 		return string(text), err

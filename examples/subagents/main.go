@@ -1,6 +1,6 @@
 // Command subagents lets one agent call others: a reviewer calls three specialists at the same time, and one of these
-// calls a specialist of its own. One stream yields all their events, each with the path of calls that leads to it. At
-// the end the conversations form a tree under the reviewer's, and their tokens are added up. The tree is drawn as
+// calls a specialist of its own. One stream yields all their events, each with the path of calls to its agent. At the
+// end the conversations form a tree under the reviewer's, and their tokens are added up. The tree is drawn as
 // subagents.mmd. The models are scripted.
 //
 //	go run ./examples/subagents
@@ -82,7 +82,7 @@ func who(path []executor.Call) string {
 	return name
 }
 
-// words returns a message on one line: its text, and the names of the tools that it calls.
+// words returns a message on one line: its text, and the names of the called tools.
 func words(said content.Blocks) string {
 	text := said.Text()
 	for _, call := range said.ToolUses() {

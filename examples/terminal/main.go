@@ -1,5 +1,5 @@
 // Command terminal is an agent in a terminal. It streams each response, asks before it writes a file, and keeps the
-// session in a journal, so that the next start continues it. Ctrl-C ends a response, not the session.
+// session in a journal, to continue it at the next start. Ctrl-C ends a response, not the session.
 //
 //	ANTHROPIC_API_KEY=… go run ./examples/terminal session.jsonl
 //
@@ -65,7 +65,7 @@ func run(ctx context.Context, model api.Provider, path, dir string, in io.Reader
 	}
 	defer journal.Close()
 
-	// A Root keeps the model inside dir, whatever name it chooses.
+	// A Root keeps every name from the model inside dir.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (w writer) write(_ context.Context, f File) (string, error) {
 	return fmt.Sprintf("wrote %d bytes to %s", len(f.Text), f.Name), nil
 }
 
-// terminal is where the user sits.
+// terminal is the user's side.
 type terminal struct {
 	agent executor.Agent
 	in    *bufio.Scanner
@@ -122,8 +122,7 @@ func (t terminal) chat(ctx context.Context, d dag.DAG) error {
 	}
 }
 
-// respond runs the agent, and asks the user about calls that need approval. The conversation it returns is valid
-// whatever happened.
+// respond runs the agent, and asks the user about calls that need approval. It always returns a valid conversation.
 func (t terminal) respond(ctx context.Context, d dag.DAG) dag.DAG {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
@@ -158,7 +157,7 @@ func (t terminal) show(events iter.Seq2[executor.Event, error]) (d dag.DAG, err 
 	return d, err
 }
 
-// approve asks about each call. A session whose input ended declines.
+// approve asks about each call. At the end of the input it declines.
 func (t terminal) approve(pending []executor.Pending) map[string]executor.Reply {
 	replies := map[string]executor.Reply{}
 	for _, p := range pending {
@@ -182,7 +181,7 @@ func (t terminal) read(prompt string) (string, bool) {
 	return strings.TrimSpace(t.in.Text()), true
 }
 
-// clean replaces what a terminal would obey rather than show. Models write anything.
+// clean replaces control characters: a terminal would obey them. Models write anything.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {

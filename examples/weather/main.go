@@ -76,7 +76,7 @@ func (p program) run(ctx context.Context) error {
 		return err
 	}
 
-	// The conversation is valid whatever the error is, so it is shown and saved.
+	// The conversation is valid after any error, so it is shown and saved.
 	d, failure := executor.Run(ctx, p.model, d)
 	fmt.Fprintf(p.out, "%v\n\nAnswer: %s\n", d, d.Text())
 	if err := errors.Join(failure, d.Save(p.file), p.draw(d)); err != nil {
@@ -94,7 +94,7 @@ func (p program) draw(d dag.DAG) error {
 	return errors.Join(viz.Mermaid(f, d, nil), f.Close())
 }
 
-// model is a scripted model that answers both questions.
+// model is a scripted model. It answers both questions.
 func model() api.Provider { return apitest.NewScript(apitest.Func(answer).Always()) }
 
 func answer(req api.Request) apitest.Turn {

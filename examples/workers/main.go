@@ -1,6 +1,6 @@
-// Command workers refunds three orders with a few processes: an engine, which asks the model, and workers, which
-// execute its tool calls. A worker is killed in the middle of a call; another one executes the call again, and the
-// runs finish. The model is simulated.
+// Command workers refunds three orders with a few processes: an engine for asking the model, and workers for executing
+// its tool calls. A worker is killed in the middle of a call; another one executes the call again, and the runs finish.
+// The model is simulated.
 //
 //	go run ./examples/workers                                # a temporary SQLite database: processes look for work
 //	go run ./examples/workers postgres://localhost/DATABASE  # PostgreSQL: jobs of River wake them
@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// start runs the role that the arguments name.
+// start runs the role named in the arguments.
 func start(ctx context.Context, args []string, out io.Writer) error {
 	switch {
 	case len(args) == 0:
@@ -115,7 +115,7 @@ func refund(name string, out io.Writer) executor.Tool {
 	return executor.WithEffect(tool, executor.EffectIdempotent)
 }
 
-// database is a store, and the way in which processes serve with it. Each of the engine and the worker may be nil.
+// database is a store, with the way its processes serve. Each of the engine and the worker may be nil.
 type database struct {
 	store.Runs
 	serve func(ctx context.Context, e *durable.Engine, w *durable.Worker) error
@@ -261,7 +261,7 @@ func report(ctx context.Context, front *durable.Engine, runs []string, out io.Wr
 	return nil
 }
 
-// process is a process that this program has started.
+// process is a process started by this program.
 type process struct {
 	*exec.Cmd
 	in     io.Closer // the process ends when it is closed
@@ -269,7 +269,7 @@ type process struct {
 	killed bool
 }
 
-// processes are those that were started.
+// processes are all started processes.
 type processes []*process
 
 // start starts this program with arguments.
