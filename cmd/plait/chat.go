@@ -386,7 +386,7 @@ func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[
 	return d, err
 }
 
-// askApprovals asks about each call in need of approval.
+// askApprovals asks about each call that needs approval.
 func (c *chat) askApprovals(ctx context.Context, paused executor.Continuation) (map[string]executor.Reply, error) {
 	replies := map[string]executor.Reply{}
 	for _, p := range paused.Pending {

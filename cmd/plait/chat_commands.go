@@ -155,7 +155,7 @@ func branchName(d dag.DAG) string {
 	}
 }
 
-// back moves the head. A head in danger of being lost gets a ref.
+// back moves the head. A head that would be lost gets a ref.
 func (c *chat) back(_ context.Context, args []string) error {
 	exchanges := 1
 	var name string

@@ -100,7 +100,7 @@ being written, is left out.`,
 	return cmd
 }
 
-// unfinished reports whether data is a JSON value without its end.
+// unfinished reports whether data is a JSON value that is cut off.
 func unfinished(data []byte) bool {
 	var value json.RawMessage
 	err := json.NewDecoder(bytes.NewReader(data)).Decode(&value)

@@ -53,7 +53,7 @@ func splitName(name string) (database, rest string) {
 		}
 	}
 
-	// A database yet to be made is known by its name.
+	// A database that does not exist yet is known by its name.
 	file, rest, found := strings.Cut(name, mark)
 	if _, err := os.Stat(file); found && errors.Is(err, fs.ErrNotExist) && databaseName(file) {
 		return file, rest

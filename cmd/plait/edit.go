@@ -91,7 +91,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// checkHeadsKept returns an error if a conversation about to replace a file does not reach the heads of the file.
+// checkHeadsKept returns an error if the new version of a file does not reach the heads of the old one.
 func (s *streams) checkHeadsKept(name string, now dag.DAG) error {
 	before, err := s.load(name)
 	if err != nil {

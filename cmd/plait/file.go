@@ -19,7 +19,7 @@ const std = "-"
 // load reads the conversation in a file or a database.
 func (s *streams) load(name string) (dag.DAG, error) { return s.loadWith(dag.Loader{}, name) }
 
-// glance is load for a command with few nodes to look at. Nodes are decoded on first use: after that, check the
+// glance is load for a command that looks at few nodes. They are decoded on first use: after that, check the
 // conversation's Err.
 func (s *streams) glance(name string) (dag.DAG, error) {
 	return s.loadWith(dag.Loader{Lazy: true}, name)

@@ -124,7 +124,7 @@ func (s *streams) printRows(d dag.DAG, f logOptions, o *dag.LogOptions) error {
 	return s.oneline(list, o)
 }
 
-// leaves returns the heads without descendants among the heads.
+// leaves returns the heads that are no ancestors of other heads.
 func leaves(heads []*node.Node) []*node.Node {
 	ancestors := map[*node.Node]bool{}
 	for _, n := range dag.New().WithHeads(heads...).Nodes() {

@@ -86,7 +86,7 @@ func (s *streams) writeDataset(rows []report.Row) error {
 	return nil
 }
 
-// exampleOf returns the line of a conversation, opened for a second time.
+// exampleOf returns the line of a conversation. The caller has opened it again.
 func exampleOf(r report.Row, c opened, e endpoint) (example, error) {
 	if c.err != nil {
 		return example{}, c.err

@@ -198,7 +198,7 @@ func (v *served) resumeStream(
 	return v.kept(&r, d.Metadata().Get(runKey), agent.ResumeStream(ctx, d, c, replies))
 }
 
-// failed returns the events of a run after an error at its start.
+// failed returns the events of a run that could not begin.
 func failed(d dag.DAG, err error) iter.Seq2[executor.Event, error] {
 	return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, err) }
 }

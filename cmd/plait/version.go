@@ -56,7 +56,7 @@ func versionOf(info *debug.BuildInfo) versionInfo {
 }
 
 // String returns one line, the same as --version: cobra's own form of it. A template for another form would link
-// text/template. It calls methods by name, so the linker would keep every method of every package.
+// text/template. Because that package calls methods by name, the linker would keep every method of every package.
 func (v versionInfo) String() string { return "plait version " + v.details() }
 
 // details returns the line without the name of the program.

@@ -185,7 +185,7 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers a request for an unreadable or missing session.
+// refuse answers a request if its session cannot be opened.
 func refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, store.ErrName):

@@ -98,7 +98,7 @@ func (w writer) write(_ context.Context, f File) (string, error) {
 	return fmt.Sprintf("wrote %d bytes to %s", len(f.Text), f.Name), nil
 }
 
-// terminal is the user's side.
+// terminal is a session at a terminal.
 type terminal struct {
 	agent executor.Agent
 	in    *bufio.Scanner

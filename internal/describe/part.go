@@ -32,7 +32,7 @@ type Part struct {
 	ID string
 	// Text is a text, thinking, or the text of a document.
 	Text string
-	// JSON is the arguments of a call, or a block without meaning to Plait.
+	// JSON is the arguments of a call, or a block that Plait does not interpret.
 	JSON content.JSON
 	// Source locates the bytes of an image or a document.
 	Source content.Source
@@ -40,9 +40,9 @@ type Part struct {
 	Content content.Blocks
 	Failed  bool
 	// Member is the member of the block's saved form with Text, JSON, Content or Source, such as "source.text". It is
-	// "" if the block itself is the content. JSON without an unchanged saved form is saved under Member with "_text".
+	// "" if the block itself is the content. JSON that cannot be written unchanged is saved under Member with "_text".
 	Member string
-	// Extra holds the block's fields of a single API.
+	// Extra holds the fields of the block that are specific to one API.
 	Extra content.Extra
 	// Signature and Hidden belong to thinking. They are not readable.
 	Signature, Hidden string

@@ -52,7 +52,7 @@ type Work struct {
 type Growth int
 
 const (
-	// Flat allows the same work for every size.
+	// Flat allows work independent of the size.
 	Flat Growth = iota
 	// Linear allows work proportional to the number of elements.
 	Linear
@@ -74,7 +74,7 @@ type Case struct {
 	Setup func(t testing.TB, n int) func()
 	// Small and Large are the sizes. Default to 100 and 1,000, and to 1,000 and 10,000 with PLAIT_LONG=1.
 	Small, Large int
-	// Fixed keeps Small and Large with PLAIT_LONG=1, for operations with a limit of their own.
+	// Fixed keeps Small and Large with PLAIT_LONG=1, for operations that refuse larger sizes.
 	Fixed bool
 }
 

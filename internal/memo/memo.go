@@ -17,8 +17,8 @@ var (
 	// AloneOf returns a pointer to the list of a *node.Node alone: a *[1]*node.Node. The list is a part of the node,
 	// and must not be changed.
 	AloneOf func(n any) any
-	// AppendNode appends the saved form of a *node.Node, as its method Append does, and never remembers it: for a
-	// reader in need of all forms of a long conversation once more.
+	// AppendNode appends the saved form of a *node.Node, as its method Append does, and never remembers it. It is for a
+	// reader that needs all forms of a long conversation just once more.
 	AppendNode func(n any, dst []byte) []byte
 )
 

@@ -1,4 +1,4 @@
-// Package pattern has regular expressions compiled on first use. A program with few uses of them, such as a command
+// Package pattern has regular expressions compiled on first use. A program that uses few of them, such as a command
 // printing its help, does not compile the others at its start.
 //
 //	var toolName = pattern.Of(`^[a-z]+$`)

@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// Details collects further facts about a response, without a field in Plait, for api.Finish.Details. The zero value is
+// Details collects the facts about a response that Plait does not model, for api.Finish.Details. The zero value is
 // empty.
 type Details struct {
 	list []jsonx.Member

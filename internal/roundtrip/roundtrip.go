@@ -124,7 +124,7 @@ func Checked(name string, o api.Options) (api.Options, error) {
 	return o, err
 }
 
-// Protocol returns an error for an API in breach of its own rules.
+// Protocol returns an error for an API that breaks its own rules.
 func Protocol(name, format string, args ...any) error {
 	return &api.Error{Kind: api.ErrProtocol, API: name, Err: fmt.Errorf(format, args...)}
 }

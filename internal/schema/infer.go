@@ -38,8 +38,8 @@ func infer(t reflect.Type) (*jsonschema.Schema, error) {
 // like time.Time, a known JSON form.
 func OwnForm(t reflect.Type) bool { return specialSchema(t) != nil }
 
-// decodable returns an error for a type without a way to decode JSON into it. The map seen ends the recursion of
-// recursive types.
+// decodable returns an error for a type that JSON cannot be decoded into. The map seen ends the recursion of recursive
+// types.
 func decodable(t reflect.Type, seen map[reflect.Type]bool) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -107,7 +107,7 @@ var (
 // enumerated is a type with a list of its values.
 type enumerated interface{ Enum() []any }
 
-// special adds schemas to own: for t and for types inside t with a JSON form independent of their kind.
+// special finds t and the types inside t whose JSON does not follow from their kind, and adds their schemas to own.
 func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[reflect.Type]bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -132,7 +132,7 @@ func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[r
 	}
 }
 
-// specialSchema returns the schema of a type with a JSON form independent of its kind, and nil for any other type.
+// specialSchema returns the schema of a type whose JSON does not follow from its kind, and nil for any other type.
 func specialSchema(t reflect.Type) *jsonschema.Schema {
 	switch {
 	case t == timeType:

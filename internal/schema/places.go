@@ -130,7 +130,7 @@ func lastSegment(uri string) string {
 // namedSchemas is a sequence of subschemas with their JSON pointers.
 type namedSchemas = iter.Seq2[string, *jsonschema.Schema]
 
-// inPlace yields the subschemas of s for the same value as s, each with its JSON pointer from s.
+// inPlace yields the subschemas of s that apply to the same value as s, each with its JSON pointer from s.
 func inPlace(s *jsonschema.Schema) namedSchemas {
 	return func(yield func(string, *jsonschema.Schema) bool) {
 		_ = one("/not", s.Not, yield) && one("/if", s.If, yield) &&
@@ -141,7 +141,7 @@ func inPlace(s *jsonschema.Schema) namedSchemas {
 	}
 }
 
-// below yields the subschemas of s for members or elements of the value, and those for use by reference.
+// below yields the subschemas of s for members or elements of the value, and the definitions for references.
 func below(s *jsonschema.Schema) namedSchemas {
 	return func(yield func(string, *jsonschema.Schema) bool) {
 		_ = members("/$defs", s.Defs, yield) && members("/definitions", s.Definitions, yield) &&

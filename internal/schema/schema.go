@@ -48,8 +48,8 @@ func Parse(text content.JSON) (*Schema, error) {
 	return made, newPlaces(&tree).check()
 }
 
-// Infer returns the schema of a type. It rejects a recursive type, a type without JSON, and a type without a way to
-// decode JSON into it. It does not panic, even if a method of the type does.
+// Infer returns the schema of a type. It rejects a recursive type, a type without JSON, and a type that JSON cannot be
+// decoded into. It does not panic, even if a method of the type does.
 func Infer(t reflect.Type) (made *Schema, err error) {
 	defer func() {
 		if v := recover(); v != nil {

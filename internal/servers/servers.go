@@ -218,7 +218,7 @@ func (r *Rules) Fit(a API, o *api.Options, tools []content.Tool, note Note) []co
 	return r.fitChoice(a.Choice, o, tools, note)
 }
 
-// functions returns the function tools, and those tools declarable as functions.
+// functions returns the tools that are functions or can be declared as such.
 func (r *Rules) functions(tools []content.Tool, note Note) []content.Tool {
 	var list []content.Tool
 	for _, t := range tools {

@@ -210,7 +210,7 @@ func (t *runsTx) wakeRun(r *runRow) {
 	})
 }
 
-// rest sets a state without claims. The caller saves the run.
+// rest sets a state in which the run cannot be claimed. The caller saves it.
 func (t *runsTx) rest(r *runRow, state store.RunState, reason string) {
 	r.State, r.Reason, r.Changed, r.LeaseUntil = state, reason, t.now, time.Time{}
 	t.wakes = append(t.wakes, store.Wake{
@@ -907,7 +907,7 @@ func (t *runsTx) sweepTasks(s store.SweepRequest, limit int64, swept *store.Swep
 	now := t.now.UnixNano()
 	ids := map[int64]string{}
 
-	// Find the calls without a chance of execution: their time is over, or their last attempt was lost.
+	// Find the calls that nobody may execute any more: their time is over, or their last attempt was lost.
 	expired, err := t.namedTasks(ids, `SELECT `+taskColumns+` FROM plait_tasks t WHERE t.done = 0 AND t.open = 1
 		AND (t.deadline > 0 AND t.deadline <= $1 OR t.attempts > 0 AND t.claims >= t.attempts AND t.lease_until <= $2)
 		ORDER BY t.num LIMIT $3`, now, now, limit)

@@ -53,7 +53,7 @@ func (t *runsTx) countStates(s *store.RunStats) error {
 // countCalls counts the calls of the latest pauses. The kinds are those of store.CallStats, with - for a call with a
 // result.
 func (t *runsTx) countCalls(s *store.RunStats) error {
-	// The first case with a match counts. A late call is exhausted even under a lease, and a call without attempts only
+	// The first matching case counts. A late call is exhausted even under a lease, and a call without attempts only
 	// after the lease.
 	now := t.now.UnixNano()
 	query := `SELECT kind, COUNT(*), MIN(changed), SUM(again), SUM(claimed), SUM(doubt) FROM (

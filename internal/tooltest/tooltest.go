@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/executor/registry"
 )
 
-// Func returns a tool for any object as arguments, calling fn. Unlike executor.Func it has no schema to check arguments
+// Func returns a tool that accepts any object and calls fn. Unlike executor.Func it has no schema to check arguments
 // against, and fn gets the whole call.
 func Func(name string, fn func(ctx context.Context, call executor.Call) (any, error)) executor.Tool {
 	return executor.NewTool(content.Tool{Name: name, Schema: `{"type":"object"}`},
@@ -26,7 +26,7 @@ func Func(name string, fn func(ctx context.Context, call executor.Call) (any, er
 		})
 }
 
-// Returning returns a tool for any object as arguments, returning out.
+// Returning returns a tool that accepts any object and returns out.
 func Returning(name string, out any) executor.Tool {
 	return Func(name, func(context.Context, executor.Call) (any, error) { return out, nil })
 }
