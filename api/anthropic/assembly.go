@@ -8,8 +8,8 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// assembly builds one block of a stream, in the form it has in a response that is not streamed. It does not depend on
-// the type of the block. A delta changes a member in one of these ways:
+// assembly builds one block of a stream, in the form it has in a whole response. It does not depend on the type of the
+// block. A delta changes a member in one of these ways:
 //
 //   - A text is appended to the member of the same name.
 //   - partial_json is appended to the text of "input".
@@ -18,7 +18,7 @@ import (
 type assembly struct {
 	kind, tool string
 	members    []jsonx.Member
-	// Members that grow, by name. Their values in members are placeholders until block.
+	// Growing members, by name. Their values in members are placeholders until block.
 	texts map[string]*strings.Builder
 	input strings.Builder
 	// Citations from deltas; members holds those of the start.
@@ -27,7 +27,7 @@ type assembly struct {
 	done bool
 }
 
-// assemble returns the assembly that begins with the block of content_block_start.
+// assemble returns the assembly for the block begun by a content_block_start.
 func assemble(start content.JSON) (*assembly, error) {
 	list, err := jsonx.Members(start)
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *assembly) add(delta content.JSON) (api.DeltaKind, string, error) {
 		return "", "", err
 	}
 
-	// Members that only a newer version of the API has are kept too: texts grow, other values are set.
+	// Members known only to a newer version of the API are kept too: texts grow, other values are set.
 	var kind api.DeltaKind
 	var shown string
 	for _, m := range list {
@@ -114,7 +114,7 @@ func (a *assembly) block() (content.Block, error) {
 		a.set("citations", a.allCitations())
 	}
 
-	// Arguments that were cut off are not valid JSON. They are passed on as a string.
+	// Arguments cut off early are not valid JSON. They are passed on as a string.
 	input := content.JSON(a.input.String())
 	switch {
 	case blank(string(input)):
@@ -136,7 +136,7 @@ func (a *assembly) block() (content.Block, error) {
 func (a *assembly) allCitations() content.JSON {
 	all := strings.Join(a.citations, ",")
 
-	// The start has a list, which may be empty, or null.
+	// The start has a list, possibly empty, or null.
 	start, _ := jsonx.Take(a.members, "citations")
 	if held := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(string(start), "["), "]")); held != "" &&
 		held != "null" {

@@ -19,11 +19,11 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Body returns the body of the request that sends req to model, and the changes made to req so that the API accepts it.
-// It is a pure function: the same arguments give the same bytes.
+// Body returns the body of the request that sends req to model, and the changes made for the API to accept it. It is a
+// pure function: the same arguments give the same bytes.
 //
 // The messages come last in the body. Two conversations with a common prefix give messages with a common prefix, except
-// for the cache_control markers (see [Options]). So the body of a conversation that grows keeps its beginning.
+// for the cache_control markers (see [Options]). So the body of a growing conversation keeps its beginning.
 //
 // The options of req take precedence over those in o. Errors are *api.Error: api.ErrNothing if there is no message to
 // send, and those of api.Options.Check.
@@ -41,7 +41,7 @@ type builder struct {
 	options Options
 	model   string
 	rules   *servers.Rules // of the server
-	// The members of Options.Body, without those that were taken out.
+	// The members of Options.Body, except those already taken out.
 	further []jsonx.Member
 	// The value of "thinking"; "" for none.
 	thinking content.JSON
@@ -56,7 +56,7 @@ type builder struct {
 	marks marks
 }
 
-// note records a change that concerns no single message.
+// note records a change about no single message.
 func (b *builder) note(kind api.RepairKind, format string, args ...any) {
 	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
 }
@@ -90,7 +90,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	b.keepTools(b.rules.Fit(differs, &b.options.Options, req.Tools, b.note))
 	system := req.System
 
-	// A server that ignores the option for the form of the response gets it as a system prompt.
+	// If the server ignores the option for the form of the response, a system prompt describes the form.
 	if b.options.Output.JSON != "" && differs.IgnoresForm {
 		system = b.rules.FormPrompt(system, b.options.Output, b.note)
 		b.options.Output = api.Schema{}
@@ -116,7 +116,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	return wire.NewParts(append(pieces, []byte("]}"))...), nil
 }
 
-// policies are the policies that this API has.
+// policies are the cache policies of this API.
 var policies = []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, CacheOwn}
 
 // cache returns the policy to apply. It is CacheOff for an unknown policy, and if Options.Body lets the API set the
@@ -130,12 +130,12 @@ func (b *builder) cache() api.Cache {
 	return cache
 }
 
-// variant is everything that the bytes of a message depend on, besides the messages.
+// variant holds everything the bytes of a message depend on, besides the messages.
 type variant struct {
 	prefill  bool
 	drops    bool // the API drops stale thinking itself
 	unsigned bool // the server reads thinking without a signature
-	plain    bool // the server knows only the blocks that Plait knows
+	plain    bool // the server knows only the blocks known to Plait
 	files    servers.Files
 	// The marker of the cache policy; "" for none.
 	mark content.JSON
@@ -186,7 +186,7 @@ func (b *builder) ownItems() [][]byte {
 	return [][]byte{dst}
 }
 
-// keepSystem keeps the system prompts that the API accepts, each with its object in Options.Body.
+// keepSystem keeps the acceptable system prompts, each with its object in Options.Body.
 func (b *builder) keepSystem(system []string) {
 	// The markers of system prompts are in Options.Body, because prompts have no Extra.
 	var beside []jsonx.Raw
@@ -207,14 +207,14 @@ func (b *builder) keepSystem(system []string) {
 	}
 }
 
-// keepTools keeps the definitions that the API accepts.
+// keepTools keeps the acceptable definitions.
 func (b *builder) keepTools(tools []content.Tool) {
 	seen := map[string]bool{}
 	for _, def := range tools {
 		f := fits.Get(def, fit)
 		t, why, ok := f.tool, f.why, f.ok
 
-		// A server tool's own name may be that of another tool.
+		// A server tool's own name may be the name of another tool.
 		if ok && seen[sentName(t)] {
 			ok, why = false, "it is declared twice"
 		}
@@ -283,7 +283,7 @@ func fit(def content.Tool) fitted {
 	return fitted{t, why, true}
 }
 
-// propertyName matches the argument names that the API accepts.
+// propertyName matches the argument names accepted by the API.
 var propertyName = pattern.Of(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // settle computes the options that depend on the conversation or on each other.
@@ -295,7 +295,7 @@ func (b *builder) settle() {
 		}
 	}
 
-	// The order matters: binding is read from "thinking", which settleTokens removes from Options.Body.
+	// The order matters: binding is read from "thinking" before settleTokens removes it from Options.Body.
 	forced := b.settleToolChoice()
 	binding := b.drops()
 	b.settleTokens()
@@ -395,7 +395,7 @@ func (b *builder) toolChoice() content.JSON {
 func (b *builder) settleTokens() {
 	o := &b.options
 
-	// A "thinking" with a type in Options.Body replaces that of the options. One without is merged into it below.
+	// A "thinking" with a type in Options.Body replaces the one of the options. One without is merged into it below.
 	given := b.takeFurther("thinking")
 	further, err := jsonx.Members(given)
 	if kind, _, _ := jsonx.TakeText(further, "type"); kind != "" || given != "" && err != nil {
@@ -431,20 +431,20 @@ func (b *builder) settleTokens() {
 		b.thinking = `{"type":"adaptive"}`
 	}
 
-	// Members without a type add to what was made of the options.
+	// Members without a type add to the result of the options.
 	if len(further) > 0 {
 		made, _ := jsonx.Members(b.thinking)
 		b.thinking = jsonx.Object(jsonx.With(made, further))
 	}
 }
 
-// settleThinking disables thinking if the API would refuse it in this request. Otherwise it removes the options that do
-// not go with thinking.
+// settleThinking disables thinking if the API would refuse it in this request. Otherwise it removes the options not
+// allowed beside thinking.
 func (b *builder) settleThinking(forced bool, binding content.JSON) {
 	var mode struct {
 		Type string `json:"type"`
 	}
-	_ = b.thinking.Decode(&mode) // the API refuses what cannot be decoded
+	_ = b.thinking.Decode(&mode) // the API refuses anything undecodable
 	enabled := mode.Type == "enabled"
 
 	// The API needs the binding even if the model does not think.
@@ -476,9 +476,9 @@ func (b *builder) settleThinking(forced bool, binding content.JSON) {
 // order, last first.
 //
 // The API looks at the assistant's unfinished turn: a tool loop, or a last message to be continued. The turn must have
-// begun with thinking. So must every message in it that follows a user message with more than tool results.
+// begun with thinking. So must every message in it after a user message with more than tool results.
 func thinkingFits(backward iter.Seq2[int, content.Message]) bool {
-	// begins is whether the message after m begins with thinking that is not stale, if it is the assistant's.
+	// begins: the message after m begins with thinking that is not stale, if it is the assistant's.
 	begins, last := true, true
 	for _, m := range backward {
 		switch {
@@ -512,8 +512,7 @@ func (b *builder) front() []byte {
 	return append(write.Name(dst, "messages"), '[')
 }
 
-// header returns the members that configure the response. Those of Options.Body come last, and replace
-// the others.
+// header returns the configuration of the response. Members of Options.Body come last, and replace the others.
 func (b *builder) header() []jsonx.Member {
 	o := b.options
 	list := member("max_tokens", content.JSON(strconv.Itoa(o.MaxTokens)))
@@ -537,7 +536,7 @@ func (b *builder) header() []jsonx.Member {
 	return list
 }
 
-// temperature returns the temperature, limited to what the API accepts.
+// temperature returns the temperature, limited to the API's range.
 func (b *builder) temperature(t float64) content.JSON {
 	if t > 1 {
 		b.note(api.RepairOption, "a temperature of %v is sent as 1, the maximum", t)
@@ -565,7 +564,7 @@ func (b *builder) outputConfig() content.JSON {
 	return jsonx.Object(list)
 }
 
-// metadata returns the metadata that the API accepts; "" for none.
+// metadata returns the acceptable metadata; "" for none.
 func (b *builder) metadata() content.JSON {
 	var list []jsonx.Member
 	for _, key := range slices.Sorted(maps.Keys(b.options.Metadata)) {
@@ -582,7 +581,7 @@ func (b *builder) metadata() content.JSON {
 	return jsonx.Object(list)
 }
 
-// stopSequences returns the list of stop sequences that the API accepts; "" for none.
+// stopSequences returns the list of acceptable stop sequences; "" for none.
 func (b *builder) stopSequences() content.JSON {
 	dst := []byte{'['}
 	for _, s := range b.options.StopSequences {
@@ -655,7 +654,7 @@ func appendMessage(dst []byte, m content.Message, at marks) []byte {
 	return append(dst, "]}"...)
 }
 
-// appendBlock appends a block that accept returned.
+// appendBlock appends a block returned by accept.
 func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	var extra content.Extra
 	switch block := block.(type) {
@@ -685,7 +684,7 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	return append(m.append(dst, at), '}')
 }
 
-// written are the members that appendBlock writes, for blocks of any type. An Extra cannot add them again.
+// written are the members written by appendBlock, for blocks of any type. An Extra cannot add them again.
 var written = []string{"type", "text", "source", "title", "thinking", "signature", "data", "id", "name",
 	"input", "tool_use_id", "content", "is_error"}
 
@@ -730,7 +729,7 @@ func appendSource(dst []byte, s content.Source) []byte {
 	return append(dst, '}')
 }
 
-// appendOpaque appends a block unchanged, but without a cache_control that is not in m.
+// appendOpaque appends a block unchanged, except for a cache_control missing in m: it is left out.
 func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
 	list, _ := jsonx.Members(o.JSON) // it was checked when the block was made
 	if mark, rest := jsonx.Take(list, cacheControl); mark != "" && m[at] != mark {
@@ -739,7 +738,7 @@ func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
 	return append(dst, o.JSON...)
 }
 
-// appendFurther appends members, except cache_control, which marks.append writes, and those with a name in but.
+// appendFurther appends members, except those with a name in but, and cache_control: marks.append writes it.
 func appendFurther(dst []byte, list []jsonx.Member, but ...string) []byte {
 	for _, m := range list {
 		if m.Name != cacheControl && !slices.Contains(but, m.Name) {

@@ -29,7 +29,7 @@ func markOf(policy api.Cache) content.JSON {
 	return ""
 }
 
-// spot is a position that can hold a cache_control marker. Its numbers begin at 1; 0 is none.
+// spot is a possible position of a cache_control marker. Its numbers begin at 1; 0 is none.
 type spot struct{ tool, system, message, block, inner int }
 
 // marks maps positions to their markers.
@@ -43,7 +43,7 @@ func (m marks) append(dst []byte, at spot) []byte {
 	return dst
 }
 
-// frontMarks sets the marker of a policy at the end of the tools and system prompts, which do not change during a
+// frontMarks sets the marker of a policy at the end of the tools and system prompts: these do not change during a
 // conversation. lastMarks sets the markers on messages.
 func frontMarks(mark content.JSON, tools []content.Tool, system []string) marks {
 	if mark == "" {
@@ -59,11 +59,10 @@ func frontMarks(mark content.JSON, tools []content.Tool, system []string) marks 
 	return nil
 }
 
-// lastMarks returns the marker of a policy for m, which is followed by end more messages. The last two user messages
-// get one.
+// lastMarks returns the marker of a policy for m, with end more messages after it. The last two user messages get one.
 //
-// The earlier of the two is where the previous request had its last marker. So the API finds the cache entry of that
-// request, however many blocks were added since.
+// The earlier of the two had the last marker of the previous request. So the API finds the cache entry of that request,
+// even if many blocks were added since.
 func lastMarks(mark content.JSON, m content.Message, end int) marks {
 	if mark == "" || m.Role != content.User || end >= dialect.Far {
 		return nil
@@ -74,7 +73,7 @@ func lastMarks(mark content.JSON, m content.Message, end int) marks {
 	return nil
 }
 
-// lastMarkable returns the number, from 1, of the last block of m that can have a marker; 0 if there is none.
+// lastMarkable returns the number, from 1, of the last block of m able to have a marker; 0 if there is none.
 func lastMarkable(m content.Message) int {
 	for j := m.Blocks.Len(); j > 0; j-- {
 		switch block := m.Blocks.At(j - 1).(type) {
@@ -95,10 +94,10 @@ type marked struct {
 	mark content.JSON
 }
 
-// ownMarks returns the markers of tools, system prompts and messages that the API accepts, at most room, and a note for
-// each of the others.
+// ownMarks returns the acceptable markers of tools, system prompts and messages, at most room, and a note for each of
+// the others.
 func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Message, room int) (marks, []string) {
-	// Drop the markers that the API would refuse, so that it accepts the others.
+	// Drop the markers the API would refuse, for it to accept the others.
 	own, kept := foundMarks(tools, system, messages), marks{}
 
 	var left []string

@@ -8,8 +8,8 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// decodeBlock decodes a block. A block that Plait models becomes a Text, a Thinking and so on, with its other members
-// in Extra. Any other block becomes an Opaque, byte for byte.
+// decodeBlock decodes a block. A known block becomes a Text, a Thinking and so on, with its other members in Extra. Any
+// other block becomes an Opaque, byte for byte.
 func decodeBlock(raw content.JSON) (content.Block, error) {
 	list, err := jsonx.Members(raw)
 	if err != nil {
@@ -21,7 +21,7 @@ func decodeBlock(raw content.JSON) (content.Block, error) {
 	return content.Opaque{API: API, JSON: raw}, nil
 }
 
-// known returns the block that list describes, or nil if no block of Plait can hold all of it.
+// known returns the block described by list, or nil if no block of Plait can hold all of it.
 func known(list []jsonx.Member) content.Block {
 	kind, rest, _ := jsonx.TakeText(list, "type")
 
@@ -96,7 +96,7 @@ func knownToolResult(rest []jsonx.Member) content.Block {
 	return content.ToolResult{CallID: id, Content: blocks, IsError: failed == "true", Extra: extra(rest)}
 }
 
-// importContent reads content that is missing, a string, or an array of blocks.
+// importContent reads content: missing, a string, or an array of blocks.
 func importContent(j content.JSON) (content.Blocks, error) {
 	if j == "" || j == "null" {
 		return content.Blocks{}, nil
@@ -151,7 +151,7 @@ func knownSource(j content.JSON) (content.Source, bool) {
 	return s, ok && len(list) == 0
 }
 
-// extra returns an Extra with the members that no field holds.
+// extra returns an Extra with the members that have no field.
 func extra(rest []jsonx.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
@@ -159,7 +159,7 @@ func extra(rest []jsonx.Member) content.Extra {
 	return content.Extra{API: API, JSON: jsonx.Object(rest)}
 }
 
-// ours returns the Extra of thinking. Its API is always set, because only that API can read the signature.
+// ours returns the Extra of thinking. Its API is always set, because only this API can read the signature.
 func ours(rest []jsonx.Member) content.Extra {
 	return content.Extra{API: API, JSON: jsonx.Object(rest)}
 }
@@ -180,7 +180,7 @@ func stopOf(reason string, sequence jsonx.Raw) content.Stop {
 	return content.Stop(reason) // the other reasons have the same names; new ones are kept
 }
 
-// isServerCall reports whether a block of that type is a call that the provider itself executes. isServerResult reports
-// whether it is the result of one.
+// isServerCall reports whether the type is a call executed by the provider itself. isServerResult reports whether it is
+// the result of one.
 func isServerCall(kind string) bool   { return strings.HasSuffix(kind, "_tool_use") }
 func isServerResult(kind string) bool { return strings.HasSuffix(kind, "_tool_result") }

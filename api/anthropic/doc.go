@@ -14,8 +14,8 @@
 //
 // # What is sent
 //
-// [Body] builds the request body. It is a pure function. It first repairs the conversation, whatever its shape, so that
-// the API accepts it (see dialect.Repair), and reports what it changed. The SDK sends these bytes unchanged.
+// [Body] builds the request body. It is a pure function. It first repairs a conversation of any shape to make it
+// acceptable to the API (see dialect.Repair), and reports the changes. The SDK sends these bytes unchanged.
 //
 // A compatible server, such as llama.cpp or Ollama, is named by Options.Server: see package compatible. It then gets
 // its own thinking back without a signature. For models on your own machine, prefer package openai's NewChat.
@@ -24,8 +24,8 @@
 //
 // A streamed response and a whole one give the same blocks:
 //
-//   - A block that Plait models is a content.Text, a content.ToolUse and so on. Other members of such a block
-//     (citations, a caller) are kept in its Extra.
+//   - A block known to Plait is a content.Text, a content.ToolUse and so on. Other members of such a block (citations,
+//     a caller) are kept in its Extra.
 //   - A block of another type, such as a server tool's call or result, is a content.Opaque, byte for byte.
 //   - Both go back to this API unchanged, and to no other.
 //

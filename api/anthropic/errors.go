@@ -41,7 +41,7 @@ func newError(status int, header http.Header, body []byte) *api.Error {
 		Message   string `json:"message"` // of a gateway, or of Bedrock
 		RequestID string `json:"request_id"`
 	}
-	_ = json.Unmarshal(body, &envelope, jsonx.Lenient) // a body that is not JSON is kept in Body
+	_ = json.Unmarshal(body, &envelope, jsonx.Lenient) // a body of any other kind is kept in Body
 
 	e := &api.Error{
 		API: API, Status: status, Type: envelope.Error.Type, Message: envelope.Error.Message,
@@ -86,7 +86,7 @@ func kindOf(e *api.Error) error {
 	return kindOfType(e.Type)
 }
 
-// tooLong reports whether an error message, in lower case, is about a prompt that is too long.
+// tooLong reports whether an error message, in lower case, is about the length of the prompt.
 func tooLong(message string) bool {
 	return strings.Contains(message, "prompt is too long") || strings.Contains(message, "exceed context limit") ||
 		strings.Contains(message, "input is too long") ||

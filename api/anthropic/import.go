@@ -14,14 +14,14 @@ import (
 // dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 //
 //   - Other members than system prompts, tools and messages are in the request's Options.Body, except "stream".
-//   - Blocks that Plait does not model are content.Opaque.
-//   - Options.Cache is [CacheOwn] if a tool, a system prompt or a message has a cache_control marker, which is kept,
-//     and api.CacheOff otherwise. So the request has the same caching as the body. For the caching of Plait, set
+//   - Blocks unknown to Plait are content.Opaque.
+//   - Options.Cache is [CacheOwn] if a tool, a system prompt or a message has a cache_control marker, and api.CacheOff
+//     otherwise. The markers are kept. So the request has the same caching as the body. For the caching of Plait, set
 //     another policy.
 //   - The markers of system prompts are kept in Options.Body (see [CacheOwn]).
 //
-// Errors are api.ErrInvalidRequest and name the position in the body that cannot be read. Import accepts what it can
-// read, even if the API does not: Body repairs it.
+// Errors are api.ErrInvalidRequest and name the unreadable position in the body. Import accepts a readable body even if
+// the API does not: Body repairs it.
 func Import(body []byte) (req api.Request, model string, err error) {
 	list, err := jsonx.Members(content.JSON(body))
 	if err != nil {

@@ -35,7 +35,7 @@ type usage struct {
 	} `json:"output_tokens_details"`
 }
 
-// update sets in total the counts that u has.
+// update copies the counts present in u to total.
 func (u usage) update(total *content.Usage) {
 	for _, count := range []struct {
 		to   *int64
@@ -53,7 +53,7 @@ func (u usage) update(total *content.Usage) {
 	}
 }
 
-// decodeMessage reads a response that is not streamed.
+// decodeMessage reads a response sent whole, not streamed.
 func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish, error) {
 	var m message
 	if err := json.Unmarshal(data, &m, jsonx.Lenient); err != nil {
@@ -100,5 +100,5 @@ func cutCall(last content.Block, stop content.Stop) content.Block {
 	return last
 }
 
-// protocol returns an error about a response that is not what the API documents.
+// protocol returns an error about a response that differs from the API's documentation.
 func protocol(format string, args ...any) error { return roundtrip.Protocol(API, format, args...) }

@@ -10,7 +10,7 @@ import (
 const API = "anthropic"
 
 // CacheOwn, as api.Options.Cache, sends only the cache_control markers of the conversation itself, in the Extra of its
-// blocks and tools. Markers that the API would refuse are left out, and noted.
+// blocks and tools. Invalid markers are left out, and noted.
 //
 // System prompts have no Extra. Their markers are the member "system" of Options.Body: a list with one object for each
 // prompt, {"cache_control":…} or {}.
@@ -25,21 +25,21 @@ const CacheOwn api.Cache = "own"
 //     began without it, and if ToolChoice forces a call.
 //   - Output is a format of output_config.
 //   - Of Metadata, "user_id" is sent.
-//   - Cache: CacheShort and CacheLong set at most three cache_control markers: at the end of what never changes (tools
-//     and system prompts), and on the last two user messages. They move as the conversation grows, which does not
-//     change what is cached. CacheOff sets none. CacheOwn is this provider's own. Any other policy is noted, and sets
-//     none. See platform.claude.com/docs/en/build-with-claude/prompt-caching.
-//   - Thinking that is marked as stale (content.Thinking.Stale) is left out, because the newest models refuse it. If
-//     Body holds {"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}, it is sent, and the API
-//     drops it itself.
+//   - Cache: CacheShort and CacheLong set at most three cache_control markers: at the end of the constant part (tools
+//     and system prompts), and on the last two user messages. They move as the conversation grows, without changing the
+//     cached content. CacheOff sets none. CacheOwn is this provider's own. Any other policy is noted, and sets none.
+//     See platform.claude.com/docs/en/build-with-claude/prompt-caching.
+//   - Stale thinking (content.Thinking.Stale) is left out, because the newest models refuse it. If Body holds
+//     {"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}, it is sent, and the API drops it
+//     itself.
 //   - Header may hold "anthropic-beta".
 type Options struct {
 	api.Options
 	// Server is the server behind the base URL, such as compatible.LlamaCPP, if it is not Anthropic's. Requests then
-	// have the form that it reads: see package compatible. The base URL itself is set in SDK. Defaults to Anthropic's.
+	// have the server's own form: see package compatible. The base URL itself is set in SDK. Defaults to Anthropic's.
 	Server compatible.Server
-	// Prefill allows a conversation to end with a message of the assistant, which the model then continues. Newer
-	// models refuse that. Defaults to false: a user message with the text content.GoOn is added.
+	// Prefill allows a conversation to end with a message of the assistant, for the model to continue. Newer models
+	// refuse this. Defaults to false: a user message with the text content.GoOn is added.
 	Prefill bool
 	// TextOnly declares that the model reads only text. A text takes the place of each image, document and recording,
 	// and names it. Defaults to false.

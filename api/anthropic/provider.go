@@ -54,7 +54,7 @@ func (p *Provider) CountTokens(ctx context.Context, req api.Request) (int64, err
 	return t.CountOf(ctx, func(body *wire.Parts) (content.JSON, error) { return roundtrip.Keeping(body, counted...) })
 }
 
-// counted lists the members of a request that the endpoint for counting accepts.
+// counted lists the members of a request accepted by the endpoint for counting.
 var counted = []string{
 	"model", "system", "tools", "messages", "tool_choice", "thinking", "output_config", "context_management",
 	"mcp_servers",
@@ -118,10 +118,10 @@ func (p *Provider) send(ctx context.Context, path string, body *wire.Parts, o Op
 	return res, nil
 }
 
-// errNoKey is the error of a request that could not succeed, because there is no key.
+// errNoKey is the error of a request without a key: it could not succeed.
 var errNoKey = errors.New("no API key: set ANTHROPIC_API_KEY, or give one in Options.SDK")
 
-// badServer returns the error for an Options.Server that no request can be made with.
+// badServer returns the error for an Options.Server unusable for requests.
 func badServer(format string, args ...any) error {
 	return &api.Error{Kind: api.ErrInvalidRequest, API: API, Err: fmt.Errorf("Options.Server: "+format, args...)}
 }
@@ -154,7 +154,7 @@ func answer(res *http.Response, whole bool) iter.Seq2[api.Event, error] {
 	return streamed(res)
 }
 
-// atOnce yields the events of a response that is not streamed.
+// atOnce yields the events of a whole response, not streamed.
 func atOnce(body io.Reader, header http.Header) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		data, err := io.ReadAll(body)

@@ -18,7 +18,7 @@ var (
 	serverIDPattern = pattern.Of(`^srvtoolu_[a-zA-Z0-9_]+$`)
 )
 
-// rules returns what the API, or a compatible server, accepts of a conversation.
+// rules returns the rules of the API, or of a compatible server, for conversations.
 func rules(kind variant) dialect.Rules {
 	accepter := accepter{target: kind.files.In(target()), dropsStale: kind.drops, plain: kind.plain}
 	accepter.target.UnsignedThinking = kind.unsigned
@@ -43,7 +43,7 @@ func rules(kind variant) dialect.Rules {
 	}
 }
 
-// resumable reports whether a response that ends with b was paused there and can be continued.
+// resumable reports whether a response with b at its end was paused there and can be continued.
 func resumable(b content.Opaque) bool {
 	call, ok := serverCallOf(b)
 	return ok && call.whole
@@ -56,7 +56,7 @@ type accepter struct {
 	plain      bool // see variant
 }
 
-// accept is the table of what the API does with each kind of block. If a row does not return, the rules for switching
+// accept is the table of the API's rules for each kind of block. If a row does not return, the rules for switching
 // providers decide.
 func (a accepter) accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
@@ -80,8 +80,8 @@ func (a accepter) accept(role content.Role, block content.Block, nested bool) (c
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// acceptToolResult changes results that the API would refuse: those of nothing but space, and error results that are
-// not only text. The latter lose the error mark and begin with a text that reports the failure.
+// acceptToolResult changes results the API would refuse: results of nothing but space, and error results with other
+// blocks than text. The latter lose the error mark and begin with a text about the failure.
 func acceptToolResult(b content.ToolResult) (content.ToolResult, string) {
 	silent, mixed := true, false
 	for _, inner := range b.Content.All() {
@@ -113,16 +113,16 @@ func opaqueKind(b content.Opaque) string {
 	var tag struct {
 		Type string `json:"type"`
 	}
-	_ = b.JSON.Decode(&tag) // a type that is not a string is ""
+	_ = b.JSON.Decode(&tag) // any other type than a string is ""
 	return tag.Type
 }
 
-// opaque accepts the API's own blocks in the positions where the API allows them. A block that Plait models is decoded,
-// and treated as such.
+// opaque accepts the API's own blocks in the positions allowed by the API. A block known to Plait is decoded, and
+// treated as such.
 func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	kind := opaqueKind(b)
 
-	// A block of a type that Plait models must keep the rules for that type.
+	// A block of a known type must keep the rules for the type.
 	switch decoded, err := decodeBlock(b.JSON); decoded.(type) {
 	case content.Opaque:
 	case content.Text, content.Image, content.Document, content.Thinking:

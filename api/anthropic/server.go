@@ -16,11 +16,11 @@ type place struct{ message, block int }
 
 // prune implements dialect.Rules.Prune. It finds
 //
-//   - calls of server tools without a result, and results without their call, which the API refuses. A call may still
-//     be open at the end of the conversation, and while the tool calls that it makes itself are answered;
+//   - calls of server tools without a result, and results without their call, because the API refuses them. A call may
+//     still be open at the end of the conversation, and while its own tool calls are answered;
 //   - thinking at the end of an assistant's message;
 //   - texts of nothing but space in an assistant's message, and space at the end of a last one. Next to thinking, such
-//     a text is kept: the model wrote it between signed blocks, which must not change.
+//     a text is kept: the model wrote it between signed blocks, and these must not change.
 func prune(messages []content.Message) []dialect.Pruned {
 	drop := map[place]string{}
 	unpaired(messages, drop)
@@ -44,7 +44,7 @@ func prune(messages []content.Message) []dialect.Pruned {
 	return found
 }
 
-// waits implements dialect.Rules.Waits: a server tool's call may be answered after the calls that it makes itself.
+// waits implements dialect.Rules.Waits: a server tool's call may be answered after its own tool calls.
 func waits(m content.Message) bool {
 	for _, b := range m.Blocks.All() {
 		if itemID(b) != "" {
@@ -54,7 +54,8 @@ func waits(m content.Message) bool {
 	return false
 }
 
-// itemID implements dialect.Rules.ItemID: the ID of a server tool's call.
+// itemID implements dialect.Rules.ItemID. It returns the ID of an item, or "". Such IDs must be unique in the request.
+// The prefix "item " separates the IDs of items known to Plait from those of calls.
 func itemID(b content.Block) string {
 	o, ok := b.(content.Opaque)
 	if !ok || o.API != API {
@@ -66,7 +67,7 @@ func itemID(b content.Block) string {
 	return ""
 }
 
-// pairing finds the calls and results of server tools that do not belong together.
+// pairing finds the calls and results of server tools without their counterpart.
 type pairing struct {
 	// The blocks to drop, with the reason.
 	drop map[place]string
@@ -112,7 +113,7 @@ func (p *pairing) look(at place, b content.Opaque) {
 	}
 }
 
-// close drops the calls that are open at the end of m, except those that wait for the calls they make themselves.
+// close drops the calls open at the end of m, except those waiting for their own tool calls.
 func (p *pairing) close(m content.Message) {
 	waits := map[string]bool{}
 	for _, call := range m.Blocks.ToolUses() {
@@ -146,7 +147,7 @@ func callerOf(call content.ToolUse) string {
 // serverCall is a call of a server tool.
 type serverCall struct {
 	id string
-	// The call has an ID, a name and arguments of the form that the API requires.
+	// The call has an ID, a name and arguments in the API's required form.
 	whole bool
 }
 
@@ -172,7 +173,7 @@ func serverCallOf(b content.Opaque) (serverCall, bool) {
 	return serverCall{id, whole}, true
 }
 
-// serverResultOf returns the ID of the call that a server tool's result belongs to, and reports whether b is one.
+// serverResultOf returns the call ID in a server tool's result, and reports whether b is one.
 func serverResultOf(b content.Opaque) (string, bool) {
 	var result struct {
 		Type      string    `json:"type"`
@@ -215,7 +216,7 @@ func silent(i int, m content.Message, drop map[place]string) {
 	}
 }
 
-// trimEnd removes the space at the end of a conversation whose last block is a text of the assistant. The API refuses
+// trimEnd removes the space at the end of a conversation if its last block is a text of the assistant. The API refuses
 // such space.
 func trimEnd(messages []content.Message) []dialect.Pruned {
 	n := len(messages) - 1

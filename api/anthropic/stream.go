@@ -15,8 +15,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// streamed yields the events of a response of server-sent events. It stops at the end of the response, whatever the
-// server sends afterward.
+// streamed yields the events of a response of server-sent events. It stops at the end of the response, and ignores
+// anything the server sends afterward.
 func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		res.Body = wire.WithEnd(res.Body)
@@ -80,7 +80,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 		return nil, nil
 	}
 
-	// Text that is not JSON may be an event that was cut off. Anything else breaks the protocol.
+	// Text other than JSON may be an event cut off early. Anything else breaks the protocol.
 	var e event
 	if err := json.Unmarshal(data, &e, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
@@ -160,7 +160,7 @@ func (d *decoder) stop(e event) ([]api.Event, error) {
 	return d.ready(false)
 }
 
-// open returns block i, which must be open.
+// open returns block i. The block must be open.
 func (d *decoder) open(i int) (*assembly, error) {
 	if i < 0 || i >= len(d.blocks) || d.blocks[i].done {
 		return nil, protocol("block %d is not open", i)
@@ -193,8 +193,8 @@ func (d *decoder) messageDelta(e event) error {
 	return nil
 }
 
-// ready returns the blocks that are complete, in order. A last call without arguments is kept until the end of the
-// response. Only then is it known whether it was cut off.
+// ready returns the complete blocks, in order. A last call without arguments is kept until the end of the response:
+// only then is it known to be complete or cut off.
 func (d *decoder) ready(end bool) ([]api.Event, error) {
 	var out []api.Event
 	for ; d.given < len(d.blocks); d.given++ {

@@ -32,7 +32,7 @@ type candidate struct {
 	URLContext    jsonx.Raw `json:"urlContextMetadata"`
 }
 
-// first returns the first candidate, the only one that is read. It is not ok if the chunk has no piece of it.
+// first returns the first candidate; all others are ignored. It is not ok if the chunk has no piece of it.
 func (c chunk) first() (candidate, bool) {
 	for _, one := range c.Candidates {
 		if one.Index == 0 {
@@ -54,7 +54,7 @@ type usage struct {
 	ToolUse    *int64 `json:"toolUsePromptTokenCount"`
 }
 
-// update sets in u the counts that later has.
+// update copies the counts present in later to u.
 func (u *usage) update(later usage) {
 	for _, count := range []struct{ to, from **int64 }{
 		{&u.Prompt, &later.Prompt}, {&u.Cached, &later.Cached}, {&u.Candidates, &later.Candidates},
@@ -102,7 +102,7 @@ func stopOf(reason string, calls bool) content.Stop {
 	return content.Stop(reason) // OTHER and the like, and new ones
 }
 
-// failedReason returns the error of a response that has nothing to continue from, or nil for any other finish reason.
+// failedReason returns the error of a response with nothing to continue from, or nil for any other finish reason.
 func failedReason(reason, message string) error {
 	e := &api.Error{Kind: api.ErrServer, API: API, Status: 200, Type: reason, Message: message}
 	switch {

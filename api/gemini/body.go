@@ -16,12 +16,12 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Body returns the body of the request that sends req to model, and the changes made to req so that the API accepts it.
-// It is a pure function: the same arguments give the same bytes.
+// Body returns the body of the request that sends req to model, and the changes made for the API to accept it. It is a
+// pure function: the same arguments give the same bytes.
 //
 // The contents come last in the body. Two conversations with a common prefix give contents with a common prefix. So the
-// body of a conversation that grows keeps its beginning. The model, and whether the response is streamed, are in the
-// address of a request, not in its body.
+// body of a growing conversation keeps its beginning. The model, and the choice of streaming, are in the address of a
+// request, not in its body.
 //
 // The options of req take precedence over those in o. Errors are *api.Error: api.ErrNothing if there is no message to
 // send, and those of api.Options.Check.
@@ -38,16 +38,16 @@ func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, 
 type builder struct {
 	options Options
 	model   string
-	// The members of Options.Body, without those that were taken out.
+	// The members of Options.Body, except those already taken out.
 	further   []jsonx.Member
 	functions []content.Tool
-	// The entries of "tools" for the tools that the API runs.
+	// The entries of "tools" for the tools run by the API.
 	servers []content.JSON
 	system  []string
 	notes   []api.RepairNote
 }
 
-// note records a change that concerns no single message.
+// note records a change about no single message.
 func (b *builder) note(kind api.RepairKind, format string, args ...any) {
 	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
 }
@@ -100,8 +100,7 @@ func (b *builder) front() []byte {
 	return append(write.Name(dst, "contents"), '[')
 }
 
-// leaveOut removes the members of Options.Body that cannot be sent, and everything that cannot be sent next to
-// cachedContent.
+// leaveOut removes unsendable members of Options.Body, and everything unsendable next to cachedContent.
 func (b *builder) leaveOut() {
 	// These members are made from the request, or are in its address.
 	for _, own := range []string{"contents", "systemInstruction", "tools", "model"} {
@@ -195,8 +194,8 @@ func (b *builder) ownToolConfig() content.JSON {
 	return jsonx.Object(list)
 }
 
-// toolChoice returns the choice of the options. It has the name under which a tool was declared, because every API
-// accepts that name.
+// toolChoice returns the choice of the options. It uses the declared name of a tool, because every API accepts this
+// name.
 func (b *builder) toolChoice() []jsonx.Member {
 	choice := b.options.ToolChoice
 	name := choice.Tool()
@@ -220,7 +219,7 @@ func (b *builder) toolChoice() []jsonx.Member {
 	return []jsonx.Member{{Name: "functionCallingConfig", Value: content.JSON(append(config, '}'))}}
 }
 
-// declared reports whether there is a function of that name.
+// declared reports whether there is a function with the given name.
 func (b *builder) declared(name string) bool {
 	for _, t := range b.functions {
 		if t.Name == name {
@@ -263,7 +262,7 @@ func (b *builder) generationConfig() []jsonx.Member {
 // maxStops is the maximum number of stop sequences.
 const maxStops = 5
 
-// stopSequences returns the list of stop sequences that the API accepts; "" for none.
+// stopSequences returns the list of acceptable stop sequences; "" for none.
 func (b *builder) stopSequences() content.JSON {
 	stops := b.options.StopSequences
 	if len(stops) == 0 {
@@ -358,7 +357,7 @@ func (b *builder) holds(name string) bool {
 	return false
 }
 
-// keepSystem keeps the system prompts that the API accepts.
+// keepSystem keeps the acceptable system prompts.
 func (b *builder) keepSystem(system []string) {
 	for _, s := range system {
 		if strings.TrimSpace(s) != "" {

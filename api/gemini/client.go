@@ -13,15 +13,15 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// client holds the methods of the SDK's client that make requests. A field with that client itself would make programs
-// larger: if a program calls methods by reflection, the linker keeps every method of every service of the SDK.
+// client holds the request methods of the SDK's client. A field with the client itself would make programs larger: if a
+// program calls methods by reflection, the linker keeps every method of every service of the SDK.
 type client struct {
 	whole, stream, count func(ctx context.Context, model string) error // a request without content, see carrier
 	timeout              *time.Duration                                // of a request; nil is none
 }
 
-// connect returns a client of the SDK whose requests are sent by a carrier. It makes two clients: the first for its
-// HTTP client, which has the credentials, and the second with a carrier around that HTTP client.
+// connect returns a client of the SDK with a carrier for its requests. It makes two clients: the first for its HTTP
+// client with the credentials, and the second with a carrier around that HTTP client.
 func connect(ctx context.Context, config *genai.ClientConfig) (*client, error) {
 	var c genai.ClientConfig
 	if config != nil {
@@ -66,7 +66,7 @@ func connect(ctx context.Context, config *genai.ClientConfig) (*client, error) {
 	}, nil
 }
 
-// refusedConfig returns the error for a configuration that the SDK refuses. The SDK's text ends with the whole
+// refusedConfig returns the error for a configuration refused by the SDK. The SDK's text ends with the whole
 // configuration. It is cut off, because the key in it must not be logged.
 func refusedConfig(err error) error {
 	e := &api.Error{Kind: api.ErrInvalidRequest, API: API, Err: err}
@@ -87,14 +87,14 @@ func refusedConfig(err error) error {
 // carrier is the transport of the SDK's HTTP client. For each request of the SDK, it
 //
 //   - replaces the body,
-//   - sends the request with the HTTP client that the user gave or the SDK made,
+//   - sends the request with the user's HTTP client, or the one made by the SDK,
 //   - keeps the response, and
 //   - returns an empty success to the SDK.
 //
 // So the SDK provides the address and the authorization, and Plait reads and writes the bytes.
 type carrier struct{ client *http.Client }
 
-// sent is one request that passes through the SDK. It is the value of the key sending in the request's context.
+// sent is one request on its way through the SDK. It is the value of the key sending in the request's context.
 type sent struct {
 	// The context of the request. It lasts until its response is read.
 	ctx     context.Context
@@ -149,7 +149,7 @@ func (c carrier) send(req *http.Request, s *sent) (*http.Response, error) {
 	return c.client.Do(out)
 }
 
-// nothing returns the empty response that the SDK gets.
+// nothing returns the empty response for the SDK.
 func nothing(req *http.Request) *http.Response {
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,

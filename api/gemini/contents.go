@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
-// noSignature is the signature that Google provides for calls without a thoughtSignature:
+// noSignature is the signature provided by Google for calls without a thoughtSignature:
 // "skip_thought_signature_validator", in base64.
 const noSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
@@ -99,7 +99,7 @@ func appendAnswer(dst []byte, calls []content.ToolUse, m content.Message) []byte
 	return appendUser(write.Comma(dst), rest)
 }
 
-// mediaOf returns the blocks of a result that are not text.
+// mediaOf returns the blocks of a result, without its texts.
 func mediaOf(r content.ToolResult) []content.Block {
 	var media []content.Block
 	for _, b := range r.Content.All() {
@@ -118,10 +118,10 @@ func appendResult(dst []byte, name string, r content.ToolResult, media bool) []b
 	return append(appendFurther(dst, furtherOf(r.Extra), inResponse...), "}}"...)
 }
 
-// inResponse are the members that a result's Extra cannot add.
+// inResponse are the members an Extra of a result cannot add.
 var inResponse = append([]string{"id", "name", "response"}, beside...)
 
-// responseOf returns what the tool returned, as the object that the API requires.
+// responseOf returns the result of the tool as an object, the form required by the API.
 func responseOf(r content.ToolResult, media bool) content.JSON {
 	text := r.Content.Text()
 	object := content.JSON(text)
@@ -142,7 +142,7 @@ func responseOf(r content.ToolResult, media bool) content.JSON {
 	return jsonx.Object([]jsonx.Member{{Name: name, Value: jsonx.Quote(text)}})
 }
 
-// appendPart appends a block that accept returned.
+// appendPart appends a block returned by accept.
 func appendPart(dst []byte, block content.Block) []byte {
 	var e content.Extra
 	switch b := block.(type) {
@@ -164,13 +164,13 @@ func appendPart(dst []byte, block content.Block) []byte {
 	return append(appendFurther(dst, furtherOf(e)), '}')
 }
 
-// appendCall appends a call. A signature that is not "" replaces the one of its Extra.
+// appendCall appends a call. A signature other than "" replaces the one of its Extra.
 func appendCall(dst []byte, call content.ToolUse, signature string) []byte {
 	dst = append(dst, `{"functionCall":{`...)
 	dst = write.OptString(write.OptString(dst, "id", call.ID), "name", call.Name)
 	dst = append(write.Name(dst, "args"), call.Input...)
 
-	further, _ := jsonx.Members(call.Extra.For(API)) // none where there is no Extra
+	further, _ := jsonx.Members(call.Extra.For(API)) // none without an Extra
 	inside, _ := jsonx.Take(further, "functionCall")
 	list, _ := jsonx.Members(inside)
 	dst = append(appendFurther(dst, list, "id", "name", "args"), '}')
@@ -197,7 +197,7 @@ func appendSource(dst []byte, s content.Source) []byte {
 }
 
 // typeByName maps the extension of a file's name to its media type, for sources without one. The API requires the type
-// of files that it does not store itself.
+// of files stored elsewhere.
 var typeByName = map[string]string{
 	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp",
 	".heic": "image/heic", ".heif": "image/heif",

@@ -26,7 +26,7 @@ func explain(err error) *api.Error {
 	return nil
 }
 
-// protocol returns an error about a response that is not what the API documents.
+// protocol returns an error about a response that differs from the API's documentation.
 func protocol(format string, args ...any) error { return roundtrip.Protocol(API, format, args...) }
 
 // status is an error in the API's form: a google.rpc.Status in an "error".
@@ -38,15 +38,15 @@ type status struct {
 	} `json:"error"`
 }
 
-// detail has the members that are read from the details of an error, of any type.
+// detail has the members Plait reads from the details of an error, of any type.
 type detail struct {
 	Reason     string `json:"reason"`     // of an ErrorInfo
 	RetryDelay string `json:"retryDelay"` // of a RetryInfo
 	RequestID  string `json:"requestId"`  // of a RequestInfo
 }
 
-// newError decodes the API's error in body, which may be a list with one error. Parameter http is the status; 200 for
-// an error inside a stream.
+// newError decodes the API's error in body, possibly a list with one error. Parameter http is the status; 200 for an
+// error inside a stream.
 func newError(http int, header http.Header, body []byte) *api.Error {
 	e := &api.Error{
 		API: API, Status: http, RetryAfter: wire.RetryAfter(header, time.Now()),
@@ -54,7 +54,7 @@ func newError(http int, header http.Header, body []byte) *api.Error {
 	}
 
 	var s status
-	_ = json.Unmarshal(chunksOf(body)[0], &s, jsonx.Lenient) // a body that is not JSON is kept in Body
+	_ = json.Unmarshal(chunksOf(body)[0], &s, jsonx.Lenient) // a body of any other kind is kept in Body
 	e.Type, e.Message = s.Error.Status, s.Error.Message
 
 	// The details may have a reason, a longer delay and the ID of the request.
@@ -77,8 +77,8 @@ func newError(http int, header http.Header, body []byte) *api.Error {
 	return e
 }
 
-// kindOf returns the kind of an error. Some messages and reasons are more precise than the API's type, which is more
-// precise than the HTTP status.
+// kindOf returns the kind of an error. Some messages and reasons are more precise than the API's type, and the type is
+// more precise than the HTTP status.
 func kindOf(e *api.Error, reason string) error {
 	message := strings.ToLower(e.Message)
 	has := func(parts ...string) bool {

@@ -15,17 +15,17 @@ import (
 // Import reads the body of a request, and returns the request. It is the reverse of [Body]. dag.FromTranscript makes a
 // conversation of the request's System, Tools and Messages. The model is not in the body, but in the address.
 //
-//   - Other members than system prompts, tools and contents are in the request's Options.Body, except "model" and those
-//     that are null.
-//   - Parts that Plait does not model are content.Opaque.
+//   - Other members than system prompts, tools and contents are in the request's Options.Body, except "model" and null
+//     members.
+//   - Parts unknown to Plait are content.Opaque.
 //   - The API has two names for each member, such as "inlineData" and "inline_data", and accepts an object for a list
 //     of one. So does Import.
-//   - Consecutive contents of the same role are one message. A role that the API does not have is kept. An empty
-//     content is left out.
+//   - Consecutive contents of the same role are one message. A role unknown to the API is kept. An empty content is
+//     left out.
 //   - OpenAPI schemas become JSON Schema.
 //
-// Errors are api.ErrInvalidRequest and name the position in the body that cannot be read. Import accepts what it can
-// read, even if the API does not: Body repairs it.
+// Errors are api.ErrInvalidRequest and name the unreadable position in the body. Import accepts a readable body even if
+// the API does not: Body repairs it.
 func Import(body []byte) (req api.Request, err error) {
 	list, err := jsonx.Members(content.JSON(body))
 	if err != nil {
@@ -85,7 +85,7 @@ func renamed(list []jsonx.Member) (all []jsonx.Member, changed bool) {
 	return all, changed
 }
 
-// importObjects reads a list of objects, or one object, at the position where in the body.
+// importObjects reads a list of objects, or one object. Parameter where is its position in the body.
 func importObjects(where string, j content.JSON) ([]roundtrip.Imported, error) {
 	if j.IsObject() {
 		j = "[" + j + "]"
@@ -93,7 +93,7 @@ func importObjects(where string, j content.JSON) ([]roundtrip.Imported, error) {
 	return roundtrip.ImportObjects(where, j)
 }
 
-// importParts reads the parts of an object, which may be missing.
+// importParts reads the parts of an object. They may be missing.
 func importParts(where string, list []jsonx.Member) ([]roundtrip.Imported, error) {
 	parts, _ := jsonx.Take(list, "parts")
 	if parts == "" {
@@ -125,8 +125,8 @@ func importSystem(m jsonx.Member) ([]string, error) {
 	return system, nil
 }
 
-// importTools reads the entries of "tools": functions, and the tools that the API runs. The name of such a tool is its
-// key in the entry.
+// importTools reads the entries of "tools": functions, and the tools run by the API. The name of such a tool is its key
+// in the entry.
 func importTools(j content.JSON) ([]content.Tool, error) {
 	entries, err := importObjects("tools", j)
 	if err != nil {
@@ -179,7 +179,7 @@ func importFunction(list []jsonx.Member) content.Tool {
 // deepestSchema is the depth to which schemas are converted.
 const deepestSchema = 64
 
-// fromOpenAPI converts an OpenAPI schema to JSON Schema, whose types are in lower case.
+// fromOpenAPI converts an OpenAPI schema to JSON Schema, with types in lower case.
 func fromOpenAPI(j content.JSON, depth int) content.JSON {
 	list, err := jsonx.Members(j)
 	if err != nil || depth > deepestSchema {
@@ -216,7 +216,7 @@ type contentImport struct {
 	// The current message has an empty text.
 	silent   bool
 	messages []content.Message
-	// The message that is being read.
+	// The message being read.
 	role   content.Role
 	blocks []content.Block
 	// For each result in blocks, the name of its tool.
@@ -294,7 +294,7 @@ func (c *contentImport) part(part roundtrip.Imported) error {
 		return err
 	}
 
-	// decodePart returns nil for an empty text. It may be all that a message has.
+	// decodePart returns nil for an empty text. A message may consist of nothing else.
 	if b == nil {
 		text, _ := jsonx.Take(part.List, "text")
 		c.silent = c.silent || text == `""`
@@ -327,13 +327,13 @@ func namedPart(list []jsonx.Member) (all []jsonx.Member, changed bool) {
 
 // membersOf returns the members of an Extra.
 func membersOf(e content.Extra) []jsonx.Member {
-	list, _ := jsonx.Members(e.For(API)) // none where there is no Extra
+	list, _ := jsonx.Members(e.For(API)) // none without an Extra
 	return list
 }
 
 // knownResult reads a part with the result of a call, and the name of its tool. The content of the result is the text,
-// if the response has nothing else, or the object that the tool returned. The result does not keep the name, because
-// the call has it.
+// if the response has nothing else, or the object returned by the tool. The result does not keep the name, because the
+// call has it.
 func knownResult(part []jsonx.Member) (r content.ToolResult, name string, ok bool) {
 	result, outer := jsonx.Take(part, "functionResponse")
 	list, err := jsonx.Members(result)
@@ -398,7 +398,7 @@ func (c *contentImport) inCallOrder() {
 		}
 	}
 
-	// If several calls have the same name, they get the results of that name in order.
+	// Calls with the same name get the results under that name in order.
 	var ordered []content.Block
 	for _, call := range c.messages[len(c.messages)-1].Blocks.ToolUses() {
 		if results := byName[call.Name]; len(results) > 0 {

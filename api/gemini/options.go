@@ -18,8 +18,8 @@ const API = "gemini"
 //     Models before Gemini 3 have no levels: a level is sent to them as a budget. Thinking is shown, except with
 //     ThinkOff. Some models cannot work without thinking, and refuse ThinkOff.
 //   - Of StopSequences, the first five are sent.
-//   - Output is a responseJsonSchema, reduced to what the API accepts. Models before Gemini 3 accept none next to
-//     tools: it is left out then, and noted.
+//   - Output is a responseJsonSchema, reduced to the keywords accepted by the API. Models before Gemini 3 accept none
+//     next to tools: it is left out then, and noted.
 //   - Metadata is the labels of a request on Vertex AI, if SDK.Backend selects it. The Gemini API has none.
 //   - OneCall is not supported.
 //   - Cache: the API caches by itself. CacheLong, CacheOff and other policies are not supported, and noted.
@@ -54,7 +54,7 @@ func (o *Options) vertex() bool {
 
 var generationInName = pattern.Of(`gemini-(\d{1,3})\b`)
 
-// firstSigned is the first generation of models that requires a signature on calls, and that has levels of thinking.
+// firstSigned is the first generation of models to require a signature on calls, and to have levels of thinking.
 const firstSigned = 3
 
 // generationOf returns the generation of a model by its name; 0 if the name has none. A name such as

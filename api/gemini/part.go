@@ -22,11 +22,11 @@ var data = []string{
 // beside are the members that only describe a part.
 var beside = []string{"thought", thoughtSignature, "videoMetadata", "mediaResolution", "partMetadata"}
 
-// about are the members of a candidate that are kept in the Extra of its last block, and never sent.
+// about are the members of a candidate kept in the Extra of its last block, and never sent.
 var about = []string{"groundingMetadata", "citationMetadata", "urlContextMetadata"}
 
-// decodePart decodes a part. A part that Plait models becomes a Text, a Thinking and so on, with its other members in
-// Extra. Any other part becomes an Opaque, byte for byte. An empty text is nil.
+// decodePart decodes a part. A known part becomes a Text, a Thinking and so on, with its other members in Extra. Any
+// other part becomes an Opaque, byte for byte. An empty text is nil.
 func decodePart(raw content.JSON) (content.Block, error) {
 	list, err := jsonx.Members(raw)
 	if err != nil {
@@ -58,7 +58,7 @@ func mended(raw content.JSON, why error) (content.JSON, error) {
 	return content.JSON(b), nil
 }
 
-// known returns the block that list describes. It is not ok if no block of Plait can hold all of it.
+// known returns the block described by list. It is not ok if no block of Plait can hold all of it.
 func known(list []jsonx.Member) (content.Block, bool) {
 	// False is the default, and carries no information.
 	if thought, rest := jsonx.Take(list, "thought"); thought == "false" {
@@ -106,8 +106,7 @@ func knownText(text string, rest []jsonx.Member) (content.Block, bool) {
 	return content.Text{Text: text, Extra: extra(rest)}, true
 }
 
-// knownCall reads a call. Members of the call that Plait does not model are kept in the Extra too, as a functionCall
-// without the others.
+// knownCall reads a call. Unknown members of the call are kept in the Extra too, as a functionCall without the others.
 func knownCall(call content.JSON, rest []jsonx.Member) (content.Block, bool) {
 	list, err := jsonx.Members(call)
 	if err != nil {
@@ -178,7 +177,7 @@ func standard(data string) string {
 	return data + strings.Repeat("=", (4-len(data)%4)%4)
 }
 
-// extra returns an Extra with the members that no field holds.
+// extra returns an Extra with the members that have no field.
 func extra(rest []jsonx.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
@@ -186,7 +185,7 @@ func extra(rest []jsonx.Member) content.Extra {
 	return content.Extra{API: API, JSON: jsonx.Object(rest)}
 }
 
-// furtherOf returns the members that an Extra adds to a part: neither the part's content nor information about a
+// furtherOf returns the members added by an Extra to a part: neither the part's content nor information about a
 // response.
 func furtherOf(e content.Extra) []jsonx.Member {
 	further := e.For(API)
@@ -201,7 +200,7 @@ func furtherOf(e content.Extra) []jsonx.Member {
 
 // signatureOf returns the signature in an Extra, as JSON; "" for none.
 func signatureOf(e content.Extra) content.JSON {
-	list, _ := jsonx.Members(e.For(API)) // none where there is no Extra
+	list, _ := jsonx.Members(e.For(API)) // none without an Extra
 	signature, _ := jsonx.Take(list, thoughtSignature)
 	if signature == `""` || signature == "null" {
 		return ""

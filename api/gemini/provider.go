@@ -71,7 +71,7 @@ func (p *Provider) counted(body *wire.Parts) (content.JSON, error) {
 	return jsonx.Object([]jsonx.Member{{Name: "generateContentRequest", Value: request}}), err
 }
 
-// trip returns a request, for its events or for a count of its tokens, whose response is read by read.
+// trip returns a request, for its events or for a count of its tokens, with read as the reader of its response.
 func (p *Provider) trip(
 	req api.Request, counts bool, read func(res *http.Response) iter.Seq2[api.Event, error],
 ) roundtrip.Trip {
@@ -146,7 +146,7 @@ func answer(res *http.Response) iter.Seq2[api.Event, error] {
 	return whole(res)
 }
 
-// failed yields the error of a response whose status is not a success.
+// failed yields the error of a response with an unsuccessful status.
 func failed(res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		body, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))

@@ -19,18 +19,18 @@ var target = sync.OnceValue(func() dialect.Target {
 	return t
 })
 
-// rules returns what the API accepts of a conversation.
+// rules returns the rules of the API for conversations.
 func rules() dialect.Rules {
 	return dialect.Rules{Accept: accept, ID: target().FitsID, NoID: true, UserFirst: true}
 }
 
-// accept is the table of what the API does with each kind of block. If a row does not return, the rules for switching
+// accept is the table of the API's rules for each kind of block. If a row does not return, the rules for switching
 // providers decide.
 func accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
 	case content.Text:
 		if role == content.User && !nested && b.Text != "" {
-			return b, "" // even of nothing but space: only this API accepts that
+			return b, "" // even of nothing but space: only this API accepts such a text
 		}
 	case content.Document:
 		if role == content.User && !nested && isText(b) {
@@ -74,7 +74,7 @@ func isBase64(s string) bool {
 	return bad < 0 && len(s)%4 != 1
 }
 
-// textFiles are the types of text that the API accepts as files, according to Google (ai.google.dev, "Document
+// textFiles are the types of text accepted by the API as files, according to Google (ai.google.dev, "Document
 // understanding"; cloud.google.com, "Document understanding", supported MIME types). Text of other types is sent as
 // text.
 var textFiles = []string{
@@ -82,8 +82,8 @@ var textFiles = []string{
 	"text/markdown", "text/md", "text/javascript", "text/x-python",
 }
 
-// isText reports whether a document is a text that the API accepts as a file. A document with a title is not: it is
-// sent as text, which can hold the title.
+// isText reports whether a document is a text accepted by the API as a file. A document with a title is not: it is sent
+// as text, to keep the title.
 func isText(b content.Document) bool {
 	if b.Source.Data == "" || b.Title != "" || !slices.Contains(textFiles, b.Source.MediaType) {
 		return false
@@ -95,12 +95,12 @@ func isText(b content.Document) bool {
 		strings.HasPrefix(http.DetectContentType(data), "text/")
 }
 
-// emptyText is the part of an empty user message, in a request where the system instruction is everything. Import keeps
-// it, because the API requires a content.
+// emptyText is the part of an empty user message, in a request with nothing but a system instruction. Import keeps it,
+// because the API requires a content.
 const emptyText content.JSON = `{"text":""}`
 
-// acceptOwn accepts the API's own parts in the positions where the API allows them. A part that Plait models is
-// decoded, and treated as such.
+// acceptOwn accepts the API's own parts in the positions allowed by the API. A part known to Plait is decoded, and
+// treated as such.
 func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block, string) {
 	const instead = "an opaque part is sent as a block that Plait knows"
 
@@ -109,7 +109,7 @@ func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block,
 		return nil, "an invalid part"
 	}
 
-	// What Plait models keeps the rules for its type. Only an Opaque stays as it is.
+	// A part known to Plait keeps the rules for its type. Only an Opaque stays as it is.
 	switch b := b.(type) {
 	case nil:
 		if role == content.User && !nested && o.JSON == emptyText {
@@ -133,8 +133,8 @@ func acceptOwn(role content.Role, o content.Opaque, nested bool) (content.Block,
 	return accepted, cmp.Or(why, instead)
 }
 
-// acceptFile accepts an opaque part. If it is a file with more members than Plait models, the file must be one that the
-// API accepts.
+// acceptFile accepts an opaque part. If it is a file with members unknown to Plait, the file itself must be acceptable
+// to the API.
 func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
 	list, _ := jsonx.Members(o.JSON) // it was checked when the block was made
 	for _, kind := range []string{"inlineData", "fileData"} {
@@ -143,7 +143,7 @@ func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
 			continue
 		}
 
-		// Judge the file by the members that Plait models.
+		// Judge the file by its known members.
 		inside, _ := jsonx.Members(file)
 		inside = slices.DeleteFunc(inside, func(m jsonx.Member) bool { return !slices.Contains(fileMembers, m.Name) })
 		b, ok := knownMedia([]jsonx.Member{{Name: kind, Value: jsonx.Object(inside)}})
@@ -160,8 +160,7 @@ func acceptFile(role content.Role, o content.Opaque) (content.Block, string) {
 
 var fileMembers = []string{"mimeType", "data", "fileUri"}
 
-// misplaced returns the reason why a part that Plait does not model cannot be sent; "" if it can. A part must have one
-// kind of data.
+// misplaced returns the reason if an unknown part cannot be sent; "" if it can. A part must have one kind of data.
 func misplaced(role content.Role, o content.Opaque, nested bool) string {
 	list, _ := jsonx.Members(o.JSON) // it was checked when the block was made
 

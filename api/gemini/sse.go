@@ -11,12 +11,12 @@ import (
 type sse struct {
 	// The lines of data, joined by line breaks.
 	data []byte
-	// The stream ends with this event, without the blank line that should follow.
+	// The stream ends with this event, without the blank line after it.
 	last bool
 }
 
-// sseOf yields the server-sent events of a stream that have data. As in the standard, comments and other fields are
-// ignored. Unlike there, a line that begins a JSON value is the start of an error without "data:", up to the end of the
+// sseOf yields the server-sent events of a stream, except those without data. As in the standard, comments and other
+// fields are ignored. Unlike there, a line beginning a JSON value starts an error without "data:", up to the end of the
 // stream.
 func sseOf(body io.Reader) iter.Seq2[sse, error] {
 	return func(yield func(sse, error) bool) {
@@ -41,7 +41,7 @@ func sseOf(body io.Reader) iter.Seq2[sse, error] {
 				}
 				data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
 			case len(data) == 0 && len(line) > 0 && (line[0] == '{' || line[0] == '['):
-				// A bare error has no blank line that ends it.
+				// A bare error has no blank line at its end.
 				rest, err := io.ReadAll(lines)
 				if err != nil {
 					yield(sse{}, err)

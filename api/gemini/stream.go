@@ -63,8 +63,8 @@ func give(yield func(api.Event, error) bool, events []api.Event, err error) bool
 	return err == nil
 }
 
-// whole yields the events of a response that is not streamed: one chunk, or a list of chunks. A response with another
-// content type that looks like server-sent events is read as such.
+// whole yields the events of a response that is not streamed: one chunk, or a list of chunks. If a response with
+// another content type looks like server-sent events, it is read as such.
 func whole(res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		body, err := io.ReadAll(res.Body)
@@ -131,7 +131,7 @@ type decoder struct {
 	calls        bool   // there was a tool call
 	about        []jsonx.Member
 
-	open  content.Block // the last block, which may grow; nil at the beginning
+	open  content.Block // the last block, still able to grow; nil at the beginning
 	text  strings.Builder
 	index int // of the open block
 }
@@ -175,14 +175,14 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 	return out, nil
 }
 
-// cut returns what is known of the response so far.
+// cut returns the known facts about the response so far.
 func (d *decoder) cut() api.Cut {
 	known := d.finish
 	known.API, known.Usage = API, d.usage.total()
 	return api.Cut{Finish: known}
 }
 
-// isErrorList reports whether data is a list that begins with an error. Some errors of the API have this form.
+// isErrorList reports whether data is a list with an error at its beginning. Some errors of the API have this form.
 func isErrorList(data []byte) bool {
 	var list []chunk
 	return json.Unmarshal(data, &list, jsonx.Lenient) == nil && len(list) > 0 && list[0].isError()
@@ -278,8 +278,8 @@ func plain(b content.Block) (text string, signature content.Extra, ok bool) {
 	switch b := b.(type) {
 	case content.Text:
 		text, signature = b.Text, b.Extra
-		list, _ = jsonx.Members(b.Extra.JSON) // none where there is no Extra
-	case content.Opaque: // a text that is empty
+		list, _ = jsonx.Members(b.Extra.JSON) // none without an Extra
+	case content.Opaque: // an empty text
 		list, _ = jsonx.Members(b.JSON)
 		if _, list, ok = jsonx.TakeText(list, "text"); !ok {
 			return "", signature, false
@@ -352,7 +352,7 @@ func (d *decoder) end() ([]api.Event, error) {
 	return append(out, d.finish), nil
 }
 
-// ended returns the error of a response that did not end properly, or nil.
+// ended returns the error of a response without a proper end, or nil.
 func (d *decoder) ended() error {
 	switch {
 	case d.reason != "":
@@ -368,7 +368,7 @@ func (d *decoder) ended() error {
 // withAbout adds the API's information about a response to the Extra of its last block.
 func withAbout(b content.Block, list []jsonx.Member) content.Block {
 	add := func(e content.Extra) content.Extra {
-		further, _ := jsonx.Members(e.JSON) // none where there is no Extra
+		further, _ := jsonx.Members(e.JSON) // none without an Extra
 		return content.Extra{API: API, JSON: jsonx.Object(append(further, list...))}
 	}
 

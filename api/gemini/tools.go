@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
-// keepTools keeps the definitions that the API accepts, in the form it accepts.
+// keepTools keeps the acceptable definitions, in the API's form.
 func (b *builder) keepTools(tools []content.Tool) {
 	for _, def := range tools {
 		t, why, ok := target().Tool(def)
@@ -34,7 +34,7 @@ func (b *builder) keepTools(tools []content.Tool) {
 	}
 }
 
-// keepServer keeps a tool that the API itself runs. Its Extra is an entry of "tools".
+// keepServer keeps a tool run by the API itself. Its Extra is an entry of "tools".
 func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
 	// The API has no member "type". It is in the Extra for other readers.
 	list, _ := jsonx.Members(t.Extra.For(API)) // it was checked
@@ -51,13 +51,14 @@ func (b *builder) keepServer(t content.Tool) (ok bool, why string) {
 	return true, ""
 }
 
-// notOurs reports whether a member cannot belong to a server tool's entry, which holds the tool's own configuration.
+// notOurs reports whether a member cannot belong to a server tool's entry: the value of an entry is the tool's own
+// configuration.
 func notOurs(m jsonx.Member) bool {
 	return m.Name == "functionDeclarations" ||
 		!strings.HasPrefix(string(m.Value), "{") && !strings.HasPrefix(string(m.Value), "[")
 }
 
-// keepApart drops the tools that the API runs if the model does not accept them next to functions.
+// keepApart drops the tools run by the API if the model does not accept them next to functions.
 func (b *builder) keepApart() {
 	if b.older() && len(b.functions) > 0 && len(b.servers) > 0 {
 		b.servers = nil
@@ -65,7 +66,7 @@ func (b *builder) keepApart() {
 	}
 }
 
-// appendTools appends all functions as one entry, and each tool that the API runs as another.
+// appendTools appends all functions as one entry, and each tool run by the API as another.
 func (b *builder) appendTools(dst []byte) []byte {
 	if len(b.functions)+len(b.servers) == 0 {
 		return dst
@@ -91,6 +92,6 @@ func appendFunction(dst []byte, t content.Tool) []byte {
 	dst = write.OptString(append(dst, '{'), "name", t.Name)
 	dst = write.OptString(dst, "description", t.Description)
 	dst = append(write.Name(dst, "parametersJsonSchema"), t.Schema...)
-	further, _ := jsonx.Members(t.Extra.For(API)) // none where there is no Extra
+	further, _ := jsonx.Members(t.Extra.For(API)) // none without an Extra
 	return append(appendFurther(dst, further, "name", "description", "parameters", "parametersJsonSchema"), '}')
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/plait-dev/plait/internal/servers"
 )
 
-// caching returns the member of a request for a cache policy. The value is "" for none. A policy that the API does not
-// have is noted. Both members are OpenAI's own: a server with a name gets neither.
+// caching returns the member of a request for a cache policy. The value is "" for none. An unsupported policy is noted.
+// Both members are OpenAI's own: a server with a name gets neither.
 func caching(
 	policy api.Cache, model string, rules *servers.Rules, note servers.Note,
 ) (name string, value content.JSON) {

@@ -19,8 +19,8 @@ var _ api.Provider = (*Chat)(nil)
 // Model returns the name of the model.
 func (c *Chat) Model() string { return c.model }
 
-// NewChat returns the model with that name, such as "gpt-4.1". A nil o means all defaults. NewChat sends no request: a
-// missing key is reported by the first request, as api.ErrAuth.
+// NewChat returns the model with the given name, such as "gpt-4.1". A nil o means all defaults. NewChat sends no
+// request: a missing key is reported by the first request, as api.ErrAuth.
 func NewChat(model string, o *Options) *Chat {
 	return &Chat{model: model, options: o.orNone(), transport: newTransport(ChatAPI, "chat/completions", o)}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// chatAnswer builds the blocks of an assistant message, from the deltas of a stream or from a whole message, which is
-// handled as one delta. Both forms of a response therefore give the same blocks, in this order: thinking, text, audio,
-// refusal, content parts of other types, further members, tool calls.
+// chatAnswer builds the blocks of an assistant message. It reads the deltas of a stream, or a whole message as a single
+// delta. Both forms of a response therefore give the same blocks, in this order: thinking, text, audio, refusal,
+// content parts of other types, further members, tool calls.
 //
 // Members without a field in Plait are kept: those about thinking in the Extra of the Thinking, annotations in the
 // Extra of the Text, all others as a content.Opaque.
@@ -25,7 +25,7 @@ type chatAnswer struct {
 	further  members                         // members without a field in Plait
 	thinking members                         // members with thinking in other forms than a text
 	calls    []*chatCallParts                // in the order of their first pieces
-	byIndex  map[content.JSON]*chatCallParts // the calls that have an index
+	byIndex  map[content.JSON]*chatCallParts // the calls with an index
 }
 
 func newChatAnswer() *chatAnswer {
@@ -77,7 +77,7 @@ func (a *chatAnswer) add(delta content.JSON, whole bool) ([]piece, error) {
 		case slices.Contains(thoughtFields, m.Name) && a.isField(m):
 			shown = append(shown, grow(api.DeltaThinking, &a.thought, m.Value)...)
 
-		// A second copy of the thinking, or thinking in a form that is not a text.
+		// A second copy of the thinking, or thinking in another form than text.
 		case slices.Contains(thoughtFields, m.Name), slices.Contains(thoughtMembers, m.Name):
 			a.thinking.at(m.Name).add(m.Name, m.Value, 0)
 		case m.Name == "tool_calls":
@@ -101,8 +101,8 @@ func grow(kind api.DeltaKind, t *tree, value content.JSON) []piece {
 	return []piece{{kind: kind, text: s, of: t}}
 }
 
-// isField reports whether m holds the text of the thinking. The first member with a text decides: a server that sends
-// the same thinking under two names is shown once.
+// isField reports whether m holds the text of the thinking. The first member with a text decides: if a server sends the
+// same thinking under two names, it is shown once.
 func (a *chatAnswer) isField(m jsonx.Member) bool {
 	if text, ok := jsonx.Text(m.Value); !ok || text == "" {
 		return false
@@ -191,8 +191,8 @@ func (a *chatAnswer) addCalls(value content.JSON, whole bool) []piece {
 	return shown
 }
 
-// callOf returns the call that a piece belongs to, creating it if needed. The index identifies a call. For a server
-// that sends no index, or the same one for all calls, an ID and a name begin a new call.
+// callOf returns the call for a piece, creating it if needed. The index identifies a call. If the server sends no
+// index, or the same one for all calls, an ID and a name begin a new call.
 func (a *chatAnswer) callOf(item content.JSON, parts []jsonx.Member, whole bool) *chatCallParts {
 	id, name := firstText(parts, "id"), ""
 	for _, kind := range []string{"function", "custom"} {
@@ -303,8 +303,8 @@ func textOf(j content.JSON) string {
 	return text
 }
 
-// place returns the index of the block that p belongs to, as far as it is known before the end of the response. The
-// order is that of blocks.
+// place returns the index of p's block, as far as it is known before the end of the response. The order is the one in
+// blocks.
 func (a *chatAnswer) place(p piece) int {
 	// The blocks in front of the parts and the calls, each with its text. Audio has no deltas.
 	at := 0
@@ -367,7 +367,7 @@ func (m *members) nonEmpty() bool {
 	return false
 }
 
-// list returns the members that are not empty, in the order they came.
+// list returns the members with a value, in the order they came.
 func (m *members) list() []jsonx.Member {
 	var list []jsonx.Member
 	for _, name := range m.names {
@@ -404,7 +404,7 @@ func (a *chatAnswer) blocks(whole bool) []content.Block {
 		})
 	}
 
-	// Parts and members that Plait does not model are kept, and go back to the API.
+	// Parts and members unknown to Plait are kept, and go back to the API.
 	blocks = append(blocks, a.parts...)
 	if len(further) > 0 {
 		blocks = append(blocks, content.Opaque{API: ChatAPI, JSON: jsonx.Object(further)})
@@ -432,7 +432,7 @@ func (a *chatAnswer) thinkingBlock() content.Block {
 	return content.Thinking{Text: words, Extra: content.Extra{API: ChatAPI, JSON: jsonx.Object(list)}}
 }
 
-// detailsText returns the text in OpenRouter's reasoning_details, one line for each item that has some.
+// detailsText returns the text in OpenRouter's reasoning_details, one line for each item with a text.
 func detailsText(details *tree) string {
 	if details == nil || details.list == nil {
 		return ""

@@ -96,7 +96,7 @@ func (a *assistant) text(t content.Text) {
 	}
 }
 
-// audioID returns the ID under which the API stored audio of the model, or "".
+// audioID returns the ID of the model's audio in the API's store, or "".
 func audioID(audio content.JSON) string {
 	list, err := jsonx.Members(audio)
 	if err != nil {
@@ -139,7 +139,7 @@ func joined(a, b content.JSON) content.JSON {
 	return jsonx.Array(append(list, more...))
 }
 
-// ownMembers returns the members that an Opaque may add to a message.
+// ownMembers returns the members of an Opaque allowed in a message.
 func ownMembers(list []jsonx.Member) []jsonx.Member {
 	var own []jsonx.Member
 	for _, m := range list {
@@ -150,11 +150,12 @@ func ownMembers(list []jsonx.Member) []jsonx.Member {
 	return own
 }
 
-// fieldMember is the member of a Thinking's Extra that names the message member with its text: "reasoning_content",
-// "reasoning", or "content" for a content part. All other members of that Extra are members of the message.
+// fieldMember is a member of a Thinking's Extra. Its value is the name of the message member with the text:
+// "reasoning_content", "reasoning", or "content" for a content part. All other members of the Extra are members of the
+// message.
 const fieldMember = "field"
 
-// thinkingMembers converts thinking back to the members of the message that it came in.
+// thinkingMembers converts thinking back to its original members of the message.
 func thinkingMembers(t content.Thinking) []jsonx.Member {
 	list, err := jsonx.Members(t.Extra.For(ChatAPI))
 	if err != nil {
@@ -200,7 +201,7 @@ func appendCall(dst []byte, call content.ToolUse) []byte {
 	return append(appendMembers(dst, further, "id", "type", "index"), '}')
 }
 
-// extra keeps members that have no field in the block.
+// extra keeps members without a field in the block.
 func extra(rest []jsonx.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}

@@ -21,15 +21,15 @@ const (
 	maxStops     = 4
 )
 
-// ChatBody returns the body of the Chat Completions request that sends req to model, and the changes to req that made
-// it acceptable to the API. It is a pure function: the same arguments give the same bytes, and two conversations with a
-// common beginning give messages with a common beginning. The messages are the last member, so that a conversation that
-// grows keeps the beginning of its body.
+// ChatBody returns the body of the Chat Completions request that sends req to model, and the changes made for the API
+// to accept it. It is a pure function: the same arguments give the same bytes, and two conversations with a common
+// beginning give messages with a common beginning. The messages are the last member: as a conversation grows, it keeps
+// the beginning of its body.
 //
 // Errors are *api.Error:
 //
 //   - api.ErrNothing if there is no message to send.
-//   - api.ErrInvalidRequest, which names the option, if an option is invalid in any request.
+//   - api.ErrInvalidRequest, with the name of the option, if an option is invalid in any request.
 func ChatBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
 	c, err := chatCall(req, model, o, serverIn(o))
 	if err != nil {
@@ -69,9 +69,9 @@ var ownModels = pattern.Of(`^(ft:)?(gpt-\d|chatgpt-|o\d)`)
 // other IDs of calls than Mistral's API does.
 var mistralModels = pattern.Of(`(?i)(^|[^a-z])(mistral|ministral|mixtral|codestral|devstral|magistral|pixtral)`)
 
-// supports returns what a request to the model behind a server may contain. OpenAI's models that accept audio have
-// "audio" in their names. Some servers continue a text of the assistant at the end of a conversation, but not if Output
-// requires a form that the text does not have.
+// supports describes the requests accepted by the model behind a server. OpenAI's models with audio input have "audio"
+// in their names. Some servers continue a text of the assistant at the end of a conversation, but not if the text does
+// not have the form required by Output.
 func (o *Options) supports(model string, server servers.Chat) chatSupport {
 	s := chatSupport{
 		thinking: !o.OmitThinking && !server.RefusesThought && !ownModels().MatchString(model),
@@ -108,7 +108,7 @@ func (b *chatBuilder) set(name string, value content.JSON) {
 	}
 }
 
-// front returns the body up to the first message that is not a system prompt: the options, the tools and the system
+// front returns the body up to the first message after the system prompts: the options, the tools and the system
 // prompts.
 func (b *chatBuilder) front(req api.Request) []byte {
 	b.keepTools(b.rules.Fit(b.rules.Chat.API, &b.options.Options, req.Tools, b.note))
@@ -172,7 +172,7 @@ func (b *chatBuilder) stops() content.JSON {
 	return content.JSON(append(dst, ']'))
 }
 
-// setThinking sets how much the model thinks. OpenAI's models that do not reason refuse the member.
+// setThinking sets the amount of thinking. OpenAI's models that do not reason refuse the member.
 func (b *chatBuilder) setThinking() {
 	t, thinks := b.options.Thinking, b.rules.Chat.Thinks
 	if thinks == servers.ThinkingToggle && b.forcesCall() {
@@ -225,7 +225,7 @@ func (b *chatBuilder) effort(t api.Thinking) content.JSON {
 	return ""
 }
 
-// reasoningOf returns how much the model thinks in OpenRouter's form, which has budgets.
+// reasoningOf returns the amount of thinking in OpenRouter's form. This form has budgets.
 func reasoningOf(t api.Thinking) content.JSON {
 	switch {
 	case t == api.ThinkOff:

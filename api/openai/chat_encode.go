@@ -13,17 +13,17 @@ import (
 	"github.com/plait-dev/plait/internal/servers"
 )
 
-// chatSupport lists what a request may contain beyond what every model behind the API accepts.
+// chatSupport holds the differences between models behind the API in the requests they accept.
 type chatSupport struct {
 	thinking, audio bool   // the model accepts them
 	endsOpen        bool   // the conversation may end with a text of the assistant
-	thought         string // the member that thinking goes back in; "" is the one it came in
+	thought         string // the member for thinking sent back; "" is the original one
 	files           servers.Files
-	plain           bool // only functions and their calls, and parts that Plait knows
+	plain           bool // only functions and their calls, and parts known to Plait
 	shortIDs        bool // the IDs of calls must have nine letters and digits
 }
 
-// chatEncodings holds the encodings of conversations, by what the model accepts.
+// chatEncodings holds the encodings of conversations, one for each chatSupport.
 var chatEncodings = sync.OnceValue(func() map[chatSupport]*dialect.Encoding {
 	all := map[chatSupport]*dialect.Encoding{}
 	add := func(kind chatSupport) {
@@ -92,8 +92,8 @@ type userParts struct {
 	shown  int // the number of attachments of tool results so far
 }
 
-// appendResult writes a tool result. A tool message can only hold text: images and documents move to the user message
-// that follows, and a text in the result refers to them. A failed call is marked by a text, too.
+// appendResult writes a tool result. A tool message can only hold text: images and documents move to the next user
+// message, and a text in the result refers to them. A failed call is marked by a text, too.
 func (u *userParts) appendResult(dst []byte, r content.ToolResult) []byte {
 	dst = write.String(append(dst, `{"role":"tool"`...), "tool_call_id", r.CallID)
 
@@ -104,7 +104,7 @@ func (u *userParts) appendResult(dst []byte, r content.ToolResult) []byte {
 			continue
 		}
 
-		// The result and the text before the attachment have the same label, so that the model can match them.
+		// The result and the text before the attachment share a label, for the model to match them.
 		u.shown++
 		name := "attachment " + strconv.Itoa(u.shown)
 		texts = append(texts, content.Text{Text: "[" + name + ": see the user's message after the results]"})

@@ -13,16 +13,16 @@ import (
 // ImportChat reads the body of a Chat Completions request and returns the request and the name of its model. It is the
 // reverse of [ChatBody].
 //
-//   - Members other than tools and messages go to the request's Options.Body, except "stream" and "stream_options",
-//     which are dropped.
-//   - Messages of the roles "system" and "developer" become the request's system prompts, wherever they are.
+//   - Members other than tools and messages go to the request's Options.Body. "stream" and "stream_options" are
+//     dropped.
+//   - Messages of the roles "system" and "developer" become the request's system prompts, in any position.
 //   - Consecutive messages of the roles "tool" and "user" become one message.
 //   - Further members of a user message, such as a name, become a content.Opaque before its content.
 //   - A message of any other role keeps its role. An empty message is dropped.
 //   - Parts without a block type in Plait become a content.Opaque.
 //
-// Errors are api.ErrInvalidRequest and give the position of what cannot be read. A body that can be read, but breaks
-// the rules of the API, is not an error: ChatBody repairs it.
+// Errors are api.ErrInvalidRequest and give the position of the unreadable part. A readable body that breaks the rules
+// of the API is not an error: ChatBody repairs it.
 //
 // dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 func ImportChat(body []byte) (req api.Request, model string, err error) {
@@ -131,7 +131,7 @@ func (c *chatImport) message(where string, list []jsonx.Member) error {
 		return c.result(where, list)
 	}
 
-	// Any other role is the user's, or one that Plait does not know.
+	// Any other role is the user's, or unknown to Plait.
 	blocks, rest, err := importChatWords(where, list, decodePart)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (c *chatImport) assistant(where string, list []jsonx.Member) error {
 	return c.say(content.Assistant, slices.Insert(a.blocks(true), at, parts...)...)
 }
 
-// importChatWords reads the content of a message, which is absent, a string or a list of parts, and returns its blocks
+// importChatWords reads the content of a message: absent, a string or a list of parts. It returns the content's blocks
 // and the other members.
 func importChatWords(
 	where string, list []jsonx.Member, decode func(content.JSON) content.Block,

@@ -7,8 +7,8 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// decodePart returns the block for a content part of the user. A part that no block can hold completely is returned as
-// an Opaque, byte for byte.
+// decodePart returns the block for a content part of the user. If no block can hold the part completely, it becomes an
+// Opaque, byte for byte.
 func decodePart(raw content.JSON) content.Block {
 	list, err := jsonx.Members(raw)
 	if err == nil {

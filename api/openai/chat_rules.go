@@ -38,7 +38,7 @@ func chatRules(support chatSupport) dialect.Rules {
 	return rules
 }
 
-// nine matches what Mistral accepts as the ID of a call.
+// nine matches IDs of calls accepted by Mistral.
 var nine = pattern.Of(`^[a-zA-Z0-9]{9}$`)
 
 // fitsID reports whether a request may contain the ID of a call.
@@ -55,7 +55,7 @@ func endsInWords(m content.Message) bool {
 	return ok && !isChatRefusal(text)
 }
 
-// thinkingOnly finds the blocks of assistant messages that contain nothing but thinking.
+// thinkingOnly finds the blocks of assistant messages made of thinking alone.
 func thinkingOnly(messages []content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
 	for i, m := range messages {
@@ -77,7 +77,7 @@ func isNotThinking(b content.Block) bool {
 	return !thinks
 }
 
-// chatAccepter decides which blocks the API accepts: the rules for switching, plus the rules for blocks of this API.
+// chatAccepter makes blocks acceptable: by the rules for switching, plus this API's own rules for blocks.
 type chatAccepter struct {
 	target   dialect.Target
 	thinking bool
@@ -85,8 +85,8 @@ type chatAccepter struct {
 	plain    bool   // see chatSupport
 }
 
-// accept converts a block to one that the API accepts. It has a case for each kind of block. A case that does not
-// return leaves the decision to the rules for switching.
+// accept converts a block to one that the API accepts. It has a case for each kind of block. A case without a return
+// leaves the decision to the rules for switching.
 func (a *chatAccepter) accept(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
 	case content.Text, content.Document, content.ToolResult:
@@ -124,8 +124,8 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 	return a.target.Accept(role, block, nested)
 }
 
-// renamed returns thinking under the name that the server reads, and the reason for a change. Members other than its
-// text are for the server that wrote them.
+// renamed returns thinking under the server's name for it, and the reason for a change. Members other than its text are
+// for the server that wrote them.
 func renamed(b content.Thinking, name string) (content.Block, string) {
 	list, _ := jsonx.Members(b.Extra.JSON) // checked when the block was made
 	came, further, _ := jsonx.TakeText(list, fieldMember)
@@ -146,8 +146,8 @@ func renamed(b content.Thinking, name string) (content.Block, string) {
 	return b, "thinking is sent as " + string(jsonx.Quote(name)) + ", as the server reads it"
 }
 
-// own accepts blocks of this API that Plait does not model. A block with a "type" is a content part; on the assistant's
-// side, one without a type holds further members of the message.
+// own accepts this API's blocks unknown to Plait. A block with a "type" is a content part; on the assistant's side, one
+// without a type holds further members of the message.
 func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	list, err := jsonx.Members(b.JSON)
 	if err != nil {
@@ -165,7 +165,7 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 		return b, ""
 	}
 
-	// A part of a type that Plait does model: only the converted block can be judged.
+	// A part of a type known to Plait: only the converted block can be judged.
 	part := decodePart(content.JSON(b.JSON))
 	if _, still := part.(content.Opaque); still || role == content.Assistant {
 		return nil, "a part of type " + string(jsonx.Quote(typeOf(b.JSON))) + " that the API does not accept"
@@ -178,7 +178,7 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 	return accepted, why
 }
 
-// foreignTo returns a block as one of another API. The rules for switching then keep what a model can read of it.
+// foreignTo returns a block as one of another API. The rules for switching then keep its readable parts.
 func foreignTo(b content.Opaque) content.Opaque { return content.Opaque{API: "none", JSON: b.JSON} }
 
 // partType returns the member "type"; ok reports whether there is one.
@@ -195,10 +195,10 @@ func typeOf(j content.JSON) string {
 	return kind
 }
 
-// modelled lists the types of parts that Plait has blocks for.
+// modelled lists the types of content parts Plait has a block for.
 var modelled = []string{"text", "refusal", "image_url", "input_audio", "file", "thinking"}
 
-// acceptCustom converts a call of a custom tool. Its input is any text, which Plait holds as a JSON string.
+// acceptCustom converts a call of a custom tool. Its input is any text; Plait holds it as a JSON string.
 func acceptCustom(b content.ToolUse) (content.Block, string) {
 	why := ""
 	if name := chatTarget().Name(b.Name); name != b.Name {
@@ -216,7 +216,7 @@ func isCustom(e content.Extra) bool {
 	return further != "" && typeOf(further) == "custom"
 }
 
-// isChatRefusal reports whether a text is a refusal, which has a message member of its own.
+// isChatRefusal reports whether a text is a refusal. Refusals have a message member of their own.
 func isChatRefusal(t content.Text) bool {
 	further := t.Extra.For(ChatAPI)
 	return further != "" && typeOf(further) == "refusal"

@@ -14,7 +14,7 @@ import (
 	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
-// completion is a whole response or a chunk of a stream, in the form of the API. Members that Plait only passes on stay
+// completion is a whole response or a chunk of a stream, in the form of the API. Members only passed on by Plait stay
 // raw: an unexpected form of one must not fail the whole response.
 type completion struct {
 	ID      jsonx.Raw `json:"id"`
@@ -22,7 +22,7 @@ type completion struct {
 	Choices []choice  `json:"choices"`
 	Usage   jsonx.Raw `json:"usage"`
 
-	// Members that are neither used nor kept: the kind of the document, its time, padding, an empty error.
+	// Members neither used nor kept: the kind of the document, its time, padding, an empty error.
 	Object  jsonx.Raw `json:"object"`
 	Created jsonx.Raw `json:"created"`
 	Padding jsonx.Raw `json:"obfuscation"`
@@ -62,11 +62,11 @@ func streamedChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		d := newChatDecoder(res.Header)
 
-		// The error of the connection, or of an event that is not JSON. It means a cut unless another event follows.
+		// The error of the connection, or of an event with invalid JSON. It means a cut unless another event follows.
 		var broken error
 		for data, err := range sse(res) {
 			if err == nil && broken != nil {
-				yield(nil, broken) // another event follows, so that the stream was not cut off
+				yield(nil, broken) // another event follows: the stream was not cut off
 				return
 			}
 
@@ -164,7 +164,7 @@ func (d *chatDecoder) takeWhole(data []byte) error {
 	return roundtrip.Protocol(ChatAPI, "the response has no message")
 }
 
-// read decodes what chunks and whole responses have in common. notJSON is the error for data that is not JSON.
+// read decodes the common parts of chunks and whole responses. notJSON is the error for data other than JSON.
 func (d *chatDecoder) read(data []byte, notJSON error) (completion, error) {
 	var c completion
 	if err := json.Unmarshal(data, &c, jsonx.Lenient); err != nil {
@@ -220,7 +220,7 @@ func (d *chatDecoder) end(yield func(api.Event, error) bool) {
 	}
 	d.finish.Details = d.details.JSON()
 
-	// Tool calls of a response that was cut off may lack their arguments.
+	// Tool calls of a response cut off early may lack their arguments.
 	for i, b := range d.answer.blocks(stop != content.StopMaxTokens && stop != content.StopRefusal) {
 		if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
 			return

@@ -9,7 +9,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
-// keepTools keeps the tool definitions that the API accepts.
+// keepTools keeps the tool definitions acceptable to the API.
 func (b *chatBuilder) keepTools(tools []content.Tool) {
 	for _, t := range tools {
 		fit, why, ok := chatTarget().Tool(t)
@@ -33,7 +33,7 @@ func (b *chatBuilder) keepTools(tools []content.Tool) {
 	}
 }
 
-// sentName returns the tool name that the API sees: the definition of a custom tool has a name of its own.
+// sentName returns the tool name sent to the API: the definition of a custom tool has a name of its own.
 func sentName(t content.Tool) string {
 	if !t.Server() {
 		return t.Name

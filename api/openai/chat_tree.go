@@ -9,7 +9,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
-// tree is a JSON value that arrives in pieces. At most one of its fields is set. A piece is merged by its kind:
+// tree is a JSON value received in pieces. At most one of its fields is set. A piece is merged by its kind:
 //
 //   - A text is appended to the text so far.
 //   - An object is merged member by member.
@@ -23,13 +23,13 @@ type tree struct {
 	value  content.JSON
 }
 
-// members holds the members of an object that arrives in pieces.
+// members holds the members of an object received in pieces.
 type members struct {
 	names []string // in the order they came
 	by    map[string]*tree
 }
 
-// items holds the items of a list that arrives in pieces.
+// items holds the items of a list received in pieces.
 type items struct {
 	all []*tree
 	by  map[content.JSON]*tree // the items with an index, by it
@@ -38,12 +38,12 @@ type items struct {
 // deepestPiece is the depth down to which pieces are merged. Deeper values are replaced.
 const deepestPiece = 8
 
-// whole lists the members whose texts are not appended: they always arrive complete, and with some servers repeatedly.
+// whole lists members that always arrive complete, and with some servers repeatedly. Their texts are not appended.
 var whole = map[string]bool{
 	"id": true, "index": true, "type": true, "role": true, "name": true, "format": true, "object": true,
 }
 
-// add merges the next piece of the member with that name.
+// add merges the next piece of the named member.
 func (t *tree) add(name string, piece content.JSON, depth int) {
 	switch kind := jsontext.Value(piece).Kind(); {
 	case kind == 'n' || kind == 0:
@@ -63,7 +63,7 @@ func (t *tree) add(name string, piece content.JSON, depth int) {
 	}
 }
 
-// addObject adds the members of piece to those added before. A piece that is not an object is ignored.
+// addObject adds the members of piece to those added before. A piece of any other kind is ignored.
 func (t *tree) addObject(piece content.JSON, depth int) {
 	list, err := jsonx.Members(piece)
 	if err != nil {
@@ -78,7 +78,7 @@ func (t *tree) addObject(piece content.JSON, depth int) {
 	}
 }
 
-// at returns the member with that name, creating it if needed.
+// at returns the member with the given name, creating it if needed.
 func (m *members) at(name string) *tree {
 	child := m.by[name]
 	if child == nil {

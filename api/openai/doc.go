@@ -1,5 +1,5 @@
 // Package openai is a client for OpenAI's models, through the official SDK. It supports the Responses API and Chat
-// Completions, which many other servers implement as well.
+// Completions. Many other servers implement these APIs as well.
 //
 // The smallest whole program:
 //
@@ -24,32 +24,32 @@
 //     completed,
 //   - items of a stream without output_index are identified by their IDs.
 //
-// Options.Server names the server, so that requests have the form that it reads: see package compatible. For models on
-// your own machine, prefer Chat Completions.
+// Options.Server names the server. Requests then have the server's own form: see package compatible. For models on your
+// own machine, prefer Chat Completions.
 //
 // # What is sent
 //
 // [ResponsesBody] and [ChatBody] return the request's body, and are pure functions. They first repair a conversation of
-// any shape so that the API accepts it (see dialect.Repair and dialect.Target), and report the changes. The SDK sends
-// these bytes unchanged.
+// any shape to make it acceptable to the API (see dialect.Repair and dialect.Target), and report the changes. The SDK
+// sends these bytes unchanged.
 //
 // In Chat Completions, system prompts are the first messages, with the role in [Options]. A tool message can only hold
-// text: images and documents of a tool result go to the user message that follows, and a text in their place refers to
-// them. An error result begins with "Error".
+// text: images and documents of a tool result go to the next user message, and a text in their place refers to them. An
+// error result begins with "Error".
 //
 // # What comes back
 //
-// A streamed response and a whole one give the same blocks. What Plait models becomes a content.Text, a content.ToolUse
-// and so on. Further members are kept in the block's Extra or as a content.Opaque. Both are sent back to this API
-// unchanged, and to no other.
+// A streamed response and a whole one give the same blocks. Known parts become a content.Text, a content.ToolUse and so
+// on. Further members are kept in the block's Extra or as a content.Opaque. Both are sent back to this API unchanged,
+// and to no other.
 //
 //   - Compatible servers send the model's thinking in "reasoning_content", "reasoning" or "reasoning_details". It
-//     becomes a content.Thinking and is sent back under the same name, or the one that the server is known to read,
-//     unless [Options].OmitThinking is set.
-//   - A refusal becomes a content.Text, which is sent back as a refusal. The response's Stop is content.StopRefusal.
+//     becomes a content.Thinking. It is sent back under the same name, or the name the server is known to read, unless
+//     [Options].OmitThinking is set.
+//   - A refusal becomes a content.Text, and is sent back as a refusal. The response's Stop is content.StopRefusal.
 //   - Audio becomes a content.Text with its transcript, and is sent back by its ID.
 //   - A tool's arguments stay as the model wrote them. Missing arguments become an empty object. If the response was
-//     cut off, the arguments are the fragment that was received.
+//     cut off, the arguments are the received fragment.
 //   - A Chat Completions response is complete once the model's finish_reason was received: compatible servers send
 //     neither usage nor "[DONE]" reliably.
 //
@@ -66,7 +66,7 @@
 //     Body are the API's own.
 //   - An error inside a stream has Status 200.
 //   - A stream that ends before the response is complete gives api.ErrCut.
-//   - An account without credit gives api.ErrAuth, which is not retried.
+//   - An account without credit gives api.ErrAuth. A client does not retry it.
 //   - When the context ends the request, the error wraps the context's error and its cause.
 //
 // The SDK's retries are off: api.Client retries.

@@ -48,7 +48,7 @@ func readError(body []byte) errorInfo {
 	}
 
 	s := membersOf(outer)
-	// In an event of a stream, the type is that of the event and not of the error.
+	// In an event of a stream, the type is the event's type and not the error's.
 	if s.kind == "error" {
 		s.kind = ""
 	}
@@ -83,7 +83,7 @@ func firstText(list []jsonx.Member, names ...string) string {
 	return ""
 }
 
-// value returns the member with that name, or "".
+// value returns the named member, or "".
 func value(list []jsonx.Member, name string) content.JSON {
 	j, _ := jsonx.Take(list, name)
 	return j
@@ -98,7 +98,7 @@ func newError(name string, status int, header http.Header, body []byte) *api.Err
 		Body: string(body[:min(len(body), wire.MaxError)]),
 	}
 
-	// A code is more specific than a type, except where compatible servers repeat the HTTP status as the code.
+	// A code is more specific than a type, except a number: compatible servers may repeat the HTTP status as the code.
 	if _, err := strconv.Atoi(words.code); words.code != "" && (err != nil || words.kind == "") {
 		e.Type = words.code
 	}

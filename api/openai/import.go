@@ -10,10 +10,10 @@ import (
 	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
-// errNoText is the error for a part of a system prompt that is not text.
+// errNoText is the error for a part of a system prompt other than text.
 var errNoText = errors.New("it is not text")
 
-// importTexts reads the texts of content that is absent, a string, or a list of parts. Further members of the parts are
+// importTexts reads the texts of content: absent, a string, or a list of parts. Further members of the parts are
 // dropped.
 func importTexts(where string, j content.JSON) ([]string, error) {
 	if text, ok := jsonx.Text(j); ok {
@@ -39,7 +39,7 @@ func importTexts(where string, j content.JSON) ([]string, error) {
 	return texts, nil
 }
 
-// noArguments is the schema of a function that declares none.
+// noArguments is the schema of a function without declared arguments.
 const noArguments content.JSON = `{"type":"object","properties":{}}`
 
 // toolNames names server tools after their type. The second tool of a type is named "type_2", and so on.

@@ -20,11 +20,11 @@ const (
 // Options are the options of a [Chat] and of a [Responses]. Nil is the same as the zero value. The options in
 // api.Options are sent as follows:
 //
-//   - MaxTokens is "max_completion_tokens" in Chat (see MaxTokensName), and "max_output_tokens" in Responses, where
-//     OpenAI's own servers accept 16 or more. There is no default.
+//   - MaxTokens is "max_completion_tokens" in Chat (see MaxTokensName), and "max_output_tokens" in Responses. OpenAI's
+//     own servers accept 16 or more for the latter. There is no default.
 //   - Temperature is sent as it is. Models that reason may refuse it.
 //   - StopSequences are "stop" in Chat, the first four only. Responses has none.
-//   - ToolChoice is sent if there are tools and, if it names one, that tool is among them.
+//   - ToolChoice is sent if there are tools. A choice of one tool is sent only if the tool is among them.
 //   - OneCall is "parallel_tool_calls", if there are tools.
 //   - Thinking: a level is "reasoning_effort" in Chat, and in Responses "reasoning", with a summary. ThinkOff is the
 //     effort "none". ThinkAuto sends nothing in Chat, and requests a summary in Responses. A budget is left out and
@@ -35,28 +35,28 @@ const (
 //   - Metadata is sent as it is: the first 16 pairs by their keys, without keys of more than 64 letters and values of
 //     more than 512. Chat sends it only with "store": true in Body, because the API refuses it otherwise.
 //   - Cache: the APIs cache by themselves. CacheLong is "prompt_cache_retention": "24h". CacheOff turns caching off for
-//     GPT-5.6 and later models, which charge for writing to the cache ("prompt_cache_options"). Earlier models always
-//     cache. Body may hold "prompt_cache_key", the same for requests with a common beginning: OpenAI sends them to the
-//     machine that has it cached. See developers.openai.com/api/docs/guides/prompt-caching.
+//     GPT-5.6 and later models, because these charge for writing to the cache ("prompt_cache_options"). Earlier models
+//     always cache. Body may hold "prompt_cache_key", the same for requests with a common beginning: OpenAI sends them
+//     to the machine with the cached beginning. See developers.openai.com/api/docs/guides/prompt-caching.
 //   - Idle and Header are as in api.Options.
 //   - Body may hold all members except "model", "messages", "tools" and "stream" in Chat. For Responses see
 //     [ResponsesBody]. There, members of "reasoning" and "text" override, one by one, those made of the options.
 type Options struct {
-	// Options control the response where a request does not. Defaults to the API's own defaults.
+	// Options control the response; a request's own options take precedence. Defaults to the API's own defaults.
 	api.Options
 	// Server is the server behind the base URL, such as compatible.LlamaCPP, if it is neither OpenAI's nor Azure's.
-	// Requests then have the form that it reads: see package compatible. The base URL itself is set in SDK. Defaults to
-	// the server that the base URL shows.
+	// Requests then have the server's own form: see package compatible. The base URL itself is set in SDK. Defaults to
+	// the server recognized from the base URL.
 	Server compatible.Server
-	// SystemRole is the role of a Chat's system prompts: "system", which OpenAI's models and nearly all compatible
-	// servers accept; "developer"; or "user", for a model that accepts neither. Defaults to "system".
+	// SystemRole is the role of a Chat's system prompts: "system", accepted by OpenAI's models and nearly all
+	// compatible servers; "developer"; or "user", for a model that accepts neither. Defaults to "system".
 	SystemRole string
-	// MaxTokensName is the member that carries a Chat's MaxTokens. Older compatible servers know only "max_tokens".
-	// Defaults to that of the Server, and to "max_completion_tokens".
+	// MaxTokensName is the name of a Chat's MaxTokens in the request. Older compatible servers know only "max_tokens".
+	// Defaults to the Server's name for it, and to "max_completion_tokens".
 	MaxTokensName string
 	// OmitThinking leaves the thinking of earlier responses out of a Chat's requests. Otherwise a compatible server
-	// receives it under the name that the Server reads, or under the name it came under, such as "reasoning_content".
-	// OpenAI's own models, which are recognized by their names, never receive any. Defaults to false.
+	// receives it under the Server's name for it, or under its original name, such as "reasoning_content". OpenAI's own
+	// models, recognized by their names, never receive any. Defaults to false.
 	OmitThinking bool
 	// Audio declares that a Chat's model accepts audio. Otherwise audio is sent only to models with "audio" in their
 	// names, such as OpenAI's audio models. Other models receive a text in its place. Defaults to false.
@@ -91,7 +91,7 @@ func (o *Options) resolve(req api.Request, name string) (Options, error) {
 	return c, err
 }
 
-// badServer returns the error for an Options.Server that no request can be made with.
+// badServer returns the error for an Options.Server unusable for requests.
 func badServer(name, format string, args ...any) error {
 	return &api.Error{Kind: api.ErrInvalidRequest, API: name, Err: fmt.Errorf("Options.Server: "+format, args...)}
 }

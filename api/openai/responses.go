@@ -25,8 +25,8 @@ var _ api.TokenCounter = (*Responses)(nil)
 // Model returns the name of the model.
 func (r *Responses) Model() string { return r.model }
 
-// NewResponses returns the model with that name, such as "gpt-5". A nil o means all defaults. NewResponses sends no
-// request: a missing key is reported by the first request, as api.ErrAuth.
+// NewResponses returns the model with the given name, such as "gpt-5". A nil o means all defaults. NewResponses sends
+// no request: a missing key is reported by the first request, as api.ErrAuth.
 func NewResponses(model string, o *Options) *Responses {
 	return &Responses{model: model, options: o.orNone(), transport: newTransport(ResponsesAPI, "responses", o)}
 }
@@ -40,7 +40,7 @@ func (r *Responses) Stream(ctx context.Context, req api.Request) iter.Seq2[api.E
 	)
 }
 
-// counted lists the members of a request that the endpoint for counting accepts.
+// counted lists the members of a request accepted by the endpoint for counting.
 var counted = []string{
 	"model", "instructions", "tools", "input", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation",
 	"conversation", "previous_response_id",

@@ -15,21 +15,21 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// ResponsesBody returns the body of the request that sends req to model, and the changes to req that made it acceptable
-// to the API. It is a pure function: the same arguments give the same bytes, and two conversations with a common
-// beginning give items with a common beginning. The items are the last member, so that a conversation that grows keeps
-// the beginning of its body.
+// ResponsesBody returns the body of the request that sends req to model, and the changes made for the API to accept it.
+// It is a pure function: the same arguments give the same bytes, and two conversations with a common beginning give
+// items with a common beginning. The items are the last member: as a conversation grows, it keeps the beginning of its
+// body.
 //
 //   - System prompts are the "instructions", joined by an empty line.
-//   - "store" is false, and "include" requests "reasoning.encrypted_content", which lets later requests carry the
-//     model's reasoning. Models that do not reason refuse it and get no "include" (gpt-3, gpt-4, gpt-5-chat).
-//     Options.Body overrides both. With "store" true, reasoning without encrypted content is sent back, too.
-//   - Reasoning is sent back only with the item that the model wrote after it, and the ID of an item only with the
-//     reasoning before it: the API refuses one without the other.
-//   - A custom tool, which accepts any text, is declared by an Extra of the type "custom". The Input of its calls is a
-//     JSON string.
-//   - Calls of the API's own tools that a program executes (a computer, a shell, an approval) are content.Opaque, and
-//     so are their results, which are part of a user message.
+//   - "store" is false, and "include" requests "reasoning.encrypted_content", to carry the model's reasoning in later
+//     requests. Models without reasoning refuse it and get no "include" (gpt-3, gpt-4, gpt-5-chat). Options.Body
+//     overrides both. With "store" true, reasoning without encrypted content is sent back, too.
+//   - Reasoning is sent back only with the next item of the model, and the ID of an item only with the reasoning before
+//     it: the API refuses one without the other.
+//   - A custom tool accepts any text. An Extra of the type "custom" declares it. The Input of its calls is a JSON
+//     string.
+//   - Some of the API's own tools are executed by a program (a computer, a shell, an approval). Their calls are
+//     content.Opaque, and so are the results, as parts of a user message.
 //   - "strict" of a tool is false, unless its Extra sets it.
 //
 // "model", "instructions", "input", "tools" and "stream" in Options.Body are left out and noted. So are
@@ -39,7 +39,7 @@ import (
 // Errors are *api.Error:
 //
 //   - api.ErrNothing if there is nothing to send.
-//   - api.ErrInvalidRequest for options that no request can be made with (see api.Options.Check).
+//   - api.ErrInvalidRequest for options unusable in any request (see api.Options.Check).
 func ResponsesBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
 	c, err := responsesCall(req, model, o, serverIn(o))
 	if err != nil {
@@ -73,8 +73,8 @@ func responsesCall(req api.Request, model string, o *Options, asked server) (cal
 	return call{options: options, body: body, notes: notes, streams: !options.NoStream, limit: b.limit()}, nil
 }
 
-// limit returns call.limit: max_output_tokens for a compatible server, some of which report every response as
-// completed, and 0 for OpenAI.
+// limit returns call.limit: max_output_tokens for a compatible server, because some report every response as completed,
+// and 0 for OpenAI.
 func (b *responsesBuilder) limit() int {
 	if !b.server.compatible {
 		return 0
@@ -87,8 +87,8 @@ func (b *responsesBuilder) limit() int {
 	return n
 }
 
-// reasons reports whether a model reasons. An unknown model counts as one that does: all new models do, and servers
-// that do not support reasoning ignore the members that request it.
+// reasons reports whether a model reasons. An unknown model counts as reasoning: all new models reason, and servers
+// without reasoning ignore the members for it.
 func reasons(model string) bool {
 	model = model[strings.LastIndex(model, "/")+1:] // gateways prepend the vendor
 	model = strings.TrimPrefix(model, "ft:")
@@ -117,7 +117,7 @@ func (b *responsesBuilder) note(kind api.RepairKind, format string, args ...any)
 	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
 }
 
-// takeBody keeps the members of Options.Body that it may set.
+// takeBody keeps the members allowed in Options.Body.
 func (b *responsesBuilder) takeBody() {
 	if b.options.Body == "" {
 		return
@@ -141,7 +141,7 @@ func (b *responsesBuilder) takeFurther(name string) content.JSON {
 	return value
 }
 
-// keeping returns which reasoning the request carries.
+// keeping returns the kind of reasoning to send.
 func (b *responsesBuilder) keeping() keeping {
 	stored, _ := jsonx.Take(b.further, "store")
 	switch {
@@ -174,7 +174,7 @@ func (b *responsesBuilder) front(req api.Request) []byte {
 	return append(write.Name(dst, "input"), '[')
 }
 
-// instructions joins the system prompts that are not blank.
+// instructions joins the system prompts, except blank ones.
 func (b *responsesBuilder) instructions(system []string) string {
 	var texts []string
 	for _, s := range system {
@@ -217,7 +217,7 @@ func (b *responsesBuilder) header() []jsonx.Member {
 		add("parallel_tool_calls", "false")
 	}
 
-	// A member of Options.Body with the same name is merged, so that a program can add to it.
+	// A member of Options.Body with the same name is merged: a program can add to it.
 	add("reasoning", over(b.reasoning(), b.takeFurther("reasoning")))
 	add("text", over(b.format(), b.takeFurther("text")))
 	add("metadata", metadata(o.Metadata, b.note))
@@ -235,8 +235,8 @@ func (b *responsesBuilder) header() []jsonx.Member {
 	return list
 }
 
-// over returns the object ours with the members of theirs added. A member that both have is taken from theirs. If
-// theirs is not an object, it replaces ours.
+// over returns the object ours with the members of theirs added. A member of both is taken from theirs. If theirs is
+// not an object, it replaces ours.
 func over(ours, theirs content.JSON) content.JSON {
 	if ours == "" || theirs == "" {
 		return ours + theirs
@@ -254,7 +254,7 @@ func over(ours, theirs content.JSON) content.JSON {
 	return jsonx.Object(append(list, further...))
 }
 
-// leastTokens is the smallest max_output_tokens that OpenAI accepts. Compatible servers accept any.
+// leastTokens is the smallest max_output_tokens accepted by OpenAI. Compatible servers accept any.
 const leastTokens = 16
 
 func (b *responsesBuilder) maxTokens() content.JSON {
@@ -345,13 +345,13 @@ func chosen(t content.Tool) content.JSON {
 	return `{"type":"function","name":` + jsonx.Quote(t.Name) + `}`
 }
 
-// customTool is the type of a tool that takes any text.
+// customTool is the type of a tool that takes any text as input.
 const customTool = "custom"
 
-// maxTools is the largest number of tools that the API accepts.
+// maxTools is the maximum number of tools in a request to the API.
 const maxTools = 128
 
-// keepTools keeps the tool definitions that the API accepts, in the form that it accepts.
+// keepTools keeps the acceptable tool definitions, in the API's form.
 func (b *responsesBuilder) keepTools(tools []content.Tool) {
 	seen := map[string]bool{}
 	for _, t := range tools {

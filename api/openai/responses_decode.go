@@ -15,19 +15,18 @@ import (
 	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
-// own is the member of an Extra that holds an ownNote. It is never sent.
+// own is the member of an Extra for the ownNote. It is never sent.
 const own = "plait"
 
-// ownNote holds facts about an item that the item's own members cannot hold. It is recorded with the block made of the
-// item, or of a part of it.
+// ownNote holds facts about an item that have no member in it. It is recorded with the block made of the item, or of a
+// part of it.
 type ownNote struct {
-	// Item holds the further members of the message that a text is a part of. It is the same for all texts of a
-	// message.
+	// Item holds the further members of the text's message. It is the same for all texts of a message.
 	Item jsonx.Raw `json:"item"`
 	// Part is the index of the text in the message.
 	Part int `json:"part"`
-	// After is the ID of the reasoning that directly led to the item. It is nil if the model did not reason, and for
-	// reasoning that follows another item. The API accepts the item's ID only together with that reasoning.
+	// After is the ID of the reasoning directly before the item. It is nil if the model did not reason, and for
+	// reasoning after another item. The API accepts the item's ID only together with this reasoning.
 	After *string `json:"after"`
 }
 
@@ -49,7 +48,7 @@ func (n ownNote) json() content.JSON {
 	return jsonx.Object(list)
 }
 
-// customCall is the type of a call of a custom tool, whose input is any text. It is stored in the call's Extra.
+// customCall is the type of a call of a custom tool, with any text as input. It is stored in the call's Extra.
 const customCall = "custom_tool_call"
 
 // itemDecoder converts the items of a response to blocks. The items must be passed in order. The zero value is ready to
@@ -59,8 +58,8 @@ type itemDecoder struct {
 	run   bool    // the last item was reasoning
 }
 
-// blocks returns the blocks of an item: one for each part of a message, otherwise one. What Plait models becomes a
-// Text, a Thinking or a ToolUse with all further members in its Extra. Any other item becomes an Opaque, byte for byte.
+// blocks returns the blocks of an item: one for each part of a message, otherwise one. Known items become a Text, a
+// Thinking or a ToolUse with all further members in its Extra. Any other item becomes an Opaque, byte for byte.
 func (d *itemDecoder) blocks(raw content.JSON) ([]content.Block, error) {
 	raw = mended(raw)
 	list, err := jsonx.Members(raw)
@@ -93,7 +92,7 @@ func (d *itemDecoder) blocks(raw content.JSON) ([]content.Block, error) {
 	return said, nil
 }
 
-// mended returns raw without lone surrogates, which remain when a model is cut off inside a character.
+// mended returns raw without lone surrogates. A model cut off inside a character leaves one.
 func mended(raw content.JSON) content.JSON {
 	if raw.Valid() {
 		return raw
@@ -114,7 +113,7 @@ func (d *itemDecoder) message(list []jsonx.Member) []content.Block {
 		return nil
 	}
 
-	// Each text keeps the message's own members, so that the message can be sent back as it came.
+	// Each text keeps the message's own members, to send the message back as it came.
 	note := ownNote{Item: jsonx.Raw(jsonx.Object(list)), After: d.after}
 	var blocks []content.Block
 	words := ""
@@ -156,7 +155,7 @@ func textPart(part content.JSON, note ownNote) (content.Text, bool) {
 	return content.Text{Text: words, Extra: itemExtra(rest, note)}, ok
 }
 
-// itemExtra keeps members that have no field in the block, and the note.
+// itemExtra keeps members without a field in the block, and the note.
 func itemExtra(rest []jsonx.Member, note ownNote) content.Extra {
 	if noted := note.json(); noted != "" {
 		rest = append(rest[:len(rest):len(rest)], jsonx.Member{Name: own, Value: noted})
@@ -167,8 +166,8 @@ func itemExtra(rest []jsonx.Member, note ownNote) content.Extra {
 	return content.Extra{API: ResponsesAPI, JSON: jsonx.Object(rest)}
 }
 
-// reasoning returns a Thinking whose Signature is the encrypted content. Its Text is the summary or, without one, the
-// reasoning itself, which open-weight models return.
+// reasoning returns a Thinking with the encrypted content as Signature. Its Text is the summary or, without one, the
+// reasoning itself, as returned by open-weight models.
 func (d *itemDecoder) reasoning(list []jsonx.Member, run bool) []content.Block {
 	t, note := content.Thinking{}, ownNote{}
 
@@ -194,7 +193,7 @@ func (d *itemDecoder) reasoning(list []jsonx.Member, run bool) []content.Block {
 		list = rest
 	}
 	if t.Extra = itemExtra(list, note); t.Extra.API == "" {
-		t.Extra = content.Extra{API: ResponsesAPI, JSON: "{}"} // records the only API that can read it
+		t.Extra = content.Extra{API: ResponsesAPI, JSON: "{}"} // records the only API able to read it
 	}
 	return []content.Block{t}
 }
@@ -282,8 +281,8 @@ type response struct {
 	Further jsonx.Raw `json:",embed"` // all others
 }
 
-// echoed lists the members of a response that repeat the request or the defaults of the API, or that are read
-// elsewhere. They are not kept in api.Finish.Details.
+// echoed lists members of a response not kept in api.Finish.Details: they repeat the request or the defaults of the
+// API, or are read elsewhere.
 var echoed = []string{
 	"background", "completed_at", "conversation", "created_at", "frequency_penalty", "include", "input", "instructions",
 	"max_output_tokens", "max_tool_calls", "metadata", "output_text", "parallel_tool_calls", "presence_penalty",
@@ -313,13 +312,13 @@ func (u responseUsage) usage() content.Usage {
 	}
 }
 
-// cut returns what the API reports about the response before its end.
+// cut returns the facts reported by the API before the end of the response.
 func (r response) cut() api.Cut {
 	return api.Cut{Finish: api.Finish{API: ResponsesAPI, Model: r.Model, ResponseID: r.ID, Usage: r.Usage.usage()}}
 }
 
-// finish returns the end of a response with these blocks. A response of limit tokens or more was cut off, whatever its
-// status. A limit of 0 is none. Further facts about the response are in details.
+// finish returns the end of a response with these blocks. A response of limit tokens or more was cut off, even if its
+// status reports otherwise. A limit of 0 is none. Further facts about the response are in details.
 func (r response) finish(blocks []content.Block, limit int, details roundtrip.Details) (api.Finish, error) {
 	f := r.cut().Finish
 	details.Add(r.Further, echoed...)

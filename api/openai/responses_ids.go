@@ -7,7 +7,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// The prefixes of item IDs. The API refuses other IDs, which compatible servers and edited conversations may have.
+// The prefixes of item IDs. Compatible servers and edited conversations may have other IDs; the API refuses them.
 const (
 	messageIDs   = "msg"
 	reasoningIDs = "rs"
@@ -15,7 +15,8 @@ const (
 	customIDs    = "ctc"
 )
 
-// withFitIDs returns b without item IDs that the API refuses, and the reason for the change, or "" if b is unchanged.
+// withFitIDs returns b without malformed item IDs, and the reason for the change, or "" if b is unchanged. The API
+// would refuse these IDs.
 func withFitIDs(b content.Block) (content.Block, string) {
 	var fit content.Block
 	changed := false
@@ -41,8 +42,8 @@ func withFitIDs(b content.Block) (content.Block, string) {
 	return fit, "an item's ID does not have the format of the API"
 }
 
-// fitIDs returns the content of an Extra without IDs that do not fit, and reports whether it changed. The IDs are the
-// item's own (unless prefix is ""), that of the message it is a part of, and that of the reasoning before it.
+// fitIDs returns the content of an Extra without malformed IDs, and reports whether it changed. The IDs are the item's
+// own (unless prefix is ""), its message's if it is a part of one, and the reasoning's before it.
 func fitIDs(e content.Extra, prefix string) (content.JSON, bool) {
 	list, err := jsonx.Members(e.For(ResponsesAPI))
 	if err != nil {
@@ -96,7 +97,7 @@ func fitNote(note content.JSON) content.JSON {
 	return jsonx.Object(list)
 }
 
-// misfits reports whether the API refuses id where IDs begin with prefix.
+// misfits reports whether id is a text without the prefix. The API refuses such an ID.
 func misfits(id content.JSON, prefix string) bool {
 	text, ok := jsonx.Text(id)
 	return ok && text != "" && !strings.HasPrefix(text, prefix)

@@ -14,9 +14,9 @@ import (
 // ImportResponses reads the body of a Responses request and returns the request and the name of its model. It is the
 // reverse of [ResponsesBody].
 //
-//   - Members other than system prompts, tools and items go to the request's Options.Body, except "stream",
-//     "stream_options" and those that are null, which are dropped.
-//   - Options.Body also gets the API's defaults where they differ from those of ResponsesBody: "store" is true and
+//   - Members other than system prompts, tools and items go to the request's Options.Body. "stream", "stream_options"
+//     and null members are dropped.
+//   - Options.Body also gets the API's defaults if they differ from those of ResponsesBody: "store" is true and
 //     "include" is empty, unless the body sets them.
 //   - The "instructions", and messages of the roles "system" and "developer" at the beginning, become the request's
 //     system prompts. A later message of these roles becomes a content.Opaque of the user's side.
@@ -24,8 +24,8 @@ import (
 //   - A message of any other role keeps its role. An empty message is dropped.
 //   - Items and parts without a block type in Plait become a content.Opaque.
 //
-// Errors are api.ErrInvalidRequest and give the position of what cannot be read. A body that can be read, but breaks
-// the rules of the API, is not an error: ResponsesBody repairs it.
+// Errors are api.ErrInvalidRequest and give the position of the unreadable part. A readable body that breaks the rules
+// of the API is not an error: ResponsesBody repairs it.
 //
 // dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 func ImportResponses(body []byte) (req api.Request, model string, err error) {
@@ -60,7 +60,8 @@ func ImportResponses(body []byte) (req api.Request, model string, err error) {
 	return req, model, nil
 }
 
-// withDefaults returns the members that are not null, plus the API's defaults that differ from those of ResponsesBody.
+// withDefaults returns the members other than null, and adds the API's defaults if they differ from those of
+// ResponsesBody.
 func withDefaults(list []jsonx.Member) []jsonx.Member {
 	var all []jsonx.Member
 	for _, m := range list {
@@ -123,7 +124,7 @@ type itemImport struct {
 	sides
 	system []string
 	items  itemDecoder // for the items of the current assistant message
-	begun  bool        // an item that is not a system prompt was read
+	begun  bool        // an item other than a system prompt was read
 }
 
 func importInput(j content.JSON) (system []string, messages []content.Message, err error) {
@@ -170,7 +171,7 @@ func (c *itemImport) item(where string, item roundtrip.Imported) error {
 		return c.own(item)
 	}
 
-	// The result of a tool call that the program executed is on the user's side, all other items are the assistant's.
+	// The result of a tool call executed by the program is on the user's side, all other items are the assistant's.
 	if execution, _ := jsonx.Text(value(item.List, "execution")); execution != "server" {
 		if _, ok := keyOfAnswer(content.Opaque{API: ResponsesAPI, JSON: item.Raw}); ok {
 			return c.own(item)
@@ -220,14 +221,14 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 		return c.answer(where, item)
 	}
 
-	// Any other role is the user's, or one that Plait does not know.
+	// Any other role is the user's, or unknown to Plait.
 	c.begun = true
 	blocks, err := importParts(where+".content", words)
 	if err != nil {
 		return err
 	}
 
-	// An item with members that Plait has no field for is kept whole.
+	// An item with members unknown to Plait is kept whole.
 	for _, m := range list {
 		if m.Name != "id" && m.Name != "status" && m.Value != "null" {
 			return c.own(item)
@@ -236,7 +237,7 @@ func (c *itemImport) message(where string, item roundtrip.Imported) error {
 	return c.say(content.Role(role), blocks...)
 }
 
-// words reads an assistant message whose content is a string. With further members it is read as if it had one part.
+// words reads an assistant message with a string as content. With further members it is read as if it had one part.
 func (c *itemImport) words(where, text string, further []jsonx.Member) error {
 	if len(further) == 0 {
 		return c.say(content.Assistant, content.Words(text).Slice()...)
@@ -270,7 +271,7 @@ func importOutput(where string, list []jsonx.Member) (content.Block, error) {
 	return r, nil
 }
 
-// importParts reads content that is absent, a string, or a list of parts.
+// importParts reads content: absent, a string, or a list of parts.
 func importParts(where string, j content.JSON) ([]content.Block, error) {
 	if text, ok := jsonx.Text(j); ok {
 		return content.Words(text).Slice(), nil
@@ -317,7 +318,7 @@ func importPart(list []jsonx.Member) content.Block {
 	return nil
 }
 
-// importExtra keeps members that have no field in the block. It drops an ownNote, which only Plait itself may set.
+// importExtra keeps members without a field in the block. It drops an ownNote: only Plait itself may set one.
 func importExtra(rest []jsonx.Member) content.Extra {
 	_, rest = jsonx.Take(rest, own)
 	return itemExtra(rest, ownNote{})

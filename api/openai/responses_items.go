@@ -27,16 +27,15 @@ func (k keeping) appendAnswers(dst []byte, calls []content.ToolUse, m content.Me
 	return w.dst
 }
 
-// itemWriter writes the items of one message. A message item stays open until a block comes that is not one of its
-// parts.
+// itemWriter writes the items of one message. A message item stays open until the next block outside it.
 type itemWriter struct {
 	dst      []byte
-	inWords  bool              // reasoning has its text as content, the only form that some servers read
+	inWords  bool              // reasoning has its text as content, the only form read by some servers
 	begun    bool              // an item was written
 	open     string            // closes the open message item; "" if none is open
 	note     ownNote           // of the last part of an open assistant message
 	thought  map[string]bool   // the IDs of the reasoning written so far
-	calls    []content.ToolUse // the calls that have no result yet
+	calls    []content.ToolUse // the calls still without a result
 	messages map[string]bool   // the further members of the message items so far
 }
 
@@ -70,8 +69,8 @@ func (w *itemWriter) assistant(b content.Block) {
 	}
 }
 
-// assistantText writes a text of the assistant. A text that was a part of a message joins the parts before it, if they
-// are of the same message.
+// assistantText writes a text of the assistant. If the text was a part of a message, it joins the message's parts
+// before it.
 func (w *itemWriter) assistantText(t content.Text) {
 	list, note := extraOf(t.Extra)
 	switch {
@@ -109,7 +108,7 @@ func (w *itemWriter) assistantText(t content.Text) {
 	w.dst = append(w.dst, '}')
 }
 
-// see records a message item that was written with its ID.
+// see records a message item written with its ID.
 func (w *itemWriter) see(n ownNote) {
 	if n.Item == nil {
 		return
@@ -207,7 +206,7 @@ func (w *itemWriter) inputPart(b content.Block) {
 	switch b := b.(type) {
 	case content.Text:
 		w.dst = write.String(append(w.dst, `{"type":"input_text"`...), "text", b.Text)
-		if noteOf(b.Extra).Item == nil { // not a text of the assistant, whose members do not fit here
+		if noteOf(b.Extra).Item == nil { // not a text of the assistant: its members do not fit here
 			w.extra(b.Extra, "type", "text")
 		}
 	case content.Image:
@@ -269,7 +268,7 @@ func (w *itemWriter) source(s content.Source, data, url string) {
 	}
 }
 
-// result writes the result of the next call, in the form that fits the call.
+// result writes the result of the next call, in the form for its kind of call.
 func (w *itemWriter) result(r content.ToolResult) {
 	// Results are in the order of the calls, so the next call is the one of r.
 	kind := "function_call_output"
@@ -287,7 +286,7 @@ func (w *itemWriter) result(r content.ToolResult) {
 	w.dst = append(w.dst, '}')
 }
 
-// output writes what a tool returned: a string for one plain text or nothing, otherwise a list of parts. A failed call
+// output writes the result of a tool: a string for one plain text or nothing, otherwise a list of parts. A failed call
 // is marked by a text.
 func (w *itemWriter) output(r content.ToolResult) {
 	blocks := r.Content.Slice()
@@ -312,7 +311,7 @@ func (w *itemWriter) output(r content.ToolResult) {
 	w.dst = append(w.dst, ']')
 }
 
-// markedFailed returns the blocks of a failed call's result, with a text at the beginning that begins with "Error".
+// markedFailed returns the blocks of a failed call's result, with a text in front. The text begins with "Error".
 func markedFailed(blocks []content.Block) []content.Block {
 	if len(blocks) > 0 {
 		if _, ok := blocks[0].(content.Text); ok {

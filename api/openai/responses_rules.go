@@ -13,23 +13,23 @@ import (
 	"github.com/plait-dev/plait/internal/servers"
 )
 
-// keeping selects the reasoning of this API that a request carries.
+// keeping selects the reasoning of this API to send.
 type keeping int
 
 const (
 	keepSealed keeping = iota // reasoning with encrypted content
 	keepAll                   // all: the API stores responses and finds their reasoning by its ID
 	keepNone                  // none: the model does not reason, and refuses it
-	keepOpen                  // reasoning with a text, for a server that reads it as such, encrypted or not
+	keepOpen                  // reasoning with a text, encrypted or not, for a server that reads the text
 )
 
-// responsesTarget returns what the API accepts.
+// responsesTarget returns the API's rules for switching.
 var responsesTarget = sync.OnceValue(func() dialect.Target {
 	t, _ := dialect.TargetOf(ResponsesAPI)
 	return t
 })
 
-// responsesSupport holds everything that the items of a conversation depend on, besides the conversation.
+// responsesSupport holds everything the items depend on besides the conversation.
 type responsesSupport struct {
 	keeping    keeping
 	files      servers.Files
@@ -72,21 +72,20 @@ func (s responsesSupport) target() dialect.Target {
 	return s.files.In(target)
 }
 
-// responsesAccepter decides which blocks the API accepts: the rules for switching, plus the rules for blocks of this
-// API.
+// responsesAccepter makes blocks acceptable: by the rules for switching, plus this API's own rules for blocks.
 type responsesAccepter struct {
 	target dialect.Target
 	plain  bool // see responsesSupport
 }
 
-// accept converts a block to one that the API accepts, without IDs that the API refuses.
+// accept converts a block to one that the API accepts, without malformed IDs.
 func (a responsesAccepter) accept(role content.Role, b content.Block, nested bool) (content.Block, string) {
 	b, lost := withFitIDs(b)
 	accepted, why := a.acceptFit(role, b, nested)
 	return accepted, cmp.Or(why, lost)
 }
 
-// acceptFit is accept for a block whose IDs fit. It has a case for each kind of block. A case that does not return
+// acceptFit is accept for a block with well-formed IDs. It has a case for each kind of block. A case without a return
 // leaves the decision to the rules for switching.
 func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nested bool) (content.Block, string) {
 	switch b := block.(type) {
@@ -97,7 +96,7 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 		}
 
 	case content.ToolUse:
-		// A server that knows only functions gets the call of a custom tool as that of a function.
+		// If a server knows only functions, the call of a custom tool becomes a call of a function.
 		if list, _ := extraOf(b.Extra); memberType(list) == customCall {
 			if !a.plain {
 				return acceptCustomCall(b)
@@ -123,7 +122,7 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 	return a.target.Accept(role, block, nested)
 }
 
-// acceptCustomCall converts a call of a custom tool. Its input is any text, which Plait holds as a JSON string.
+// acceptCustomCall converts a call of a custom tool. Its input is any text; Plait holds it as a JSON string.
 func acceptCustomCall(b content.ToolUse) (content.Block, string) {
 	why := ""
 	if name := responsesTarget().Name(b.Name); name != b.Name {
@@ -151,11 +150,11 @@ func opaqueText(b content.Opaque, name string) string {
 	return text
 }
 
-// isPart reports whether an item type is that of a part of a user message.
+// isPart reports whether an item type is a type of part of a user message.
 func isPart(kind string) bool { return strings.HasPrefix(kind, "input_") }
 
-// misplaced returns the reason why an item of this API cannot be in a message of that role, or inside a tool result, or
-// "".
+// misplaced returns the reason if an item of this API is not allowed in a message of the role, or inside a tool result.
+// It returns "" if it is allowed.
 func misplaced(role content.Role, o content.Opaque, nested bool) string {
 	kind := itemType(o)
 	switch kind {
@@ -186,8 +185,8 @@ func ofUser(kind string, o content.Opaque) bool {
 	return isPart(kind) || kind == "message" && opaqueText(o, "role") != string(content.Assistant)
 }
 
-// answers maps the calls of the API's own tools that a program executes to the types of their results. The API refuses
-// a call without its result, and a result without its call.
+// answers maps the calls of the API's own tools executed by a program to the types of their results. The API refuses a
+// call without its result, and a result without its call.
 var answers = map[string]string{
 	"computer_call":        "computer_call_output",
 	"local_shell_call":     "local_shell_call_output",
@@ -197,8 +196,8 @@ var answers = map[string]string{
 	"mcp_approval_request": "mcp_approval_response",
 }
 
-// callKey returns the key that a call of one of the API's own tools shares with its result: the type of the result and
-// the ID of the call. It reports false if the block is not such a call, or if the API itself executes it.
+// callKey returns the common key of a call of one of the API's own tools and its result: the type of the result and the
+// ID of the call. It reports false for any other block, and for a call executed by the API itself.
 func callKey(b content.Opaque) (answerKey, bool) {
 	kind := itemType(b)
 	answer, ok := answers[kind]
@@ -215,11 +214,11 @@ func callKey(b content.Opaque) (answerKey, bool) {
 
 type answerKey struct{ kind, id string }
 
-// ranByServer reports whether an item belongs to a tool search that the API itself executed. Such a call and its result
+// ranByServer reports whether an item belongs to a tool search executed by the API itself. Such a call and its result
 // are independent of each other.
 func ranByServer(b content.Opaque) bool { return opaqueText(b, "execution") == "server" }
 
-// keyOfAnswer returns the key of the call whose result b is.
+// keyOfAnswer returns the key of the call with b as its result.
 func keyOfAnswer(b content.Opaque) (answerKey, bool) {
 	key := answerKey{kind: itemType(b)}
 	if ranByServer(b) {
@@ -239,13 +238,13 @@ func keyOfAnswer(b content.Opaque) (answerKey, bool) {
 	return key, key.id != ""
 }
 
-// itemID implements dialect.Rules.ItemID. It returns the ID of an item, which must be unique in the request, or "". The
-// prefix "item " separates the IDs of items that Plait models from those of calls.
+// itemID implements dialect.Rules.ItemID. It returns the ID of an item, or "". Such IDs must be unique in the request.
+// The prefix "item " separates the IDs of items known to Plait from those of calls.
 func itemID(b content.Block) string {
 	id := ""
 	switch b := b.(type) {
 	case content.Opaque:
-		if b.API != ResponsesAPI || itemType(b) == "local_shell_call_output" { // its ID is that of the call
+		if b.API != ResponsesAPI || itemType(b) == "local_shell_call_output" { // its ID is the call's ID
 			return ""
 		}
 		if key, ok := callKey(b); ok {
@@ -269,7 +268,7 @@ func itemID(b content.Block) string {
 }
 
 // nameless implements dialect.Rules.Nameless. It returns b without its item ID, or nil for reasoning and opaque items,
-// which cannot be sent without one. Items after dropped reasoning lose their IDs as well.
+// because they need one. Items after dropped reasoning lose their IDs as well.
 func nameless(b content.Block) content.Block {
 	switch b := b.(type) {
 	case content.ToolUse:
@@ -284,7 +283,7 @@ func nameless(b content.Block) content.Block {
 	return nil
 }
 
-// withoutItemID removes the ID of the message that a text is a part of from the text's ownNote.
+// withoutItemID removes the message's ID from the ownNote of a text in the message.
 func withoutItemID(extra content.JSON) content.JSON {
 	list, _ := jsonx.Members(extra) // checked when the block was made
 	for i, m := range list {
@@ -305,7 +304,7 @@ func withoutItemID(extra content.JSON) content.JSON {
 	return jsonx.Object(list)
 }
 
-// prune finds the blocks that the API refuses because another block is missing: reasoning without the item after it,
+// prune finds the blocks refused by the API because another block is missing: reasoning without the item after it,
 // calls of the API's own tools without their results, and results without their calls.
 func (k keeping) prune(messages []content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
@@ -329,7 +328,8 @@ func (k keeping) prune(messages []content.Message) []dialect.Pruned {
 	return onceEach(found)
 }
 
-// referred finds items that refer to another item by its ID. Only an API that stored that item can resolve them.
+// referred finds items with a reference to another item by its ID. Only an API with this item in its store can resolve
+// it.
 func referred(i int, m content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
 	for j, b := range m.Blocks.All() {
@@ -360,8 +360,8 @@ func bit(b bool) int {
 	return 0
 }
 
-// unanswered finds the calls of the API's own tools in m that have no result in m or next, and the results in m without
-// an open call. It updates open.
+// unanswered finds the calls of the API's own tools in m without a result in m or next, and the results in m without an
+// open call. It updates open.
 func unanswered(i int, m, next content.Message, open map[answerKey]bool) []dialect.Pruned {
 	var found []dialect.Pruned
 	var later map[answerKey]int
@@ -407,12 +407,12 @@ func lastAnswers(blocks, next content.Blocks) map[answerKey]int {
 	return last
 }
 
-// unsendable finds the reasoning in m that cannot be sent: reasoning that is not kept, and reasoning without the item
-// after it. The API also refuses the opaque items right after such reasoning, so they become text. For other items,
-// appendItems leaves out the ID.
+// unsendable finds the reasoning in m not to be sent: reasoning that is not kept, and reasoning without the item after
+// it. The API also refuses the opaque items right after such reasoning: they become text. For other items, appendItems
+// leaves out the ID.
 func (k keeping) unsendable(i int, m content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
-	led := false // the item after the reasoning at j is the one that it led to
+	led := false // the item after the reasoning at j is its outcome
 	for j := m.Blocks.Len() - 1; j >= 0; j-- {
 		t, ok := m.Blocks.At(j).(content.Thinking)
 		if !ok {
@@ -452,7 +452,7 @@ func (k keeping) whyDropped(t content.Thinking, led bool) string {
 	return ""
 }
 
-// follows reports whether b is an item that the model wrote right after the reasoning with that ID.
+// follows reports whether the model wrote item b right after the reasoning with the given ID.
 func follows(b content.Block, id string) bool {
 	var n ownNote
 	switch b := b.(type) {

@@ -20,7 +20,7 @@ func streamedResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		d := responseDecoder{header: res.Header, limit: c.limit}
 
-		// The error of an event that is not JSON. It means a cut unless another event follows.
+		// The error of an event with invalid JSON. It means a cut unless another event follows.
 		var broken error
 		for data, err := range sse(res) {
 			if err != nil {
@@ -62,7 +62,7 @@ var (
 	errNotJSON      = errors.New("the response is not JSON")
 )
 
-// responseEvent holds the members of all events of the stream that Plait reads.
+// responseEvent holds the members Plait reads of any event.
 type responseEvent struct {
 	Type     string    `json:"type"`
 	Output   *int      `json:"output_index"` // some compatible servers send none
@@ -80,11 +80,11 @@ type responseDecoder struct {
 	limit   int // see call
 	items   itemDecoder
 	indexes map[string]int       // the indexes of items by their IDs, for servers without output_index
-	count   int                  // the number of items that have an index
+	count   int                  // the number of items with an index
 	names   map[int]string       // the tool names of calls, by the index of the call
 	waiting map[int]content.JSON // items that ended before an item in front of them
 	open    map[int]bool         // items that began and did not end
-	next    int                  // the index of the first item whose blocks were not yielded
+	next    int                  // the index of the first item not yielded yet
 	blocks  []content.Block      // the blocks of the items before it
 	thought [2]int               // the item and the part of the last thinking delta
 	ended   bool                 // the last event was decoded
@@ -130,8 +130,8 @@ func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
 	return nil, nil // progress, or an event of a newer API
 }
 
-// index returns the index of the item that an event is about: the event's output_index or, if the server sends none,
-// that of the item with the same ID. An item with a new ID gets the next index.
+// index returns the index of an event's item: the event's output_index or, if the server sends none, the index of the
+// item with the same ID. An item with a new ID gets the next index.
 func (d *responseDecoder) index(e responseEvent) int {
 	if e.Output != nil {
 		d.count = max(d.count, *e.Output+1)
@@ -146,8 +146,8 @@ func (d *responseDecoder) index(e responseEvent) int {
 		return i
 	}
 
-	// An event with an unknown ID that does not begin an item is about an open one: the first one if it ends an item,
-	// otherwise the last one.
+	// An event with an unknown ID belongs to an open item unless it begins one: to the first if it ends an item,
+	// otherwise to the last.
 	if open := slices.Sorted(maps.Keys(d.open)); len(open) > 0 && e.Type != itemAdded {
 		if e.Type == itemDone {
 			return open[0]
@@ -193,8 +193,7 @@ func (d *responseDecoder) begin(e responseEvent) error {
 	return nil
 }
 
-// end records a complete item, and returns the blocks of all items that are complete and have no incomplete item in
-// front.
+// end records a complete item, and returns the blocks of all complete items without an incomplete one in front.
 func (d *responseDecoder) end(e responseEvent) ([]api.Event, error) {
 	at := d.index(e)
 	if _, twice := d.waiting[at]; twice || at < d.next {
@@ -251,7 +250,7 @@ func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event
 		return nil
 	}
 
-	// The items in front that are not complete are taken for one block each: how many they will be is not known yet.
+	// Incomplete items in front count as one block each: their final number is not known yet.
 	shown := api.Delta{Index: len(d.blocks) + at - d.next, Kind: kind, Text: piece}
 	switch kind {
 	case api.DeltaText:
@@ -268,8 +267,8 @@ func (d *responseDecoder) delta(kind api.DeltaKind, e responseEvent) []api.Event
 	return []api.Event{shown}
 }
 
-// finish decodes the last event, which holds the whole response. Its items replace those whose blocks were not yielded
-// yet. The argument data holds the event.
+// finish decodes the last event, with the whole response in it. Its items replace those not yielded yet. The argument
+// data holds the event.
 func (d *responseDecoder) finish(e responseEvent, data []byte) ([]api.Event, error) {
 	var r response
 	if err := json.Unmarshal(e.Response, &r, jsonx.Lenient); err != nil {
@@ -310,8 +309,7 @@ func (d *responseDecoder) finish(e responseEvent, data []byte) ([]api.Event, err
 	return append(out, finish), nil
 }
 
-// rest returns the items whose blocks were not yielded yet: those in output or, if a server sends none there, the
-// waiting ones.
+// rest returns the items not yielded yet: those in output or, if a server sends none there, the waiting ones.
 func (d *responseDecoder) rest(output []jsonx.Raw) ([]content.JSON, error) {
 	var rest []content.JSON
 	if len(output) > 0 {

@@ -7,12 +7,12 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// strictSchema reports whether OpenAI's APIs accept the schema as a strict one, which constrains the model's output. A
+// strictSchema reports whether OpenAI's APIs accept the schema as a strict one, to constrain the model's output. A
 // strict schema
 //
 //   - is an object,
 //   - requires all properties of every object and allows no others,
-//   - has only keywords that the APIs support there.
+//   - has only keywords supported there by the APIs.
 //
 // In case of doubt strictSchema returns false.
 func strictSchema(schema content.JSON) bool {
@@ -27,14 +27,14 @@ func strictSchema(schema content.JSON) bool {
 // strictDepth is the largest nesting depth of a strict schema.
 const strictDepth = 5
 
-// strictKeywords lists the keywords that a strict schema may contain.
+// strictKeywords lists the keywords allowed in a strict schema.
 var strictKeywords = []string{
 	"type", "title", "description", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf",
 	"$defs", "definitions", "$ref", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
 	"multipleOf", "minItems", "maxItems",
 }
 
-// strictAt reports whether a schema at that depth is strict. The root has depth 0.
+// strictAt reports whether a schema at the given depth is strict. The root has depth 0.
 func strictAt(schema content.JSON, depth int) bool {
 	list, err := jsonx.Members(schema)
 	if err != nil || depth > strictDepth {

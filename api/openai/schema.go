@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// completed returns the tool with a schema that OpenAI's APIs accept.
+// completed returns the tool with a schema acceptable to OpenAI's APIs.
 func completed(t content.Tool, note func(kind api.RepairKind, format string, args ...any)) content.Tool {
 	if t.Server() {
 		return t
@@ -26,8 +26,8 @@ func completed(t content.Tool, note func(kind api.RepairKind, format string, arg
 	return t
 }
 
-// withProperties adds what OpenAI's APIs require to a schema: "properties" of the root, and "items" of every list. The
-// schema still allows the same values. The result listed reports whether "items" were added.
+// withProperties adds the parts required by OpenAI's APIs to a schema: "properties" of the root, and "items" of every
+// list. The schema still allows the same values. The result listed reports whether "items" were added.
 func withProperties(schema content.JSON) (full content.JSON, listed bool) {
 	f := fulls.Get(schema, func(content.JSON) fullSchema {
 		full := withItems(schema, 0)
@@ -49,10 +49,10 @@ type fullSchema struct {
 // fulls caches the results of withProperties: the same tools are declared in every request.
 var fulls wire.Cache[content.JSON, fullSchema]
 
-// deepestItems is the depth down to which lists are searched. dialect.Target replaces schemas that nest deeper.
+// deepestItems is the depth down to which lists are searched. dialect.Target replaces schemas nested deeper.
 const deepestItems = 100
 
-// withItems adds "items" that allow anything to the lists in a schema that have none.
+// withItems adds "items" to the lists in a schema without them. The added "items" allow anything.
 func withItems(schema content.JSON, depth int) content.JSON {
 	list, err := jsonx.Members(schema)
 	if err != nil || depth > deepestItems {

@@ -11,11 +11,10 @@ import (
 	"github.com/plait-dev/plait/internal/servers"
 )
 
-// server describes the server that a provider sends requests to, independent of its API. The zero value is OpenAI's
-// own.
+// server describes the server behind a provider, independent of its API. The zero value is OpenAI's own.
 type server struct {
 	// compatible is set for a server that implements OpenAI's API but is neither OpenAI's nor Azure's: llama.cpp, vLLM,
-	// a gateway. Such a server has limits of its own, and does not always report what it did.
+	// a gateway. Such a server has limits of its own, and may not report everything it did.
 	compatible bool
 	// rules are how it differs; nil is not at all.
 	rules *servers.Rules
@@ -23,7 +22,7 @@ type server struct {
 	misled bool
 }
 
-// named sets the server that the options name, which the address need not show.
+// named sets the server named by the options. The address need not show it.
 func (s *server) named(o *Options, looked bool) {
 	if o == nil || o.Server == "" {
 		return
@@ -49,8 +48,8 @@ func (s server) check(name string) error {
 	return nil
 }
 
-// serverOf returns the server that send sends its requests to, or that the options name. It sends nothing: the request
-// that resolves the address ends in outermost.
+// serverOf returns the server that send would reach, or the one named by the options. It sends nothing: the request for
+// resolving the address ends in outermost.
 func serverOf(send post, o *Options) server {
 	var s server
 	ctx := context.WithValue(context.Background(), looking{}, &s)
@@ -78,8 +77,8 @@ type looking struct{}
 
 var errLooked = errors.New("nothing was sent: the address is known")
 
-// look sets s from the address of a request. Azure is recognized by its hosts and, behind a gateway, by the query that
-// azure.WithEndpoint adds.
+// look sets s from the address of a request. Azure is recognized by its hosts and, behind a gateway, by the query added
+// by azure.WithEndpoint.
 func (s *server) look(req *http.Request) {
 	host := req.URL.Hostname()
 	own := host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com") ||

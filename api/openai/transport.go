@@ -41,10 +41,10 @@ type call struct {
 	body    *wire.Parts
 	notes   []api.RepairNote
 	streams bool
-	limit   int // a response with this many tokens was cut off, whatever the server reports; 0 is no limit
+	limit   int // a response with this many tokens was cut off, even if the server reports otherwise; 0 is no limit
 }
 
-// answered holds an API's functions that read a response: streamed as events, or whole.
+// answered holds an API's functions for reading a response: streamed as events, or whole.
 type answered struct {
 	streamed, whole func(res *http.Response, c call) iter.Seq2[api.Event, error]
 }
@@ -121,7 +121,7 @@ func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
 	return res, nil
 }
 
-// sending is the context key of a *sent, which describes the request to outermost.
+// sending is the context key of a *sent. The *sent describes the request to outermost.
 type sending struct{}
 
 type sent struct {
@@ -132,7 +132,7 @@ type sent struct {
 
 // outermost is the middleware around all others. It
 //
-//   - sets the length of the request's body, which the SDK only does for a body in one slice,
+//   - sets the length of the request's body: the SDK does so only for a body in one slice,
 //   - watches the response for stalls and bounds its length,
 //   - returns an error response as an error.
 func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
