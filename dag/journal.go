@@ -21,11 +21,11 @@ import (
 
 // Errors of a [Journal].
 var (
-	// ErrDamaged marks a journal that is broken before its end. A crash cannot cause this.
+	// ErrDamaged marks a journal with damage before its end. A crash cannot cause this.
 	ErrDamaged = errors.New("the journal is damaged")
-	// ErrLocked marks a journal that is already open for writing, in this program or in another.
+	// ErrLocked marks a journal already open for writing, in this program or in another.
 	ErrLocked = errors.New("the journal is open for writing elsewhere")
-	// ErrChanged marks a journal whose file was changed, replaced or removed while it was open for writing.
+	// ErrChanged marks a journal file changed, replaced or removed while it was open for writing.
 	ErrChanged = errors.New("the journal was changed by another program")
 )
 
@@ -34,11 +34,11 @@ const journalFormat = "plait-journal"
 // journalHeader is the first line of a journal.
 const journalHeader = `{"format":"` + journalFormat + `","version":1}` + "\n"
 
-// headsPrefix begins the line that ends an append.
+// headsPrefix begins the last line of an append.
 const headsPrefix = `{"heads":`
 
-// Journal is a file that a conversation is appended to, step by step. Only nodes that the file does not hold yet are
-// written, so the cost of a step does not grow with the length of the conversation.
+// Journal is a file that a conversation is appended to, step by step. Only new nodes are written, so the cost of a step
+// does not grow with the length of the conversation.
 //
 // The file has a line for each node, as node.Append writes it. A line with the heads ends each append:
 //
@@ -49,12 +49,12 @@ const headsPrefix = `{"heads":`
 //
 // The members of the last line are:
 //
-//   - at: the offset at which the append begins. It shows whether lines are missing.
-//   - refs: the heads of each ref that was set since the last append, by name, and null for each ref that was removed.
-//     Left out if no ref has changed.
+//   - at: the offset of the append. It shows whether lines are missing.
+//   - refs: the heads of each ref set since the last append, by name, and null for each removed ref. Left out if no ref
+//     has changed.
 //   - header: the other members of a document's header, such as its metadata. Left out if none has changed.
-//   - heads and keep: with "keep":[first,last], that many of the first and of the last heads are those of the append
-//     before, and heads holds the heads between them. Without keep, heads holds all.
+//   - heads and keep: "keep":[first,last] keeps the given numbers of first and last heads from the append before, and
+//     heads holds the heads between them. Without keep, heads holds all.
 //
 // [Load] reads a journal as well.
 //
@@ -64,9 +64,9 @@ const headsPrefix = `{"heads":`
 //     gets ErrLocked. The lock ends with Close or with the program, also after a crash. Linux, macOS, the BSDs and
 //     Windows have such locks; other platforms (WebAssembly, Solaris, AIX, Plan 9) and some network file systems do
 //     not.
-//   - Every Append compares the size and the identity of the file with those after the last append. It returns
-//     ErrChanged for a file that was truncated, extended, replaced or removed in between, and does not write to it.
-//     This holds on all platforms.
+//   - Every Append compares the size and the identity of the file with their values after the last append. If the file
+//     was truncated, extended, replaced or removed in between, it returns ErrChanged and writes nothing. This holds on
+//     all platforms.
 //
 // To append each step of a run, set executor.Agent.Save.
 type Journal struct {
@@ -87,7 +87,7 @@ type Journal struct {
 type journalState struct {
 	dag     DAG
 	written NodeSet // all nodes in the file
-	header  string  // the latest header in the file: that of dag
+	header  string  // the latest header in the file: the header of dag
 	size    int64   // the offset of the next append
 }
 
@@ -100,14 +100,14 @@ type JournalOptions struct {
 	MaxNode int
 }
 
-// Recovery describes an incomplete append that was cut from the end of a journal when it was opened. A crash has
-// interrupted that append, so it was never reported as done.
+// Recovery describes an incomplete append, cut from the end of a journal when it was opened. A crash has interrupted
+// the append, so it was never reported as done.
 type Recovery struct {
-	// Bytes is the number of bytes that were cut.
+	// Bytes is the number of cut bytes.
 	Bytes int64
-	// Line is the first line that was cut, from 1.
+	// Line is the first cut line, from 1.
 	Line int
-	// Reason is the fault that was found there.
+	// Reason is the fault in this line.
 	Reason error
 }
 
@@ -119,16 +119,16 @@ func (r *Recovery) String() string {
 // OpenJournal opens the journal at path for writing. It creates an empty one if there is no file.
 //
 // If the last append is incomplete, the journal is truncated to the end of the last complete append: to its last line
-// with heads. Nodes after that line are removed even if they are complete. An append that was reported as done is never
-// removed. [Journal.Recovered] returns what was cut.
+// with heads. Nodes after that line are removed even if they are complete. An append reported as done is never removed.
+// [Journal.Recovered] describes the removed part.
 //
 // When OpenJournal returns nil, the content of the journal is durable (see [JournalOptions]). Errors:
 //
-//   - ErrLocked for a journal that is already open;
+//   - ErrLocked for a journal already open for writing;
 //   - ErrDamaged for damage before the end;
 //   - ErrFormat for a file that is not a journal;
 //   - ErrVersion;
-//   - those of the file system.
+//   - errors of the file system.
 //
 // An error about the content is a *LoadError, and leaves the file unchanged.
 func OpenJournal(path string, opts *JournalOptions) (*Journal, error) {
@@ -219,7 +219,7 @@ func (j *Journal) open(path string, maxNode int) error {
 		return in.blame(path, err)
 	}
 
-	// Remove an append that broke off, or the next one would continue its last line.
+	// Remove an incomplete append, or the next one would continue its last line.
 	if j.recovered != nil {
 		if err := j.file.Truncate(j.state.size); err != nil {
 			return err
@@ -230,7 +230,7 @@ func (j *Journal) open(path string, maxNode int) error {
 	return j.syncAll()
 }
 
-// tornHeader returns the length of a file that holds only a part of the first line, and -1 for any other file.
+// tornHeader returns the length of a file with only a part of the first line, and -1 for any other file.
 func (j *Journal) tornHeader() (int, error) {
 	start := make([]byte, len(journalHeader))
 	n, err := j.file.ReadAt(start, 0)
@@ -283,12 +283,12 @@ func (j *Journal) DAG() DAG {
 	return j.state.dag
 }
 
-// Recovered returns what OpenJournal has cut from the file, or nil if the file was complete.
+// Recovered describes the part removed by OpenJournal. It returns nil if the file was complete.
 func (j *Journal) Recovered() *Recovery { return j.recovered }
 
-// Append saves d as the journal's conversation. It appends the heads and the nodes that are not in the file yet, with
-// the nodes of child conversations, in one write. If nothing is new it writes nothing. Nodes that no head reaches any
-// more, after a rewind, stay in the file for later appends.
+// Append saves d as the journal's conversation. It appends the heads and the new nodes, with the nodes of child
+// conversations, in one write. If nothing is new it writes nothing. After a rewind, nodes out of reach of the heads
+// stay in the file for later appends.
 //
 // Append does not join. If two runs continue the same conversation at once, the heads are those of the last append, and
 // no head reaches the messages of the other run. Let one run at a time continue [Journal.DAG] (with a mutex for each
@@ -297,12 +297,12 @@ func (j *Journal) Recovered() *Recovery { return j.recovered }
 // When Append returns nil, d is durable (see [JournalOptions]). After an error the journal holds the conversation of
 // the append before. Errors:
 //
-//   - the chain's own;
+//   - the chain's own error;
 //   - ErrDuplicateID for a node with the ID of another node in the file;
-//   - ErrNotErased for a redacted node whose content is in the file;
-//   - ErrChanged for a file that was changed since the last append;
+//   - ErrNotErased for a redacted node with its content in the file;
+//   - ErrChanged for a file changed since the last append;
 //   - fs.ErrClosed after Close;
-//   - those of writing.
+//   - errors of writing.
 //
 // After ErrChanged, and after an error that leaves the state of the disk unknown, every later Append returns the same
 // error: open the journal again.
@@ -319,7 +319,7 @@ func (j *Journal) Append(d DAG) error {
 		return j.err
 	}
 
-	// The file only grows, so content that must be gone cannot be removed from it here.
+	// The file only grows, so erased content cannot be removed from it here.
 	if err := j.state.written.checkErased(d); err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func (j *Journal) Append(d DAG) error {
 		return err
 	}
 
-	// Reuse the buffer, but do not keep one that a single large append has grown.
+	// Reuse the buffer, but do not keep it after a single large append.
 	lines, header := j.state.lines(j.lines[:0], d, fresh)
 	if cap(lines) <= maxKeptLines {
 		j.lines = lines
@@ -344,14 +344,14 @@ func (j *Journal) Append(d DAG) error {
 		}
 	}
 
-	// Only now: after a failed write the journal holds what it held before.
+	// Only now: after a failed write the journal has its old content.
 	j.state.written.Add(fresh...)
 	j.state.dag, j.state.header = d, header
 	j.state.size += int64(len(lines))
 	return nil
 }
 
-// maxKeptLines is the maximum size of the buffer that a Journal keeps, in bytes: that of a large append is not kept.
+// maxKeptLines is the maximum size of the kept buffer of a Journal, in bytes. The buffer of a large append is not kept.
 const maxKeptLines = 64 << 10
 
 // unchanged returns an error with ErrChanged if the file has changed since the last append.
@@ -375,14 +375,14 @@ func (j *Journal) unchanged() error {
 	return j.err
 }
 
-// missing returns the nodes of d that are not in the file, in the order in which they are written. It also returns d
-// as it is saved: a node that is redacted in a part of d, or in the file, is redacted.
+// missing returns the nodes of d that are not in the file, in the order of writing. It also returns the saved form of
+// d: a node redacted in a part of d, or in the file, is redacted everywhere.
 func (s journalState) missing(d DAG) (DAG, []*node.Node, error) {
 	return d.missingAlike(s.missingFrom)
 }
 
 func (s journalState) missingFrom(d DAG) ([]*node.Node, mixture, error) {
-	// Heads and refs of the last append are in the file, with all that they reach.
+	// Heads and refs of the last append are in the file, with all nodes in their reach.
 	first, last := s.kept(d.heads)
 	roots := slices.Clone(d.heads[first : len(d.heads)-last])
 	changedRefs(d.environment().refs, s.dag.environment().refs, func(r Ref, gone bool) {
@@ -403,7 +403,7 @@ func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, 
 	}
 	refs := s.changedRefs(d)
 
-	// An append that changes nothing writes nothing, not even a line of heads.
+	// An append without a change writes nothing, not even a line of heads.
 	if len(fresh) == 0 && refs == nil && header == s.header && sameNodes(d.heads, s.dag.heads) {
 		return lines, header
 	}
@@ -412,7 +412,7 @@ func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, 
 		lines = append(n.Append(lines), '\n')
 	}
 
-	const few = 8 // as many heads are always written, for people who read the file
+	const few = 8 // up to this number heads are written in full, for human readers
 	first, last := s.kept(d.heads)
 	if first+last <= few {
 		first, last = 0, 0
@@ -422,7 +422,7 @@ func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, 
 		lines = fmt.Appendf(lines, `,"keep":[%d,%d]`, first, last) // only of conversations with many heads
 	}
 
-	// The offset at which the append begins: the reader refuses a line that was moved or copied.
+	// The offset of the append: the reader refuses a moved or copied line.
 	lines = strconv.AppendInt(append(lines, `,"at":`...), s.size, 10)
 
 	if refs != nil {
@@ -448,7 +448,7 @@ func (s journalState) kept(heads []*node.Node) (first, last int) {
 	return first, last
 }
 
-// changedRefs returns the members of "refs" for d: the refs that have changed since the last append, or nil.
+// changedRefs returns the members of "refs" for d: the refs changed since the last append, or nil.
 func (s journalState) changedRefs(d DAG) []byte {
 	var members []byte
 	changedRefs(d.environment().refs, s.dag.environment().refs, func(r Ref, gone bool) {
@@ -474,7 +474,7 @@ func sameNodes(a, b []*node.Node) bool {
 	return true
 }
 
-// journal returns the members of the header that a journal keeps, as an object.
+// journal returns the header's members for a journal, as an object.
 func (h header) journal() string {
 	dst := []byte{'{'}
 	for _, m := range h.layout() {
@@ -511,7 +511,7 @@ func (j *Journal) Close() error {
 
 func (j *Journal) closeFile() error { return errors.Join(j.disk.Unlock(j.file), j.file.Close()) }
 
-// journalFile reads the file of a journal that is being opened.
+// journalFile reads the file of a journal for OpenJournal.
 func (r *reader) journalFile(j *Journal) (err error) {
 	if err = r.begin(); err != nil {
 		return err
@@ -539,7 +539,7 @@ func (r *reader) journal() (journalState, *Recovery, error) {
 		return journalState{}, nil, err
 	}
 
-	// The heads that an append keeps were not compared with those that it adds.
+	// The kept heads of an append were not compared with its new heads.
 	state.dag.heads = node.Distinct(state.dag.heads)
 	return state, recovered, nil
 }
@@ -564,7 +564,7 @@ func (r *reader) entries(state *journalState) (*Recovery, error) {
 			return incomplete(io.ErrUnexpectedEOF)
 		}
 
-		// A bad line at the end of the file is an append that broke off. Anywhere else it is damage.
+		// A bad line at the end of the file is an incomplete append. Anywhere else it is damage.
 		if err := r.entry(state, line); err != nil {
 			if r.unwritten(line, state.size) {
 				return incomplete(err)
@@ -577,10 +577,10 @@ func (r *reader) entries(state *journalState) (*Recovery, error) {
 	}
 }
 
-// errNoHeads is the reason for a recovery that cuts complete lines.
+// errNoHeads is the reason for cutting complete lines.
 var errNoHeads = errors.New("the nodes are not followed by a line with the heads")
 
-// headerEnds checks that the line ends after the header.
+// headerEnds returns an error unless the line ends after the header.
 func (r *reader) headerEnds() error {
 	r.at = r.line // an error is one of this line, although the next one begins after text
 	rest, complete, err := r.text()
@@ -594,7 +594,7 @@ func (r *reader) headerEnds() error {
 	return nil
 }
 
-// headsLine is the line that ends an append.
+// headsLine is the last line of an append.
 type headsLine struct {
 	Heads  []string            `json:"heads"`
 	Keep   []int               `json:"keep"`
@@ -623,7 +623,7 @@ func (r *reader) entry(s *journalState, line []byte) error {
 
 // addLine adds the node on a line.
 func (r *reader) addLine(line []byte) error {
-	// A crash may leave zeros, which make the whole append one that was not written: do not decode such a line later.
+	// A crash may leave zeros: the whole append then counts as not written. Do not decode such a line later.
 	if lazy := r.unread; lazy != nil && bytes.IndexByte(line, 0) >= 0 {
 		r.unread = nil
 		defer func() { r.unread = lazy }()
@@ -631,14 +631,14 @@ func (r *reader) addLine(line []byte) error {
 	return r.add(line, r.at)
 }
 
-// endAppend adds the append that ends with entry, a line of size bytes, to s.
+// endAppend adds an append to s. Its last line is entry, of size bytes.
 func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 	heads, err := r.named("heads", entry.Heads)
 	if err != nil {
 		return err
 	}
 
-	// Only conversations with many heads write which of the previous ones stay.
+	// Only conversations with many heads write keep.
 	keep := []int{0, 0}
 	if entry.Keep != nil {
 		keep = entry.Keep
@@ -671,7 +671,7 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 	return nil
 }
 
-// checkKeep returns an error if there are not that many first and last heads to keep.
+// checkKeep returns an error if keep does not fit the heads of the append before.
 func (s *journalState) checkKeep(keep []int) error {
 	old := len(s.dag.heads)
 	if len(keep) != 2 || keep[0] < 0 || keep[1] < 0 || keep[0] > old || keep[1] > old-keep[0] {
@@ -686,7 +686,7 @@ func (s *journalState) setHeader(h header) {
 	s.header = h.journal()
 }
 
-// moveRefs applies the refs of an append: the IDs of each ref's heads by name, nil for a ref that was removed.
+// moveRefs applies the refs of an append: the IDs of each ref's heads by name, nil for a removed ref.
 func (s *journalState) moveRefs(g graph, moved map[string][]string) error {
 	if moved == nil {
 		return nil
@@ -707,8 +707,8 @@ func (s *journalState) moveRefs(g graph, moved map[string][]string) error {
 }
 
 // unwritten reports whether the broken line was left by a machine that lost power before the last append reached the
-// disk: the append, which begins at offset from, holds blocks of zeros, and nothing follows it. A crash of the program
-// alone leaves no broken line that has an end.
+// disk: the append at offset from holds blocks of zeros, and nothing follows it. A crash of the program alone leaves no
+// broken line with an end.
 func (r *reader) unwritten(line []byte, from int64) bool {
 	zeros := bytes.IndexByte(line, 0) >= 0
 	for ended := false; ; {

@@ -13,22 +13,22 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// lineage is a cached transcript of one branch. It only grows at its end: the transcript of a later node appends to
-// that of an earlier node, which is a prefix. A fork gets a lineage of its own.
+// lineage is a cached transcript of one branch. It only grows at its end: the transcript of an earlier node is a prefix
+// of it. A fork gets a lineage of its own.
 //
 // Nodes refer to a lineage weakly (see mark): it is kept only as long as it is read, and can be collected at any time.
 type lineage struct {
-	mu sync.Mutex // guards all fields; the prefix of t that a reader has never changes
+	mu sync.Mutex // guards all fields; a prefix of t in use by a reader never changes
 
 	t         Transcript          // append only
 	tools     map[string]int      // index in t.Tools, by name
 	prompts   map[string]int      // index in t.System of each named prompt; -1 for an empty one
-	summaries map[node.ID]summary // compactions whose summary is a message; never written after build and compacted
+	summaries map[node.ID]summary // compactions with a summary message; never written after build and compacted
 	summaryAt map[int]node.ID     // the same compactions, by index in t.Messages
 	rigid     bool                // a compaction names missing nodes, so later nodes may change earlier messages
-	without   without             // the tools that are left out of t
+	without   without             // the tools left out of t
 
-	thinks bool       // a message holds thinking, whose validity depends on everything before it
+	thinks bool       // a message holds thinking; its validity depends on everything before it
 	lost   bool       // some thinking is stale
 	seen   seenPrefix // the last Transcript.Seen of a prefix
 
@@ -41,7 +41,7 @@ type summary struct {
 	own   int // number of messages before the compaction's own node
 }
 
-// seenPrefix is Transcript.Seen of the first messages, with that many system prompts and tools.
+// seenPrefix is Transcript.Seen of the first messages, with these numbers of system prompts and tools.
 type seenPrefix struct {
 	known                   bool
 	system, tools, messages int
@@ -51,7 +51,7 @@ type seenPrefix struct {
 // sum is the total of the first messages.
 type sum struct{ messages, total int }
 
-// mark selects the prefix of a lineage that is the transcript up to one node. Nodes remember it under markKey.
+// mark selects a prefix of a lineage: the transcript up to one node. Nodes remember it under markKey.
 type mark struct {
 	lineage                 weak.Pointer[lineage]
 	system, tools, messages int // lengths of the prefix
@@ -90,8 +90,8 @@ func init() {
 	}
 }
 
-// lineage returns a lineage, and the prefix of it that is the transcript of the heads. If an ancestor still remembers
-// its lineage, the cost is that of the nodes since then.
+// lineage returns a lineage, and its prefix with the transcript of the heads. If an ancestor still remembers its
+// lineage, the cost is proportional to the nodes since then.
 func (d DAG) lineage() (*lineage, mark) { return d.lineageWithout("") }
 
 // lineageWithout is lineage for the transcript without these tools.
@@ -108,7 +108,7 @@ func (d DAG) lineageWithout(w without) (*lineage, mark) {
 		m = p.mark()
 	}
 
-	// An execution remembers no lineage: whether its result is a message depends on the nodes that follow.
+	// An execution remembers no lineage: later nodes decide whether its result is a message.
 	if isExecution(head) {
 		return p, m
 	}
@@ -118,8 +118,8 @@ func (d DAG) lineageWithout(w without) (*lineage, mark) {
 	return p, m
 }
 
-// grown finds the latest ancestor that remembers a lineage, and returns that lineage extended up to head. It returns
-// nil if there is none, or if the nodes since then change earlier messages.
+// grown finds the latest ancestor that remembers a lineage, and returns the lineage extended up to head. It returns nil
+// if there is none, or if the nodes since then change earlier messages.
 func grown(head *node.Node, w without) (*lineage, mark) {
 	var fresh []*node.Node // the nodes after the ancestor, from the head backward
 	n, key := head, w.key()
@@ -152,8 +152,8 @@ func grown(head *node.Node, w without) (*lineage, mark) {
 	}
 }
 
-// extended returns the lineage that base remembers, with the nodes after base added in order. m is the mark of base. It
-// returns nil if the nodes change earlier messages, so that the transcript must be built from all nodes.
+// extended returns the lineage of base, with the nodes after base added in order. m is the mark of base. It returns nil
+// if the nodes change earlier messages: the transcript must then be built from all nodes.
 func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineage, mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +177,7 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 	addClosed(closed, fresh)
 	first := len(p.t.Messages)
 	for _, n := range fresh {
-		// A node that follows a started call gives it a result, before other messages.
+		// A node after a started call gives it a result, before other messages.
 		if len(startedBefore(n)) > 0 {
 			return nil, mark{}
 		}
@@ -210,8 +210,8 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 	return p, p.mark()
 }
 
-// addClosed adds the executions, and the nodes with calls, whose results a message among nodes holds. It adds none if
-// there are no executions among nodes.
+// addClosed adds the executions, and the nodes with calls, that have their results in a message among nodes. It adds
+// none if there are no executions among nodes.
 func addClosed(closed map[node.ID]bool, nodes []*node.Node) {
 	if !slices.ContainsFunc(nodes, isExecution) {
 		return
@@ -225,8 +225,8 @@ func addClosed(closed map[node.ID]bool, nodes []*node.Node) {
 	}
 }
 
-// declare adds a system prompt or tools. If that would change a prompt or a tool that is there, it does nothing and
-// returns false.
+// declare adds a system prompt or tools. If this would change an earlier prompt or tool, it does nothing and returns
+// false.
 func (p *lineage) declare(payload node.Payload) bool {
 	switch payload := payload.(type) {
 	case node.System:
@@ -256,7 +256,7 @@ func (p *lineage) declare(payload node.Payload) bool {
 	return true
 }
 
-// prompt adds a system prompt whose name is new.
+// prompt adds a system prompt with a new name.
 func (p *lineage) prompt(prompt node.System) {
 	at := -1
 	if prompt.Text != "" {
@@ -321,8 +321,8 @@ func (p *lineage) fork(m mark) *lineage {
 	return f
 }
 
-// compacted returns the lineage after the compaction n with payload c. It returns nil if the transcript has to be built
-// from all nodes, because c names nodes that are no messages of it. p.mu must be held.
+// compacted returns the lineage after the compaction n with payload c. It returns nil if c names nodes without a
+// message: the transcript must then be built from all nodes. p.mu must be held.
 func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	// Nothing is removed: the summary is one more message at the end.
 	if c.Replaced.Len() == 0 {
@@ -346,7 +346,7 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	f.t.System, f.t.Tools = slices.Clone(p.t.System), slices.Clone(p.t.Tools)
 
 	// The summary takes the position of the first removed message.
-	moved := make([]int, len(p.t.Messages)+1) // the new index of each message, or of the next one that is kept
+	moved := make([]int, len(p.t.Messages)+1) // the new index of each message, or of the next kept one
 	for i, m := range p.t.Messages {
 		moved[i] = len(f.t.Messages)
 		switch {
@@ -362,7 +362,7 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	}
 	moved[len(p.t.Messages)] = len(f.t.Messages)
 
-	// A summary that was removed itself is gone; the others have moved with their messages.
+	// Drop removed summaries; the others have moved with their messages.
 	for id, s := range p.summaries {
 		if !removed[s.entry] {
 			f.addSummary(id, summary{moved[s.entry], moved[s.own]})
@@ -374,8 +374,8 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	return f
 }
 
-// replacedBy returns, by index, the messages that c replaces, and the index of the first one. It returns false if c
-// names a node that is no message of the transcript, or if the first node that it names has no message of its own.
+// replacedBy returns, by index, the messages replaced by c, and the index of the first one. It returns false if c names
+// a node without a message in the transcript, or if its first named node has no message of its own.
 func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok bool) {
 	own, executions := p.index()
 	removed = make([]bool, len(p.t.Messages))
@@ -396,8 +396,8 @@ func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok b
 	return removed, first, first < firstSummary && first < firstExecution
 }
 
-// index returns the index of each node's own message, and the index that a message of each execution would have. It
-// leaves out executions of which only the order of all nodes tells that.
+// index returns the index of each node's own message, and for each execution the index of a message in its place. It
+// leaves out an execution if its place depends on the order of all nodes.
 func (p *lineage) index() (own, executions map[node.ID]int) {
 	own, executions = make(map[node.ID]int, len(p.t.Messages)), map[node.ID]int{}
 	for i, n := range p.t.Nodes {
@@ -425,7 +425,7 @@ func (p *lineage) isSummary(i int) bool {
 	return is
 }
 
-// addSummary records that message s.entry is the summary of the compaction id.
+// addSummary records message s.entry as the summary of the compaction id.
 func (p *lineage) addSummary(id node.ID, s summary) {
 	if p.summaries == nil {
 		p.summaries, p.summaryAt = map[node.ID]summary{}, map[int]node.ID{}
@@ -433,8 +433,7 @@ func (p *lineage) addSummary(id node.ID, s summary) {
 	p.summaries[id], p.summaryAt[s.entry] = s, id
 }
 
-// markStale marks thinking that is not valid, in the messages from first on. p.mu must be held, unless p is not shared
-// yet.
+// markStale marks invalid thinking, in the messages from first on. p.mu must be held, unless p is not shared yet.
 func (p *lineage) markStale(first int) {
 	for i := first; i < len(p.t.Messages); i++ {
 		m, ok := p.t.Nodes[i].Message()
@@ -497,7 +496,7 @@ func (p *lineage) at(m mark) Transcript {
 	}
 }
 
-// declared returns the definition of the tool of that name in the prefix m.
+// declared returns the definition of the tool with this name in the prefix m.
 func (p *lineage) declared(m mark, name string) (content.Tool, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

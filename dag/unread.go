@@ -7,11 +7,11 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// unread is a file whose nodes are decoded when they are first used. It is safe for concurrent use.
+// unread is a file with nodes decoded on first use. It is safe for concurrent use.
 type unread struct {
 	file  string
 	nodes []*node.Node // all nodes, in their order in the file
-	lines []int        // the line on which each node begins
+	lines []int        // the first line of each node
 	err   atomic.Pointer[LoadError]
 
 	failed func(*node.Node, error) // the method fail, allocated once
@@ -29,7 +29,7 @@ func (u *unread) fail(n *node.Node, err error) {
 	u.err.CompareAndSwap(nil, &LoadError{File: u.file, Line: u.lines[at], Node: at + 1, Err: err})
 }
 
-// unreadErr returns the first error that was found in nodes of lazily loaded files, or nil.
+// unreadErr returns the first error found in nodes of lazily loaded files, or nil.
 func (e env) unreadErr() error {
 	for _, u := range e.unread {
 		if err := u.err.Load(); err != nil {

@@ -1,10 +1,10 @@
 package report
 
-// Comparison is several conversations beside each other, from the step at which they part.
+// Comparison shows several conversations side by side, from their first different step.
 type Comparison struct {
 	// Names are the names of the rows.
 	Names []string `json:"names"`
-	// Same counts the steps at the beginning whose content is the same in all conversations. Last is the last of these
+	// Same counts the steps at the beginning with the same content in all conversations. Last is the last of these
 	// steps, or nil.
 	Same int   `json:"same"`
 	Last *Step `json:"last"`

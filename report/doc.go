@@ -1,5 +1,5 @@
 // Package report sums up many conversations: a row for each, with its outcome, its cost and its first failure, and for
-// any of them the totals by tool and by model, and the paths that they took.
+// any of them the totals by tool and by model, and their paths.
 //
 // The smallest whole program:
 //
@@ -18,13 +18,13 @@
 //
 // # What counts
 //
-//   - Counts, tokens and cost include all branches, and the conversations of sub-agents. A node that two conversations
-//     share counts in both.
-//   - The outcome, the cause, the answer and the path are those of the heads. Of several heads the newest decides.
-//   - What is unknown stays unknown: a model without a price makes the cost of every sum with it unknown.
+//   - Counts, tokens and cost include all branches, and the conversations of sub-agents. A node shared by two
+//     conversations counts in both.
+//   - The outcome, the cause, the answer and the path come from the heads. Of several heads the newest decides.
+//   - A model without a price has an unknown cost, and so has every sum with it.
 //
 // A row keeps no node. It keeps at most 400 steps, with 24 bytes for each and the beginning of its text, and 8 bytes
-// for each tool call. [Texts] drops texts where there are many rows: 10,000 long conversations then need about 120 MB.
+// for each tool call. With many rows, [Texts] drops texts: 10,000 long conversations then need about 120 MB.
 //
 // # Concurrency
 //
@@ -33,6 +33,6 @@
 //
 // # Errors
 //
-// A conversation that cannot be read is a row with an Error ([Unreadable]). [Sort] and [Where] return [ErrKey] for an
-// unknown key.
+// An unreadable conversation is a row with an Error ([Unreadable]). [Sort] and [Where] return [ErrKey] for an unknown
+// key.
 package report

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// ErrKey marks a key that no row has.
+// ErrKey marks an unknown key: no row has it.
 var ErrKey = errors.New("no conversation has this key")
 
 // valueKeys are the keys of Row.Value beside the labels.
 var valueKeys = []string{"cause", "failure", "model", "name", "outcome", "path", "stop", "tool"}
 
-// amounts are the keys of Sort whose values are numbers. The second result reports whether the number is known.
+// amounts are the keys of Sort with numbers as values. The second result reports whether the number is known.
 var amounts = map[string]func(r *Row) (float64, bool){
 	"turns":  func(r *Row) (float64, bool) { return float64(r.Turns), r.Error == "" },
 	"calls":  func(r *Row) (float64, bool) { return float64(r.Calls), r.Error == "" },
@@ -55,9 +55,8 @@ func checkKey(rows []Row, key string, known []string) error {
 	return fmt.Errorf("%w: %q is not one of %s", ErrKey, key, strings.Join(names, ", "))
 }
 
-// Where filters rows: it returns those that meet all conditions. A condition is "key=value" or "key!=value". The keys
-// are those of [Row.Value]. A row without the key has the value "". The error is [ErrKey], or one about the form of a
-// condition.
+// Where returns the rows that meet all conditions. A condition is "key=value" or "key!=value". The keys are the same as
+// for [Row.Value]. A row without the key has the value "". The error is [ErrKey], or one about the form of a condition.
 func Where(rows []Row, conditions ...string) ([]Row, error) {
 	found := slices.Clone(rows)
 	for _, condition := range conditions {
@@ -79,7 +78,7 @@ func Where(rows []Row, conditions ...string) ([]Row, error) {
 }
 
 // Sort sorts rows in place by a key: turns, calls, failed, steps, tokens, cost, time, began, or a key of [Row.Value]. A
-// "-" before it reverses the order. Numbers in labels are compared as numbers. Rows whose value is unknown are last in
+// "-" before it reverses the order. Numbers in labels are compared as numbers. Rows with an unknown value are last in
 // both directions. The sort is stable.
 func Sort(rows []Row, key string) error {
 	key, down := strings.CutPrefix(key, "-")

@@ -18,8 +18,8 @@ import (
 // Step is a node on the path of a conversation.
 type Step struct {
 	// Label names the step without its content: "user", "assistant", "get_weather", "get_weather: no such city" for a
-	// failed call, "stop max_turns". In the reason of a failure, long numbers and identifiers are replaced by "#", so
-	// that two failures of one kind have one label.
+	// failed call, "stop max_turns". In the reason of a failure, long numbers and identifiers are replaced by "#":
+	// failures of one kind have one label.
 	Label string `json:"label"`
 	// Kind is the kind of the node: "user", "assistant", "tool call", "stop" and so on.
 	Kind string `json:"kind"`
@@ -33,22 +33,22 @@ type Step struct {
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// Path is a sequence of steps with the same labels that one or more conversations took, and the outcome.
+// Path is a sequence of step labels and an outcome, with the conversations that have both.
 type Path struct {
 	// Number identifies the path. 1 is the most frequent one.
 	Number  int     `json:"number"`
 	Outcome Outcome `json:"outcome"`
-	// Rows are the indexes of the rows that took the path, in order.
+	// Rows are the indexes of the rows with this path, in order.
 	Rows []int `json:"rows"`
 	// NumSteps is the number of steps.
 	NumSteps int `json:"steps"`
 	// Base is the number of the more frequent path with the longest common beginning, or 0. Same counts the steps of
-	// this beginning, which have equal labels. SameContent counts those of them that have equal content, too.
+	// this beginning: their labels are equal. SameContent counts the ones with equal content, too.
 	Base        int `json:"base,omitempty"`
 	Same        int `json:"same"`
 	SameContent int `json:"same_content"`
-	// Step is the label of the first step that differs from Base, and Instead the one of Base. Each is "" if that path
-	// has ended, and "…" if it is not one of the first 400 steps.
+	// Step is the label of the first different step, and Instead the label in Base. Each is "" if its path has ended,
+	// and "…" if the step is not one of the first 400.
 	Step    string `json:"step,omitempty"`
 	Instead string `json:"instead,omitempty"`
 }
@@ -71,14 +71,14 @@ type step struct {
 	node   [4]byte // the end of the ID
 }
 
-// stepName holds the parts of a step that many steps share.
+// stepName holds the parts of a step with values shared by many steps.
 type stepName struct {
 	label, kind string
 	failed      bool
 }
 
-// Steps returns the first 400 steps of the path. Steps without a text of their own, and those whose text was dropped
-// ([Texts]), have Text "".
+// Steps returns the first 400 steps of the path. Text is "" for steps without a text, and for steps with a dropped text
+// ([Texts]).
 func (r Row) Steps() []Step {
 	if r.list == nil {
 		return nil
@@ -98,8 +98,7 @@ func (r Row) Steps() []Step {
 	return steps
 }
 
-// steps returns the first steps, without their texts. A row that [Of] has not made, such as one read from JSON, has
-// none.
+// steps returns the first steps, without their texts. A row from elsewhere than [Of], such as JSON, has none.
 func (r Row) steps() []step {
 	if r.list == nil {
 		return nil
@@ -138,12 +137,12 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 		r.Cause = cause
 	}
 
-	// Rows are kept: free what append allocated too much.
+	// Rows live long: free the spare capacity of append.
 	r.list.steps, r.list.texts = slices.Clone(r.list.steps), slices.Clone(r.list.texts)
 }
 
-// laterCause returns the cause after one more step, which may have failed. A response shows that the run went on after
-// the failures before it.
+// laterCause returns the cause after one more step; failed is nil if the step did not fail. A response shows that the
+// run continued after earlier failures.
 func laterCause(before, failed *Failure, described describe.Node) *Failure {
 	switch {
 	case described.Sort == describe.Assistant || before == nil:
@@ -151,7 +150,7 @@ func laterCause(before, failed *Failure, described describe.Node) *Failure {
 	case described.Sort == describe.Stop && (described.Stop != content.StopError || described.Text != ""):
 		return failed
 	}
-	return before // the first of several calls, or the one that explains why the run ended with an error
+	return before // the first of several calls, or the reason for the end of the run with an error
 }
 
 // labelOf returns the label of a step.
@@ -192,8 +191,8 @@ func textOf(described describe.Node) string {
 	return safetext.Line(described.Text, maxText)
 }
 
-// particular matches what differs between two failures of one kind: UUIDs, long hexadecimal numbers, decimal fractions
-// and numbers of four digits or more. Shorter numbers stay: an exit code or an HTTP status is the kind.
+// particular matches the varying parts in failures of one kind: UUIDs, long hexadecimal numbers, decimal fractions and
+// numbers of four digits or more. Shorter numbers stay: an exit code or an HTTP status is the kind.
 var particular = pattern.Of(`[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|\b[0-9a-fA-F]{12,}\b|\d+(?:\.\d+)+|\d{4,}`)
 
 func anonymous(text string) string { return particular().ReplaceAllString(text, "#") }
@@ -248,12 +247,12 @@ func (p *Path) part(tree *branch, paths []Path, rows []Row) {
 // branch is a node of a tree of paths. Paths with the same labels at the beginning share branches.
 type branch struct {
 	steps []step             // from the branch before
-	first int                // the number of the first path that was added
+	first int                // the number of the first added path
 	next  map[string]*branch // by the label of their first step
 }
 
-// add adds a path. It returns the path that has most labels in common with it at the beginning, and their number. Of
-// several such paths it returns the one that was added first, and 0 if there is none.
+// add adds a path. It returns the earlier path with the longest common beginning, and the number of its common labels.
+// Of several such paths it returns the first one added, and 0 if there is none.
 func (b *branch) add(steps []step, number int) (base, same int) {
 	if b.first == 0 {
 		b.first = number
@@ -262,7 +261,7 @@ func (b *branch) add(steps []step, number int) (base, same int) {
 	}
 
 	for len(steps) > 0 {
-		// Follow the branch that begins with the next label, as far as the labels are equal.
+		// Follow the branch of the next label, as far as the labels are equal.
 		label := steps[0].label()
 		next := b.next[label]
 		if next == nil {

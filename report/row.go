@@ -31,14 +31,14 @@ const (
 	CannotRead Outcome = "unreadable" // the conversation cannot be read
 )
 
-// Outcomes returns all outcomes, in the order in which a report lists them.
+// Outcomes returns all outcomes, in the order of a report.
 func Outcomes() []Outcome {
 	return []Outcome{Ended, Failed, CutOff, InDoubt, Paused, Open, Cancelled, NoOutcome, CannotRead}
 }
 
 // Row describes one conversation.
 type Row struct {
-	// Name is the name that the program gave the conversation, such as that of its file.
+	// Name is the program's name for the conversation, such as its file name.
 	Name string `json:"name"`
 	// Error is the reason why the conversation cannot be read, or "". If it is set, the fields below are zero apart
 	// from Outcome.
@@ -53,10 +53,10 @@ type Row struct {
 	Last  time.Time `json:"last,omitzero"`
 	// Turns is the number of responses of the conversation itself, without those of sub-agents.
 	Turns int `json:"turns"`
-	// Calls counts the tool calls with a result. FailedCalls counts the calls that failed or are in doubt.
+	// Calls counts the tool calls with a result. FailedCalls counts the failed calls and the calls in doubt.
 	Calls       int `json:"calls"`
 	FailedCalls int `json:"failed_calls"`
-	// Took is the time that models and tools worked: the latencies of the responses, and each tool phase from the start
+	// Took is the working time of models and tools: the latencies of the responses, and each tool phase from the start
 	// of its first call to the end of its last. It is written to JSON in milliseconds.
 	Took time.Duration `json:"-"`
 	Spending
@@ -66,7 +66,7 @@ type Row struct {
 	// Failure is the first failure, or nil.
 	Failure *Failure `json:"failure"`
 	// Cause is the failure that ended a conversation with outcome Failed, CutOff or InDoubt. It is nil for other
-	// outcomes. A failure after which the run went on is no cause.
+	// outcomes. If the run continued after a failure, the failure is no cause.
 	Cause *Failure `json:"cause,omitempty"`
 	// Answer is the text of the last answer on one line, cut to 200 cells.
 	Answer string `json:"answer,omitempty"`
@@ -81,7 +81,7 @@ type Row struct {
 	shape [32]byte  // the hash of the outcome and the labels of all steps
 }
 
-// Failure is a node that failed.
+// Failure describes a failed node.
 type Failure struct {
 	// Node is the end of the node's ID, as DAG.Find accepts it.
 	Node string `json:"node"`
@@ -89,7 +89,7 @@ type Failure struct {
 	Text string `json:"text"`
 }
 
-// Options change what [Of] computes. The zero value and nil are the defaults.
+// Options are the options of [Of]. The zero value and nil are the defaults.
 type Options struct {
 	// Prices are the prices of the models. Defaults to none: every cost is unknown.
 	Prices api.Prices
@@ -98,13 +98,13 @@ type Options struct {
 	Texts *Texts
 }
 
-// Unreadable returns the row of a conversation that cannot be read.
+// Unreadable returns the row of an unreadable conversation.
 func Unreadable(name string, err error) Row {
 	return Row{Name: name, Outcome: CannotRead, Error: err.Error()}
 }
 
-// Of returns the row of d. If the chain that built d has an error, or a node of it turns out to be broken, the row is
-// that of Unreadable.
+// Of returns the row of d. If the chain that built d has an error, or a node of d turns out to be broken, it returns
+// the row of Unreadable.
 func Of(name string, d dag.DAG, o *Options) Row {
 	if o == nil {
 		o = &Options{}
@@ -138,7 +138,7 @@ const (
 	maxReason = 200 // cells of the first line of a failure
 )
 
-// labels returns the values of metadata that are texts, numbers or booleans.
+// labels returns the texts, numbers and booleans among the values of metadata.
 func labels(m node.Meta) map[string]string {
 	found := map[string]string{}
 	for key, value := range m.All() {
@@ -158,7 +158,7 @@ func labels(m node.Meta) map[string]string {
 
 // count adds up the nodes of all branches and of sub-agents.
 func (r *Row) count(d dag.DAG, prices api.Prices) {
-	// The refs reach branches that the heads do not.
+	// Some branches are within reach of the refs alone.
 	heads := d.Heads()
 	for _, ref := range d.Refs() {
 		heads = append(heads, ref.Heads...)
@@ -262,8 +262,8 @@ func (r *Row) end(d dag.DAG) {
 	}
 }
 
-// last returns the node that decides about the outcome, or nil if there is none. It is the newest head. Where records or
-// the like follow the last message, they are skipped.
+// last returns the node that decides the outcome, or nil if there is none. It is the newest head, without records and
+// the like after the last message.
 func last(d dag.DAG) *node.Node {
 	var newest *node.Node
 	for _, h := range d.Heads() {
@@ -292,7 +292,7 @@ func isBeside(n *node.Node) bool {
 	return false
 }
 
-// phaseOf returns the heads that belong to the same tool phase as head, or head itself if only records are behind it.
+// phaseOf returns the heads of the same tool phase as head, or head itself if only records come after it.
 func phaseOf(d dag.DAG, head *node.Node) []*node.Node {
 	caller := func(n *node.Node) *node.Node {
 		if _, ok := n.Payload().(node.ToolExecution); ok && n.NumParents() == 1 {
@@ -319,7 +319,7 @@ func failureOf(n *node.Node, described describe.Node) *Failure {
 	return &Failure{Node: node.ShortID(n.ID()), Text: reason(described, why)}
 }
 
-// reason returns what failed and the first line of why.
+// reason returns the name of the failed step and the first line of the cause.
 func reason(described describe.Node, why string) string {
 	text := firstLine(described.Text)
 	switch described.Sort {
@@ -344,7 +344,7 @@ func reason(described describe.Node, why string) string {
 	return safetext.Line(why, maxReason)
 }
 
-// firstLine returns the first line of a text that is not blank.
+// firstLine returns the first nonblank line of a text.
 func firstLine(text string) string {
 	const enough = 4 * maxReason
 	for line := range strings.Lines(safetext.Head(strings.TrimSpace(text), enough)) {

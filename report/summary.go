@@ -34,7 +34,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	}{plain(s), milliseconds(s.Took)})
 }
 
-// Sum sums up rows. An unreadable row counts as a conversation with that outcome, and makes the cost unknown.
+// Sum sums up rows. An unreadable row counts as a conversation with outcome Unreadable, and makes the cost unknown.
 func Sum(rows []Row) Summary {
 	s := Summary{Conversations: len(rows), Outcomes: map[Outcome]int{}, Models: []ModelSpending{}}
 	s.Spending = nothing(slices.ContainsFunc(rows, func(r Row) bool { return r.Known != nil }))
@@ -64,7 +64,7 @@ func Sum(rows []Row) Summary {
 	return s
 }
 
-// Group is the rows that have one value of a key.
+// Group holds the rows with the same value of a key.
 type Group struct {
 	Value string `json:"value"`
 	// Rows are the indexes of the rows, in order.
@@ -106,10 +106,10 @@ func GroupBy(rows []Row, key string) []Group {
 
 // Value returns the value of a row under a key, and whether it has one. A key is one of
 //
-//   - name, outcome, stop, path: the field of that name;
+//   - name, outcome, stop, path: the field with the name of the key;
 //   - model, tool: the names, joined by ", ";
-//   - failure, cause: the text of that failure, with long numbers and identifiers replaced by "#";
-//   - anything else: the label of that name.
+//   - failure, cause: the text of the failure, with long numbers and identifiers replaced by "#";
+//   - anything else: the label with this name.
 func (r Row) Value(key string) (value string, ok bool) {
 	switch key {
 	case "name":

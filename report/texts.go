@@ -2,19 +2,19 @@ package report
 
 import "slices"
 
-// Texts limits the memory for the texts of steps. Each row that is made with it ([Options]) keeps the texts of its first
-// steps. [StepShare] gives their number: the more rows, the fewer texts for each. A new row may drop texts of earlier
-// ones. The zero value is ready to use. It is not safe for concurrent use.
+// Texts limits the memory for the texts of steps. Each row made with it ([Options]) keeps the texts of its first steps.
+// [StepShare] gives their number: the more rows, the fewer texts for each. A new row may drop texts of earlier ones.
+// The zero value is ready to use. It is not safe for concurrent use.
 type Texts struct {
 	lists []*stepList // of the rows
 	kept  int         // how many texts they have at most
 }
 
-// StepShare returns the number of first steps whose texts are kept of each of so many rows: equal shares of 100,000,
-// but at least 20 and at most 400.
+// StepShare returns, for a number of rows, how many steps of each row keep their texts: an equal share of 100,000, but
+// at least 20 and at most 400.
 func StepShare(rows int) int { return min(max(100_000/max(rows, 1), 20), maxSteps) }
 
-// share returns the number of texts that the next row keeps.
+// share returns the number of texts to keep in the next row.
 func (t *Texts) share() int {
 	if t == nil {
 		return maxSteps

@@ -13,11 +13,11 @@ import (
 // Tool sums up the calls of one tool.
 type Tool struct {
 	Name string `json:"name"`
-	// Calls counts the calls with a result. Failed counts the calls that failed or are in doubt.
+	// Calls counts the calls with a result. Failed counts the failed calls and the calls in doubt.
 	Calls  int `json:"calls"`
 	Failed int `json:"failed"`
-	// P50 and P95 are percentiles of the time that a call took, over the Timed calls with a known time. They are
-	// written to JSON in milliseconds.
+	// P50 and P95 are percentiles of the duration of a call, over the Timed calls with a known time. They are written
+	// to JSON in milliseconds.
 	Timed int           `json:"timed"`
 	P50   time.Duration `json:"-"`
 	P95   time.Duration `json:"-"`
@@ -38,7 +38,7 @@ func (t Tool) Times(n int) []time.Duration {
 	return times
 }
 
-// FailureRate returns the share of calls that failed, between 0 and 1.
+// FailureRate returns the share of failed calls, between 0 and 1.
 func (t Tool) FailureRate() float64 {
 	if t.Calls == 0 {
 		return 0
@@ -46,7 +46,7 @@ func (t Tool) FailureRate() float64 {
 	return float64(t.Failed) / float64(t.Calls)
 }
 
-// MarshalJSON writes the tool with its percentiles as "p50_ms" and "p95_ms", which are null without a known time.
+// MarshalJSON writes the tool with its percentiles as "p50_ms" and "p95_ms". Both are null without a known time.
 func (t Tool) MarshalJSON() ([]byte, error) {
 	type plain Tool
 	out := struct {
@@ -63,7 +63,7 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// percentile returns the smallest of the sorted times that is at least as long as the given share of them.
+// percentile returns the smallest of the sorted times such that the given share of them is not longer.
 func percentile(sorted []time.Duration, share float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -91,7 +91,7 @@ func (c toolCounts) add(name string, failed bool) *Tool {
 	return t
 }
 
-// execution adds a call that was executed.
+// execution adds an executed call.
 func (c toolCounts) execution(n *node.Node) {
 	e := n.Payload().(node.ToolExecution)
 	if e.State.Unfinished() {
@@ -104,7 +104,7 @@ func (c toolCounts) execution(n *node.Node) {
 	}
 }
 
-// results adds the calls that a message answers, unless they have executions.
+// results adds the calls with results in a message, unless they have executions.
 func (c toolCounts) results(n *node.Node) {
 	m, _ := n.Message()
 	if hasExecution(n) || n.NumParents() == 0 {
@@ -123,7 +123,7 @@ func (c toolCounts) results(n *node.Node) {
 	}
 }
 
-// hasExecution reports whether the calls that a message answers have executions.
+// hasExecution reports whether the calls with results in a message have executions.
 func hasExecution(n *node.Node) bool {
 	for i := range n.NumParents() {
 		if _, ok := n.Parent(i).Payload().(node.ToolExecution); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
-// The names of the APIs whose blocks the formats hold, as in node.Answer.API.
+// The names of the APIs with blocks in these formats, as in node.Answer.API.
 const (
 	anthropicAPI = "anthropic"
 	responsesAPI = "openai-responses"
@@ -23,7 +23,7 @@ type place struct {
 	where string
 	// foreign is the API of a content.Opaque made of an unknown block.
 	foreign string
-	// inner is set for the content of a tool result, which cannot hold calls, results or thinking.
+	// inner is set for the content of a tool result. It cannot hold calls, results or thinking.
 	inner bool
 }
 
@@ -88,7 +88,7 @@ func (p place) fit(raw content.JSON, b content.Block) content.Block {
 	return b
 }
 
-// extra returns the Extra with the members that no field holds.
+// extra returns the remaining members as an Extra.
 func extra(api string, rest []jsonx.Member) content.Extra {
 	if len(rest) == 0 {
 		return content.Extra{}
@@ -96,8 +96,8 @@ func extra(api string, rest []jsonx.Member) content.Extra {
 	return content.Extra{API: api, JSON: jsonx.Object(rest)}
 }
 
-// anthropicBlock reads a block of Anthropic's API. The result is equal to that of package anthropic, so that the block
-// is sent back byte for byte.
+// anthropicBlock reads a block of Anthropic's API. The result is the same as in package anthropic: the block is sent
+// back byte for byte.
 func anthropicBlock(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
@@ -109,7 +109,7 @@ func anthropicBlock(p place, raw content.JSON) content.Block {
 		return b
 	}
 
-	// A tool that Anthropic executes itself. Only its own API takes these blocks.
+	// A tool executed by Anthropic itself. Only its own API accepts these blocks.
 	if strings.HasSuffix(kind, "_tool_use") || strings.HasSuffix(kind, "_tool_result") {
 		p.note(NoteOpaque, "a tool of the provider: %s", kind)
 		return content.Opaque{API: anthropicAPI, JSON: raw}
@@ -117,8 +117,8 @@ func anthropicBlock(p place, raw content.JSON) content.Block {
 	return p.opaque(raw, p.foreign, fmt.Sprintf("a block of type %q", kind))
 }
 
-// knownAnthropic returns the block of that type with those members, or nil if no block of package content holds all of
-// it.
+// knownAnthropic returns the block of this type with these members, or nil if no block of package content can hold all
+// of them.
 func knownAnthropic(p place, kind string, list []jsonx.Member) content.Block {
 	switch kind {
 	case "text":
@@ -230,12 +230,12 @@ func anthropicSource(j content.JSON) (content.Source, bool) {
 		s.FileID, list, _ = jsonx.TakeText(list, "file_id")
 	}
 
-	// A member that is left would be lost.
+	// Any other member would be lost.
 	return s, len(list) == 0 && s.Data+s.Text+s.URL+s.FileID != ""
 }
 
-// reasoningItem reads a reasoning item of OpenAI's Responses API, or returns nil if it is none. The result is equal to
-// that of package openai.
+// reasoningItem reads a reasoning item of OpenAI's Responses API, or returns nil if it is none. The result is the same
+// as in package openai.
 func reasoningItem(list []jsonx.Member) content.Block {
 	kind, list, _ := jsonx.TakeText(list, "type")
 	if kind != "reasoning" {
@@ -251,7 +251,7 @@ func reasoningItem(list []jsonx.Member) content.Block {
 		t.Text = partsText(shown)
 	}
 
-	// A summary that the text determines is not kept a second time.
+	// A summary derived from the text is not kept a second time.
 	plain := content.JSON("[]")
 	if t.Text != "" {
 		plain = `[{"type":"summary_text","text":` + jsonx.Quote(t.Text) + `}]`

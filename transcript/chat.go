@@ -17,7 +17,7 @@ func (im *importer) chat(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	// The format has no session, from which IDs are derived. The hash of the file takes its place.
+	// IDs are derived from a session, and the format has none. The hash of the file takes its place.
 	im.session = im.fingerprint()
 
 	c := &chatFile{importer: im}
@@ -49,7 +49,7 @@ func (im *importer) isLines(data string) bool {
 // chatFile is the state of an import.
 type chatFile struct {
 	*importer
-	open *chatConversation // of messages that are lines of their own; nil if there are none
+	open *chatConversation // of messages on lines of their own; nil if there are none
 }
 
 // chatConversation is one conversation of a file.
@@ -109,7 +109,7 @@ func (c *chatFile) value(l line) error {
 
 // whole imports a conversation. List holds the members of the object around the messages.
 func (c *chatFile) whole(at int, list []jsonx.Member, messages []content.JSON) error {
-	// It ends the conversation whose messages are lines of their own.
+	// It ends an open conversation of messages on lines of their own.
 	if err := c.end(); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (c *chatFile) whole(at int, list []jsonx.Member, messages []content.JSON) e
 	return conv.end()
 }
 
-// end ends the conversation of messages that are lines of their own.
+// end ends the conversation of messages on lines of their own.
 func (c *chatFile) end() error {
 	conv := c.open
 	if c.open = nil; conv == nil {
@@ -155,7 +155,7 @@ func (c *chatConversation) add(at int, e *entry) error {
 	return c.tree.add(e)
 }
 
-// noArguments is the schema of a function that declares no parameters.
+// noArguments is the schema of a function without parameters.
 const noArguments = `{"type":"object","properties":{}}`
 
 // declare imports the members of a conversation other than the messages: the tool definitions, and everything else as a
@@ -177,7 +177,7 @@ func (c *chatConversation) declare(at int, list []jsonx.Member) error {
 		switch {
 		case err != nil:
 			d.refuse(one, "it is not an object")
-		// A tool that is no function: only its own API knows what it is.
+		// A tool other than a function: only its own API knows its meaning.
 		case wrong != nil:
 			d.add(content.Tool{Name: text(outer, "type"), Extra: content.Extra{API: chatAPI, JSON: one}}, one)
 		default:
@@ -254,7 +254,7 @@ func (c *chatConversation) message(at int, where string, j content.JSON) error {
 		e.time = stamp(get(list, "created_at"))
 	}
 
-	// The members that the payload holds. All others become metadata.
+	// taken are the members held by the payload. All others become metadata.
 	taken := []string{"role", "content"}
 	switch role := text(list, "role"); role {
 	case "system", "developer":
@@ -319,10 +319,10 @@ func onlyText(blocks content.Blocks) bool {
 	return true
 }
 
-// thoughts are the members in which servers return thinking.
+// thoughts are the members for thinking, by different servers.
 var thoughts = []string{"reasoning_content", "reasoning", "thinking"}
 
-// chatTaken returns the names of the members of an assistant's message that chatResponse reads.
+// chatTaken returns the names of the members of an assistant's message read by chatResponse.
 func chatTaken(list []jsonx.Member) []string {
 	taken := []string{"tool_calls"}
 	for _, name := range append([]string{"refusal"}, thoughts...) {
@@ -397,8 +397,8 @@ func (p place) chatCall(raw content.JSON) content.Block {
 	return chatArguments(call, inner, without(rest, "index"))
 }
 
-// chatArguments sets the name and the arguments of a call. In some files the arguments are JSON itself, not a text that
-// holds JSON.
+// chatArguments sets the name and the arguments of a call. In some files the arguments are JSON itself, not a text with
+// JSON in it.
 func chatArguments(call content.ToolUse, function, rest []jsonx.Member) content.ToolUse {
 	call.Name = text(function, "name")
 

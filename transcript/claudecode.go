@@ -51,19 +51,19 @@ type claudeSession struct {
 	agents  map[string]*agent        // sub-agents by ID, or by the name of their first line if they have none
 	order   []*agent                 // sub-agents in the order of the file
 	begun   map[string]string        // for lines of sub-agents without an ID: the name of the sub-agent, by the name of the line
-	runs    map[string]string        // the ID of the call that a sub-agent ran for, by the ID of the sub-agent
+	runs    map[string]string        // the ID of a sub-agent's call, by the ID of the sub-agent
 	calls   map[string]*claudeCall   // by id
 	prompts map[string][]*claudeCall // by the prompt for a sub-agent
 	common  map[string]content.JSON  // the first value of each of commonMembers
 }
 
-// agent is one conversation of a session: the main one, or that of a sub-agent.
+// agent is one conversation of a session: the main one, or the conversation of a sub-agent.
 type agent struct {
 	tree   *tree
 	name   string
 	line   int         // its first line
 	prompt string      // its first user message
-	owner  *agent      // the agent that called it; nil if it is not known
+	owner  *agent      // the calling agent; nil if it is not known
 	call   *claudeCall // the call of the owner; nil if it is not known
 	state  visitState
 }
@@ -73,15 +73,15 @@ type claudeCall struct {
 	id, tool string
 	agent    *agent // the caller
 	result   *entry
-	child    *agent // the sub-agent that ran for it
+	child    *agent // the sub-agent of this call
 }
 
 func newAgent(im *importer, name string, line int) *agent {
 	return &agent{tree: newTree(im), name: name, line: line}
 }
 
-// commonMembers are the members that nearly every line repeats. The first value of each is metadata of the session. A
-// node has the member as metadata only if its value differs.
+// commonMembers are repeated on nearly every line. The first value of each is metadata of the session. A node has the
+// member as metadata only if its value differs.
 var commonMembers = []string{"sessionId", "version", "cwd", "gitBranch", "userType", "entrypoint", "slug"}
 
 // line imports the next line.
@@ -103,7 +103,7 @@ func (s *claudeSession) line(l line) error {
 
 	message, _ := object(get(list, "message"))
 	speaks := message != nil && (kind == "user" || kind == "assistant")
-	// A line that is no message is Claude Code's if it has one of these members.
+	// A line without a message is from Claude Code if it has one of these members.
 	s.recognize(l.at, speaks || kind == "summary" || has(list, "uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "isSidechain"))
 
 	// A repeated line has the same message. The members around it may differ.
@@ -119,8 +119,8 @@ func (s *claudeSession) line(l line) error {
 	a := s.agentOf(e, list)
 	s.logical(a, e, list)
 
-	// A response may go on below a record or a result, and the summary of a compaction comes below the record that
-	// names the messages it keeps. So a line inherits both from the line above.
+	// A response may continue below a record or a result. The record above the summary of a compaction names the kept
+	// messages. So a line inherits both from the line above.
 	if above := a.tree.byName[e.parentName]; above != nil {
 		e.response, e.keeps = above.response, above.keeps
 	}
@@ -150,8 +150,8 @@ func (s *claudeSession) share(list []jsonx.Member) {
 	}
 }
 
-// logical sets the parent of a line after a compaction. Claude Code writes it as a root, whose logical parent is the
-// line before the compaction.
+// logical sets the parent of a line after a compaction. Claude Code writes it as a root, with the line before the
+// compaction as its logical parent.
 func (s *claudeSession) logical(a *agent, e *entry, list []jsonx.Member) {
 	above := text(list, "logicalParentUuid")
 	switch {
@@ -197,8 +197,8 @@ func (s *claudeSession) unnamedAgent(e *entry) string {
 	return name
 }
 
-// record keeps a line that is not sent to a model. It may name the call that a sub-agent ran for, or the messages that
-// a compaction keeps.
+// record keeps a line without content for a model. The line may name the call of a sub-agent, or the messages kept by a
+// compaction.
 func (s *claudeSession) record(a *agent, e *entry, kind string, list []jsonx.Member, j content.JSON) error {
 	name := "claude-code." + kind
 	if sub := text(list, "subtype"); sub != "" {
@@ -218,14 +218,14 @@ func (s *claudeSession) record(a *agent, e *entry, kind string, list []jsonx.Mem
 	return a.tree.record(e, node.Custom{Name: name, JSON: j})
 }
 
-// ran records the call that a sub-agent ran for.
+// ran records the call of a sub-agent.
 func (s *claudeSession) ran(agent, call string) {
 	if agent != "" && call != "" && s.runs[agent] == "" {
 		s.runs[agent] = call
 	}
 }
 
-// metaOf returns the members of a line and its message that the payload does not hold. Further is added to those of the
+// metaOf returns the members of a line and its message outside the payload. Further is added to the members of the
 // message.
 func (s *claudeSession) metaOf(list, message, further []jsonx.Member) node.Meta {
 	rest := without(list, "type", "uuid", "parentUuid", "timestamp", "message", "toolUseResult", "isSidechain")
@@ -291,8 +291,7 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []jsonx.Memb
 	return nil
 }
 
-// joinLine adds a line to the message that it is a part of. The last line has the token counts and the stop reason of
-// the response.
+// joinLine adds a line to its message. The last line has the token counts and the stop reason of the response.
 func (s *claudeSession) joinLine(a *agent, whole, e *entry, answer node.Answer) {
 	m := whole.payload.(node.Message)
 	if answer.Usage != (content.Usage{}) {
@@ -311,7 +310,7 @@ func (s *claudeSession) joinLine(a *agent, whole, e *entry, answer node.Answer) 
 	whole.parts = append(whole.parts, e.name)
 }
 
-// called records a tool call, for the sub-agent that it may have started.
+// called records a tool call: it may have started a sub-agent.
 func (s *claudeSession) called(a *agent, call content.ToolUse) {
 	c := &claudeCall{id: call.ID, tool: call.Name, agent: a}
 	if s.calls[c.id] == nil {
@@ -373,7 +372,7 @@ func (s *claudeSession) user(a *agent, e *entry, list, message []jsonx.Member) e
 	return a.tree.add(e)
 }
 
-// summaryOf returns the blocks that a summary may hold.
+// summaryOf returns the allowed blocks of a summary.
 func summaryOf(p place, blocks content.Blocks) (content.Blocks, error) {
 	var list []content.Block
 	for _, b := range blocks.All() {
@@ -387,7 +386,7 @@ func summaryOf(p place, blocks content.Blocks) (content.Blocks, error) {
 	return content.Of(list...)
 }
 
-// promote makes the first sub-agent the main conversation, for a file that holds only sub-agents.
+// promote makes the first sub-agent the main conversation, for a file of only sub-agents.
 func (s *claudeSession) promote() {
 	if len(s.order) == 0 {
 		return
@@ -399,7 +398,7 @@ func (s *claudeSession) promote() {
 
 // build makes the nodes of all conversations, those of a sub-agent before those of its caller.
 func (s *claudeSession) build() ([][]*node.Node, error) {
-	// Calls that the file names come first: a sub-agent with the same prompt must not get the call of another.
+	// Calls named by the file come first: a sub-agent with the same prompt must not get the call of another.
 	for _, a := range s.order {
 		s.claimNamed(a)
 	}
@@ -430,14 +429,14 @@ func (s *claudeSession) build() ([][]*node.Node, error) {
 	return s.main.tree.build()
 }
 
-// claimNamed assigns a sub-agent the call that the file names for it.
+// claimNamed assigns a sub-agent its call, as named by the file.
 func (s *claudeSession) claimNamed(a *agent) {
 	if c := s.calls[s.runs[a.name]]; c != nil && c.child == nil && c.agent != a {
 		c.child, a.call, a.owner = a, c, c.agent
 	}
 }
 
-// claimByPrompt assigns a sub-agent the first call with its prompt that no other sub-agent has.
+// claimByPrompt assigns a sub-agent the first unassigned call with its prompt.
 func (s *claudeSession) claimByPrompt(a *agent) {
 	waiting := s.prompts[a.prompt]
 	for len(waiting) > 0 && a.call == nil {

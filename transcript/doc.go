@@ -1,4 +1,4 @@
-// Package transcript imports conversations that other programs saved.
+// Package transcript imports the saved conversations of other programs.
 //
 // The smallest whole program:
 //
@@ -83,8 +83,8 @@
 //	values, channel_values           of a state or a checkpoint: the members beside the messages are a node.Custom "langchain"
 //	any other member of a message    metadata "langchain"
 //
-// Files of Claude Code and pi lack the system prompt and the tools. Thinking that its provider binds to them is kept,
-// drawn and saved, but not sent again (node.Answer.Seen).
+// Files of Claude Code and pi lack the system prompt and the tools. Some providers bind thinking to both. Such thinking
+// is kept, drawn and saved, but not sent again (node.Answer.Seen).
 //
 // In all formats, an unknown block becomes a content.Opaque, with a note. Most files lack the definitions of the tools.
 // Until DAG.Tools declares them, the conversation has a dag.UndeclaredTool finding for each call.
@@ -92,17 +92,17 @@
 // # Times and IDs
 //
 // A node has the time of its line. If the line's ID is a UUID, the node has the same ID. Other IDs are derived from the
-// session's ID and the name of the line, so that importing a file twice returns the same conversation.
+// session's ID and the name of the line. Importing a file twice returns the same conversation.
 //
 // # Concurrency
 //
-// Import may be called from any number of goroutines. The conversations that it returns are safe for concurrent use.
+// Import may be called from any number of goroutines. The returned conversations are safe for concurrent use.
 //
 // # Errors
 //
 // Every error is an *[Error] with the line and the reason. A file with an error is not imported, unless
-// [Options.Lenient] is set or only its last line is cut off. A file without any line that Claude Code or pi writes is
+// [Options.Lenient] is set or only its last line is cut off. A file without any known line of Claude Code or pi is
 // ErrShape, because it has another format. Import does not guess the format; "plait import" does.
 //
-// Content that a conversation cannot hold is a [Note], not an error. Nothing is left out without one.
+// If a conversation cannot hold some content, the result is a [Note], not an error. Nothing is left out without one.
 package transcript

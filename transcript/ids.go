@@ -12,8 +12,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// id returns the ID of the node with that name in the file. A name that is an unused UUID is the ID. Otherwise the ID
-// is a UUIDv8: the time, so that IDs sort by it, and a hash of the format, the session and the name.
+// id returns the ID of the node with this name in the file. An unused UUID as the name is the ID. Otherwise the ID is a
+// UUIDv8: the time, to sort IDs by it, and a hash of the format, the session and the name.
 func (im *importer) id(name string, at time.Time) node.ID {
 	if len(name) == 36 {
 		if id, err := uuid.Parse(name); err == nil && id != uuid.Nil && !im.used[id] {
@@ -22,7 +22,7 @@ func (im *importer) id(name string, at time.Time) node.ID {
 		}
 	}
 
-	// A name that occurs a second time gets another ID, because again is part of the hash.
+	// The same name a second time gets another ID, because again is part of the hash.
 	for again := 0; ; again++ {
 		sum := sha256.Sum256([]byte(string(im.format) + "\x00" + im.session + "\x00" + name + "\x00" + strconv.Itoa(again)))
 
@@ -71,5 +71,5 @@ func (im *importer) make(m nodeSpec) (*node.Node, error) {
 	return n, nil
 }
 
-// fingerprint returns a hash of the file, as the session of a file that does not name one.
+// fingerprint returns a hash of the file. It takes the place of a session ID in files without one.
 func (im *importer) fingerprint() string { return hex.EncodeToString(im.sum.Sum(nil)[:16]) }

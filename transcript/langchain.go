@@ -52,7 +52,7 @@ func (c *langChainFile) line(l line) error {
 	return c.unreadable(c.open.tree, l, err)
 }
 
-// begin starts the conversation of messages that are lines of their own, unless it is open already.
+// begin starts the conversation of messages on lines of their own, unless it is open already.
 func (c *langChainFile) begin() {
 	if c.open == nil {
 		c.open = c.chatConversation()
@@ -92,8 +92,8 @@ func (c *langChainFile) value(at int, where string, j content.JSON) error {
 	return c.errorf(at, where, ErrShape, `an object is neither a message nor a state with "messages": %s`, excerpt(j))
 }
 
-// stateWrappers are the members in which LangGraph keeps a state: StateSnapshot.values, Checkpoint.channel_values, and
-// the Checkpoint of a CheckpointTuple. Their neighbors become metadata under the key.
+// stateWrappers are LangGraph's members for a state: StateSnapshot.values, Checkpoint.channel_values, and the
+// Checkpoint of a CheckpointTuple. Their neighbors become metadata under the key.
 var stateWrappers = []struct{ member, key string }{
 	{"values", "state"}, {"channel_values", "checkpoint"}, {"checkpoint", "checkpoint_tuple"},
 }
@@ -252,7 +252,7 @@ var chatRoles = map[string]string{
 	"tool": "tool", "function": "tool",
 }
 
-// langChainRest returns the fields of a message that its payload does not hold. Empty objects and lists are dropped.
+// langChainRest returns the fields of a message outside its payload. Empty objects and lists are dropped.
 func langChainRest(fields []jsonx.Member, taken []string) []jsonx.Member {
 	var rest []jsonx.Member
 	for _, m := range without(fields, taken...) {
@@ -339,8 +339,8 @@ func (p place) langChainResponse(e *entry, fields []jsonx.Member) error {
 	return nil
 }
 
-// placeCalls returns the blocks of the content, and the calls that the content does not have. A call in both keeps its
-// position in the content, but gets its values from calls: streamed content may lack the arguments.
+// placeCalls returns the blocks of the content, and the calls missing there. A call in both keeps its position in the
+// content, but gets its values from calls: streamed content may lack the arguments.
 func placeCalls(body content.Blocks, calls []content.Block) (blocks, rest []content.Block) {
 	byID := map[string]int{}
 	for i, b := range calls {
@@ -368,7 +368,7 @@ func placeCalls(body content.Blocks, calls []content.Block) (blocks, rest []cont
 	return blocks, rest
 }
 
-// langChainCalls returns the calls outside the content: first those that LangChain could parse, and then the others. If
+// langChainCalls returns the calls outside the content: first the ones parsed by LangChain, and then the others. If
 // there are none, it returns the calls in the provider's own form.
 func (p place) langChainCalls(fields, kwargs []jsonx.Member) []content.Block {
 	var calls []content.Block
@@ -397,7 +397,7 @@ func (p place) langChainCalls(fields, kwargs []jsonx.Member) []content.Block {
 	return calls
 }
 
-// langChainCall reads a call in LangChain's form. Arguments that LangChain could not parse are a text.
+// langChainCall reads a call in LangChain's form. If LangChain could not parse the arguments, they are a text.
 func langChainCall(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
@@ -536,7 +536,7 @@ func langChainMedia(p place, kind string, list []jsonx.Member) content.Block {
 	return content.Document{Source: s, Title: title, Extra: extra("langchain", list)}
 }
 
-// langChainAPI returns Plait's name for the API that the message came from, or "" if it is not known.
+// langChainAPI returns Plait's name for the API of the message, or "" if it is not known.
 func langChainAPI(about []jsonx.Member, id string) string {
 	response := firstText(about, "id")
 	if response == "" {
@@ -585,7 +585,7 @@ func langChainUsage(fields []jsonx.Member) content.Usage {
 	return u
 }
 
-// firstText returns the first of these members that is a non-empty string, or "".
+// firstText returns the first non-empty string among these members, or "".
 func firstText(list []jsonx.Member, names ...string) string {
 	for _, name := range names {
 		if s := text(list, name); s != "" {

@@ -12,7 +12,7 @@ import (
 // maxSubGraphs limits the nesting of sub-graphs. nano-agent itself stops at 5.
 const maxSubGraphs = 32
 
-// nanoAgent imports a graph that nano-agent saved.
+// nanoAgent imports a saved graph of nano-agent.
 func (im *importer) nanoAgent(r io.Reader) error {
 	data, err := im.readAll(r)
 	if err != nil {
@@ -68,9 +68,9 @@ func (im *importer) nanoAgent(r io.Reader) error {
 type nanoGraph struct {
 	*importer
 	doc   string // the file, for lineOf; "" if line numbers are not known
-	pos   int    // the offset at which the next search starts
+	pos   int    // the start of the next search
 	line  int    // the line of pos, from 0
-	path  string // the IDs of the enclosing nodes, for IDs that are unique in the file
+	path  string // the IDs of the enclosing nodes: they make IDs unique in the file
 	depth int
 	all   []*nanoNode
 	byID  map[string]*nanoNode
@@ -85,10 +85,10 @@ type nanoNode struct {
 	kind     string
 	parents  []*nanoNode
 	children []*nanoNode
-	sub      *nanoNode // of an execution: the sub-graph that becomes its Child
+	sub      *nanoNode // of an execution: the sub-graph for its Child
 	state    visitState
 	made     *node.Node
-	claimed  map[int]bool // the indexes of the calls that have an execution
+	claimed  map[int]bool // the indexes of the calls with an execution
 }
 
 func (n *nanoNode) where() string { return "node " + n.id }
@@ -114,7 +114,7 @@ func (g *nanoGraph) read(graph []jsonx.Member) error {
 		return err
 	}
 
-	// Fold first: a sub-graph that is a part of its execution makes no node of its own.
+	// Fold first: a sub-graph inside its execution makes no node of its own.
 	g.fold()
 	for _, n := range order {
 		if err := g.make(n); err != nil {
@@ -124,13 +124,13 @@ func (g *nanoGraph) read(graph []jsonx.Member) error {
 	return nil
 }
 
-// lineOf returns the line in which a value of the file begins. Values must be passed in the order of the file.
+// lineOf returns the first line of a value in the file. Values must be passed in the order of the file.
 func (g *nanoGraph) lineOf(value content.JSON) int {
 	if g.doc == "" {
 		return 0
 	}
 
-	// Search behind the value before, so that all searches together read the file once.
+	// Search from the end of the value before: all searches together then read the file once.
 	at := strings.Index(g.doc[g.pos:], string(value))
 	if at < 0 {
 		return 0
@@ -196,8 +196,7 @@ func (g *nanoGraph) link() error {
 	return nil
 }
 
-// order returns the nodes so that each comes after its parents. It walks with a stack of its own, because a graph may
-// be deep.
+// order returns the nodes, each after its parents. It walks with a stack of its own, because a graph may be deep.
 func (g *nanoGraph) order() ([]*nanoNode, error) {
 	order := make([]*nanoNode, 0, len(g.all))
 
@@ -257,7 +256,7 @@ func (g *nanoGraph) fold() {
 	}
 }
 
-// folded reports whether n is a sub-graph that became a part of its execution.
+// folded reports whether n is a sub-graph that is now part of its execution.
 func (n *nanoNode) folded() bool { return len(n.children) == 1 && n.children[0].sub == n }
 
 // make makes the node of Plait. Its parents have theirs already.
@@ -287,7 +286,7 @@ func (g *nanoGraph) make(n *nanoNode) error {
 	return err
 }
 
-// payload returns the payload of a node. Members of its data that the payload does not hold are added to meta.
+// payload returns the payload of a node. Other members of its data are added to meta.
 func (g *nanoGraph) payload(n *nanoNode, meta *node.Meta) (node.Payload, error) {
 	rest := func(names ...string) {
 		*meta = metaOf(*meta, "nano-agent.data", without(n.data, append(names, "type")...))
@@ -377,7 +376,7 @@ func shared(blocks content.Blocks, parents []*nanoNode) content.Blocks {
 	return again
 }
 
-// nanoBlock reads a block: one of Anthropic's API, or one of another API that nano-agent stores in the same list.
+// nanoBlock reads a block of Anthropic's API or of another API. Nano-agent stores both in the same list.
 func nanoBlock(p place, raw content.JSON) content.Block {
 	list, err := object(raw)
 	if err != nil {
@@ -400,7 +399,7 @@ func nanoBlock(p place, raw content.JSON) content.Block {
 	return anthropicBlock(p, raw)
 }
 
-// nanoCall reads a call, with the members that other APIs need.
+// nanoCall reads a call, with the additional members for other APIs.
 func nanoCall(p place, raw content.JSON, list []jsonx.Member) content.Block {
 	item, list := jsonx.Take(list, "item_id")
 	signature, list := jsonx.Take(list, "thought_signature")
@@ -485,8 +484,8 @@ func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
 	return e, nil
 }
 
-// claim sets the index, tool and input of e from its call: the first call of the parent with its ID that has no
-// execution yet. It reports whether there is one.
+// claim sets the index, tool and input of e from its call: the first call of the parent with its ID and without an
+// execution. It reports whether there is one.
 func claim(n *nanoNode, e *node.ToolExecution) bool {
 	if len(n.parents) != 1 || n.parents[0].made == nil {
 		return false
@@ -508,8 +507,8 @@ func claim(n *nanoNode, e *node.ToolExecution) bool {
 	return false
 }
 
-// child imports the conversation of a sub-graph. It returns the heads, and the members of the sub-graph that the nodes
-// do not hold.
+// child imports the conversation of a sub-graph. It returns the heads, and the members of the sub-graph outside its
+// nodes.
 func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []jsonx.Member, error) {
 	var none node.List[*node.Node]
 	if g.depth >= maxSubGraphs {
@@ -539,8 +538,8 @@ func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []jsonx.Member, e
 	return node.ListOf(heads...), about, nil
 }
 
-// heads returns the heads of the graph: first those that it names, and then the nodes without children that no named
-// head reaches.
+// heads returns the heads of the graph: first its named heads, and then the nodes without children out of reach of the
+// named heads.
 func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 	named, ok := items(ids)
 	if !ok && ids != "" {
@@ -586,7 +585,7 @@ func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 	list := make([]*node.Node, len(heads))
 	for i, n := range heads {
 		if n.folded() {
-			n = n.children[0] // a graph that was saved during an execution
+			n = n.children[0] // a graph saved during an execution
 		}
 		list[i] = n.made
 	}
@@ -613,7 +612,7 @@ type declarations struct {
 	refused int // how many definitions cannot be declared
 }
 
-// add appends a definition, or replaces the earlier one with the same name. One that no API accepts is refused.
+// add appends a definition, or replaces the earlier one with the same name. An invalid definition is refused.
 func (d *declarations) add(def content.Tool, raw content.JSON) {
 	if err := def.Check(); err != nil {
 		d.refuse(raw, err.Error())
@@ -630,13 +629,13 @@ func (d *declarations) add(def content.Tool, raw content.JSON) {
 	d.defs = append(d.defs, def)
 }
 
-// refuse notes a definition that cannot be declared.
+// refuse notes a refused definition.
 func (d *declarations) refuse(raw content.JSON, why string) {
 	d.refused++
 	d.place.note(NoteRecord, "a tool that no API accepts (%s): %s", why, excerpt(raw))
 }
 
-// payload returns the tools, or a record of that name if every definition was refused.
+// payload returns the tools, or a record with the name if every definition was refused.
 func (d *declarations) payload(name string, raw content.JSON) node.Payload {
 	if len(d.defs) == 0 && d.refused > 0 {
 		return node.Custom{Name: name, JSON: raw}

@@ -46,7 +46,7 @@ type piSession struct {
 	last  string   // the name of the last entry, the parent of the next line without an ID
 }
 
-// piTypes are the types of lines that pi itself writes.
+// piTypes are pi's own types of lines.
 var piTypes = []string{
 	"session", "message", "leaf", "compaction", "branch_summary", "custom", "custom_message", "label", "session_info", "model_change",
 	"thinking_level_change",
@@ -114,7 +114,7 @@ func (s *piSession) rest(e *entry, list []jsonx.Member, names ...string) {
 	e.meta = metaOf(e.meta, "pi", without(list, append(names, "type", "id", "parentId", "timestamp", "message")...))
 }
 
-// entry imports a line of that type.
+// entry imports a line of this type.
 func (s *piSession) entry(e *entry, kind string, list []jsonx.Member, j content.JSON) error {
 	p := place{im: s.importer, line: e.line, foreign: "pi"}
 
@@ -152,7 +152,7 @@ func (s *piSession) message(p place, e *entry, list []jsonx.Member, j content.JS
 		e.time = t
 	}
 
-	// The members that the payload holds. All others become metadata.
+	// taken are the members held by the payload. All others become metadata.
 	taken := []string{"role", "content", "timestamp"}
 	var err error
 	switch role := text(list, "role"); role {
@@ -190,7 +190,7 @@ func (s *piSession) message(p place, e *entry, list []jsonx.Member, j content.JS
 	return err
 }
 
-// bashText returns the text for the model about a command that the user ran.
+// bashText returns the text for the model about a command run by the user.
 func bashText(list []jsonx.Member) string {
 	s := "I ran this command: " + text(list, "command") + "\n\n" + text(list, "output")
 	if code := get(list, "exitCode"); code != "" && code != "0" {
@@ -202,7 +202,7 @@ func bashText(list []jsonx.Member) string {
 	return strings.TrimSpace(s)
 }
 
-// userMessage appends a user message with that content.
+// userMessage appends a user message with this content.
 func (s *piSession) userMessage(p place, e *entry, j content.JSON) error {
 	blocks, err := p.list(j, piBlock)
 	if err != nil {
@@ -302,7 +302,7 @@ func piBlock(p place, raw content.JSON) content.Block {
 	return p.opaque(raw, "pi", fmt.Sprintf("a block of the type %q", kind))
 }
 
-// piAssistantBlock reads a block of an assistant's message from that API.
+// piAssistantBlock reads a block of an assistant's message from this API.
 func piAssistantBlock(p place, raw content.JSON, api string) content.Block {
 	list, err := object(raw)
 	if err != nil {
@@ -330,7 +330,7 @@ func signed(signature string) content.Extra {
 	return content.Extra{API: geminiAPI, JSON: jsonx.Object([]jsonx.Member{{Name: "thoughtSignature", Value: jsonx.Quote(signature)}})}
 }
 
-// piThinking reads thinking. What its signature contains depends on the API.
+// piThinking reads thinking. The meaning of its signature depends on the API.
 func piThinking(thought string, rest []jsonx.Member, api string) content.Block {
 	signature, rest, _ := jsonx.TakeText(rest, "thinkingSignature")
 	redacted, rest := jsonx.Take(rest, "redacted")
@@ -351,7 +351,7 @@ func piThinking(thought string, rest []jsonx.Member, api string) content.Block {
 			return reasoningItem(item)
 		}
 	case chatAPI:
-		// pi keeps the name of the member that held the thinking as the signature.
+		// pi stores the name of the member with the thinking as its signature.
 		t.Signature = ""
 		if signature != "" {
 			t.Extra.JSON = jsonx.Object([]jsonx.Member{{Name: "field", Value: jsonx.Quote(signature)}})

@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// bom is the byte order mark that some editors write at the beginning of a file.
+// bom is the byte order mark. Some editors write it at the beginning of a file.
 const bom = "\uFEFF"
 
 // readAll returns the whole file as text.
@@ -45,22 +45,22 @@ func (im *importer) checkLimit(r io.Reader, read int64) error {
 	return im.errorf(0, "", ErrLimit, "more than %d bytes", im.opts.Limit)
 }
 
-// line is a line of a file that is not blank.
+// line is a nonblank line of a file.
 type line struct {
 	at   int // its number, from 1
 	text string
 }
 
-// lines calls each with every line that is not blank. A file without such lines is an error, because it is most likely
-// the wrong file.
+// lines calls each with every nonblank line. A file without such lines is an error, because it is most likely the wrong
+// file.
 //
-// The program that appends to the file may still be writing its last line. A last line that ends in the middle of its
-// JSON is therefore left out, with a note.
+// Another program may still be writing the last line. If it ends in the middle of its JSON, it is therefore left out,
+// with a note.
 func (im *importer) lines(r io.Reader, each func(line) error) error {
 	limited := &io.LimitedReader{R: r, N: im.opts.Limit}
 	in := bufio.NewReaderSize(limited, 64<<10)
 	empty := true
-	var torn error // the error of a torn line, which is returned unless the line is the last
+	var torn error // the error of a torn line; returned unless the line is the last
 
 	for at := 1; ; at++ {
 		text, err := in.ReadBytes('\n')
@@ -69,7 +69,7 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 		}
 
 		last := err != nil
-		// The end may be that of the limit instead of the file.
+		// The end may come from the limit instead of the file.
 		if last && limited.N <= 0 {
 			if err := im.checkLimit(r, im.opts.Limit); err != nil {
 				return err
@@ -103,10 +103,10 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 	}
 }
 
-// errTorn marks text that ends in the middle of its JSON.
+// errTorn marks text with its end in the middle of its JSON.
 var errTorn = fmt.Errorf("%w: it is cut off", ErrSyntax)
 
-// noteTorn notes that a torn last line is left out. A nil error is ignored.
+// noteTorn adds a note about a torn last line. A nil error is ignored.
 func (im *importer) noteTorn(err error) {
 	var torn *Error
 	if errors.As(err, &torn) {
@@ -157,7 +157,7 @@ func (im *importer) members(at int, where string, j content.JSON) ([]jsonx.Membe
 	return list, nil
 }
 
-// object returns the members of an object, for a caller that handles everything else.
+// object returns the members of an object. The caller handles all other values.
 func object(j content.JSON) ([]jsonx.Member, error) {
 	if !strings.HasPrefix(strings.TrimLeft(string(j), " \t\r\n"), "{") {
 		return nil, content.ErrJSON
@@ -228,7 +228,7 @@ func count(list []jsonx.Member, name string) int64 {
 	return int64(f)
 }
 
-// without returns the members that are neither null nor have one of these names.
+// without returns the members except null ones and these names.
 func without(list []jsonx.Member, names ...string) []jsonx.Member {
 	var rest []jsonx.Member
 next:
@@ -245,7 +245,7 @@ next:
 	return rest
 }
 
-// The first and the last second of the years 1 to 9999, which a node's time may have, counted from 1970.
+// The first and the last second of the years 1 to 9999, counted from 1970: the range of a node's time.
 const (
 	minTime = -62_135_596_800
 	maxTime = 253_402_300_799
@@ -289,7 +289,7 @@ func metaOf(meta node.Meta, key string, list []jsonx.Member) node.Meta {
 	return metaWith(meta, key, jsonx.Object(list))
 }
 
-// metaWith returns meta with a value under key. A value that nests too deeply is stored as text.
+// metaWith returns meta with a value under key. A too deeply nested value is stored as text.
 func metaWith(meta node.Meta, key string, j content.JSON) node.Meta {
 	if jsonx.Depth(j) > maxMetaDepth {
 		j = jsonx.Quote(string(j))

@@ -17,25 +17,25 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Errors that Import returns, inside an *Error. Errors of the reader and of package node are returned in the same way.
+// Errors of Import, inside an *Error. Errors of the reader and of package node are returned in the same way.
 var (
-	// ErrUnknownFormat marks a format that Import does not know.
+	// ErrUnknownFormat marks a format unknown to Import.
 	ErrUnknownFormat = errors.New("unknown format")
 	// ErrSyntax marks text that is not JSON.
 	ErrSyntax = errors.New("not JSON")
 	// ErrShape marks JSON with another shape than the format requires at this position.
 	ErrShape = errors.New("unexpected shape")
-	// ErrParent marks a line or a node whose parent is missing. It is node.ErrParent.
+	// ErrParent marks a line or a node with a missing parent. It is node.ErrParent.
 	ErrParent = node.ErrParent
 	// ErrCycle marks a line or a node that is its own ancestor.
 	ErrCycle = errors.New("it is its own ancestor")
-	// ErrDuplicateID marks an ID that two different lines share. It is dag.ErrDuplicateID.
+	// ErrDuplicateID marks an ID shared by two different lines. It is dag.ErrDuplicateID.
 	ErrDuplicateID = dag.ErrDuplicateID
 	// ErrLimit marks a file that is too long or nests too deeply. It is dag.ErrLimit.
 	ErrLimit = dag.ErrLimit
 )
 
-// Error reports where in a file the import failed, and why.
+// Error is a failed import: the place in the file and the reason.
 type Error struct {
 	Format Format
 	// Line is the line number, from 1, or 0 if it is not known.
@@ -46,7 +46,7 @@ type Error struct {
 	Err error
 }
 
-// maxShown limits the bytes of an error or a note that are shown.
+// maxShown limits the shown part of an error or a note, in bytes.
 const maxShown = 1000
 
 // Error returns the format, the line, the position and the reason. The text is safe to print.
@@ -64,7 +64,7 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Format is the name of a file format in which another program saves conversations.
+// Format is the name of another program's file format for conversations.
 type Format string
 
 // The formats. The package comment lists how each part of a file is imported.
@@ -89,17 +89,17 @@ func Formats() []Format { return []Format{Chat, ClaudeCode, LangChain, NanoAgent
 // Options change how a file is read. A nil *Options means the defaults.
 type Options struct {
 	// Lenient imports a file despite broken lines:
-	//   - a line that cannot be read is kept as a record and noted,
-	//   - a line whose parent is missing starts a conversation,
+	//   - an unreadable line is kept as a record and noted,
+	//   - a line with a missing parent starts a conversation,
 	//   - a cycle is cut,
 	//   - of different lines with the same ID, the first keeps it and each later one starts a conversation.
 	//
 	// Defaults to false: each of these is an error.
 	Lenient bool
-	// Limit is the maximum length of a file in bytes. Memory use is proportional to what was read. Defaults to 1 GiB.
+	// Limit is the maximum length of a file in bytes. Memory use is proportional to the length. Defaults to 1 GiB.
 	Limit int64
 	// Time is the time of a node if the file has none for the node or for any node before it. Defaults to the beginning
-	// of 1970, so that importing a file twice returns the same conversation.
+	// of 1970: importing a file twice then returns the same conversation.
 	Time time.Time
 }
 
@@ -108,7 +108,7 @@ type Imported struct {
 	// DAG holds all conversations. Its heads are theirs, in order.
 	DAG dag.DAG
 	// Conversations holds each conversation as a value of its own. They share their nodes. The first is the main
-	// conversation: the one that the file marks as current, or else the one with the newest line.
+	// conversation: the one marked as current in the file, or else the one with the newest line.
 	Conversations []dag.DAG
 	// Notes lists the parts of the file that were changed, kept as a node or block of another kind, or left out. They
 	// are sorted by line.
@@ -123,7 +123,7 @@ func (i Imported) Main() dag.DAG {
 	return i.Conversations[0]
 }
 
-// NoteKind classifies what happened to a part of a file.
+// NoteKind is how a part of a file was imported.
 type NoteKind string
 
 // The kinds of notes.
@@ -136,19 +136,19 @@ const (
 	NoteChanged NoteKind = "changed"
 	// NoteAssumed means that a fact is missing in the file and was assumed.
 	NoteAssumed NoteKind = "assumed"
-	// NoteLeftOut means that it is not kept. Either something that is kept makes it redundant, or no node or block can
-	// hold it, or the file was cut off in the middle of it.
+	// NoteLeftOut means that it is not kept. A kept part makes it redundant, or no node or block can hold it, or the
+	// file was cut off in the middle of it.
 	NoteLeftOut NoteKind = "left out"
 )
 
-// Note reports what happened to a part of a file.
+// Note reports how a part of a file was imported.
 type Note struct {
 	// Line is the line number, from 1, or 0 if it is not known.
 	Line int
 	// Where is the position within the line, or the node. It may be empty.
 	Where string
 	Kind  NoteKind
-	// Detail is what happened and why. It is safe to print.
+	// Detail has the description and the reason. It is safe to print.
 	Detail string
 }
 
@@ -164,7 +164,7 @@ func (n Note) String() string {
 	return safetext.Escape(text+string(n.Kind)+": "+n.Detail, maxShown)
 }
 
-// Import reads a file of that format, to the end of r. Every error is an *Error. The Imported returned with an error is
+// Import reads a file of this format, to the end of r. Every error is an *Error. The Imported returned with an error is
 // empty.
 func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	im := &importer{format: format, used: map[node.ID]bool{}, sum: sha256.New()}
@@ -196,9 +196,8 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	return im.imported(), nil
 }
 
-// seenElsewhere is the node.Answer.Seen of responses in files that lack the system prompt and the tools. It is the
-// digest of no conversation. Thinking that its provider binds to the preceding transcript is therefore kept, but not
-// sent again.
+// seenElsewhere is the node.Answer.Seen of responses in files without the system prompt and the tools. It is the digest
+// of no conversation. Thinking bound to its preceding transcript is therefore kept, but not sent again.
 var seenElsewhere = node.Digest(sha256.Sum256([]byte("plait.transcript.seen elsewhere")))
 
 var importers = map[Format]func(*importer, io.Reader) error{
@@ -227,9 +226,9 @@ type importer struct {
 	notes   []Note
 	heads   [][]*node.Node // of each conversation, the main one first
 	about   []about        // metadata of every conversation
-	// replaced counts the nodes that compactions replace, up to maxReplaced.
+	// replaced counts the nodes replaced by compactions, up to maxReplaced.
 	replaced int
-	// own is set once a line was recognized. foreign is the number of the first line that was not, or 0.
+	// own is set once a line was recognized. foreign is the number of the first unrecognized line, or 0.
 	own     bool
 	foreign int
 }
@@ -260,7 +259,7 @@ func (im *importer) imported() Imported {
 	return out
 }
 
-// errorf returns an *Error that wraps kind. The format, if any, adds the details.
+// errorf returns an *Error around kind. The format, if any, adds the details.
 func (im *importer) errorf(line int, where string, kind error, format string, args ...any) error {
 	err := kind
 	if format != "" {

@@ -10,23 +10,23 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// tree is a conversation in a file whose lines name their parents. Lines are collected one by one; build then makes the
-// nodes.
+// tree is a conversation in a file of lines with references to their parents. Lines are collected one by one; build
+// then makes the nodes.
 type tree struct {
 	im      *importer
 	entries []*entry
-	byName  map[string]*entry // includes the names of lines that were joined to another entry
+	byName  map[string]*entry // includes the names of lines joined to another entry
 	bodies  map[string]string // the body of each line, by name: a repeated line with the same body is dropped
-	records []extraNode       // lines that are not part of the conversation, in the file's order after placeRecords
+	records []extraNode       // lines outside the conversation, in the file's order after placeRecords
 	slots   []*slot           // each after its parent
-	current *entry            // the entry at which the session was left; nil means the newest one
+	current *entry            // the session's current entry; nil means the newest one
 }
 
 func newTree(im *importer) *tree {
 	return &tree{im: im, byName: map[string]*entry{}, bodies: map[string]string{}}
 }
 
-// entry is a line of the conversation, or several lines that hold one message.
+// entry is a line of the conversation, or several lines with one message.
 type entry struct {
 	line, last int // the first and the last line
 	name       string
@@ -37,11 +37,11 @@ type entry struct {
 	blocks     []content.Block // of a message; settle moves them into the payload
 	details    content.JSON    // of the first result in the entry
 	child      []*node.Node    // the heads of the sub-agent's conversation, for the first result in the entry
-	keeps      string          // of a compaction: the first entry before it that it does not replace
+	keeps      string          // of a compaction: the first entry before it that it keeps
 
 	parts      []string // the names of its further lines
-	body       string   // what a repeated line must equal to be the same line
-	response   *entry   // the assistant's message that this entry is, or that it belongs to as a result or a record
+	body       string   // equal for a repetition of the same line
+	response   *entry   // the assistant's message: this entry, or the message of this result or record
 	responseID string   // of an assistant's message: the ID of the model's response
 	parent     *entry
 	state      visitState
@@ -57,7 +57,7 @@ const (
 	visited
 )
 
-// extraNode is a node that is not sent to a model. Only its line determines its position.
+// extraNode is a node without content for a model. Only its line determines its position.
 type extraNode struct {
 	line int
 	node nodeSpec
@@ -67,7 +67,7 @@ type extraNode struct {
 type slot struct {
 	entry    *entry // nil for a tool phase
 	parent   *slot
-	jump     *slot // an ancestor further up, so that ancestorAt takes logarithmic time
+	jump     *slot // an ancestor further up: with it ancestorAt takes logarithmic time
 	depth    int
 	latest   *slot // the nearest compaction above
 	last     int   // the last line
@@ -80,9 +80,9 @@ type slot struct {
 	results     []*phaseResult  // of a tool phase: by index in the parent's calls; nil means no result
 	missing     int             // how many of results are nil
 	next        map[string]int  // how many calls with an ID have a result
-	otherBlocks []content.Block // the blocks that its lines have after the results
+	otherBlocks []content.Block // the blocks after the results in its lines
 
-	heads []*node.Node // what children follow: the slot's node, or the executions of an open tool phase
+	heads []*node.Node // parents of the children: the slot's node, or the executions of an open tool phase
 }
 
 // phaseResult is the result of one call in a tool phase.
@@ -126,10 +126,10 @@ func (t *tree) add(e *entry) error {
 	return nil
 }
 
-// record keeps a line that is not sent to a model. Other lines may name it as their parent.
+// record keeps a line without content for a model. Other lines may name it as their parent.
 func (t *tree) record(e *entry, custom node.Custom) error {
-	// A line that others can name as their parent is also an entry, without a payload. If add has dropped it as a
-	// repetition, so is the record.
+	// A line that can be a parent is also an entry, without a payload. If add has dropped it as a repetition, drop the
+	// record too.
 	before := len(t.entries)
 	if e.parentName != "" || e.name != "" {
 		if err := t.add(e); err != nil || len(t.entries) == before {
@@ -195,7 +195,7 @@ func (t *tree) build() ([][]*node.Node, error) {
 		return out, nil
 	}
 
-	// Records at the end of the file follow the main conversation, or are one where there is no other.
+	// Records at the end of the file follow the main conversation. Without another conversation they are one.
 	if len(out) == 0 {
 		out = [][]*node.Node{nil}
 	}
@@ -203,7 +203,7 @@ func (t *tree) build() ([][]*node.Node, error) {
 	return out, err
 }
 
-// order resolves the parents, and returns the entries so that each comes after its parent.
+// order resolves the parents, and returns the entries, each after its parent.
 func (t *tree) order() ([]*entry, error) {
 	for _, e := range t.entries {
 		if e.parentName == "" {
@@ -220,7 +220,7 @@ func (t *tree) order() ([]*entry, error) {
 	order := make([]*entry, 0, len(t.entries))
 	var path []*entry
 	for _, first := range t.entries {
-		// Walk up to an entry that is in order already. The walk is no recursion, because a file may nest deeply.
+		// Walk up to an entry already in order. The walk is no recursion, because a file may nest deeply.
 		e := first
 		for path = path[:0]; e != nil && e.state == unvisited; e = e.parent {
 			e.state = visiting
@@ -253,14 +253,14 @@ func (t *tree) order() ([]*entry, error) {
 	return order, nil
 }
 
-// settle finds the slot of an entry, whose parent has one already.
+// settle finds the slot of an entry. Its parent must have one already.
 func (t *tree) settle(e *entry) error {
 	var up *slot
 	if e.parent != nil {
 		up = e.parent.slot
 	}
 
-	// A record has no slot of its own: what follows it follows its parent.
+	// A record has no slot of its own: its children follow its parent.
 	if e.payload == nil && e.blocks == nil {
 		e.slot = up
 		return nil
@@ -327,7 +327,7 @@ func (t *tree) put(s *slot) {
 	}
 }
 
-// compacts reports whether the slot is a compaction that replaces messages before it.
+// compacts reports whether the slot is a compaction with replaced messages.
 func (s *slot) compacts() bool {
 	if s.entry == nil || s.entry.keeps == keepsEverything {
 		return false
@@ -336,7 +336,7 @@ func (s *slot) compacts() bool {
 	return ok
 }
 
-// ancestorAt returns the ancestor at that depth, or s itself if it is not deeper.
+// ancestorAt returns the ancestor at this depth, or s itself if it is not deeper.
 func (s *slot) ancestorAt(depth int) *slot {
 	for s.depth > depth {
 		if s.jump.depth >= depth {
@@ -379,7 +379,7 @@ func (t *tree) join(e *entry, blocks content.Blocks, up *slot) bool {
 		t.put(p)
 	}
 
-	// Blocks that are no result of these calls follow the results.
+	// Other blocks follow the results of these calls.
 	first := true
 	for _, b := range blocks.All() {
 		r, ok := b.(content.ToolResult)
@@ -400,7 +400,7 @@ func (t *tree) join(e *entry, blocks content.Blocks, up *slot) bool {
 	return true
 }
 
-// openCall returns the index of the first call with that ID and without a result, or -1.
+// openCall returns the index of the first call with this ID and without a result, or -1.
 func (s *slot) openCall(id string) int {
 	calls := s.parent.byCall[id]
 	if n := s.next[id]; n < len(calls) {
@@ -442,7 +442,7 @@ func (t *tree) leaves() []*slot {
 func (t *tree) placeRecords(leaves []*slot) []extraNode {
 	slices.SortStableFunc(t.records, func(a, b extraNode) int { return cmp.Compare(a.line, b.line) })
 
-	// The order of the slots is that of the tree. Records go by the order of the file.
+	// Slots are in the order of the tree. Records go by the order of the file.
 	var entries []*slot
 	for _, s := range t.slots {
 		if s.entry != nil {
@@ -487,7 +487,7 @@ func (t *tree) appendRecords(after []*node.Node, extras []extraNode) ([]*node.No
 	return after, nil
 }
 
-// make makes the nodes of a slot, whose parent has its own already.
+// make makes the nodes of a slot. Its parent must have its nodes already.
 func (t *tree) make(s *slot) error {
 	var after []*node.Node
 	if s.parent != nil {
@@ -504,7 +504,7 @@ func (t *tree) make(s *slot) error {
 	}
 
 	e := s.entry
-	// The messages that a compaction replaces have their nodes already.
+	// The messages replaced by a compaction have their nodes already.
 	payload := e.payload
 	if c, ok := payload.(node.Compaction); ok {
 		replaced, err := t.replaced(s)
@@ -520,12 +520,12 @@ func (t *tree) make(s *slot) error {
 	return err
 }
 
-// maxReplaced limits how many nodes the compactions of a file may name in all. Each compaction names the nodes that it
-// replaces, so a hostile file could make the total quadratic in its length.
+// maxReplaced limits the total number of nodes named by the compactions of a file. Each compaction names its replaced
+// nodes, so a hostile file could make the total quadratic in its length.
 const maxReplaced = 16 << 20
 
-// replaced returns the messages that a compaction replaces. They go back to the compaction before it, and include that
-// one and the messages it keeps.
+// replaced returns the messages replaced by a compaction. They go back to the compaction before it, and include the
+// earlier compaction and the messages it keeps.
 func (t *tree) replaced(s *slot) ([]node.ID, error) {
 	if !s.compacts() {
 		return nil, nil
@@ -560,10 +560,10 @@ func (t *tree) replaced(s *slot) ([]node.ID, error) {
 	return ids, nil
 }
 
-// keepsEverything is the keeps of a compaction that replaces no messages.
+// keepsEverything is the keeps of a compaction without replaced messages.
 const keepsEverything = "\x00"
 
-// keptBy returns the first slot above a compaction that it does not replace, or nil if it replaces all.
+// keptBy returns the first slot above a compaction that it keeps, or nil if it replaces all.
 func (t *tree) keptBy(s *slot) *slot {
 	e := t.byName[s.entry.keeps]
 	if s.entry.keeps == "" || e == nil || e.slot == nil || s.parent == nil || s.parent.ancestorAt(e.slot.depth) != e.slot {
@@ -588,7 +588,7 @@ func (t *tree) makePhase(s *slot, after []*node.Node) error {
 		case a != nil:
 			m.name, m.line, m.time, m.meta = a.entry.name+"/call "+strconv.Itoa(i), a.entry.line, a.entry.time, a.entry.meta
 			run.Result, run.IsError, run.Ended = a.result.Content, a.result.IsError, a.entry.time
-			// One line can hold several results. What it holds beside them belongs to the first.
+			// One line can hold several results. Its other content belongs to the first.
 			if a.first {
 				run.Details, run.Child = a.entry.details, node.ListOf(a.entry.child...)
 			}
