@@ -23,10 +23,12 @@ type DOTOptions struct {
 }
 
 // DOT writes d to w in the language of Graphviz: every node with the same label as in other drawings, every edge, and a
-// cluster for the conversation of each sub-agent. It is folded as [Mermaid] folds, unless the layout is full.
+// cluster for the conversation of each sub-agent. It is folded like the drawing of [Mermaid], unless Layout.Full is
+// set.
 //
-//   - IDs are n0, n1 …, the numbers of the nodes in reading order, whatever is folded. Clusters are cluster_s0,
-//     cluster_s1 …. Clusters are nested up to eight deep. Deeper conversations are in the cluster around them.
+//   - IDs are n0, n1 …, the numbers of the nodes in reading order. Folding does not change them. Clusters are
+//     cluster_s0, cluster_s1 …. Clusters are nested up to eight deep. Deeper conversations are in the cluster around
+//     them.
 //   - Graphviz shows every text letter for letter. No label is read as HTML, a link or a record.
 //   - The same graph gives the same bytes.
 //
@@ -53,7 +55,7 @@ func DOT(w io.Writer, d dag.DAG, o *DOTOptions) error {
 const maxClusters = 8
 
 // dot returns the plot in gonum's types. Clusters only list their nodes. The attributes of nodes and all edges are
-// outside, because an edge inside a cluster pulls both its ends into it.
+// outside: Graphviz pulls both ends of an edge into the cluster with the edge.
 func (m *plot) dot() *dotGraph {
 	g := &dotGraph{attributes: dotStart, lines: make([][]dotLine, len(m.items))}
 	if len(m.note) > 0 {
@@ -88,7 +90,7 @@ func (m *plot) dot() *dotGraph {
 	return g
 }
 
-// clusters adds the conversations that hang on nodes to g.
+// clusters adds a cluster to g for each conversation inside another.
 func (m *plot) clusters(g *dotGraph) {
 	in := make([]*dotGraph, len(m.rooms)) // the cluster of each room, or the one around it
 	depth := make([]int, len(m.rooms))
@@ -113,8 +115,8 @@ func (m *plot) clusters(g *dotGraph) {
 	}
 }
 
-// dotQuote quotes plain text for Graphviz. In quotes it is not read as HTML. Entities and escape sequences, which
-// Graphviz decodes there, are escaped.
+// dotQuote quotes plain text for Graphviz. Graphviz does not read quoted text as HTML, but decodes entities and escape
+// sequences in it. These are escaped.
 func dotQuote(text string) string { return `"` + dotText.Replace(text) + `"` }
 
 var dotText = strings.NewReplacer("&", "&amp;", `\`, `\\`, `"`, `\"`, "\n", `\n`)
@@ -189,8 +191,8 @@ func (l dotLine) To() gonum.Node           { return l.to }
 func (l dotLine) ReversedLine() gonum.Line { return l }
 func (l dotLine) ReversedEdge() gonum.Edge { return l }
 
-// dotGraph is the whole graph, or a cluster, which has no lines. It is a multigraph, so that gonum does not make
-// Graphviz merge edges, and directed, so that edges have arrows.
+// dotGraph is the whole graph, or a cluster without lines. It is directed, for edges with arrows, and a multigraph:
+// otherwise gonum would make Graphviz merge edges.
 type dotGraph struct {
 	name       string
 	attributes [3]attributes // of the graph, its nodes, its edges

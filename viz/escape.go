@@ -7,15 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// A text becomes a Mermaid label in two steps, always in this order: [safetext.Clip] removes what cannot be shown and
-// cuts it to the size of a box; [escape] writes it so that Mermaid shows every character and interprets none.
+// A text becomes a Mermaid label in two steps, always in this order: [safetext.Clip] removes characters that cannot be
+// shown, and cuts the text to the size of a box. [escape] writes the result for Mermaid, which then shows every
+// character and interprets none.
 //
-// Line breaks stay raw newlines and never become <br/>: one "<" sends Mermaid's whole label through an HTML sanitiser,
-// whose output turns some of our escapes back into syntax.
+// Line breaks stay raw newlines and never become <br/>: with one "<", Mermaid sends the whole label through an HTML
+// sanitizer, and that turns some of our escapes back into syntax.
 
 // escape writes plain text as the inside of a quoted Mermaid label. Mermaid 10.9 to 12.3 shows exactly that text, at
-// any security level: nothing in it can end the label, run, fetch, link, format or draw. Two signs that Mermaid uses
-// for its own escapes cannot be shown: "ﬂ" becomes "fl", and a zero width space goes between "¶" and "ß". The result
+// any security level: nothing in it can end the label, run, fetch, link, format or draw. Mermaid uses two signs for its
+// own escapes. They cannot be shown: "ﬂ" becomes "fl", and a zero width space goes between "¶" and "ß". The result
 // holds no "<", "&", "`" or `"`, so it is also harmless in a Markdown fence and inside <pre>.
 func escape(text string) string {
 	if strings.TrimSpace(text) == "" {
@@ -67,7 +68,7 @@ func active(prev, r rune, rest string, head lineHead) bool {
 		return true
 	case '_':
 		return !alphanumeric(prev) || !alphanumeric(first(rest))
-	case ':': // "style …:…#…;" loses its last character unless a space follows that is not escaped
+	case ':': // "style …:…#…;" loses its last character unless an unescaped space follows
 		return first(rest) != ' ' || blank(first(rest[1:]))
 	case '-', '+', '=': // lists and underlines of Markdown
 		return head == lineStart
@@ -81,7 +82,7 @@ func active(prev, r rune, rest string, head lineHead) bool {
 	return false
 }
 
-// lineHead is the state of a line up to some rune, as far as Markdown is concerned.
+// lineHead is the state of a line for Markdown, up to some rune.
 type lineHead int
 
 const (

@@ -19,7 +19,7 @@ const (
 	StyleAssistant Style = "assistant" // the model's side
 	StyleAside     Style = "aside"     // neither side: system prompts, tools, the end of a run
 	StyleFailed    Style = "failed"    // a failure
-	StyleFolded    Style = "folded"    // a summary of nodes that are not drawn
+	StyleFolded    Style = "folded"    // a summary of folded nodes
 )
 
 // Shape is the outline of a kind of box.
@@ -139,8 +139,8 @@ func (l labeller) results(i int, d describe.Node) string {
 	return strings.Join(append(texts, blocksText(d.Blocks)), "\n")
 }
 
-// calls lists the tools that an assistant's message calls: the names alone if the calls have boxes of their own, and
-// the arguments too if they have none.
+// calls lists the tools called by a message of the assistant: the names alone if the calls have boxes of their own, and
+// otherwise the arguments too.
 func (l labeller) calls(i int, calls []content.ToolUse) string {
 	if len(calls) == 0 {
 		return ""
@@ -160,7 +160,8 @@ func (l labeller) calls(i int, calls []content.ToolUse) string {
 	return l.body(strings.Join(parts, "\n"))
 }
 
-// tally returns names with how often each occurs, the first of many: "search ×40, fetch, and 3 more tools".
+// tally returns each name once, with the number of its occurrences. Of many names it returns the first ones: "search
+// ×40, fetch, and 3 more tools".
 func tally(names []string) string {
 	times := map[string]int{}
 	var order []string
@@ -185,7 +186,7 @@ func tally(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// failed returns the label of a call that failed: the tool, the error, and then the arguments.
+// failed returns the label of a failed call: the tool, the error, and then the arguments.
 func (l labeller) failed(d describe.Node) string {
 	tool := name(d.Called.RanTool)
 	arguments := strings.TrimPrefix(executed(d.Called), tool)

@@ -16,18 +16,18 @@ const (
 )
 
 // rowExtent is the position of a row, and the space between it and the next row. From the top, this space holds the
-// ends of frames, the lanes of edges, and the titles of frames that begin.
+// lower ends of frames, the lanes of edges, and the titles of frames below.
 type rowExtent struct {
 	y, h  int // of the boxes
-	foot  int // pixels for frames that end below this row
+	foot  int // pixels for frames with their end below this row
 	lanes int // the number of lanes
-	head  int // pixels for the titles of frames that begin below
+	head  int // pixels for the titles of frames below
 }
 
 // gap returns the distance from the bottom of the row to the top of the next.
 func (r rowExtent) gap() int { return r.foot + gapY + max(r.lanes-1, 0)*laneGap + r.head }
 
-// stack assigns a row to each item: below its parents, and below the conversations that hang on its parents.
+// stack assigns a row to each item: below its parents, and below the rooms of its parents.
 func (m *plot) stack() {
 	m.wrapFans()
 
@@ -48,7 +48,7 @@ func (m *plot) stack() {
 			r.rows = max(r.rows, it.row+1+it.below)
 		}
 
-		// Frames that end in the same row need room below each other.
+		// Nested frames may end in the same row. Their borders then need room below each other.
 		for _, k := range r.items {
 			it := &m.items[k]
 			for _, h := range it.hangs {
@@ -75,7 +75,7 @@ func (m *plot) stack() {
 const rowBoxes = 6
 
 // wrapFans distributes the calls of wide fans over several rows. Calls with a sub-agent stay in the first row, and so
-// do all calls of a fan if something other than the results message follows one of them.
+// do all calls of a fan if one of them leads to anything but the results message.
 func (m *plot) wrapFans() {
 	for i := range m.items {
 		kids := m.items[i].kids
@@ -108,7 +108,7 @@ func (m *plot) isAlone(k int) bool {
 	return isCall(m.vertices[it.vertex].node) && len(it.parents) == 0 && len(it.kids) == 0 && len(it.hangs) == 0
 }
 
-// wraps reports whether item k is a call that may be placed in another row than the calls beside it.
+// wraps reports whether item k is a call that may be in another row than the calls beside it.
 func (m *plot) wraps(k int) bool {
 	it := &m.items[k]
 	return isCall(m.vertices[it.vertex].node) && len(it.parents) == 1 && len(it.hangs) == 0 &&

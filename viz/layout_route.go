@@ -10,7 +10,7 @@ import (
 //
 //   - An edge leaves the middle of a box downwards, follows a lane between two rows, and enters the middle of a box from above.
 //   - All edges out of a box share a lane, and so do all edges into a merge. Other edges that would overlap get another lane.
-//   - An edge over several rows has two lanes, with a channel between them that is free of boxes.
+//   - An edge over several rows has two lanes, and between them a channel free of boxes.
 
 // way is the course of an edge.
 type way struct {
@@ -39,7 +39,7 @@ type router struct {
 	ways   []way
 	lanes  []lane
 	rowOf  [][]int // by row: its items, from left to right
-	budget int     // how many more rows the search for channels may look at
+	budget int     // the number of rows that the search for channels may still examine
 }
 
 // channels finds the ways and lanes of all edges, and the number of lanes in each gap.
@@ -64,14 +64,14 @@ func (m *plot) channels() *router {
 	return r
 }
 
-// way finds the course of an edge. The lanes it sets are not assigned to places yet.
+// way finds the course of an edge. Its lanes have no places yet.
 func (r *router) way(from, to int, dashed bool) way {
 	a, b := &r.items[from], &r.items[to]
 	w := way{from: from, to: to, out: none, in: none}
 
 	above := b.row - 1
 	switch {
-	// To the next row. Edges into a merge meet above it; other edges part below the box they come from.
+	// To the next row. Edges into a merge meet above it; other edges part below their source.
 	case above == a.row:
 		if a.x == b.x {
 			w.channel = a.x
@@ -81,7 +81,7 @@ func (r *router) way(from, to int, dashed bool) way {
 			w.channel, w.out = b.x, r.lane(a.row, bus(from, dashed), a.x, b.x)
 		}
 		return w
-	// Upwards: possible only for nodes that conversations share.
+	// Upwards: only nodes of several conversations have such edges.
 	case above < a.row:
 		w.channel = r.nearest(a.x, b.x, b.row, a.row)
 	default:
@@ -119,7 +119,7 @@ func (r *router) lane(gap, key, x1, x2 int) int {
 	return len(r.lanes) - 1
 }
 
-// channel returns the x at which an edge can run down from a to b past the rows between them.
+// channel returns an x for the way of an edge down from a to b, past the boxes in the rows between them.
 func (r *router) channel(a, b *item) int {
 	first, last := a.row+1, b.row-1
 	for _, x := range []int{a.x, b.x} {
@@ -130,7 +130,7 @@ func (r *router) channel(a, b *item) int {
 	return r.nearest(a.x, b.x, first, last)
 }
 
-// nearest returns an x near from and to at which an edge can pass these rows.
+// nearest returns an x near from and to, for an edge past the boxes in these rows.
 func (r *router) nearest(from, to, first, last int) int {
 	left, right := r.aside(from, first, last, -1), r.aside(from, first, last, 1)
 	far := func(x int) int { return max(x-from, from-x) + max(x-to, to-x) }
@@ -140,7 +140,7 @@ func (r *router) nearest(from, to, first, last int) int {
 	return right
 }
 
-// aside moves from x to one side until the rows are free there, and returns that x.
+// aside moves from x to one side, past all boxes in the rows, and returns the free x.
 func (r *router) aside(x, first, last, side int) int {
 	for {
 		k, free := r.free(x, first, last)
@@ -151,15 +151,14 @@ func (r *router) aside(x, first, last, side int) int {
 	}
 }
 
-// free reports whether an edge can run down at x from row first to row last. If it cannot, free returns the item in the
-// way.
+// free reports whether an edge can run down at x from row first to row last. If not, it returns the item in the way.
 func (r *router) free(x, first, last int) (inTheWay int, ok bool) {
 	for row := first; row <= last; row++ {
 		if r.budget--; r.budget < 0 {
 			return none, true // give up: a box in the way is drawn over the edge
 		}
 
-		// The first item whose right side is beyond x.
+		// Find the first item with its right side beyond x.
 		list := r.rowOf[row]
 		i := sort.Search(len(list), func(i int) bool { it := &r.items[list[i]]; return it.x+it.w/2+clear > x })
 		if i < len(list) && r.items[list[i]].x-r.items[list[i]].w/2-clear < x {
@@ -169,21 +168,21 @@ func (r *router) free(x, first, last int) (inTheWay int, ok bool) {
 	return none, true
 }
 
-// assign gives each lane a place in its gap where it overlaps no other, and counts the lanes of each gap.
+// assign gives each lane a place in its gap without overlap, and counts the places of each gap.
 func (r *router) assign() {
 	order := make([]int, len(r.lanes))
 	for i := range order {
 		order[i] = i
 	}
 
-	// Sort lanes so that those to be shared are next to each other. The index keeps the order the same each time.
+	// Sort lanes with the same gap and key next to each other. The index makes the order reproducible.
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(r.lanes[a].gap, r.lanes[b].gap), cmp.Compare(r.lanes[a].key, r.lanes[b].key), cmp.Compare(a, b))
 	})
 
-	// Lanes with the same gap and key become one, which spans them all.
+	// Lanes with the same gap and key become one lane across all of them.
 	same := func(a, b int) bool { return r.lanes[a].gap == r.lanes[b].gap && r.lanes[a].key == r.lanes[b].key }
-	var shared [][]int // lanes that are one
+	var shared [][]int // the lanes of each merged lane
 	for from := 0; from < len(order); {
 		to := from + 1
 		l := &r.lanes[order[from]]
@@ -201,8 +200,9 @@ func (r *router) assign() {
 		return cmp.Or(cmp.Compare(x.gap, y.gap), cmp.Compare(x.left, y.left), cmp.Compare(x.right, y.right), cmp.Compare(x.key, y.key))
 	})
 
-	// Each lane gets the first place whose previous lane has ended. Beyond maxLanes, the last place is shared.
-	var ends []int // by place in the gap: where the last lane in it ends
+	// Each lane gets the first free place: the lane before it there has ended. Beyond maxLanes, the last place is
+	// shared.
+	var ends []int // by place in the gap: the right end of its last lane
 	for i, s := range shared {
 		l := &r.lanes[s[0]]
 		if i == 0 || l.gap != r.lanes[shared[i-1][0]].gap {

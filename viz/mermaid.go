@@ -24,10 +24,10 @@ const (
 	budgetText  = 45_000
 )
 
-// ErrTooLarge is wrapped by the error for a conversation that is too large to draw.
+// ErrTooLarge is in the chain of the error for a conversation too large to draw.
 var ErrTooLarge = errors.New("too large for a Mermaid diagram")
 
-// SizeError names the limit that a drawing would exceed. It wraps ErrTooLarge.
+// SizeError reports the limit that a drawing exceeds. It wraps ErrTooLarge.
 type SizeError struct {
 	// Limit is the unit: "edges" or "UTF-16 code units".
 	Limit string
@@ -52,32 +52,33 @@ type MermaidOptions struct {
 	// Full draws every node, up to Mermaid's own limits of 500 edges and 50,000 UTF-16 code units. A larger drawing is
 	// an error instead of being folded. Defaults to false.
 	Full bool
-	// Depth limits the nesting of the conversations that are drawn: 1 is the conversation itself, 2 includes those of
-	// its sub-agents, and so on. Deeper ones become a line in the box of their call, except those whose nodes other
-	// conversations continue. Defaults to all, also when negative.
+	// Depth limits the nesting of drawn conversations: 1 is the conversation itself, 2 includes the conversations of
+	// its sub-agents, and so on. A deeper one becomes a line in the box of its call, unless another conversation
+	// continues one of its nodes. Defaults to all, also when negative.
 	Depth int
 	// Around is a node of the conversation or of a sub-agent. Only the nodes at most Steps edges before or after it are
-	// drawn. All others become boxes that count them. IDs stay those of the whole drawing. Defaults to drawing
-	// everything. To draw only what leads to a node, draw [dag.DAG.At] of it.
+	// drawn. All others become boxes with a count. IDs stay those of the whole drawing. To draw a node and its
+	// ancestors alone, draw [dag.DAG.At] of it. Defaults to drawing everything.
 	Around node.ID
 	// Steps is the distance from Around, in edges. Defaults to 3, also when negative.
 	Steps int
 }
 
-// Mermaid writes d to w as a Mermaid flowchart. It shows every node with its text, tool calls side by side with the
-// message that joins them, branches, and the conversation of each sub-agent in a box beside its call. If d has several
-// heads, they are numbered.
+// Mermaid writes d to w as a Mermaid flowchart. It shows every node with its text, tool calls side by side above their
+// results message, branches, and the conversation of each sub-agent in a box beside its call. If d has several heads,
+// they are numbered.
 //
 //   - Mermaid 10.9 to 12.3 draw the text: in GitHub, in editors and in documentation tools, in light and dark pages.
 //   - Every text is shown letter for letter and has no effect: it cannot break the diagram, run, fetch or link. The
 //     output can be put into a Markdown fence as it is.
-//   - The same graph gives the same bytes. IDs (n0, n1 …) number the nodes in reading order, whatever is folded.
-//   - A conversation that could not be read on a screen, of more than 80 boxes or wider than 1,440 pixels, is folded:
-//     the inside of sub-agents and the middle of long runs of turns become dashed boxes with a summary. Of more than
-//     eight calls side by side, those of the same tool and outcome share a box, so that at most eight boxes are drawn
-//     in a row. A box at the top shows how much is folded.
-//   - Failures stay: each one while there is room, and the first and the last at any size. A box that contains failures
-//     is red, counts them, and names its first and its last.
+//   - The same graph gives the same bytes. IDs (n0, n1 …) number the nodes in reading order. Folding does not change
+//     them.
+//   - A conversation of more than 80 boxes, or wider than 1,440 pixels, is folded to fit a screen: the inside of
+//     sub-agents and the middle of long runs of turns become dashed boxes with a summary. If more than eight calls are
+//     side by side, calls with the same tool and outcome share a box: at most eight boxes are drawn in a row. A box at
+//     the top shows how much is folded.
+//   - Failures stay: each one while there is room, and the first and the last at any size. A box with failures is red,
+//     counts them, and names its first and its last.
 //   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first
 //     few are drawn, and boxes count the others.
 //
@@ -102,8 +103,8 @@ func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
 	return err
 }
 
-// choose returns the sheet to draw and its text. The sheet is that of the first plan whose drawing is legible and
-// within Mermaid's limits, or the whole drawing if full is set.
+// choose returns the sheet to draw and its text. The sheet is from the first plan with a drawing that is legible and
+// within Mermaid's limits. If full is set, it is the whole drawing.
 func (s *sketch) choose(full bool) (sheet, string, error) {
 	if full {
 		return s.draw(plans[0], mermaidEdges, mermaidText)
@@ -120,7 +121,7 @@ func (s *sketch) choose(full bool) (sheet, string, error) {
 	}
 }
 
-// sketch draws one outline by several plans and caches what they share.
+// sketch draws one outline by several plans, and caches boxes for all of them.
 type sketch struct {
 	*outline
 	labels labeller
@@ -128,7 +129,7 @@ type sketch struct {
 	alone  []drawn // by vertex: its box, if it has been drawn alone
 }
 
-// sketchOf returns the sketch of d, or the reason why it cannot be drawn.
+// sketchOf returns the sketch of d. It returns the error of d, and dag.ErrForeign if d has no node o.Around.
 func sketchOf(d dag.DAG, o *MermaidOptions) (*sketch, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
 	}
 }
 
-// fold returns, for each vertex, the vertex in whose box plan p draws it. The depth in the options is a further limit.
+// fold returns the box of each vertex in plan p, as outline.fold does. The depth in the options is a further limit.
 func (s *sketch) fold(p plan) []int {
 	if s.depth > 0 && p.depth == 0 {
 		p.depth = s.depth
@@ -186,12 +187,12 @@ func (s *sketch) drawBoxes(box []int, maxEdges, maxText int) (sheet, string, err
 
 // sheet is the content of one diagram.
 type sheet struct {
-	boxes   []int   // the vertices whose boxes are drawn, in reading order
-	members [][]int // by vertex: the vertices in its box; nil if it is drawn in the box of another
+	boxes   []int   // the vertices with a box of their own, in reading order
+	members [][]int // by vertex: the vertices in its box; nil for one in the box of another
 	edges   []edge  // between boxes
 	stubs   []stub  // for nodes in other parts
 	within  int     // the innermost group around everything; frames further out are not shown
-	note    string  // how the drawing is folded; "" if it is not
+	note    string  // a description of the folding; "" without folding
 }
 
 // sheet returns the sheet of plan p with everything in one diagram.
@@ -241,13 +242,13 @@ func (s *sketch) write(sh sheet) string {
 	return b.String()
 }
 
-// isDashed reports whether the box of vertex i needs a class for its dashed outline: it holds several nodes, but its
-// style is not StyleFolded, which is dashed already.
+// isDashed reports whether the box of vertex i needs a class for its dashed outline: it holds several nodes, and its
+// style is not StyleFolded. StyleFolded is dashed itself.
 func (s *sketch) isDashed(i int, members []int) bool {
 	return len(members) > 1 && s.box(i, members).style != StyleFolded
 }
 
-// brackets are the delimiters that give a box its outline. Every version of Mermaid knows these classic ones.
+// brackets are the delimiters of a box. They select its outline. Every version of Mermaid knows these classic ones.
 var brackets = map[Shape][2]string{
 	ShapeTurn:  {"(", ")"},
 	ShapeSetup: {"[", "]"},
@@ -314,7 +315,7 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 		outside = s.groups[sh.within].outer
 	}
 
-	var open []int // the groups that are open, outermost first
+	var open []int // the open groups, outermost first
 
 	indent := func() { b.WriteString(strings.Repeat("    ", 1+min(len(open), maxIndent))) }
 
@@ -325,7 +326,7 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 	}
 
 	for _, i := range sh.boxes {
-		// A group ends before the first box behind its last one.
+		// Close the groups that ended before this box.
 		for len(open) > 0 && s.groups[open[len(open)-1]].last < i {
 			shut()
 		}
@@ -358,7 +359,7 @@ func (s *sketch) groupTitle(g int, sh sheet) string {
 	return s.groups[g].title
 }
 
-// members returns the vertices in each box, and nil for a vertex that is drawn in the box of another.
+// members returns the vertices in each box, and nil for a vertex in the box of another.
 func members(box []int) [][]int {
 	in := make([][]int, len(box))
 	for i, rep := range box {

@@ -13,7 +13,7 @@ import (
 type MermaidPart struct {
 	// Title names the part and its nodes: "Part 2 of 5: n410 to n822".
 	Title string
-	// Text is the diagram in the form that [Mermaid] writes.
+	// Text is the diagram, in the form written by [Mermaid].
 	Text string
 }
 
@@ -24,13 +24,12 @@ type MermaidPart struct {
 //     leave nodes out; o.Full has no effect.
 //   - An edge between two parts becomes a dashed box in both, with the position of the other end: "continues in part 3
 //     at n410". A box names only a few of many ends; the box at the other end names the others.
-//   - Cuts are made where the fewest lines of the conversation are open: between turns rather than in a tool phase,
-//     after a sub-agent rather than inside it. If the conversation of a sub-agent is cut, its title in the next part
-//     ends in "continued".
+//   - Cuts are made at positions with few open edges: between turns rather than in a tool phase, after a sub-agent
+//     rather than inside it. If the conversation of a sub-agent is cut, its title in the next part ends in "continued".
 //   - The same graph gives the same parts. Time and memory grow with the size of the graph.
 //
-// There is always at least one part. The errors are those of Mermaid. A *SizeError is returned only if o allows a label
-// that is longer than a diagram may be.
+// There is always at least one part. The errors are those of Mermaid. A *SizeError is returned only if o allows labels
+// longer than a whole diagram.
 func MermaidParts(d dag.DAG, o *MermaidOptions) ([]MermaidPart, error) {
 	if o == nil {
 		o = &MermaidOptions{}
@@ -62,7 +61,8 @@ func partTitle(i, of int, boxes []int) string {
 	return fmt.Sprintf("%s: n%d to n%d", title, boxes[0], boxes[len(boxes)-1])
 }
 
-// stub is a box that names nodes in other parts. All boxes of this part with edges to exactly these nodes share it.
+// stub is a box with the names of nodes in other parts. All boxes of this part with edges to exactly these nodes share
+// it.
 type stub struct {
 	id, label string
 	tie       tie
@@ -106,8 +106,8 @@ type splitter struct {
 	*sketch
 	all   sheet
 	ends  [][]end // by box: the ends of its edges
-	open  []int   // by position: the number of stubs that a cut before it needs
-	parts []int   // the position at which each part begins
+	open  []int   // by position: the number of stubs for a cut before it
+	parts []int   // the first position of each part
 }
 
 // end is one end of an edge: the tie of a box to another box.
@@ -116,7 +116,7 @@ type end struct {
 	other int
 }
 
-// split returns the sheets that together show everything. Each keeps the limits unless a single box exceeds them.
+// split returns sheets that together show everything. Each is within the limits, unless a single box exceeds them.
 func (s *sketch) split(maxEdges, maxText int) []sheet {
 	c := &splitter{sketch: s, all: s.sheet(plan{keep: -1})}
 	if len(c.all.boxes) == 0 {
@@ -142,7 +142,7 @@ func (c *splitter) connect() {
 	c.ends = make([][]end, len(c.all.boxes))
 
 	// A stub covers all ends of one tie, so only the furthest one matters.
-	last := make([][ties]int, len(c.all.boxes)) // the furthest position that each tie of a box leads to
+	last := make([][ties]int, len(c.all.boxes)) // by box: the furthest position for each tie
 	for _, e := range c.all.edges {
 		// A dotted edge leads into the conversation of a sub-agent.
 		from, to, out, in := place[e.from], place[e.to], followed, follows
@@ -155,7 +155,8 @@ func (c *splitter) connect() {
 		last[from][out], last[to][in] = max(last[from][out], to), max(last[to][in], from)
 	}
 
-	// A box needs a stub from the next position up to its last end. Count where stubs begin and end, then add up.
+	// A box needs a stub from the next position up to its last end. Count the beginnings and ends of stubs, then add
+	// up.
 	change := make([]int, len(c.all.boxes)+2)
 	for p := range last {
 		for _, l := range last[p] {
@@ -207,7 +208,7 @@ func (c *splitter) cut(from, maxEdges, maxText int) int {
 			break
 		}
 
-		// Still too large with its stubs and frames, which the bound does not count.
+		// Still too large: the bound does not count stubs and frames.
 		to = from + max((to-from)*3/4, 1)
 	}
 	return to
@@ -248,8 +249,8 @@ func (c *splitter) fits(from, to, maxEdges, maxText int) bool {
 	}
 	text += edges * edgeText
 
-	// within is the innermost group around all boxes so far. Its frame is shown, and so is that of each group with a
-	// box.
+	// within is the innermost group around all boxes so far. Its frame is shown, and so is the frame of each group with
+	// a box.
 	within := c.vertices[c.all.boxes[from]].group
 	text += c.frameText(within)
 	for p := from; p < to && text <= maxText; p++ {
@@ -270,14 +271,14 @@ func (c *splitter) fits(from, to, maxEdges, maxText int) bool {
 }
 
 // between returns the edges inside the part with the boxes at positions from to to-1, and a stub for each group of
-// edges that leave it.
+// edges to other parts.
 func (c *splitter) between(from, to int) ([]edge, []stub) {
 	var inner []edge
 	var stubs []stub
 	known := map[string]int{} // the index of each stub, by tie and far ends
 
 	for p := from; p < to; p++ {
-		// An edge that leaves the part ends in a stub. Edges inside are drawn once, at their lower end.
+		// An edge to another part ends in a stub. An edge inside is added once, at its lower end.
 		var far [ties][]int
 		for _, e := range c.ends[p] {
 			switch {
@@ -310,14 +311,15 @@ func (c *splitter) between(from, to int) ([]edge, []stub) {
 	return inner, stubs
 }
 
-// The limits of a stub's label: the parts it names, and for each part the boxes or ranges of consecutive boxes.
+// The limits of a stub's label: the number of named parts, and for each part the number of boxes or ranges of
+// consecutive boxes.
 const (
 	stubParts = 3
 	stubBoxes = 6
 )
 
-// labelRoom returns an upper bound for the length of the label of a stub for that many boxes. It assumes many parts,
-// since their number is not known before all cuts are made.
+// labelRoom returns an upper bound for the length of the label of a stub for that many boxes. It assumes many parts:
+// their number is unknown until all cuts are made.
 func labelRoom(boxes int) int {
 	return 50 + 40*min(boxes-1, stubParts) + min(10*boxes, 24*stubParts*stubBoxes)
 }
@@ -340,7 +342,7 @@ func (c *splitter) whereabouts(t tie, places []int) string {
 	return strings.Join(texts, "\n")
 }
 
-// partsOf returns the number of parts that contain the boxes at these positions, which are in ascending order.
+// partsOf returns the number of parts with boxes at these positions. The positions must be in ascending order.
 func (c *splitter) partsOf(places []int) int {
 	n, last := 0, 0
 	for _, p := range places {

@@ -21,11 +21,12 @@ type SVGOptions struct {
 }
 
 // SVG writes d to w as a self-contained SVG picture: it holds no script, no link and no font, and fetches nothing. It
-// follows the light or dark theme of the reader's system, and is light if that is unknown. It is folded as [Mermaid]
-// folds, unless the layout is full.
+// follows the light or dark theme of the reader's system, and is light if that is unknown. It is folded like the
+// drawing of [Mermaid], unless Layout.Full is set.
 //
-//   - Each box is a group with the ID n0, n1 …, its number in reading order, whatever is folded. Each edge names its
-//     boxes in data-from and data-to. Each frame has the ID f0, f1 … and names the box it belongs to in data-owner.
+//   - Each box is a group with the ID n0, n1 …, its number in reading order. Folding does not change it. Each edge
+//     names its boxes in data-from and data-to. Each frame has the ID f0, f1 … and names the box it belongs to in
+//     data-owner.
 //   - Text can be selected and searched, and is read aloud in reading order. Every text is shown letter for letter, and
 //     cannot end the element around it.
 //   - The same graph gives the same bytes.
@@ -159,7 +160,7 @@ func (s *svgWriter) frame(i int, f Frame) {
 	s.put(` rx="8"/>`, "\n")
 }
 
-// title writes the title of a frame. Titles are drawn over the edges that lead into the frame.
+// title writes the title of a frame. Titles are drawn over the edges into the frame.
 func (s *svgWriter) title(i int, f Frame) {
 	x, y := ink.TitleAt(f.X, f.Y)
 	s.put(`<g class="title" data-frame="f`, i, `"><rect`)

@@ -33,7 +33,7 @@ func plain(d dag.DAG, nodes []*node.Node, numbers map[node.ID]int) string {
 	return b.String()
 }
 
-// textOf returns the heading of n and its text. waiting is the number of its calls that are open.
+// textOf returns the heading of n and its text. waiting is the number of its open calls.
 func textOf(n *node.Node, waiting int) (head, text string) {
 	d := describe.Of(n)
 	d.Waiting = waiting

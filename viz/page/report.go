@@ -14,7 +14,7 @@ import (
 	"github.com/plait-dev/plait/viz/internal/web"
 )
 
-// ReportOptions change what a page about many conversations shows. The zero value and nil are the defaults.
+// ReportOptions configure a page about many conversations. The zero value and nil are the defaults.
 type ReportOptions struct {
 	// Title is the heading and the title of the browser's tab. Defaults to "Conversations".
 	Title string
@@ -25,11 +25,11 @@ type ReportOptions struct {
 // WriteReport writes a page about many conversations:
 //
 //   - their rows, with filters, groups and sorting;
-//   - their paths, as a matrix that shows where they part;
+//   - their paths, as a matrix with the step at which they part;
 //   - the tools and the models.
 //
-// A reader can choose conversations and compare them from their common ancestor. The name of a row should be a FILE
-// that the command plait accepts, because the page shows commands with it.
+// A reader can choose conversations and compare them from their common ancestor. The page shows commands with the name
+// of a row, so the name should be a FILE for the command plait.
 //
 // Like the page of [Write] it is one self-contained HTML file, and the texts are untrusted. It holds the first steps of
 // each conversation with the beginning of their texts, up to 100,000 in all ([report.StepShare]). WriteReport sets the
@@ -64,6 +64,7 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 		t.models[m.Model] = i
 	}
 
+	// All rows share a fixed number of steps and of times, to limit the size of the page.
 	t.maxSteps = report.StepShare(len(rows))
 	t.maxTimes = max(reportTimes/max(len(rows)*len(sum.Tools), 1), minTimes)
 	for _, r := range rows {
@@ -93,8 +94,8 @@ type reportPath struct {
 	Cells []reportStep `json:"cells"`
 }
 
-// maxCells is the number of steps in a row of the matrix, and cellsBefore how many of them come before the step at
-// which the path parts from its base.
+// maxCells is the number of steps in a row of the matrix. cellsBefore of them precede the step at which the path parts
+// from its base.
 const (
 	maxCells    = 28
 	cellsBefore = 20
@@ -109,24 +110,24 @@ func withCells(p report.Path, steps []report.Step) reportPath {
 	return row
 }
 
-// reportTool is the calls of a tool in one conversation.
+// reportTool sums up the calls of a tool in one conversation.
 type reportTool struct {
 	Tool   int `json:"tool"` // an index in the tools of all conversations
 	Calls  int `json:"calls"`
 	Failed int `json:"failed,omitempty"`
 	Timed  int `json:"timed,omitempty"`
-	// Times are the times of the timed calls in milliseconds, sorted, or some of them at equal distances.
+	// Times are the times of the timed calls in milliseconds, sorted; if there are many, a sample at equal distances.
 	Times []float64 `json:"times,omitempty"`
 }
 
-// reportTimes is the number of times of calls on a page that has many. Each tool of each conversation has an equal
-// share, but at least minTimes.
+// reportTimes limits the times of calls on a page. Each tool of each conversation has an equal share, but at least
+// minTimes.
 const (
 	reportTimes = 200_000
 	minTimes    = 5
 )
 
-// reportModel is the responses of a model in one conversation.
+// reportModel sums up the responses of a model in one conversation.
 type reportModel struct {
 	Model     int      `json:"model"` // an index in the models of all conversations
 	Responses int      `json:"responses"`
@@ -183,8 +184,8 @@ type reportStep struct {
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// reportTables gives each step, label, tool and model a number or name that all rows share. Steps with the same digest
-// and text have one number: two rows share a step if and only if they have the same content up to it.
+// reportTables gives each step, label, tool and model a number or name for all rows. Steps with the same digest and
+// text have one number: two rows share a step if and only if they have the same content up to it.
 type reportTables struct {
 	list          []reportStep
 	steps         map[stepKey]int
@@ -196,7 +197,7 @@ type reportTables struct {
 
 type stepKey struct{ digest, text string }
 
-// labelNames returns the name that the page shows for each key of the metadata. Two keys never have one name.
+// labelNames returns the displayed name of each key of the metadata. No two keys have the same name.
 func labelNames(rows []report.Row) map[string]string {
 	keys := map[string]bool{}
 	for _, r := range rows {
@@ -208,7 +209,7 @@ func labelNames(rows []report.Row) map[string]string {
 	const width = 60
 	names, taken := map[string]string{}, map[string]bool{}
 
-	// By name: the last number that was appended to it. Many keys that begin alike then need no long search.
+	// By name: the last number appended to it. Many keys with the same beginning then need no long search.
 	numbered := map[string]int{}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		plain := safetext.Line(key, width)
@@ -224,7 +225,7 @@ func labelNames(rows []report.Row) map[string]string {
 	return names
 }
 
-// failureOf returns a failure with its kind, which is the value of the key; nil for none.
+// failureOf returns a failure with its kind, the value of the key; nil for none.
 func failureOf(r report.Row, f *report.Failure, key string) *reportFailure {
 	if f == nil {
 		return nil

@@ -92,7 +92,7 @@ func (c *canvas) picture(p *viz.Picture) {
 	}
 }
 
-// title draws the title of a frame, with a ground that covers the edges into the frame.
+// title draws the title of a frame, on a ground to hide the edges behind it.
 func (c *canvas) title(f viz.Frame) {
 	x, y, w, h := ink.TitleGround(f.X, f.Y, int(cellWidth*float32(safetext.Width(f.Title))))
 	c.path, _ = ink.Box(c.path[:0], nil, string(viz.ShapeSetup), x, y, w, h)
@@ -133,12 +133,12 @@ func (c *canvas) fill(p ink.Path, hex string) {
 	}
 }
 
-// stroke draws along a path. It draws each straight piece separately, so that a long line needs no more memory than a
+// stroke draws along a path. It draws each straight piece separately: a long line then needs no more memory than a
 // short one.
 func (c *canvas) stroke(p ink.Path, hex string, width float32, dashed bool) {
 	shade, half := rgb(hex), width*c.scale/2
 	for _, line := range c.flatten(p) {
-		left, drawing := float32(dash)*c.scale, true // what is left of the current dash or gap
+		left, drawing := float32(dash)*c.scale, true // the rest of the current dash or gap
 		for i := 1; i < len(line); i++ {
 			from, to := line[i-1], line[i]
 
@@ -188,8 +188,7 @@ func (c *canvas) polygon(line []point, shade color.RGBA) {
 		minX, minY, maxX, maxY = min(minX, p.x), min(minY, p.y), max(maxX, p.x), max(maxY, p.y)
 	}
 
-	// The pen covers only the bounding box, so that its buffer stays small, and nothing beyond the image, where it
-	// cannot draw.
+	// The pen covers only the bounding box, to keep its buffer small. It cannot draw beyond the image.
 	r := image.Rect(int(math.Floor(float64(minX))), int(math.Floor(float64(minY))), int(maxX)+1, int(maxY)+1)
 	r = r.Intersect(c.img.Rect)
 	if r.Empty() {

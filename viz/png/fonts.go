@@ -16,7 +16,7 @@ import (
 	"github.com/go-text/typesetting/font/opentype"
 )
 
-// fontNames are the names of fonts with characters that Go Mono lacks, without "-Regular" and in lower case, the best
+// fontNames are the names of fonts with characters missing in Go Mono, without "-Regular" and in lower case, the best
 // first.
 var fontNames = []string{
 	"dejavusansmono", "notosansmonocjk", "notosanscjk", "sourcehansans", "pingfang", "hiragino sans gb", "applesdgothicneo", "msgothic", "msyh",
@@ -28,10 +28,10 @@ var fontNames = []string{
 	"notosanssymbols2", "unifont",
 }
 
-// emojiFonts are those of fontNames that are the first choice for an emoji.
+// emojiFonts are the fonts in fontNames to try first for an emoji.
 var emojiFonts = []string{"notocoloremoji", "apple color emoji", "notoemoji", "seguiemj"}
 
-// fontDirs returns the folders in which the system keeps fonts.
+// fontDirs returns the font folders of the system.
 func fontDirs() []string {
 	home, _ := os.UserHomeDir()
 	switch runtime.GOOS {
@@ -53,7 +53,7 @@ func systemFonts(dirs []string) []*otherFont {
 	for _, dir := range dirs {
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
-				return nil // a folder that cannot be read has no fonts
+				return nil // treat an unreadable folder as empty
 			}
 
 			ext := strings.ToLower(filepath.Ext(path))
@@ -67,7 +67,7 @@ func systemFonts(dirs []string) []*otherFont {
 		})
 	}
 
-	// The path decides between files of the same name, so that the order does not depend on the folders' order.
+	// The path decides between files of the same name: the result does not depend on the order of the folders.
 	slices.SortFunc(list, func(a, b found) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.font.path, b.font.path))
 	})
@@ -78,8 +78,8 @@ func systemFonts(dirs []string) []*otherFont {
 	return fonts
 }
 
-// fallback holds the fonts for characters that Go Mono lacks. Fonts are looked for when the first such character is
-// drawn, and read one after the other until one has the character.
+// fallback holds the fonts for characters missing in Go Mono. It lists the fonts at the first such character, and reads
+// them one after the other until one has the character.
 type fallback struct {
 	fonts  []*otherFont
 	search bool // look for the fonts of the system first
@@ -89,9 +89,9 @@ type fallback struct {
 type otherFont struct {
 	path     string
 	emoji    bool                     // it is the first choice for an emoji
-	read     bool                     // whether the file was read
-	face     *font.Face               // nil before it is read, and if it is no font
-	pictures map[font.GID]image.Image // at most maxPictures that were decoded; nil for one that cannot be
+	read     bool                     // true once the file was read
+	face     *font.Face               // nil before reading, and for a file without a font
+	pictures map[font.GID]image.Image // decoded pictures, at most maxPictures; nil for one that cannot be decoded
 }
 
 // find returns the first font with all of these characters, or nil. Characters that are not shown do not count.
@@ -135,8 +135,8 @@ func (f *otherFont) hasImage(glyph font.GID) bool {
 	return len(outline.Segments) > 0 || picture != nil
 }
 
-// image returns the picture of a glyph, or its outline if it has none. A glyph that is composed of several colored
-// outlines has only the outline for fonts without color.
+// image returns the picture of a glyph, or its outline if it has none. For a glyph of several colored outlines, it
+// returns the plain outline without color.
 func (f *otherFont) image(glyph font.GID) (font.GlyphOutline, image.Image) {
 	switch data := f.face.GlyphData(glyph).(type) {
 	case font.GlyphOutline:

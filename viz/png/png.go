@@ -1,12 +1,12 @@
-// Package png draws conversations as PNG images. [Write] draws the same picture as viz.SVG, for programs that cannot
-// show SVG.
+// Package png draws conversations as PNG images. [Write] draws the same picture as viz.SVG, for programs without
+// support for SVG.
 //
 // The smallest whole program:
 //
 //	d := dag.New().User("What is a DAG?").Assistant("A graph without cycles.")
 //	err := png.Write(os.Stdout, d, nil)
 //
-// The package is a module of its own, so that programs that do not draw images carry no fonts.
+// The package is a module of its own: programs that draw no images need not carry its fonts.
 //
 // # Concurrency
 //
@@ -34,7 +34,7 @@ import (
 // ErrTooManyPixels is in the chain of the error for a picture with more than MaxPixels pixels.
 var ErrTooManyPixels = errors.New("too large for an image")
 
-// SizeError reports a picture that is too large. Its chain holds ErrTooManyPixels.
+// SizeError reports a picture with too many pixels. Its chain holds ErrTooManyPixels.
 type SizeError struct {
 	// Width and Height are the size of the image, in pixels. A size too large for an int is close to the largest int.
 	Width, Height int
@@ -65,20 +65,20 @@ type Options struct {
 	MaxPixels int
 	// Dark draws on a dark page. Defaults to false.
 	Dark bool
-	// Fonts are the files of the fonts for characters that Go Mono lacks, the best first. A file that cannot be read is
-	// skipped. Defaults to the fonts of the system for the scripts of Asia and Africa, symbols and emoji. If it is
-	// empty but not nil, there are none, and the image is the same on every machine.
+	// Fonts are font files for the characters missing in Go Mono, the best first. Unreadable files are skipped.
+	// Defaults to the fonts of the system for the scripts of Asia and Africa, symbols and emoji. If Fonts is empty but
+	// not nil, there are none, and the image is the same on every machine.
 	Fonts []string
 }
 
-// Write writes d to w as a PNG image, the same picture as that of viz.SVG. The same graph gives the same bytes where
-// the fonts are the same.
+// Write writes d to w as a PNG image, the same picture as that of viz.SVG. The same graph and the same fonts give the
+// same bytes.
 //
 // Text is drawn in Go Mono, with the letters of Latin, Greek and Cyrillic, and any other character in the first of
-// o.Fonts that has it. Scripts such as Arabic, Devanagari and Thai are shaped: letters are joined, signs are where they
-// are written, and Arabic and Hebrew words are drawn from right to left. An emoji is in color if the font has pictures
-// of it. A character without a font is shown as an empty frame of its width. A mark is left out if no font has it
-// together with its letter.
+// o.Fonts that has it. Scripts such as Arabic, Devanagari and Thai are shaped: letters are joined, signs are at their
+// positions, and Arabic and Hebrew words are drawn from right to left. An emoji is in color if the font has pictures of
+// it. A character without a font is shown as an empty frame of its width. A mark is left out if no font has it together
+// with its letter.
 //
 // Write returns the error of d; a *SizeError, before memory is allocated for the image; or the error of w. Nothing is
 // written before the drawing is complete.
@@ -91,7 +91,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 		return err
 	}
 
-	// Check the size before the image is allocated.
+	// Check the size before allocating the image.
 	limit := cmp.Or(max(o.MaxPixels, 0), maxPixels)
 	scale := cmp.Or(max(o.Scale, 0), 2)
 	if o.Scale <= 0 && !fits(p, scale, limit) {
@@ -120,10 +120,10 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	return enc.Encode(w, c.img)
 }
 
-// scaled returns a length in pixels. If length*scale overflows an int, it uses the largest scale that does not.
+// scaled returns a length in pixels. If length*scale would overflow an int, it uses the largest scale without overflow.
 func scaled(length, scale int) int { return length * min(scale, math.MaxInt/length) }
 
-// fits reports whether a picture has at most the given number of pixels. It only divides, so that nothing overflows.
+// fits reports whether a picture has at most the given number of pixels. It only divides: a product might overflow.
 func fits(p *viz.Picture, scale, limit int) bool {
 	height := limit / scale / p.Width // the maximum, in pixels
 	return height > 0 && p.Height <= height/scale

@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
-// run is a piece of a line that one font other than Go Mono draws.
+// run is a piece of a line drawn in one font other than Go Mono.
 type run struct {
 	font   *otherFont
 	text   []rune
@@ -99,7 +99,7 @@ func fromRight(s language.Script) bool {
 	return false
 }
 
-// shape returns the glyphs of a run, in the order and in the forms in which they are drawn.
+// shape returns the glyphs of a run, in drawing order and with letters joined.
 func (c *canvas) shape(r run) shaping.Output {
 	input := shaping.Input{
 		Text: r.text, RunEnd: len(r.text), Face: r.font.face, Script: r.script,
@@ -111,8 +111,8 @@ func (c *canvas) shape(r run) shaping.Output {
 	return c.shaper.Shape(input)
 }
 
-// drawRun draws a run, centered in its cells. Its cells begin at x, its baseline is at y, in pixels. A run that is
-// wider than its cells is squeezed.
+// drawRun draws a run, centered in its cells. Its cells begin at x, its baseline is at y, in pixels. A run wider than
+// its cells is squeezed.
 func (c *canvas) drawRun(r run, x, y float32, shade color.RGBA) {
 	out := c.shape(r)
 	room, width := c.scale*cellWidth*float32(r.cells), pixels(out.Advance)
@@ -126,7 +126,7 @@ func (c *canvas) drawRun(r run, x, y float32, shade color.RGBA) {
 		outline, picture := r.font.image(g.GlyphID)
 		at := point{x + pixels(g.XOffset)*squeeze, y - pixels(g.YOffset)}
 		switch {
-		case g.GlyphID == 0: // a mark that the font lacks
+		case g.GlyphID == 0: // a mark missing in the font
 		case picture != nil:
 			c.emoji(picture, at, pixels(g.Advance)*squeeze)
 		default:
@@ -151,8 +151,8 @@ func (c *canvas) outline(o font.GlyphOutline, at point, unit, squeeze float32, s
 		}
 	}
 
-	// The pen covers only the glyph, so that its buffer stays small, and nothing beyond the image, where it cannot
-	// draw: signs that are stacked on a letter may be higher than the margin.
+	// The pen covers only the glyph, to keep its buffer small. It cannot draw beyond the image: signs stacked on a
+	// letter may be higher than the margin.
 	bounds := image.Rect(int(math.Floor(float64(minX))), int(math.Floor(float64(minY))), int(maxX)+1, int(maxY)+1)
 	bounds = bounds.Intersect(c.img.Rect)
 	if len(o.Segments) == 0 || bounds.Empty() {

@@ -92,7 +92,7 @@ func (t *typeface) draw(r rune) *glyph {
 	return g
 }
 
-// has reports whether the font has all characters of a cluster that are shown.
+// has reports whether the font has all visible characters of a cluster.
 func (t *typeface) has(cluster []rune) bool {
 	for _, r := range cluster {
 		if (shown(r) || r == emojiSign) && t.glyph(r) == nil {
@@ -129,7 +129,7 @@ func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
 	}
 }
 
-// letter draws a letter and those of its marks that Go Mono has.
+// letter draws a letter with its marks, except marks missing in Go Mono.
 func (c *canvas) letter(t *typeface, cluster []rune, at point, shade color.RGBA) {
 	for i, r := range cluster {
 		if g := t.glyph(r); g != nil && g.mask != nil && (i == 0 || unicode.IsMark(r)) {

@@ -6,13 +6,13 @@
 //
 //	for event, err := range progress.Watch(os.Stderr, agent.Stream(ctx, d), nil) { … }
 //
-// Names of tools and the progress they report are untrusted text: they are cleaned and cut, and cannot control the
+// The names of tools and their reported progress are untrusted text: both are cleaned and cut, and cannot control the
 // terminal.
 //
 // # Concurrency
 //
-// During the range over the events, a goroutine redraws the time once a second. It has ended when the range has, for
-// whatever reason the range ends.
+// During the range over the events, a goroutine redraws the time once a second. It has ended when the range ends, also
+// after a break or a panic.
 //
 // # Errors
 //

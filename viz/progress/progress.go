@@ -21,7 +21,7 @@ const (
 	Auto Mode = iota
 	// Redrawn is a single line, redrawn in place and cleared at the end.
 	Redrawn
-	// Lines is a line for each turn that begins, each tool call that ends, and the end of the run.
+	// Lines is a line at the beginning of each turn, at the end of each tool call, and at the end of the run.
 	Lines
 )
 
@@ -85,7 +85,7 @@ type screen struct {
 
 	mu    sync.Mutex
 	run   run
-	drawn string // the line that is on the terminal now
+	drawn string // the current line on the terminal
 }
 
 // start redraws the line once a second until stop is called. stop also clears the line.
@@ -124,7 +124,7 @@ func (s *screen) start() (stop func()) {
 // clear moves to the beginning of the line and clears it.
 const clear = "\r\x1b[K"
 
-// show processes an event and shows what it changes.
+// show processes an event and shows the change.
 func (s *screen) show(event executor.Event, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *screen) show(event executor.Event, err error) {
 	}
 }
 
-// draw redraws the line if it changed. The last cell stays free, because some terminals wrap when it is written.
+// draw redraws the line if it changed. The last cell stays free: some terminals wrap after writing it.
 func (s *screen) draw() {
 	line := safetext.Line(s.run.line(time.Now()), s.width-1)
 	if line != s.drawn {

@@ -19,7 +19,7 @@ type run struct {
 	prices api.Prices
 	began  time.Time
 	turn   int
-	doing  string    // what the model is doing while no tool runs
+	doing  string    // the activity of the model while no tool runs
 	heard  time.Time // the last sign of the model, or the beginning of the wait for it
 	tools  []tool    // being executed, in call order
 	used   int64     // tokens of completed turns
@@ -101,7 +101,7 @@ func (r *run) note(index int, text string) {
 	}
 }
 
-// child records what the sub-agent of a call is doing.
+// child records the activity of a call's sub-agent.
 func (r *run) child(e executor.Child) {
 	if len(e.Path) == 0 {
 		return
@@ -149,7 +149,7 @@ func (r *run) end(e executor.End, err error) string {
 	return strings.Join(append(parts, short(time.Since(r.began))), " · ")
 }
 
-// shownSilence is the shortest silence of a model that the line shows.
+// shownSilence is the minimum silence of a model to show.
 const shownSilence = 10 * time.Second
 
 // line returns the state in one line, the most important first.
@@ -160,7 +160,7 @@ func (r *run) line(now time.Time) string {
 	}
 	parts = append(parts, short(now.Sub(r.began)))
 
-	// Running tools are shown in place of what the model did before.
+	// Running tools replace the last activity of the model.
 	var tools []string
 	for _, t := range r.tools {
 		text := excerpt(t.name) + " " + short(now.Sub(t.began))

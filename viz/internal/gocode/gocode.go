@@ -150,8 +150,8 @@ type generator struct {
 	last  *node.Node            // the last node of the open statement; nil if none is open
 	steps int                   // in the open statement
 
-	uses   map[node.ID]int           // how many nodes and lists of heads refer to a node
-	byID   map[node.ID]*node.Node    // the nodes, so that a node loaded twice has one name
+	uses   map[node.ID]int           // the number of nodes and lists of heads that refer to a node
+	byID   map[node.ID]*node.Node    // the nodes by ID: a node loaded twice has one name
 	phases map[*node.Node]*node.Node // the results messages made by CloseTools; each with the message of its calls
 	inside map[*node.Node]bool       // the executions made by CloseTools
 
@@ -226,7 +226,7 @@ func (g *generator) phase(n *node.Node) {
 	g.uses[message.ID()]++
 }
 
-// write writes the step that adds n, and reports whether there is one.
+// write writes the step for n, and reports whether there is one.
 func (g *generator) write(n *node.Node) bool {
 	if g.inside[n] {
 		return true
@@ -283,14 +283,14 @@ func (g *generator) join(heads []*node.Node) string {
 	return names[0] + ".Join(" + strings.Join(names[1:], ", ") + ")"
 }
 
-// step returns the step that adds n to the conversation before it. It tries the readable forms first, and returns the
+// step returns the step to add n to the conversation before it. It tries the readable forms first, and returns the
 // first one that makes exactly this node.
 func (g *generator) step(n *node.Node, before dag.DAG) (string, bool) {
 	if executions := g.executions(n); executions != "" {
 		return executions, true
 	}
 
-	// Each way also makes the node, so that its digest shows whether anything would be lost.
+	// Each way also makes the node. Its digest shows whether the step would lose anything.
 	for _, way := range []func(*node.Node, dag.DAG) (string, dag.DAG){g.fluent, g.plain} {
 		if text, made := way(n, before); text != "" && made.Head() != nil && made.Head().Digest() == n.Digest() {
 			return text, true
@@ -299,7 +299,7 @@ func (g *generator) step(n *node.Node, before dag.DAG) (string, bool) {
 	return "", false
 }
 
-// executions returns the call of CloseTools that makes n, or "" if another step makes it.
+// executions returns the call of CloseTools for n, or "" if another step makes n.
 func (g *generator) executions(n *node.Node) string {
 	if g.phases[n] == nil {
 		return ""

@@ -16,14 +16,14 @@ func quote(s string) string {
 		return strconv.Quote(s)
 	}
 	for _, r := range s {
-		if !strconv.IsPrint(r) { // such as a change of the writing direction, which would reorder the code on screen
+		if !strconv.IsPrint(r) { // such as a change of the writing direction: it would reorder the code on screen
 			return strconv.Quote(s)
 		}
 	}
 	return "`" + s + "`"
 }
 
-// fields is the literal of a struct, without fields that are zero.
+// fields is the literal of a struct, without zero fields.
 type fields struct {
 	name string
 	set  []string // "Name: value"
@@ -39,7 +39,7 @@ func (f *fields) text(name, value string) { f.add(name, quote(value), value == "
 
 func (f *fields) String() string { return f.name + "{" + strings.Join(f.set, ", ") + "}" }
 
-// payload returns the literal of a payload, or "" for one that a program cannot make.
+// payload returns the literal of a payload, or "" if a program cannot make it.
 func (g *generator) payload(p node.Payload, before dag.DAG) string {
 	g.node = true
 	switch p := p.(type) {

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BrowserCheck returns the folder of a check that runs in a browser: "mermaid" or "page", below .ci/browser of the
-// checkout. It skips the test unless the environment variable named setting is set: to "firefox" for Firefox, or to "1"
-// or "all" for Chromium. If it is set, the test fails where node, the check's packages or the browser are missing.
+// BrowserCheck returns the folder of a browser check: "mermaid" or "page", below .ci/browser of the checkout. It skips
+// the test unless the environment variable named setting is set: to "firefox" for Firefox, or to "1" or "all" for
+// Chromium. If it is set, the test fails if node, the check's packages or the browser are missing.
 func BrowserCheck(t testing.TB, name, setting string) string {
 	t.Helper()
 	value := os.Getenv(setting)
@@ -37,7 +37,7 @@ func BrowserCheck(t testing.TB, name, setting string) string {
 	return folder
 }
 
-// checkout returns the nearest folder above the test's own that has .ci/browser.
+// checkout returns the nearest folder above the test's own with a folder .ci/browser.
 func checkout(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RequireGoCode compiles Go code with a function Conversation, given by the file of the conversation that it has to
-// make, runs it, and requires that the conversations are equal. The code must be formatted as by gofmt.
+// RequireGoCode compiles and runs Go code with a function Conversation, and requires that it makes the expected
+// conversation. code maps the file of each expected conversation to the code. The code must be formatted as by gofmt.
 func RequireGoCode(t testing.TB, code map[string]string) {
 	t.Helper()
 	const folder = "viz/internal/gocode/testdata/run" // it does not exist: the compiler sees files of an overlay there

@@ -1,10 +1,10 @@
-// Package viztest has the texts that drawings are tested with.
+// Package viztest has texts and conversations for tests of drawings.
 //
 //	for _, text := range viztest.Hostile { … }
 package viztest
 
-// Hostile is what breaks, drives or is obeyed by something that draws and is not shielded from it: Mermaid, a browser,
-// a terminal.
+// Hostile has texts with a special meaning to Mermaid, a browser or a terminal. Without escapes, they may change or
+// break a drawing, or run code.
 var Hostile = []string{
 	`say "hi"`, "`x`", "```", "%%{init: {'theme':'dark'}}%%", "%% comment", "direction LR", "direction\n TB", "Direction LR",
 	"style a:#fff;", "classDef x:#quot;y#quot;", "linkStyle 0 stroke:#f00;", "<b>bold</b>", "<img src=x onerror=alert(1)>",

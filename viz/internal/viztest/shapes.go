@@ -64,7 +64,7 @@ var Shapes = map[string]func(n int, fails func() bool) dag.DAG{
 	},
 }
 
-// Sample is a conversation of one of Shapes in which calls fail.
+// Sample is a conversation of one of Shapes, with failed calls.
 type Sample struct {
 	Shape         string
 	Nodes, Failed int // the size asked for, and the number of failed calls
@@ -76,8 +76,9 @@ func (s Sample) Name() string {
 	return fmt.Sprintf("%s, %d nodes, %d failed", s.Shape, s.Nodes, s.Failed)
 }
 
-// Samples yields each of Shapes with about 10, 60, 200, 2,000 and 20,000 nodes, up to that many, in which no call, one
-// call and 200 calls fail, or all if there are fewer. The failures are spread over the conversation.
+// Samples yields each of Shapes in the sizes 10, 60, 200, 2,000 and 20,000 nodes, up to the given number. Each size has
+// three samples: without a failed call, with one, and with 200 (or all calls, if there are fewer). The failures are
+// spread over the conversation.
 func Samples(nodes int, yield func(Sample)) {
 	for _, shape := range []string{"long", "wide", "deep", "forked", "merged"} {
 		build := Shapes[shape]
@@ -96,7 +97,7 @@ func Samples(nodes int, yield func(Sample)) {
 	}
 }
 
-// failures returns a function that reports true so many times, spread over calls.
+// failures returns a function to be called calls times. It returns true n times, at about equal distances.
 func failures(n, calls int) func() bool {
 	called, failed := 0, 0
 	return func() bool {
@@ -127,7 +128,7 @@ func phase(d dag.DAG, calls int, fails func() bool) dag.DAG {
 	return d.Assistant("", uses...).CloseTools(runs...)
 }
 
-// start returns a conversation whose IDs are the same each time.
+// start returns a conversation with reproducible IDs.
 func start() dag.DAG {
 	return dag.New().WithSource(node.Counting(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
 }
