@@ -170,6 +170,7 @@ var (
 
 // greet prints the state of a continued conversation, on a terminal.
 func (c *chat) greet() {
+	// Only a person at a terminal needs it.
 	if !c.console.editing() {
 		return
 	}

@@ -63,6 +63,7 @@ func (c *chat) command(ctx context.Context, line string) error {
 			return nil
 		}
 
+		// Some errors end the chat. Any other error is printed, and the chat continues.
 		err := s.do(c, ctx, fields[1:])
 		if err == nil || errors.Is(err, errQuit) || errors.Is(err, errInterrupted) || errors.Is(err, errPaused) {
 			return err

@@ -109,11 +109,13 @@ func (s *streams) inDatabase(file string, yield func(opened) bool) bool {
 			return yield(opened{name: file, err: err})
 		}
 		for head, err := range all.Heads(s.ctx, key, "") {
+			// The main head is named by the key alone.
 			name := file + mark + key
 			if head.Name != store.Main && head.Name != "" {
 				name += mark + head.Name
 			}
 			if err != nil {
+				// The error concerns this conversation only: continue with the next one.
 				if !yield(opened{name: name, err: err}) {
 					return false
 				}

@@ -215,11 +215,14 @@ func (s *streams) headOf(all *store.Store, text string, create bool) (*store.Con
 		if c, err := all.Head(s.ctx, key, name); err == nil || !errors.Is(err, store.ErrNotStored) {
 			return c, err
 		}
+
+		// A new head of a stored conversation is a fork.
 		if c, err := all.Head(s.ctx, key, store.Main); create && err == nil {
 			return c.Fork(s.ctx, name)
 		}
 	}
 
+	// The whole text is the key of a new conversation.
 	if create {
 		return all.Conversation(s.ctx, text)
 	}

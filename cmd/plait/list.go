@@ -57,6 +57,7 @@ func (s *streams) list(file, prefix string, asJSON bool) error {
 	}
 	all := store.New(db, nil)
 
+	// Not nil: JSON has an empty list, not null.
 	found := []listedConversation{}
 	for key, err := range all.Conversations(s.ctx, prefix) {
 		if err != nil {

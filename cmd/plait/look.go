@@ -468,6 +468,7 @@ func (s *streams) render(name string, f renderFlags) error {
 	case "mermaid":
 		return s.mermaid(d, f.diagram, f.full)
 	case "html":
+		// With --at, the page must not show refs to other nodes.
 		if f.at != "" {
 			d = withoutOtherRefs(d)
 		}

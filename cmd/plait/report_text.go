@@ -82,6 +82,7 @@ type column struct {
 // table writes rows below the titles of their columns. Numbers are aligned to the right, and the last column has no
 // padding. after writes the text below row i.
 func (t *reportText) table(columns []column, rows [][]string, color func(i int) string, after func(i int)) {
+	// Widths are in cells of the terminal, not in bytes.
 	widths := make([]int, len(columns))
 	for i, c := range columns {
 		widths[i] = len(c.title)
@@ -368,6 +369,8 @@ func (t *reportText) total() {
 		fmt.Fprintf(&t.out, ", %s %s", s.Money(), t.currency())
 	}
 	t.out.WriteByte('\n')
+
+	// A response without a token count makes the sums too low.
 	if s.Uncounted > 0 {
 		fmt.Fprintf(&t.out, "%d of %d responses came without a token count.\n", s.Uncounted, s.Responses)
 	}

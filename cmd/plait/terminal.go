@@ -47,6 +47,7 @@ func (l *logFlags) options(out io.Writer) (*dag.LogOptions, error) {
 		return nil, fmt.Errorf("--color %q is not one of auto, always, never", l.color)
 	}
 
+	// Without --width, use the width of the terminal.
 	if l.Width == 0 {
 		l.Width = width
 	}

@@ -75,6 +75,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 	for _, name := range files {
 		d, err := s.load(name)
 		if err != nil {
+			// An unreadable file does not keep the others from being verified.
 			unread++
 			unreadable := reportOf(name, dag.Verification{})
 			unreadable.OK, unreadable.Error = false, plain(err)

@@ -68,6 +68,7 @@ func serve(ctx context.Context, listener net.Listener, file string, model api.Pr
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
+	// Runs may outlive ctx by the grace period: Shutdown waits for them, and cancel ends the late ones.
 	runs, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	server := &http.Server{

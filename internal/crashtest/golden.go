@@ -23,7 +23,7 @@ const (
 	stateStarted = "started"      // nobody has claimed it
 	stateClaimed = "claimed"      // its process is lost
 	statePaused  = "paused"       // it has one of two results
-	stateCalled  = "called"       // the process with the claim of a call is lost
+	stateCalled  = "called"       // a call is claimed, and its process is lost
 	stateReady   = "ready"        // it has all of its results
 	stateDoubt   = "in doubt"     // its process is lost, and has begun a call
 	stateInner   = "in sub-agent" // it waits for an approval in a sub-agent

@@ -60,6 +60,7 @@ func (h history) faults() (found []string) {
 		case claimed:
 			claims[e.process+" "+e.key] = e.at
 		case held:
+			// Late: the lease had ended before the worker got its claim.
 			late[e.process+" "+e.key] = e.at.Sub(claims[e.process+" "+e.key]) >= lease
 		case started:
 			if sums[e.key] != "" && late[e.process+" "+e.key] {

@@ -180,7 +180,7 @@ func (s *stopper) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 	return err
 }
 
-// errHalfway ends a transaction before its commit.
+// errHalfway ends a transaction early. Its writes so far are committed.
 var errHalfway = fmt.Errorf("%w halfway", errStopped)
 
 // Read implements sqlstore.DB.
@@ -310,7 +310,7 @@ type life struct {
 	faults  []string
 }
 
-// begin opens a database for a process before its stop.
+// begin opens a database for a process that will be stopped.
 func (p Points) begin(t *testing.T, what stop, at int, transactions []span) *life {
 	t.Helper()
 	l := &life{Points: p, t: t, address: p.Database()}

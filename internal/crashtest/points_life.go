@@ -206,7 +206,7 @@ func (l *life) approve(engine *durable.Engine) {
 	}
 }
 
-// invariants checks the conditions for any moment.
+// invariants checks what must hold at any moment.
 func (l *life) invariants() {
 	l.t.Helper()
 	ctx := context.Background()
@@ -322,6 +322,7 @@ func (l *life) finish() {
 
 // wait waits for the end of a run. It approves the run's calls.
 func (l *life) wait(engine *durable.Engine, run string) {
+	// Listen before the first look: no stop can be missed between them.
 	rested := make(chan struct{}, 1)
 	defer l.db.Listen(func(w store.Wake) {
 		if w.Kind == store.WakeStopped && w.Key.Run == run {
@@ -369,6 +370,7 @@ func (l *life) done(run string) {
 		return
 	}
 
+	// The messages show whether a turn was repeated or lost.
 	var found []string
 	for _, m := range l.conversation("of " + run).Transcript().Messages {
 		found = append(found, string(m.Role))

@@ -217,7 +217,7 @@ func (f *fleet) add(e event) {
 	}
 }
 
-// until reads events up to the first one with ok true.
+// until reads events up to the first for which ok returns true.
 func (f *fleet) until(ok func(event) bool) {
 	f.t.Helper()
 	limit := time.After(f.patience())

@@ -202,7 +202,7 @@ func (p *process) Sweep(ctx context.Context, s store.SweepRequest) (store.Swept,
 	return transact(p, func() (store.Swept, error) { return p.Store.Sweep(ctx, s) })
 }
 
-// sumOf returns a word, equal for equal results only.
+// sumOf returns a word that is the same for equal results only.
 func sumOf(r store.Result) string {
 	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(r.Outcome+"\n"), r.Payload...)))
 }

@@ -71,6 +71,8 @@ func normalGeminiTools(r map[string]any) {
 			}
 			for _, f := range v.([]any) {
 				function := camel(f.(map[string]any))
+
+				// The schema may have two names: keep one.
 				if schema, ok := function["parameters"]; ok {
 					function["parametersJsonSchema"] = schema
 					delete(function, "parameters")

@@ -42,6 +42,7 @@ func NormalResponses(t testing.TB, body string) map[string]any {
 		normalResponsesTool(tool.(map[string]any))
 	}
 
+	// System prompts may be messages at the front, instructions, or both.
 	system, items := normalResponsesItems(r["input"])
 	if said, ok := r["instructions"].(string); ok {
 		system = append([]string{said}, system...)

@@ -33,6 +33,7 @@ func RequireServerBodies(
 		{Name: "the model thinks as it likes", Request: api.Request{Options: api.Options{Thinking: api.ThinkAuto}}},
 	}
 
+	// All thinking in one conversation: each piece in a turn of its own, with a call.
 	thought := Case{Name: "thinking"}
 	for i, b := range thinking {
 		id := fmt.Sprintf("call_%d", i)

@@ -25,6 +25,7 @@ func dropNulls(s *jsonschema.Schema, value any) {
 				dropNulls(s.AdditionalProperties, member)
 			case property == nil:
 			case member == nil && property.Type != "" && !slices.Contains(s.Required, name):
+				// A model may write null for a member it leaves out.
 				delete(value, name)
 			default:
 				dropNulls(property, member)

@@ -45,6 +45,7 @@ func decodable(t reflect.Type, seen map[reflect.Type]bool) error {
 		t = t.Elem()
 	}
 
+	// A type seen before is checked by its first visit.
 	if seen[t] || specialSchema(t) != nil {
 		return nil
 	}
@@ -212,6 +213,7 @@ func refineFields(t reflect.Type, s *jsonschema.Schema) error {
 			continue
 		}
 
+		// A pointer may be nil, so its member is optional.
 		if field.Type.Kind() == reflect.Pointer {
 			s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
 		}

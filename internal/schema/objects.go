@@ -41,6 +41,7 @@ func objects(schema content.JSON, depth int) content.JSON {
 		case "not", "if", "then", "else", "contains":
 			return below(m.Value)
 		case "additionalProperties":
+			// Here true is common, and is kept.
 			if m.Value != "true" {
 				return below(m.Value)
 			}

@@ -43,7 +43,7 @@ type API struct {
 	Files Files
 }
 
-// Files are the files allowed in a request.
+// Files are the files that a request may contain.
 type Files int
 
 const (
@@ -106,8 +106,8 @@ type Choice int
 
 const (
 	EachChoice  Choice = iota // all of them
-	ChoiceWords               // the choices in the form of a word, not the name of one tool
-	ChoiceAny                 // only forcing a call of any tool: no name of a tool, and not forbidding calls
+	ChoiceWords               // the choices that are a word, not the name of one tool
+	ChoiceAny                 // a call can be forced, but not of a named tool; calls cannot be forbidden
 	NoChoice                  // none of them
 )
 

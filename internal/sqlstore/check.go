@@ -132,8 +132,8 @@ func (c *checker) records() error {
 	return nil
 }
 
-// cutRecord checks the sum of a line with parts in blobs, and looks for a stored use of each blob. It reads one blob at
-// a time, because blobs are large.
+// cutRecord checks the sum of a line with parts in blobs, and that each use of a blob is stored. It reads one blob at a
+// time, because blobs are large.
 func (c *checker) cutRecord(r store.Record) error {
 	sum, at := sha256.New(), 0 // of r.Line[:at], with its blobs
 	for _, cut := range r.Cuts {
@@ -185,7 +185,7 @@ func (c *checker) blobs() error {
 		})
 }
 
-// uses checks every use of a blob for its record.
+// uses checks that every use of a blob belongs to a stored record.
 func (c *checker) uses() error {
 	return each(c.ctx, c.tx, `SELECT id FROM plait_uses WHERE conv = $1`, []any{c.conv}, func(scan func(...any) error) error {
 		var packed []byte

@@ -66,7 +66,7 @@ func (d *Driver) Conversations(ctx context.Context, page store.Page) ([]string, 
 		})
 }
 
-// names returns a page of the names and values of a query. The query has two parameters after args: the first name, and
+// names returns the values of a query, one page by name. The query has two parameters after args: the first name, and
 // the limit. scanned reads one row and returns its name and its value.
 func names[T any](ctx context.Context, db DB, page store.Page, query string, args []any,
 	scanned func(scan func(...any) error) (string, T, error)) ([]T, error) {

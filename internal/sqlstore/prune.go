@@ -168,6 +168,7 @@ func (p *pruning) locked(ctx context.Context, tx Tx, conversation, lock string, 
 
 // step removes the first records of the plan or, if it has none, blobs. It returns the rest of the plan, or nil.
 func (p *pruning) step(ctx context.Context, tx Tx) (next *pruning, removed store.Pruned, err error) {
+	// The records are removed: now remove the unused blobs.
 	if len(p.unreached) == 0 {
 		last, err := p.removeBlobs(ctx, tx, &removed)
 		if last == nil {

@@ -291,7 +291,8 @@ func (d *Driver) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) (claim
 				break
 			}
 
-			// The number of the claim tells this worker from an earlier one with a lost lease: saveRun compares it.
+			// The number of the claim distinguishes this worker from an earlier one that lost its lease: saveRun
+			// compares it.
 			before := r.claim
 			r.claim++
 			r.State, r.Changed, r.Worker, r.LeaseUntil = store.RunRunning, t.now, c.Worker, t.now.Add(c.Lease)
@@ -496,7 +497,8 @@ func (d *Driver) ClaimTasks(ctx context.Context, c store.ClaimTasksRequest) (cla
 				break
 			}
 
-			// The number of the claim tells this worker from an earlier one with a lost lease: saveClaim compares it.
+			// The number of the claim distinguishes this worker from an earlier one that lost its lease: saveClaim
+			// compares it.
 			before := row.claim
 			row.claim++
 			row.Worker, row.LeaseUntil = c.Worker, t.now.Add(c.Lease)

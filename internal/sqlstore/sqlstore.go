@@ -69,7 +69,7 @@ type Dialect struct {
 	Skip, SkipTasks string
 	// Clock is a query for the database's clock, in microseconds since 1970. Empty if the database is on this machine.
 	Clock string
-	// LockSchema is a statement against making the tables twice at the same time. Empty if none is needed.
+	// LockSchema is a statement that keeps others from making the tables at the same time. Empty if none is needed.
 	LockSchema string
 	// Schema replaces words in the statements for making tables: BYTES, NUMBER, RISING (a primary key, larger than all
 	// others), SERIAL (the same, and never used again), NAME (text, compared byte by byte), TABLE_END and COVER.

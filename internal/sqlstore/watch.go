@@ -64,8 +64,8 @@ func (d *Driver) watch(ctx context.Context, conversation string, yield func(stor
 // sight identifies a head as it was yielded last. num differs if the head was removed and made again.
 type sight struct{ num, version int64 }
 
-// movedSince returns the heads with a difference from seen, sorted by name, and updates seen. A head comes twice if it
-// was removed and made again.
+// movedSince returns the heads that differ from seen, sorted by name, and updates seen. A head comes twice if it was
+// removed and made again.
 func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[string]sight) ([]store.Head, error) {
 	var moved []store.Head
 	now := map[string]sight{}
@@ -132,6 +132,7 @@ func (n *news) listen(conversation string) (wake <-chan struct{}, stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
+	// One slot is enough: after a wake-up, a watcher looks for all changes.
 	w := make(chan struct{}, 1)
 	if n.watchers == nil {
 		n.watchers = map[string]map[chan struct{}]bool{}

@@ -209,6 +209,7 @@ func unescaped(s []byte, size int) string {
 		case 't':
 			dst = append(dst, '\t')
 		case 'u':
+			// Only a control character has this form: \u00 and two digits.
 			dst, _ = hex.AppendDecode(dst, s[i+4:i+6])
 			i += 4
 		default:
@@ -380,6 +381,7 @@ func (r *Reader) OptTime(name string) time.Time {
 		return time.Time{}
 	}
 
+	// Accept only the form of package write: the time must be written back byte for byte.
 	t, err := time.Parse(time.RFC3339Nano, string(r.text[r.at+1:end]))
 	t = t.UTC()
 	var again [40]byte
