@@ -341,6 +341,7 @@ func (b *builder) settleToolChoice() bool {
 		return false
 	}
 
+	// The API refuses a choice without tools, or of an undeclared tool.
 	named := choice.Type != "tool" ||
 		slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == choice.Name })
 	if len(b.tools) == 0 || !named {

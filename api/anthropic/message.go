@@ -83,6 +83,7 @@ func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish
 	details.Add(m.Further)
 	finish.Details = details.JSON()
 
+	// Only the last block can have been cut off.
 	if n := len(blocks); n > 0 {
 		blocks[n-1] = cutCall(blocks[n-1], finish.Stop)
 	}

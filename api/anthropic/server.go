@@ -54,8 +54,7 @@ func waits(m content.Message) bool {
 	return false
 }
 
-// itemID implements dialect.Rules.ItemID. It returns the ID of an item, or "". Such IDs must be unique in the request.
-// The prefix "item " separates the IDs of items known to Plait from those of calls.
+// itemID implements dialect.Rules.ItemID: the ID of a server tool's call.
 func itemID(b content.Block) string {
 	o, ok := b.(content.Opaque)
 	if !ok || o.API != API {

@@ -462,6 +462,7 @@ func (r *repairer) accepted(m input) acceptedPart {
 	if m.Blocks.Len() == 0 && !m.rebuilt {
 		r.note(api.RepairDropped, m.first, "an empty %s message", m.Role)
 	}
+	// A copy of the notes: setNoteMessages changes them in place.
 	part.intact, part.notes = same(part.blocks, m.Blocks), slices.Clone(r.notes[firstNote:])
 
 	if remember {

@@ -350,6 +350,7 @@ func knownResult(part []jsonx.Member) (r content.ToolResult, name string, ok boo
 		return r, name, true
 	}
 
+	// Body writes a text as {"output":"…"}, and an error as {"error":"…"}.
 	r.Content = content.Words(string(response))
 	if members, err := jsonx.Members(response); err == nil && len(members) == 1 {
 		if text, isText := jsonx.Text(members[0].Value); isText &&

@@ -55,6 +55,7 @@ func ImportResponses(body []byte) (req api.Request, model string, err error) {
 		}
 	}
 
+	// The instructions come first, even if "input" is before them in the body.
 	req.System = append(req.System, front...)
 	req.Options.Body = jsonx.Object(withDefaults(rest))
 	return req, model, nil

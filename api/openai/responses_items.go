@@ -140,6 +140,7 @@ func (w *itemWriter) reasoning(t content.Thinking) {
 	}
 	w.thought[thoughtID(t)] = true
 
+	// The block has no summary of its own if the text gives the same one.
 	list, _ := extraOf(t.Extra)
 	w.dst = append(w.dst, `{"type":"reasoning"`...)
 	if summary, _ := jsonx.Take(list, "summary"); summary == "" {

@@ -372,6 +372,7 @@ func unanswered(i int, m, next content.Message, open map[answerKey]bool) []diale
 		}
 
 		if key, ok := callKey(o); ok {
+			// Few messages have such a call, so look for results only after finding one.
 			if later == nil {
 				later = lastAnswers(m.Blocks, next.Blocks)
 			}

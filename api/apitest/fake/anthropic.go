@@ -127,6 +127,7 @@ func (*anthropic) stream(_ []byte, answer string, cut bool) string {
 	parsed([]byte(answer), &m)
 	parsed(m["content"], &blocks)
 
+	// The stream begins with the message without its content and its end. Both follow in events of their own.
 	var s anthropicStream
 	end := map[string]any{"stop_reason": m["stop_reason"], "stop_sequence": m["stop_sequence"]}
 	usage := m["usage"]

@@ -309,6 +309,7 @@ func (c *anthropicCheck) checkThinking(o object) {
 		if budget < 1024 {
 			c.fail("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
 		}
+		// The API counts thinking as part of max_tokens.
 		if budget >= c.maxTokens {
 			c.fail("`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at " +
 				"https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size")

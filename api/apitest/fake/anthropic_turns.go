@@ -93,6 +93,7 @@ func (c *anthropicCheck) order(t anthropicTurn) {
 
 // answered checks that next begins with the results of t's calls.
 func (c *anthropicCheck) answered(t, next anthropicTurn) {
+	// Results after another block do not count: the API wants them first.
 	given := map[string]bool{}
 	for _, b := range next.blocks {
 		if b.kind != "tool_result" {

@@ -161,6 +161,7 @@ func (t *Tape) nearest(sent taped) string {
 		}
 
 		place, alike := differ(made.request, sent)
+		// An equal recording is on the tape, but it is not the next one.
 		if place == "" {
 			return fmt.Sprintf("%s: it is recording %d of %d, and recording %d comes next", what, i+1,
 				len(t.tracks), next+1)
