@@ -297,6 +297,7 @@ func (c *Client) wait(ctx context.Context, attempt int, err error) (time.Duratio
 			err, idle.Seconds(wait), idle.Seconds(limit))
 	}
 
+	// Waiting for the deadline would gain nothing: return the error at once.
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
 		reason := "the next attempt would be after"
 		if requested {
@@ -412,6 +413,7 @@ func (f *Fold) add(e BlockEnd) error {
 		return protocol("block %d is a tool result, which a response cannot contain", e.Index)
 	}
 
+	// The whole block replaces its deltas.
 	f.blocks = append(f.blocks, block)
 	delete(f.open, e.Index)
 	f.last = nil

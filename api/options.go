@@ -44,7 +44,7 @@ type Options struct {
 	// Cache is the policy for prompt caching. Defaults to CacheShort.
 	Cache Cache
 	// Idle limits the time without any data from the provider, keep-alives included. After it, the request fails with
-	// ErrStalled. It applies until the first byte of the response, and between any two. Negative is no limit. Defaults
+	// ErrStalled. It applies until the first byte of the response, and between any two bytes. Negative is no limit. Defaults
 	// to 5 minutes, and to 10 minutes for a response that is not streamed.
 	Idle time.Duration
 	// Header is added to the request's HTTP header. It replaces fields of the same name. An http.Header can be assigned

@@ -234,6 +234,7 @@ func jsonIn(answer string) (content.JSON, string) {
 	if text == "" {
 		return "", "root: the response has no text"
 	}
+	// Backquotes inside an object belong to its texts.
 	if strings.HasPrefix(text, "{") {
 		return content.JSON(text), ""
 	}

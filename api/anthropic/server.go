@@ -230,6 +230,7 @@ func trimEnd(messages []content.Message) []dialect.Pruned {
 		return nil
 	}
 
+	// A text of nothing but space is dropped: With stays nil.
 	found := dialect.Pruned{Message: n, Block: at, Why: "white space at the end of the last message"}
 	if last.Text = trimmed; trimmed != "" {
 		found.With = last

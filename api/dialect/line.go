@@ -209,6 +209,7 @@ func (p *point) flat() *point {
 	flat.whole = true
 	flat.line, flat.index = &line{ids: map[string]int{}, last: 1}, 1
 
+	// A line may continue after q: copy only the IDs up to q.
 	for _, q := range p.path() {
 		q.line.mu.Lock()
 		for id, index := range q.line.ids {

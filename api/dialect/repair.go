@@ -793,6 +793,7 @@ func (r *repairer) orphans(d *draft) {
 // unique returns id, or a replacement if it is malformed or was used before. The replacement depends only on the number
 // of calls before. It stays the same when the conversation continues.
 func (r *repairer) unique(id string, source int) string {
+	// Count calls with a good ID as well: the replacement must not depend on the IDs before.
 	r.calls++
 	if id == "" && r.rules.NoID {
 		return ""

@@ -203,6 +203,7 @@ func (b *builder) toolChoice() []jsonx.Member {
 	case choice == api.ToolsAuto:
 		return nil
 	case len(b.functions) == 0, name != "" && !b.declared(name):
+		// A choice of no tool holds anyway, and needs no note.
 		if choice.Forced() {
 			b.note(api.RepairOption, "ToolChoice is left out: there is no such tool")
 		}
@@ -326,6 +327,7 @@ func (b *builder) thinkingConfig() content.JSON {
 	case level != "":
 		return content.JSON(`{"includeThoughts":true,"thinkingLevel":` +
 			string(jsonx.Quote(strings.ToUpper(level))) + `}`)
+	// A budget of -1 lets the model decide.
 	case thinking == api.ThinkAuto:
 		budget = -1
 	}

@@ -116,6 +116,7 @@ var errNotOurs = errors.New("a request that the provider did not make")
 
 // RoundTrip sends the body of a sent, once.
 func (c carrier) RoundTrip(req *http.Request) (*http.Response, error) {
+	// An http.RoundTripper must close the body, also if it returns an error.
 	if req.Body != nil {
 		req.Body.Close()
 	}

@@ -315,6 +315,7 @@ func (d *decoder) close() []api.Event {
 		return nil
 	}
 
+	// The text of an open block grows in d.text.
 	switch b := d.open.(type) {
 	case content.Text:
 		b.Text = d.text.String()

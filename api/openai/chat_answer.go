@@ -465,6 +465,7 @@ func (c *chatCallParts) block(whole bool) content.Block {
 	call := content.ToolUse{ID: c.id, Name: c.name, Input: content.JSON(c.arguments.String())}
 	further := c.further.list()
 
+	// The input of a custom tool is any text, held as a JSON string.
 	kind := "function"
 	if c.kind == "custom" {
 		kind, call.Input = "custom", jsonx.Quote(c.arguments.String())
