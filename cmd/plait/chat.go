@@ -237,8 +237,7 @@ func (c *chat) closeJournal() error {
 	return c.journal.Close()
 }
 
-// keep saves the conversation. If another program has changed FILE, the chat continues in the other file written by
-// keep.
+// keep saves the conversation. If another program has changed FILE, the chat continues in the file that keeps it now.
 func (c *chat) keep(d dag.DAG) error {
 	switch {
 	case c.file == "":
@@ -421,7 +420,7 @@ func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Re
 			return executor.Reply{}, err
 		}
 
-		// Any other answer is sent to the model as an instruction.
+		// Any other answer declines, and tells the model what to do instead.
 		switch strings.ToLower(answer) {
 		case "y", "yes":
 			decided = true

@@ -43,7 +43,7 @@ type runner struct {
 	defers          bool
 	unchecked       bool
 	approve         bool
-	leavesOut       bool // tools without an executor are left out of the requests
+	leavesOut       bool // tools that nothing executes are left out of the requests
 	turns           int
 	idle            time.Duration
 	user, userJSON  string
@@ -589,7 +589,7 @@ func (r *runner) bindTools(a *executor.Agent, defs []content.Tool) error {
 	return nil
 }
 
-// withoutFunction returns the names of the tools to be executed by a program, without those in bound.
+// withoutFunction returns the names of the tools that a program must execute, without those in bound.
 func withoutFunction(defs []content.Tool, bound []dag.Tool) []string {
 	known := toolNames(bound)
 	var names []string

@@ -169,7 +169,7 @@ type listedRun struct {
 type listedCall struct {
 	Call string `json:"call"`
 	Tool string `json:"tool"`
-	// External reports that the result comes from outside, for example from an approval.
+	// External reports that the result comes from outside, such as an approval.
 	External bool   `json:"external"`
 	Claims   int    `json:"claims"`
 	Attempts int    `json:"attempts"`

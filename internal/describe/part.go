@@ -114,7 +114,7 @@ func Size(s content.Source) string {
 	return Count(base64.StdEncoding.DecodedLen(len(s.Data))-padding, "byte")
 }
 
-// Text returns blocks as text, joined by line breaks. Instead of a block without text, it has the block's Word.
+// Text returns blocks as text, joined by line breaks. For a block without text, it has the block's Word.
 func Text(blocks content.Blocks) string {
 	var list []string
 	for p := range Parts(blocks) {
