@@ -114,6 +114,7 @@ func reached(from []int, next [][]int, steps int) []bool {
 		seen[i] = true
 	}
 
+	// Each ring is one step further out.
 	for ring := slices.Clone(from); len(ring) > 0 && steps > 0; steps-- {
 		var wider []int
 		for _, i := range ring {

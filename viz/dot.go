@@ -151,6 +151,8 @@ func (it *item) dot(o *outline) attributes {
 		{Key: "shape", Value: dotShapes[it.face.shape]},
 		{Key: "fillcolor", Value: dotQuote(l.Fill)}, {Key: "color", Value: dotQuote(l.Stroke)}, {Key: "fontcolor", Value: dotQuote(l.Text)},
 	}
+
+	// A style of a node replaces the default, so "filled" is repeated.
 	switch {
 	case len(it.members) > 1:
 		list = append(list, encoding.Attribute{Key: "style", Value: `"rounded,filled,dashed"`})

@@ -208,6 +208,7 @@ func (o *outline) pins(p plan, box []int) []bool {
 		}
 	}
 
+	// If the plan limits failures, pin the first ones and the last.
 	for k, i := range failed {
 		if p.failed == 0 || k < p.failed-1 || k == len(failed)-1 {
 			pinned[i] = true
@@ -675,6 +676,7 @@ func (l labeller) foldedFace(members []int) face {
 		return f
 	}
 
+	// Calls alone are part of a fan. With any other node of their conversation, the box is a summary.
 	for _, m := range members {
 		if v := &l.o.vertices[m]; v.group == first.group && !isCall(v.node) {
 			return l.summary(members, "")

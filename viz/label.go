@@ -174,6 +174,7 @@ func tally(names []string) string {
 	const shown = 8
 	var parts []string
 	for i, name := range order {
+		// A single further name is listed too: "and 1 more tool" would save nothing.
 		if i == shown && len(order) > shown+1 {
 			parts = append(parts, "and "+count(len(order)-shown, "more tool"))
 			break

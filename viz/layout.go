@@ -134,6 +134,7 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 	unfolded := out.fold(plans[0])
 	box, cells := unfolded, lineCells
 	if !o.Full {
+		// Even small drawings group wide fans: only Full uses plans[0].
 		_, box, cells = out.legible(l, plans, 1, out.fold)
 	}
 
@@ -237,6 +238,7 @@ func (m *plot) label(l labeller, cells int) {
 			it.face = l.foldedFace(it.members)
 		}
 
+		// A call with its folded conversation is still marked as a head and with its refs.
 		if m.isOwn(it.members) {
 			it.face.label = lines(it.face.label, l.mark(it.vertex))
 		}

@@ -90,6 +90,7 @@ func outlineOf(heads []*node.Node) *outline {
 			o.vertices[parent].kids = append(o.vertices[parent].kids, i)
 		}
 
+		// Without a group of its own, the conversation is drawn elsewhere: link to its heads.
 		if v.hangs == none {
 			for _, h := range dag.FromNode(v.node).Heads() {
 				v.also = append(v.also, number[h.ID()])

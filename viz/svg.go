@@ -104,6 +104,7 @@ func (s *svgWriter) picture(title string) {
 		s.title(i, f)
 	}
 
+	// For screen readers, the boxes are a list in reading order.
 	s.put(`<g role="list">`, "\n")
 	for i := range s.Boxes {
 		s.box(&s.Boxes[i])

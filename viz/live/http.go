@@ -268,6 +268,7 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request) *refusal {
 		return refuse(http.StatusNotFound, unknown, "the program that serves this page does not show requests")
 	}
 
+	// Request is a function of the program: attempt turns a panic into an error.
 	var body []byte
 	err := attempt("the request", func() (err error) {
 		body, err = s.options.Request(s.DAG().WithHeads(n.Parents()...), n)
@@ -312,6 +313,7 @@ func (s *Server) convert(w http.ResponseWriter, r *http.Request) *refusal {
 
 // write sends a conversation in a format.
 func write(w http.ResponseWriter, d dag.DAG, form string) *refusal {
+	// Write to memory first: after the first byte of a response, its status cannot change.
 	var b strings.Builder
 	var err error
 	switch form {

@@ -104,6 +104,8 @@ func NewIndex(o *IndexOptions) *Index {
 	}
 
 	x.base = New(dag.New(), &Options{Title: x.options.Title, Token: o.Token, Remote: o.Remote, Hosts: o.Hosts})
+
+	// base listens and serves, but passes requests to the index.
 	x.base.handler = x
 	x.base.page = rendered(web.Config{Title: x.options.Title, Live: true, Index: true})
 	x.base.endpoints = map[string]endpoint{
@@ -188,6 +190,7 @@ func (x *Index) pass(w http.ResponseWriter, r *http.Request, key, rest string) *
 	}
 	defer x.leave(p)
 
+	// The server of a conversation expects paths relative to its own page.
 	inner := r.Clone(r.Context())
 	inner.URL.Path, inner.URL.RawPath = "/"+rest, ""
 	p.server.ServeHTTP(w, inner)

@@ -233,6 +233,7 @@ func (s *Server) claim(id, call string, what asks, words string) (*pause, *refus
 		return nil, refuse(http.StatusBadRequest, "bad_reply", "the call waits for "+waitsFor(p.asks(p.Pending[at])))
 	}
 
+	// All pages show the answer at once. reply removes it again if it is not accepted.
 	p.answers[call] = words
 	s.publishPauses()
 	return p, nil

@@ -101,6 +101,7 @@ var (
 // the results of its calls, without a new execution, and next as a message of the user, unless next is empty.
 func withEdit(text, next string) change {
 	return func(d dag.DAG, n *node.Node) (dag.DAG, dag.DAG, error) {
+		// Results are changed at their executions: see withResult.
 		m, ok := n.Message()
 		if !ok || len(m.Blocks.ToolResults()) > 0 {
 			return d, d, errNoMessage
@@ -277,6 +278,8 @@ func (s *Server) follow(ctx context.Context, begin func(context.Context) runEven
 		if returned {
 			return
 		}
+
+		// Without a panic to recover, it is runtime.Goexit that ends the goroutine.
 		got.err = errEnded
 		if v := recover(); v != nil {
 			got.err = panicked("the run", v)
@@ -290,6 +293,7 @@ func (s *Server) follow(ctx context.Context, begin func(context.Context) runEven
 		case executor.ToolStart:
 			got.executed = true
 		case executor.Child:
+			// A tool of a sub-agent may have had effects, too.
 			if _, started := e.Event.(executor.ToolStart); started {
 				got.executed = true
 			}

@@ -76,6 +76,8 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 
 	m := web.NewModel()
 	m.Prices, m.Cache = o.Prices, o.Cache
+
+	// Nodes that only a ref reaches are shown too, under additional heads.
 	shown := withRefs(d)
 	p, err := m.Update(shown)
 	if err != nil {

@@ -268,6 +268,7 @@ func (t *reportTables) row(r report.Row) reportRow {
 		})
 	}
 
+	// All names of nodes have 8 digits, so one string holds them without separators.
 	var nodes strings.Builder
 	steps := r.Steps()
 	for _, step := range steps[:min(len(steps), t.maxSteps)] {

@@ -92,7 +92,8 @@ func (t *typeface) draw(r rune) *glyph {
 	return g
 }
 
-// has reports whether the font has all visible characters of a cluster.
+// has reports whether the font has all characters of a cluster. Characters without a glyph do not count, except
+// emojiSign.
 func (t *typeface) has(cluster []rune) bool {
 	for _, r := range cluster {
 		if (shown(r) || r == emojiSign) && t.glyph(r) == nil {

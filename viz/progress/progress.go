@@ -52,6 +52,8 @@ func Watch(w io.Writer, events iter.Seq2[executor.Event, error], o *Options) ite
 			w: w, width: cmp.Or(max(o.Width, 0), 80), redrawn: redrawn(w, o.Mode),
 			run: run{prices: o.Prices, began: time.Now()},
 		}
+
+		// start runs now. The function it returns runs at the end of the range.
 		defer s.start()()
 
 		for event, err := range events {

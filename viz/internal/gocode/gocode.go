@@ -189,6 +189,7 @@ func newGenerator(d dag.DAG, nodes []*node.Node) *generator {
 		name(n.Children().Slice())
 	}
 
+	// phase needs complete counts.
 	for _, n := range nodes {
 		g.phase(n)
 	}
@@ -359,6 +360,7 @@ func (g *generator) message(m node.Message, before dag.DAG) (string, dag.DAG) {
 		return call("ToolResults", g.all(list)...), before.ToolResults(results...)
 	}
 
+	// A text argument has no place for Extra: such a text stays a block.
 	text := ""
 	if first, ok := m.Blocks.At(0).(content.Text); ok && first.Text != "" && first.Extra == (content.Extra{}) {
 		text, list = first.Text, list[1:]

@@ -87,6 +87,7 @@ func Samples(nodes int, yield func(Sample)) {
 				continue
 			}
 
+			// Build it once without failures, to count its calls.
 			calls := 0
 			build(size, func() bool { calls++; return false })
 			for _, failed := range []int{0, 1, 200} {
@@ -97,7 +98,8 @@ func Samples(nodes int, yield func(Sample)) {
 	}
 }
 
-// failures returns a function to be called calls times. It returns true n times, at about equal distances.
+// failures returns a function to ask once for each of calls tool calls. It returns true n times in all, at about equal
+// distances.
 func failures(n, calls int) func() bool {
 	called, failed := 0, 0
 	return func() bool {

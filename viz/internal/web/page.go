@@ -199,6 +199,8 @@ func (t *template) patch(p Patch) {
 	if len(rest) > len("{}") {
 		t.text(after)
 	}
+
+	// rest is a whole object. Without its opening brace, it completes this one.
 	t.text(string(rest[1:]))
 }
 

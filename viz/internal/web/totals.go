@@ -83,6 +83,7 @@ func (m *Model) add(t *Total, d describe.Node) {
 	}
 	t.Least = t.Least || d.Usage.Incomplete
 
+	// Only responses have a price: tool calls count neither as priced nor as unpriced.
 	cost, known := m.cost(d)
 	switch {
 	case known:
