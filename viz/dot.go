@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/gonum/graph/iterator"
 )
 
-// DOTOptions changes what [DOT] writes. The zero value and nil are the defaults.
+// DOTOptions configures the output of [DOT]. The zero value and nil are the defaults.
 type DOTOptions struct {
 	// Layout determines the text in the boxes. Defaults to the defaults of LayoutOptions.
 	Layout LayoutOptions

@@ -46,7 +46,7 @@ var plans = []plan{
 	{fans: 1, depth: 1, keep: 0, failed: 2, heads: 1},
 }
 
-// The limits of a drawing for a screen.
+// Limits for a drawing to be legible on a screen.
 const (
 	legibleBoxes = 80
 	legibleWidth = 1440 // pixels
@@ -140,8 +140,8 @@ func countBoxes(box []int) int {
 	return n
 }
 
-// fold returns the box of each vertex, as the index of a vertex. Most vertices have a box of their own: their own
-// index.
+// fold returns the box of each vertex. A box is identified by the index of one of its vertices. Most vertices have a
+// box of their own.
 func (o *outline) fold(p plan) []int {
 	box := make([]int, len(o.vertices))
 	for i := range box {
@@ -349,8 +349,8 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 	}
 }
 
-// homes returns the box of each group if conversations deeper than depth are folded, as the index of a vertex, or none.
-// A group is folded into the owner of the outermost foldable group deeper than depth: itself or a group around it.
+// homes returns the box of each group if conversations deeper than depth are folded: the index of a vertex, or none. A
+// group is folded into the owner of the outermost foldable group deeper than depth: itself or a group around it.
 func (o *outline) homes(depth int) []int {
 	home, levels := make([]int, len(o.groups)), o.levels()
 	for i, g := range o.groups { // an outer group precedes the groups in it

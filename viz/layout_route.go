@@ -232,7 +232,7 @@ func (r *router) assign() {
 
 // draw adds the edges to a picture, once the rows have their positions.
 func (r *router) draw(p *Picture) {
-	// All edges share one array. Each gets a slice without spare capacity, so that appending to it changes no other edge.
+	// All edges share one array. Each gets a slice without spare capacity: appending to it then changes no other edge.
 	points := make([]Point, 0, 4*len(r.ways))
 	for i, w := range r.ways {
 		a, b := &p.Boxes[w.from], &p.Boxes[w.to]

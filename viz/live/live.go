@@ -28,8 +28,8 @@ var ErrRemote = errors.New("other machines can reach this address")
 type Options struct {
 	// Title is the heading above the conversation. Defaults to "Conversation".
 	Title string
-	// Token is the secret for every request, except the request for the page itself. Defaults to 128 random bits or
-	// more.
+	// Token is the secret required by every request, except the request for the page itself. Defaults to 128 random
+	// bits or more.
 	Token string
 	// Remote allows other machines: Listen accepts addresses within their reach, and the server answers their requests.
 	// The connection is not encrypted. Defaults to false.

@@ -44,7 +44,7 @@ import (
 	"github.com/plait-dev/plait/viz/internal/web"
 )
 
-// Options change what a page shows beside the conversation. The zero value and nil are the defaults.
+// Options configure the content of a page beside the conversation. The zero value and nil are the defaults.
 type Options struct {
 	// Title is the heading above the conversation and the title of the browser's tab. Defaults to "Conversation".
 	Title string

@@ -67,7 +67,7 @@ var Shapes = map[string]func(n int, fails func() bool) dag.DAG{
 // Sample is a conversation of one of Shapes, with failed calls.
 type Sample struct {
 	Shape         string
-	Nodes, Failed int // the size asked for, and the number of failed calls
+	Nodes, Failed int // the requested size, and the number of failed calls
 	DAG           dag.DAG
 }
 
