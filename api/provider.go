@@ -39,8 +39,8 @@ type Request struct {
 //   - A provider made of others, such as [Fallback], yields a [Retry] when it changes to another one.
 //   - If the consumer stops early, or the context ends, the request is stopped. The sequence returns only after
 //     everything it started has ended.
-//   - The sequence can be ranged over once. Ranging over it again sends nothing, and yields an error or nothing; use
-//     [Once].
+//   - The sequence can be ranged over once. Ranging over it again sends nothing, and yields an error or nothing; [Once]
+//     ensures this.
 //   - Each option of the request is sent, or a note of kind [RepairOption] in Repaired reports the missing option.
 //
 // To write a provider:

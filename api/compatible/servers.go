@@ -1,22 +1,22 @@
 package compatible
 
-// Server names a server that implements the API of OpenAI or Anthropic, and does so in its own way. It is the value of
+// Server names a server with its own implementation of the API of OpenAI or Anthropic. It is the value of
 // Options.Server in packages openai and anthropic. The zero value is no particular server.
 type Server string
 
-// The servers. The comment of each lists its differences and their sources. "Read" is the month in which the page was
-// read.
+// The servers. The comment of each lists its differences and their sources. "Read" is the month the page was read.
 const (
 	// LlamaCPP is llama-server of llama.cpp. Chat is its complete API:
 	//
 	//   - Chat: the name of one tool as a tool choice is ignored. Reasoning is read from "reasoning_content" alone.
-	//   - Responses: so is that name, and the form of a response (Output). Reasoning is read as its text.
-	//   - Messages: so are that name, the choice of no tool and the form of a response. Thinking is read without a
-	//     signature.
+	//   - Responses: the same name is ignored, and so is the form of a response (Output). Reasoning is read as its
+	//     text.
+	//   - Messages: the same name is ignored, and so are the choice of no tool and the form of a response. Thinking is
+	//     read without a signature.
 	//   - OneCall is ignored in all three.
 	//   - All three know messages, functions and their calls alone. Documents and uploaded files become texts, and so do
 	//     blocks of the API's own. Tools of other types are left out.
-	//   - Chat: a response to a conversation that ends with the assistant repeats the text at its end, so the user
+	//   - Chat: if a conversation ends with the assistant, the response repeats the text at its end, so the user
 	//     message content.GoOn is added.
 	//   - A model without a projector reads only text, and every image is refused: see Options.TextOnly.
 	//
@@ -46,9 +46,9 @@ const (
 	// 177 of lmstudio-ai/docs of February 2026.
 	LMStudio Server = "lmstudio"
 
-	// OpenRouter is openrouter.ai. Over Chat, the limit of tokens is "max_tokens". How much a model thinks is the
-	// object "reasoning", which has levels and budgets. Reasoning goes back unchanged, as "reasoning_details". A model
-	// that does not support an option ignores it, unless Options.Body holds {"provider":{"require_parameters":true}}.
+	// OpenRouter is openrouter.ai. Over Chat, the limit of tokens is "max_tokens". The amount of thinking is the object
+	// "reasoning", with levels and budgets. Reasoning goes back unchanged, as "reasoning_details". A model that does
+	// not support an option ignores it, unless Options.Body holds {"provider":{"require_parameters":true}}.
 	//
 	// Source: openrouter.ai/docs, "Reasoning Tokens" and "API Reference", read in November 2026.
 	OpenRouter Server = "openrouter"
@@ -70,9 +70,9 @@ const (
 	// karthink/gptel of April 2025.
 	Groq Server = "groq"
 
-	// Mistral is api.mistral.ai. Over Chat, it refuses members that it does not know: the limit of tokens is
-	// "max_tokens", there are no "stream_options", and only thinking that came as a part of the content goes back. The ID
-	// of a call has nine letters and digits; others are replaced, for models with a name of Mistral's on every server.
+	// Mistral is api.mistral.ai. Over Chat, it refuses unknown members: the limit of tokens is "max_tokens", there are
+	// no "stream_options", and only thinking received as a part of the content goes back. The ID of a call has nine
+	// letters and digits; others are replaced, for models with a name of Mistral's on every server.
 	//
 	// Source: issue 7 of mistralai/platform-docs-public; pull request 24668 of langchain-ai/langchain and issue 57672 of
 	// openclaw/openclaw for the IDs; issues 231 of editor-code-assistant/eca and 1590 of
