@@ -93,8 +93,8 @@ type Driver interface {
 	// their turn. After an error or a crash, a part may be removed.
 	Prune(ctx context.Context, conversation string, dryRun bool) (Pruned, error)
 
-	// Watch yields the heads of a conversation: first all current heads, sorted by name, and then each head after it
-	// has moved.
+	// Watch yields the heads of a conversation: first all current heads, sorted by name, and then each head that has
+	// moved since it was yielded.
 	//
 	//   - The versions of one head rise until it is removed. Versions may be skipped, but never the last one.
 	//   - A removed head is yielded with its name and version 0, unless it has been made again by then.
@@ -107,7 +107,7 @@ type Driver interface {
 
 // AppendRequest is one step of [Driver.Append].
 type AppendRequest struct {
-	// Conversation is the key of the conversation. The first append makes it.
+	// Conversation is the key of the conversation. The append makes it if it does not exist.
 	Conversation string
 	// Head is the name of the head to move or make.
 	Head string
@@ -122,7 +122,7 @@ type AppendRequest struct {
 	// Header is the head's new header. Nil keeps the old header; for a new head it is an empty one.
 	Header []byte
 	// Replace replaces a stored record with the same links and another sum. Without Replace such a record is an error.
-	// It is for redaction. Blobs of the old record alone stay until [Driver.Prune].
+	// It is for redaction. Blobs that only the old record needs stay until [Driver.Prune].
 	Replace bool
 }
 

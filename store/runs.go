@@ -79,8 +79,8 @@ type Runs interface {
 	Commit(ctx context.Context, s Step) (Head, error)
 	// Accept stores the result of a call. It reports whether this was the run's last missing result.
 	Accept(ctx context.Context, r Result) (ready bool, err error)
-	// Cancel ends a run. Its open calls are closed with [OutcomeCancelled]. To cancel a cancelled run is no error. A
-	// run with another end is [ErrRunEnded].
+	// Cancel ends a run that has not ended. Its open calls are closed with [OutcomeCancelled]. To cancel it again is
+	// no error. For a run that ended otherwise the error is [ErrRunEnded].
 	Cancel(ctx context.Context, run, reason string) error
 	// Requeue makes a parked run ready, and forgets its claims. Any other run is [ErrRunEnded] or [ErrBusy].
 	Requeue(ctx context.Context, run string) error
