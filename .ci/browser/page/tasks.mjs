@@ -58,13 +58,21 @@ class Person {
     await this.page.goto(url);
   }
 
-  // click clicks on what has stayed at its place for a frame.
+  // click clicks on what has stayed at its place for ten frames. If the page moves under the mouse all the same, as on
+  // a busy machine, it clicks again.
   async click({click, on}) {
     const find = () => this.until(inView, {css: click, text: on}, '“' + on + '” is not in view');
-    let place, before;
-    do [before, place] = [place, await find()];
-    while (String(before) !== String(place));
-    await this.page.mouse.click(...place);
+    for (let tries = 0; tries < 5; tries++) {
+      let place, before, still = 0;
+      while (still < 10) {
+        [before, place] = [place, await find()];
+        still = String(before) === String(place) ? still + 1 : 0;
+      }
+      await this.page.evaluate(noteClick, {css: click, text: on});
+      await this.page.mouse.click(...place);
+      if (await this.page.evaluate(() => window.clicked)) return;
+    }
+    throw new Error('“' + on + '” moves under the mouse');
   }
 
   async shows(text) { await this.until(inView, {css: 'body *', text}, '“' + text + '” is not in view'); }
@@ -86,6 +94,14 @@ class Person {
     await this.page?.context().close();
     this.page = null;
   }
+}
+
+// noteClick runs in the page: window.clicked becomes true if the next click is on such an element with the text.
+function noteClick({css, text}) {
+  window.clicked = false;
+  addEventListener('click', event => {
+    window.clicked = Boolean(event.target.closest(css)?.textContent.includes(text));
+  }, {capture: true, once: true});
 }
 
 // inView runs in the page: it returns where a text can be seen in full, in the innermost elements that match; null if it cannot.
