@@ -420,7 +420,7 @@ func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Re
 			return executor.Reply{}, err
 		}
 
-		// Any other answer declines, and tells the model what to do instead.
+		// Any other answer declines. The model gets it as an instruction.
 		switch strings.ToLower(answer) {
 		case "y", "yes":
 			decided = true

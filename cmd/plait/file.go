@@ -7,10 +7,10 @@ import (
 	"math"
 	"os"
 
-	"github.com/plait-dev/plait/internal/describe"
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 )
 
 // std is the name of standard input and output.

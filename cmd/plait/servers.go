@@ -48,7 +48,7 @@ func (r *runner) connect(ctx context.Context) error {
 		for _, err := range server.LeftOut() {
 			r.say("--mcp %s: a tool is left out: %v", spec, err)
 		}
-		// The model tells tools apart by their names alone.
+		// The model distinguishes tools by their names alone.
 		for _, tool := range server.Tools() {
 			name := tool.Definition().Name
 			if other, twice := named[name]; twice {

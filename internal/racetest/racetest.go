@@ -8,6 +8,6 @@ import "testing"
 func SkipCounting(t testing.TB) {
 	t.Helper()
 	if Enabled {
-		t.Skip("under the race detector, the number of allocations is random")
+		t.Skip("SKIPPED: under the race detector, the number of allocations is random")
 	}
 }
