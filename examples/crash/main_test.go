@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
+
+	"github.com/plait-dev/plait/internal/goldentest"
 )
 
 // folderOfChild names the variable with the folder of a child process, in which the test binary is the program.
@@ -48,6 +49,7 @@ charging the card: charged before, with this key
 ├─╯
 ◇ results   2, 1 failed
 ● assistant The lamp is paid. Please look whether the letter was posted: I cannot tell.
+■ stop      end_turn · 1 turn · 2 tool calls
 `
 
 func TestTheSecondStartFinishesTheRun(t *testing.T) {
@@ -67,7 +69,7 @@ func TestTheSecondStartFinishesTheRun(t *testing.T) {
 		t.Fatalf("the first start: %v\n%s", err, out)
 	}
 	out, err := start()
-	if err != nil || !strings.HasPrefix(out, second) {
+	if err != nil || goldentest.WithoutTimes(out) != second {
 		t.Fatalf("the second start: %v\n%s", err, out)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -22,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// varies is what is different each time: the id of a message, and how long a run took.
-var varies = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-| · [0-9.]+(µs|ms|s)\b`)
+// id is the ID of a message, which is another one each time.
+var id = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`)
 
 // process runs one step in a process of its own, in a folder.
 func process(folder string, args ...string) (out string, err error) {
@@ -32,7 +33,7 @@ func process(folder string, args ...string) (out string, err error) {
 	// With -race, each process would wait for a second at its end.
 	program.Env = append(os.Environ(), "PLAIT_DEFERRED=1", "GORACE=atexit_sleep_ms=0")
 	printed, err := program.CombinedOutput()
-	return varies.ReplaceAllString(string(printed), ""), err
+	return goldentest.WithoutTimes(id.ReplaceAllString(string(printed), "")), err
 }
 
 func step(t *testing.T, folder, want string, args ...string) {

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/plait-dev/plait/internal/goldentest"
 )
 
 const whole = `list_directory   Lists a folder.
@@ -32,7 +33,7 @@ func TestFilesAreReadThroughMCP(t *testing.T) {
 	})); err != nil {
 		t.Fatal(err)
 	}
-	got := regexp.MustCompile(`( ·)? \d+ms`).ReplaceAllString(out.String(), "") // how long it took
+	got := goldentest.WithoutTimes(out.String())
 	if got != whole {
 		t.Errorf("it printed\n%s", got)
 	}

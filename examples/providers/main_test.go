@@ -1,9 +1,10 @@
 package main
 
 import (
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/plait-dev/plait/internal/goldentest"
 )
 
 const whole = `◆ system    You know the weather.
@@ -39,7 +40,7 @@ func TestEachModelContinuesTheConversation(t *testing.T) {
 	if err := run(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	got := regexp.MustCompile(`( ·)? \d+ms`).ReplaceAllString(out.String(), "") // how long it took
+	got := goldentest.WithoutTimes(out.String())
 	if got != whole {
 		t.Errorf("it printed\n%s", got)
 	}

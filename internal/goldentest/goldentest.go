@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,3 +28,9 @@ func Require(t testing.TB, name, text string) {
 	require.NoError(t, err, "run with -update to write it")
 	require.Equal(t, string(want), text, "run with -update if the change is meant")
 }
+
+// WithoutTimes returns a log without how long its calls and runs took, where a test runs on the system's clock: a call
+// says so from half a millisecond on, which a busy machine needs for any. A test in a synctest bubble does without.
+func WithoutTimes(log string) string { return took.ReplaceAllString(log, "") }
+
+var took = regexp.MustCompile(`( ·)? \d[\d.hm]*s\b`)
