@@ -213,6 +213,8 @@ func (c *Conversation) try(
 		if all, fresh, err = c.step(d); err != nil {
 			return h, nil, err
 		}
+
+		// The head stays that of a: keep and Fork write to another one than step.
 		a.Records, a.Blobs = all.Records, all.Blobs
 		h, err = write(ctx, a)
 	}
@@ -284,7 +286,9 @@ func (c *Conversation) Fork(ctx context.Context, name string) (*Conversation, er
 	defer c.mu.Unlock()
 
 	o := c.store.at(c.key, name, c.nodes)
-	// Expect stays 0: the head must not exist yet.
+
+	// Expect stays 0: the head must not exist yet. Records stays empty: the nodes are stored, and try stores them again
+	// if they were pruned.
 	a := AppendRequest{Conversation: c.key, Head: name, Nodes: c.head.Nodes, Header: c.head.Header}
 	h, _, err := c.try(ctx, c.dag, a, nil, c.store.driver.Append)
 	if err != nil {

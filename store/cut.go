@@ -60,12 +60,13 @@ func literalEnd(text []byte) int {
 func (r Record) restored(blobs map[Sum][]byte) ([]byte, error) {
 	line := r.Line
 	if len(r.Cuts) > 0 {
+		// The record comes from the database: a damaged offset must be an error here, not a panic below.
 		if err := r.checkCuts(); err != nil {
 			return nil, err
 		}
 
 		line = nil
-		from := 0
+		from := 0 // r.Line[:from] is in line
 		for _, c := range r.Cuts {
 			line = append(append(line, r.Line[from:c.Offset]...), blobs[c.Sum]...)
 			from = c.Offset
@@ -73,6 +74,7 @@ func (r Record) restored(blobs map[Sum][]byte) ([]byte, error) {
 		line = append(line, r.Line[from:]...)
 	}
 
+	// The sum covers the cuts too, so it also finds a wrong or missing blob.
 	if sum := SumOf(line); sum != r.Sum {
 		return nil, fmt.Errorf("its sum is %s instead of %s: it was changed", sum, r.Sum)
 	}

@@ -57,10 +57,12 @@ func (m *memory) Append(ctx context.Context, a AppendRequest) (Head, error) {
 
 // append is Append after its checks. m.mu must be held.
 func (m *memory) append(a AppendRequest) (Head, error) {
+	// A new conversation is entered into m.conversations after the checks: a refused append must not make one.
 	s := m.conversations[a.Conversation]
 	if s == nil {
 		s = &shelf{heads: map[string]Head{}, records: map[node.ID]stored{}, blobs: map[Sum][]byte{}}
 	}
+
 	// A missing head has version 0, the value of a.Expect for a new head.
 	old := s.heads[a.Head]
 	if old.Version != a.Expect {
@@ -97,6 +99,7 @@ func (m *memory) notify(conversation string) {
 
 // check returns the new records of a, or an error if the conversation cannot accept a.
 func (s *shelf) check(a AppendRequest) ([]Record, error) {
+	// A record may refer to blobs and earlier records of the same append.
 	blobs, batch := map[Sum]bool{}, map[node.ID]bool{}
 	for _, b := range a.Blobs {
 		blobs[b.Sum] = true
@@ -105,6 +108,7 @@ func (s *shelf) check(a AppendRequest) ([]Record, error) {
 	var fresh []Record
 	for _, r := range a.Records {
 		refuse := func(err error) ([]Record, error) { return nil, &RecordError{a.Conversation, r.ID, err} }
+
 		// A stored record is skipped. Replace may change its line, never its links.
 		if old, have := s.records[r.ID]; have {
 			switch {
@@ -239,11 +243,12 @@ func (m *memory) reached(ctx context.Context, conversation string, from, have []
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 
+	// Without the conversation, each record in from is missing.
 	s := m.conversations[conversation]
 	if s == nil {
 		s = &shelf{}
 	}
-	// Without the conversation, each record in from is missing.
+
 	leftOut := map[node.ID]bool{}
 	for _, id := range have {
 		leftOut[id] = true
@@ -263,6 +268,8 @@ func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, 
 	for len(stack) > 0 {
 		id := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
+
+		// Before the look at seen: a record in both from and have must be stored too.
 		r, have := s.records[id]
 		if !have {
 			return nil, id
@@ -331,11 +338,14 @@ func (m *memory) RemoveHead(ctx context.Context, conversation, name string, vers
 	if s != nil {
 		current = s.heads[name].clone()
 	}
+
+	// A missing head has version 0. Removing it is a conflict, even with version 0.
 	if current.Version == 0 || current.Version != version {
 		current.Name = name
 		return &ConflictError{Conversation: conversation, Head: name, Expect: version, Current: current}
 	}
 
+	// A conversation without a head does not exist.
 	delete(s.heads, name)
 	if len(s.heads) == 0 {
 		delete(m.conversations, conversation)
@@ -370,7 +380,8 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 	// Mark all records within reach of the heads, and the blobs of these records.
 	reached, needed := map[node.ID]bool{}, map[Sum]bool{}
 	for _, h := range s.heads {
-		// Nothing is missing: Append refuses heads with unknown records.
+		// Nothing is missing: Append refuses heads with unknown records. The heads share reached, so each record comes
+		// once.
 		records, _ := s.reach(h.Nodes, reached)
 		for _, r := range records {
 			for _, c := range r.Cuts {
@@ -435,6 +446,7 @@ func (m *memory) watcher(conversation string) (wake <-chan struct{}, stop func()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
+	// One slot is enough: after a wake-up, Watch looks for all changes.
 	w := make(chan struct{}, 1)
 	if m.watchers[conversation] == nil {
 		m.watchers[conversation] = map[chan struct{}]bool{}
@@ -445,6 +457,8 @@ func (m *memory) watcher(conversation string) (wake <-chan struct{}, stop func()
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.watchers[conversation], w)
+
+		// Otherwise every key ever watched would keep an empty map.
 		if len(m.watchers[conversation]) == 0 {
 			delete(m.watchers, conversation)
 		}

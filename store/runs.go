@@ -508,6 +508,7 @@ func (b BeginRequest) Check() error {
 func (s Step) Check() error {
 	refused := func(detail string) error { return &RunError{Kind: ErrStep, Key: s.Lease.Key, Detail: detail} }
 
+	// The other states have methods of their own: a pause makes a run wait, and only Cancel cancels it.
 	switch {
 	case s.Pause != nil && s.End != "":
 		return refused("it pauses and ends")
@@ -527,10 +528,12 @@ func (s Step) Check() error {
 	if s.Pause.Continuation == "" {
 		return refused("the continuation has no ID")
 	}
+	// The last result makes a waiting run ready. Without a call there would be none, and the run would wait forever.
 	if len(s.Pause.Tasks) == 0 {
 		return refused("it waits for no call")
 	}
 
+	// A result names its call by the key.
 	seen := map[string]bool{}
 	for _, task := range s.Pause.Tasks {
 		if task.Key.Call == "" || seen[task.Key.Call] {
@@ -583,7 +586,7 @@ func (s Step) Fits(r Run, known func(continuation string) (had, used bool, err e
 // CheckSecond returns the error for a second result of a call after r was accepted, or nil if both are equal.
 func (r Result) CheckSecond(second Result) error {
 	switch {
-	case r.Outcome == OutcomeCancelled:
+	case r.Outcome == OutcomeCancelled: // Cancel closed the call: there is no result to compare with
 		return &RunError{Kind: ErrRunEnded, Key: second.Key, Detail: string(RunCancelled)}
 	case r.Outcome != second.Outcome || !bytes.Equal(r.Payload, second.Payload):
 		return &RunError{Kind: ErrResultConflict, Key: second.Key}

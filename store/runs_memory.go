@@ -211,6 +211,7 @@ func (t *runTable) begin(now time.Time, b BeginRequest, appendNodes func(AppendR
 	if other := t.busy[on]; other != nil {
 		return Run{}, &RunError{Kind: ErrBusy, Key: Key{Run: other.ID}}
 	}
+
 	// Append last: a refused append changes nothing, and no later step can fail.
 	if _, err := appendNodes(b.Append); err != nil {
 		return Run{}, err
@@ -265,6 +266,8 @@ func (t *runTable) rest(now time.Time, r *runRow, state RunState, reason string)
 func (t *runTable) claimRuns(now time.Time, c ClaimRunsRequest) []ClaimedRun {
 	var claimed []ClaimedRun
 	for at := t.open.Front(); at != nil && len(claimed) < max(c.Limit, 1); at = at.Next() {
+		// Leave out runs under a lease, runs not asked for, and runs of other agents. A run without a continuation has
+		// no format: every worker with the agent can begin it.
 		r := at.Value.(*runRow)
 		switch {
 		case r.LeaseUntil.After(now), c.Run != "" && r.ID != c.Run, !slices.Contains(c.Agents, r.Agent),
@@ -272,6 +275,8 @@ func (t *runTable) claimRuns(now time.Time, c ClaimRunsRequest) []ClaimedRun {
 			continue
 		}
 
+		// The new number makes an earlier lease an old one. The wake-ups have worked, so the wait for the next one is
+		// short again.
 		r.claim++
 		r.State, r.Changed, r.Worker, r.LeaseUntil = RunRunning, now, c.Worker, now.Add(c.Lease)
 		r.Claims++
@@ -302,6 +307,7 @@ func (r Result) clone() Result {
 func (t *runTable) claimTasks(now time.Time, c ClaimTasksRequest) []ClaimedTask {
 	var claimed []ClaimedTask
 	for at := t.tasks.Front(); at != nil && len(claimed) < max(c.Limit, 1); at = at.Next() {
+		// The list has no external call, because pause leaves it out, and no call with a result: close removes it.
 		task := at.Value.(*taskRow)
 		if task.LeaseUntil.After(now) || task.Exhausted(now) || !slices.Contains(c.Tools, task.Task.Tool) ||
 			c.Key != (Key{}) && c.Key != task.Task.Key {
@@ -317,6 +323,7 @@ func (t *runTable) claimTasks(now time.Time, c ClaimTasksRequest) []ClaimedTask 
 			Lease: Lease{Key: task.Task.Key, Worker: c.Worker, Claim: task.claim},
 			Task:  task.Task.clone(), Attempt: task.Claims, Deadline: task.Deadline,
 		}
+		// A worker's own clock may differ, so it gets the time left as well.
 		if !task.Deadline.IsZero() {
 			next.Left = task.Deadline.Sub(now)
 		}
@@ -332,6 +339,7 @@ func (t Task) clone() Task {
 
 // lease returns a pointer to the end of a lease, or an error if l is not the latest claim.
 func (t *runTable) lease(l Lease) (until *time.Time, err error) {
+	// The claim decides, not the time: an ended lease can be renewed if nobody has claimed the work since.
 	lost := &RunError{Kind: ErrLeaseLost, Key: l.Key}
 	if l.Key.Call == "" {
 		r, err := t.find(l.Key)
@@ -398,6 +406,7 @@ func (t *runTable) commit(now time.Time, s Step, appendNodes func(AppendRequest)
 	if err := r.checkStep(s); err != nil {
 		return head, err
 	}
+
 	// The last check. Nothing is refused from here on.
 	if s.Append != nil {
 		if head, err = appendNodes(*s.Append); err != nil {
@@ -408,6 +417,8 @@ func (t *runTable) commit(now time.Time, s Step, appendNodes func(AppendRequest)
 	if s.Consume != "" {
 		r.latest.used, r.Continuation, r.Format = true, "", 0
 	}
+
+	// A step without a pause or an end leaves the run with its worker.
 	switch {
 	case s.Pause != nil:
 		t.pause(now, r, *s.Pause)
@@ -432,6 +443,7 @@ func (r *runRow) checkStep(s Step) error {
 }
 
 func (t *runTable) pause(now time.Time, r *runRow, p Pause) {
+	// The row keeps no slice of the caller. Its calls are in row.tasks, with their states.
 	row := &pauseRow{Pause: p, byID: map[string]*taskRow{}}
 	row.Payload, row.Tasks = bytes.Clone(p.Payload), nil
 	r.pauses[p.Continuation], r.latest = row, row
@@ -533,6 +545,7 @@ func (t *runTable) requeue(now time.Time, run string) error {
 
 func (t *runTable) sweep(now time.Time, s SweepRequest) (swept Swept) {
 	limit, looked := cmp.Or(max(s.Limit, 0), 1000), 0
+
 	// Ring for runs without a claim for a while.
 	for at := t.open.Front(); at != nil && looked < limit; at = at.Next() {
 		r := at.Value.(*runRow)
@@ -563,7 +576,7 @@ func (t *runTable) sweep(now time.Time, s SweepRequest) (swept Swept) {
 }
 
 func (t *runTable) stats(now time.Time) (s RunStats) {
-	for _, r := range t.busy {
+	for _, r := range t.busy { // not t.runs: ended runs cost nothing
 		age := now.Sub(r.Changed)
 		switch r.State {
 		case RunReady:
@@ -599,6 +612,9 @@ func (t *runTable) stats(now time.Time) (s RunStats) {
 func (s *CallStats) add(t TaskState, now time.Time, age time.Duration) {
 	late := !t.Deadline.IsZero() && !t.Deadline.After(now)
 	claimed := t.LeaseUntil.After(now)
+
+	// The first matching case counts. A late call is exhausted even under a lease, and a call without attempts only
+	// after the lease.
 	switch {
 	case t.Task.External:
 		s.External++
@@ -614,12 +630,15 @@ func (s *CallStats) add(t TaskState, now time.Time, age time.Duration) {
 			s.Lost++
 		}
 	}
+
+	// Only claimed and ready calls come here.
 	if t.Claims > 1 {
 		s.Repeated++
 	}
 }
 
 func (t *runTable) prune(now time.Time, p PruneRunsRequest) (pruned PrunedRuns) {
+	// In the order of IDs: Last and After page through the runs.
 	for _, id := range slices.Sorted(maps.Keys(t.runs)) {
 		r := t.runs[id]
 		if id <= p.After || !r.State.Ended() || now.Sub(r.Changed) < p.OlderThan {
@@ -635,6 +654,7 @@ func (t *runTable) prune(now time.Time, p PruneRunsRequest) (pruned PrunedRuns) 
 			}
 		}
 
+		// No other list has the run: rest removed it from open and busy, and its calls were closed before.
 		if !p.DryRun {
 			delete(t.runs, id)
 		}

@@ -132,6 +132,7 @@ func (d *Driver) Delete(ctx context.Context, conversation string) error {
 	}
 
 	err := d.db.Write(ctx, func(tx Tx) error {
+		// The lock keeps appends away, as in RemoveHead.
 		var conv int64
 		found, err := first(ctx, tx, `SELECT num FROM plait_conversations WHERE name = $1`+d.dialect.Lock,
 			[]any{conversation}, &conv)

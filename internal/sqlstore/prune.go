@@ -136,6 +136,7 @@ func headsForPruning(ctx context.Context, tx Tx, conversation, lock string) (*pr
 		return nil, err
 	}
 
+	// The number, not the name: it differs if a head was removed and made again with the same version.
 	err = each(ctx, tx, `SELECT num, version FROM plait_heads WHERE conv = $1 ORDER BY num`, []any{p.conv},
 		func(scan func(...any) error) error {
 			var num, version int64
@@ -177,6 +178,7 @@ func (p *pruning) step(ctx context.Context, tx Tx) (next *pruning, removed store
 		return &pruning{conv: p.conv, heads: p.heads, after: last}, removed, err
 	}
 
+	// The rest is a new plan: the transaction may be run again with this one.
 	n := min(len(p.unreached), maxPrunedRecords)
 	if err := p.countRecords(ctx, tx, p.unreached[:n], &removed); err != nil {
 		return nil, removed, err
@@ -198,6 +200,7 @@ const unneeded = `NOT EXISTS (
 
 // removeBlobs removes the next unused blobs. It returns the last sum, or nil if there are no more.
 func (p *pruning) removeBlobs(ctx context.Context, tx Tx, removed *store.Pruned) (last []byte, err error) {
+	// The blobs up to p.after were looked at by earlier transactions.
 	var sums []any
 	err = each(ctx, tx, `SELECT sum, LENGTH(data) FROM plait_blobs WHERE conv = $1 AND sum > $2 AND `+unneeded+`
 		ORDER BY sum LIMIT $3`, []any{p.conv, notNull(p.after), int64(maxPrunedBlobs)},
@@ -212,6 +215,7 @@ func (p *pruning) removeBlobs(ctx context.Context, tx Tx, removed *store.Pruned)
 	if err == nil {
 		err = p.inParts(`DELETE FROM plait_blobs WHERE conv = $1 AND sum IN (…)`, sums, execute(ctx, tx))
 	}
+	// Fewer blobs than asked for are the last ones.
 	if len(sums) < maxPrunedBlobs {
 		last = nil
 	}

@@ -449,6 +449,7 @@ func (t *runsTx) tasks(num int64, run, pause string) (rows []taskRow, err error)
 
 // task reads a call and its run. It locks the run: the results of one run are stored one after the other.
 func (t *runsTx) task(key store.Key) (*runRow, *taskRow, error) {
+	// The error names the call, not its run alone.
 	r, err := t.run(key.Run)
 	if isNoRun(err) {
 		return nil, nil, &store.RunError{Kind: store.ErrNoRun, Key: key}
@@ -582,6 +583,7 @@ func (d *Driver) Renew(ctx context.Context, l store.Lease, length time.Duration)
 // leased returns the run of a lease and, if the lease is one of a call, the call. The error is ErrLeaseLost if the
 // lease is not the latest claim any more.
 func (t *runsTx) leased(l store.Lease) (r *runRow, task *taskRow, err error) {
+	// The claim decides, not the time: an ended lease can be renewed if nobody has claimed the work since.
 	lost := &store.RunError{Kind: store.ErrLeaseLost, Key: l.Key}
 	if l.Key.Call == "" {
 		r, err = t.run(l.Key.Run)
@@ -713,6 +715,8 @@ func (t *runsTx) commit(s store.Step) (head store.Head, err error) {
 	case s.Consume == "":
 		return head, nil // the run is as it was
 	}
+
+	// The row is locked, so its claim is still the one compared above.
 	return head, t.mustSave(r, r.claim)
 }
 
@@ -890,6 +894,7 @@ func (t *runsTx) namedTasks(ids map[int64]string, query string, args ...any) (ro
 		return err
 	})
 
+	// Only after the last row: a Tx runs one query at a time.
 	for i := range rows {
 		if err != nil {
 			break

@@ -118,6 +118,7 @@ func each(ctx context.Context, tx Tx, query string, args []any, f func(scan func
 	if err != nil {
 		return err
 	}
+	// Close even after an error of f: open rows would block the next statement of the Tx.
 	defer func() {
 		if closed := rows.Close(); err == nil {
 			err = closed

@@ -35,6 +35,7 @@ func (t *runsTx) countStates(s *store.RunStats) error {
 			return err
 		}
 
+		// Only a running run is lost without a lease: no worker holds the others.
 		age := t.age(oldest)
 		switch store.RunState(state) {
 		case store.RunReady:

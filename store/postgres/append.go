@@ -141,7 +141,7 @@ func (db *database) appendGroup(g *group) {
 	var server *pgconn.PgError
 	undone := errors.As(err, &server) && server.SeverityUnlocalized == "ERROR"
 	for _, m := range g.members {
-		m.done = false
+		m.done = false // a row may have come before the error
 		if !undone {
 			m.err = err
 		}

@@ -109,6 +109,7 @@ func (db *database) transaction(ctx context.Context, begin string, f func(sqlsto
 	}
 	defer conn.Release()
 
+	// The guards are in the statement of BEGIN: one round trip for all.
 	var tx pgx.Tx
 	err = db.await(ctx, func(ctx context.Context) error {
 		tx, err = conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + db.guards})
@@ -131,6 +132,8 @@ func (db *database) transaction(ctx context.Context, begin string, f func(sqlsto
 	if err := f(queries{tx, db}); err != nil {
 		return err
 	}
+
+	// The last moment to give up without an effect.
 	if err := ctx.Err(); err != nil {
 		return err
 	}

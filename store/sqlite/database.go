@@ -203,6 +203,7 @@ func (db *database) read(ctx context.Context, f func(*connection) error) error {
 // readOn runs f with *c. It opens *c first if it is nil, and sets it to nil if it is broken.
 func (db *database) readOn(ctx context.Context, c **connection, f func(*connection) error) (err error) {
 	if *c == nil {
+		// A new connection opens whatever file has the path now.
 		if err := db.checkFile(); err != nil {
 			return err
 		}
@@ -213,6 +214,7 @@ func (db *database) readOn(ctx context.Context, c **connection, f func(*connecti
 		}
 	}
 
+	// The next reader opens another connection in place of a broken one.
 	err = f(*c)
 	if (*c).broken {
 		err = errors.Join(err, (*c).close())

@@ -15,6 +15,7 @@ func networkOf(path string) (string, error) {
 		return "", &os.PathError{Op: "statfs", Path: path, Err: err}
 	}
 
+	// The name is a C string in an array: a zero ends it.
 	var name []byte
 	for _, c := range system.Fstypename {
 		if c == 0 {

@@ -66,6 +66,7 @@ func (db *database) queue(j *job) error {
 	select {
 	case <-j.done:
 	case <-j.ctx.Done():
+		// If the job has not begun, the writer now skips it. Otherwise wait for its result.
 		if j.taken.CompareAndSwap(false, true) {
 			return j.ctx.Err()
 		}
