@@ -33,6 +33,7 @@ func Compare(rows []Row) Comparison {
 	for _, r := range rows[1:] {
 		c.Same = min(c.Same, common(rows[0].steps(), r.steps(), func(a, b step) bool { return a.digest == b.digest }))
 	}
+
 	if c.Same > 0 {
 		c.Last = &lists[0][c.Same-1]
 	}

@@ -65,6 +65,8 @@ func Where(rows []Row, conditions ...string) ([]Row, error) {
 			return nil, fmt.Errorf("%q is not KEY=VALUE or KEY!=VALUE", condition)
 		}
 		key, not := strings.CutSuffix(key, "!")
+
+		// Check against all rows: an earlier condition may have removed those with the label.
 		if err := CheckKey(rows, key); err != nil {
 			return nil, err
 		}

@@ -114,6 +114,7 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 	var cause *Failure
 	for _, n := range d.Nodes() {
 		described := describe.Of(n)
+		// The executions of a tool phase are its steps. Their results message repeats them.
 		if described.Sort == describe.Record || described.Sort == describe.Results && hasExecution(n) {
 			continue
 		}
@@ -121,7 +122,10 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 		failed := failureOf(n, described)
 		cause = laterCause(cause, failed, described)
 		name := stepName{label: labelOf(n, described), kind: safetext.Line(described.Word, maxText), failed: failed != nil}
+
+		// The zero byte separates the labels. Without it, "a", "bc" and "ab", "c" would be one path.
 		shape.Write(append([]byte{0}, name.label...))
+
 		if r.NumSteps++; r.NumSteps > maxSteps {
 			continue // it counts in the shape, and is not kept
 		}
@@ -159,6 +163,7 @@ func labelOf(n *node.Node, described describe.Node) string {
 		return anonymous(f.Text)
 	}
 	switch described.Sort {
+	// Calls of one tool are the same step, whatever their arguments.
 	case describe.Call:
 		label := cmp.Or(described.Called.Tool, described.Word)
 		if described.State != "" {
@@ -184,6 +189,7 @@ func textOf(described describe.Node) string {
 		if text := describe.Text(described.Blocks); text != "" {
 			return safetext.Line(text, maxText)
 		}
+		// Blocks without text, such as an image, are named.
 		for p := range describe.Parts(described.Blocks) {
 			return safetext.Line(p.Label(), maxText)
 		}

@@ -114,6 +114,8 @@ func Of(name string, d dag.DAG, o *Options) Row {
 	r.count(d, o.Prices)
 	r.end(d)
 	r.walk(d, o.Texts.share())
+
+	// Of a lazily loaded conversation, the steps above were the first to read the nodes and find a broken one.
 	if err := d.Err(); err != nil {
 		return Unreadable(name, err)
 	}
@@ -208,6 +210,7 @@ func (r *Row) count(d dag.DAG, prices api.Prices) {
 
 // at notes the time of a node.
 func (r *Row) at(t time.Time) {
+	// A node imported without a time has the beginning of 1970.
 	if t.IsZero() || t.Unix() == 0 {
 		return
 	}
@@ -336,6 +339,7 @@ func reason(described describe.Node, why string) string {
 			}
 		}
 	case describe.Assistant:
+		// The text of a response is not the reason of its failure.
 		text = ""
 	}
 	if text != "" {

@@ -50,6 +50,8 @@ func Sum(rows []Row) Summary {
 
 		tools.merge(r.Tools)
 		for _, m := range r.Models {
+			// The first row of a model is taken as it is. Added to a zero Spending, whose cost is unknown, its cost
+			// would be lost.
 			if before, ok := models[m.Model]; ok {
 				m.Spending = before.plus(m.Spending)
 			}
@@ -100,6 +102,8 @@ func GroupBy(rows []Row, key string) []Group {
 		}
 		groups = append(groups, Group{Value: value, Rows: members[value], Summary: Sum(own)})
 	}
+
+	// Groups of one size stay in the order of their values.
 	slices.SortStableFunc(groups, func(a, b Group) int { return cmp.Compare(len(b.Rows), len(a.Rows)) })
 	return groups
 }

@@ -29,6 +29,7 @@ func (t *Texts) add(list *stepList) {
 	}
 	t.lists = append(t.lists, list)
 	t.kept += len(list.texts)
+
 	// Cutting all rows takes time, so it is put off until there is twice too much.
 	share := StepShare(len(t.lists))
 	if t.kept <= 2*share*len(t.lists) {

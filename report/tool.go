@@ -94,11 +94,13 @@ func (c toolCounts) add(name string, failed bool) *Tool {
 // execution adds an executed call.
 func (c toolCounts) execution(n *node.Node) {
 	e := n.Payload().(node.ToolExecution)
+	// It has no result yet.
 	if e.State.Unfinished() {
 		return
 	}
 
 	t := c.add(e.Tool, e.IsError)
+	// Times come from files: an execution that ended before its start has no known time.
 	if !e.Started.IsZero() && !e.Ended.Before(e.Started) {
 		t.times = append(t.times, e.Ended.Sub(e.Started))
 	}

@@ -35,6 +35,7 @@ func (p place) note(kind NoteKind, format string, args ...any) {
 func (p place) opaque(raw content.JSON, api, why string) content.Block {
 	p.note(NoteOpaque, "%s: %s", why, excerpt(raw))
 
+	// The JSON of an Opaque must be an object. No API reads the one made here, so it is not marked as an API's.
 	if !raw.IsObject() {
 		api = string(p.im.format)
 		raw = jsonx.Object([]jsonx.Member{{Name: "value", Value: raw}})
@@ -131,6 +132,7 @@ func knownAnthropic(p place, kind string, list []jsonx.Member) content.Block {
 
 	case "redacted_thinking":
 		if data, rest, ok := jsonx.TakeText(list, "data"); ok && data != "" {
+			// Set the Extra even if it is empty: it marks whose data this is.
 			return content.Thinking{Redacted: data, Extra: content.Extra{API: anthropicAPI, JSON: jsonx.Object(rest)}}
 		}
 

@@ -148,6 +148,9 @@ func (c *chatConversation) end() error {
 func (c *chatConversation) add(at int, e *entry) error {
 	c.n++
 	e.line, e.parentName = at, c.last
+
+	// Two messages of LangChain may have one ID. Entries here have no body, so the tree would drop the second one as a
+	// repetition; it gets a name of its own instead.
 	if e.name == "" || c.tree.byName[e.name] != nil {
 		e.name = "line " + strconv.Itoa(at) + ", " + strconv.Itoa(c.n)
 	}
@@ -249,6 +252,7 @@ func (c *chatConversation) message(at int, where string, j content.JSON) error {
 		return err
 	}
 
+	// The API's messages have no time. Some programs add one when they save them.
 	e := &entry{time: stamp(get(list, "timestamp"))}
 	if e.time.IsZero() {
 		e.time = stamp(get(list, "created_at"))
@@ -298,6 +302,7 @@ func (c *chatConversation) message(at int, where string, j content.JSON) error {
 
 // chatSystem imports a system prompt into e.
 func (p place) chatSystem(e *entry, role string, list []jsonx.Member, blocks content.Blocks) {
+	// A node.System has no role.
 	if role == "developer" {
 		e.meta = metaWith(e.meta, "chat.role", `"developer"`)
 	}
@@ -325,6 +330,8 @@ var thoughts = []string{"reasoning_content", "reasoning", "thinking"}
 // chatTaken returns the names of the members of an assistant's message read by chatResponse.
 func chatTaken(list []jsonx.Member) []string {
 	taken := []string{"tool_calls"}
+
+	// chatResponse reads only texts. A member of another shape, such as an object, stays as metadata.
 	for _, name := range append([]string{"refusal"}, thoughts...) {
 		if text(list, name) != "" {
 			taken = append(taken, name)
@@ -423,6 +430,8 @@ func chatPart(p place, raw content.JSON) content.Block {
 	}
 
 	kind, list, _ := jsonx.TakeText(list, "type")
+
+	// Most parts have their content in a member with the name of their type.
 	inner, rest := jsonx.Take(list, kind)
 	of, _ := object(inner)
 

@@ -125,6 +125,8 @@ func (s *claudeSession) line(l line) error {
 		e.response, e.keeps = above.response, above.keeps
 	}
 
+	// Errors of the API and lines that are only displayed were never sent. The summary of a compaction was, even if it is
+	// marked as only displayed.
 	switch {
 	case !speaks, isTrue(list, "isApiErrorMessage"), isTrue(list, "isVisibleInTranscriptOnly") && !isTrue(list, "isCompactSummary"):
 		return s.record(a, e, kind, list, j)
@@ -278,6 +280,7 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []jsonx.Memb
 		e.meta = s.metaOf(list, message, further)
 		e.payload = node.Message{Role: content.Assistant, Answer: answer}
 
+		// add drops a repeated line. Its blocks are in the message already.
 		before := len(a.tree.entries)
 		if err := a.tree.add(e); err != nil || len(a.tree.entries) == before {
 			return err
@@ -306,6 +309,8 @@ func (s *claudeSession) joinLine(a *agent, whole, e *entry, answer node.Answer) 
 	if e.name == "" {
 		return
 	}
+
+	// The children and the repetitions of this line find the message by the line's name.
 	a.tree.byName[e.name], a.tree.bodies[e.name] = whole, e.body
 	whole.parts = append(whole.parts, e.name)
 }
@@ -325,6 +330,7 @@ func (s *claudeSession) called(a *agent, call content.ToolUse) {
 	if kind := text(input, "subagent_type"); kind != "" {
 		c.tool = kind
 	}
+	// The prompt is also the first message of the sub-agent; see claimByPrompt.
 	if prompt := text(input, "prompt"); prompt != "" {
 		s.prompts[prompt] = append(s.prompts[prompt], c)
 	}
@@ -338,6 +344,7 @@ func (s *claudeSession) user(a *agent, e *entry, list, message []jsonx.Member) e
 	}
 	e.meta = s.metaOf(list, message, nil)
 
+	// Only the summary of a compaction uses the inherited keeps. Lines below it must not inherit them again.
 	keeps := e.keeps
 	e.keeps = ""
 
@@ -348,6 +355,8 @@ func (s *claudeSession) user(a *agent, e *entry, list, message []jsonx.Member) e
 			return err
 		}
 		e.payload, e.keeps, e.response = node.Compaction{Summary: summary}, keeps, nil
+
+	// e.response stays: the response may continue below a result.
 	case len(results) > 0:
 		e.payload = node.Message{Role: content.User, Blocks: blocks}
 		e.details = get(list, "toolUseResult")
@@ -360,6 +369,7 @@ func (s *claudeSession) user(a *agent, e *entry, list, message []jsonx.Member) e
 				c.result = e
 			}
 		}
+
 	default:
 		e.payload, e.response = node.Message{Role: content.User, Blocks: blocks}, nil
 		if details := get(list, "toolUseResult"); details != "" {
@@ -457,6 +467,8 @@ func (s *claudeSession) calleesFirst() []*agent {
 			a.state = visiting
 			path = append(path, a)
 		}
+
+		// The walk met its own path, a cycle of callers. It is cut at the end of the path.
 		if a != nil && a.state == visiting {
 			path[len(path)-1].owner = nil
 		}

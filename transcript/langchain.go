@@ -19,6 +19,8 @@ func (im *importer) langChain(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+
+	// As for chat: the format has no session.
 	im.session = im.fingerprint()
 
 	c := &langChainFile{chatFile{importer: im}}
@@ -140,6 +142,8 @@ func (c *langChainFile) batch(at int, where string, conversations []content.JSON
 		if !ok {
 			return c.errorf(at, place, ErrShape, "expected a list of messages, got %s", excerpt(one))
 		}
+
+		// list would take this for another batch, and follow a hostile file to any depth.
 		if len(messages) > 0 {
 			if _, nested := items(messages[0]); nested {
 				return c.errorf(at, place, ErrShape, "expected a message, got a list")
@@ -353,6 +357,7 @@ func placeCalls(body content.Blocks, calls []content.Block) (blocks, rest []cont
 		if use, ok := b.(content.ToolUse); ok {
 			if i, listed := byID[use.ID]; listed && calls[i] != nil {
 				listedUse := calls[i].(content.ToolUse)
+				// The block in the content is the provider's own: keep its further members.
 				listedUse.Extra = use.Extra
 				b, calls[i] = listedUse, nil
 			}
@@ -483,6 +488,7 @@ func (p place) langChainThinking(list, rest []jsonx.Member) content.Block {
 
 	extras, err := object(get(rest, "extras"))
 	signature := text(extras, "signature")
+	// Only these APIs read such a signature. Otherwise it stays in an Extra that no API is sent.
 	if err == nil && signature != "" && (p.foreign == anthropicAPI || p.foreign == geminiAPI) {
 		mark := content.Extra{API: p.foreign, JSON: jsonx.Object(without(extras, "signature"))}
 		return content.Thinking{Text: thought, Signature: signature, Extra: mark}
@@ -510,6 +516,7 @@ func langChainMedia(p place, kind string, list []jsonx.Member) content.Block {
 	case text(list, "url") != "":
 		var url string
 		url, list, _ = jsonx.TakeText(list, "url")
+		// Only a data: URL has a media type of its own.
 		found, ok := urlSource(url)
 		if !ok {
 			return nil
@@ -543,6 +550,7 @@ func langChainAPI(about []jsonx.Member, id string) string {
 		response = id
 	}
 
+	// The order matters: the Responses API gives its messages IDs with "msg_", like Anthropic's.
 	switch provider := text(about, "model_provider"); {
 	case strings.HasPrefix(response, "resp_"), text(about, "object") == "response":
 		return responsesAPI

@@ -487,6 +487,7 @@ func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
 // claim sets the index, tool and input of e from its call: the first call of the parent with its ID and without an
 // execution. It reports whether there is one.
 func claim(n *nanoNode, e *node.ToolExecution) bool {
+	// The parent of an execution is the message with its call.
 	if len(n.parents) != 1 || n.parents[0].made == nil {
 		return false
 	}
@@ -497,6 +498,7 @@ func claim(n *nanoNode, e *node.ToolExecution) bool {
 		parent.claimed = map[int]bool{}
 	}
 
+	// Two calls of a message may have the same ID. Each execution gets a call of its own.
 	for i, call := range m.Blocks.ToolUses() {
 		if call.ID == e.CallID && !parent.claimed[i] && m.Role == content.Assistant {
 			parent.claimed[i] = true

@@ -312,6 +312,7 @@ func piAssistantBlock(p place, raw content.JSON, api string) content.Block {
 	switch kind, list, _ := jsonx.TakeText(list, "type"); kind {
 	case "text":
 		s, rest, ok := jsonx.TakeText(list, "text")
+		// For the Responses API, textSignature holds the ID of a message: piBlock keeps it as it is.
 		if signature, _, _ := jsonx.TakeText(rest, "textSignature"); ok && api == geminiAPI && signature != "" {
 			return content.Text{Text: s, Extra: signed(signature)}
 		}

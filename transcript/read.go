@@ -256,6 +256,8 @@ func seconds(s float64) time.Time {
 	if !(s > 0) || s > maxTime {
 		return time.Time{}
 	}
+
+	// A float64 of seconds since 1970 is exact to less than a microsecond. Further digits are noise of the conversion.
 	whole, part := math.Modf(s)
 	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC()
 }

@@ -255,6 +255,7 @@ func (im *importer) imported() Imported {
 
 	out.DAG = env.WithHeads(heads...)
 
+	// build adds notes after the last line was read, and they belong among those of their lines.
 	slices.SortStableFunc(out.Notes, func(a, b Note) int { return a.Line - b.Line })
 	return out
 }
