@@ -232,6 +232,7 @@ func parseBlock(v []byte, inner bool) (Block, error) {
 // parsed.
 func typeOf(v []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(v, []byte(`{"type":"`)); ok {
+		// A backslash begins an escape: such a type is decoded below.
 		if i := bytes.IndexAny(rest, `"\`); i > 0 && rest[i] == '"' {
 			return string(rest[:i]), nil
 		}

@@ -68,6 +68,7 @@ func DocumentFile(path string) (Document, error) {
 		return Document{}, err
 	}
 
+	// A NUL byte is valid UTF-8, but occurs in binary files and not in text.
 	mediaType := documentTypes[strings.ToLower(filepath.Ext(path))]
 	readable := utf8.Valid(data) && !bytes.ContainsRune(data, 0)
 	if mediaType == "" && !readable {
@@ -75,6 +76,7 @@ func DocumentFile(path string) (Document, error) {
 			path, ErrMediaType)
 	}
 
+	// Text in another encoding stays as bytes: in Source.Text, Of would replace its bytes.
 	d := DocumentOf(mediaType, data)
 	if mediaType == "" {
 		d.Source.MediaType = "text/plain"

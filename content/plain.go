@@ -15,6 +15,8 @@ func readPlain(r *plain.Reader, inResult bool) Block {
 		s := Source{MediaType: r.OptString("media_type"), Data: r.OptString("data"), Text: r.OptString("text"),
 			URL: r.OptString("url"), FileID: r.OptString("file_id")}
 		r.Expect("}")
+
+		// newList does not check the blocks again, so only those that check accepts may be read.
 		r.FailIf(s.check() != "")
 		b = Image{Source: s}
 

@@ -39,6 +39,8 @@ func (t Tool) Check() error {
 	if reason := t.Extra.check(); reason != "" {
 		return fmt.Errorf("%w: %s: %s", ErrTool, t.Name, reason)
 	}
+
+	// A server tool has no schema: the provider defines it.
 	if t.Server() {
 		return nil
 	}

@@ -89,12 +89,16 @@ func backtrack(trace [][]int, i, j int, equal func(i, j int)) {
 	for n := len(trace) - 1; n > 0; n-- {
 		from := comesFrom(trace[n], n, i-j)
 		before := trace[n][from+n+1]
+
+		// The path came from diagonal from by one edit, and then along equal elements.
 		for i > before && j > before-from {
 			i, j = i-1, j-1
 			equal(i, j)
 		}
 		i, j = before, before-from
 	}
+
+	// Before the first edit both lists are equal.
 	for ; i > 0; i-- {
 		equal(i-1, i-1)
 	}

@@ -148,18 +148,23 @@ func (d DAG) WithHeads(heads ...*node.Node) DAG {
 func (d DAG) Join(others ...DAG) DAG {
 	heads := d.Heads()
 	known := make(map[node.ID]*node.Node, len(heads))
+
+	// The heads of d have distinct IDs: this only records them.
 	conflict(known, heads)
 	for _, o := range others {
 		if d.err == nil {
 			d.err = o.err
 		}
 
+		// Only heads are compared here. Write and Validate find two different nodes with one ID among the others.
 		if clash := conflict(known, o.heads); clash != nil && d.err == nil {
 			return d.fail("Join", fmt.Errorf("%w: %s", ErrDuplicateID, clash.ID()))
 		}
 		heads = append(heads, o.heads...)
 		d = d.takeTools(o).takeRefs(o).takeErased(o).takeUnread(o)
 	}
+
+	// WithHeads drops a head that several conversations have.
 	return d.WithHeads(heads...)
 }
 
@@ -178,6 +183,7 @@ func (d DAG) takeErased(o DAG) DAG {
 		return d
 	}
 	return d.change(func(e *env) {
+		// Both maps are shared with other conversations. An entry of d counts more than one of o.
 		all := maps.Clone(more)
 		maps.Copy(all, e.erased)
 		e.erased = all
@@ -188,6 +194,7 @@ func (d DAG) takeErased(o DAG) DAG {
 // nil for none.
 func conflict(known map[node.ID]*node.Node, nodes []*node.Node) *node.Node {
 	for _, n := range nodes {
+		// One node may be here as several values: loaded twice, or redacted. These have the same digest.
 		if old := known[n.ID()]; old != nil && old != n && old.Digest() != n.Digest() {
 			return n
 		}
@@ -232,6 +239,8 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 	if d.err != nil {
 		return d, nil, d.err
 	}
+
+	// These errors are returned and not kept in the chain: the caller can continue with d.
 	if len(parents) == 0 && len(d.heads) > 0 {
 		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: no parent is given", ErrForeign)}
 	}
@@ -288,6 +297,7 @@ func (d DAG) SetSystem(name, text string) DAG {
 		return d
 	}
 
+	// Compare in the form that a node stores, or a text with invalid UTF-8 would add a node each time.
 	name, text = safetext.UTF8(name), safetext.UTF8(text)
 	if name != "" && d.SystemPrompt(name) == text {
 		return d
@@ -301,6 +311,8 @@ func (d DAG) SystemPrompt(name string) string {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
+	// The lineage may be longer than this conversation: a prompt beyond the mark belongs to a later node.
 	if at, has := p.prompts[name]; has && at >= 0 && at < m.system {
 		return p.t.System[at]
 	}
@@ -435,6 +447,7 @@ func (d DAG) WithdrawTools(names ...string) DAG {
 		return d
 	}
 
+	// Keep each declared name once: node.New refuses a name that is given twice.
 	lineage, upTo := d.lineage()
 	seen := map[string]bool{}
 	var withdrawn []string
@@ -480,6 +493,7 @@ func (d DAG) Back(n int) DAG {
 		return d
 	}
 
+	// Remove nodes from the end up to the message that begins the n-th exchange from the end.
 	var removed []*node.Node
 	left := n
 	for last := range d.backward {
@@ -504,6 +518,8 @@ func (d DAG) without(last []*node.Node) DAG {
 	}
 
 	heads = slices.DeleteFunc(node.Distinct(heads), func(n *node.Node) bool { return removed[n.ID()] })
+
+	// A parent of a removed node may be an ancestor of another head: outerHeads drops it.
 	return d.WithHeads(heads...).outerHeads()
 }
 

@@ -72,6 +72,7 @@ func Diff(old, new DAG) Difference {
 		return d
 	}
 
+	// Count the common beginning. A digest covers all nodes before its own, so this reads no content of shared nodes.
 	for d.Common < min(len(a), len(b)) && sameDigest(a[d.Common], b[d.Common]) {
 		d.Common++
 	}
@@ -82,6 +83,8 @@ func Diff(old, new DAG) Difference {
 	if len(b) > 0 {
 		d.New = b[0]
 	}
+
+	// The digests after a change differ even where the content is the same: compare the rest by content.
 	d.Changes, d.After = compare(a, b).changes()
 	return d
 }
@@ -178,6 +181,8 @@ func compare(old, new []*node.Node) *comparison {
 	keys, kinds := interned[key]{}, interned[string]{}
 	c.oldKeys, c.newKeys = numbers(keys, old, keyOf), numbers(keys, new, keyOf)
 	c.pairs = pairUp(c.oldKeys, c.newKeys, numbers(kinds, old, kindOf), numbers(kinds, new, kindOf))
+
+	// The keys of numbers are 0 or more: a negative one is equal only to its counterpart.
 	for i := range again {
 		c.oldKeys, c.newKeys = append(c.oldKeys, -1-i), append(c.newKeys, -1-i)
 		c.pairs = append(c.pairs, pair{len(old) + i, len(new) + i})
@@ -208,8 +213,10 @@ func (c *comparison) changes() (changes []Change, after int) {
 		case p.old < 0:
 			change.Op = Added
 		case c.oldKeys[p.old] != c.newKeys[p.new] || differs(change.Old, change.New):
+			// A pair of one kind with other content, or with other content that has no text form.
 			change.Op = Changed
 		case ancestry.moved(change.Old, change.New):
+			// The same content, after other nodes than before.
 			change.Op = Moved
 		default:
 			same++
@@ -237,6 +244,8 @@ func (c *comparison) elsewhere() map[pair]pair {
 		if p.old >= 0 {
 			continue
 		}
+
+		// Several removed nodes may have this content: use each once, in order.
 		if from := removed[c.newKeys[p.new]]; len(from) > 0 {
 			removed[c.newKeys[p.new]] = from[1:]
 			gone := pair{from[0], -1}
@@ -275,6 +284,8 @@ const maxParents = 64
 func (c *comparison) ancestry() *ancestry {
 	p := &ancestry{comparison: c, common: interned[node.Digest]{}, inOld: map[node.ID]int{}, inNew: map[node.ID]int{}}
 	p.before = make([][]int, len(c.pairs))
+
+	// In the order of the pairs, a node comes after its parents: follows finds the entries that it needs.
 	for i, at := range c.pairs {
 		if at.old >= 0 {
 			p.inOld[c.old[at.old].ID()] = i
@@ -303,8 +314,10 @@ func (p *ancestry) follows(n *node.Node, at map[node.ID]int) (paired, all []int)
 		k, after := at[parent.ID()]
 		switch {
 		case !after:
+			// The parent is in the common beginning, where both conversations have the same digests.
 			k = -1 - p.common.number(parent.Digest())
 		case p.pairs[k].lone():
+			// The parent was added or removed: its own parents take its place.
 			for _, b := range p.before[k] {
 				if !slices.Contains(all, b) {
 					all = append(all, b)
@@ -325,12 +338,17 @@ func (p *ancestry) follows(n *node.Node, at map[node.ID]int) (paired, all []int)
 func (p *ancestry) moved(a, b *node.Node) bool {
 	pairedA, allA := p.follows(a, p.inOld)
 	pairedB, allB := p.follows(b, p.inNew)
+
+	// An added or removed parent changes only paired if it was put between two nodes, and only all if it is a further
+	// branch. In both cases the node has not moved.
 	return !slices.Equal(pairedA, pairedB) && !slices.Equal(allA, allB)
 }
 
 // kindOf returns the kind of a node for pairUp. Only nodes of the same kind can be changed forms of each other.
 func kindOf(n *node.Node) string {
 	d := describe.Of(n)
+
+	// An execution of another tool is another call, and not a changed one.
 	if d.Sort == describe.Call {
 		return "call " + d.Called.Tool
 	}

@@ -104,6 +104,8 @@ func compareLines(old, new string) []Line {
 	keys := interned[string]{}
 	self := func(s string) string { return s }
 	aKeys, bKeys := numbers(keys, a, self), numbers(keys, b, self)
+
+	// All lines are of one kind, so that a changed line is paired with its new form.
 	all := pairUp(aKeys, bKeys, make([]int, len(a)), make([]int, len(b)))
 
 	// Go through the pairs in runs: equal lines, then different lines, and so on.
@@ -158,6 +160,7 @@ func appendSame(lines []Line, a []string, run []pair, first, last bool) []Line {
 func appendDifferent(lines []Line, a, b []string, run []pair) []Line {
 	var removed, added []Line
 	for _, p := range run {
+		// Show a long changed line where it begins to differ.
 		from := 0
 		if !p.lone() {
 			from = differAt(a[p.old], b[p.new])
@@ -228,6 +231,8 @@ func (d Difference) Write(w io.Writer, opts *DiffOptions) error {
 		out.change(c)
 	}
 	out.same(d.After)
+
+	// All nodes are the same, but not all of them are heads in both, or in the same order.
 	if len(d.Changes) == 0 {
 		out.row(Changed, "the heads: "+shortIDs(d.OldHeads)+" → "+shortIDs(d.NewHeads))
 	}

@@ -117,6 +117,9 @@ func (e *edit) parents(n *node.Node) []*node.Node {
 // remake copies a node that comes after the replaced one.
 func (e *edit) remake(old *node.Node) (err error) {
 	r := Remade{Old: old, Stale: dependsOnHistory(old)}
+
+	// A compaction refers to nodes by ID, so it must refer to the copies. Again also copies nodes of unknown kinds,
+	// which node.New refuses.
 	if c, ok := old.Payload().(node.Compaction); ok {
 		r.New, err = node.New(e.d.Source(), e.compaction(c), old.Meta(), e.parents(old)...)
 	} else {

@@ -204,6 +204,7 @@ func ascending(roots []*node.Node) (nodes []*node.Node, ok bool) {
 	nodes = make([]*node.Node, 0, roots[0].Depth()+1)
 	ok = true
 	_, more := backAlongTrunk(roots[0], func(n *node.Node) bool {
+		// The walk goes backward: each ID must be lower than the one before.
 		if len(nodes) > 0 {
 			id, next := n.ID(), nodes[len(nodes)-1].ID()
 			ok = bytes.Compare(id[:], next[:]) < 0
@@ -224,6 +225,7 @@ func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 	case "version":
 		return []byte(`"version":1`)
 	case "created":
+		// A conversation that was not loaded begins with its first node.
 		if h.created == "" && len(nodes) > 0 {
 			return write.OptString(nil, "created", nodes[0].Time().Format(time.RFC3339Nano))
 		}
@@ -281,6 +283,7 @@ var keptBuffer atomic.Pointer[[]byte]
 const maxKeptBuffer = 512 << 10
 
 func (w *writer) nodes(nodes []*node.Node) {
+	// The buffer is flushed after the node that fills it, so leave room for one more node.
 	w.buf = append(slices.Grow(w.buf, writeSize+writeSize/4), "[\n"...)
 	for i, n := range nodes {
 		w.buf = n.Append(w.buf)
@@ -298,6 +301,7 @@ func (w *writer) nodes(nodes []*node.Node) {
 
 // flush writes the buffer, and returns the first error of w.
 func (w *writer) flush() error {
+	// After an error nothing more is written: w would get a text with a gap.
 	if w.err == nil {
 		var n int
 		if n, w.err = w.w.Write(w.buf); w.err == nil && n < len(w.buf) {
@@ -373,6 +377,8 @@ func replaceReal(on disk, path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
+
+	// The new file has the permissions of the umask, and the replaced file had its own.
 	if old != nil {
 		err = f.Chmod(old.Mode().Perm())
 	}

@@ -35,6 +35,8 @@ type FindError struct {
 // Error returns the name, and the candidates with their kinds, IDs and digests. It is safe to print.
 func (e *FindError) Error() string {
 	text := quoted(e.Name) + ": " + e.Err.Error()
+
+	// Several matches are a list; without a match, the nearest nodes are suggestions.
 	sign := "; is it "
 	if errors.Is(e.Err, ErrAmbiguous) {
 		sign = ": "
@@ -43,6 +45,8 @@ func (e *FindError) Error() string {
 		if i > 0 {
 			sign = ", "
 		}
+
+		// 19 bytes of a digest are "sha256:" and 12 digits.
 		text += sign + safetext.Line(n.Kind(), 40) + " " + n.ID().String() + " (" + n.Digest().String()[:19] + ")"
 	}
 	if e.More > 0 {
@@ -118,6 +122,7 @@ type prefix struct {
 }
 
 func parsePrefix(name string) (prefix, error) {
+	// A long name is cut before it is copied: no name of a node has so many bytes.
 	digits, digest := strings.CutPrefix(strings.ToLower(excerpt(name)), "sha256:")
 	if !digest {
 		digits = strings.ReplaceAll(digits, "-", "")
@@ -137,6 +142,8 @@ func (p prefix) alike(n *node.Node) int {
 	if p.digest {
 		return longest
 	}
+
+	// The last 8 digits match only as a whole, as in ShortID.
 	hex.Encode(text[:], id[:])
 	if string(text[24:32]) == p.digits {
 		return len(p.digits)

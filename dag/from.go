@@ -52,6 +52,7 @@ func seenByThinking(front DAG, messages []content.Message) map[int]node.Digest {
 		if m.Role == content.Assistant && thinks(m.Blocks) {
 			digests[i] = seen
 			if isStale(m.Blocks) {
+				// Stale thinking must be stale in the new conversation too.
 				digests[i] = unseen
 			}
 		}

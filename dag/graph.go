@@ -31,6 +31,9 @@ func (d DAG) Graph() *Graph {
 		ids:      make(map[node.ID]int64, len(nodes)),
 		children: make([][]gonum.Node, len(nodes)),
 	}
+
+	// Nodes has parents before their children, so the ID of a parent is known. The children of a vertex get ascending
+	// IDs, for the search in HasEdgeFromTo.
 	for i, n := range nodes {
 		v := Vertex{Node: n, id: int64(i)}
 		g.vertices[i], g.ids[n.ID()] = v, v.id

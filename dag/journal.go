@@ -234,6 +234,8 @@ func (j *Journal) open(path string, maxNode int) error {
 func (j *Journal) tornHeader() (int, error) {
 	start := make([]byte, len(journalHeader))
 	n, err := j.file.ReadAt(start, 0)
+
+	// An empty file is one with a part of 0 bytes.
 	if n < len(start) && err == io.EOF && strings.HasPrefix(journalHeader, string(start[:n])) {
 		return n, nil
 	}
@@ -356,6 +358,7 @@ const maxKeptLines = 64 << 10
 
 // unchanged returns an error with ErrChanged if the file has changed since the last append.
 func (j *Journal) unchanged() error {
+	// Look at the path: an open file stays the same when another one takes its name.
 	found, err := j.disk.Stat(j.path)
 
 	var reason string
@@ -371,6 +374,8 @@ func (j *Journal) unchanged() error {
 	default:
 		return nil
 	}
+
+	// What is in the file is not known any more, so every later Append fails too.
 	j.err = &fs.PathError{Op: "append", Path: j.path, Err: fmt.Errorf("%w: %s", ErrChanged, reason)}
 	return j.err
 }
@@ -648,6 +653,7 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 	}
 
 	if entry.Header != nil {
+		// The object has the members of a document's header, without the nodes.
 		var h headReader
 		in := newScanner(bytes.NewReader(entry.Header), size)
 		if err := in.members(&h, func() error { return ErrFormat }); err != nil {
@@ -694,6 +700,7 @@ func (s *journalState) moveRefs(g graph, moved map[string][]string) error {
 
 	refs := s.dag.environment().refs
 	for name, ids := range moved {
+		// null removes a ref. The other IDs are resolved below, all at once.
 		if ids == nil {
 			refs = refs.without(name)
 			delete(moved, name)
@@ -710,6 +717,7 @@ func (s *journalState) moveRefs(g graph, moved map[string][]string) error {
 // disk: the append at offset from holds blocks of zeros, and nothing follows it. A crash of the program alone leaves no
 // broken line with an end.
 func (r *reader) unwritten(line []byte, from int64) bool {
+	// Read to the end of the file: only its last append can be unwritten.
 	zeros := bytes.IndexByte(line, 0) >= 0
 	for ended := false; ; {
 		line, _, err := r.text()
@@ -721,6 +729,7 @@ func (r *reader) unwritten(line []byte, from int64) bool {
 		}
 		zeros = zeros || bytes.IndexByte(line, 0) >= 0
 		if bytes.HasPrefix(line, []byte(headsPrefix)) {
+			// A line with another offset ends another append: the broken line is not in the last one.
 			var entry headsLine
 			if json.Unmarshal(line, &entry) == nil && entry.At != from {
 				return false

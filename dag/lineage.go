@@ -96,6 +96,7 @@ func (d DAG) lineage() (*lineage, mark) { return d.lineageWithout("") }
 
 // lineageWithout is lineage for the transcript without these tools.
 func (d DAG) lineageWithout(w without) (*lineage, mark) {
+	// The transcript of several heads belongs to no node that could remember it.
 	if len(d.heads) != 1 {
 		p := d.build(w)
 		return p, p.mark()
@@ -139,6 +140,8 @@ func grown(head *node.Node, w without) (*lineage, mark) {
 		}
 
 		fresh = append(fresh, n)
+
+		// At a merge of branches, the order of the nodes depends on the whole graph.
 		below, simple := trunk(n)
 		if !simple {
 			return nil, mark{}
@@ -184,6 +187,7 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 
 		switch payload := n.Payload().(type) {
 		case node.System, node.Tools:
+			// Prompts and tools come before all messages: a new one makes earlier thinking stale.
 			if p.thinks || !p.declare(payload) {
 				return nil, mark{}
 			}
@@ -203,6 +207,8 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 			if p = p.compacted(n, payload); p == nil {
 				return nil, mark{}
 			}
+
+			// Fewer messages come before the others now: check all thinking again.
 			first = 0
 		}
 	}
@@ -230,6 +236,7 @@ func addClosed(closed map[node.ID]bool, nodes []*node.Node) {
 func (p *lineage) declare(payload node.Payload) bool {
 	switch payload := payload.(type) {
 	case node.System:
+		// The prompt is there already: the same text, or no text again, changes nothing.
 		if at, has := p.prompts[payload.Name]; has {
 			return at < 0 && payload.Text == "" || at >= 0 && p.t.System[at] == payload.Text
 		}
@@ -294,6 +301,7 @@ func (p *lineage) tool(def content.Tool) {
 
 // fork returns a copy of the prefix m, or nil if it has to be built from all nodes. p.mu must be held.
 func (p *lineage) fork(m mark) *lineage {
+	// Thinking depends on everything before it, and thinks and lost are known only for all of p.
 	if p.thinks {
 		return nil
 	}
@@ -314,6 +322,7 @@ func (p *lineage) fork(m mark) *lineage {
 		f.tool(def)
 	}
 	for key, s := range p.sums {
+		// A sum of more messages than the copy has is of no use to it.
 		if s.messages <= m.messages {
 			f.remember(key, s)
 		}
@@ -382,6 +391,7 @@ func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok b
 	first = len(p.t.Messages)
 	firstSummary, firstExecution := first, first
 	for i := range c.Replaced.Len() {
+		// A node has a message of its own, or is a compaction with a summary, or an execution beside a results message.
 		id := c.Replaced.At(i)
 		if at, ok := own[id]; ok {
 			removed[at], first = true, min(first, at)
@@ -437,6 +447,8 @@ func (p *lineage) addSummary(id node.ID, s summary) {
 func (p *lineage) markStale(first int) {
 	for i := first; i < len(p.t.Messages); i++ {
 		m, ok := p.t.Nodes[i].Message()
+
+		// A summary is in the place of a node whose own message is not sent.
 		if !ok || m.Role != content.Assistant || p.isSummary(i) || !thinks(m.Blocks) {
 			continue
 		}
@@ -452,6 +464,8 @@ func (p *lineage) markStale(first int) {
 			continue
 		}
 		p.lost = p.lost || recorded
+
+		// No reader has this message yet: it was added to p under the same lock.
 		p.t.Messages[i].Blocks = stale(m.Blocks)
 	}
 }
@@ -459,6 +473,8 @@ func (p *lineage) markStale(first int) {
 // seenOf returns Transcript.Seen of the first messages of the prefix m. p.mu must be held, unless p is not shared yet.
 func (p *lineage) seenOf(m mark, messages int) node.Digest {
 	s := p.seen
+
+	// The remembered digest can be continued if it has the same beginning and is not of a longer prefix.
 	if !s.known || s.system != m.system || s.tools != m.tools || s.messages > messages {
 		front := Transcript{System: p.t.System[:m.system], Tools: p.t.Tools[:m.tools]}
 		s = seenPrefix{known: true, system: m.system, tools: m.tools, digest: front.front()}
@@ -544,6 +560,8 @@ func (f *facts) Sum(key any, count func([]content.Message) int) int {
 	p.mu.Lock()
 	s := p.sums[key]
 	p.mu.Unlock()
+
+	// Another branch has summed up more messages than the prefix has.
 	if s.messages > m.messages {
 		return count(messages)
 	}
@@ -555,6 +573,8 @@ func (f *facts) Sum(key any, count func([]content.Message) int) int {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
+	// Another goroutine may have remembered a longer sum in the meantime.
 	if p.sums[key].messages < s.messages {
 		p.remember(key, s)
 	}

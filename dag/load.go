@@ -137,6 +137,7 @@ func (l Loader) read(r io.Reader, path string) (DAG, error) {
 		return DAG{}, in.blame(path, err)
 	}
 	if l.Lazy {
+		// The method fail finds the position of a broken node in this list.
 		in.unread.nodes = in.order
 		d = d.change(func(e *env) { e.unread = []*unread{in.unread} })
 	}
@@ -188,6 +189,7 @@ func (r *reader) conversation() (DAG, error) {
 
 // document returns the conversation of a document, after all of it was read.
 func (r *reader) document() (DAG, error) {
+	// A file without the member "heads" ends in its leaves.
 	heads := r.leaves()
 	if r.head.heads != nil {
 		var err error
@@ -200,6 +202,7 @@ func (r *reader) document() (DAG, error) {
 		return DAG{}, err
 	}
 
+	// Set the heads and the refs first: the nodes out of their reach are loose.
 	d := DAG{heads: heads, env: &env{refs: refs}}
 	h := r.head.header
 	h.loose = r.loose(node.Distinct(d.roots()))
@@ -532,6 +535,8 @@ func namedNodes(field string, ids []string, find func(node.ID) *node.Node) ([]*n
 	for i, text := range ids {
 		id, err := uuid.Parse(text)
 		n := find(id)
+
+		// Only the form in which an ID is saved counts, as in the nodes.
 		if err != nil || n == nil || id.String() != text {
 			err := fmt.Errorf("%w: %.100q", ErrHeads, text)
 			return nil, &node.FieldError{Field: field + "/" + strconv.Itoa(i), Err: err}
@@ -588,6 +593,8 @@ func (g *graph) reachesAll(heads []*node.Node) bool {
 			leaves++
 		}
 	}
+
+	// A head before other nodes is no leaf, and does not count.
 	for _, h := range heads {
 		if !g.used[g.at(h.ID())] {
 			leaves--

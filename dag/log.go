@@ -73,6 +73,7 @@ func (d DAG) log(l logger) string {
 func severalModels(d DAG) bool {
 	first := ""
 	for n := range d.backward {
+		// Kind and Model do not decode a node of Loader.Lazy; Payload would.
 		if n.Kind() != (node.Message{}).Kind() {
 			continue
 		}
@@ -275,6 +276,8 @@ func (g *drawing) node(i int) {
 	g.write(g.cells(c, f.glyph), i, f)
 	g.last = c
 	g.children(n)
+
+	// If a folded run begins with the next node, its row includes the executions.
 	if g.folds[i+1] == 0 {
 		g.fan(i)
 	}
@@ -282,6 +285,7 @@ func (g *drawing) node(i int) {
 
 // write writes the row of node i: the graph, the word for its kind, its mark, and as much text as fits.
 func (g *drawing) write(graph string, i int, f face) {
+	// Of the graph, only the sign has the color of the node.
 	before, after, _ := strings.Cut(g.indent+graph, f.glyph)
 	row := []piece{{g.framed(f.glyph), f.color}, {g.framed(after), ""}}
 	if g.handle > 0 {
@@ -312,6 +316,8 @@ func (g *drawing) free(c int) int {
 			return c
 		}
 	}
+
+	// No column is free: add one, or share the last one if there are too many.
 	for len(g.open) <= min(c, maxColumns) {
 		g.open = append(g.open, 0)
 	}
@@ -414,6 +420,7 @@ func (g *drawing) fan(i int) {
 // tooth draws an execution of a wide fan, beside the column of its parent. The column stays open for the nodes after
 // the fan.
 func (g *drawing) tooth(i int) {
+	// The parent left a line of its column to each execution. The execution uses one, and passes one to each child.
 	c := g.column[i]
 	g.open[c] += g.kids[i] - 1
 	if g.hidden[i] {
@@ -449,6 +456,8 @@ func (g *drawing) toothCells(c int) string {
 			b.WriteString("  ")
 		}
 	}
+
+	// Nothing follows in column c or to the right of it, so the loop has not reached it.
 	if g.columns() <= c {
 		b.WriteString(strings.Repeat("  ", c-g.columns()) + "╰─")
 	}
@@ -467,6 +476,8 @@ func (g *drawing) columns() int {
 // cells returns the graph of one row: sign in column at, and a line in every other open column.
 func (g *drawing) cells(at int, sign string) string {
 	var b strings.Builder
+
+	// Spaces are written only before the next sign, so that the row does not end in some.
 	gap := 0
 	for c := range g.open {
 		s := "│"
@@ -477,6 +488,7 @@ func (g *drawing) cells(at int, sign string) string {
 			gap += 2
 			continue
 		case c == maxColumns:
+			// The shared column may have several lines.
 			s = "⋮"
 		}
 		b.WriteString(strings.Repeat(" ", gap))

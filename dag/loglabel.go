@@ -65,6 +65,8 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 	case describe.Call:
 		f.word = "" // the text shows that it is a call
 		d.Called.Tool, d.Called.Input = calledBy(n, d.Called)
+
+		// The failure is the first thing to see, before the arguments.
 		if d.Failed {
 			f.name, f.why, f.text = l.failedText(d)
 			break
@@ -190,6 +192,8 @@ func (s signs) callsText(blocks content.Blocks, executed bool) string {
 		if !executed {
 			name = s.callText(call.Name, call.Input)
 		}
+
+		// Equal calls are written once, with their number.
 		if times[name]++; times[name] == 1 {
 			order = append(order, name)
 		}
@@ -255,6 +259,7 @@ func (s signs) failedText(d describe.Node) (name, why, text string) {
 		why += " " + s.cut
 	}
 
+	// The tool is named at the beginning of the row: leave only the arguments, and nothing if there are none.
 	arguments := strings.TrimPrefix(s.executionText(d.Called), name)
 	return name, why, join(strings.TrimPrefix(arguments, "()"), d.Elapsed())
 }
@@ -299,6 +304,8 @@ func (s signs) resultsText(n *node.Node, d describe.Node) (name, why, text strin
 		}
 	}
 	all, failed := d.CountResults()
+
+	// Some results are in no row of an execution: show all of them here.
 	if shown < all {
 		return "", "", s.blocksText(d.Blocks)
 	}

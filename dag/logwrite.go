@@ -44,6 +44,7 @@ func (d DAG) WriteLog(w io.Writer, o *LogOptions) error {
 		}
 	}
 
+	// Drawing decodes the nodes, so a broken one is known only afterwards.
 	text := d.log(l)
 	if err := d.environment().unreadErr(); err != nil {
 		return err
@@ -81,6 +82,8 @@ var asciiFrame = strings.NewReplacer("│", "|", "─", "-", "├", "|", "┤", 
 // row writes the graph and the pieces beside it, without spaces at the end.
 func (l *logger) row(graph string, pieces ...piece) {
 	pieces = append([]piece{{l.framed(graph), ""}}, pieces...)
+
+	// Remove the spaces before colors are added: the spaces are not at the end any more then.
 	for len(pieces) > 0 {
 		last := &pieces[len(pieces)-1]
 		if last.text = strings.TrimRight(last.text, " "); last.text != "" {
@@ -132,6 +135,7 @@ func (g *drawing) foldRuns(heads []*node.Node) {
 
 	var run []int // nodes that no path bypasses, without a pinned node between them
 	for i, bypassed := range g.bypassed() {
+		// A pinned node ends one run and begins the next, and the ends of a run are not folded.
 		if pinned[i] {
 			g.foldRun(run)
 			run = nil
@@ -166,6 +170,8 @@ func (g *drawing) foldRun(run []int) {
 	if len(run) <= 2*keepLinks+1 {
 		return
 	}
+
+	// Begin and end after a node that every path passes: only one column is open there.
 	from, to := run[keepLinks]+1, run[len(run)-1-keepLinks]+1
 	if to-from >= leastFold {
 		g.folds[from] = to
@@ -175,6 +181,8 @@ func (g *drawing) foldRun(run []int) {
 // folded draws the nodes [from, to) as one row, in the column of the node before them.
 func (g *drawing) folded(from, to int) {
 	c := g.column[from-1]
+
+	// The column has a line for each child of the node before the run. It needs one for each child of the last node.
 	g.open[c] += g.kids[to-1] - g.kids[from-1]
 	for i := from; i < to; i++ {
 		g.column[i] = c

@@ -113,14 +113,17 @@ func (s *NodeSet) missing(
 	w := walk{extra: extra}
 	erased := len(d.environment().erased) > 0
 	w.known = func(n *node.Node) bool {
+		// A node of the set is stored together with all nodes before it: the walk ends there.
 		old := s.nodes[n.ID()]
 		if old == nil || old == n {
 			return old != nil
 		}
 
+		// Another value with the same ID: a copy from a file, a redacted form, or another node.
 		w.clashes(old, n)
 		mixed.is = mixed.is || erased || old.Redacted() != n.Redacted()
 		if old.Redacted() && !n.Redacted() {
+			// d must not bring back content that was erased from the set.
 			mixed.ids = append(mixed.ids, n.ID())
 		}
 		return true
@@ -133,6 +136,7 @@ func (s *NodeSet) missing(
 // checkErased returns ErrNotErased if the set holds the content of a node that is redacted in d.
 func (s *NodeSet) checkErased(d DAG) error {
 	for id, erased := range d.environment().erased {
+		// The set may have the redacted node as another value, read from storage: compare the saved forms.
 		if n := s.nodes[id]; n != nil && n != erased && string(n.Append(nil)) != string(erased.Append(nil)) {
 			return &node.FieldError{ID: id.String(), Field: "redacted", Err: ErrNotErased}
 		}
@@ -166,6 +170,8 @@ func (s *NodeSet) DAG(header []byte, heads []node.ID) (DAG, error) {
 	if err != nil {
 		return DAG{}, err
 	}
+
+	// A header of a conversation with refs names the heads itself.
 	named := h.heads
 	if named == nil {
 		for _, id := range heads {
@@ -215,6 +221,7 @@ func (s *NodeSet) loose() map[*node.Node][]*node.Node {
 
 	loose := map[*node.Node][]*node.Node{}
 	for _, n := range s.unknown {
+		// The links begin with the parents, which are reached without this.
 		for _, id := range Links(n, func(id node.ID) bool { return s.nodes[id] != nil })[n.NumParents():] {
 			loose[n] = append(loose[n], s.nodes[id])
 		}
@@ -232,6 +239,8 @@ func Links(n *node.Node, stored func(node.ID) bool) []node.ID {
 			links = append(links, id)
 		}
 	}
+
+	// Parents are distinct, and always come first.
 	for i := range n.NumParents() {
 		links = append(links, n.Parent(i).ID())
 	}

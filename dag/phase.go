@@ -160,6 +160,8 @@ func (c *callsByID) of(e node.ToolExecution) int {
 		return -1
 	}
 
+	// Most executions have the right index, so the map is made for the first one that has not. Going backward, the
+	// first call with an ID is set last and counts.
 	c.once.Do(func() {
 		c.first = make(map[string]int, len(c.calls))
 		for i, call := range slices.Backward(c.calls) {
@@ -190,6 +192,7 @@ type Call struct {
 // are the calls without an execution, or with an unfinished one (node.ExecutionState.Unfinished). A call is open only
 // until another node follows; then [DAG.Validate] reports it.
 func (d DAG) OpenCalls() []Call {
+	// The usual head is a message: no execution has to be matched with its calls.
 	if h := d.Head(); h != nil && !isExecution(h) {
 		return callsIn(h)
 	}
@@ -281,6 +284,7 @@ func closeTools(src node.Source, heads []*node.Node, executions []node.Payload) 
 		return nil, err
 	}
 
+	// Each call gets a result, in the order of the calls: APIs refuse a call without one.
 	results := make([]content.Block, len(p.calls))
 	for i := range p.calls {
 		if p.done[i] == nil {
@@ -349,6 +353,8 @@ func (p phase) missing(i int) node.ToolExecution {
 	if p.started[i] != nil {
 		e = p.started[i].Payload().(node.ToolExecution)
 	}
+
+	// Only a started call is in doubt. A paused one keeps the executed call and the usage so far.
 	if e.State != node.ExecutionStarted {
 		return node.ToolExecution{Index: i, Result: content.Words(content.NoResult), IsError: true, Ran: e.Ran, Usage: e.Usage}
 	}
@@ -377,11 +383,15 @@ func (p phase) execute(src node.Source, index int, execution node.Payload) error
 	if before := p.started[index]; before != nil && e.Child.Len() == 0 {
 		e.Child = before.Children() // the conversation of a paused sub-agent must not be lost
 	}
+
+	// If nothing was changed, use the payload as it is: making a new one allocates.
 	if e != given {
 		execution = e
 	}
 
 	n, err := node.New(src, execution, node.Meta{}, p.caller)
+
+	// An execution without a result leaves the call open, and replaces an earlier one of this kind.
 	if err == nil && isUnfinished(n) {
 		p.started[index] = n
 		return nil

@@ -63,6 +63,8 @@ func (d DAG) Unreachable() Unreached {
 	for _, n := range nodes {
 		if !reached[n.ID()] {
 			u.Nodes = append(u.Nodes, n)
+
+			// In a file, a comma and a line break follow a node.
 			u.Bytes += int64(len(n.Append(nil)) + len(",\n"))
 		}
 	}
@@ -77,6 +79,7 @@ func (d DAG) Prune() DAG {
 		return d
 	}
 
+	// The lists are shared with other values of the conversation: filter copies.
 	reached, pruned := d.reached(), false
 	loose := map[*node.Node][]*node.Node{}
 	for before, nodes := range h.loose {
@@ -144,6 +147,7 @@ func rewriteJournal(on disk, path string, d DAG) error {
 		return d.err
 	}
 
+	// Nothing is in the new file, so every node of d is missing in it.
 	state := journalState{size: int64(len(journalHeader))}
 	state.setHeader(header{})
 	d, fresh, err := state.missing(d)

@@ -144,6 +144,8 @@ func refsAt(t *refs, place func([]*node.Node) []*node.Node) *refs {
 	if t == nil {
 		return nil
 	}
+
+	// The names are the same, and so is the shape of the tree.
 	return &refs{t.name, place(t.value), t.weight, refsAt(t.left, place), refsAt(t.right, place)}
 }
 

@@ -78,8 +78,10 @@ func (s *scanner) makeRoom() {
 	to := s.buf
 	switch {
 	case s.pos == 0 || len(s.buf) < large:
+		// Nothing can be dropped, or the buffer is still small: double it, up to one byte more than the limit.
 		to = make([]byte, min(2*len(s.buf), max(s.limit+1, len(s.buf)+1)))
 	case s.keep:
+		// Values in the old buffer were returned and must stay valid.
 		to = make([]byte, max(large, 2*(s.end-s.pos)))
 	}
 	s.end = copy(to, s.buf[s.pos:s.end])
@@ -136,6 +138,7 @@ func (s *scanner) value() ([]byte, error) {
 		return nil, err
 	}
 
+	// After fill, the scan continues where it stopped: no byte is scanned twice.
 	var state valueState
 	for {
 		n, ended, err := state.scan(s.buf[s.pos:s.end])

@@ -31,6 +31,7 @@ func keyOf(n *node.Node) key {
 		var h maphash.Hash
 		h.SetSeed(seed)
 		write := func(s string) {
+			// With its length before it, a text cannot be mistaken for the end of one and the beginning of the next.
 			maphash.WriteComparable(&h, len(s))
 			_, _ = h.WriteString(s)
 		}
@@ -131,6 +132,7 @@ func (s *speller) blocks(before string, blocks content.Blocks) {
 			name += " " + s.answered(p.ID)
 			s.result(name, p.Content, p.Failed)
 		case p.JSON != "" || p.Form == describe.Asked:
+			// A call counts even if it has no arguments.
 			s.say(name, lined(p.JSON))
 		case p.Source != (content.Source{}):
 			s.say(name, source(p.Source))
@@ -215,6 +217,8 @@ func hashed(s string) string {
 // lined returns JSON in canonical form with a line for each member. It returns invalid JSON unchanged.
 func lined(j content.JSON) string {
 	const deepest = 256
+
+	// Canonical makes a string of JSON that nests deeper.
 	if j == "" || jsonx.Depth(j) > deepest || !j.Valid() {
 		return string(j)
 	}

@@ -132,6 +132,7 @@ func (s *setup) prompt(p node.System) {
 // declare removes the tools withdrawn by p, and adds or replaces those defined by p.
 func (s *setup) declare(p node.Tools) {
 	for _, name := range p.Withdrawn.Slice() {
+		// The entry stays as a gap, so that the other indexes stay valid. A new declaration of the tool comes last.
 		if i, has := s.declared[name]; has {
 			s.defs[i] = content.Tool{}
 			delete(s.declared, name)

@@ -84,16 +84,19 @@ func (t *tree[V]) since(old *tree[V], same func(a, b V) bool, do func(name strin
 	switch {
 	case t == old:
 	case old == nil || t != nil && t.above(old):
+		// By its weight the root of t would be the root of old too: its name is only in t.
 		less, more := old.split(t.name)
 		t.left.since(less, same, do)
 		do(t.name, t.value, false)
 		t.right.since(more, same, do)
 	case t == nil || old.above(t):
+		// The name at the root of old is only in old.
 		less, more := t.split(old.name)
 		less.since(old.left, same, do)
 		do(old.name, old.value, true)
 		more.since(old.right, same, do)
 	default:
+		// Both roots have the same name.
 		t.left.since(old.left, same, do)
 		if !same(t.value, old.value) {
 			do(t.name, t.value, false)
@@ -110,6 +113,7 @@ func (t *tree[V]) beyond(old *tree[V], do func(name string, value V)) {
 	case old == nil:
 		t.all(do)
 	case t.above(old):
+		// See since: the name at the root of t is only in t.
 		less, more := old.split(t.name)
 		t.left.beyond(less, do)
 		do(t.name, t.value)
@@ -119,6 +123,7 @@ func (t *tree[V]) beyond(old *tree[V], do func(name string, value V)) {
 		less.beyond(old.left, do)
 		more.beyond(old.right, do)
 	default:
+		// Both roots have the same name.
 		t.left.beyond(old.left, do)
 		t.right.beyond(old.right, do)
 	}

@@ -43,6 +43,7 @@ func (e env) unreadErr() error {
 func (d DAG) takeUnread(o DAG) DAG {
 	for _, u := range o.environment().unread {
 		if !slices.Contains(d.environment().unread, u) {
+			// The list is shared: Clip makes append copy it.
 			d = d.change(func(e *env) { e.unread = append(slices.Clip(e.unread), u) })
 		}
 	}

@@ -211,6 +211,7 @@ func cutArguments(m node.Message, b content.Block) bool {
 
 func (v *validator) blocks(n *node.Node, where string, blocks content.Blocks) {
 	for i, b := range blocks.All() {
+		// Results and summaries are sent in messages with role user.
 		v.block(n, content.User, fmt.Sprintf("%s %d", where, i), b)
 	}
 }
@@ -234,6 +235,8 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 		if b.ID == "" {
 			v.report(n, EmptyCallID, "%s calls %q", where, b.Name)
 		}
+
+		// A call without arguments is valid: package executor executes it with {}.
 		if b.Input != "" && !b.Input.IsObject() {
 			v.report(n, BadArguments, "%s calls %q with %s", where, b.Name, b.Input)
 		}
@@ -372,6 +375,7 @@ type matchedCall struct {
 }
 
 func (p *phaseCheck) assistant(n *node.Node, blocks content.Blocks, declared map[string]bool) {
+	// Messages of the assistant in a row are sent as one, so their calls are one phase.
 	if p.replied {
 		p.end(true)
 	}
@@ -415,6 +419,7 @@ func (p *phaseCheck) result(n *node.Node, r content.ToolResult) bool {
 		return false
 	}
 
+	// A call ID may be used twice: its results belong to its calls in order.
 	p.open[r.CallID] = open[1:]
 	p.calls[open[0]].hasResult = true
 	if p.other {

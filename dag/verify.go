@@ -101,6 +101,7 @@ func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []shared.OpenCall) {
 		}
 		seen[caller.ID()] = true
 
+		// openPhase needs the heads of one caller alone.
 		p, _ := New().WithHeads(phases[caller.ID()]...).openPhase()
 		for i := range p.calls {
 			if p.done[i] == nil {

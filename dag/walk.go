@@ -68,6 +68,7 @@ func backAlongTrunk(n *node.Node, yield func(*node.Node) bool) (last *node.Node,
 			return n, true
 		}
 
+		// Parents of a merge, such as the executions of a fan, come in reverse order before the node that they share.
 		for i := n.NumParents() - 1; i >= 0 && n.NumParents() > 1; i-- {
 			if !yield(n.Parent(i)) {
 				return nil, false
@@ -171,6 +172,7 @@ func (d DAG) Contains(n *node.Node) bool {
 // foreign returns the first of nodes that is nil or not reachable from the heads, and whether there is one. It visits
 // each node of the conversation at most once.
 func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
+	// The usual case, a single parent, needs no map.
 	if len(nodes) < 2 {
 		for _, n := range nodes {
 			return n, !d.Contains(n)
@@ -227,6 +229,8 @@ func reaches(heads []*node.Node, n *node.Node) bool {
 		if top.ID() == n.ID() {
 			return true
 		}
+
+		// A node is deeper than all nodes before it, so n cannot come before a node of its own depth.
 		if top.Depth() <= n.Depth() || seen[top.ID()] {
 			continue
 		}

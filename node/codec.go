@@ -224,6 +224,8 @@ func appendNames(dst []byte, member string, names List[string]) []byte {
 // only there. The message refers to it by the index of the parent.
 func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 	dst = append(dst, '[')
+
+	// In a message of dag.DAG.CloseTools, result i is that of parent i: both are in the order of the calls.
 	parents, results := n.parents(), 0
 	for _, b := range blocks.All() {
 		dst = write.Comma(dst)
@@ -254,6 +256,7 @@ func (e ToolExecution) Answer() content.ToolResult {
 
 // appendInfo appends the fields of the payload that the digest does not cover. It appends nothing if all are empty.
 func (n *Node) appendInfo(dst []byte) []byte {
+	// Begin the member first, and take it back if nothing follows.
 	mark := len(dst)
 	dst = append(write.Name(dst, "info"), '{')
 	empty := len(dst)
@@ -563,10 +566,14 @@ func (e envelope) informed(n *Node) (Payload, error) {
 // fieldError returns err as an error in a field of the node. Text from the file is cut if it is too long.
 func fieldError(id, field string, err error) error {
 	id = safetext.Cut(id, 80)
+
+	// The field of an inner error is relative to this one.
 	var inner *FieldError
 	if errors.As(err, &inner) {
 		return &FieldError{ID: id, Field: field + "/" + inner.Field, Err: inner.Err}
 	}
+
+	// The decoder gives the position in the JSON as a pointer.
 	var semantic *json.SemanticError
 	if errors.As(err, &semantic) && semantic.JSONPointer != "" {
 		field += string(semantic.JSONPointer)
@@ -638,6 +645,8 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 		if err != nil {
 			return nil, &FieldError{Field: "heads", Err: err}
 		}
+
+		// The summary is a text here and a list of blocks in a compaction, so it is decoded by the kind.
 		var summary string
 		if b.Summary != nil {
 			err = json.Unmarshal(b.Summary, &summary)

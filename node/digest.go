@@ -192,6 +192,8 @@ func (n *Node) callRef() func(result bool, id string, earlier int) string {
 		if places == nil {
 			places = map[string][]int{}
 		}
+
+		// A call ID may be used twice: its results belong to its calls in order.
 		places[call.ID] = append(places[call.ID], i)
 	}
 	if places == nil {
@@ -200,6 +202,7 @@ func (n *Node) callRef() func(result bool, id string, earlier int) string {
 	return func(result bool, id string, earlier int) string {
 		switch {
 		case !result:
+			// IDs of calls differ in each run, so a digest leaves them out.
 			return ""
 		case earlier < len(places[id]):
 			return "#" + strconv.Itoa(places[id][earlier])

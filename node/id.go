@@ -41,6 +41,7 @@ func (m *idMaker) next(now time.Time) (id ID) {
 	copy(id[8:], m.random[len(m.random)-m.left:])
 	m.left -= 8
 
+	// A UUIDv7 has the milliseconds, the version 7, and 12 bits for the fraction; then the variant and random bits.
 	binary.BigEndian.PutUint64(id[:8], at>>12<<16|0x7000|at&0xfff)
 	id[8] = id[8]&0x3f | 0x80
 	return id

@@ -43,6 +43,7 @@ func (m Meta) With(key string, value any) (Meta, error) {
 }
 
 func (m Meta) with(key string, j content.JSON) Meta {
+	// The entries are shared with other Metas: change a copy.
 	entries := make([]entry, 0, m.Len()+1)
 	if m.entries != nil {
 		entries = append(entries, *m.entries...)

@@ -305,6 +305,8 @@ func checkedBody(p Payload) (Payload, error) {
 		p.CallID, p.Tool, p.Input = safetext.UTF8(p.CallID), safetext.UTF8(p.Tool), cleanJSON(p.Input)
 		p.State = ExecutionState(safetext.UTF8(string(p.State)))
 		p.Ran = Ran{Tool: safetext.UTF8(p.Ran.Tool), Input: cleanJSON(p.Ran.Input)}
+
+		// A file keeps the times in UTC and without a monotonic reading.
 		p.Started, p.Ended = p.Started.UTC().Round(0), p.Ended.UTC().Round(0)
 		return kept(given, p), errors.Join(checkResult(p.Result), checkHeads(p.Child))
 
@@ -436,6 +438,8 @@ func (t Tools) checked() (Tools, error) {
 		}
 		seen[name] = true
 	}
+
+	// Return the same list if nothing was changed: kept compares lists by identity.
 	if slices.Equal(t.Defs.shared(), defs) {
 		return t, nil
 	}

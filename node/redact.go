@@ -121,6 +121,7 @@ func (r redaction) node(n *Node) *Node {
 		moved.forgetMeta()
 		p = moved.blank(n, true)
 	case r.repeatsErased(n, newChild):
+		// An execution loses its result only if that repeats an erased answer of its child conversation.
 		p = moved.blank(n, n.Kind() == ToolExecution{}.Kind() && newChild && r.repeatsChild(n))
 	default:
 		return moved
@@ -158,6 +159,8 @@ func (n *Node) moved(parents, heads []*Node) *Node {
 		c.rare = &fields
 	}
 	c.setParents(parents)
+
+	// The copies keep their IDs, so the saved form and the digest stay the same.
 	c.line.set(n.line.get())
 	c.digest.Store(n.digest.Load())
 	switch p := n.Payload().(type) {
@@ -306,6 +309,8 @@ func (n *Node) blank(was *Node, all bool) Payload {
 
 	case ToolExecution:
 		p.Input, p.Ran = redactedInput, Ran{}
+
+		// The details and the full output may repeat the result, so they are erased with it.
 		if all || p.Result.Len() > 0 && neutral(p.Result) {
 			p.Result, p.Details, p.Full = blankBlocks(p.Result), "", content.Blocks{}
 		}

@@ -96,6 +96,7 @@ func (u *unread) decoded(n *Node) *Node {
 		return whole
 	}
 
+	// The parents were found when the envelope was read. A node needs no others, because it has no child conversation.
 	whole, err := parseLines(plain.Bytes(string(u.body)), n.parent)
 	if err == nil && whole.Children().Len() > 0 {
 		err = errors.New("the name of a member is written with escapes") // no program is known to write that

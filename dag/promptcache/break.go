@@ -12,6 +12,7 @@ import (
 // difference returns where r differs from an earlier request, and why. It is zero if r only adds to it. Beside is set
 // if the earlier request is not on the line of r.
 func (r *request) difference(before *request, found common, beside bool) Break {
+	// Providers cache the tools first, then the system prompts and then the messages: the first difference decides.
 	a, b := before.sent(), r.sent()
 	switch {
 	case found.whole:
@@ -21,6 +22,7 @@ func (r *request) difference(before *request, found common, beside bool) Break {
 	case found.system < max(len(a.System), len(b.System)):
 		return Break{SystemChanged, System, found.system, r.place.system, systemWhy(a.System, b.System, found.system)}
 	case beside || found.messages == len(b.Messages):
+		// r is on another branch, or ends within the messages of the earlier request: no message was changed.
 		return r.branched(found.messages)
 	}
 
@@ -83,6 +85,7 @@ func modelWhy(before, after node.Answer) string {
 func (r *request) predict(before *request, found common, rules rules) {
 	r.Predicted = r.Shared
 	if rules.breakpoints {
+		// Only a prefix that ends at a breakpoint can be read.
 		r.Predicted = min(r.upToBreakpoint(before, found, rules), r.Shared)
 	}
 
@@ -99,9 +102,11 @@ func (r *request) predict(before *request, found common, rules rules) {
 		r.Predicted = 0
 		r.explain(r.tooLittle(found, rules))
 	case rules.step > 0:
+		// The cache holds whole steps.
 		r.Predicted -= r.Predicted % rules.step
 	}
 
+	// Without a complete usage, Read is not known. The prediction is an estimate: less than half of it is a difference.
 	reported := r.answer.Usage != (content.Usage{}) && !r.answer.Usage.Incomplete
 	if rules.reports && reported && r.Read < r.Predicted/2 {
 		r.explain(Break{Cause: Unexplained, Why: "nothing in the conversation explains it"})

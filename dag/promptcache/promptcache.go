@@ -128,6 +128,8 @@ func Calls(d dag.DAG, o *Options) []Call {
 	latest := map[sibling]*request{}
 	list := make([]Call, len(requests))
 	for i, r := range requests {
+		// Compare also with the latest request that follows the same call or, if no call comes before r, with the
+		// latest such request to the same model.
 		key := sibling{after: r.after}
 		if r.after == nil {
 			key.api, key.model = r.answer.API, r.answer.Model
@@ -183,6 +185,8 @@ func requestsOf(nodes []*node.Node) []*request {
 				}
 			}
 			list = append(list, r)
+
+			// The tools and the system prompts of the line are those since this call.
 			at = place{call: r}
 		}
 		places[n] = at

@@ -95,6 +95,8 @@ func (r *request) compare(last *request, policy api.Cache) {
 
 	r.Before = before.Node
 	r.Break = r.difference(before, found, before == last)
+
+	// r only adds to the request before it, but an earlier one has done so in another way: r begins a new branch.
 	if r.Break.Cause == "" && last != nil && !other.whole {
 		r.Break = r.branched(other.messages)
 	}
@@ -137,6 +139,8 @@ func (r *request) common(before *request, known int) (c common) {
 	}
 
 	a, b := before.sent(), r.sent()
+
+	// Nothing after a different tool or system prompt is in common: a prefix is cached only as a whole.
 	c.tools = prefix(a.Tools, b.Tools, func(x, y content.Tool) bool { return x == y })
 	if c.tools < max(len(a.Tools), len(b.Tools)) {
 		return c
@@ -197,6 +201,7 @@ func (r *request) measure(before *request, found common) {
 	from := &request{}
 	common := api.EstimateTokens(api.Request{Tools: t.Tools[:found.tools], System: t.System[:found.system]})
 	if found.front {
+		// Find the longest earlier request that ends within the common beginning.
 		for r.base = before.base; r.base != nil && r.base.messages > found.messages; {
 			r.base = r.base.base
 		}
