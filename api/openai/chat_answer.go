@@ -80,6 +80,7 @@ func (a *chatAnswer) add(delta content.JSON, whole bool) ([]piece, error) {
 		// A second copy of the thinking, or thinking in another form than text.
 		case slices.Contains(thoughtFields, m.Name), slices.Contains(thoughtMembers, m.Name):
 			a.thinking.at(m.Name).add(m.Name, m.Value, 0)
+
 		case m.Name == "tool_calls":
 			shown = append(shown, a.addCalls(m.Value, whole)...)
 		case m.Name == "function_call":
@@ -241,6 +242,7 @@ func (c *chatCallParts) add(parts []jsonx.Member) string {
 		switch m.Name {
 		case "index":
 		case "id":
+			// The first ID stays: some servers send an empty or a new one with each further piece.
 			c.id = cmp.Or(c.id, textOf(m.Value))
 		case "type":
 			c.kind = cmp.Or(c.kind, textOf(m.Value))
@@ -443,6 +445,8 @@ func detailsText(details *tree) string {
 		if item.object == nil {
 			continue
 		}
+
+		// A "reasoning.text" has a text, a "reasoning.summary" a summary. An encrypted item has neither.
 		for _, name := range []string{"text", "summary"} {
 			if text := item.object.by[name].words(); text != "" {
 				words = append(words, text)

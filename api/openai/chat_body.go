@@ -46,6 +46,8 @@ func chatCall(req api.Request, model string, o *Options, asked server) (call, er
 	}
 
 	rules := asked.differs()
+
+	// The encoding depends on the model and the server, so the bytes remembered for one never go to another.
 	encoded := chatEncodings()[options.supports(model, rules.Chat)].Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
@@ -111,13 +113,17 @@ func (b *chatBuilder) set(name string, value content.JSON) {
 // front returns the body up to the first message after the system prompts: the options, the tools and the system
 // prompts.
 func (b *chatBuilder) front(req api.Request) []byte {
+	// The tools come first: thinking and the tool choice depend on those that are sent.
 	b.keepTools(b.rules.Fit(b.rules.Chat.API, &b.options.Options, req.Tools, b.note))
 
 	b.set("model", jsonx.Quote(b.model))
 	b.setResponseOptions()
 	b.setToolChoice()
+
+	// The members of Options.Body come last, because they replace those made of the options.
 	b.addBody()
 
+	// If the server cannot hold the model to a schema, a system prompt describes it.
 	system := req.System
 	if differs := b.rules.Chat; b.options.Output.JSON != "" && (differs.ObjectOnly || differs.IgnoresForm) {
 		system = b.rules.FormPrompt(system, b.options.Output, b.note)
@@ -147,6 +153,7 @@ func (b *chatBuilder) setResponseOptions() {
 
 	if !o.NoStream {
 		b.set("stream", "true")
+		// Without this option, a stream has no usage.
 		if !b.rules.Chat.NoStreamOptions {
 			b.set("stream_options", `{"include_usage":true}`)
 		}
@@ -175,6 +182,8 @@ func (b *chatBuilder) stops() content.JSON {
 // setThinking sets the amount of thinking. OpenAI's models that do not reason refuse the member.
 func (b *chatBuilder) setThinking() {
 	t, thinks := b.options.Thinking, b.rules.Chat.Thinks
+
+	// Such a server thinks unless it is told not to, so even an unset Thinking must become "off".
 	if thinks == servers.ThinkingToggle && b.forcesCall() {
 		if t != api.ThinkOff {
 			b.note(api.RepairOption, "thinking is off: ToolChoice forces a call, which %s refuses otherwise", b.rules.Name)
@@ -241,6 +250,7 @@ func reasoningOf(t api.Thinking) content.JSON {
 // format returns the format of the response.
 func (b *chatBuilder) format() content.JSON {
 	form := b.options.Output
+	// A server that does not apply the schema gets it in a system prompt (see front).
 	switch differs := b.rules.Chat; {
 	case form.JSON == "", differs.IgnoresForm:
 		return ""
@@ -295,6 +305,7 @@ func (b *chatBuilder) setToolChoice() {
 		b.set("tool_choice", b.chosen(name))
 	}
 
+	// The API refuses this member in a request without tools.
 	if b.options.OneCall && len(b.tools) > 0 {
 		b.set("parallel_tool_calls", "false")
 	}
@@ -351,6 +362,7 @@ func (b *chatBuilder) unfit(m jsonx.Member) string {
 			return "the response is not streamed"
 		}
 	case "tool_choice":
+		// A choice that is a word, such as "none", names no tool.
 		list, err := jsonx.Members(m.Value)
 		if err != nil {
 			break

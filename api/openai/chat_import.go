@@ -162,12 +162,14 @@ func (c *chatImport) result(where string, list []jsonx.Member) error {
 
 // assistant reads an assistant message like a response, except that the parts of a content list stay separate blocks.
 func (c *chatImport) assistant(where string, list []jsonx.Member) error {
+	// A response skips unreadable calls, but an import reports them.
 	if calls := value(list, "tool_calls"); calls != "" && calls != "null" {
 		if _, err := roundtrip.ImportObjects(where+".tool_calls", calls); err != nil {
 			return err
 		}
 	}
 
+	// A list of parts is read here: chatAnswer would join its texts.
 	var parts []content.Block
 	if _, whole := jsonx.Text(value(list, "content")); !whole {
 		var err error
@@ -183,6 +185,8 @@ func (c *chatImport) assistant(where string, list []jsonx.Member) error {
 
 	// The content comes right after the thinking, as in a response.
 	at := count(a.thinks())
+
+	// End the message before, even if it is the assistant's: two in a row stay separate.
 	if err := c.end(); err != nil {
 		return err
 	}

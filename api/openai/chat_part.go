@@ -22,6 +22,8 @@ func decodePart(raw content.JSON) content.Block {
 // knownPart returns the block for a content part, or nil if no block can hold all of it.
 func knownPart(list []jsonx.Member) content.Block {
 	kind, list, _ := jsonx.TakeText(list, "type")
+
+	// A part, except text, has its content in a member named after its type.
 	inner, rest := jsonx.Take(list, kind)
 
 	switch kind {
@@ -45,6 +47,7 @@ func knownImage(image content.JSON, rest []jsonx.Member) content.Block {
 		return nil
 	}
 
+	// The detail goes to the block's Extra. A block has no room for other members beside the URL.
 	url, list, _ := jsonx.TakeText(list, "url")
 	detail, list := jsonx.Take(list, "detail")
 	if detail != "" {
@@ -66,12 +69,14 @@ func knownAudio(audio content.JSON, rest []jsonx.Member) content.Block {
 		return nil
 	}
 
+	// The block has no room for members beside these two.
 	data, list, _ := jsonx.TakeText(list, "data")
 	format, list, _ := jsonx.TakeText(list, "format")
 	if data == "" || format == "" || len(list) > 0 {
 		return nil
 	}
 
+	// The API's name for audio/mpeg: see audioFormat.
 	if format == "mp3" {
 		format = "mpeg"
 	}
@@ -92,6 +97,8 @@ func knownFile(file content.JSON, rest []jsonx.Member) content.Block {
 	if data == "" && id != "" {
 		source, ok = content.Source{FileID: id}, true
 	}
+
+	// A Source holds either the bytes or the ID of a file.
 	if !ok || len(list) > 0 || data != "" && id != "" {
 		return nil
 	}

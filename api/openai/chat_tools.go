@@ -14,6 +14,7 @@ func (b *chatBuilder) keepTools(tools []content.Tool) {
 	for _, t := range tools {
 		fit, why, ok := chatTarget().Tool(t)
 		switch {
+		// The rules for switching already refused it, for the reason in why.
 		case !ok:
 		case b.has(sentName(fit)):
 			ok, why = false, "it is declared twice"

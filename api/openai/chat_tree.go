@@ -49,6 +49,7 @@ func (t *tree) add(name string, piece content.JSON, depth int) {
 	case kind == 'n' || kind == 0:
 	case kind == '"' && !whole[name]:
 		s, _ := jsonx.Text(piece)
+		// A piece of another kind replaces the value so far.
 		if t.text == nil {
 			*t = tree{text: &strings.Builder{}}
 		}
@@ -177,6 +178,7 @@ func (t *tree) append(dst []byte) []byte {
 		}
 		return append(dst, ']')
 	case t.value == "":
+		// Only null was received.
 		return append(dst, "null"...)
 	}
 	return append(dst, t.value...)

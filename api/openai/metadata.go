@@ -21,6 +21,7 @@ const (
 // metadata returns the pairs within the API's limits as an object, or "" if there are none. If there are too many
 // pairs, the first ones in the order of their keys are kept. Dropped pairs are noted.
 func metadata(pairs map[string]string, note func(kind api.RepairKind, format string, args ...any)) content.JSON {
+	// In the order of the keys, because equal requests must have equal bytes.
 	dst := []byte{'{'}
 	kept, left := 0, []string(nil)
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {

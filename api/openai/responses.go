@@ -48,6 +48,7 @@ var counted = []string{
 
 // CountTokens asks the API how many tokens the input of a request takes. See api.TokenCounter.
 func (r *Responses) CountTokens(ctx context.Context, req api.Request) (int64, error) {
+	// A copy, because the transport itself keeps the path of its requests.
 	counting := *r.transport
 	counting.path += "/input_tokens"
 	read := func(res *http.Response, _ call) iter.Seq2[api.Event, error] {
@@ -59,6 +60,8 @@ func (r *Responses) CountTokens(ctx context.Context, req api.Request) (int64, er
 		if err != nil {
 			return c, err
 		}
+
+		// The tokens of the input do not depend on the other members, and the endpoint refuses them.
 		body, err := roundtrip.Keeping(c.body, counted...)
 		c.body, c.streams = wire.NewParts([]byte(body)), false
 		return c, err

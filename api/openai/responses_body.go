@@ -56,6 +56,7 @@ func responsesCall(req api.Request, model string, o *Options, asked server) (cal
 	}
 
 	b := responsesBuilder{options: options, model: model, server: asked, rules: asked.differs(), reasons: reasons(model)}
+	// The members of Options.Body are needed first: they decide about reasoning and the limit.
 	b.takeBody()
 
 	differs := b.rules.Responses
@@ -66,6 +67,7 @@ func responsesCall(req api.Request, model string, o *Options, asked server) (cal
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ResponsesAPI}
 	}
 
+	// The front is built for each request; the items are shared with earlier requests.
 	front := b.front(req)
 	parts := append([][]byte{front}, encoded.Items()...)
 	body := wire.NewParts(append(parts, []byte("]}"))...)
@@ -157,8 +159,10 @@ func (b *responsesBuilder) keeping() keeping {
 
 // front returns the body up to its items.
 func (b *responsesBuilder) front(req api.Request) []byte {
+	// The tools come first: the tool choice depends on those that are sent.
 	b.keepTools(b.rules.Fit(b.rules.Responses, &b.options.Options, req.Tools, b.note))
 
+	// If the server does not apply the schema of the response, a system prompt describes it.
 	system := req.System
 	if b.options.Output.JSON != "" && b.rules.Responses.IgnoresForm {
 		system = b.rules.FormPrompt(system, b.options.Output, b.note)
@@ -283,6 +287,7 @@ func (b *responsesBuilder) reasoning() content.JSON {
 	case t == api.ThinkOff:
 		return `{"effort":"none"}`
 	case t.Tokens() > 0:
+		// Without a level, the model chooses how much it thinks.
 		b.note(api.RepairOption, "the thinking budget is left out: the API has only levels")
 	case t.Level() != "":
 		return `{"effort":` + jsonx.Quote(t.Level()) + `,"summary":"auto"}`
@@ -292,6 +297,7 @@ func (b *responsesBuilder) reasoning() content.JSON {
 
 // format returns the format of the response.
 func (b *responsesBuilder) format() content.JSON {
+	// A server that does not apply the schema gets it in a system prompt (see front).
 	out := b.options.Output
 	if out.JSON == "" || b.rules.Responses.IgnoresForm {
 		return ""
@@ -404,6 +410,7 @@ func appendResponsesTool(dst []byte, t content.Tool) []byte {
 	switch kind := memberType(list); {
 	case kind == customTool:
 		dst = write.String(append(dst, `"type":"custom"`...), "name", t.Name)
+		// The tool's description replaces the one in its Extra.
 		if t.Description != "" {
 			dst = write.OptString(dst, "description", t.Description)
 			_, list = jsonx.Take(list, "description")
@@ -415,6 +422,7 @@ func appendResponsesTool(dst []byte, t content.Tool) []byte {
 		dst = write.String(append(dst, `"type":"function"`...), "name", t.Name)
 		dst = write.OptString(dst, "description", t.Description)
 		dst = append(write.Name(dst, "parameters"), t.Schema...)
+		// Without this member, the API makes the schema strict if it can.
 		if strict, _ := jsonx.Take(list, "strict"); strict == "" {
 			dst = append(write.Name(dst, "strict"), "false"...)
 		}

@@ -147,10 +147,12 @@ func textPart(part content.JSON, note ownNote) (content.Text, bool) {
 	case "output_text":
 		words, rest, ok = jsonx.TakeText(rest, "text")
 	case "refusal":
+		// The type in the Extra marks the text as a refusal.
 		words, rest, ok = jsonx.TakeText(rest, "refusal")
 		rest = append([]jsonx.Member{{Name: "type", Value: `"refusal"`}}, rest...)
 	}
 
+	// A server must not be able to set Plait's own member.
 	_, rest = jsonx.Take(rest, own)
 	return content.Text{Text: words, Extra: itemExtra(rest, note)}, ok
 }

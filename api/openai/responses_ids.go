@@ -22,6 +22,7 @@ func withFitIDs(b content.Block) (content.Block, string) {
 	changed := false
 	switch said := b.(type) {
 	case content.Text:
+		// A text has no item ID of its own: its message's is in the ownNote.
 		said.Extra.JSON, changed = fitIDs(said.Extra, "")
 		fit = said
 	case content.Thinking:

@@ -131,6 +131,7 @@ type itemImport struct {
 func importInput(j content.JSON) (system []string, messages []content.Message, err error) {
 	var c itemImport
 	if text, ok := jsonx.Text(j); ok {
+		// The short form of a single user message.
 		c.role, c.blocks = content.User, content.Words(text).Slice()
 	} else if j != "null" {
 		list, err := roundtrip.ImportObjects("input", j)

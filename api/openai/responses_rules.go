@@ -161,6 +161,7 @@ func misplaced(role content.Role, o content.Opaque, nested bool) string {
 	case "":
 		return "an item without a type"
 	case "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning":
+		// A complete item of these types is a block that Plait knows.
 		return "an item of type " + kind + " that is incomplete"
 	}
 
@@ -229,6 +230,7 @@ func keyOfAnswer(b content.Opaque) (answerKey, bool) {
 	case "computer_call_output", "shell_call_output", "apply_patch_call_output", "tool_search_output":
 		key.id = opaqueText(b, "call_id")
 	case "local_shell_call_output":
+		// OpenAI's form has no call_id: the ID of the item is that of the call.
 		if key.id = opaqueText(b, "call_id"); key.id == "" {
 			key.id = opaqueText(b, "id")
 		}
@@ -321,6 +323,7 @@ func (k keeping) prune(messages []content.Message) []dialect.Pruned {
 			next = messages[i+1]
 		}
 		found = append(found, unanswered(i, m, next, open)...)
+
 		if k != keepAll {
 			found = append(found, referred(i, m)...)
 		}
@@ -460,6 +463,7 @@ func follows(b content.Block, id string) bool {
 	case content.Opaque:
 		return itemFollows(b)
 	case content.Text:
+		// A message without an ID has another origin than reasoning with one: it cannot be its outcome.
 		if n = noteOf(b.Extra); id != "" && itemID(b) == "" {
 			return false
 		}

@@ -313,6 +313,7 @@ func (d *responseDecoder) finish(e responseEvent, data []byte) ([]api.Event, err
 func (d *responseDecoder) rest(output []jsonx.Raw) ([]content.JSON, error) {
 	var rest []content.JSON
 	if len(output) > 0 {
+		// Output has all items, but those before next were yielded already.
 		for _, item := range output[min(d.next, len(output)):] {
 			rest = append(rest, content.JSON(item))
 		}
