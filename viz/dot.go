@@ -58,6 +58,7 @@ const maxClusters = 8
 // outside: Graphviz pulls both ends of an edge into the cluster with the edge.
 func (m *plot) dot() *dotGraph {
 	g := &dotGraph{attributes: dotStart, lines: make([][]dotLine, len(m.items))}
+	// Build a new list: all drawings share the lists of dotStart.
 	if len(m.note) > 0 {
 		g.attributes[0] = append(attributes{{Key: "label", Value: dotQuote(strings.Join(m.note, "\n"))},
 			{Key: "labelloc", Value: "t"}, {Key: "labeljust", Value: "l"}}, g.attributes[0]...)
@@ -68,6 +69,8 @@ func (m *plot) dot() *dotGraph {
 			id: int64(i), name: "n" + strconv.Itoa(m.items[i].vertex), attributes: m.items[i].dot(m.outline),
 		})
 	}
+
+	// Without a node, the picture of an empty conversation would be blank.
 	if len(g.nodes) == 0 {
 		g.nodes = []gonum.Node{dotNode{name: "n0", attributes: attributes{{Key: "label", Value: dotQuote(ink.Empty)}}}}
 	}
@@ -96,6 +99,7 @@ func (m *plot) clusters(g *dotGraph) {
 	depth := make([]int, len(m.rooms))
 	in[0] = g
 	for i := range m.rooms[1:] {
+		// A conversation without boxes has no cluster: those inside it go into the cluster around it.
 		outer := m.groups[i].outer + 1
 		in[i+1], depth[i+1] = in[outer], depth[outer]
 		if r := &m.rooms[i+1]; len(r.items) == 0 {
@@ -187,9 +191,11 @@ type dotLine struct {
 	attributes
 }
 
-func (l dotLine) ID() int64                { return l.id }
-func (l dotLine) From() gonum.Node         { return l.from }
-func (l dotLine) To() gonum.Node           { return l.to }
+func (l dotLine) ID() int64        { return l.id }
+func (l dotLine) From() gonum.Node { return l.from }
+func (l dotLine) To() gonum.Node   { return l.to }
+
+// ReversedLine and ReversedEdge return the line itself, as gonum requires of a line that cannot be reversed.
 func (l dotLine) ReversedLine() gonum.Line { return l }
 func (l dotLine) ReversedEdge() gonum.Edge { return l }
 

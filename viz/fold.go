@@ -203,6 +203,8 @@ func (o *outline) pins(p plan, box []int) []bool {
 		if v.head > 0 && (p.heads == 0 || v.head <= p.heads) || len(v.refs) > 0 && p.failed == 0 {
 			pinned[i] = true
 		}
+
+		// A failure already in the box of another vertex cannot have its own.
 		if box[i] == i && v.failed {
 			failed = append(failed, i)
 		}
@@ -293,6 +295,7 @@ func (o *outline) foldHidden(hidden []bool, box []int) {
 			class[find(i)] = find(2 * size)
 		}
 
+		// A vertex below a hidden parent branches off where the parent does.
 		for _, u := range up[i] {
 			if u = box[u]; hidden[u] {
 				class[find(i)] = find(u)
@@ -420,6 +423,8 @@ func (o *outline) next(i int, hidden []bool, budget *int) (link, bool) {
 	if len(kids) == 0 || o.isLeftOut(i) || slices.ContainsFunc(kids, o.isLeftOut) {
 		return link{}, false
 	}
+
+	// A single kid with several parents is a merge of branches. The search from the vertex where they part finds it.
 	if len(kids) == 1 {
 		kid := &o.vertices[kids[0]]
 		return link{last: kids[0]}, len(kid.parents) == 1 && kid.group == v.group
@@ -773,6 +778,7 @@ func (l labeller) reasons(members []int) string {
 		}
 	}
 
+	// A single failure is named without "first" and "last".
 	switch first {
 	case none:
 		return ""

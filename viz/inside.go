@@ -25,6 +25,7 @@ func (m *plot) layInside(l labeller, p *Picture) {
 			continue
 		}
 
+		// The part numbers its vertices anew, so the labels must refer to it.
 		part := m.part(m.items[i].members)
 		l.o = part
 		_, box, cells := part.legible(l, insidePlans, 0, part.divide)

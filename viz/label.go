@@ -84,10 +84,12 @@ func (l labeller) face(i int) face {
 		f.style = StyleFailed
 	}
 
+	// The parents of a results message are the calls of one response, and no branches.
 	head, text := d.Head(l.models, name), l.body(d.Text)
 	if n := len(l.o.vertices[i].parents); n > 1 && d.Sort != describe.Results {
 		head += fmt.Sprintf(", joins %d branches", n)
 	}
+
 	switch d.Sort {
 	case describe.Assistant:
 		f.label = lines(head, l.body(blocksText(d.Blocks)), l.calls(i, d.Blocks.ToolUses()))
@@ -146,6 +148,7 @@ func (l labeller) calls(i int, calls []content.ToolUse) string {
 		return ""
 	}
 
+	// The boxes of the calls below have the arguments.
 	var parts []string
 	if l.o.all(l.o.vertices[i].kids, isCall) {
 		for _, c := range calls {
@@ -189,6 +192,7 @@ func tally(names []string) string {
 
 // failed returns the label of a failed call: the tool, the error, and then the arguments.
 func (l labeller) failed(d describe.Node) string {
+	// executed begins with the same tool. Without arguments, only "()" remains.
 	tool := name(d.Called.RanTool)
 	arguments := strings.TrimPrefix(executed(d.Called), tool)
 	return lines(tool, l.body(outcome(d)), strings.TrimPrefix(arguments, "()"))

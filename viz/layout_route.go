@@ -51,6 +51,8 @@ func (m *plot) channels() *router {
 		row := m.items[k].row
 		r.rowOf[row] = append(r.rowOf[row], k)
 	}
+
+	// From left to right: free searches a row by x.
 	for _, row := range r.rowOf {
 		slices.SortFunc(row, func(a, b int) int { return cmp.Compare(m.items[a].x, m.items[b].x) })
 	}
@@ -60,6 +62,7 @@ func (m *plot) channels() *router {
 		r.ways[i] = r.way(m.at[e.from], m.at[e.to], e.arrow != "-->")
 	}
 
+	// The place of a lane depends on all others in its gap, so places come last.
 	r.assign()
 	return r
 }

@@ -58,6 +58,8 @@ func breakLine(line string, cells int) (head, rest string) {
 	used, stop := 0, 0
 	for end := 0; end < len(line); {
 		_, width, size := safetext.Cluster(line[end:])
+
+		// A line takes its first cluster even if that is too wide. Otherwise wrap would not end.
 		if used+width > cells && end > 0 {
 			if stop > 0 {
 				end = stop

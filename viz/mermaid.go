@@ -231,6 +231,8 @@ func (s *sketch) write(sh sheet) string {
 		st.writeEdges(&b)
 	}
 
+	// A class adds to the style of a box: a thick outline for a head of the outermost conversation, a dashed one for
+	// several nodes.
 	for _, i := range sh.boxes {
 		if v := s.vertices[i]; v.head > 0 && v.group == none && !s.isLeftOut(i) && s.isOwn(sh.members[i]) {
 			fmt.Fprintf(&b, "    class n%d head\n", i)

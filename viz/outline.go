@@ -157,7 +157,8 @@ func (o *outline) number(heads []*node.Node) map[node.ID]int {
 			sort: described.Sort, grave: described.Grave(), failed: n.Failed(),
 		})
 
-		// The nodes of a sub-agent follow its node, so its conversation is numbered next.
+		// The nodes of a sub-agent follow its node, so its conversation is numbered next. If other conversations have
+		// claimed all of its nodes, it gets no group: outlineOf links to its heads.
 		hanging := dag.FromNode(n).Heads()
 		if inside := open(hanging, g, number); len(inside.rest) > 0 {
 			o.vertices[i].hangs = g
@@ -186,6 +187,8 @@ func walk(heads []*node.Node, seen map[node.ID]int) []*node.Node {
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			n := top.node
+
+			// next is 0 only on arrival: a node entered before that is in order already.
 			if _, ok := seen[n.ID()]; ok || top.next == 0 && entered[n.ID()] {
 				stack = stack[:len(stack)-1]
 				continue

@@ -43,6 +43,8 @@ func MermaidParts(d dag.DAG, o *MermaidOptions) ([]MermaidPart, error) {
 	parts := make([]MermaidPart, len(sheets))
 	for i, sh := range sheets {
 		parts[i] = MermaidPart{partTitle(i, len(sheets), sh.boxes), s.write(sh)}
+
+		// A part with a single box cannot be cut, however long the box is.
 		if size := utf16Len(parts[i].Text); size > budgetText {
 			return nil, &SizeError{"UTF-16 code units", size, budgetText}
 		}

@@ -75,6 +75,7 @@ func (s *svgWriter) text(text string) {
 }
 
 func (s *svgWriter) picture(title string) {
+	// The summary holds only numbers and fixed words, so it needs no escapes.
 	s.put(`<svg xmlns="http://www.w3.org/2000/svg" width="`, s.Width, `" height="`, s.Height, `" viewBox="0 0 `, s.Width, " ", s.Height,
 		`" role="group" aria-labelledby="plait-title plait-desc" xml:space="preserve">`, "\n<title id=\"plait-title\">")
 	s.text(title)
@@ -219,6 +220,7 @@ func (s *svgWriter) write(p ink.Path) {
 }
 
 func (s *svgWriter) box(b *Box) {
+	// Each of these steps leaves the quote of its attribute open, and the next one closes it.
 	s.put(`<g id="n`, b.Number, `" role="listitem" class="`, string(b.Style))
 	if b.Head > 0 {
 		s.put(" head")

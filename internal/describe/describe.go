@@ -22,6 +22,7 @@ func answerNotes(a node.Answer, withModel bool) []string {
 	if retries := retried(a.Retries); retries != "" {
 		notes = append(notes, retries)
 	}
+
 	if a.Stop == content.StopCut {
 		notes = append(notes, "cut off")
 	} else if !a.Stop.Normal() {
@@ -66,6 +67,7 @@ func totals(p node.StopReason) []string {
 			list = append(list, Count(int(n), thing)+where)
 		}
 	}
+
 	add(int64(p.Turns), "turn", "")
 	add(int64(p.ToolCalls), "tool call", "")
 	list = append(list, tokens(p.Usage, "")...)
@@ -73,6 +75,8 @@ func totals(p node.StopReason) []string {
 	if p.Elapsed >= time.Millisecond {
 		list = append(list, Duration(p.Elapsed))
 	}
+
+	// A known cost of zero is a fact, and an unknown one says nothing.
 	if p.Cost > 0 || p.CostKnown {
 		cost := "cost " + strconv.FormatFloat(p.Cost, 'g', 4, 64)
 		if !p.CostKnown {

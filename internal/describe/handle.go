@@ -6,6 +6,7 @@ const minHandle = 8
 // HandleLength returns the number of hex digits needed to distinguish the digests, at least 8. Digests of equal content
 // are equal at any length.
 func HandleLength(digests []string) int {
+	// Equal digests need not be distinguished, so compare each only once.
 	whole := make(map[string]bool, len(digests))
 	for _, d := range digests {
 		whole[d] = true
@@ -14,6 +15,7 @@ func HandleLength(digests []string) int {
 	for length := minHandle; ; length++ {
 		cut := make(map[string]bool, len(whole))
 		for d := range whole {
+			// No more digits are needed than a digest has.
 			if length >= len(d) {
 				return len(d)
 			}

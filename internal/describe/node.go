@@ -130,7 +130,7 @@ func Of(n *node.Node) Node {
 		d.Sort, d.Title, d.Text = Record, p.Name, string(p.JSON)
 	case node.Unknown:
 		d.Sort, d.Text = Unknown, "a kind that this version does not know"
-		return d
+		return d // Word stays the kind in the saved file
 	default: // the zero Node, or a new kind without a description
 		d.Sort = Unknown
 		return d
@@ -284,6 +284,8 @@ func (d Node) Failure() (why string, grave bool) {
 	if !d.Failed {
 		return "", false
 	}
+
+	// A failed node without a stop reason is an execution.
 	switch d.Stop {
 	case "":
 		return cmp.Or(d.State, "tool failed"), true
@@ -291,6 +293,7 @@ func (d Node) Failure() (why string, grave bool) {
 	default:
 		grave = true
 	}
+
 	if d.Sort == Stop {
 		return "the run ended: " + string(d.Stop), grave
 	}
@@ -323,6 +326,8 @@ func (d Node) RecordLine(limit int) string {
 			Name string `json:"name"`
 		} `json:"branches"`
 	}
+
+	// The record of a merge written by another program may have other members. It is shown like any object.
 	record := content.JSON(d.Text)
 	if d.Title != MergeRecord || record.Decode(&merge) != nil || len(merge.Branches) == 0 {
 		return Arguments(record, limit)

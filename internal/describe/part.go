@@ -134,14 +134,16 @@ func Text(blocks content.Blocks) string {
 func Arguments(input content.JSON, limit int) string {
 	const nameChars = 48
 	clip := func(s string, chars int) string { return safetext.Clip(s, 1, chars) }
+
+	// The arguments of other programs may repeat a name or hold invalid UTF-8. They are shown all the same.
 	dec := jsontext.NewDecoder(bytes.NewBufferString(string(input)),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return clip(string(input), limit)
 	}
 
-	var b strings.Builder
 	// Do not decode further members after the limit: they would be cut off.
+	var b strings.Builder
 	for dec.PeekKind() != '}' && b.Len() <= limit {
 		key, err := dec.ReadToken()
 		if err != nil {

@@ -16,6 +16,7 @@ func Armor(s string) string {
 		return s
 	}
 
+	// The mark itself is escaped too. So each mark in the result begins an escape, and Unarmor returns s exactly.
 	var to strings.Builder
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
@@ -48,12 +49,14 @@ func Unarmor(s string) string {
 		if len(after) >= 2 {
 			b, _ = hex.DecodeString(after[:2])
 		}
+
 		// No escape: the mark stays as it is.
 		if len(b) != 1 {
 			to.WriteByte(armorMark)
 			s = after
 			continue
 		}
+
 		to.WriteByte(b[0])
 		s = after[2:]
 	}

@@ -247,6 +247,8 @@ func (l *listener) write(w io.Writer, events [][]byte) bool {
 			}
 		}
 	}
+
+	// A program may pass a writer without Flush. That is no reason to end the stream.
 	l.extend()
 	err := l.rc.Flush()
 	return err == nil || errors.Is(err, http.ErrNotSupported)
@@ -413,6 +415,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) *refusal {
 // deadline set by ServeHTTP.
 func receive(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *refusal) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

@@ -317,11 +317,13 @@ func (x *Index) entries(ctx context.Context) ([]listed, error) {
 	x.listing.Lock()
 	defer x.listing.Unlock()
 
+	// Requests that waited for the lock find a list that is new enough.
 	began := time.Now()
 	if !x.listed.IsZero() && began.Sub(x.listed) < max(listEvery, 10*x.took) {
 		return x.list, nil
 	}
 
+	// An error is not kept: the next request calls List again.
 	var entries []Entry
 	err := attempt("the list", func() (err error) {
 		entries, err = x.options.List(ctx)

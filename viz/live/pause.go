@@ -258,6 +258,7 @@ func (s *Server) collect(p *pause, call string, reply executor.Reply) {
 		return
 	}
 
+	// The run begins at these heads alone: other heads of the conversation are not its own.
 	before := p.heads(s.d)
 	s.dropPauses(func(other *pause) bool { return other == p })
 	d, c := s.d.WithHeads(before...), p.Continuation
@@ -273,6 +274,7 @@ func (s *Server) refused(p *pause, before []*node.Node, got outcome) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	// If the conversation was continued otherwise, the calls are no longer open.
 	if slices.EqualFunc(before, p.heads(s.d), func(a, b *node.Node) bool { return a.ID() == b.ID() }) {
 		s.addPause(newPause(p.Continuation))

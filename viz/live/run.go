@@ -131,6 +131,7 @@ func withEdit(text, next string) change {
 // edited returns the blocks of a message with another text. A message of the assistant is then no longer the
 // provider's: it loses thinking and opaque blocks, and signatures and citations on others.
 func edited(m node.Message, text string) (content.Blocks, error) {
+	// The new text comes first, in place of all texts. The other blocks keep their order.
 	var list []content.Block
 	if strings.TrimSpace(text) != "" {
 		list = append(list, content.Text{Text: text})
@@ -182,6 +183,7 @@ func withExecutions(branch, d dag.DAG, n *node.Node) dag.DAG {
 		return ok && slices.Contains(e.Parents(), n)
 	}
 
+	// Without a results message, the calls are still open: repeat the executions so far.
 	var executions []*node.Node
 	for _, next := range d.Nodes() {
 		if m, ok := next.Message(); ok && m.Role == content.User && slices.ContainsFunc(next.Parents(), executes) {
@@ -319,6 +321,7 @@ func (s *Server) halt() *refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	// A run that has ended in the meantime needs no stop.
 	switch {
 	case s.stop != nil:
 		s.stop()

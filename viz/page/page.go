@@ -159,6 +159,8 @@ func copies(s *web.Static, d, shown dag.DAG) {
 
 	const draw = `copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`
 	keep("mermaid", draw, func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
+
+	// Both drawings of a short conversation are the same: keep one.
 	keep("full", draw, func(w io.Writer) error { return viz.Mermaid(w, shown, &viz.MermaidOptions{Full: true}) })
 	if s.Copies["full"] == s.Copies["mermaid"] {
 		delete(s.Copies, "full")
@@ -166,6 +168,7 @@ func copies(s *web.Static, d, shown dag.DAG) {
 	if why := s.NoCopies["full"]; why != "" {
 		s.NoCopies["full"] = "a part is taken from the diagram of all nodes, which this page does not have: " + why
 	}
+
 	keep("go", "copy it as JSON, which a test reads with dag.Load", func(w io.Writer) error {
 		if len(d.WithChildren()) > maxCode {
 			return errors.New("the conversation has more than 1,000 nodes")
@@ -228,6 +231,7 @@ func (p *pieces) line(line []byte) {
 		return
 	}
 
+	// Right after another node there is no text. The page inserts the ",\n" between the two by itself.
 	if p.text != "" {
 		p.list = append(p.list, p.text)
 	}

@@ -24,6 +24,7 @@ func plain(d dag.DAG, nodes []*node.Node, numbers map[node.ID]int) string {
 		if text == "" {
 			continue
 		}
+
 		if b.Len()+len(text) > maxPlain {
 			b.WriteString("… (the rest needs JavaScript)\n")
 			break
@@ -37,10 +38,13 @@ func plain(d dag.DAG, nodes []*node.Node, numbers map[node.ID]int) string {
 func textOf(n *node.Node, waiting int) (head, text string) {
 	d := describe.Of(n)
 	d.Waiting = waiting
+
+	// A call begins with its arguments, and ends with its result.
 	parts := []string{d.Text, d.Blocks.Text()}
 	if d.Sort == describe.Call {
 		parts = append([]string{string(d.Called.Input)}, parts...)
 	}
+
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	return d.Head(false, asIs), strings.Join(parts, "\n")
 }

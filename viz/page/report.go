@@ -242,6 +242,7 @@ func (t *reportTables) row(r report.Row) reportRow {
 		Cost: r.Cost, Known: r.Known, Money: r.Money(), Estimated: r.Estimated,
 		Took: r.Took.Milliseconds(), Answer: r.Answer, Path: r.Path, Steps: []int{}, Total: r.NumSteps,
 	}
+
 	row.Model, _ = r.Value("model")
 	row.Model = safetext.Line(row.Model, 200)
 	if !r.Began.IsZero() {
@@ -291,6 +292,8 @@ func plainReport(rows []report.Row) string {
 	var out strings.Builder
 	for _, r := range rows {
 		fmt.Fprintf(&out, "%s  %s\n", r.Outcome, safetext.Row(r.Name))
+
+		// The cause may be the failure itself: list it once.
 		lines := []string{r.Error}
 		for _, f := range []*report.Failure{r.Failure, r.Cause} {
 			if f != nil && !slices.Contains(lines, f.Node+" "+f.Text) {
@@ -298,6 +301,7 @@ func plainReport(rows []report.Row) string {
 			}
 		}
 		lines = append(lines, r.Answer)
+
 		for _, line := range lines {
 			if line != "" {
 				out.WriteString("  " + safetext.Line(line, 200) + "\n")

@@ -108,6 +108,7 @@ func (c *canvas) box(b *viz.Box) {
 	c.path, c.inner = ink.Box(c.path[:0], c.inner[:0], string(b.Shape), b.X, b.Y, b.W, b.H)
 	c.fill(c.path, look.Fill)
 
+	// The lines inside a shape stay thin around a head too, and are never dashed.
 	width := float32(thin)
 	if b.Head > 0 {
 		width = thick

@@ -48,6 +48,7 @@ func Write(w io.Writer, d dag.DAG) error {
 
 // read returns a file that reads the conversation from its saved form.
 func read(d dag.DAG) (string, error) {
+	// The heads alone: the saved form of d would include its refs and metadata.
 	var saved bytes.Buffer
 	if err := dag.New().WithHeads(d.Heads()...).Write(&saved); err != nil {
 		return "", err
@@ -213,6 +214,7 @@ func (g *generator) phase(n *node.Node) {
 		executions = append(executions, e)
 	}
 
+	// CloseTools writes its own message. If n says anything else, the digests differ.
 	made := dag.New().WithHeads(message).CloseTools(executions...).Head()
 	if made == nil || made.Digest() != n.Digest() {
 		return
@@ -242,7 +244,7 @@ func (g *generator) write(n *node.Node) bool {
 		return false
 	}
 
-	// Continue the open statement if n is the only use of its last node.
+	// Continue the open statement if n is the only use of its last node. None is open if step had to name other nodes.
 	if len(before) == 1 && g.last != nil && g.last.ID() == before[0].ID() && g.uses[g.last.ID()] == 1 &&
 		g.steps < maxChain {
 		g.out.WriteString(".\n\t\t" + step)
@@ -278,6 +280,7 @@ func (g *generator) join(heads []*node.Node) string {
 	for _, h := range heads {
 		names = append(names, g.names[g.byID[h.ID()]])
 	}
+
 	if len(names) == 1 {
 		return names[0]
 	}
@@ -327,10 +330,13 @@ func (g *generator) fluent(n *node.Node, before dag.DAG) (string, dag.DAG) {
 		if before.Err() != nil {
 			return "", before
 		}
+
+		// A step either withdraws tools or declares them. For a node with both, the digests differ and plain is next.
 		if p.Defs.Len() == 0 {
 			names := p.Withdrawn.Slice()
 			return call("WithdrawTools", quoted(names)...), before.WithdrawTools(names...)
 		}
+
 		var tools []dag.Tool
 		var args []string
 		for _, def := range p.Defs.Slice() {

@@ -42,6 +42,8 @@ func (f *fields) String() string { return f.name + "{" + strings.Join(f.set, ", 
 // payload returns the literal of a payload, or "" if a program cannot make it.
 func (g *generator) payload(p node.Payload, before dag.DAG) string {
 	g.node = true
+
+	// Fields outside of the digest, such as times and usage, are left out: equal conversations need not share them.
 	switch p := p.(type) {
 	case node.System:
 		f := fields{name: "node.System"}
@@ -127,11 +129,14 @@ func (g *generator) places(replaced node.List[node.ID], before dag.DAG) string {
 	if replaced.Len() == 0 {
 		return ""
 	}
+
+	// The IDs of the built conversation are new. Its nodes have the same positions.
 	at := map[node.ID]int{}
 	for i, n := range before.Nodes() {
 		at[n.ID()] = i
 	}
 
+	// A node that is not in the conversation before the compaction cannot be replaced by it.
 	args := []string{g.join(before.Heads())}
 	for _, id := range replaced.Slice() {
 		if i, ok := at[id]; ok {

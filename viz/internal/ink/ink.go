@@ -69,6 +69,7 @@ func Box(p, inner Path, shape string, x, y, w, h int) (Path, Path) {
 	case "merge":
 		return p.move(x, y).line(r, y).line(r-slant, b).line(x+slant, b).shut(), inner
 	case "store":
+		// A cylinder: the front of its lid is an inner line, and the back is the top of the outline.
 		m := x + w/2
 		inner = inner.move(x, y+lid).curve(x, y+2*lid, m, y+2*lid).curve(r, y+2*lid, r, y+lid)
 		p = p.move(x, y+lid).curve(x, y, m, y).curve(r, y, r, y+lid)
@@ -77,6 +78,8 @@ func Box(p, inner Path, shape string, x, y, w, h int) (Path, Path) {
 		inner = inner.move(r-fold, y).line(r-fold, y+fold).line(r, y+fold)
 		return p.move(x, y).line(r-fold, y).line(r, y+fold).line(r, b).line(x, b).shut(), inner
 	}
+
+	// A setup.
 	return round(p, x, y, w, h, 2), inner
 }
 

@@ -113,6 +113,7 @@ func (m *Model) nodes(p *Patch, boxes []*viz.Box) map[node.ID]int {
 			m.next++
 		}
 
+		// A redacted node keeps its ID: only the saved form shows the change. Identical nodes need no comparison.
 		if k.node == nil || k.node != b.Node && !bytes.Equal(k.node.Append(nil), b.Node.Append(nil)) {
 			fresh = append(fresh, b.Node)
 		}
@@ -206,7 +207,7 @@ func (m *Model) foldKey(first, height int) int {
 	return key
 }
 
-// edges adds new and moved edges, and removed edges between nodes that are still drawn.
+// edges adds new, moved and removed edges.
 func (m *Model) edges(p *Patch, pic *placed) {
 	drawn := make(map[[2]int]bool, len(pic.edges))
 	for _, edge := range pic.edges {
@@ -255,6 +256,7 @@ func (m *Model) leave(p *Patch, pic *placed) {
 			p.Gone = append(p.Gone, key)
 		}
 	}
+
 	// Maps have no order, and the same changes must give the same patch.
 	slices.Sort(p.Gone)
 }
@@ -276,6 +278,7 @@ func (m *Model) whole(p *Patch, pic *placed) {
 	p.Problems = changed(&m.sent.problems, problems(m.d, pic), slices.Equal)
 	p.Totals = changed(&m.sent.totals, m.totals(pic), slices.Equal)
 
+	// A ref to nodes that no head reaches is not on the page.
 	var refs []Ref
 	for _, r := range m.d.Refs() {
 		if list := keysOf(r.Heads, pic.keys); len(list) > 0 {

@@ -65,6 +65,7 @@ func nodeParts(n *node.Node, d describe.Node) []Part {
 	case describe.Tools:
 		return tools(n.Payload().(node.Tools))
 	case describe.Results:
+		// The table at the end shows the results of the executions before n, and blocks all others.
 		return append(blocks(d.Blocks, "body.blocks", executed(n)), Part{Form: FormCalls})
 	case describe.Call:
 		return execution(n.Payload().(node.ToolExecution), d)
@@ -132,6 +133,7 @@ func tools(p node.Tools) []Part {
 
 // execution returns the parts of an execution: its arguments, its result, and the record of its run.
 func execution(e node.ToolExecution, d describe.Node) []Part {
+	// The arguments. If a hook changed the call, the model's come first, then the changes.
 	input := Part{Form: FormInput, Label: clip(d.Called.Tool), At: "body.input"}
 	list := []Part{head("arguments"), input}
 	if d.Called.Changed {
@@ -145,6 +147,7 @@ func execution(e node.ToolExecution, d describe.Node) []Part {
 		}
 	}
 
+	// The result, under a heading with the outcome of a call that did not succeed.
 	if outcome := d.Outcome(); outcome != "" {
 		list = append(list, head(outcome))
 	} else {
@@ -186,6 +189,7 @@ func recorded(e node.ToolExecution) []Part {
 		return list
 	}
 
+	// An execution that was only started has no end, and neither has one in doubt.
 	text := "started " + e.Started.Format(time.RFC3339Nano)
 	if e.Ended.IsZero() {
 		return append(list, note(text))
