@@ -145,6 +145,7 @@ func (e *Engine) Cancel(ctx context.Context, run, reason string) error {
 
 // Wait waits until the run has ended or is parked, and returns it.
 func (e *Engine) Wait(ctx context.Context, run string) (store.Run, error) {
+	// Listen before the first look at the run, so that no end is missed in between.
 	bell := make(chan struct{}, 1)
 	defer e.Store.Listen(func(w store.Wake) {
 		if w.Kind == store.WakeStopped && w.Key.Run == run {

@@ -50,7 +50,7 @@ func (r *running) do(ctx context.Context) {
 	switch {
 	case r.over:
 	case errors.Is(context.Cause(held), errInterrupted):
-		// Another process continues from the last commit, as after a crash.
+		// Another process continues from the last commit, as after a crash. This claim does not count.
 		_ = r.engine.Store.Release(context.WithoutCancel(ctx), r.ClaimedRun.Lease, 0, true)
 	case held.Err() != nil: // the lease is lost, or the run is cancelled: there is nothing to give back
 	case err == nil || errors.Is(err, executor.ErrAnswered):

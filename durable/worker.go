@@ -254,6 +254,8 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask, decoded execu
 	select {
 	case r := <-late:
 		errors.As(r.err, &done.again)
+
+		// The conversation has no Terminate, and no result that came after the end of the context.
 		if r.err == nil && (ctx.Err() != nil || r.result.Terminate) {
 			done = outcome{kind: store.OutcomeOK, reply: executor.Returned(r.result)}
 		}

@@ -31,12 +31,15 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 		return api.Response{}, nil, errLeft
 	}
 
+	// The context that the observers return for the MessageStart is that of the request.
 	ctx := r.ctx
 	if r.observed != nil {
 		ctx = r.observed
 	}
 	r.retries = 0
 	answer, failure := r.receive(ctx, req)
+
+	// A consumer that leaves gets no conversation, so nothing has to be kept.
 	if errors.Is(failure, errLeft) {
 		return answer, nil, failure
 	}
@@ -106,6 +109,7 @@ func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error
 func (r *run) take(answer api.Response) (*node.Node, error) {
 	r.spend(answer.Model, answer.Usage)
 
+	// Providers refuse an empty message, so an empty answer leaves none.
 	if silent(answer) {
 		if !emit(r, MessageEnd{Turn: r.turn}) {
 			return nil, errLeft
@@ -174,6 +178,7 @@ func neverSent(blocks content.Blocks) bool {
 		switch b := b.(type) {
 		case content.CutToolUse:
 		case content.Thinking:
+			// Thinking that was cut off has no signature and no origin, and no API is sent it.
 			if b != (content.Thinking{Text: b.Text}) {
 				return false
 			}

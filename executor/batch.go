@@ -95,6 +95,8 @@ func (b *batch) execute() bool {
 func (b *batch) begin(limit int) bool {
 	r := b.phase.r
 	b.phase.mu.Lock()
+
+	// Of the released calls, those without a result are running.
 	running := b.ready - (len(b.calls) - b.open)
 	n := min(limit-running, len(b.calls)-b.ready)
 	unsaved := slices.ContainsFunc(b.phase.queued, func(e queuedEvent) bool { return e.update == nil })

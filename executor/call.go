@@ -163,6 +163,8 @@ func (c *toolCall) pausedBy(err error) *agentPause {
 	if err == nil {
 		return nil
 	}
+
+	// A call whose context has ended cannot wait: it gets its result now.
 	var pause *pausedError
 	if errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil {
 		return &pause.agentPause
@@ -283,6 +285,7 @@ func (c *toolCall) complete(result Result, ended time.Time) {
 	c.state, c.execution, c.ends = done, c.executionOf(result, ended), result.Terminate
 	c.phase.usage = c.phase.usage.Plus(result.Usage)
 	if c.phase.r.showsPhases {
+		// A copy: otherwise each result would be allocated on the heap, even if nobody reads it.
 		kept := result
 		c.result = &kept
 	}

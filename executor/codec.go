@@ -341,6 +341,8 @@ func (p Pending) check(path string) error {
 	if err == nil && !p.Call.Input.IsObject() {
 		err = &CodecError{Field: path + "arguments", Err: jsonx.ErrNotObject}
 	}
+
+	// RFC 3339 has four digits for the year.
 	if y := p.Started.UTC().Year(); err == nil && (y < 0 || y > 9999) {
 		err = &CodecError{Field: path + "started", Err: errNoTime}
 	}
@@ -358,6 +360,7 @@ func (r Reply) check() error {
 		return wrong("result", "a conversation, its Child, cannot be sent")
 	}
 
+	// valid checks Full too, but does not name it as the member.
 	if err := holdable(r.result.Full); err != nil {
 		return &CodecError{Field: "full", Err: err}
 	}
@@ -552,7 +555,7 @@ func (o savedObject) arguments(name string, required bool) content.JSON {
 	switch {
 	case j == "" && required:
 		o.Fail(name, jsonx.ErrAbsent)
-	case j == "" && o.Has(name+"_text"):
+	case j == "" && o.Has(name+"_text"): // an empty text
 		o.Fail(name, jsonx.ErrNotObject)
 	}
 	return j

@@ -91,6 +91,7 @@ func (c Compaction) Hook() Hook {
 	return Hook{
 		Next: func(ctx context.Context, turn Turn) (Turn, error) {
 			if turn.Stop != "" {
+				// The run is about to end, so there may be no request to shorten.
 				return turn, nil
 			}
 			d, err := c.Compact(ctx, turn.DAG)

@@ -71,6 +71,7 @@ func (d *deadline) end(err error) {
 	case d.timed != nil:
 		d.cancel()
 	case d.err == nil:
+		// The run may have ended first; its error is then the reason.
 		if d.err = d.Context.Err(); d.err == nil {
 			d.err = err
 		}

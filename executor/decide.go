@@ -53,6 +53,8 @@ func (r *run) decide(open []Call) *toolPhase {
 		c := &p.calls[i]
 		c.call, c.kept = normalized(call), kept[call.Index]
 		c.ran = c.call
+
+		// Every call counts for the limit on calls, also one that is denied or unknown.
 		within := r.ledger.claimCall(false)
 
 		// An earlier run has started this call: it may have had its effects already.

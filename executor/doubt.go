@@ -159,6 +159,8 @@ func (r *run) askInDoubtHooks(c *toolCall) (Decision, error) {
 		if err == nil && d.action == useResult {
 			err = d.result.valid()
 		}
+
+		// No other arguments: a service that knows the key of the call must get the same ones.
 		if err == nil && (d.action == modify || d.action == deferred) {
 			err = errors.New("a hook's decision does not fit a call in doubt")
 		}

@@ -197,6 +197,8 @@ func (l *ledger) claimCall(inTool bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	within := l.limits.Calls <= 0 || l.calls < l.limits.Calls
+
+	// A refused call counts only in the run whose limit refused it.
 	if within && !l.around.claimCall(true) {
 		return false
 	}
@@ -281,6 +283,8 @@ func (p *repeats) add(calls []content.ToolUse, limit int) (words string, stop bo
 		if p.times >= limit && !p.warned {
 			p.warned, warning = true, true
 		}
+
+		// Further equal calls in the message renew the text, so that it has the full count.
 		if warning {
 			words = fmt.Sprintf(textRepeated, p.name, p.times)
 		}

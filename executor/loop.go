@@ -87,6 +87,8 @@ func (r *run) takeTurn(input []content.Message) step {
 
 	r.voided = content.Usage{}
 	answer, message, err := r.ask()
+
+	// Once only: after a second refusal, the reason is another one, or a message that is too long by itself.
 	if message == nil && errors.Is(err, api.ErrContextTooLong) {
 		answer, message, err = r.askShorter(err)
 	}
@@ -292,6 +294,7 @@ func (r *run) ended() (content.Stop, error) {
 	case r.ctx.Err() == nil:
 		return "", nil
 	case errors.Is(context.Cause(r.ctx), errTimeLimit):
+		// This run's context also has this cause if the limit is that of a run around it.
 		if r.inside != nil && errors.Is(context.Cause(r.inside.phase.r.ctx), errTimeLimit) {
 			r.totals.Detail = textOuterLimit
 		}

@@ -26,10 +26,13 @@ func (r *run) observe(event Event, err error) {
 	if _, begins := event.(RunStart); begins {
 		r.observing = true
 	}
+
+	// A refused run has no RunStart, so its End is not observed.
 	if !r.observing {
 		return
 	}
 
+	// Each event begins with the context of the run, not with that of the event before.
 	r.observed = r.ctx
 	for _, f := range r.observers {
 		r.observed = f.get(r.observed, event, err)
@@ -37,6 +40,7 @@ func (r *run) observe(event Event, err error) {
 
 	switch event.(type) {
 	case RunStart:
+		// Requests, hooks and tools of the run get the values that the observers added, such as a span.
 		r.ctx = r.observed
 	case End:
 		r.observing = false

@@ -246,6 +246,7 @@ func callNames(caller *node.Node) []string {
 	names := make([]string, len(calls))
 	for i, c := range calls {
 		if names[i] = c.ID; c.ID == "" || times[c.ID] > 1 {
+			// The made name must differ from the ID of every call, also of a later one.
 			names[i] = "call_" + strconv.Itoa(i)
 			for n := 2; times[names[i]] > 0; n++ {
 				names[i] = "call_" + strconv.Itoa(i) + "_" + strconv.Itoa(n)
@@ -290,6 +291,9 @@ func (r *run) resume(c Continuation, replies map[string]Reply, asked bool) error
 			return err
 		}
 	}
+
+	// A result from outside passes the After hooks, like that of a tool. If the context ends meanwhile, the run is
+	// refused, so that the result is not lost.
 	for i := range p.calls {
 		if call := &p.calls[i]; call.outside != nil {
 			result, err := r.afterDeferred(call.call, call.ran, *call.outside)
@@ -304,6 +308,8 @@ func (r *run) resume(c Continuation, replies map[string]Reply, asked bool) error
 	r.id, r.parent, r.resumed, r.replied = c.Run, c.ID, true, p
 	r.totals, r.before = c.Totals, c.Totals.Elapsed
 	r.totals.Reason, r.totals.Detail = "", ""
+
+	// The message with the calls was inspected before the pause. Restore the reasons to stop after it.
 	if m, _ := r.caller().Message(); m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext
 	}
@@ -577,6 +583,7 @@ func (r *run) checkReplies(p *toolPhase, replies map[string]Reply, names []strin
 
 // hasResult reports whether an execution has the result, before or after the After hooks.
 func (r *run) hasResult(had node.ToolExecution, result Result) bool {
+	// The execution has the result as it came, or cut with the whole in Full, or as the After hooks return it.
 	same := func(a, b content.Blocks, failed bool) bool { return a.Equal(b) && had.IsError == failed }
 	if same(had.Result, result.Content, result.IsError) || had.Full.Len() > 0 && same(had.Full, result.Content, result.IsError) {
 		return true

@@ -258,6 +258,8 @@ func (p *toolPhase) emitToolStart(c *toolCall) bool {
 	stays := hold(p.r, ToolStart{
 		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Repeated: c.start != nil,
 	})
+
+	// A tool's context has the values that the observers add at its ToolStart, such as a span.
 	c.base = p.r.observed
 	return stays
 }
@@ -279,6 +281,7 @@ func (p *toolPhase) emitEarly(before int) bool {
 // emitQueued emits the queued events. Results may be held.
 func (p *toolPhase) emitQueued() bool {
 	p.mu.Lock()
+	// New events are appended behind these, so all stays as it is.
 	all := p.queued
 	p.queued = p.queued[len(p.queued):]
 	p.mu.Unlock()
@@ -551,6 +554,7 @@ func (r *run) inspect(caller *node.Node) {
 	m, _ := caller.Message()
 	r.cutOff = m.Answer.Stop == content.StopMaxTokens || m.Answer.Stop == content.StopContext
 
+	// The response itself may have used up the tokens or the money. Its calls are then refused.
 	r.stop, r.totals.Detail = r.ledger.reached()
 	if m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext // the next request would be longer still

@@ -61,6 +61,7 @@ func ReplayTools(
 
 	var all []Replayed
 	for _, closing := range d.Nodes() {
+		// The parents of a results message are the executions, and their one parent is the message with the calls.
 		recorded := executionsBefore(closing)
 		if len(recorded) == 0 || len(closing.Parent(0).Parents()) != 1 {
 			continue
@@ -75,6 +76,7 @@ func ReplayTools(
 
 		now := executionsBefore(again.Head())
 		for _, was := range recorded {
+			// The new executions are in call order: the index finds the same call.
 			if was.Index < 0 || was.Index >= len(now) {
 				continue
 			}

@@ -143,6 +143,8 @@ func (r *run) begin() error {
 	if err := r.bind(); err != nil {
 		return err
 	}
+
+	// After a whole response there is nothing to respond to, unless a queue has messages.
 	if _, whole := r.answered(); whole && r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0 {
 		return ErrAnswered
 	}
@@ -190,7 +192,7 @@ func (r *run) bindTools(d dag.DAG) error {
 	before := r.bound   // a hook may return a conversation without its tools' functions
 	r.bound, r.unbound = newToolset(len(r.shared.Tools)), nil
 	for _, def := range r.shared.Tools {
-		if def.Server() {
+		if def.Server() { // the provider executes its calls
 			continue
 		}
 
@@ -361,6 +363,8 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 		if r.inside != nil {
 			r.inside.keepChild(r.d)
 		}
+
+		// Package durable stores these nodes together with the pause, so it skips the marked save.
 		r.saveWith(pausing.Mark(context.WithoutCancel(r.ctx)))
 		if !emit(r, Paused{paused.Continuation}) {
 			return End{}, errLeft

@@ -140,6 +140,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 				return nil, err // the context ended, no hook rejected it: it goes back to the queue
 			}
 
+			// Messages rejected before this one were deleted too, so it follows the accepted ones.
 			r.undelivered = slices.Delete(r.undelivered, len(input), len(input)+1)
 			if !emit(r, Rejected{Message: m, Err: err}) {
 				return nil, errLeft

@@ -84,6 +84,7 @@ func (w *workers) join(grace time.Duration) {
 	w.mu.Lock()
 	w.joined, w.waiting = true, false
 	if w.jobs != nil {
+		// A job that was sent before is still received from a closed channel.
 		close(w.jobs)
 	}
 	if w.busy == 0 || grace <= 0 {

@@ -88,6 +88,8 @@ func configure(config *river.Config, h *handler, o Options) error {
 	if (h.engine == nil || len(h.engine.Agents) == 0) && (h.worker == nil || len(h.worker.Tools) == 0) {
 		return errors.New("river: there is neither an engine with agents nor a worker with tools")
 	}
+
+	// Configure gets the configuration of a program, which may have workers and queues of its own.
 	if config.Workers == nil {
 		config.Workers = river.NewWorkers()
 	}
@@ -101,7 +103,7 @@ func configure(config *river.Config, h *handler, o Options) error {
 	add := func(w store.Wake, slots int) {
 		name := o.insertOpts(w).Queue
 		queue := config.Queues[name]
-		queue.MaxWorkers = max(queue.MaxWorkers, slots)
+		queue.MaxWorkers = max(queue.MaxWorkers, slots) // several agents and tools may share a queue
 		config.Queues[name] = queue
 	}
 	if e := h.engine; e != nil {

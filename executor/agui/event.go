@@ -162,6 +162,7 @@ func contentOf(blocks content.Blocks) any {
 		case content.Document:
 			parts, plain = append(parts, part{Type: "document", Source: sourceOf(b.Source)}), false
 		case content.Thinking, content.ToolUse, content.CutToolUse, content.ToolResult, content.Opaque, content.Unknown:
+			// The protocol has no part of a message for these.
 		}
 	}
 	if plain {

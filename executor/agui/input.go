@@ -88,6 +88,7 @@ func (p part) block() content.Block {
 		if p.Source.Type == "url" {
 			from.URL = p.Source.Value
 		} else {
+			// The other type is "data": the bytes in base64.
 			from.Data = p.Source.Value
 		}
 	}
@@ -144,8 +145,10 @@ func (in input) tools(own []dag.Tool) (all []dag.Tool, theirs map[string]bool) {
 		taken[t.Definition().Name] = true
 	}
 
+	// Appending to all must not write into the agent's own list, which other requests share.
 	all, theirs = own[:len(own):len(own)], map[string]bool{}
 	for _, t := range in.Tools {
+		// The agent's tool has priority. Of two tools of the client, the first counts.
 		if taken[t.Name] || theirs[t.Name] {
 			continue
 		}
@@ -166,11 +169,13 @@ func (s *stream) replies(c executor.Continuation) map[string]executor.Reply {
 	s.given = map[string]bool{}
 	for _, p := range c.Pending {
 		for _, entry := range s.in.Resume {
+
 			if p.Approval && entry.InterruptID == s.interruptID(c, p) {
 				replies[p.ID] = entry.reply()
 			}
 		}
 		for _, m := range s.in.Messages {
+			// A run takes no results while a call waits for approval. A result that is taken is not sent back.
 			if c.Reason == content.StopResults && m.Role == "tool" && s.theirs(p) && m.ToolCallID == s.callID(c, p) {
 				replies[p.ID], s.given[m.ToolCallID] = m.reply(), true
 			}

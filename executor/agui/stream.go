@@ -52,6 +52,8 @@ func (s *stream) run(ctx context.Context, c *store.Conversation) {
 	}
 	s.know(d)
 	s.catchUp(stored)
+
+	// A client may open a new thread without a message.
 	if d.Len() == 0 {
 		s.finish(&outcome{Type: "success"})
 		return
@@ -245,6 +247,7 @@ func (s *stream) finish(o *outcome) {
 func (s *stream) fail(ctx context.Context, err error) {
 	s.Log.ErrorContext(ctx, "agui: a run failed", "thread", s.in.ThreadID, "error", err)
 
+	// Send fixed texts only: the text of an error may hold private data.
 	code := "error"
 	var failure *api.Error
 	var resume *executor.ResumeError
@@ -317,6 +320,7 @@ func (s *stream) keepAlive() (stop func()) {
 		}
 	}()
 	return func() {
+		// Nothing may be written to the response after the handler has returned.
 		close(done)
 		<-joined
 	}

@@ -84,6 +84,7 @@ func (s *agentServer) call(
 	var conversation *store.Conversation
 
 	if state := r.Params.RequestState; state != "" {
+		// The client repeats the call, with the state and the answers of its user.
 		run, found := s.take(state)
 		if !found {
 			return nil, AgentResult{}, errors.New("the question for approval was answered before, or is too old: call the tool again")
@@ -125,6 +126,7 @@ func (s *agentServer) call(
 			return &sdk.CallToolResult{InputRequests: questions, RequestState: state}, AgentResult{}, nil
 		}
 
+		// An older client is asked while it waits for the result.
 		answers, err := elicit(ctx, r.Session, c, questions)
 		if err != nil {
 			return nil, AgentResult{}, err

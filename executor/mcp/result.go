@@ -56,6 +56,7 @@ func block(c sdk.Content) content.Block {
 		}
 	case *sdk.AudioContent:
 		if len(c.Data) > 0 {
+			// Plait has no block for audio.
 			return content.DocumentOf(c.MIMEType, c.Data)
 		}
 	case *sdk.ResourceLink:

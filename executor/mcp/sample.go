@@ -40,6 +40,8 @@ func (s *Server) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.
 		return nil, &refusal{err}
 	}
 	answer, err := api.NewClient(s.opts.Model, nil).Send(ctx, request)
+
+	// A request that failed may have used tokens too.
 	s.calls.spend(answer.Usage)
 	if err != nil {
 		return nil, &refusal{err}
@@ -57,6 +59,8 @@ func (s *Server) sampling(p *sdk.CreateMessageParams) (api.Request, error) {
 	if tokens <= 0 {
 		tokens = defaultTokens
 	}
+
+	// A server may ask for less than the program allows, not for more.
 	if p.MaxTokens > 0 {
 		tokens = int(min(int64(tokens), p.MaxTokens))
 	}

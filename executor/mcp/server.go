@@ -132,6 +132,8 @@ func Connect(ctx context.Context, dial Dial, opts *Options) (*Server, error) {
 	if _, err := s.connected(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+
+	// Hook compares later lists with these definitions.
 	s.first = map[string]content.Tool{}
 	for _, tool := range s.Tools() {
 		s.first[tool.Definition().Name] = tool.Definition()
@@ -299,6 +301,8 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: connecting: %w", ended(ctx, err))
 	}
+
+	// A server that was started again may have other tools.
 	if err := s.list(ctx, session); err != nil {
 		return nil, errors.Join(fmt.Errorf("mcp: listing the tools: %w", ended(ctx, err)), session.Close())
 	}

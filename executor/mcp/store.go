@@ -86,8 +86,12 @@ func list(ctx context.Context, db *store.Store, q ListArguments) (ListResult, er
 		switch {
 		case err != nil:
 			return answer, err
+
+		// The names are sorted, but the store cannot begin after a name: skip those listed before.
 		case key <= q.After:
 			continue
+
+		// One name beyond the limit shows that there are more.
 		case len(answer.Conversations) == q.Limit:
 			answer.More = true
 			return answer, nil

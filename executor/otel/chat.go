@@ -135,6 +135,7 @@ func (r *run) endChat(failure, text string) {
 		c.ended = time.Now()
 	}
 
+	// Some of the metrics have the error.type too. The bounds keep measured as it is when failed gets it.
 	measured := append(r.describe(c), semconv.GenAIOperationNameChat)
 	failed := measured[:len(measured):len(measured)]
 	if failure != "" {
@@ -157,6 +158,8 @@ func (r *run) endChat(failure, text string) {
 // describe sets the attributes of a response on its span. It returns the attributes for the metrics.
 func (r *run) describe(c *chat) []attribute.KeyValue {
 	c.span.SetAttributes(usageAttributes(c.usage)...)
+
+	// Without a response, the API is known from the error of an attempt, or from the response before.
 	if c.answer == nil {
 		r.api = cmp.Or(c.api, r.api)
 		c.span.SetAttributes(providerName(r.api))
@@ -166,6 +169,7 @@ func (r *run) describe(c *chat) []attribute.KeyValue {
 	r.api = cmp.Or(c.answer.API, c.api, r.api)
 	measured := []attribute.KeyValue{providerName(r.api)}
 	if model := clean(c.answer.Model); model != "" {
+		// If the program named no model, the span has the name of the one that responded.
 		c.span.SetName(spanName(semconv.GenAIOperationNameChat, cmp.Or(c.model, model)))
 		measured = append(measured, semconv.GenAIResponseModel(model))
 	}

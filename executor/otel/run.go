@@ -122,6 +122,7 @@ func (r *run) observe(ctx context.Context, event executor.Event, err error) cont
 
 	switch e := event.(type) {
 	case executor.TurnStart:
+		// The run continues, so a cut-off or an empty response was no failure of its request.
 		r.endChat("", "")
 	case executor.MessageStart:
 		if e.Role == content.Assistant {
@@ -143,6 +144,8 @@ func (r *run) observe(ctx context.Context, event executor.Event, err error) cont
 		c := e.Continuation
 		r.span.AddEvent("plait.pause", trace.WithAttributes(
 			pauseReasonKey.String(string(c.Reason)), pauseCallsKey.Int(len(c.Pending))))
+
+		// A call with a paused sub-agent has no ToolEnd here. It has another ToolStart in the resumed run.
 		r.endCalls("")
 	case executor.End:
 		r.end(e, err)

@@ -31,6 +31,7 @@ func (r *run) beginCall(ctx context.Context, e executor.ToolStart) context.Conte
 		c.measured = attributes
 	}
 
+	// The span has more attributes than the metrics: appending must leave c.measured alone.
 	attributes = append(attributes[:2:2], semconv.GenAIToolType("function"))
 	attributes = append(attributes, r.conversation...)
 	if e.Call.ID != "" {

@@ -105,12 +105,15 @@ func readCall(outer []jsonx.Member, kind string) (readings []executor.Call, err 
 		}
 	}
 
+	// An object may have the members of several formats. An error in one of them refuses the call.
 	if inner, _ := jsonx.Take(outer, "function"); inner != "" {
 		read(readInner(outer, inner, kind, "function"))
 	}
 	if inner, _ := jsonx.Take(outer, "functionCall"); inner != "" {
 		read(readInner(outer, inner, kind, "functionCall"))
 	}
+
+	// Arguments without a name count as a flat call, so that the error is about the missing name.
 	if slices.ContainsFunc(outer, func(m jsonx.Member) bool {
 		return m.Name == "name" || slices.Contains(argsMembers, m.Name)
 	}) {

@@ -89,6 +89,7 @@ func notObject(text content.JSON) *Error {
 	dec := jsontext.NewDecoder(strings.NewReader(string(text)))
 	err := dec.SkipValue()
 	if err == nil {
+		// The text is one valid value, so it must be one of another type.
 		if _, more := dec.ReadToken(); more == io.EOF {
 			return &Error{Err: ErrNotObject}
 		}

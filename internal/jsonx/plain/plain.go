@@ -245,6 +245,7 @@ func (r *Reader) Int() int64 {
 		r.at++
 	}
 
+	// Accept only the form of package write: no leading zero, for example.
 	digits := r.text[begin:r.at]
 	n, err := strconv.ParseInt(string(digits), 10, 64)
 	var again [20]byte
