@@ -247,6 +247,7 @@ func (c *chat) keep(d dag.DAG) error {
 	}
 
 	saved, err := c.runner.keep(c.file, d)
+	// The conversation was saved nowhere.
 	if err != nil && saved == c.file {
 		return err
 	}
@@ -369,6 +370,7 @@ func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
+	// The goroutine ends with this call: a later Ctrl-C is for the console.
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
@@ -380,6 +382,8 @@ func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[
 	}()
 
 	d, err := c.screen.show(begin(ctx))
+
+	// Only the cause distinguishes Ctrl-C, which ends the response, from SIGTERM, which ends the chat.
 	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) {
 		err = errInterrupted
 	}
@@ -390,6 +394,7 @@ func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[
 func (c *chat) askApprovals(ctx context.Context, paused executor.Continuation) (map[string]executor.Reply, error) {
 	replies := map[string]executor.Reply{}
 	for _, p := range paused.Pending {
+		// A deferred call waits for a result, which a person at the chat cannot give.
 		if !p.Approval {
 			continue
 		}
@@ -399,6 +404,7 @@ func (c *chat) askApprovals(ctx context.Context, paused executor.Continuation) (
 		}
 		replies[p.ID] = reply
 	}
+
 	if len(replies) == 0 {
 		return nil, errNotHere
 	}

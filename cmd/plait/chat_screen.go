@@ -216,6 +216,7 @@ func (f *flow) put(word string) {
 	if word == "" {
 		return
 	}
+	// The first word of a line shows whether the line is in a block of code or a table.
 	if f.column == 0 {
 		f.table = strings.HasPrefix(word, "|")
 		if strings.HasPrefix(word, "```") {
@@ -224,6 +225,7 @@ func (f *flow) put(word string) {
 	}
 
 	cells := safetext.Width(word)
+	// Lines of code and of tables stay whole.
 	if f.column > 0 && f.column+cells >= f.width && f.width > 0 && !f.code && !f.table {
 		_, _ = io.WriteString(f.out, "\n")
 		f.column = 0

@@ -130,7 +130,7 @@ func (s *streams) database(file string, create bool) (*sqlite.DB, error) {
 		return db, nil
 	}
 
-	// To open a file is to make the tables in it, so a database of another program is refused before.
+	// Opening a file makes the tables in it, so a database of another program is refused before.
 	if _, err = os.Stat(file); err == nil {
 		err = checkTables(s.ctx, file, absolute)
 	} else if create && errors.Is(err, fs.ErrNotExist) {
@@ -153,6 +153,7 @@ func (s *streams) database(file string, create bool) (*sqlite.DB, error) {
 
 // checkTables returns an error if a file is no database of Plait. It changes nothing.
 func checkTables(ctx context.Context, file, absolute string) error {
+	// Read-only: the database may be another program's.
 	name := url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: "mode=ro"}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
@@ -161,6 +162,7 @@ func checkTables(ctx context.Context, file, absolute string) error {
 	defer db.Close()
 
 	var tables int
+	// The backslash escapes "_": LIKE takes a bare one for any character.
 	query := `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name LIKE 'plait\_%' ESCAPE '\'`
 	if err := db.QueryRowContext(ctx, query).Scan(&tables); err != nil {
 		return fmt.Errorf("%s: %w", file, err)

@@ -43,7 +43,7 @@ func openAIOptions(how endpointOptions) *openai.Options {
 		o.SDK = append(o.SDK, sdkopenai.WithBaseURL(how.baseURL))
 	}
 
-	// The key of OpenAI is not for another provider on the network.
+	// Another provider on the network must not get the key of OpenAI.
 	switch {
 	case how.server != nil && how.server.Key != "":
 		o.SDK = append(o.SDK, sdkopenai.WithAPIKey(cmp.Or(os.Getenv(how.server.Key), noKey)))

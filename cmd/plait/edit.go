@@ -317,6 +317,7 @@ func (s *streams) replace(name, output string, d dag.DAG, what fmt.Stringer, asJ
 		return err
 	}
 
+	// Standard output has the conversation, so the report goes to standard error.
 	if output == std {
 		return s.report(s.err, what, asJSON)
 	}

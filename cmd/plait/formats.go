@@ -141,6 +141,7 @@ func conversation(apiName, model string, req api.Request) dag.DAG {
 	d := dag.FromTranscript(dag.Transcript{System: req.System, Tools: req.Tools, Messages: req.Messages})
 
 	kept := savedRequest{API: apiName, Model: model, Cache: req.Options.Cache}
+	// A last message with calls waits for their results: it is no text to continue.
 	if n := len(req.Messages); n > 0 {
 		last := req.Messages[n-1]
 		kept.Prefill = last.Role == content.Assistant && len(last.Blocks.ToolUses()) == 0
@@ -189,11 +190,13 @@ func withBody(d dag.DAG, e endpoint, model, members string) (dag.DAG, error) {
 	}
 
 	var object map[string]json.RawMessage
+	// null is valid JSON without an object: it leaves the map nil.
 	if err := json.Unmarshal([]byte(members), &object); err != nil || object == nil {
 		return d, fmt.Errorf("--body is not a JSON object: %q", members)
 	}
 
 	kept := savedRequestOf(d)
+	// The settings of a request to another API do not apply to this one.
 	if kept.API != e.api {
 		kept = savedRequest{API: e.api, Model: model}
 	}

@@ -277,6 +277,7 @@ func (s *streams) oneline(list []row, o *dag.LogOptions) error {
 	width := distinct(list)
 	out := bufio.NewWriter(s.out)
 	for _, r := range list {
+		// The digest, the kind in 14 cells and two spaces come before the text.
 		text := safetext.Line(lead(r.described)+r.Says, cmp.Or(max(o.Width-width-16, 0), 100))
 		line := fmt.Sprintf("%-14s %s", safetext.Row(r.described.Word), text)
 		if o.Color && r.described.Grave() {
@@ -522,6 +523,7 @@ func completeNode(s *streams, cmd *cobra.Command, flag string) {
 // nodeNames returns the completions for a node: the refs of a file, and the abbreviated digests of its last nodes with
 // their content.
 func (s *streams) nodeNames(file string) []string {
+	// Completion must not wait for standard input.
 	if file == std {
 		return nil
 	}

@@ -20,6 +20,7 @@ var (
 func plain(err error) string {
 	text := strings.TrimPrefix(err.Error(), "load ")
 	for {
+		// Removing one prefix may show another: "dag: node: …".
 		shorter := packagePrefix().ReplaceAllString(text, "$1")
 		shorter = methodPrefix().ReplaceAllString(shorter, "$1")
 		if shorter == text {

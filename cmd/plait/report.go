@@ -178,6 +178,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 // sayUnread prints the errors of unreadable conversations without a row in the report.
 func (s *streams) sayUnread(unread, rows []report.Row, f reportFlags) {
 	listed := map[string]bool{}
+	// A comparison, a data set, and groups as text have no row for an unreadable conversation.
 	if !f.compare && f.as != "jsonl" && (f.by == "" || f.as != "text") {
 		for _, r := range rows {
 			listed[r.Name] = true

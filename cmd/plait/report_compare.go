@@ -17,6 +17,7 @@ const maxCompared = 26
 // compare prints the conversations of a report beside each other, from the point where they part.
 func (s *streams) compare(rows []report.Row, as string) error {
 	var readable []report.Row
+	// An unreadable conversation has no steps.
 	for _, r := range rows {
 		if r.Error == "" {
 			readable = append(readable, r)

@@ -91,6 +91,7 @@ func exampleOf(r report.Row, c opened, e endpoint) (example, error) {
 	if c.err != nil {
 		return example{}, c.err
 	}
+	// A body needs a model, but the line does not contain it: the name from the help text is used.
 	body, _, err := e.body(request(c.dag, e), endpointOptions{model: e.models, whole: true})
 	if err != nil {
 		return example{}, err
@@ -125,6 +126,7 @@ func (s *streams) writeTestsTo(rows []report.Row, folder string) error {
 			return fmt.Errorf("%s: %w", c.name, c.err)
 		}
 		written++
+		// Files in two folders may have the same base name: the number keeps them apart.
 		name := fmt.Sprintf("%03d-%s.json", written, unsafeInName.ReplaceAllString(strings.TrimSuffix(filepath.Base(r.Name), ".json"), "_"))
 		if err := withoutOtherRefs(c.dag).Save(filepath.Join(data, name)); err != nil {
 			return err

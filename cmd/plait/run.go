@@ -222,6 +222,7 @@ func (r *runner) run(ctx context.Context, name string) (err error) {
 	}
 	agent.Save = r.saveOf(name)
 
+	// finish comes after a failure, too: it saves the conversation so far.
 	after, err := r.watch(agent.Stream(ctx, d))
 	return r.finish(name, after, err)
 }
@@ -261,7 +262,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 	// The results of these tools are in the replies, so they have no function here: their calls stay deferred.
 	r.defers = true
 
-	// Another provider is no reason to execute the calls of the same run unasked.
+	// With --provider, choose does not read the settings of the run. Approval holds nevertheless.
 	r.approve = r.approve || settingsOf(d).Approve
 	agent, d, err := r.agent(d)
 	if err != nil {
@@ -302,6 +303,7 @@ func (r *runner) watch(events iter.Seq2[executor.Event, error]) (dag.DAG, error)
 		case executor.Repaired:
 			r.showRepairs(e.Repairs)
 		case executor.End:
+			// A failed run ends with its conversation, too.
 			after, failure = e.DAG, err
 		}
 	}

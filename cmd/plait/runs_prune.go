@@ -57,6 +57,7 @@ func parseAge(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("name an age: --older-than 30d")
 	}
 
+	// A Duration has no unit for days.
 	if days, found := strings.CutSuffix(text, "d"); found {
 		if n, err := strconv.ParseUint(days, 10, 32); err == nil && n <= maxDays {
 			return time.Duration(n) * 24 * time.Hour, nil

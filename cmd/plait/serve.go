@@ -147,10 +147,12 @@ func (v *served) listen(ctx context.Context, p pages, name string, refresh func(
 		return err
 	}
 
+	// Show the file first: the page is complete when its address is printed.
 	refresh()
 	_, _ = fmt.Fprintln(v.out, p.URL(l.Addr()))
 	v.say("showing %s until Ctrl-C", name)
 
+	// Buffered: at Ctrl-C nobody receives the end of the server.
 	ended := make(chan error, 1)
 	go func() { ended <- p.Serve(l) }()
 	return v.follow(ctx, ended, refresh)
@@ -190,6 +192,7 @@ func (v *served) resumeStream(
 	ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
 ) iter.Seq2[executor.Event, error] {
 	r := v.runner
+	// As in resume: the replies have the results of these tools, and the run's approval still holds.
 	r.defers, r.approve = true, r.approve || settingsOf(d).Approve
 	agent, d, err := r.agent(d)
 	if err != nil {
@@ -211,6 +214,7 @@ func (v *served) kept(
 		for event, err := range events {
 			switch e := event.(type) {
 			case executor.RunStart:
+				// A run that starts or is resumed replaces the pause before.
 				v.file.setMetadata(runKey, settings)
 				v.file.setMetadata(pauseKey, "")
 			case executor.Repaired:

@@ -135,8 +135,10 @@ func latestRuns(ctx context.Context, db *sqlite.DB) (map[headKey]store.Run, erro
 // withRun returns an entry with the state of its run.
 func withRun(ctx context.Context, db *sqlite.DB, e live.Entry, run store.Run) (live.Entry, error) {
 	var tasks []store.TaskState
+	// The calls of an ended run do not wait any more.
 	if !run.State.Ended() {
 		var err error
+		// ErrNoRun: the run was removed since it was listed.
 		if tasks, err = db.Tasks(ctx, run.ID); err != nil && !errors.Is(err, store.ErrNoRun) {
 			return e, err
 		}

@@ -48,6 +48,7 @@ func (r *runner) connect(ctx context.Context) error {
 		for _, err := range server.LeftOut() {
 			r.say("--mcp %s: a tool is left out: %v", spec, err)
 		}
+
 		// The model distinguishes tools by their names alone.
 		for _, tool := range server.Tools() {
 			name := tool.Definition().Name
@@ -102,6 +103,7 @@ func connectServer(ctx context.Context, spec string) (*mcp.Server, error) {
 	}
 	printed := &lastLines{}
 	server, err := mcp.Connect(ctx, program(command, printed), &o)
+	// A server that does not start usually prints the reason.
 	if text := printed.String(); err != nil && text != "" {
 		err = fmt.Errorf("%w; the server printed: %s", err, text)
 	}

@@ -106,6 +106,7 @@ func (w *watched) readStored() {
 		w.version = now.Version()
 		w.set(now.DAG())
 	}
+	// The next append then reports only later changes by other programs as a conflict.
 	w.databases.loaded[w.path] = now
 	if err := w.showRun(now); err != nil {
 		w.setProblem(err.Error())
@@ -126,6 +127,8 @@ func (w *watched) show(data []byte, sum [sha256.Size]byte) {
 	if errors.As(err, &broken) {
 		broken.File = w.path
 	}
+
+	// w.sum stays the hash of the version on the page.
 	if err != nil {
 		w.whole = false
 		w.setProblem(err.Error() + w.older(""))
@@ -263,6 +266,7 @@ func (w *watched) withMetadata(d dag.DAG) dag.DAG {
 
 // saveBeside saves the conversation in another file, because the tokens were paid for. It returns the reason.
 func (w *watched) saveBeside(d dag.DAG, reason error) error {
+	// Later saves replace the same file.
 	if w.other == "" {
 		f, err := os.CreateTemp(filepath.Dir(w.path), fileName(w.path)+".run-*.json")
 		if err != nil {
