@@ -96,6 +96,7 @@ func (k *killer) kill(role string) {
 	k.kills++
 
 	cmd := command(k.t, role, k.address, "")
+
 	out, err := cmd.StdoutPipe()
 	require.NoError(k.t, err)
 	var stderr strings.Builder
@@ -109,6 +110,8 @@ func (k *killer) kill(role string) {
 		after = 0
 		defer time.AfterFunc(time.Duration(k.random.IntN(80))*time.Millisecond, func() { _ = cmd.Process.Kill() }).Stop()
 	}
+
+	// Read to the end also after the kill: the lines still in the pipe are acknowledged appends.
 	lines := bufio.NewScanner(out)
 	for n := 1; lines.Scan(); n++ {
 		k.note(lines.Text())
@@ -117,6 +120,8 @@ func (k *killer) kill(role string) {
 		}
 	}
 	require.NoError(k.t, lines.Err())
+
+	// If the server was stopped, the process ends by itself, at its first error.
 	if err := cmd.Wait(); !wasKilled(err) && k.Server == nil {
 		k.fault("the process has ended by itself: %v\n%s", err, stderr.String())
 	}
@@ -154,6 +159,8 @@ func (k *killer) note(line string) {
 		k.fault("the process has written %q", line)
 		return
 	}
+
+	// Two writers share a conversation, and only one of them may win a version.
 	k.acknowledged++
 	if k.promise[conversation] == nil {
 		k.promise[conversation] = map[uint64]string{}
@@ -167,6 +174,7 @@ func (k *killer) note(line string) {
 // check opens the database and compares.
 func (k *killer) check() {
 	k.t.Helper()
+	// The test reports how long the first opening after a crash takes.
 	ctx := context.Background()
 	began := time.Now()
 	db, err := k.Open(ctx, k.address)
@@ -177,6 +185,8 @@ func (k *killer) check() {
 	if err := db.Check(ctx); err != nil {
 		k.fault("damaged: %v", err)
 	}
+
+	// Each append adds one record and one version, so chain[v-1] is the record of version v.
 	for conversation, promised := range k.promise {
 		chain := k.chain(ctx, db, conversation)
 		for version, id := range promised {
@@ -196,6 +206,7 @@ func (k *killer) chain(ctx context.Context, db Store, conversation string) (ids 
 	}
 	require.NoError(k.t, err)
 
+	// Read yields a record after its links, so a chain comes from its beginning.
 	var last []node.ID
 	for r, err := range db.Read(ctx, conversation, head.Nodes, nil) {
 		require.NoError(k.t, err)
@@ -245,6 +256,7 @@ func appendTo(ctx context.Context, db Store, conversation string, early bool, ou
 		if early {
 			out.print("%s %d %s", conversation, head.Version+1, a.Nodes[0])
 		}
+
 		moved, err := db.Append(ctx, a)
 		var conflict *store.ConflictError
 		switch {
@@ -266,6 +278,8 @@ func next(conversation string, head store.Head, n int) store.AppendRequest {
 	r := store.Record{ID: uuid.Must(uuid.NewV7()), Links: head.Nodes, Line: fmt.Appendf(nil, "%0*d", 200+n%800, n)}
 	a := store.AppendRequest{Conversation: conversation, Head: store.Main, Expect: head.Version, Nodes: []node.ID{r.ID}}
 	r.Sum = store.SumOf(r.Line)
+
+	// Three different blobs, so that most of them are stored already.
 	if n%4 == 0 {
 		data := fmt.Appendf(nil, "%05000d", n%3)
 		r.Sum = store.SumOf(slices.Concat(r.Line, data))

@@ -76,6 +76,8 @@ func Main(open Open) {
 	if err == nil {
 		err = errors.Join(roles[role](ctx, db), db.Close())
 	}
+
+	// Never return: the process is a test binary, and would run its tests.
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -133,6 +133,7 @@ func (h history) repeated() (n int) {
 // stalls returns the times without progress: for each piece of work of a killed or frozen process, the time until
 // another process claimed it.
 func (h history) stalls() (list []time.Duration) {
+	// holders has the process of the latest claim, by piece of work; gone has the time of a process's loss or freeze.
 	holders, gone := map[string]string{}, map[string]time.Time{}
 	for _, e := range h {
 		switch e.kind {
@@ -143,7 +144,7 @@ func (h history) stalls() (list []time.Duration) {
 				list = append(list, e.at.Sub(since))
 			}
 			holders[e.key] = e.process
-		case accepted, rested:
+		case accepted, rested: // the work is done: its next claim is another piece
 			delete(holders, e.key)
 		}
 	}

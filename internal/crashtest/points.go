@@ -75,6 +75,8 @@ func stride() int {
 func (p Points) TestControl(t *testing.T) {
 	t.Helper()
 	transactions, _ := p.play(t, nothing, 0, nil)
+
+	// Each kind of fault is enough once: inspect finds one by comparing rows, the other by the invariants.
 	found := map[string]int{}
 	last := transactions[len(transactions)-1].last
 	for at := 1; at <= last && (found["differs"] == 0 || found["invariant"] == 0); at += 7 {
@@ -98,7 +100,8 @@ func (p Points) play(t *testing.T, what stop, at int, transactions []span) (foun
 	l := p.begin(t, what, at, transactions)
 	defer l.close()
 	l.live()
-	l.stopper.armed.Store(false)
+	l.stopper.armed.Store(false) // inspect and finish are not stopped, even if the point was not reached
+
 	l.inspect()
 	if len(l.faults) == 0 {
 		l.finish()
@@ -155,6 +158,7 @@ func (s *stopper) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 	if s.gone() {
 		return errStopped
 	}
+
 	s.begin()
 	half := false
 	err := s.DB.Write(ctx, func(tx sqlstore.Tx) error {
@@ -233,6 +237,8 @@ func (s *stopper) reached(where string) bool {
 	if s.points++; s.points != s.at {
 		return false
 	}
+
+	// Halfway, the process dies in Write, after the commit.
 	s.happened, s.where = true, where
 	if s.what == killed {
 		s.die()
@@ -250,6 +256,8 @@ func (s *stopper) committed() bool {
 	if s.points++; s.points != s.at {
 		return false
 	}
+
+	// The transaction is stored: the database must have all of it.
 	s.happened, s.where, s.want = true, "after COMMIT", s.dump()
 	if s.what != failing {
 		s.die()
@@ -356,6 +364,8 @@ func (l *life) fault(format string, args ...any) {
 // inspect checks the database after the stop: it must have all of the transaction or nothing, and keep the invariants.
 func (l *life) inspect() {
 	l.t.Helper()
+
+	// A process with a failing statement lives on and repeats it: later transactions have changed the rows.
 	s := l.stopper
 	if s.what != failing && s.happened {
 		if is := l.Dump(l.address); is != s.want {

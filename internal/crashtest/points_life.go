@@ -116,6 +116,7 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 func (l *life) live() {
 	db := brief{l.db}
 	engine, worker := l.process("first", db, true)
+
 	// The steps are functions, because the process may be stopped before each of them.
 	begin := func(run string) func() {
 		return func() { l.repeat(func() error { return l.start(engine, run) }) }
@@ -141,6 +142,7 @@ func (l *life) live() {
 			return err
 		})
 	}
+
 	for _, next := range []func(){
 		// Pause for a worker, wake it, and execute the calls. One call asks for a second attempt.
 		begin(deferring), execute(deferring),
@@ -297,6 +299,7 @@ func (l *life) finish() {
 		require.NoError(l.t, engine.Store.Requeue(l.ctx, parked))
 	}
 
+	// Serve until all runs are at rest.
 	serving, stop := context.WithCancel(l.ctx)
 	var ends sync.WaitGroup
 	ends.Go(func() { _ = engine.Serve(serving) })
@@ -314,6 +317,8 @@ func (l *life) finish() {
 	if fmt.Sprint(l.conversation("of "+dropped).Heads()) != fmt.Sprint(cancelled) {
 		l.fault("a cancelled run has gone on")
 	}
+
+	// The leases of the first process end at once, so only the second is checked for calls after their results.
 	l.faults = append(l.faults, l.history.faults()...)
 	if n := l.history[before:].overtaken(); n > 0 {
 		l.fault("%d calls started after acceptance: %v", n, l.history)
@@ -356,6 +361,7 @@ func (l *life) done(run string) {
 	ctx := context.Background()
 	r, err := l.db.Run(ctx, run)
 	require.NoError(l.t, err)
+
 	state, roles := store.RunDone, "[user assistant user assistant]"
 	switch run {
 	case dropped:

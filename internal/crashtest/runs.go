@@ -102,6 +102,8 @@ func (r Runs) alone(t *testing.T) {
 		r.Open = r.Alone
 	}
 	f := newFleet(t, r)
+
+	// It writes its events to the history, not to a pipe. Three times the slots are those of three processes.
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	p := &process{Store: f.db, name: "alone", write: func(e event) {
@@ -109,6 +111,7 @@ func (r Runs) alone(t *testing.T) {
 		defer mu.Unlock()
 		f.add(e)
 	}}
+
 	served := make(chan error, 1)
 	go func() { served <- p.serve(ctx, 3*slots) }()
 	f.wait()
@@ -151,6 +154,8 @@ func newFleet(t *testing.T, r Runs) *fleet {
 	var err error
 	f.db, err = r.Open(context.Background(), f.address)
 	require.NoError(t, err)
+
+	// The engine has no agents: it starts the runs and waits for them, and the processes execute them.
 	f.engine = &durable.Engine{Store: f.db, Settings: durable.Settings{Poll: poll}}
 	for i := range r.Runs {
 		_, err := f.engine.Start(context.Background(), durable.StartRequest{
@@ -159,6 +164,7 @@ func newFleet(t *testing.T, r Runs) *fleet {
 		require.NoError(t, err)
 	}
 
+	// One pipe for all processes: their lines come in the order of the writes.
 	f.read, f.write, err = os.Pipe()
 	require.NoError(t, err)
 	go f.receive()
@@ -243,7 +249,7 @@ func (f *fleet) kill(index int) {
 	f.t.Helper()
 	cmd := f.processes[index]
 	require.NoError(f.t, cmd.Process.Kill())
-	died := event{at: time.Now(), process: f.names[index], kind: lost}
+	died := event{at: time.Now(), process: f.names[index], kind: lost} // added below, after the lines before it
 	require.True(f.t, wasKilled(cmd.Wait()))
 	f.processes = append(f.processes[:index], f.processes[index+1:]...)
 	f.names = append(f.names[:index], f.names[index+1:]...)
@@ -288,6 +294,7 @@ func (f *fleet) finish() {
 	f.wait()
 	f.await(late, ready)
 
+	// A frozen process does not handle SIGTERM. Thawed, it continues with leases that have ended.
 	for _, cmd := range f.processes {
 		require.NoError(f.t, thaw(cmd.Process))
 		require.NoError(f.t, cmd.Process.Signal(syscall.SIGTERM))
@@ -295,6 +302,8 @@ func (f *fleet) finish() {
 	for _, cmd := range f.processes {
 		require.NoError(f.t, cmd.Wait())
 	}
+
+	// With the last copy of its writing end, the pipe ends: receive closes the lines, and the reading goroutine returns.
 	f.processes = nil
 	require.NoError(f.t, f.write.Close())
 	reading.Wait()
@@ -319,6 +328,7 @@ func (f *fleet) await(names []string, ready <-chan string) {
 func (f *fleet) check() {
 	f.t.Helper()
 	ctx := context.Background()
+
 	f.faults = f.history.faults()
 	for _, e := range f.history {
 		if strings.HasPrefix(e.kind, "unreadable") {
@@ -329,6 +339,7 @@ func (f *fleet) check() {
 		f.faults = append(f.faults, fmt.Sprint("damaged: ", err))
 	}
 
+	// The events of acceptance must agree with the stored results.
 	sums := f.history.accepted()
 	for i := range f.Runs.Runs {
 		f.checkRun(ctx, name(i), sums)
@@ -349,6 +360,7 @@ func (f *fleet) checkRun(ctx context.Context, run string, sums map[string]string
 		fault("invalid: %v", found)
 	}
 
+	// The messages show whether a turn or a call was repeated or lost.
 	var roles, texts []string
 	for _, m := range c.DAG().Transcript().Messages {
 		roles = append(roles, string(m.Role))
@@ -360,6 +372,7 @@ func (f *fleet) checkRun(ctx context.Context, run string, sums map[string]string
 		fault("repeated or lost: %v, %d results, %d calls", roles, len(texts), len(tasks))
 		return
 	}
+
 	for i, task := range tasks {
 		if !task.Done || !strings.Contains(string(task.Result.Payload), texts[i]) {
 			fault("the result of call %d is %s, and the model read %q", i, task.Result.Payload, texts[i])

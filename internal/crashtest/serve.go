@@ -101,6 +101,7 @@ func (p *process) serve(ctx context.Context, slots int) error {
 	}
 	worker := &durable.Worker{Store: p, Settings: settings, Tools: []executor.Tool{work}}
 
+	// A store with a queue serves both itself.
 	if queued {
 		return server.Serve(ctx, engine, worker)
 	}

@@ -25,12 +25,14 @@ type counted struct {
 
 // serveShared serves with a connection of its own until the context is done.
 func serveShared(ctx context.Context, db store.Runs, calls *sync.Map) (engine *durable.Engine, wait func()) {
+	// The tool counts its executions by the key of the call. TestShared looks for repetitions.
 	count := executor.Func("count", "Counts.", func(ctx context.Context, in counted) (string, error) {
 		key, _ := durable.CallKey(ctx)
 		times, _ := calls.LoadOrStore(key, new(atomic.Int32))
 		times.(*atomic.Int32).Add(1)
 		return "many " + in.Name, nil
 	})
+
 	model := apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
 		if len(req.Messages[len(req.Messages)-1].Blocks.ToolResults()) == 2 {
 			return apitest.Say("Done.")
@@ -43,6 +45,7 @@ func serveShared(ctx context.Context, db store.Runs, calls *sync.Map) (engine *d
 		Provider: model, Tools: []dag.Tool{count}, Strategy: executor.DeferAll(),
 	}}}
 	worker := &durable.Worker{Store: db, Settings: settings, Tools: []executor.Tool{count}}
+
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = engine.Serve(ctx) })
 	serving.Go(func() { _ = worker.Serve(ctx) })

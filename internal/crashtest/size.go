@@ -30,12 +30,14 @@ func BenchmarkSizes(b *testing.B, db store.Runs, bytesOf func(table string) int6
 		run := fmt.Sprintf("run-%032d", i)
 		key := fmt.Sprintf("customer-%010d", i)
 		a := store.AppendRequest{Conversation: key, Head: store.Main}
+
 		var links []node.ID
 		for range nodesOfRun {
 			r := store.Record{ID: uuid.Must(uuid.NewV7()), Links: links, Line: text(lineSize)}
 			r.Sum = store.SumOf(r.Line)
 			a.Records, links = append(a.Records, r), []node.ID{r.ID}
 		}
+
 		a.Nodes = links
 		_, err := db.Begin(b.Context(), store.BeginRequest{Run: run, Agent: "support", Append: a})
 		require.NoError(b, err)

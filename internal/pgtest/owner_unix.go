@@ -16,6 +16,8 @@ func owner() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
+
+	// The server refuses to run as root. Debian's packages make the user postgres; nobody is on most systems.
 	for _, name := range []string{"postgres", "nobody"} {
 		found, err := user.Lookup(name)
 		if err != nil {

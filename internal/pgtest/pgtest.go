@@ -67,6 +67,7 @@ func Database(t testing.TB) string {
 
 // URL is [Database] for examples.
 func URL() (string, error) {
+	// A failed start is not repeated for each test.
 	shared.Lock()
 	if shared.cluster == nil && shared.err == nil {
 		shared.cluster, shared.err = start(true)
@@ -116,10 +117,12 @@ func start(noSync bool) (*Cluster, error) {
 		return nil, err
 	}
 
+	// The server's user, perhaps another one than the tests', writes into the folder.
 	c := &Cluster{Socket: dir, bin: bin, noSync: noSync}
 	if err := errors.Join(os.Chmod(dir, 0o755), give(dir)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+
 	err = c.run("initdb", "--pgdata", c.data(), "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 	if err == nil {
 		err = c.Restart()
@@ -138,10 +141,11 @@ func programs() (string, error) {
 		}
 	}
 
+	// Debian keeps the programs of each version off the PATH.
 	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is good
 	newest, version := "", 0
 	for _, path := range installed {
-		n := 0
+		n := 0 // the version is a number: 9 is older than 16
 		_, err := fmt.Sscan(filepath.Base(filepath.Dir(filepath.Dir(path))), &n)
 		if err == nil && n > version {
 			newest, version = filepath.Dir(path), n

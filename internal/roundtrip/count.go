@@ -54,6 +54,7 @@ func Keeping(body *wire.Parts, names ...string) (content.JSON, error) {
 // Tokens yields the end of a response. Its usage is the number in the named member of res.
 func Tokens(name, member string, res *http.Response) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
+		// A count is a few bytes. The limit is for a broken server.
 		text, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))
 		if err != nil {
 			yield(nil, err)
@@ -70,6 +71,8 @@ func Tokens(name, member string, res *http.Response) iter.Seq2[api.Event, error]
 			yield(nil, Protocol(name, "the count of tokens has no number %q", member))
 			return
 		}
+
+		// Count takes the number from the usage of this end.
 		yield(api.Finish{Stop: content.StopEndTurn, Usage: content.Usage{Input: n}}, nil)
 	}
 }

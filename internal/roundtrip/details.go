@@ -21,6 +21,7 @@ func (d *Details) Add(object jsonx.Raw, but ...string) {
 	if len(object) == 0 || bytes.Equal(object, d.last) {
 		return
 	}
+
 	members, err := jsonx.Members(content.JSON(object))
 	if err != nil {
 		return

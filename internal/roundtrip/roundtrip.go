@@ -91,6 +91,7 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 
 // failure returns the error of the stream for err.
 func (t Trip) failure(ctx context.Context, watch *idle.Watch, name string, err error) error {
+	// The caller's context comes first: its end makes every other step fail too.
 	if ended := ctx.Err(); ended != nil {
 		if cause := context.Cause(ctx); cause != ended {
 			return fmt.Errorf("%s: %w: %w", name, ended, cause)
@@ -103,6 +104,7 @@ func (t Trip) failure(ctx context.Context, watch *idle.Watch, name string, err e
 		return &api.Error{Kind: api.ErrStalled, API: name, Err: errors.New(watch.Silence())}
 	}
 
+	// An error of Plait's own has its kind already. Explain knows only errors of the SDK.
 	var ours *api.Error
 	if errors.As(err, &ours) {
 		return err
@@ -160,9 +162,10 @@ func KindOf(status int) error {
 		return api.ErrContextTooLong
 	case status == http.StatusTooManyRequests:
 		return api.ErrRateLimited
-	case status == http.StatusServiceUnavailable, status == 529:
+	case status == http.StatusServiceUnavailable, status == 529: // 529 is Anthropic's own status for it
 		return api.ErrOverloaded
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500:
+		// A retry may succeed: the SDKs of Anthropic and OpenAI also repeat a request after 408 and 409.
 		return api.ErrServer
 	}
 	return api.ErrInvalidRequest

@@ -23,7 +23,7 @@ func dropNulls(s *jsonschema.Schema, value any) {
 			switch {
 			case property == nil && s.AdditionalProperties != nil:
 				dropNulls(s.AdditionalProperties, member)
-			case property == nil:
+			case property == nil: // it has no schema, so its nulls may have a meaning
 			case member == nil && property.Type != "" && !slices.Contains(s.Required, name):
 				// A model may write null for a member it leaves out.
 				delete(value, name)
@@ -79,8 +79,8 @@ func (c Check) explainObject(s *jsonschema.Schema, path string, value map[string
 		switch below := s.Properties[name]; {
 		case below != nil:
 			problems = append(problems, c.explain(below, join(path, name), value[name])...)
-		case s.AdditionalProperties == nil:
-		case s.AdditionalProperties.Not != nil:
+		case s.AdditionalProperties == nil: // any other member is allowed
+		case s.AdditionalProperties.Not != nil: // none is: the form of inferred schemas is {"not":{}}
 			problems = append(problems, problem(join(path, name), "%s", c.Unknown)...)
 		default:
 			problems = append(problems, c.explain(s.AdditionalProperties, join(path, name), value[name])...)

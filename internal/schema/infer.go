@@ -113,11 +113,14 @@ func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[r
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+
+	// A type may contain itself. Infer rejects it later, with a better error than endless recursion.
 	if seen[t] {
 		return
 	}
 	seen[t] = true
 
+	// Its fields do not matter then: this is the schema of the whole value.
 	if s := specialSchema(t); s != nil {
 		own[t] = s
 		return
@@ -135,6 +138,7 @@ func special(t reflect.Type, own map[reflect.Type]*jsonschema.Schema, seen map[r
 
 // specialSchema returns the schema of a type whose JSON does not follow from its kind, and nil for any other type.
 func specialSchema(t reflect.Type) *jsonschema.Schema {
+	// The order matters: time.Time has a method for decoding too, and a list of values says more than such a method.
 	switch {
 	case t == timeType:
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}

@@ -50,6 +50,7 @@ func (p *places) collect(s, base *jsonschema.Schema, path string) {
 
 // check returns an error if a schema leads back to itself for the same value, or applies too many schemas to it.
 func (p *places) check() error {
+	// In a fixed order: the same schema always has the same error.
 	for _, path := range slices.Sorted(maps.Keys(p.at)) {
 		n, err := p.count(p.at[path])
 		if err == nil && n > maxExpanded {

@@ -208,6 +208,8 @@ func (r *Rules) Fit(a API, o *api.Options, tools []content.Tool, note Note) []co
 	if a.Plain {
 		tools = r.functions(tools, note)
 	}
+
+	// Without tools there is no call to limit, and nothing to note.
 	if o.OneCall && a.IgnoresOneCall && len(tools) > 0 {
 		o.OneCall = false
 		note(api.RepairOption, "OneCall is left out: %s does not limit the calls of a response", r.Name)
@@ -226,6 +228,8 @@ func (r *Rules) functions(tools []content.Tool, note Note) []content.Tool {
 			note(api.RepairTool, "the tool %q is left out: %s knows functions alone", t.Name, r.Name)
 			continue
 		}
+
+		// A tool of the API's own names its type. Its name and schema are enough to declare it as a function.
 		if further, _ := jsonx.Members(t.Extra.JSON); has(further, "type") {
 			note(api.RepairTool, "the tool %q is declared as a function: %s knows no other", t.Name, r.Name)
 			t.Extra = content.Extra{}
@@ -257,7 +261,7 @@ func (r *Rules) fitChoice(accepted Choice, o *api.Options, tools []content.Tool,
 		o.ToolChoice = api.ToolsAuto
 		note(api.RepairOption, "ToolChoice is left out: %s ignores it", r.Name)
 		return tools
-	case named == "":
+	case named == "": // any other word is accepted
 		return tools
 	}
 

@@ -148,6 +148,8 @@ func (t *driverTest) refuse(a store.AppendRequest, id node.ID, want error) {
 	require.Equal(t, a.Conversation, about.Conversation)
 	require.Equal(t, id, about.ID)
 	require.Equal(t, before, t.all())
+
+	// No head reaches the other records of the append, so all would not show them.
 	for _, r := range a.Records {
 		if r.ID != id {
 			t.notStored(a.Conversation, r)
@@ -351,6 +353,7 @@ func (t *driverTest) badNames() {
 		_, err = t.Heads(t.ctx, bad, store.Page{})
 		refused(err)
 
+		// The name is checked even if there is nothing to read.
 		_, err = collect(t.Read(t.ctx, bad, nil, nil))
 		refused(err)
 		_, err = collect(t.Blobs(t.ctx, bad, nil))
@@ -365,6 +368,7 @@ func (t *driverTest) badNames() {
 		_, err = collect(t.Watch(t.ctx, bad))
 		refused(err)
 
+		// An empty prefix is valid: it selects all names.
 		if bad == "" {
 			continue
 		}
@@ -384,6 +388,8 @@ func (t *driverTest) doneContext() {
 	a := step(0, r)
 	a.Blobs = blobs
 	t.append(a)
+
+	// A record out of reach: without one, Prune would have nothing to remove.
 	lost := record()
 	t.append(store.AppendRequest{Conversation: "c", Head: "lost", Records: []store.Record{lost}, Nodes: idsOf(lost)})
 	t.append(store.AppendRequest{Conversation: "c", Head: "lost", Expect: 1})
@@ -415,6 +421,7 @@ func (t *driverTest) doneContext() {
 	_, err = t.Prune(ctx, "c", false)
 	refused(err)
 
+	// Nothing has changed, and the record out of reach is still there.
 	require.Equal(t, before, t.all())
 	pruned, err := t.Prune(t.ctx, "c", true)
 	require.NoError(t, err)
@@ -581,6 +588,8 @@ func (t *driverTest) race() {
 				if err == nil {
 					_, err = t.Append(t.ctx, step(h.Version, linked(h.Nodes...)))
 				}
+
+				// After a conflict the writer reads the head again.
 				switch {
 				case err == nil:
 					wins++
@@ -604,6 +613,8 @@ func (t *driverTest) repeated() {
 	a := step(0, r)
 	a.Blobs, a.Header = blobs, []byte("h")
 	h := t.append(a)
+
+	// The conflict of the second append shows that the first one was stored.
 	_, err := t.Append(t.ctx, a)
 	require.Equal(t, h, t.conflictOf(err).Current)
 	require.Equal(t, a.Nodes, h.Nodes)
@@ -712,6 +723,7 @@ func (t *driverTest) missingBlob() {
 	_, err := collect(t.Blobs(t.ctx, "c", []store.Sum{blobs[0].Sum}))
 	require.ErrorIs(t, err, store.ErrNotStored)
 
+	// Another append may use a stored blob without giving it again.
 	a.Blobs = blobs
 	t.append(a)
 	again, _ := cut([]int{6}, "two")
@@ -736,12 +748,14 @@ func (t *driverTest) senseless() {
 		"a link twice": {linked(root.ID, root.ID)}, "a zero link": {linked(node.ID{})}, "cuts that do not rise": {falling},
 		"a cut outside": {outside}, "a negative cut": {negative},
 	} {
+		// The blobs of all cuts are there: only the rule of the case is broken.
 		bad := step(1, records...)
 		bad.Blobs = blobs
 		_, err := t.Append(t.ctx, bad)
 		require.ErrorIs(t, err, store.ErrRecord, name)
 		require.Equal(t, bad.Check(), err, name)
 	}
+
 	for name, change := range map[string]func(*store.AppendRequest){
 		"a forged blob": func(a *store.AppendRequest) { a.Blobs = []store.Blob{forged} },
 		"an empty blob": func(a *store.AppendRequest) { a.Blobs = []store.Blob{{Sum: store.SumOf(nil)}} },
@@ -760,6 +774,8 @@ func (t *driverTest) header() {
 	require.Empty(t, t.append(a).Header)
 	a.Expect, a.Header = 1, []byte{0, 255, '\'', '\n'}
 	require.Equal(t, a.Header, t.append(a).Header)
+
+	// An append without a header keeps the old one. An empty header replaces it.
 	b := step(2)
 	b.Nodes = a.Nodes
 	require.Equal(t, a.Header, t.append(b).Header)
@@ -810,6 +826,8 @@ func (t *driverTest) fork() {
 
 func (t *driverTest) large() {
 	const many = 3000
+
+	// A line and a blob of a megabyte each, and a record with 3,001 links.
 	root, blobs := cut([]int{6}, strings.Repeat("x", 1<<20))
 	root.Line = append(root.Line, strings.Repeat(" ", 1<<20)...)
 	root.Sum = store.SumOf(slices.Concat(root.Line[:6], blobs[0].Data, root.Line[6:]))
@@ -887,6 +905,7 @@ func pages(t *driverTest, names []string, list func(store.Page) []string) {
 }
 
 func (t *driverTest) heads() {
+	// Made out of order: the list is sorted by names.
 	names := []string{"a", "b/1", "b/2", "c"}
 	for i, name := range []string{"c", "b/1", "a", "b/2"} {
 		a := step(0, record())
@@ -905,6 +924,7 @@ func (t *driverTest) heads() {
 }
 
 func (t *driverTest) conversations() {
+	// Made out of order, as in heads.
 	names := []string{"a", "b/1", "b/2", "c"}
 	for _, key := range []string{"c", "b/1", "a", "b/2"} {
 		a := step(0, record())
@@ -1035,6 +1055,8 @@ func (t *driverTest) wholeChain() error {
 	if err != nil {
 		return err
 	}
+
+	// Each append of readPrefix adds one record and one version.
 	if len(records) != int(h.Version) || records[len(records)-1].ID != h.Nodes[0] {
 		return fmt.Errorf("version %d has %d records", h.Version, len(records))
 	}
@@ -1061,6 +1083,7 @@ func (t *driverTest) blobs() {
 	require.NoError(t, err)
 	require.Empty(t, got)
 
+	// Left early, as in readLeft.
 	for range 50 {
 		for _, err := range t.Blobs(t.ctx, "c", sums) {
 			require.NoError(t, err)
@@ -1157,6 +1180,7 @@ func (t *driverTest) delete() {
 
 // rewound stores a chain of three with a blob each, and rewinds to the first. A fork keeps the second.
 func (t *driverTest) rewound() (records []store.Record, lost int64) {
+	// Each record has a blob of its own, and all share another one: only the third's own blob becomes unneeded.
 	var blobs []store.Blob
 	var links []node.ID
 	for _, text := range []string{"first", "second", "third"} {
@@ -1167,6 +1191,7 @@ func (t *driverTest) rewound() (records []store.Record, lost int64) {
 	a := step(0, records...)
 	a.Blobs = blobs
 	t.append(a)
+
 	a = step(1)
 	a.Nodes = idsOf(records[0])
 	t.append(a)

@@ -97,6 +97,7 @@ func (t *runsTest) retention() {
 		}
 		before := w.needed()
 
+		// The dry run changes nothing, and counts the same as the next call. That one removes three runs at a time.
 		would, err := store.Retention{DryRun: true}.Apply(t.ctx, t.Runs)
 		require.NoError(t, err)
 		require.Equal(t, before, w.needed())
@@ -106,6 +107,7 @@ func (t *runsTest) retention() {
 		require.NotZero(t, did.Runs)
 		require.NotZero(t, did.Nodes)
 
+		// Everything needed is still there, and nothing more can be removed.
 		require.Equal(t, before, w.needed())
 		require.Len(t, w.runs(), len(w.open()), "runs that have ended are removed")
 		again, err := store.Retention{}.Apply(t.ctx, t.Runs)
@@ -206,6 +208,8 @@ func (w *retentionWorld) step() {
 	c := claimed[0]
 	a := w.append(c.Run.Conversation, c.Run.Head)
 	s := store.Step{Lease: c.Lease, Append: &a}
+
+	// Without this, the store would refuse another pause of a resumed run.
 	if c.Continuation != nil {
 		s.Consume = c.Continuation.ID
 	}
@@ -216,6 +220,7 @@ func (w *retentionWorld) step() {
 	case 1:
 		s.End = store.RunFailed
 	default:
+		// The number of the claim differs for each step of a run, so the pause has an ID of its own.
 		s.Pause = &store.Pause{Continuation: fmt.Sprint("p", c.Lease.Claim), Format: 1, Tasks: []store.Task{task("a"), task("b")}}
 	}
 	_, err := w.Commit(w.ctx, s)

@@ -538,6 +538,7 @@ func (t *runsTest) consumedOnce() {
 }
 
 func (t *runsTest) consumedWithResults() {
+	// The results come in another order than the calls.
 	t.pause("r", task("b"), task("a"))
 	t.accept("r", "a", "of a")
 	require.Empty(t, t.tryRun(held), "a result is missing")
@@ -588,6 +589,7 @@ func (t *runsTest) senseless() {
 		"one call twice":    {Pause: &store.Pause{Continuation: "p", Tasks: []store.Task{task("a"), task("a")}}},
 		"consume and reuse": {},
 	} {
+		// This case alone needs an earlier pause. It may come before others, so they use its new lease.
 		if name == "consume and reuse" {
 			t.pauseClaimed(l, "p1", task("a"))
 			t.accept("r", "a", "x")
@@ -626,6 +628,7 @@ func (t *runsTest) oneByOne() {
 	require.False(t, t.accept("r", "a", "y"))
 	t.state("r", store.RunWaiting)
 
+	// The store lists the calls in the order of the pause, each with its result so far.
 	states, err := t.Tasks(t.ctx, "r")
 	require.NoError(t, err)
 	require.Len(t, states, 3)
@@ -760,8 +763,12 @@ func (t *runsTest) sweepWakes() {
 		return swept.Woken
 	}
 	require.Zero(t, woken(held), "it is too early")
+
+	// Two calls and a run wait. Without a grace they are woken by each sweep.
 	require.Equal(t, 3, woken(0))
 	require.Equal(t, 3, woken(0))
+
+	// A claim or a result ends the wait.
 	t.claimTask(held)
 	require.Equal(t, 2, woken(0), "a call with a lease needs no wake-up")
 	t.claimRun(held)
@@ -901,6 +908,8 @@ func (t *runsTest) unknown() {
 
 // texts tests difficult texts of models and tools in IDs, names and reasons.
 func (t *runsTest) texts() {
+	// Some databases accept neither NUL nor invalid UTF-8. Some of the other texts look like escapes of these, and must
+	// stay different from them.
 	odd := []string{
 		"a\x00b", "a", "\x00", "\xff", "\ufffd", "a\xc3", "\x1a", "\x1a00", "\x1a1a00", `\x00`, `\u0000`, "%00", "a/b", "'", "\u202e",
 	}
@@ -910,6 +919,7 @@ func (t *runsTest) texts() {
 		odd.Tool, odd.Payload = text, []byte(text)
 		tasks = append(tasks, odd)
 	}
+
 	run := "r\x00\xff\x1a"
 	begun, err := t.Begin(t.ctx, store.BeginRequest{Run: run, Agent: "agent", Append: nodes("talk", 0)})
 	require.NoError(t, err)
@@ -934,6 +944,7 @@ func (t *runsTest) texts() {
 		require.Equal(t, i == len(odd)-1, last)
 	}
 
+	// The texts are also the same after the way through the results.
 	results := t.claimRun(held)
 	require.Equal(t, run, results.Run.ID)
 	require.Len(t, results.Continuation.Results, len(odd))
@@ -947,6 +958,7 @@ func (t *runsTest) texts() {
 }
 
 func (t *runsTest) listeners() {
+	// Counted by content: wake-ups may come twice, and in any order.
 	var mu sync.Mutex
 	heard := map[string]int{}
 	stop := t.Listen(func(w store.Wake) {
@@ -980,6 +992,7 @@ func (t *runsTest) doneContext() {
 	t.pause("r", task("a"))
 	done, cancel := context.WithCancel(t.ctx)
 	cancel()
+
 	// Each method refuses, also for reading.
 	_, err := t.Begin(done, store.BeginRequest{Run: "r2", Append: nodes("c", 0)})
 	require.ErrorIs(t, err, context.Canceled)
@@ -1000,6 +1013,7 @@ func (t *runsTest) doneContext() {
 
 // together calls fn on n goroutines at once, and returns how many returned true.
 func together(n int, fn func(i int) bool) int {
+	// No goroutine begins before all of them exist.
 	var wg sync.WaitGroup
 	results := make([]bool, n)
 	begin := make(chan struct{})
