@@ -1,10 +1,13 @@
 package mcp_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api/apitest"
@@ -27,12 +30,26 @@ func published(t *testing.T, name string, args ...string) mcp.Dial {
 	return mcp.Command(path, args...)
 }
 
+// progressCounter counts the notifications of progress in the log of an sdk.LoggingTransport.
+type progressCounter struct{ atomic.Int64 }
+
+func (c *progressCounter) Write(line []byte) (int, error) {
+	if bytes.HasPrefix(line, []byte("read: ")) && bytes.Contains(line, []byte(`"notifications/progress"`)) {
+		c.Add(1)
+	}
+	return len(line), nil
+}
+
 func TestPublicServerWithEverything(t *testing.T) {
-	s := connect(t, published(t, "mcp-server-everything"), nil)
+	dial, sent := published(t, "mcp-server-everything"), new(progressCounter)
+	s := connect(t, func() (sdk.Transport, error) {
+		transport, err := dial()
+		return &sdk.LoggingTransport{Transport: transport, Writer: sent}, err
+	}, nil)
 	require.Empty(t, s.LeftOut())
 	t.Log(names(s))
 
-	var updates int
+	var updates int64
 	model := apitest.NewScript(apitest.Call(
 		apitest.Use("echo", map[string]string{"message": "<&\u2028 日本"}),
 		apitest.Use("get-sum", map[string]int{"a": 2, "b": 3}),
@@ -69,7 +86,11 @@ func TestPublicServerWithEverything(t *testing.T) {
 	require.Contains(t, results[4].Result.Text(), "Resource ")
 	require.Contains(t, results[5].Result.Text(), "Resource ")
 	require.Contains(t, results[6].Result.Text(), "completed")
-	require.GreaterOrEqual(t, updates, 3)
+
+	// On a busy machine the notifications and the result may be read at once. What is handled after the result is dropped,
+	// so only the number of those sent is certain; TestProgressOfAServerIsAnUpdate has what becomes of them.
+	require.GreaterOrEqual(t, sent.Load(), int64(3))
+	require.LessOrEqual(t, updates, sent.Load())
 	for i, r := range results {
 		require.Equal(t, i == 7, r.IsError, "%s: %s", r.Tool, r.Result.Text())
 	}
