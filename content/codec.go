@@ -304,6 +304,7 @@ func (w wire) block() (Block, error) {
 	case "opaque":
 		return Opaque{API: w.API, JSON: write.Either[JSON](w.JSON, w.JSONText)}, nil
 	case "unknown":
+		// An unknown block of several lines: see form.block.
 		return Unknown{JSON: write.Either[JSON](w.JSON, w.JSONText)}, nil
 	}
 	panic("content: a type that is known and that block does not read")

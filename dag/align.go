@@ -165,6 +165,7 @@ func rising(list []int, value map[int]int) []int {
 		return nil
 	}
 
+	// Go back from the end of the longest subsequence.
 	var out []int
 	for p := ends[len(ends)-1]; p >= 0; p = before[p] {
 		out = append(out, p)

@@ -414,11 +414,13 @@ func (d DAG) Tools(tools ...Tool) DAG {
 
 		def := t.Definition()
 		bound = bound.with(def.Name, t)
+
+		// A name may be passed twice. The later definition counts, in its own position.
 		if at, again := index[def.Name]; again {
 			if fresh[at] == def {
 				continue
 			}
-			fresh[at].Name = "" // removed below: the later definition counts, in its own position
+			fresh[at].Name = "" // removed below
 		} else if old, has := lineage.declared(upTo, def.Name); has && old == def {
 			continue
 		}

@@ -31,6 +31,8 @@ func FromTranscript(t Transcript) DAG {
 		if m.Blocks.Len() == 0 {
 			return d.fail("FromTranscript", fmt.Errorf("message %d: %w", i, ErrEmpty))
 		}
+
+		// The executions become heads, and so the parents of the message with their results.
 		if m.Role == content.User {
 			d = d.fan(m.Blocks)
 		}

@@ -144,6 +144,7 @@ func openJournal(on disk, path string, opts *JournalOptions) (*Journal, error) {
 		return nil, err
 	}
 
+	// Errors name the path as the program gave it.
 	f, err := openLocked(on, absolute, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, renamed(err, "open", path)

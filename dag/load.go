@@ -405,6 +405,7 @@ func (r *reader) nodes() error {
 			return err
 		}
 
+		// Between two nodes, an error has the line of the scanner.
 		r.at = 0
 		if c, err := r.expect(",]"); err != nil {
 			return err
@@ -431,6 +432,8 @@ func (g *graph) add(value jsontext.Value, line int) error {
 	}
 
 	id := n.ID()
+
+	// The first ID that does not ascend ends the binary search of at: from then on there is a map.
 	if last := len(g.order) - 1; last >= 0 && g.index == nil && compareIDs(g.order[last].ID(), id) >= 0 {
 		g.makeIndex()
 	}
@@ -564,6 +567,7 @@ func namedRefs(old *refs, named map[string][]string, find func(node.ID) *node.No
 // loose returns the nodes not reachable from the heads, by the node that follows them in the file; nil for the end. The
 // heads must be distinct.
 func (g *graph) loose(heads []*node.Node) map[*node.Node][]*node.Node {
+	// Usually the heads reach every node, and nothing has to be searched.
 	if g.reachesAll(heads) {
 		return nil
 	}

@@ -157,6 +157,8 @@ func (g *drawing) bypassed() []bool {
 	}
 
 	bypassed := make([]bool, len(g.nodes))
+
+	// furthest is the last node that an edge from an earlier node leads to.
 	furthest := 0
 	for i := range g.nodes {
 		bypassed[i] = furthest > i
@@ -201,6 +203,7 @@ func (g *drawing) folded(from, to int) {
 func countsOf(nodes []*node.Node) string {
 	var users, answers, calls, agents int
 	for _, n := range nodes {
+		// A call that ran a sub-agent counts as both.
 		if n.Children().Len() > 0 {
 			agents++
 		}

@@ -199,6 +199,8 @@ func readHeader(text []byte) (headReader, error) {
 	}
 
 	in := newScanner(bytes.NewReader(text), len(text))
+
+	// A store keeps the nodes beside the header, and not in it.
 	noNodes := func() error { return fmt.Errorf("%w: nodes in a header", ErrFormat) }
 	if err := in.members(&h, noNodes); err != nil {
 		return h, err

@@ -34,6 +34,8 @@ func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.No
 		n    *node.Node
 		next int // index in before of the next node to enter
 	}
+
+	// A conversation may be too long for recursion.
 	var nodes []*node.Node
 	var stack []frame
 	for _, head := range heads {
@@ -44,6 +46,7 @@ func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.No
 			top := &stack[len(stack)-1]
 			n := w.before(top.n, top.next)
 			if n == nil {
+				// Everything to visit before this node is in nodes, so it follows.
 				nodes = append(nodes, top.n)
 				stack = stack[:len(stack)-1]
 				continue

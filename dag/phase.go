@@ -225,6 +225,7 @@ func callsIn(n *node.Node) []Call {
 	for i, b := range m.Blocks.All() {
 		if use, is := b.(content.ToolUse); is {
 			if calls == nil {
+				// At most all remaining blocks are calls.
 				calls = make([]Call, 0, m.Blocks.Len()-i)
 			}
 			calls = append(calls, callOf(use, len(calls)))
@@ -335,6 +336,7 @@ func (d DAG) executed(src node.Source, executions []node.Payload) (phase, error)
 	}
 
 	for _, e := range executions {
+		// A started call may get an execution, but a call with a result gets no second one.
 		index := e.(node.ToolExecution).Index
 		if index < 0 || index >= len(p.calls) || p.done[index] != nil {
 			return phase{}, fmt.Errorf("%w: execution of call %d: the message has %d calls, each with one execution",
@@ -405,6 +407,8 @@ func (p phase) execute(src node.Source, index int, execution node.Payload) error
 func resultOf(n *node.Node) content.ToolResult {
 	e := n.Payload().(node.ToolExecution)
 	result := e.Answer()
+
+	// A start is sent only if no result can follow any more: see view.inDoubt.
 	if e.State == node.ExecutionStarted {
 		result.Content, result.IsError = content.Words(content.OutcomeUnknown), true
 	}

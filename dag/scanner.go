@@ -232,6 +232,7 @@ func (s *scanner) text() (line []byte, complete bool, err error) {
 			return bytes.TrimSuffix(s.take(size+1), []byte{'\n'}), true, nil
 		}
 
+		// The line does not end here: search only the bytes that come next.
 		at = size
 		if err := s.fill(); err == io.EOF && at > 0 {
 			return s.take(at), false, nil

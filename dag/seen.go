@@ -77,6 +77,7 @@ func sumOf(blocks content.Blocks) node.Digest {
 		return sum
 	}
 
+	// Stale thinking is not sent, so it does not count for the thinking after it.
 	kept := blocks
 	if thinks(blocks) {
 		fresh := slices.DeleteFunc(blocks.Slice(), func(b content.Block) bool {

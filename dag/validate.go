@@ -195,6 +195,7 @@ func (v *validator) message(n *node.Node, m node.Message) {
 			v.block(n, m.Role, fmt.Sprintf("block %d", i), b)
 		}
 		if call, ok := b.(content.ToolUse); ok && call.ID != "" {
+			// Report each ID once, however many calls have it.
 			if uses[call.ID]++; uses[call.ID] == 2 {
 				v.report(n, DuplicateCallID, "%q", call.ID)
 			}

@@ -112,6 +112,8 @@ func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 		n    *node.Node
 		next int // the parent to look at next
 	}
+
+	// A conversation may be too long for recursion.
 	var nodes []*node.Node
 	var stack []visit
 	for _, head := range heads {
@@ -121,6 +123,7 @@ func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			if top.next == top.n.NumParents() {
+				// All parents of this node are in nodes or rejected, so it follows.
 				nodes = append(nodes, top.n)
 				stack = stack[:len(stack)-1]
 				continue

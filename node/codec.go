@@ -165,6 +165,8 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 		dst = appendNames(appendDefs(dst, p.Defs, f), "withdrawn", p.Withdrawn)
 	case Message:
 		dst = write.Name(write.OptString(dst, "role", string(p.Role)), "blocks")
+
+		// A shared result is left out only in the saved form: the digests of both nodes cover it.
 		if f.Canonical {
 			dst = f.blocks(dst, p.Blocks)
 		} else {
@@ -547,6 +549,8 @@ func (e envelope) informed(n *Node) (Payload, error) {
 		if err != nil {
 			return nil, err
 		}
+
+		// A file may give a time in another zone.
 		p.Started, p.Ended, p.Usage, p.Full = i.Started.UTC(), i.Ended.UTC(), i.Usage, full
 		p.Ran = Ran{Tool: i.Ran.Tool, Input: write.Either[content.JSON](i.Ran.Input, i.Ran.InputText)}
 		p.Details = write.Either[content.JSON](i.Details, i.DetailsText)
@@ -555,11 +559,15 @@ func (e envelope) informed(n *Node) (Payload, error) {
 	case StopReason:
 		p.Turns, p.ToolCalls, p.Usage, p.Elapsed = i.Turns, i.ToolCalls, i.Usage, time.Duration(i.ElapsedNS)
 		p.ToolUsage = i.ToolUsage
+
+		// Without the member the cost is unknown; 0 is a known cost.
 		if i.Cost != nil {
 			p.Cost, p.CostKnown = *i.Cost, !i.CostPartial
 		}
 		read = p
 	}
+
+	// A file may hold values that New refuses.
 	return read, checkInfo(read)
 }
 

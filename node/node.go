@@ -66,7 +66,8 @@ func Counting(start time.Time) Source {
 	return Source{
 		Now: func() time.Time { return start.Add(time.Duration(ticks.Add(1)-1) * time.Second) },
 		NewID: func() ID {
-			// A UUIDv7 has 48 bits of time, the version and the variant. The counter takes the place of its random bits.
+			// A UUIDv7 has 48 bits of time, the version and the variant. The counter takes the place of its random
+			// bits.
 			var id ID
 			ms, n := uint64(start.UnixMilli()), uint64(ids.Add(1))
 			for i := range 6 {

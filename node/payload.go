@@ -399,6 +399,7 @@ func fresh(blocks content.Blocks) content.Blocks {
 	var list []content.Block
 	for i, b := range blocks.All() {
 		if t, ok := b.(content.Thinking); ok && t.Stale {
+			// Most messages have no such mark, and keep their list.
 			if list == nil {
 				list = blocks.Slice()
 			}

@@ -20,6 +20,7 @@ var (
 // It takes less than half of parseAny's time, because it reads each byte about three times and decodes blocks in place.
 // It does not keep the line, because Append writes the same line again.
 func parsePlain(line []byte, resolve func(ID) *Node) *Node {
+	// After a mismatch r reads nothing more, so it is enough to check at the end.
 	r := plain.Read(line)
 	n := newNode()
 	if n.readEnvelope(&r, resolve) {
@@ -161,9 +162,12 @@ func (n *Node) plainExecution(r *plain.Reader) Payload {
 	}
 	e.Result = blockList(result)
 	e.IsError = r.OptTrue("is_error")
+
+	// A child conversation would come here. parseAny reads an execution with one.
 	r.Expect("}")
 
 	if hasInfo(r) {
+		// Rare members of the info, ran and full, are left to parseAny too.
 		e.Started, e.Ended, e.Usage = r.OptTime("started"), r.OptTime("ended"), plainUsage(r)
 		e.Details = content.JSON(r.OptJSON("details"))
 		r.FailIf(checkDetails(e.Details) != nil)

@@ -61,6 +61,7 @@ func (n *Node) Redacted() bool { return n.seldom().erased }
 // A redacted node without further content to erase does not change: redacting twice changes nothing. For a node of an
 // unknown kind, Redact returns an error with ErrUnknownKind in its chain, and redacts nothing.
 func Redact(nodes []*Node, named func(*Node) bool) (map[*Node]*Node, error) {
+	// Naming a message also names its executions, which come before it: collect all names first.
 	r := redaction{named: map[*Node]bool{}, replacements: map[*Node]*Node{}, erased: map[string]bool{}}
 	for _, n := range nodes {
 		if !named(n) {
@@ -251,6 +252,7 @@ func (n *Node) holdsResultOf(i int) bool {
 	for k, result := range m.Blocks.ToolResults() {
 		switch {
 		case n.shares(k, result):
+			// Result k is saved with parent k. It is that of no other execution, even one with the same text.
 			if k == i {
 				return true
 			}
@@ -345,6 +347,8 @@ func (n *Node) blankMessage(was *Node, m Message) Message {
 
 		case content.ToolResult:
 			result := content.ToolResult{CallID: b.CallID, IsError: b.IsError}
+
+			// The saved form has a shared result only in the execution, so both must stay the same.
 			if was.shares(results, b) {
 				result.Content = n.parents()[results].Payload().(ToolExecution).Result
 			} else {

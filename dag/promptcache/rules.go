@@ -36,12 +36,15 @@ func rulesOf(a node.Answer, policy api.Cache) rules {
 	case a.API == "anthropic":
 		r := rules{least: leastOfClaude(a.Model), keeps: 5 * time.Minute}
 		r.breakpoints, r.front, r.reports, r.writes = true, true, true, true
+
+		// The policy sets the time of the markers: see api.CacheLong.
 		if policy == api.CacheLong {
 			r.keeps = time.Hour
 		}
 		return r
 
 	case strings.HasPrefix(a.API, "openai-"):
+		// Compatible servers have models of their own, and nothing is known about their caches.
 		generation, known := gptname.Generation(a.Model)
 		if !known {
 			return rules{} // a compatible server
