@@ -135,7 +135,7 @@ func (*anthropic) stream(_ []byte, answer string, cut bool) string {
 		jsontext.Value("null")
 
 	s.event("message_start", map[string]any{"message": m})
-	s.event("ping", map[string]any{})
+	s.event("ping", map[string]any{}) // as in recorded streams: a client must skip it
 
 	for i, block := range blocks {
 		s.block(i, block)
@@ -145,6 +145,7 @@ func (*anthropic) stream(_ []byte, answer string, cut bool) string {
 		s.event("content_block_stop", map[string]any{"index": i})
 	}
 
+	// A message without blocks breaks off before its end.
 	if cut {
 		return s.String()
 	}
@@ -185,14 +186,17 @@ func (s *anthropicStream) block(i int, block map[string]jsontext.Value) {
 		block["thinking"], block["signature"] = jsontext.Value(`""`), jsontext.Value(`""`)
 		start()
 		pieces("thinking", "thinking_delta", "thinking", whole)
+		// The signature follows the text, whole.
 		s.event("content_block_delta",
 			map[string]any{"index": i, "delta": map[string]string{"type": "signature_delta", "signature": signature}})
 	case "tool_use", "server_tool_use", "mcp_tool_use":
+		// A call starts with an empty object. Its arguments follow as pieces of JSON text, invalid until the last one.
 		whole := string(block["input"])
 		block["input"] = jsontext.Value(`{}`)
 		start()
 		pieces("input", "input_json_delta", "partial_json", whole)
 	default:
+		// Any other block comes whole: redacted thinking, the result of a server tool.
 		start()
 	}
 }

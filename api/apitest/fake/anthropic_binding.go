@@ -101,6 +101,7 @@ func unmarked(v jsontext.Value) string {
 	var o object
 	if json.Unmarshal(v, &o) == nil {
 		delete(o, "cache_control")
+		// The blocks inside a tool result may have markers, too.
 		if o["content"].Kind() == '[' {
 			o["content"] = jsontext.Value("[" + strings.Join(unmarkedBlocks(o["content"]), ",") + "]")
 		}
@@ -139,6 +140,8 @@ func (known bindings) add(request []byte, answer string) {
 	p := anthropicPrefixOf(request)
 	before, _ := known.check(p)
 	position := len(p.digests) - 1
+
+	// Each block of thinking is bound to the one before it, in the request or in this response.
 	for _, block := range unmarkedBlocks(a.Content) {
 		if thought := thoughtIn(block); thought != "" {
 			known[thought] = append(known[thought], binding{block, p.system, p.tools, position, p.digests[position], before})
@@ -166,6 +169,7 @@ func (known bindings) check(p anthropicPrefix) (last, message string) {
 			}
 		}
 
+		// Dropped thinking counts as absent for the thinking after it.
 		switch {
 		case why == "":
 			last = b.thinking
@@ -187,14 +191,20 @@ const (
 func (want binding) differs(p anthropicPrefix, b anthropicBound, turn int, last string) string {
 	what := ""
 	switch {
+	// The signature is known, so the block must be the one sent with it.
 	case want.block != b.whole:
 		return anthropicOtherThinking
+
+	// The API binds thinking to the system prompts, the tools and every message before it.
 	case want.system != p.system:
 		what = "The system prompt differs."
 	case want.tools != p.tools:
 		what = "The tools differ."
+	// The block may move within the assistant's turn of its response, but not into another turn.
 	case want.position < turn || want.position > b.position || p.digests[want.position] != want.digest:
 		what = "The messages before it differ."
+
+	// Each block also records the thinking before it: all of that may be removed, but a gap is refused.
 	case last != "" && last != want.before:
 		what = "The thinking before it differs."
 	default:

@@ -96,6 +96,7 @@ var (
 
 	anthropicID       = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 	anthropicServerID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
+	// Newer error texts allow names of 128 characters, older ones of 64. The strictest counts.
 	anthropicName     = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	anthropicProperty = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 )
@@ -221,6 +222,8 @@ func (c *anthropicCheck) checkSystem(o object) {
 	if !ok {
 		return
 	}
+
+	// The API takes a string or a list of text blocks.
 	if v.Kind() == '"' {
 		c.systemText(text(v))
 		return
@@ -233,6 +236,7 @@ func (c *anthropicCheck) checkSystem(o object) {
 			c.fail("%s.type: Input should be 'text'", path)
 		}
 
+		// A marker on empty text has an error text of its own, so look for it before the empty text itself.
 		prompt := c.text(path, block, "text")
 		if _, marked := block["cache_control"]; marked && prompt == "" {
 			c.fail("%s: cache_control cannot be set for empty text blocks", path)
@@ -264,6 +268,8 @@ func (c *anthropicCheck) cacheControl(path string, block object) {
 	}
 
 	c.cached++
+
+	// A marker without a TTL counts as one of five minutes.
 	ttl := "5m"
 	if v, ok := mark["ttl"]; ok {
 		ttl = text(v)
@@ -327,6 +333,7 @@ func (c *anthropicCheck) checkThinking(o object) {
 			c.fail("thinking.%s.budget_tokens: Extra inputs are not permitted", c.thinking)
 		}
 	case "":
+		// A request may set block_binding and leave out the type.
 		if _, ok := t["block_binding"]; !ok {
 			c.fail("thinking.type: Field required")
 		}
@@ -359,6 +366,7 @@ func (c *anthropicCheck) checkToolChoice(o object) {
 		c.fail("tool_choice: Input tag '%s' found using 'type' does not match any of the expected tags: 'any', 'auto', 'none', 'tool'", kind)
 	}
 
+	// The choices "any" and "tool" arrive here: they force a call, and the API refuses that beside thinking.
 	if c.thinking == "enabled" || c.thinking == "adaptive" {
 		c.fail("Thinking may not be enabled when tool_choice forces tool use.")
 	}
@@ -376,6 +384,8 @@ func (c *anthropicCheck) checkMessages(v jsontext.Value) {
 	for i, v := range messages {
 		path := fmt.Sprintf("messages.%d", i)
 		m := c.object(path, v, members("role content"))
+
+		// Some models accept the role "system" here. The strictest counts.
 		role := c.text(path, m, "role")
 		if role != "user" && role != "assistant" {
 			c.fail("%s.role: Input should be 'user' or 'assistant'", path)
@@ -385,6 +395,7 @@ func (c *anthropicCheck) checkMessages(v jsontext.Value) {
 		switch {
 		case !ok:
 			c.fail("%s.content: Field required", path)
+		// A string counts as one text block.
 		case body.Kind() == '"':
 			if text(body) == "" {
 				c.emptyMessage(i)
@@ -416,6 +427,7 @@ func (c *anthropicCheck) content(i int, role string, v jsontext.Value) {
 		c.emptyMessage(i)
 	}
 
+	// A blank text is accepted beside another text or a tool call, but not alone.
 	blank, solid := false, false
 	for j, v := range list {
 		path := fmt.Sprintf("messages.%d.content.%d", i, j)
@@ -457,6 +469,7 @@ func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicRequestBl
 	if !known && isServerResult(block.kind) {
 		allowed, known = anthropicServerResult, true
 	}
+	// A tool_reference is valid only inside a tool result.
 	if !known || block.kind == "tool_reference" {
 		c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'text', 'image', 'document', "+
 			"'tool_use', 'tool_result', 'thinking', 'redacted_thinking' and those of server tools", path, block.kind)
@@ -525,6 +538,7 @@ func (c *anthropicCheck) textBlock(path string, o object) {
 func (c *anthropicCheck) call(path, kind string, o object) (id, name string) {
 	id, name = c.text(path, o, "id"), c.text(path, o, "name")
 
+	// IDs of server tools have a prefix. Names are checked only for the program's tools: the API names the others.
 	pattern := anthropicID
 	if kind == "server_tool_use" {
 		pattern = anthropicServerID
@@ -551,6 +565,7 @@ func (c *anthropicCheck) result(path string, o object) {
 		c.fail("%s.is_error: Input should be a valid boolean", path)
 	}
 
+	// A result may be empty unless it is an error. As a string it may be empty, but not blank.
 	v, ok := o["content"]
 	empty := !ok
 	switch {
@@ -570,7 +585,7 @@ func (c *anthropicCheck) result(path string, o object) {
 }
 
 func (c *anthropicCheck) resultBlocks(path string, list []jsontext.Value, failed bool) {
-	solid := len(list) == 0
+	solid := len(list) == 0 // it has something beside blank texts, or nothing at all
 	for k, v := range list {
 		at := fmt.Sprintf("%s.content.%d", path, k)
 		o := c.object(at, v, nil)
@@ -585,6 +600,7 @@ func (c *anthropicCheck) resultBlocks(path string, list []jsontext.Value, failed
 			c.fail("%s: all content must be type `text` if `is_error` is true", path)
 		}
 
+		// A block in a result keeps the rules of its kind, as in a message.
 		at += "." + kind
 		c.only(at, o, anthropicBlocks[kind])
 		c.marked(at, kind, o)
@@ -638,6 +654,7 @@ func (c *anthropicCheck) source(path, kind string, o object) {
 			c.fail("%s.file_id: String should have at least 1 character", at)
 		}
 	case "text", "content":
+		// Only a document may contain its text, or blocks.
 		if kind == "image" {
 			c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', 'file', 'url'", path, place)
 		}
@@ -671,6 +688,8 @@ func (c *anthropicCheck) image(at, mediaType, data string) {
 		c.fail("%s: image exceeds 5 MB maximum: %d bytes > %d bytes", at, len(data), anthropicImageMax)
 		return
 	}
+
+	// The API looks at the bytes: they must be an image, and of the declared type.
 	found := http.DetectContentType(c.base64(at, data))
 	if !strings.HasPrefix(found, "image/") {
 		c.fail("%s.data: Could not process image", at)
@@ -691,6 +710,7 @@ func (c *anthropicCheck) pdf(at, mediaType, data string) {
 }
 
 func (c *anthropicCheck) base64(at, data string) []byte {
+	// Go's decoder skips line breaks, so they are looked for apart.
 	b, err := base64.StdEncoding.Strict().DecodeString(data)
 	if err != nil || len(b) == 0 || strings.ContainsAny(data, "\r\n") {
 		c.fail("%s: invalid base64 data", at)

@@ -94,6 +94,7 @@ func (c *anthropicCheck) strict(s strictSchemas) {
 		c.fail("Schemas contains too many parameters with union types (%d parameters with type arrays or anyOf). "+
 			"Reduce the number of nullable or union-typed parameters (limit: 16).", s.unions)
 	case s.optional == 24:
+		// The text above allows 24, but a recorded request with 24 was refused with this one.
 		c.fail("Schema is too complex for compilation. Try reducing the number of tools or simplifying tool schemas.")
 	}
 }
@@ -114,6 +115,8 @@ func (s *strictSchemas) count(v jsontext.Value, depth int) {
 		Properties map[string]jsontext.Value `json:"properties"`
 		Items      jsontext.Value            `json:"items"`
 	}
+
+	// Each level decodes all levels below it again: without a limit, a deep schema would take quadratic time.
 	if depth > 100 || v.Kind() != '{' || json.Unmarshal(v, &schema) != nil {
 		return
 	}

@@ -64,6 +64,7 @@ func (c *anthropicCheck) conversation() {
 }
 
 func (c *anthropicCheck) uniqueIDs() {
+	// A recorded request with an ID used again in a later turn was accepted, others were refused. The strictest counts.
 	seen := map[string]bool{}
 	for _, b := range c.blocks {
 		if !strings.HasSuffix(b.kind, "tool_use") {
@@ -102,6 +103,7 @@ func (c *anthropicCheck) answered(t, next anthropicTurn) {
 		given[b.id] = true
 	}
 
+	// The error lists all calls without a result, at the message of the first.
 	var missing []string
 	at := 0
 	for _, call := range t.of("tool_use") {
@@ -126,6 +128,7 @@ func (c *anthropicCheck) expected(before, t anthropicTurn) {
 		calls[call.id] = true
 	}
 
+	// Results count here wherever they are: answered checks that they come first.
 	given := map[string]bool{}
 	for _, b := range t.of("tool_result") {
 		if !calls[b.id] {
@@ -194,7 +197,7 @@ func (c *anthropicCheck) toolLoop(turns []anthropicTurn) {
 
 	begun := false // an assistant's turn after text beside results was found
 
-	// Walk back over the assistant's turns of the open loop.
+	// Walk back over the assistant's turns of the open loop: roles alternate, so these are every second turn.
 	for i := last - 1; i >= 0; i -= 2 {
 		first := i == 0 || len(turns[i-1].of("tool_result")) == 0
 		beside := i > 0 && len(turns[i-1].of("tool_result")) < len(turns[i-1].blocks)

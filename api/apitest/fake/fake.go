@@ -127,6 +127,7 @@ func (f *API) next(r *http.Request, body []byte) (Reply, error) {
 		err = f.dialect.refuse(fmt.Sprintf("the fake has no reply left: this is request %d", len(f.bodies)))
 	}
 
+	// A refused request uses up no reply.
 	if err != nil {
 		f.refused = append(f.refused, err)
 		return Reply{}, err

@@ -41,6 +41,7 @@ func geminiPart(b content.Block) any {
 		}
 		return extended(part, b.Extra, geminiAPI)
 	case content.ToolUse:
+		// The API accepts calls without an ID, and matches their responses by name.
 		call := map[string]any{"name": b.Name, "args": jsontext.Value(b.Input)}
 		if b.ID != "" {
 			call["id"] = b.ID
@@ -88,6 +89,7 @@ func (gemini) address(r *http.Request) error {
 		return refuseGemini(http.StatusNotFound, "NOT_FOUND",
 			"The requested URL "+r.URL.Path+" was not found on this server.")
 	case method == "streamGenerateContent" && r.URL.Query().Get("alt") != "sse":
+		// This is a limit of the fake, in its own words.
 		return refuseGemini(http.StatusBadRequest, "INVALID_ARGUMENT",
 			"This fake streams server-sent events only: ask for them with alt=sse.")
 	case r.Header.Get("x-goog-api-key") == "" && r.Header.Get("Authorization") == "" && r.URL.Query().Get("key") == "":
@@ -128,6 +130,7 @@ func (gemini) stream(_ []byte, answer string, cut bool) string {
 	parsed([]byte(answer), &response)
 	parsed([]byte(answer), &typed)
 
+	// A refused prompt has no candidates.
 	var s sse
 	if len(typed.Candidates) == 0 {
 		s.data(response)
@@ -170,6 +173,7 @@ func geminiChunks(v jsontext.Value) []any {
 		}
 	}
 
+	// The finish reason needs a chunk, also without parts.
 	if len(chunks) == 0 {
 		chunks = append(chunks, map[string]any{"role": content.Role})
 	}
@@ -192,9 +196,11 @@ func geminiPieces(part map[string]jsontext.Value) []any {
 		pieces = append(pieces, one)
 	}
 
+	// An empty text may still have a signature.
 	if len(pieces) == 0 {
 		return []any{part}
 	}
+
 	last := pieces[len(pieces)-1].(map[string]any)
 	for name, v := range part {
 		if name != "text" {

@@ -78,6 +78,7 @@ func (c *geminiCheck) value(path, kind string, v jsontext.Value) {
 		parent, name = path[:i], path[i+1:]
 	}
 
+	// The API refuses a list in the place of a single value with a text of its own, which names the parent.
 	if v.Kind() == '[' {
 		at := ""
 		if parent != path {
@@ -101,6 +102,7 @@ func (c *geminiCheck) message(path, kind string, v jsontext.Value, known geminiM
 	named := withoutNulls(v)
 	o := object{}
 
+	// In alphabetical order: the same body must fail the same way each time.
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		field := snake(name)
 		rule, ok := known[field]
@@ -186,6 +188,7 @@ func gNumber(kind string, low, high float64, message string) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) {
 		digits := strings.Trim(string(v), `"`) // a number may be written as a string
 		n, err := strconv.ParseFloat(digits, 64)
+		// With an error, n is 0 for text that is not a number, and infinite for a number beyond float64.
 		switch {
 		case err != nil && n == 0, kind == "TYPE_INT32" && strings.ContainsAny(digits, ".eE"):
 			c.value(path, kind, v)
@@ -242,6 +245,8 @@ func (c *geminiCheck) request(body []byte) {
 		return
 	}
 
+	// Only the first failure counts: this order decides about the reported one. The tool config and the generation
+	// config are checked against the tools, so the tools come before them.
 	o := c.message("", "GenerateContentRequest", v, geminiRequest)
 	c.system(o["system_instruction"])
 	c.checkTools(o["tools"])
@@ -253,6 +258,8 @@ func (c *geminiCheck) request(body []byte) {
 
 	contents := c.contents(o["contents"])
 	c.turns(contents)
+
+	// Models before Gemini 3 accept calls without a signature.
 	if fromGemini3.MatchString(c.model) {
 		c.signed(contents)
 	}
@@ -260,9 +267,9 @@ func (c *geminiCheck) request(body []byte) {
 
 func (c *geminiCheck) system(v jsontext.Value) {
 	if v == nil {
-
 		return
 	}
+
 	const path = "system_instruction"
 	o := c.message(path, "Content", v, geminiMembers{"role": gString, "parts": nil})
 
@@ -310,6 +317,7 @@ func (c *geminiCheck) generation(request object) {
 
 	c.thinking(o["thinking_config"])
 
+	// The form of the response: a schema needs the media type of JSON or of an enum.
 	mime := text(o["response_mime_type"])
 	if o["response_mime_type"] != nil &&
 		!slices.Contains([]string{"text/plain", "application/json", "application/xml", "application/yaml",
@@ -327,9 +335,12 @@ func (c *geminiCheck) generation(request object) {
 			"response_mime_type must be `application/json` or `text/x.enum` when a response schema is set.")
 	}
 
+	// Only response_schema is in the API's own form. A response_json_schema may have any keyword.
 	if o["response_schema"] != nil {
 		c.schema(path+".response_schema", o["response_schema"], 0)
 	}
+
+	// Gemini 3 accepts JSON output beside functions.
 	if mime == "application/json" && len(c.functions) > 0 && beforeGemini3.MatchString(c.model) {
 		c.fail("Function calling with a response mime type: 'application/json' is unsupported")
 	}

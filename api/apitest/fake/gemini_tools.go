@@ -12,6 +12,7 @@ import (
 )
 
 var (
+	// The error text limits a name to 64 characters, the SDK's documentation to 128. The strictest counts.
 	geminiName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
 	geminiTool = geminiMembers{"function_declarations": nil, "google_search": nil, "google_search_retrieval": nil, "google_maps": nil,
@@ -43,11 +44,14 @@ func (c *geminiCheck) function(path string, v jsontext.Value) {
 			"Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), "+
 				"dots (.), colons (:), or dashes (-), with a maximum length of 64.")
 	}
+
+	// Names are unique in all entries of "tools" together.
 	if c.functions[name] {
 		c.fail("Duplicate function declaration found: %s", name)
 	}
 	c.functions[name] = true
 
+	// Only "parameters" is in the API's own form. A JSON schema may have any keyword.
 	if o["parameters"] != nil && o["parameters_json_schema"] != nil {
 		c.field(path, "parameters and parameters_json_schema cannot be set together.")
 	}
@@ -90,6 +94,7 @@ func (c *geminiCheck) callingConfig(v jsontext.Value) {
 		c.fail("Function calling config is set without function_declarations.")
 	}
 
+	// The fake also accepts names in the mode VALIDATED, which the error text does not mention.
 	names := repeated(o["allowed_function_names"])
 	if mode := strings.ToUpper(text(o["mode"])); len(names) > 0 && mode != "ANY" && mode != "VALIDATED" {
 		c.fail("Allowed function names should be set only when function calling mode is ANY.")
@@ -126,6 +131,7 @@ func (c *geminiCheck) schema(path string, v jsontext.Value, depth int) {
 
 	c.schemaWords(path, kind, o, properties)
 
+	// An error text numbers the properties: in alphabetical order, the same schema always gets the same text.
 	for i, name := range slices.Sorted(maps.Keys(properties)) {
 		c.schema(fmt.Sprintf("%s.properties[%d].value", path, i), properties[name], depth+1)
 	}
@@ -139,6 +145,7 @@ func (c *geminiCheck) schema(path string, v jsontext.Value, depth int) {
 
 // schemaWords checks that the keywords of a schema fit its type.
 func (c *geminiCheck) schemaWords(path, kind string, o, properties object) {
+	// A schema without a type may have properties and an enum.
 	switch {
 	case kind == "ARRAY" && o["items"] == nil:
 		c.field(path+".items", "missing field.")

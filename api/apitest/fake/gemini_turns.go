@@ -55,6 +55,7 @@ func (c *geminiCheck) contents(v jsontext.Value) []geminiContent {
 		path := fmt.Sprintf("contents[%d]", i)
 		o := c.message(path, "Content", v, geminiMembers{"role": gString, "parts": nil})
 
+		// The API accepts a content without a role, or with the role "function", as the user's.
 		turn := geminiContent{role: text(o["role"])}
 		switch turn.role {
 		case "user", "model":
@@ -116,6 +117,7 @@ func (c *geminiCheck) part(path string, v jsontext.Value) (kind string, call gem
 				"will_continue": gBool, "scheduling": gString})
 	}
 
+	// The signature is a member of the part, beside the call.
 	call.signed = text(o["thought_signature"]) != ""
 	return kind, call
 }
@@ -145,7 +147,8 @@ func geminiBlob(c *geminiCheck, path string, v jsontext.Value) {
 		c.fail("Unsupported MIME type: %s", mediaType)
 	}
 
-	data, _ := geminiBytes(text(o["data"]))
+	// The first three types are the images that DetectContentType knows: it does not know HEIC and HEIF.
+	data, _ := geminiBytes(text(o["data"])) // gBytes has refused invalid base64
 	found := http.DetectContentType(data)
 	switch {
 	case len(data) == 0:
@@ -175,10 +178,13 @@ func (c *geminiCheck) turns(contents []geminiContent) {
 	var before geminiContent
 	for i, turn := range joined(contents) {
 		switch {
+		// Only the model calls, and a conversation cannot begin with a call.
 		case len(turn.calls) > 0 && (turn.role != "model" || i == 0):
 			c.fail(geminiCallTurn)
+		// Responses are the user's, come right after calls, and before any other part.
 		case len(turn.responses) > 0 && (turn.role == "model" || len(before.calls) == 0 || turn.late):
 			c.fail(geminiResponseTurn)
+		// Every call needs its response in the next turn.
 		case len(turn.responses) != len(before.calls):
 			c.fail(geminiEqual)
 		}
@@ -194,6 +200,8 @@ func joined(contents []geminiContent) []geminiContent {
 		if n := len(turns); n == 0 || turns[n-1].role != next.role {
 			turns = append(turns, geminiContent{role: next.role})
 		}
+
+		// A response is late, too, if an earlier content of the turn has other parts.
 		t := &turns[len(turns)-1]
 		t.late = t.late || next.late || t.words && len(next.responses) > 0
 		t.calls, t.responses = append(t.calls, next.calls...), append(t.responses, next.responses...)
@@ -226,12 +234,15 @@ func (c *geminiCheck) matched(calls, responses []geminiCall) {
 
 // signed checks that the first call of each step after the user's last text has a thought signature.
 func (c *geminiCheck) signed(contents []geminiContent) {
+	// Find the beginning of the current turn. Text beside responses begins no new turn.
 	from := 0
 	for i, turn := range contents {
 		if turn.role == "user" && turn.words && len(turn.responses) == 0 {
 			from = i
 		}
 	}
+
+	// Of several calls in one content, the model signs only the first.
 	for i := from; i < len(contents); i++ {
 		if calls := contents[i].calls; len(calls) > 0 && !calls[0].signed {
 			c.fail("Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing "+

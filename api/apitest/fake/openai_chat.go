@@ -29,6 +29,7 @@ func OpenAICompatible(replies ...Reply) *API {
 func OpenAIChatMessage(blocks ...content.Block) Reply {
 	message := map[string]any{"role": "assistant", "content": nil, "refusal": nil}
 
+	// A message has one text and one reasoning: several blocks of a kind are joined.
 	add := func(member, more string) {
 		before, _ := message[member].(string)
 		message[member] = before + more
@@ -135,6 +136,7 @@ func (openAIChat) stream(request []byte, answer string, cut bool) string {
 		return s.String()
 	}
 
+	// The usage has a last chunk of its own, without choices.
 	if s.usage {
 		s.chunk([]any{}, response.Usage)
 	}
@@ -151,6 +153,7 @@ func (s *chatStream) message(choice int, message map[string]jsontext.Value) {
 
 	silent := chatSilent(message)
 
+	// The first chunk depends on what follows, as in recorded streams.
 	first := map[string]any{"role": "assistant", "content": nil, "refusal": nil}
 	early := ""
 	switch {

@@ -101,6 +101,7 @@ func (c *chatCheck) request(o object, body []byte) {
 		c.fail("", "", "you must provide a model parameter")
 	}
 
+	// Only the first failure counts: this order decides about the reported one.
 	c.object("", jsontext.Value(body), chatRequest, "messages")
 	c.model = text(o["model"])
 	c.checkTools(o["tools"])
@@ -110,6 +111,7 @@ func (c *chatCheck) request(o object, body []byte) {
 		c.onlyWithTools("parallel_tool_calls")
 	}
 
+	// Check the format after the messages: JSON without a schema needs the word "json" in their text.
 	c.options(o)
 	messages := c.messages(o["messages"])
 	c.format(o["response_format"])
@@ -132,6 +134,7 @@ func (c *chatCheck) options(o object) {
 	if o["top_logprobs"] != nil && string(o["logprobs"]) != "true" {
 		c.fail("top_logprobs", "", "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.")
 	}
+	// Other servers accept metadata without store.
 	if o["metadata"] != nil && string(o["store"]) != "true" && !c.compatible {
 		c.fail("metadata", "", "The 'metadata' parameter is only allowed when 'store' is enabled.")
 	}
@@ -161,6 +164,7 @@ func (c *chatCheck) checkTools(v jsontext.Value) {
 
 	for i, v := range list {
 		path := fmt.Sprintf("tools[%d]", i)
+		// The API accepts a name beside the function, as in the Responses API.
 		o := c.object(path, v,
 			openAIMembers{"type": oneOf("function", "custom"), "function": nil, "custom": nil, "name": aString}, "type")
 		if text(o["type"]) == "custom" {
@@ -211,6 +215,7 @@ func (c *chatCheck) choose(v jsontext.Value) {
 		c.wrong("tool_choice", "one of one of 'none', 'auto', or 'required' or object", v)
 	}
 
+	// Even "none" and "auto" are refused without tools.
 	if len(c.tools) == 0 {
 		c.onlyWithTools("tool_choice")
 	}
@@ -231,6 +236,8 @@ func (c *chatCheck) chooseOne(v jsontext.Value) {
 	if o[kind] == nil {
 		return
 	}
+
+	// The error text names the older parameters of the API: function_call and functions.
 	named := c.object("tool_choice."+kind, o[kind], openAIMembers{"name": aString}, "name")
 	if name := text(named["name"]); !slices.Contains(c.tools, name) {
 		c.fail("function_call", "",
@@ -297,6 +304,8 @@ func (c *chatCheck) messages(v jsontext.Value) []chatMessage {
 	var messages []chatMessage
 	for i, v := range list {
 		path := fmt.Sprintf("messages[%d]", i)
+
+		// Read the role first: the other members depend on it.
 		head := c.objectOf(path, v, "role")
 		role := text(head["role"])
 		if !c.choice(path+".role", role, "system", "assistant", "user", "function", "tool", "developer") {
@@ -364,6 +373,8 @@ func (c *chatCheck) calls(path string, v jsontext.Value) []string {
 				openAIMembers{"name": openAIToolName, "input": aString}, "name", "input")
 			continue
 		}
+
+		// The arguments are text of any form, even empty.
 		c.required(path, v, o, "function")
 		shapedIf(&c.openAICheck, path+".function", o["function"],
 			openAIMembers{"name": openAIToolName, "arguments": aString}, "name", "arguments")
@@ -455,6 +466,8 @@ func chatFile(c *openAICheck, path string, v jsontext.Value) {
 func (c *chatCheck) answered(messages []chatMessage) {
 	for i := 0; i < len(messages); i++ {
 		m := messages[i]
+
+		// The tool messages after calls are skipped below, so this one follows none.
 		if m.role == "tool" {
 			c.fail(fmt.Sprintf("messages.[%d].role", i), "",
 				"Invalid parameter: messages with role 'tool' must be a response to a preceeding "+
@@ -465,6 +478,7 @@ func (c *chatCheck) answered(messages []chatMessage) {
 			continue
 		}
 
+		// Only the tool messages right after the calls can have their results.
 		c.uniqueCalls(i, m.calls)
 		from := i + 1
 		for i+1 < len(messages) && messages[i+1].role == "tool" {

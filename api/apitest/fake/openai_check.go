@@ -95,6 +95,7 @@ func (c *openAICheck) members(path string, o object, known openAIMembers) {
 }
 
 func (c *openAICheck) required(path string, v jsontext.Value, o object, names ...string) {
+	// A null has another error text than a missing member. The members in o are without nulls, so look into v.
 	var all object
 	for _, name := range names {
 		if _, ok := o[name]; ok {
@@ -343,6 +344,7 @@ func (c *openAICheck) dataURL(path, at, article, example, url string) (mediaType
 		return "", nil
 	}
 
+	// Go's decoder skips line breaks, so they are looked for apart.
 	data, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	switch {
 	case err != nil || strings.ContainsAny(encoded, "\r\n"):
@@ -357,6 +359,7 @@ var openAIImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"
 
 // image checks the source of an image: a URL or a data URL.
 func (c *openAICheck) image(path, url string) {
+	// The API loads a linked image; the fake does not.
 	if strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://") {
 		return
 	}
@@ -373,6 +376,7 @@ func (c *openAICheck) image(path, url string) {
 			"unsupported MIME type '"+mediaType+"'")
 	}
 
+	// The bytes decide: they may be an image of another type than the declared one.
 	if !slices.Contains(openAIImages, http.DetectContentType(data)) {
 		c.fail("", "invalid_image_format",
 			"You uploaded an unsupported image. Please make sure your image has of one the following formats: "+

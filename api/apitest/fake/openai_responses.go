@@ -45,6 +45,7 @@ const responsesAPI = "openai-responses"
 
 // responsesItem returns block i as an output item.
 func responsesItem(i int, b content.Block) any {
+	// Each ID has the prefix of its type: the API refuses an item sent back under another one.
 	switch b := b.(type) {
 	case content.Text:
 		part := map[string]any{"type": "output_text", "text": b.Text, "annotations": []any{}, "logprobs": []any{}}
@@ -119,6 +120,7 @@ func (d openAIResponses) accompanied(body []byte) error {
 	}
 	var items []responsesHead
 	_ = json.Unmarshal(body, &request) // check has accepted the request
+
 	// With a stored conversation the reasoning may be stored too.
 	if request.Input.Kind() != '[' || request.Stored != nil || json.Unmarshal(request.Input, &items) != nil {
 		return nil
@@ -169,6 +171,7 @@ func (openAIResponses) stream(_ []byte, answer string, cut bool) string {
 		s.output(i, item)
 	}
 
+	// The last event has the whole response, and its status in the name: completed, incomplete or failed.
 	if !cut {
 		s.event("response."+text(response["status"]), map[string]any{"response": response})
 	}
@@ -242,10 +245,13 @@ func (s *responsesStream) began(i int, item map[string]jsontext.Value, later str
 	for name, v := range item {
 		head[name] = v
 	}
+
+	// Not every type of item has a status.
 	if _, ok := head["status"]; ok {
 		head["status"] = "in_progress"
 	}
 
+	// A text begins empty, and so does a list of parts.
 	switch later {
 	case "":
 	case "arguments", "input", "code":
@@ -287,6 +293,8 @@ func (s *responsesStream) pieces(event, member, whole string, annotations ...jso
 func (s *responsesStream) parts(member string, list jsontext.Value) {
 	var parts []map[string]jsontext.Value
 	parsed(list, &parts)
+
+	// Of a cut item, only the last part is unfinished.
 	last := s.cut
 	for i, part := range parts {
 		s.cut = last && i == len(parts)-1
@@ -296,8 +304,11 @@ func (s *responsesStream) parts(member string, list jsontext.Value) {
 }
 
 func (s *responsesStream) part(member string, i int, part map[string]jsontext.Value) {
+	// All events about this part have its index. Later events about the item do not.
 	s.item[member+"_index"] = i
 	defer delete(s.item, member+"_index")
+
+	// The events of a summary have names of their own.
 	kind := text(part["type"])
 	field, place := "text", "response.content_part"
 	event := "response." + kind

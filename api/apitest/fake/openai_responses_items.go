@@ -97,6 +97,7 @@ func (c *responsesCheck) input(v jsontext.Value) {
 
 // item checks one item by itself.
 func (c *responsesCheck) item(path string, v jsontext.Value) responsesRequestItem {
+	// Only a message may leave out its type.
 	o := c.objectOf(path, v)
 	kind := "message"
 	if o["type"] != nil {
@@ -112,6 +113,7 @@ func (c *responsesCheck) item(path string, v jsontext.Value) responsesRequestIte
 		c.object(path, v, about.known)
 	}
 
+	// Most types of items need no ID. A given one must begin with the prefix of its type.
 	c.required(path, v, o, strings.Fields(about.required)...)
 	item := responsesRequestItem{kind: kind, role: text(o["role"]), id: text(o["id"]), call: text(o["call_id"])}
 	if item.id != "" && about.prefix != "" && !strings.HasPrefix(item.id, about.prefix) {
@@ -146,6 +148,7 @@ func (c *responsesCheck) within(path string, item responsesRequestItem, o object
 	case "additional_tools", "tool_search_output":
 		c.checkTools(path+".tools", o["tools"])
 	case "item_reference":
+		// The stored item may be a call, so an output need not have its call here.
 		c.unseen = true
 		if !c.stored {
 			c.notPersisted(item.id)
@@ -160,6 +163,7 @@ func (c *responsesCheck) notPersisted(id string) {
 }
 
 func (c *responsesCheck) reasoning(path, id string, o object) {
+	// Reasoning in plain text is from a model with open weights. OpenAI accepts only an empty list.
 	if o["content"] != nil {
 		c.atMost(path+".content", len(c.list(path+".content", "objects", o["content"])), 0)
 	}
@@ -167,6 +171,7 @@ func (c *responsesCheck) reasoning(path, id string, o object) {
 		shaped(openAIMembers{"type": oneOf("summary_text"), "text": aString}, "type", "text"))(&c.openAICheck,
 		path+".summary", o["summary"])
 
+	// Without its encrypted content, the API must find the reasoning under its ID among the stored items.
 	switch {
 	case o["encrypted_content"] != nil:
 	case id == "":
@@ -230,6 +235,7 @@ func (c *responsesCheck) part(path, kind string, v jsontext.Value, o object) {
 		c.required(path, v, o, "text")
 	case "refusal":
 		c.required(path, v, o, "refusal")
+	// An uploaded image or file is known by its ID. A linked file has a URL.
 	case "input_image":
 		if o["file_id"] == nil {
 			c.required(path, v, o, "image_url")
@@ -298,6 +304,7 @@ func (c *responsesCheck) answered(items []responsesRequestItem) {
 				}
 				open[item.call], called[item.call] = true, true
 			case pair.output:
+				// The call may be stored by the API. But a call in this request has only one output.
 				if !open[item.call] && (called[item.call] || !c.unseen) {
 					c.fail("input", "", "No tool call found for %s output with call_id %s.", pair.named, item.call)
 				}

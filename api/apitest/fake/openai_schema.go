@@ -60,6 +60,7 @@ func (s *openAISchema) check() {
 		return
 	}
 
+	// The API's text calls a missing type None.
 	kind := "None"
 	if v, ok := top["type"]; ok {
 		kind = strings.Trim(string(v), `"`)
@@ -75,6 +76,7 @@ func (s *openAISchema) check() {
 		}
 	}
 
+	// The schema as a whole needs properties, even if they are empty.
 	if _, ok := top["properties"]; !ok {
 		s.in(nil, "object schema missing properties.")
 	}
