@@ -115,6 +115,7 @@ func (c *langChainFile) list(at int, where string, rest []jsonx.Member, messages
 			return c.batch(at, where, messages)
 		}
 	}
+
 	if err := c.end(); err != nil {
 		return err
 	}
@@ -126,6 +127,7 @@ func (c *langChainFile) list(at int, where string, rest []jsonx.Member, messages
 			return err
 		}
 	}
+
 	for i, m := range messages {
 		if err := c.message(conv, at, where+"["+strconv.Itoa(i)+"]", m); err != nil {
 			return err
@@ -221,16 +223,20 @@ func (c *langChainFile) message(conv *chatConversation, at int, where string, j 
 	switch kind {
 	case "system":
 		err = p.langChainSystem(e, fields)
+
 	case "human":
 		var blocks content.Blocks
 		blocks, err = p.list(get(fields, "content"), langChainBlock)
 		e.payload = node.Message{Role: content.User, Blocks: blocks}
+
 	case "ai":
 		taken = append(taken, "tool_calls", "invalid_tool_calls", "usage_metadata")
 		err = p.langChainResponse(e, fields)
+
 	case "tool":
 		taken = append(taken, "tool_call_id", "status", "artifact")
 		err = p.langChainResult(e, fields, j)
+
 	default: // an instruction to remove a message, or a custom role
 		c.note(at, where, NoteRecord, "a message of type %q", text(list, "type"))
 		e.payload = node.Custom{Name: "langchain.message", JSON: j}
@@ -243,6 +249,8 @@ func (c *langChainFile) message(conv *chatConversation, at int, where string, j 
 	if e.payload.Kind() != "custom" {
 		e.meta = metaOf(e.meta, "langchain", langChainRest(fields, taken))
 	}
+
+	// LangGraph's messages have IDs. Only a UUID can be the ID of a node, so the metadata keeps the ID in any case.
 	if id := text(fields, "id"); id != "" {
 		e.meta = metaWith(e.meta, "langchain.id", jsonx.Quote(id))
 		e.name = id

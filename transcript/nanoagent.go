@@ -296,9 +296,11 @@ func (g *nanoGraph) payload(n *nanoNode, meta *node.Meta) (node.Payload, error) 
 	case "message":
 		rest("role", "content")
 		return g.message(n)
+
 	case "system_prompt":
 		rest("content")
 		return node.System{Text: text(n.data, "content")}, nil
+
 	case "tool_definitions":
 		// If a definition was refused, the metadata has all of them.
 		declared, refused, err := g.tools(n)
@@ -308,13 +310,16 @@ func (g *nanoGraph) payload(n *nanoNode, meta *node.Meta) (node.Payload, error) 
 			rest("tools")
 		}
 		return declared, err
+
 	case "tool_execution":
 		rest("tool_name", "tool_use_id", "result", "is_error")
 		return g.execution(n)
+
 	case "stop_reason":
 		rest("reason") // usage has more counters than ours
 		usage, _ := object(get(n.data, "usage"))
 		return node.StopReason{Reason: content.Stop(text(n.data, "reason")), Usage: nanoUsage(usage)}, nil
+
 	case "sub_graph":
 		heads, about, err := g.child(n)
 		*meta = metaOf(*meta, "nano-agent.data", about)

@@ -126,6 +126,7 @@ func (s *piSession) entry(e *entry, kind string, list []jsonx.Member, j content.
 		}
 		s.rest(e, list)
 		return s.message(p, e, message, j)
+
 	case "compaction":
 		s.rest(e, list, "summary", "firstKeptEntryId", "firstKeptEntryIndex")
 		e.keeps = text(list, "firstKeptEntryId")
@@ -135,10 +136,12 @@ func (s *piSession) entry(e *entry, kind string, list []jsonx.Member, j content.
 		}
 		e.payload = node.Compaction{Summary: content.Words(text(list, "summary"))}
 		return s.tree.add(e)
+
 	case "branch_summary":
 		s.rest(e, list, "summary")
 		e.payload, e.keeps = node.Compaction{Summary: content.Words(text(list, "summary"))}, keepsEverything
 		return s.tree.add(e)
+
 	case "custom_message":
 		s.rest(e, list, "content")
 		return s.userMessage(p, e, get(list, "content"))
@@ -158,21 +161,27 @@ func (s *piSession) message(p place, e *entry, list []jsonx.Member, j content.JS
 	switch role := text(list, "role"); role {
 	case "user":
 		err = s.userMessage(p, e, get(list, "content"))
+
 	case "assistant":
 		if stop := text(list, "stopReason"); stop == "error" || stop == "aborted" {
 			return s.tree.record(e, node.Custom{Name: "pi.message." + stop, JSON: j}) // pi does not send it again, either
 		}
 		taken = append(taken, "model", "stopReason", "responseId")
 		err = s.assistant(p, e, list)
+
 	case "toolResult":
 		taken = append(taken, "toolCallId", "toolName", "isError", "details")
 		err = s.result(p, e, list)
+
+	// pi sends these as messages of the user.
 	case "custom", "hookMessage":
 		err = s.userMessage(p, e, get(list, "content"))
+
 	case "compactionSummary", "branchSummary":
 		taken = append(taken, "summary")
 		e.payload, e.keeps = node.Compaction{Summary: content.Words(text(list, "summary"))}, keepsEverything
 		err = s.tree.add(e)
+
 	case "bashExecution":
 		if isTrue(list, "excludeFromContext") {
 			return s.tree.record(e, node.Custom{Name: "pi.message.bashExecution", JSON: j})
@@ -180,10 +189,12 @@ func (s *piSession) message(p place, e *entry, list []jsonx.Member, j content.JS
 		e.payload = node.Message{Role: content.User, Blocks: content.Words(bashText(list))}
 		p.note(NoteChanged, "a command of the user and its output became text; the original members are metadata")
 		err = s.tree.add(e)
+
 	default:
 		return s.tree.record(e, node.Custom{Name: "pi.message." + role, JSON: j})
 	}
 
+	// The entry is in the tree already; its node is made at the end of the file.
 	if rest := without(list, taken...); len(rest) > 0 {
 		e.meta = metaWith(e.meta, "pi.message", jsonx.Object(rest))
 	}

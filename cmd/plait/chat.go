@@ -184,6 +184,7 @@ func (c *chat) greet() {
 	default:
 		parts = append(parts, "saved in "+c.file)
 	}
+
 	tools := 0
 	for _, server := range c.servers {
 		tools += len(server.Tools())
@@ -191,6 +192,7 @@ func (c *chat) greet() {
 	if tools > 0 {
 		parts = append(parts, describe.Count(tools, "tool"))
 	}
+
 	c.screen.note("%s · /help", strings.Join(parts, " · "))
 	c.console.remember(c.d)
 }

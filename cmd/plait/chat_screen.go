@@ -53,33 +53,42 @@ func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) 
 	for event, err := range events {
 		switch e := event.(type) {
 		case executor.RunStart:
+			// Each run of the chat lists them: print each name once.
 			for _, name := range e.Unbound {
 				if s.unbound.add(name) {
 					s.note("the tool %s is not there; the model does not see it", name)
 				}
 			}
+
 		case executor.MessageDelta:
 			s.delta(e)
+
 		case executor.Repaired:
+			// Each request repeats the repairs of those before it.
 			for _, note := range e.Repairs {
 				if s.repairs.add(note.String()) {
 					s.note("repaired: %s", note)
 				}
 			}
+
 		case executor.Retry:
 			s.note("the request failed and is sent again: %s", plain(e.Err))
 			// The text of the failed attempt is not the response: it is printed anew.
 			s.streamed = false
+
 		case executor.MessageEnd:
 			s.messageEnd(e.Node)
+
 		case executor.ToolStart:
 			s.row("▸ %s(%s)", e.Ran.Name, describe.Arguments(e.Ran.Input, s.width))
+
 		case executor.ToolEnd:
 			sign := "→"
 			if e.Execution.IsError {
 				sign = "✗"
 			}
 			s.row("  %s %s %s", e.Execution.Tool, sign, describe.Text(e.Execution.Result))
+
 		case executor.End:
 			after, failure = e.DAG, err
 		}

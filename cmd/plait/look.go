@@ -468,6 +468,7 @@ func (s *streams) render(name string, f renderFlags) error {
 	switch f.as {
 	case "mermaid":
 		return s.mermaid(d, f.diagram, f.full)
+
 	case "html":
 		// With --at, the page must not show refs to other nodes.
 		if f.at != "" {
@@ -476,14 +477,17 @@ func (s *streams) render(name string, f renderFlags) error {
 		return page.Write(s.out, d, &page.Options{
 			Title: title(name), Request: exactRequest, Prices: list.Prices, Cache: cachePolicy(d),
 		})
+
 	case "svg":
 		return viz.SVG(s.out, d, &viz.SVGOptions{Layout: layout})
+
 	case "png":
 		err := png.Write(s.out, d, &png.Options{Layout: layout})
 		if errors.Is(err, png.ErrTooManyPixels) && f.full {
 			return fmt.Errorf("%w; without --full it is folded", err)
 		}
 		return err
+
 	case "dot":
 		return viz.DOT(s.out, d, &viz.DOTOptions{Layout: layout})
 	case "text":

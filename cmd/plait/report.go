@@ -155,12 +155,14 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	if err := out.choose(f); err != nil {
 		return err
 	}
+
 	s.sayUnread(unread, out.Rows, f)
 	if f.tests != "" {
 		if err := s.writeTests(out.Rows, f.tests); err != nil {
 			return err
 		}
 	}
+
 	if f.compare {
 		err = s.compare(out.Rows, f.as)
 	} else {
@@ -169,6 +171,8 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	if err != nil {
 		return err
 	}
+
+	// The report on the others is complete: an unreadable conversation changes only the exit code.
 	if len(unread) > 0 {
 		return &exitError{code: exitBad}
 	}

@@ -30,6 +30,7 @@ func (s *streams) chosen(rows []report.Row) iter.Seq2[report.Row, opened] {
 				c.dag, c.err = s.load(r.Name)
 				delete(s.databases.loaded, r.Name) // they may be many
 			}
+
 			if !yield(r, c) {
 				return
 			}
@@ -72,6 +73,7 @@ func (s *streams) writeDataset(rows []report.Row) error {
 			failed = true
 			continue
 		}
+
 		if err := lines.Encode(line); err != nil {
 			return err
 		}

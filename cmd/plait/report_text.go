@@ -101,6 +101,7 @@ func (t *reportText) table(columns []column, rows [][]string, color func(i int) 
 			default:
 				cell = padding + cell
 			}
+
 			if i > 0 {
 				t.out.WriteString("  ")
 			} else {

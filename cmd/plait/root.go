@@ -37,6 +37,7 @@ Exit codes:
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+
 	// The groups and commands are in the order of the help text.
 	for _, group := range []struct {
 		title    string
@@ -56,6 +57,7 @@ Exit codes:
 			root.AddCommand(cmd)
 		}
 	}
+
 	root.AddCommand(versionCommand(s))
 	return root
 }

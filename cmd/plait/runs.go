@@ -436,11 +436,13 @@ func (s *streams) showRun(file, id string, asJSON bool) error {
 
 func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 	w := tabwriter.NewWriter(s.out, 0, 8, 2, ' ', 0)
+	// A row without a value is left out.
 	line := func(name, value string) {
 		if value != "" && value != "-" {
 			fmt.Fprintf(w, "%s\t%s\n", name, value)
 		}
 	}
+
 	line("run", safetext.Row(r.ID))
 	line("state", fmt.Sprintf("%s for %s", r.State, span(now.Sub(r.Changed))))
 	line("reason", safetext.Line(r.Reason, 4000))
@@ -450,12 +452,14 @@ func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 	if r.Claims > 0 {
 		line("claims", fmt.Sprint(r.Claims))
 	}
+
 	switch {
 	case r.Released:
 		line("lease", "given back, free "+until(r.LeaseUntil, now))
 	case r.State == store.RunRunning && r.LeaseUntil != nil:
 		line("lease", holderText(r.Worker, r.LeaseUntil, now))
 	}
+
 	line("next", until(r.Next, now))
 	if err := w.Flush(); err != nil || len(r.Calls) == 0 {
 		return err

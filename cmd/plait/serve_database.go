@@ -81,14 +81,18 @@ func (v *served) entries(ctx context.Context, file string) ([]live.Entry, error)
 		if err != nil {
 			return nil, err
 		}
+
 		for h, err := range all.Heads(ctx, key, "") {
 			if err != nil {
 				return nil, err
 			}
+
+			// A head other than main has its name after the key, as in a FILE.
 			e := live.Entry{Key: key}
 			if h.Name != store.Main {
 				e.Key += mark + h.Name
 			}
+
 			if when := lastChange(h); when != nil {
 				e.Changed = *when
 			}
@@ -119,12 +123,15 @@ func latestRuns(ctx context.Context, db *sqlite.DB) (map[headKey]store.Run, erro
 		if err != nil {
 			return nil, err
 		}
+
 		for _, run := range runs {
 			at := headKey{run.Conversation, run.Head}
 			if old, ok := latest[at]; !ok || !run.Began.Before(old.Began) {
 				latest[at] = run
 			}
 		}
+
+		// A page with fewer runs than the limit is the last.
 		if len(runs) < q.Limit {
 			return latest, nil
 		}
@@ -143,6 +150,7 @@ func withRun(ctx context.Context, db *sqlite.DB, e live.Entry, run store.Run) (l
 			return e, err
 		}
 	}
+
 	e.State = stateOf(run, tasks)
 	if run.Changed.After(e.Changed) {
 		e.Changed = run.Changed
