@@ -5,7 +5,7 @@ import (
 	"github.com/plait-dev/plait/bench/internal/pair"
 )
 
-// cases returns every measure, in the order of the goals.
+// cases returns all cases, mostly in the order of their goals.
 func cases() []pair.Case {
 	list := []pair.Case{
 		encodeNode(),

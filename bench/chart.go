@@ -13,19 +13,20 @@ import (
 
 var turnName = regexp.MustCompile(`^peers/(\w+)/turn/1 calls/(10|100|1k)$`)
 
-// line is the cost of a turn of one library, in nanoseconds, by the number of turns before it.
+// line is the cost of a turn of one library.
 type line struct {
 	name  string
-	costs map[int]float64
+	costs map[int]float64 // in nanoseconds, by the number of turns before
 }
 
-// turnLines returns a line for Plait and one for each library, the cheapest at its last point first.
+// turnLines returns the line of Plait and then one for each library, in the order of the measures. It returns nil if no
+// library was measured.
 func turnLines(measures []pair.Measure) []line {
 	ours := map[int][]float64{}
 	var lines []line
 	for _, m := range measures {
 		match := turnName.FindStringSubmatch(m.Name)
-		if match == nil || match[1] == "anthropic" { // that one makes requests, which the others do not
+		if match == nil || match[1] == "anthropic" { // it makes requests, the others do not
 			continue
 		}
 		turns := 1000
@@ -44,6 +45,7 @@ func turnLines(measures []pair.Measure) []line {
 		return nil
 	}
 
+	// Plait was measured beside each library: take the median.
 	plait := line{"Plait", map[int]float64{}}
 	for turns, values := range ours {
 		slices.Sort(values)
@@ -57,6 +59,8 @@ var colors = []string{"#0b6e4f", "#1f77b4", "#ff7f0e", "#9467bd", "#8c564b", "#e
 // chart draws the cost of a turn against the number of turns before it, both on logarithmic scales, as SVG.
 func chart(lines []line) string {
 	const width, height, left, right, top, bottom = 760, 420, 70, 150, 40, 50
+
+	// The axis of costs has whole decades around all costs, that of turns the two decades from 10 to 1,000.
 	low, high := math.Inf(1), 0.0
 	for _, l := range lines {
 		for _, c := range l.costs {
@@ -75,6 +79,7 @@ func chart(lines []line) string {
 	p(`<rect width="%d" height="%d" fill="#ffffff"/>`, width, height)
 	p(`<text x="%d" y="22" font-size="15" fill="#222222">Processor time of a turn with one tool call, by the turns before it</text>`, left)
 
+	// The grid and the legends of both axes.
 	for e := from; e <= to; e++ {
 		at := y(math.Pow(10, e))
 		p(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#dddddd"/>`, left, width-right, at, at)
@@ -84,6 +89,7 @@ func chart(lines []line) string {
 		p(`<text x="%.1f" y="%d" text-anchor="middle" fill="#555555">turn %d</text>`, x(turns), height-bottom+22, turns)
 	}
 
+	// A library that was not measured at 1,000 turns has a shorter line, with its label at the last point.
 	var labels []label
 	for i, l := range lines {
 		var points []string
@@ -95,7 +101,7 @@ func chart(lines []line) string {
 			}
 		}
 		stroke := 1.5
-		if i == 0 {
+		if i == 0 { // Plait
 			stroke = 4
 		}
 		p(`<polyline points="%s" fill="none" stroke="%s" stroke-width="%g"/>`, strings.Join(points, " "), colors[i%len(colors)], stroke)
@@ -113,8 +119,9 @@ type label struct {
 	x, y        float64
 }
 
-// spreadLabels moves labels of one column down until none covers another.
+// spreadLabels moves labels in the same column down until none covers another.
 func spreadLabels(labels []label) []label {
+	// From top to bottom: the labels above one have their final position before it is moved.
 	slices.SortFunc(labels, func(a, b label) int { return int(math.Copysign(1, a.y-b.y)) })
 	for i := 1; i < len(labels); i++ {
 		for _, above := range labels[:i] {
@@ -126,7 +133,7 @@ func spreadLabels(labels []label) []label {
 	return labels
 }
 
-// power writes 10^e nanoseconds.
+// power formats 10^e nanoseconds, such as "100 µs".
 func power(e float64) string {
 	unit := []string{"ns", "µs", "ms", "s"}[int(e)/3]
 	return fmt.Sprintf("%.0f %s", math.Pow(10, math.Mod(e, 3)), unit)

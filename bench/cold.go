@@ -20,7 +20,7 @@ import (
 func main() { fmt.Fprintln(os.Stdout, "hello") }
 `
 
-// coldStart compares building an example with an empty build cache with building a hello-world.
+// coldStart compares building an example with building a hello-world, both with an empty build cache.
 func coldStart() pair.Case {
 	return pair.Case{Name: "cold/build weather", Per: "build", Full: true, Rounds: 1, Variants: func() ([]pair.Variant, error) {
 		dir, err := os.MkdirTemp("", "plait-bench-")
@@ -34,6 +34,7 @@ func coldStart() pair.Case {
 
 		build := func(target string) func(*pair.Sample) error {
 			return func(s *pair.Sample) error {
+				// A new cache for each build: everything is compiled, the standard library too.
 				cache, err := os.MkdirTemp(dir, "cache-")
 				if err != nil {
 					return err
@@ -43,6 +44,8 @@ func coldStart() pair.Case {
 				if text, err := cmd.CombinedOutput(); err != nil {
 					return fmt.Errorf("%w\n%s", err, text)
 				}
+
+				// The time of the go command and the compilers it started, not that of this process.
 				s.Set(pair.Cost{Value: float64(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())})
 				return os.RemoveAll(cache)
 			}
@@ -54,7 +57,8 @@ func coldStart() pair.Case {
 	}, Goals: []pair.Goal{{Kind: pair.AtMost, Limit: 2.3}}}
 }
 
-// buildCommand builds the command in a folder of its own, and returns its path and the function that removes it.
+// buildCommand builds the command in a folder of its own. It returns the path of the command, and a function to remove
+// the folder.
 func buildCommand() (string, func() error, error) {
 	dir, err := os.MkdirTemp("", "plait-bench-")
 	if err != nil {
@@ -67,7 +71,7 @@ func buildCommand() (string, func() error, error) {
 	return path, func() error { return os.RemoveAll(dir) }, nil
 }
 
-// command measures the command: its size, and what it takes to print its help.
+// command measures the command: its size, and the time to print its help.
 func command() []pair.Case {
 	return []pair.Case{
 		{Name: "cold/plait size", Unit: "B", Per: "binary", Full: true, Rounds: 1, Variants: func() ([]pair.Variant, error) {

@@ -18,7 +18,8 @@ import (
 //go:embed notes.md
 var notes string
 
-// write writes docs/performance.md, and the chart beside it if other libraries were measured.
+// write writes docs/performance.md, and the chart beside it if other libraries were measured. The working directory
+// must be the project's folder.
 func write(measures []pair.Measure, conditions string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Performance\n\nThis page is the output of `go run ./bench -write`, of %s:\n%s.\n", time.Now().Format("2 January 2006"), conditions)
@@ -30,6 +31,7 @@ of "≤" is ours beside the baseline; one with "≥" is the baseline beside ours
 Reproduce a row with ` + "`go run ./bench -run NAME`" + `.
 `)
 
+	// One table for each area.
 	area := ""
 	for _, m := range byArea(measures) {
 		if areaOf(m) != area {
@@ -47,14 +49,15 @@ Reproduce a row with ` + "`go run ./bench -run NAME`" + `.
 	return failed
 }
 
-// areaOf returns the area of a measure, which is the first part of its name.
+// areaOf returns the area of a measure: the first part of its name.
 func areaOf(m pair.Measure) string {
 	area, _, _ := strings.Cut(m.Name, "/")
 	return area
 }
 
-// byArea returns the measures with those of one area together. Areas stand in the order of their first measures.
+// byArea groups the measures by area. Areas have the order of their first measures.
 func byArea(measures []pair.Measure) []pair.Measure {
+	// Backward, so that the first measure of an area sets its index last.
 	first := map[string]int{}
 	for i, m := range slices.Backward(measures) {
 		first[areaOf(m)] = i
@@ -95,7 +98,7 @@ func (o options) conditions(rounds int) string {
 	return fmt.Sprintf("%s, load average %s, %s, %d rounds", machine(), load, mode, rounds)
 }
 
-// earlier reads the lines that -json printed. Of two lines with one name, the later one counts.
+// earlier reads the output of -json. If two lines have the same name, the later one counts.
 func earlier(path string) ([]pair.Measure, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -111,6 +114,7 @@ func earlier(path string) ([]pair.Measure, error) {
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
+		// A measure that was taken again keeps its position.
 		if i, ok := at[m.Name]; ok {
 			list[i] = m
 			continue

@@ -14,25 +14,29 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// encodeNode compares the first encoding of nodes with goccy/go-json on plain structs, and a later one with a copy.
+// encodeNode compares the first encoding of nodes with goccy/go-json on plain structs, and a later encoding with a copy
+// of the line.
 func encodeNode() pair.Case {
 	const nodes = 1000
 	return pair.Case{Name: "encode/node", Per: "node", Units: nodes, Variants: func() ([]pair.Variant, error) {
 		first := corpus.New(1).Conversation(nodes)
 		_, doc := corpus.Saved(first)
+
+		// Saving was the first encoding of these nodes. They keep their lines from the second one on, which is here.
 		again := first.Nodes()[:nodes]
 		lines := make([][]byte, nodes)
 		for i, n := range again {
 			lines[i] = n.Append(nil)
 		}
 
-		// fresh runs encode with nodes that were never encoded; digests reports whether theirs are known.
+		// fresh runs encode with new nodes, never encoded before. If digests is set, their digests are already known.
 		fresh := func(digests bool, encode func([]*node.Node)) func(*pair.Sample) error {
 			return func(s *pair.Sample) error {
 				for range s.N {
 					s.Pause()
 					list := corpus.New(1).Conversation(nodes).Nodes()[:nodes]
 					if digests {
+						// The digest of the last node depends on those of all others: this computes them all.
 						list[nodes-1].Digest()
 					}
 					s.Resume()
@@ -48,7 +52,7 @@ func encodeNode() pair.Case {
 			}
 		}
 
-		// goccy encodes every node and gives each text to use.
+		// goccy encodes every node and calls use with each text.
 		goccy := func(use func([]byte)) func(*pair.Sample) error {
 			return func(s *pair.Sample) error {
 				for range s.N {
@@ -101,7 +105,7 @@ func encodeNode() pair.Case {
 	}}
 }
 
-// snapshot compares writing a whole conversation with goccy's Encoder, which writes a plain struct on each line.
+// snapshot compares writing a whole conversation with goccy's Encoder and plain structs, one on each line.
 func snapshot(nodes int, limit float64) pair.Case {
 	return pair.Case{Name: "save/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
 		saved := corpus.New(1).Conversation(nodes)

@@ -16,7 +16,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// savedFile saves a conversation of that many nodes in a folder of its own, and returns its text, the folder and the path.
+// savedFile saves a conversation of so many nodes in a folder of its own. It returns the text, the folder and the path.
 func savedFile(nodes int) (text []byte, dir, path string, err error) {
 	text, _ = corpus.Saved(corpus.New(1).Conversation(nodes))
 	if dir, err = os.MkdirTemp("", "plait-bench-"); err != nil {
@@ -45,7 +45,8 @@ func unmarshalFile(path string) error {
 	return json.Unmarshal(data, &doc)
 }
 
-// load compares reading a conversation with every check to one call of goccy/go-json for the whole document in memory.
+// load compares reading a conversation, all checks included, with one call of goccy/go-json for the whole document in
+// memory.
 func load(nodes int) pair.Case {
 	return pair.Case{Name: "load/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
 		text, dir, path, err := savedFile(nodes)
@@ -75,7 +76,7 @@ func load(nodes int) pair.Case {
 	}}
 }
 
-// lazy compares reading a conversation whose nodes are decoded when they are used with decoding all of it.
+// lazy compares a lazy load, which decodes no node yet, with decoding everything.
 func lazy(nodes int) pair.Case {
 	return pair.Case{Name: "lazy/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
 		_, dir, path, err := savedFile(nodes)
@@ -120,7 +121,7 @@ func loadMemory(nodes int) pair.Case {
 	}}
 }
 
-// held returns a variant that measures how much memory a value holds.
+// held returns a variant to measure the memory held by a value.
 func held(build func() (any, error)) func(*pair.Sample) error {
 	return func(s *pair.Sample) error {
 		before := live()
@@ -128,15 +129,16 @@ func held(build func() (any, error)) func(*pair.Sample) error {
 		if err != nil {
 			return err
 		}
+
 		s.Set(pair.Cost{Value: float64(live()) - float64(before)})
-		runtime.KeepAlive(value)
+		runtime.KeepAlive(value) // or the collections in live would free it
 		return nil
 	}
 }
 
-// live returns the bytes on the heap that are reachable.
+// live returns the number of reachable bytes on the heap.
 func live() uint64 {
-	// The second collection frees what finalizers and weak pointers kept from the first.
+	// The second collection frees objects kept from the first by finalizers and weak pointers.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -144,8 +146,8 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// journal compares appending a node of 2 KB to a journal with write(2) of the same bytes, and with what programs do
-// that write the whole file at each step.
+// journal compares three ways to save a node of 2 KB: an append to a journal, write(2) of the same bytes, and writing
+// the whole file again, as some programs do at each step.
 func journal(after int, rewriteLimit float64) pair.Case {
 	return pair.Case{Name: "journal/" + short(after), Per: "append", Full: after > 1000, Variants: func() (_ []pair.Variant, err error) {
 		dir, err := os.MkdirTemp("", "plait-bench-")
@@ -167,13 +169,15 @@ func journal(after int, rewriteLimit float64) pair.Case {
 		if err != nil {
 			return nil, err
 		}
+		// An append writes the node and then the heads.
 		line := append(d.User(text).Head().Append(nil), '\n')
 		line = append(line, fmt.Sprintf("{\"heads\":[%q]}\n", d.Head().ID())...)
 
 		cleanup := func() error { return errors.Join(j.Close(), plain.Close(), os.RemoveAll(dir)) }
 		return []pair.Variant{
 			{Name: "Journal.Append", Max: 4000, Close: cleanup, Run: func(s *pair.Sample) error {
-				// The nodes are made before the clock starts, each behind the one before.
+				// Make the nodes while the clock is stopped, each as a child of the one before. They stay in the
+				// journal, so it grows with each sample.
 				s.Pause()
 				steps := make([]dag.DAG, s.N)
 				for i := range steps {
@@ -181,6 +185,7 @@ func journal(after int, rewriteLimit float64) pair.Case {
 					steps[i] = d
 				}
 				s.Resume()
+
 				for _, step := range steps {
 					if err := j.Append(step); err != nil {
 						return err
@@ -202,6 +207,8 @@ func journal(after int, rewriteLimit float64) pair.Case {
 					if err != nil {
 						return err
 					}
+
+					// Write and rename: a crash leaves the old file or the new one, never a part.
 					name := filepath.Join(dir, "whole")
 					if err := errors.Join(os.WriteFile(name+".tmp", data, 0o644), os.Rename(name+".tmp", name)); err != nil {
 						return err
@@ -216,7 +223,8 @@ func journal(after int, rewriteLimit float64) pair.Case {
 	}}
 }
 
-// journalSync compares a durable append with write(2) and fsync(2). Both wait for the disk: wall time counts.
+// journalSync compares a durable append with write(2) and fsync(2). It measures wall time, because both wait for the
+// disk.
 func journalSync() pair.Case {
 	return pair.Case{Name: "journal/fsync", Per: "append", Wall: true, Full: true, Variants: func() ([]pair.Variant, error) {
 		dir, err := os.MkdirTemp("", "plait-bench-")
@@ -273,6 +281,7 @@ func journalFlat() pair.Case {
 				return nil, err
 			}
 
+			// Only Journal.Append is compared. Its Close also closes the files of the other variants.
 			v := all[0]
 			v.Name = "after " + short(after)
 			variants = append(variants, v)

@@ -14,18 +14,18 @@ import (
 //go:embed reached.json
 var reachedFile []byte
 
-// How much of what was reached must remain. Allocations and bytes are counted, and are about the same everywhere. A
-// ratio of two times depends on the machine and on what else it does: on one with a load of 25, some were 1.4 times as
-// bad.
+// The share of a reached value that must remain. Allocations and bytes are counted, and are about the same on every
+// machine. A ratio of two times depends on the machine and its load: at a load of 25, some were 1.4 times as bad.
 const (
 	shareOfCounts = 3.0 / 4
 	shareOfTimes  = 1.0 / 3
 )
 
-// slack is how much worse a figure of zero may become: a runtime that allocates now and then is no failure.
+// slack is added to the limit of a figure that should be low. So a reached value of zero may become this much worse: an
+// occasional allocation by the runtime is no failure.
 const slack = 0.02
 
-// attempts is how often a measure is taken before it fails: one bad moment of the machine is no failure.
+// attempts is the number of times a measure must miss before it fails: one bad moment of the machine is no failure.
 const attempts = 3
 
 // reached returns the ratio of each measure in bench/reached.json.
@@ -37,8 +37,8 @@ func reached() (map[string]float64, error) {
 	return ratios, nil
 }
 
-// keep writes the comparable measures to bench/reached.json, beside those that were not measured now. What counts as
-// reached is what three quarters of the rounds reached, so that the gate leaves room for the noise of each measure.
+// keep writes the comparable measures to bench/reached.json. Values of other measures stay in the file. The value kept
+// was reached by three quarters of the rounds, so that the gate leaves room for the noise of each measure.
 func keep(measures []pair.Measure) error {
 	ratios, err := reached()
 	if err != nil {
@@ -46,6 +46,7 @@ func keep(measures []pair.Measure) error {
 	}
 	for _, m := range measures {
 		if m.Comparable && !machineDecides(m.Name) {
+			// The worse quartile: the upper one, or the lower one if higher is better.
 			ratios[m.Name] = m.Quartiles[1]
 			if m.Higher {
 				ratios[m.Name] = m.Quartiles[0]
@@ -59,9 +60,12 @@ func keep(measures []pair.Measure) error {
 	return os.WriteFile("bench/reached.json", append(text, '\n'), 0o644)
 }
 
-// machineDecides reports whether a measure says more about the machine or the compiler than about us, and is not gated:
-// what a whole file costs depends on the disk, what gonum costs on the caches, by a factor of three between two
-// machines, and a provider without a run around it is a loop of 0.3 or 3 ns, as the compiler likes.
+// machineDecides reports whether a measure depends more on the machine or the compiler than on Plait. It is not gated
+// then:
+//
+//   - The cost of a whole file depends on the disk.
+//   - The cost of gonum depends on the caches, by a factor of three between two machines.
+//   - A provider without a run around it is a loop of 0.3 or 3 ns, depending on the compiler.
 func machineDecides(name string) bool {
 	return strings.HasSuffix(name, "/whole file") || strings.HasPrefix(name, "order/gonum/") || name == "delta/provider alone"
 }
@@ -71,19 +75,23 @@ func isCounted(name string) bool {
 	return strings.HasSuffix(name, "allocs") || strings.HasSuffix(name, "bytes") || strings.HasPrefix(name, "memory/")
 }
 
-// again measures a case anew while one of its measures is too far below what was reached.
+// again repeats a case until every measure has passed the gate at least once, or fails after the last attempt. It
+// returns the measures of the last repetition.
 func again(r pair.Runner, c pair.Case, measures []pair.Measure) ([]pair.Measure, error) {
 	before, err := reached()
 	if err != nil {
 		return measures, err
 	}
+
 	low := below(measures, before)
 	for attempt := 1; attempt < attempts && len(low) > 0; attempt++ {
-		r.Seed++
+		r.Seed++ // another order of the variants
 		next, err := r.Run(c)
 		if err != nil {
 			return measures, err
 		}
+
+		// A measure that passed once stays passed, whatever it is this time.
 		measures, low = next, both(low, below(next, before))
 	}
 	if len(low) > 0 {
@@ -92,11 +100,11 @@ func again(r pair.Runner, c pair.Case, measures []pair.Measure) ([]pair.Measure,
 	return measures, nil
 }
 
-// both returns the texts whose measure is in both lists, with the later figures.
+// both returns the texts of measures in both lists, with the figures of the second.
 func both(first, second []string) []string {
 	var kept []string
 	for _, s := range second {
-		name, _, _ := strings.Cut(s, " is ")
+		name, _, _ := strings.Cut(s, " is ") // the form of the texts is in below
 		for _, f := range first {
 			if strings.HasPrefix(f, name+" is ") {
 				kept = append(kept, s)
@@ -106,10 +114,11 @@ func both(first, second []string) []string {
 	return kept
 }
 
-// below returns the measures that are too far below what was reached.
+// below returns a text for each measure too far below its reached value: the name, " is ", and both figures.
 func below(measures []pair.Measure, reached map[string]float64) []string {
 	var low []string
 	for _, m := range measures {
+		// A new measure has no value to compare with yet.
 		before, ok := reached[m.Name]
 		if !ok || !m.Comparable {
 			continue
@@ -126,7 +135,7 @@ func below(measures []pair.Measure, reached map[string]float64) []string {
 	return low
 }
 
-// machine describes where the figures come from.
+// machine describes the machine of the figures.
 func machine() string {
 	return fmt.Sprintf("%s %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }

@@ -27,7 +27,8 @@ func TestGateMeasuresAgainBeforeItFails(t *testing.T) {
 	defer func(before []byte) { reachedFile = before }(reachedFile)
 	reachedFile = []byte(`{"case": 1}`)
 
-	// A sample is the next of the values; calibration takes one for each variant, and one round another.
+	// attempts runs the gate on a case with these ratios, one for each attempt. It returns the number of attempts made.
+	// An attempt takes its ratio once, in Variants: all its samples have the same figure.
 	attempts := func(ratios ...float64) (int, error) {
 		taken := 0
 		c := pair.Case{Name: "case", Unit: "B", Goals: []pair.Goal{{Kind: pair.AtMost}}, Variants: func() ([]pair.Variant, error) {

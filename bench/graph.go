@@ -17,7 +17,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// appendNode measures an append with its UUIDv7, and compares it with what google/uuid and a plain struct take.
+// appendNode compares an append, its UUIDv7 included, with google/uuid and a plain struct.
 func appendNode() pair.Case {
 	type plain struct {
 		id     uuid.UUID
@@ -29,7 +29,7 @@ func appendNode() pair.Case {
 		short, long := corpus.Chain(10), corpus.Chain(100_000)
 		blocks := content.Words("and one more thing")
 
-		// Each node follows the one before, as in a program; the conversation starts anew for each sample.
+		// Each node follows the one before, as in a program. Each sample starts again with the same conversation.
 		ours := func(from dag.DAG) func(*pair.Sample) error {
 			return func(s *pair.Sample) error {
 				d := from
@@ -65,7 +65,8 @@ func appendNode() pair.Case {
 	}}
 }
 
-// depthFirst is the usual way to put a graph in order: depth-first search with a set of the nodes that were seen.
+// depthFirst orders a graph in the usual way: depth-first search with a set of visited nodes. It has a stack of its own
+// in place of recursion.
 func depthFirst(head *node.Node) []*node.Node {
 	type frame struct {
 		n       *node.Node
@@ -76,6 +77,7 @@ func depthFirst(head *node.Node) []*node.Node {
 	var out []*node.Node
 	for len(stack) > 0 {
 		top := &stack[len(stack)-1]
+		// All parents are in out: the node comes after them.
 		if len(top.parents) == 0 {
 			out = append(out, top.n)
 			stack = stack[:len(stack)-1]
@@ -92,7 +94,7 @@ func depthFirst(head *node.Node) []*node.Node {
 	return out
 }
 
-// order compares putting a conversation in order with depth-first search and a map, and with a copy of the result.
+// order compares the ordering of a conversation with depth-first search and a map, and with a copy of the result.
 func order(shape string, build func(int) dag.DAG, nodes int, limit, copies float64) pair.Case {
 	return pair.Case{Name: "order/" + shape + "/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 100_000, Variants: func() ([]pair.Variant, error) {
 		d := build(nodes)
@@ -123,10 +125,12 @@ func order(shape string, build func(int) dag.DAG, nodes int, limit, copies float
 	}}
 }
 
-// orderGonum compares putting a conversation in order with gonum, which builds its own graph of the ids first.
+// orderGonum compares the ordering of a conversation with gonum. Gonum has to build its own graph of the IDs first.
 func orderGonum(nodes int) pair.Case {
 	return pair.Case{Name: "order/gonum/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
 		d := corpus.Phases(nodes)
+
+		// Gonum gets the nodes in no useful order, the same at each run.
 		shuffled := slices.Clone(d.Nodes())
 		rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 
@@ -149,13 +153,16 @@ func orderGonum(nodes int) pair.Case {
 	}, Goals: []pair.Goal{{Number: 10, Kind: pair.Faster, Limit: 10}}}
 }
 
+// sortGonum orders nodes with gonum.
 func sortGonum(nodes []*node.Node) ([]graph.Node, error) {
+	// All nodes first: a parent may come after its child in the list.
 	ids := make(map[node.ID]int64, len(nodes))
 	g := simple.NewDirectedGraph()
 	for i, n := range nodes {
 		ids[n.ID()] = int64(i)
 		g.AddNode(simple.Node(i))
 	}
+
 	for i, n := range nodes {
 		for p := range n.NumParents() {
 			g.SetEdge(simple.Edge{F: simple.Node(ids[n.Parent(p).ID()]), T: simple.Node(i)})

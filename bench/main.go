@@ -1,16 +1,17 @@
-// Command bench measures Plait beside what a program would use without it, and beside other libraries.
+// Command bench compares Plait with plain code for the same work, and with other libraries.
 //
 //	go run ./bench                 every measure, about half an hour
-//	go run ./bench -quick          the measures that are quick, under a minute
-//	go run ./bench -run tools      the cases whose names match a regular expression
+//	go run ./bench -quick          the quick measures, under a minute
+//	go run ./bench -run tools      only cases with a name matching a regular expression
 //	go run ./bench -json           one line of JSON for each measure
-//	go run ./bench -quick -gate    fail where a measure is too far below what was reached before
-//	go run ./bench -run peers      beside other libraries, which are downloaded and compiled first;
+//	go run ./bench -quick -gate    fail if a measure is too far below the value it reached before
+//	go run ./bench -run peers      other libraries: downloads and compiles them first;
 //	                               nano-agent must be installed
 //	go run ./bench -write          every measure, written to docs/performance.md
 //
-// All variants of a measure run in turns, in one process, and the ratio is the median of the rounds: see package pair.
-// Figures are processor time. Absolute figures are those of this machine; ratios say about the same on others.
+// The variants of a case are measured in turns, and a ratio is the median of all rounds: see package pair. They run in
+// this process; other libraries, and Plait beside them, run in processes of their own. Times are processor time, except
+// in cases of wall time. Absolute figures are those of this machine; ratios are about the same on other machines.
 package main
 
 import (
@@ -34,7 +35,7 @@ func main() {
 	}
 }
 
-// options are the command line.
+// options are the flags of the command line.
 type options struct {
 	quick, json, gate, keep, write, list bool
 	from, note                           string
@@ -44,6 +45,7 @@ type options struct {
 }
 
 func run() (err error) {
+	// The programs of other libraries are built once for all cases, and removed here.
 	defer func() { err = errors.Join(err, removeBuilt()) }()
 
 	var o options
@@ -64,6 +66,7 @@ func run() (err error) {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
 
+	// With -from, the figures come from earlier runs: nothing is measured.
 	if o.from != "" {
 		measures, err := earlier(o.from)
 		if err != nil {
@@ -111,6 +114,7 @@ func (o options) selected() ([]pair.Case, error) {
 	}
 	var selected []pair.Case
 	for _, c := range cases() {
+		// A case named by -run is measured even if -quick would leave it out.
 		if pattern.MatchString(c.Name) && (o.run != "" || !o.quick || !c.Full) {
 			selected = append(selected, c)
 		}
@@ -144,6 +148,7 @@ func (o options) measure(selected []pair.Case) error {
 
 	var all []pair.Measure
 	var failed []error
+	// An error or a miss ends only its own case: one run reports all of them.
 	for _, c := range selected {
 		measures, err := runner.Run(c)
 		if reason, ok := errors.AsType[pair.Skipped](err); ok {
@@ -189,7 +194,7 @@ func (o options) print(m pair.Measure) error {
 	return nil
 }
 
-// summary counts the goals.
+// summary returns a line with the number of measures, the number of goals met, and the names of the missed goals.
 func summary(all []pair.Measure, took time.Duration) string {
 	goals, met := 0, 0
 	var missed []string

@@ -16,7 +16,8 @@ import (
 // reportNodes is the number of nodes of each conversation in a report.
 const reportNodes = 30
 
-// reports compares a report on many conversations, from their files to its page, with decoding the same files.
+// reports compares a report on many conversations with decoding their files. The report begins with the files and ends
+// with its page.
 func reports(conversations int) pair.Case {
 	return pair.Case{Name: "report/" + short(conversations), Per: "conversation", Units: conversations, Rounds: 5, Variants: func() ([]pair.Variant, error) {
 		dir, err := os.MkdirTemp("", "plait-bench-")
@@ -34,6 +35,7 @@ func reports(conversations int) pair.Case {
 
 		return []pair.Variant{
 			{Name: "report and its page", Close: func() error { return os.RemoveAll(dir) }, Run: repeat(func() error {
+				// Texts is limited as in "plait report".
 				o := &runs.Options{Texts: new(runs.Texts)}
 				rows := make([]runs.Row, 0, len(paths))
 				for _, path := range paths {
@@ -56,7 +58,7 @@ func reports(conversations int) pair.Case {
 		}, nil
 	}, Goals: []pair.Goal{
 		{Kind: pair.AtMost, Limit: 4},
-		// All of them within two seconds of processor time.
+		// All conversations within two seconds of processor time.
 		{Name: "in 2 s", Kind: pair.Value, Limit: 2e9 / float64(conversations)},
 	}}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/viz/page"
 )
 
-// writePage compares writing a loaded conversation as a page with decoding its saved form, and their sizes.
+// writePage compares writing a loaded conversation as a page with decoding its saved form.
 func writePage(nodes int) pair.Case {
 	return pair.Case{Name: "page/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 1000, Rounds: 5, Variants: func() ([]pair.Variant, error) {
 		text, _ := corpus.Saved(corpus.New(1).Conversation(nodes))
@@ -38,7 +38,7 @@ func writePage(nodes int) pair.Case {
 	}, Goals: []pair.Goal{{Kind: pair.AtMost, Limit: 3}}}
 }
 
-// pageSize compares the size of a page with that of the saved conversation.
+// pageSize compares the size of a page with the size of the saved conversation.
 func pageSize(nodes int) pair.Case {
 	return pair.Case{Name: "page/" + short(nodes) + "/size", Unit: "B", Per: "page", Full: true, Rounds: 1, Variants: func() ([]pair.Variant, error) {
 		d := corpus.New(1).Conversation(nodes)
@@ -58,7 +58,7 @@ func pageSize(nodes int) pair.Case {
 	}, Goals: []pair.Goal{{Kind: pair.AtMost, Limit: 1.3}}}
 }
 
-// counted counts the bytes that are written to it.
+// counted counts the bytes written to it.
 type counted int
 
 func (c *counted) Write(p []byte) (int, error) {
@@ -66,7 +66,7 @@ func (c *counted) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pageMemory measures the most memory that the command holds while it loads a file and writes its page.
+// pageMemory measures the peak memory of the command when it loads a file and writes its page.
 func pageMemory(nodes int) pair.Case {
 	return pair.Case{Name: "page/" + short(nodes) + "/memory", Unit: "B", Per: "process", Full: true, Rounds: 3, Variants: func() ([]pair.Variant, error) {
 		if runtime.GOOS != "linux" {
@@ -96,20 +96,22 @@ func pageMemory(nodes int) pair.Case {
 	}}
 }
 
-// peak runs a command and returns the most memory that it held, in bytes. It asks /proc again and again: what the system
-// returns at the end of a process counts the memory of the process that started it too.
+// peak runs a command and returns its peak memory, in bytes. It polls /proc, because the figure that the system returns
+// at the end of a process also counts the memory of the process that started it.
 func peak(cmd *exec.Cmd) (float64, error) {
 	cmd.Stdout, cmd.Stderr = io.Discard, os.Stderr
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
+
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 
 	most := 0.0
 	status := fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)
 	for {
-		text, _ := os.ReadFile(status) // is gone when the process has ended
+		// The file is gone when the process has ended; the figure read last counts then. VmHWM is the peak until now.
+		text, _ := os.ReadFile(status)
 		if _, rest, ok := strings.Cut(string(text), "VmHWM:"); ok {
 			var kilobytes float64
 			if _, err := fmt.Sscan(rest, &kilobytes); err == nil {

@@ -19,18 +19,18 @@ import (
 // library is a program in bench/peers.
 type library struct {
 	name, version string
-	// http asks for requests of Anthropic's API over a transport without a network, from both.
+	// http makes both sides send requests of Anthropic's API, over a transport without a network.
 	http bool
-	// most is the largest number of calls at which its turns are measured, by the turns before: what would take
-	// minutes is left out.
+	// most is the largest number of calls in a measured turn, by the turns before. A case that would take minutes is
+	// left out.
 	most map[int]int
-	// python reports that the program is main.py, which needs the library installed.
+	// python reports that the program is main.py. It needs the library installed.
 	python bool
-	// history reports that it keeps a history, to save, load and fork.
+	// history reports that the library keeps a history, to save, load and fork.
 	history bool
-	// atMost is the goal for our time beside its own, by the number of calls, at turn 10.
+	// atMost is the goal for our time divided by its time at turn 10, by the number of calls.
 	atMost map[int]float64
-	// faster is the goal for its time beside ours with one call, by the turns before.
+	// faster is the goal for its time divided by ours, with one call, by the turns before.
 	faster map[int]float64
 }
 
@@ -48,7 +48,7 @@ var libraries = []library{
 	{name: "nanoagent", version: "of April 2026", python: true, most: map[int]int{10: 64, 100: 64, 1000: 8}, history: true},
 }
 
-// peerCases compares turns, files and forks with other libraries, each in a program of its own.
+// peerCases returns the comparisons of turns, files and forks with other libraries, each in a program of its own.
 func peerCases() []pair.Case {
 	var list []pair.Case
 	for _, l := range libraries {
@@ -62,6 +62,7 @@ func peerCases() []pair.Case {
 		if l.history {
 			list = append(list, l.kept("save"), l.kept("load"), l.kept("fork"), l.size())
 		}
+		// A Python program reports no allocated bytes.
 		if l.history && !l.python {
 			list = append(list, l.forkMemory())
 		}
@@ -69,12 +70,16 @@ func peerCases() []pair.Case {
 	return list
 }
 
+// turns compares turns with k calls, after a number of other turns.
 func (l library) turns(turns, k int) pair.Case {
 	window := peer.Window(turns)
 	goal := pair.Goal{Number: 12, Kind: pair.AtMost}
 	if turns == 10 {
 		goal.Limit = l.atMost[k]
 	}
+
+	// Goal 12 is for the libraries with limits for our time. The others must take at least as long as Plait; with one
+	// call, some must take several times as long.
 	if l.atMost == nil {
 		goal = pair.Goal{Number: 13, Kind: pair.Faster, Limit: 1}
 		if limit := l.faster[turns]; limit > 0 && k == 1 {
@@ -89,6 +94,8 @@ func (l library) turns(turns, k int) pair.Case {
 			if err != nil {
 				return err
 			}
+
+			// The reply has the cost of one turn; Set takes the cost of all.
 			n := float64(s.N * window)
 			s.Set(pair.Cost{Value: reply.Cost.Value * n, Allocs: reply.Cost.Allocs * n, Bytes: reply.Cost.Bytes * n})
 			return nil
@@ -96,7 +103,7 @@ func (l library) turns(turns, k int) pair.Case {
 	}
 }
 
-// kept compares what is done with a history of 1,000 turns of one call.
+// kept compares saving, loading or forking a history of 1,000 turns with one call each.
 func (l library) kept(measure string) pair.Case {
 	goal := pair.Goal{Kind: pair.AtMost}
 	if l.python {
@@ -113,6 +120,7 @@ func (l library) kept(measure string) pair.Case {
 	}
 }
 
+// forkMemory compares the bytes allocated by a fork of a history of 1,000 turns.
 func (l library) forkMemory() pair.Case {
 	return pair.Case{
 		Name: "peers/" + l.name + "/fork memory/1k turns", Unit: "B", Per: "fork", Full: true, Rounds: 3,
@@ -125,6 +133,7 @@ func (l library) forkMemory() pair.Case {
 	}
 }
 
+// size compares the sizes of a saved history of 1,000 turns.
 func (l library) size() pair.Case {
 	return pair.Case{
 		Name: "peers/" + l.name + "/file/1k turns", Unit: "B", Per: "file", Full: true, Rounds: 3,
@@ -136,7 +145,7 @@ func (l library) size() pair.Case {
 	}
 }
 
-// variants returns ours and the library's, which do the same.
+// variants returns Plait's variant and that of the library, for the same work.
 func (l library) variants(most int, run func(*pair.Sample, *program) error) func() ([]pair.Variant, error) {
 	return func() ([]pair.Variant, error) {
 		if l.python {
@@ -157,6 +166,7 @@ func (l library) variants(most int, run func(*pair.Sample, *program) error) func
 		}
 		theirs, err := begin(l.name)
 		if err != nil {
+			// The Runner closes the program that is already running.
 			return variants, err
 		}
 
@@ -173,10 +183,10 @@ type program struct {
 	out *bufio.Reader
 }
 
-// built is the folder of the programs, once the first one is built.
+// built is the folder of the built programs; "" before the first is built.
 var built string
 
-// start builds a peer, if it is not built yet, and starts it. A peer's module is outside the workspace.
+// start builds a peer, if it is not built yet, and starts it.
 func start(name string) (*program, error) {
 	if built == "" {
 		dir, err := os.MkdirTemp("", "plait-bench-peers-")
@@ -191,6 +201,8 @@ func start(name string) (*program, error) {
 		source := filepath.Join("bench", "peers", name)
 		build := exec.Command("go", "build", "-o", path, ".")
 		build.Dir = source
+
+		// A peer's own module is outside the workspace. The others belong to the module of bench.
 		if _, err := os.Stat(filepath.Join(source, "go.mod")); err == nil {
 			build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 		}
@@ -202,25 +214,26 @@ func start(name string) (*program, error) {
 	return serve(exec.Command(path))
 }
 
-// importable returns the reason why nano-agent cannot be measured, or nil.
+// importable returns nil, or the reason why nano-agent cannot be measured.
 var importable = sync.OnceValue(func() error {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		return pair.Skipped("python3 is not installed")
 	}
 	if text, err := exec.Command(python, "-c", "import nano_agent").CombinedOutput(); err != nil {
+		// The last line of a traceback is the error.
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 		return pair.Skipped("python3 cannot import nano_agent: " + lines[len(lines)-1])
 	}
 	return nil
 })
 
-// startPython starts a peer that is written in Python.
+// startPython starts a peer written in Python.
 func startPython(name string) (*program, error) {
 	return serve(exec.Command("python3", filepath.Join("bench", "peers", name, "main.py")))
 }
 
-// serve starts a peer.
+// serve starts a peer with pipes for its questions and replies.
 func serve(cmd *exec.Cmd) (*program, error) {
 	p := &program{cmd: cmd}
 	p.cmd.Stderr = os.Stderr
@@ -236,7 +249,7 @@ func serve(cmd *exec.Cmd) (*program, error) {
 	return p, p.cmd.Start()
 }
 
-// ask sends a line and waits for the answer.
+// ask sends one question and waits for the reply.
 func (p *program) ask(a peer.Ask) (peer.Reply, error) {
 	line, err := json.Marshal(a)
 	if err != nil {
@@ -260,10 +273,10 @@ func (p *program) ask(a peer.Ask) (peer.Reply, error) {
 	return reply, nil
 }
 
-// close ends the program.
+// close ends the program: a peer runs until its input ends.
 func (p *program) close() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// removeBuilt removes the programs.
+// removeBuilt removes the built programs.
 func removeBuilt() error {
 	if built == "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/bench/internal/pair"
 )
 
-// short writes a count in a name: 1000 is 1k.
+// short formats a count for a name: 1000 is 1k.
 func short(n int) string {
 	switch {
 	case n >= 1_000_000 && n%1_000_000 == 0:
@@ -54,7 +54,7 @@ func clip(s string, width int) string {
 	return s
 }
 
-// figure writes a number with three digits, or all digits before the point.
+// figure formats a number with three digits, or with all digits before the point.
 func figure(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100:
@@ -65,7 +65,7 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// amount writes a figure with its unit.
+// amount formats a figure with its unit. Times and sizes get the largest unit with a figure of at least 1.
 func amount(v float64, unit string) string {
 	steps := []struct {
 		from float64

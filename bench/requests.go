@@ -18,10 +18,10 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// instantly is a transport that reads the request and responds without a network.
+// instantly is the body of every response. As a transport, it responds at once, without a network.
 type instantly string
 
-// RoundTrip returns the response.
+// RoundTrip reads the request to its end, as a network would, and returns the response.
 func (t instantly) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -45,7 +45,7 @@ const (
 // report is the text of every message: about as long as typical responses and tool results.
 var report = strings.Repeat("It snows in Oslo, and it will go on to do so until the evening, when it clears up from the west.\n", 15)
 
-// request returns a request with n messages or up to four more: a tool call in every second pair of messages.
+// request returns a request with n messages, or up to four more. Every second pair of messages has a tool call.
 func request(n int) api.Request {
 	said := func(role content.Role, blocks ...content.Block) content.Message {
 		list, err := content.Of(blocks...)
@@ -88,7 +88,7 @@ func anthropicParams(n int) sdk.MessageNewParams {
 	return p
 }
 
-// requests compares a whole request with Messages.New of the SDK, over a transport without a network.
+// requests compares a whole request with Messages.New of the SDK. Both use a transport without a network.
 func requests(n int, again, cold float64) pair.Case {
 	return pair.Case{Name: "request/anthropic/" + short(n), Per: "request", Full: n > 1000, Variants: func() ([]pair.Variant, error) {
 		http := &http.Client{Transport: instantly(anthropicResponse)}
@@ -104,6 +104,8 @@ func requests(n int, again, cold float64) pair.Case {
 			_, err := ours.Send(ctx, r)
 			return err
 		}
+
+		// The first sending remembers the encoded messages. It is done here, because "sent before" measures later ones.
 		if err := send(sent); err != nil {
 			return nil, err
 		}
@@ -132,6 +134,7 @@ func requests(n int, again, cold float64) pair.Case {
 					fresh[i] = request(n)
 				}
 				s.Resume()
+
 				for _, r := range fresh {
 					if err := send(r); err != nil {
 						return err

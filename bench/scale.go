@@ -22,7 +22,7 @@ import (
 	"github.com/plait-dev/plait/viz"
 )
 
-// million measures a conversation of 1,000,000 nodes with short texts, one operation after the other.
+// million measures the operations on a conversation of 1,000,000 nodes with short texts.
 func million() pair.Case {
 	const nodes = 1_000_000
 	return pair.Case{Name: "scale/1M nodes", Per: "node", Units: nodes, Full: true, Rounds: 3, Variants: func() ([]pair.Variant, error) {
@@ -37,6 +37,7 @@ func million() pair.Case {
 			return nil, err
 		}
 
+		// Run does the work once, whatever s.N is. So Max must be 1.
 		once := func(name string, do func() error) pair.Variant {
 			return pair.Variant{Name: name, Max: 1, Run: func(*pair.Sample) error { return do() }}
 		}
@@ -69,12 +70,13 @@ func million() pair.Case {
 	}}
 }
 
-// conversations measures the memory of 10,000 conversations of 50 nodes that are kept alive at once, beside their
+// conversations compares the memory of 10,000 conversations of 50 nodes, all alive at once, with the size of their
 // texts.
 func conversations() pair.Case {
 	const count, nodes = 10_000, 50
 	return pair.Case{Name: "scale/10k conversations", Unit: "B", Per: "conversation", Full: true, Rounds: 3, Variants: func() ([]pair.Variant, error) {
 		build := func() (any, error) {
+			// An exchange has five nodes. Exchange 1 has no image.
 			all, c := make([]dag.DAG, count), corpus.New(1)
 			for i := range all {
 				all[i] = dag.New()
@@ -97,6 +99,7 @@ func conversations() pair.Case {
 				return nil
 			}},
 			{Name: "texts", Run: func(s *pair.Sample) error {
+				// The same seed and the same order as in build, so the texts are the same.
 				c, sum := corpus.New(1), 0
 				for range count {
 					d := dag.New()
@@ -115,7 +118,7 @@ func conversations() pair.Case {
 	}, Goals: []pair.Goal{{Kind: pair.AtMost, Limit: 1.6}}}
 }
 
-// size returns the bytes of text in a node. A result counts where it was made, and not again in the message after it.
+// size returns the bytes of text in a node. A result counts in its execution, and not again in the message after it.
 func size(n *node.Node) int {
 	sum := 0
 	if e, ok := n.Payload().(node.ToolExecution); ok {
@@ -135,7 +138,7 @@ func size(n *node.Node) int {
 	return sum
 }
 
-// sentMemory measures what a conversation holds after it was sent, beside its text: the encoded messages are kept.
+// sentMemory compares the memory of a sent conversation with the size of its text. The encoded messages are kept.
 func sentMemory() pair.Case {
 	return pair.Case{Name: "memory/sent", Unit: "B", Rounds: 3, Variants: func() ([]pair.Variant, error) {
 		hold := func(requests int) func(*pair.Sample) error {
@@ -145,6 +148,7 @@ func sentMemory() pair.Case {
 					option.WithoutEnvironmentDefaults(), option.WithAPIKey("none"), option.WithBaseURL("http://localhost"), option.WithHTTPClient(http),
 				}}), nil)
 
+				// The client is there already: only the conversation, and what is kept with it, counts.
 				before := live()
 				d := corpus.New(1).Conversation(2000)
 				for range requests {
@@ -177,7 +181,7 @@ func sentMemory() pair.Case {
 	}}
 }
 
-// large measures how much is allocated while a tool result of 64 MiB becomes nodes, and while it is saved.
+// large measures the bytes allocated by a tool phase with a result of 64 MiB, and by saving it.
 func large() pair.Case {
 	const bytes = 64 << 20
 	return pair.Case{Name: "scale/64 MiB result", Per: "result", Full: true, Rounds: 3, Variants: func() ([]pair.Variant, error) {
@@ -198,6 +202,7 @@ func large() pair.Case {
 					return err
 				}
 				s.Resume()
+
 				return closed.Write(io.Discard)
 			}},
 		}, nil

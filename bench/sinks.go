@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Results of what is measured are assigned to these variables, so that the compiler does not leave the work out.
+// Measured code assigns its results to these variables. Otherwise the compiler could remove the work.
 var (
 	sink           []byte
 	sum            [sha256.Size]byte

@@ -31,7 +31,7 @@ func (t tool) Call(context.Context, executor.Call) (executor.Result, error) {
 	return executor.Result{}, nil
 }
 
-// fan returns a conversation whose last response calls a tool k times.
+// fan returns a conversation with k calls of a tool in its last response.
 func fan(k int, t tool) dag.DAG {
 	calls := make([]content.Block, k)
 	for i := range calls {
@@ -40,7 +40,7 @@ func fan(k int, t tool) dag.DAG {
 	return dag.New().Tools(t).User("Go.").Assistant("", calls...)
 }
 
-// bare is what a program without Plait does at least: an errgroup, and a place for each result.
+// bare is the least that a program without Plait does: an errgroup, and a place for each result.
 func bare(ctx context.Context, k int, t tool) ([]executor.Result, error) {
 	results := make([]executor.Result, k)
 	group, ctx := errgroup.WithContext(ctx)
@@ -53,8 +53,8 @@ func bare(ctx context.Context, k int, t tool) ([]executor.Result, error) {
 	return results, group.Wait()
 }
 
-// guarded is the same work with the guarantees of a tool phase: one deadline for the batch, panics that become
-// results, results in call order, and a tool that does not return in time is left behind.
+// guarded is the same work with the guarantees of a tool phase: one deadline for the batch, results in call order, and
+// a result for a panic. It does not wait for a tool after the deadline.
 func guarded(ctx context.Context, k int, t tool) []executor.Result {
 	type slot struct {
 		result executor.Result
@@ -75,6 +75,8 @@ func guarded(ctx context.Context, k int, t tool) []executor.Result {
 				if p := recover(); p != nil {
 					s.err = fmt.Errorf("panic: %v", p)
 				}
+
+				// Last, after the writes to the slot: a reader of done may then read the slot.
 				s.done.Store(true)
 				if open.Add(-1) == 0 {
 					close(all)
@@ -88,9 +90,10 @@ func guarded(ctx context.Context, k int, t tool) []executor.Result {
 	case <-all:
 	case <-ctx.Done():
 	}
+
 	results := make([]executor.Result, k)
 	for i := range slots {
-		// A tool that was left behind may still write to its slot, which is read only once it is done.
+		// A tool that is late may still write to its slot: a slot is read only once it is done.
 		switch s := &slots[i]; {
 		case !s.done.Load():
 			results[i] = executor.Result{IsError: true, Content: content.Words("timeout")}
@@ -103,7 +106,7 @@ func guarded(ctx context.Context, k int, t tool) []executor.Result {
 	return results
 }
 
-// toolPhase compares a whole tool phase, with its checks and its nodes, with goroutines that only make the calls.
+// toolPhase compares a whole tool phase, its checks and nodes included, with goroutines for the calls alone.
 func toolPhase(k int, limit float64) pair.Case {
 	return pair.Case{Name: "tools/" + short(k), Per: "phase", Variants: func() ([]pair.Variant, error) {
 		d := fan(k, 0)
@@ -143,7 +146,7 @@ func toolPhase(k int, limit float64) pair.Case {
 	}}
 }
 
-// slowTools compares tools of 1 ms, which is what a phase adds where tools do some work.
+// slowTools compares phases with tools of 1 ms. It shows the part of a phase in the time of tools with some work.
 func slowTools(k int) pair.Case {
 	variants := func() ([]pair.Variant, error) {
 		t := tool(time.Millisecond)
@@ -161,7 +164,7 @@ func slowTools(k int) pair.Case {
 	}
 }
 
-// caller is a model that calls the instant tool that many times in each response.
+// caller is a model. Its value is the number of calls of the instant tool in each response.
 type caller int
 
 // Stream yields the calls.
@@ -176,9 +179,9 @@ func (c caller) Stream(context.Context, api.Request) iter.Seq2[api.Event, error]
 	}
 }
 
-// turns runs the loop and measures n of its turns, after the first ones.
+// turns runs the loop, and measures n turns after the first ones.
 func turns(s *pair.Sample, agent executor.Agent, k, after, n int) error {
-	s.Pause()
+	s.Pause() // the clock runs from one end of a turn to another
 	agent.Provider, agent.Tools, agent.Limits.Turns = caller(k), []dag.Tool{tool(0)}, after+n
 	for event, err := range agent.Stream(context.Background(), dag.New().User("Go.")) {
 		if err != nil {
@@ -193,14 +196,14 @@ func turns(s *pair.Sample, agent executor.Agent, k, after, n int) error {
 	return nil
 }
 
-// turn measures turns of the loop with k tool calls, without files and network.
+// turn measures turns of the loop with k tool calls each, without files or network.
 func turn(k int) pair.Case {
 	return pair.Case{Name: "turn/k=" + short(k), Per: "turn", Variants: func() ([]pair.Variant, error) {
 		from := func(agent executor.Agent, after int) func(*pair.Sample) error {
 			return func(s *pair.Sample) error { return turns(s, agent, k, after, s.N) }
 		}
-		limit := max(20, 2000/k)
-		late := max(100, 10_000/k)
+		limit := max(20, 2000/k)   // turns in a sample
+		late := max(100, 10_000/k) // turns before a late one
 
 		return []pair.Variant{
 			{Name: "Stream", Run: from(executor.Agent{}, 10), Max: limit},
@@ -223,7 +226,7 @@ func turn(k int) pair.Case {
 	}}
 }
 
-// idle is a hook of every kind that does nothing.
+// idle has a hook of every kind. They change nothing.
 var idle = executor.Hook{
 	Input:   func(_ context.Context, m content.Message) (content.Message, error) { return m, nil },
 	Send:    func(_ context.Context, r api.Request) (api.Request, error) { return r, nil },
@@ -233,7 +236,7 @@ var idle = executor.Hook{
 	Next:    func(_ context.Context, t executor.Turn) (executor.Turn, error) { return t, nil },
 }
 
-// talker is a model that streams that many deltas and a text.
+// talker is a model. Its value is the number of deltas before its text.
 type talker int
 
 // Stream yields the deltas.
@@ -248,7 +251,7 @@ func (t talker) Stream(context.Context, api.Request) iter.Seq2[api.Event, error]
 	}
 }
 
-// deltas measures what a piece of a streamed response costs on its way through a run.
+// deltas measures the cost of a run for each piece of a streamed response.
 func deltas() pair.Case {
 	const n = 10_000
 	ctx := context.Background()
@@ -284,7 +287,7 @@ func deltas() pair.Case {
 	}
 }
 
-// repeat returns a variant's run that calls f as often as the sample asks for.
+// repeat returns the Run of a variant: it calls f s.N times.
 func repeat(f func() error) func(*pair.Sample) error {
 	return func(s *pair.Sample) error {
 		for range s.N {
@@ -296,7 +299,7 @@ func repeat(f func() error) func(*pair.Sample) error {
 	}
 }
 
-// channel sends n events through a channel, as libraries do that stream by channel.
+// channel sends n events through a channel, as some libraries stream them.
 func channel(n int) {
 	events := make(chan api.Event, 64)
 	var done sync.WaitGroup

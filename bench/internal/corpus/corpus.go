@@ -1,4 +1,4 @@
-// Package corpus makes the conversations that the benchmarks measure, and the same data as plain structs.
+// Package corpus makes conversations for benchmarks, and the same data as plain structs.
 //
 // A conversation is a sequence of exchanges of five nodes: a message of the user, a response with a text and two tool
 // calls, two executions, and the message with their results. Texts have 200 to 4,000 bytes, their lengths spread
@@ -38,7 +38,7 @@ type Corpus struct{ random *rand.Rand }
 // New returns a corpus. The same seed gives the same conversations, to the byte.
 func New(seed uint64) *Corpus { return &Corpus{rand.New(rand.NewPCG(seed, 1))} }
 
-// ImageEvery is how many nodes there are between two images.
+// ImageEvery is the number of nodes between two images.
 const ImageEvery = 500
 
 var words = strings.Fields(`the tool returned a list of files and so on; "quoted" text if (a < b && c > d) { return err }
@@ -47,7 +47,7 @@ var words = strings.Fields(`the tool returned a list of files and so on; "quoted
 
 var letters = []string{"Überraschung", "naïve", "東京", "Привет", "café", "🙂", "größer", "Ω"}
 
-// Text returns a text of 200 to 4,000 bytes.
+// Text returns a text of 200 to 4,000 bytes, or up to one word more.
 func (c *Corpus) Text() string {
 	return c.TextOf(int(200 * math.Pow(20, c.random.Float64())))
 }
@@ -79,12 +79,14 @@ func (c *Corpus) Image() content.Image {
 	return content.Image{Source: content.Source{MediaType: "image/png", Data: base64.StdEncoding.EncodeToString(data)}}
 }
 
-// readFile is the tool that every call calls.
+// readFile is the tool of every call.
 var readFile = content.Tool{Name: "read", Description: "Reads a file.", Schema: `{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer"}}}`}
 
 // Conversation returns a conversation of n nodes, or up to four more. Its IDs and times are reproducible.
 func (c *Corpus) Conversation(n int) dag.DAG {
 	d := dag.New().WithSource(node.Counting(time.Unix(1_700_000_000, 0))).System("Answer briefly.").Tools(readFile)
+
+	// The system prompt and the tools are the first two nodes; i is the index of the first node of an exchange.
 	for i := 2; i < n; i += 5 {
 		d = c.Exchange(d, i)
 	}
@@ -94,8 +96,9 @@ func (c *Corpus) Conversation(n int) dag.DAG {
 	return d
 }
 
-// Exchange appends the five nodes of exchange i.
+// Exchange appends five nodes. In a conversation, i is the index of the first; it makes the call IDs unique.
 func (c *Corpus) Exchange(d dag.DAG, i int) dag.DAG {
+	// One exchange in 500 nodes has an image, from the second 500 on.
 	var more []content.Block
 	if i%ImageEvery < 5 && i > 5 {
 		more = append(more, c.Image())
@@ -113,8 +116,8 @@ func (c *Corpus) Exchange(d dag.DAG, i int) dag.DAG {
 			node.ToolExecution{Index: 1, Result: content.Words(c.Text())})
 }
 
-// Phases returns a conversation of n nodes in tool phases of three calls, with next to no text: for measures of the
-// graph alone.
+// Phases returns a conversation of n nodes or a few more, in tool phases of three calls. It has next to no text, for
+// measures of the graph alone.
 func Phases(n int) dag.DAG {
 	calls := make([]content.Block, 3)
 	for i := range calls {
@@ -125,6 +128,7 @@ func Phases(n int) dag.DAG {
 		panic(err)
 	}
 
+	// Each step appends five nodes: the message with the calls, three executions, and the message with their results.
 	d := dag.New().User("go")
 	for i := 1; i < n; i += 5 {
 		d = d.Append(node.Message{Role: content.Assistant, Blocks: blocks}).CloseTools()

@@ -29,7 +29,7 @@ type Node struct {
 	Digest  string    `json:"digest"`
 }
 
-// Body is the content of a node, of all kinds in a corpus.
+// Body is the content of a node. It has the members of all kinds in a corpus.
 type Body struct {
 	Text    string          `json:"text,omitempty"`
 	Role    string          `json:"role,omitempty"`
@@ -60,7 +60,7 @@ type Source struct {
 	Data      string `json:"data,omitempty"`
 }
 
-// Saved returns the saved form of a conversation, and the same as plain structs.
+// Saved returns the saved form of a conversation, and the same data as plain structs.
 func Saved(d dag.DAG) ([]byte, *Document) {
 	var text bytes.Buffer
 	if err := d.Write(&text); err != nil {

@@ -6,5 +6,5 @@ import "time"
 
 var began = time.Now()
 
-// cpuTime returns wall time where the system has no getrusage: figures are then those of an idle machine or of none.
+// cpuTime returns wall time, because the system has no getrusage. The figures hold only for an idle machine.
 func cpuTime() time.Duration { return time.Since(began) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the processor time that the process has used, in all its threads, garbage collection included.
+// cpuTime returns the processor time used by all threads of the process, garbage collection included.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

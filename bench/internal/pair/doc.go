@@ -1,8 +1,8 @@
-// Package pair measures variants of the same work side by side, on a machine that others use too.
+// Package pair measures variants of the same work side by side, on a machine with other users.
 //
-// A [Case] has variants: ours, and what it is compared with. [Runner.Run] measures them in rounds. In each round every
-// variant is measured once, in random order, and the ratios of the round are taken. A ratio of the case is the median
-// of its rounds. What a busy machine adds to a round, it adds to all variants of the round.
+// A [Case] has variants: ours, and the baselines. [Runner.Run] measures them in rounds. In each round every variant is
+// measured once, in random order, and the ratios of the round are taken. A ratio of the case is the median of its
+// rounds. A busy machine slows all variants of a round alike, so the ratio stays about the same.
 //
 // The smallest whole program:
 //
@@ -11,8 +11,8 @@
 //	}, Goals: []pair.Goal{{Kind: pair.AtMost, Limit: 1.2}}}
 //	measures, err := pair.Runner{Rounds: 15, MinTime: 20 * time.Millisecond}.Run(sum)
 //
-// A sample is the processor time of the process, of all threads and of the garbage collector, divided by how often the
-// work was done. It begins after a garbage collection, so that a variant does not pay for the garbage of another one.
+// A sample is the processor time of the process, of all threads and of the garbage collector, divided by the number of
+// repetitions of the work. It begins after a garbage collection, so that no variant pays for the garbage of another.
 //
 // # Concurrency
 //

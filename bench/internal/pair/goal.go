@@ -6,22 +6,22 @@ import (
 	"strconv"
 )
 
-// Kind is what a goal compares.
+// Kind is a kind of goal: the figures it compares.
 type Kind int
 
 // The kinds of goals.
 const (
-	// AtMost compares ours with the baseline: their ratio is at most the limit.
+	// AtMost: our figure divided by the baseline's is at most the limit.
 	AtMost Kind = iota
-	// Faster compares the baseline with ours: their ratio is at least the limit.
+	// Faster: the baseline's figure divided by ours is at least the limit.
 	Faster
-	// Value compares our own figure: it is at most the limit, in the unit of the case.
+	// Value: our own figure is at most the limit, in the unit of the case.
 	Value
-	// More compares the difference: ours is at most by the limit above the baseline.
+	// More: our figure is at most the limit above the baseline's.
 	More
-	// Allocs compares our own allocations: at most the limit.
+	// Allocs: our own allocations are at most the limit.
 	Allocs
-	// Bytes compares the bytes that we allocate: at most the limit.
+	// Bytes: our own allocated bytes are at most the limit.
 	Bytes
 )
 
@@ -34,14 +34,14 @@ type Goal struct {
 	Kind Kind
 	// Ours and Beside are names of variants. They default to the first and the second one.
 	Ours, Beside string
-	// Limit is the goal. 0 is no goal, and the measure is only reported; for Allocs 0 is a goal.
+	// Limit is the limit of the goal. With 0 the measure is only reported; for Allocs, 0 is a limit.
 	Limit float64
 }
 
 // Measure is the outcome of a goal.
 type Measure struct {
 	Name string `json:"name"`
-	// Number is that of the goal, or 0.
+	// Number is the goal's number, or 0.
 	Number int `json:"number,omitempty"`
 	// Ours and Baseline are the medians of all rounds, for one Per, in Unit. Baseline is 0 if there is none.
 	Ours     float64 `json:"ours"`
@@ -50,13 +50,14 @@ type Measure struct {
 	Per      string  `json:"per"`
 	// Beside names the baseline.
 	Beside string `json:"beside,omitempty"`
-	// Ratio is what the goal limits: the median of the rounds, and its quartiles.
+	// Ratio is the figure limited by the goal: the median of the rounds, with the quartiles. For some kinds of goals it
+	// is no ratio.
 	Ratio     float64    `json:"ratio"`
 	Quartiles [2]float64 `json:"quartiles"`
 	// Goal is the limit, such as "<= 1.25"; empty if there is none.
 	Goal string `json:"goal,omitempty"`
 	Met  bool   `json:"met"`
-	// Allocs and AllocBytes are what we allocate, for one Per.
+	// Allocs and AllocBytes are our allocations, for one Per.
 	Allocs     float64 `json:"allocs"`
 	AllocBytes float64 `json:"alloc_bytes"`
 	// Comparable reports that Ratio is about the same on every machine: it compares two variants, or counts
@@ -66,11 +67,14 @@ type Measure struct {
 	Higher bool `json:"higher"`
 }
 
+// measure computes the measure of the goal from the costs of all rounds.
 func (g Goal) measure(c Case, variants []Variant, rounds [][]Cost) (Measure, error) {
 	ours, err := index(variants, g.Ours, 0)
 	if err != nil {
 		return Measure{}, err
 	}
+
+	// A goal for our own figure may have no baseline, but a wrong name is an error in any case.
 	beside, err := index(variants, g.Beside, 1)
 	if err != nil && (g.Beside != "" || g.needsBaseline()) {
 		return Measure{}, err
@@ -96,9 +100,11 @@ func (g Goal) measure(c Case, variants []Variant, rounds [][]Cost) (Measure, err
 		m.Baseline = median(column(rounds, func(r []Cost) float64 { return r[beside].Value }))
 	}
 
+	// The ratios of the rounds, and not the ratio of the two medians: a slow round slows both variants.
 	ratios := column(rounds, func(r []Cost) float64 { return g.of(r[ours], r, beside) })
 	m.Ratio, m.Quartiles = median(ratios), [2]float64{quantile(ratios, 0.25), quantile(ratios, 0.75)}
 
+	// Without a limit, there is no goal to miss.
 	m.Met = true
 	if g.Limit > 0 || g.Kind == Allocs {
 		m.Goal = "<= " + strconv.FormatFloat(g.Limit, 'f', -1, 64) + g.suffix(m.Unit)
@@ -110,8 +116,10 @@ func (g Goal) measure(c Case, variants []Variant, rounds [][]Cost) (Measure, err
 	return m, nil
 }
 
+// needsBaseline reports whether the goal compares two variants.
 func (g Goal) needsBaseline() bool { return g.Kind == AtMost || g.Kind == Faster || g.Kind == More }
 
+// suffix returns the unit of the limit; "" for a ratio.
 func (g Goal) suffix(unit string) string {
 	switch g.Kind {
 	case Value:
@@ -126,7 +134,7 @@ func (g Goal) suffix(unit string) string {
 	return ""
 }
 
-// of returns what the goal limits, in one round.
+// of returns the figure limited by the goal, in one round.
 func (g Goal) of(ours Cost, round []Cost, beside int) float64 {
 	switch g.Kind {
 	case AtMost:
@@ -143,6 +151,7 @@ func (g Goal) of(ours Cost, round []Cost, beside int) float64 {
 	return ours.Value
 }
 
+// index returns the index of the variant with that name. Without a name it is otherwise, if there are so many variants.
 func index(variants []Variant, name string, otherwise int) (int, error) {
 	if name == "" {
 		if otherwise >= len(variants) {
@@ -157,6 +166,7 @@ func index(variants []Variant, name string, otherwise int) (int, error) {
 	return i, nil
 }
 
+// column returns one figure of each round, sorted.
 func column(rounds [][]Cost, of func([]Cost) float64) []float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {
@@ -168,7 +178,7 @@ func column(rounds [][]Cost, of func([]Cost) float64) []float64 {
 
 func median(sorted []float64) float64 { return quantile(sorted, 0.5) }
 
-// quantile interpolates between the two values around q of a sorted list.
+// quantile returns the quantile q of a sorted list, interpolated between the two values around it.
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	low := int(at)

@@ -10,23 +10,24 @@ import (
 	"time"
 )
 
-// Case is variants of the same work, and what their comparison should show.
+// Case is a set of variants of the same work, with the goals of their comparison.
 type Case struct {
 	// Name is the path of the case, such as "load/10k".
 	Name string
 	// Per is the unit of the figures, such as "node". Defaults to "op".
 	Per string
-	// Units is how many of these units the work of one op has. Defaults to 1.
+	// Units is the number of these units in the work of one op. Defaults to 1.
 	Units int
-	// Unit is what a sample counts. Defaults to "ns", processor time.
+	// Unit is the unit of a sample. Defaults to "ns", processor time.
 	Unit string
-	// Wall measures wall time in place of processor time, for work that waits.
+	// Wall measures wall time in place of processor time, for work with waiting.
 	Wall bool
 	// Full leaves the case out of the quick mode.
 	Full bool
-	// Rounds is how many rounds the case has at most. Defaults to those of the Runner.
+	// Rounds is the maximum number of rounds. Defaults to that of the Runner.
 	Rounds int
-	// Variants builds what the case needs. Only one case is built at a time.
+	// Variants builds the variants and their data. Only one case is built at a time. Variants returned with an error are
+	// closed too.
 	Variants func() ([]Variant, error)
 	// Goals are the comparisons to report. Each makes one [Measure].
 	Goals []Goal
@@ -43,36 +44,36 @@ type Variant struct {
 	Name string
 	// Run does the work s.N times.
 	Run func(s *Sample) error
-	// Max is the largest s.N, for work that uses up what was built. Defaults to no limit.
+	// Max is the largest s.N, for work that uses up what was prepared. Defaults to no limit.
 	Max int
-	// Close frees what the variant holds. Defaults to nothing.
+	// Close frees the resources of the variant. Defaults to nothing.
 	Close func() error
 }
 
-// Cost is what a sample took.
+// Cost is the result of a sample.
 type Cost struct {
-	// Value is processor time in nanoseconds, or whatever the unit of the case is.
+	// Value is processor time in nanoseconds, or a figure in the unit of the case.
 	Value float64
-	// Allocs and Bytes are what was allocated.
+	// Allocs and Bytes count the allocations.
 	Allocs, Bytes float64
 }
 
 // Sample is one measurement of one variant. The clock runs when Run is called.
 type Sample struct {
-	// N is how often to do the work.
+	// N is the number of repetitions of the work.
 	N int
 
-	wall    bool
-	running bool
-	clock   time.Duration
-	memory  runtime.MemStats
-	spent   Cost
-	set     bool
+	wall    bool             // measure wall time, not processor time
+	running bool             // the clock runs
+	clock   time.Duration    // at the last Resume
+	memory  runtime.MemStats // at the last Resume
+	spent   Cost             // up to the last Pause, or set by Set
+	set     bool             // Set was called
 }
 
 // Pause stops the clock, for preparations inside Run. It costs about 50 microseconds.
 func (s *Sample) Pause() {
-	now := s.now()
+	now := s.now() // first: reading the memory statistics takes time of its own
 	var after runtime.MemStats
 	runtime.ReadMemStats(&after)
 	s.spent.Value += float64(now - s.clock)
@@ -85,11 +86,11 @@ func (s *Sample) Pause() {
 func (s *Sample) Resume() {
 	runtime.ReadMemStats(&s.memory)
 	s.running = true
-	s.clock = s.now()
+	s.clock = s.now() // last, see Pause
 }
 
-// Set replaces what was measured: for a variant that counts something else than time, or that another process measured.
-// The cost is that of all N.
+// Set replaces the measured cost, for a figure other than time or a measurement by another process. The cost is that of
+// all N repetitions.
 func (s *Sample) Set(c Cost) { s.spent, s.set = c, true }
 
 func (s *Sample) now() time.Duration {
@@ -101,11 +102,11 @@ func (s *Sample) now() time.Duration {
 
 // Runner measures cases.
 type Runner struct {
-	// Rounds is how often each variant is measured.
+	// Rounds is the number of samples of each variant.
 	Rounds int
-	// MinTime is how long a sample takes at least. The work is repeated accordingly.
+	// MinTime is the minimum time of a sample. The work is repeated accordingly.
 	MinTime time.Duration
-	// Seed is that of the order of the variants.
+	// Seed is the seed for the order of the variants.
 	Seed uint64
 }
 
@@ -117,6 +118,7 @@ func (r Runner) Run(c Case) (measures []Measure, err error) {
 		}
 	}()
 
+	// Close the variants also if Variants fails: those before the error hold files and processes.
 	variants, err := c.Variants()
 	defer func() {
 		for _, v := range variants {
@@ -154,6 +156,7 @@ func (r Runner) rounds(c Case, variants []Variant) ([][]Cost, error) {
 		times[i] = n
 	}
 
+	// A random order, so that no variant always runs after the same other one.
 	order := rand.New(rand.NewPCG(r.Seed, 0))
 	count := r.Rounds
 	if c.Rounds > 0 {
@@ -173,7 +176,7 @@ func (r Runner) rounds(c Case, variants []Variant) ([][]Cost, error) {
 	return rounds, nil
 }
 
-// calibrate returns how often a variant does its work in a sample. It is the variant's warm-up too.
+// calibrate returns the number of repetitions of a variant's work in a sample. It is the variant's warm-up too.
 func (r Runner) calibrate(c Case, v Variant) (int, error) {
 	n, most := 1, v.Max
 	if most == 0 {
@@ -186,21 +189,25 @@ func (r Runner) calibrate(c Case, v Variant) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+
+		// A figure in another unit does not depend on time: one repetition is enough.
 		if n >= most || (c.Unit != "" && c.Unit != "ns") {
 			return n, nil
 		}
 
-		// Preparations inside the work can take far longer than what is measured: they end the search too.
+		// Preparations inside the work can take far longer than the measured part, so wall time ends the search too.
 		took := time.Duration(cost.Value * float64(n*max(c.Units, 1)))
 		if took >= r.MinTime || time.Since(began) > 20*r.MinTime+time.Second {
 			return n, nil
 		}
+
+		// Aim 20 % above the minimum. A first, short sample can be far off, so one step grows at most 20 times.
 		grow := 1.2 * float64(r.MinTime) / float64(max(took, time.Microsecond))
 		n = min(most, max(n+1, int(float64(n)*min(grow, 20))))
 	}
 }
 
-// sample measures a variant once and returns what one unit cost.
+// sample measures a variant once and returns the cost of one unit.
 func sample(c Case, v Variant, n int) (Cost, error) {
 	runtime.GC()
 
@@ -210,6 +217,8 @@ func sample(c Case, v Variant, n int) (Cost, error) {
 	pprof.Do(context.Background(), pprof.Labels("case", c.Name, "variant", v.Name), func(context.Context) {
 		s.Resume()
 		err = v.Run(s)
+
+		// The clock may be stopped already, and Pause would add to a cost from Set.
 		if s.running && !s.set {
 			s.Pause()
 		}
@@ -222,5 +231,5 @@ func sample(c Case, v Variant, n int) (Cost, error) {
 	return Cost{s.spent.Value / units, s.spent.Allocs / units, s.spent.Bytes / units}, nil
 }
 
-// Cost returns what was measured until now, for programs that measure without a [Runner].
+// Cost returns the cost measured up to now, for programs without a [Runner].
 func (s *Sample) Cost() Cost { return s.spent }

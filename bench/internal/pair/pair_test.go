@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/bench/internal/pair"
 )
 
-// fixed is a variant that costs what it is told, and notes that it ran.
+// fixed is a variant with a given cost. Each run appends its name to ran.
 func fixed(name string, ran *[]string, cost pair.Cost) pair.Variant {
 	return pair.Variant{Name: name, Run: func(s *pair.Sample) error {
 		*ran = append(*ran, name)
@@ -19,6 +19,7 @@ func fixed(name string, ran *[]string, cost pair.Cost) pair.Variant {
 	}}
 }
 
+// counted is a case of two such variants, so its figures are exact.
 func counted(ran *[]string, goals ...pair.Goal) pair.Case {
 	return pair.Case{Name: "case", Unit: "B", Goals: goals, Variants: func() ([]pair.Variant, error) {
 		return []pair.Variant{
@@ -75,7 +76,7 @@ func TestEveryRoundMeasuresEveryVariantInAnOrderOfTheSeed(t *testing.T) {
 }
 
 func TestRatioIsTheMedianOfPairedRounds(t *testing.T) {
-	// A slow round slows both variants: the ratio does not see it.
+	// A slow round slows both variants: their ratio is the same.
 	round := 0
 	busy := []float64{1, 1, 50, 1, 1, 1}
 	measures, err := pair.Runner{Rounds: 5}.Run(pair.Case{Name: "case", Unit: "B", Variants: func() ([]pair.Variant, error) {

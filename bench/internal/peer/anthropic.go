@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// Anthropic is a transport that responds like the Messages API, at once and without a network: a fake model for
-// libraries that make requests.
+// Anthropic is a transport with responses like those of the Messages API, at once and without a network: a fake model
+// for libraries that send requests.
 type Anthropic struct{ Loop *Loop }
 
 // RoundTrip reads the request and returns the next response of the loop.
 func (a Anthropic) RoundTrip(r *http.Request) (*http.Response, error) {
+	// A network would read the whole body too.
 	if r.Body != nil {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return nil, err

@@ -1,5 +1,5 @@
-// Package peer is what the programs in bench/peers have in common. Each of them does the same work with one library: a
-// loop of turns with a fake model that responds at once, and histories of messages that are saved, loaded and forked.
+// Package peer is the common part of the programs in bench/peers. Each program does the same work with one library: it
+// runs a loop of turns with a fake model, and saves, loads and forks a history of messages. The model responds at once.
 //
 // The smallest whole program:
 //
@@ -10,8 +10,8 @@
 //		peer.Serve(peer.Subject{Name: "mine", Version: "v1.0.0", Run: run})
 //	}
 //
-// A program reads an [Ask] on each line of its input and writes a [Reply] for it. It measures itself, so that only the
-// work counts.
+// A program reads an [Ask] on each line of its input and writes a [Reply] for it. It measures itself, so only the work
+// counts, without the pipes and the JSON between the programs.
 //
 // # Concurrency
 //
@@ -36,19 +36,19 @@ import (
 
 // Ask asks a program for one sample.
 type Ask struct {
-	// Measure is "turn", "save", "load", "fork" or "fork memory".
+	// Measure is "turn", "save", "load" or "fork".
 	Measure string
-	// Turns is how many turns come before those that are measured, and Tools the calls in each.
+	// Turns is the number of turns before the measured ones, or in the history. Tools is the number of calls in each.
 	Turns, Tools int
 	// HTTP asks for real requests; see Loop.
 	HTTP bool
-	// Times is how often to do the work.
+	// Times is the number of repetitions of the work.
 	Times int
 }
 
-// Reply is what an Ask cost, or the reason why it could not be measured.
+// Reply is the cost of an Ask, or the reason why it could not be measured.
 type Reply struct {
-	// Cost is that of all Times. For turns, it is that of one turn.
+	// Cost is the cost of all Times. For turns, it is the cost of one turn.
 	Cost pair.Cost
 	// Size is the size of the saved history, for "save".
 	Size  int
@@ -61,24 +61,24 @@ type Subject struct {
 	Name, Version string
 	// Run runs a loop to its end.
 	Run func(ctx context.Context, loop *Loop) error
-	// History returns the history of a loop with that many turns; nil if the library has none of its own.
+	// History returns the history of a loop with so many turns and calls. It is nil if the library has no history.
 	History func(turns, tools int) (History, error)
 }
 
 // History is a conversation as the library keeps it.
 type History interface {
-	// Save returns what is written to a file.
+	// Save returns the content of a file.
 	Save() ([]byte, error)
-	// Load reads that.
+	// Load reads the content of a file.
 	Load(data []byte) (any, error)
 	// Fork returns a copy that continues with a message of its own.
 	Fork() any
 }
 
-// Messages is the history of a library that keeps messages in a slice and leaves saving them to encoding/json.
+// Messages is the history of a library that keeps a slice of messages and saves it with encoding/json.
 type Messages[M any] struct {
 	List []M
-	// Next is the message that a fork continues with.
+	// Next is the message appended to a fork.
 	Next M
 }
 
@@ -99,25 +99,25 @@ func (m Messages[M]) Fork() any {
 	return append(list, m.Next)
 }
 
-// Loop is the run that a fake model directs: it calls tools in each response, and measures the last turns.
+// Loop is a run directed by a fake model: it calls tools in each response, and measures the last turns.
 type Loop struct {
-	// Tools is how many calls a response has.
+	// Tools is the number of calls in a response.
 	Tools int
 	// HTTP asks for requests of Anthropic's API, through the transport [Anthropic], in place of a model in the program.
 	HTTP bool
-	// Total is how many turns there are, for libraries that need a limit.
+	// Total is the number of turns with calls. Some libraries need it as a limit.
 	Total int
 
-	from   int
-	asked  int
-	sample *pair.Sample
+	from   int          // turns before the measured ones
+	asked  int          // requests so far
+	sample *pair.Sample // nil for a loop without measuring
 }
 
 // Next is called by the fake model at each request. It reports whether to call tools; if not, the response is a text.
 func (l *Loop) Next() bool {
 	l.asked++
 	if l.sample != nil {
-		// A turn is from one request to the next.
+		// A turn is from one request to the next: the last one ends at the request with a text as its response.
 		if l.asked == l.from+1 {
 			l.sample.Resume()
 		}
@@ -128,11 +128,12 @@ func (l *Loop) Next() bool {
 	return l.asked <= l.Total
 }
 
-// Window is how many turns are measured after the first ones.
+// Window returns the number of measured turns after so many others.
 func Window(turns int) int { return max(10, turns/20) }
 
-// Serve answers the lines of the standard input until it ends.
+// Serve replies to the lines of the standard input until it ends.
 func Serve(l Subject) {
+	// An error is a reply too: it ends one case, not the program.
 	out := json.NewEncoder(os.Stdout)
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
@@ -157,7 +158,7 @@ func Serve(l Subject) {
 	}
 }
 
-// patience is how long a sample may take before the library is left out of the measure.
+// patience is the maximum time of one loop. A longer one is an error, and the case is left out.
 const patience = time.Minute
 
 func (l Subject) answer(ask Ask) (Reply, error) {
@@ -171,7 +172,7 @@ func (l Subject) answer(ask Ask) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	data, err := h.Save()
+	data, err := h.Save() // for load, and for its size
 	if err != nil {
 		return Reply{}, err
 	}
@@ -179,7 +180,8 @@ func (l Subject) answer(ask Ask) (Reply, error) {
 	reply := Reply{Size: len(data)}
 	s := new(pair.Sample)
 	forks := make([]any, ask.Times)
-	runtime.GC()
+	runtime.GC() // do not pay for the garbage of making the history
+
 	s.Resume()
 	for i := range ask.Times {
 		switch ask.Measure {
@@ -199,12 +201,13 @@ func (l Subject) answer(ask Ask) (Reply, error) {
 	s.Pause()
 	reply.Cost = s.Cost()
 
-	// What forks hold is counted while they and the history are alive.
+	// The forks and the history stay alive while the clock runs, as in a program that uses them.
 	runtime.KeepAlive(forks)
 	runtime.KeepAlive(h)
 	return reply, nil
 }
 
+// turns measures the last turns of whole loops.
 func (l Subject) turns(ask Ask) (Reply, error) {
 	runtime.GC()
 	s := new(pair.Sample)
@@ -217,6 +220,8 @@ func (l Subject) turns(ask Ask) (Reply, error) {
 		if err != nil {
 			return Reply{}, err
 		}
+
+		// A loop with fewer turns would leave the clock as it is, and the cost would be wrong.
 		if loop.asked != loop.Total+1 {
 			return Reply{}, fmt.Errorf("the model got %d requests, and not %d", loop.asked, loop.Total+1)
 		}

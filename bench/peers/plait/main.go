@@ -52,6 +52,7 @@ func (m model) Stream(context.Context, api.Request) iter.Seq2[api.Event, error] 
 	}
 }
 
+// ids are the IDs of calls, made before anything is measured.
 var ids = func() (ids [64]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("call_", i)
@@ -64,6 +65,7 @@ func run(ctx context.Context, loop *peer.Loop) error {
 	return err
 }
 
+// play runs the loop and returns its conversation.
 func play(ctx context.Context, loop *peer.Loop) (dag.DAG, error) {
 	var provider api.Provider = model{loop}
 	if loop.HTTP {
@@ -77,6 +79,7 @@ func play(ctx context.Context, loop *peer.Loop) (dag.DAG, error) {
 }
 
 func history(turns, tools int) (peer.History, error) {
+	// A real run, so that the conversation has the executions and times of one.
 	d, err := play(context.Background(), &peer.Loop{Tools: tools, Total: turns})
 	return conversation{d}, err
 }
