@@ -52,6 +52,7 @@ func (o *ClientOptions) withDefaults() ClientOptions {
 	if c.MaxWait <= 0 {
 		c.MaxWait = 30 * time.Second
 	}
+	// A negative one is no limit.
 	if c.MaxRetryAfter == 0 {
 		c.MaxRetryAfter = time.Hour
 	}
@@ -368,6 +369,7 @@ func (f *Fold) Add(event Event) error {
 
 	switch e := event.(type) {
 	case Retry:
+		// The next attempt may begin with Repaired, so begun stays false.
 		*f = Fold{}
 		return nil
 	case Repaired:

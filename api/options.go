@@ -61,11 +61,15 @@ type Options struct {
 func (o Options) Over(defaults Options) Options {
 	o.MaxTokens = cmp.Or(o.MaxTokens, defaults.MaxTokens)
 	o.Temperature = cmp.Or(o.Temperature, defaults.Temperature)
+
+	// An empty list that is not nil overrides the defaults.
 	if o.StopSequences == nil {
 		o.StopSequences = defaults.StopSequences
 	}
 
 	o.ToolChoice = cmp.Or(o.ToolChoice, defaults.ToolChoice)
+
+	// False is the zero value, so o cannot turn OneCall off.
 	o.OneCall = o.OneCall || defaults.OneCall
 	o.Thinking = cmp.Or(o.Thinking, defaults.Thinking)
 	o.Output = cmp.Or(o.Output, defaults.Output)

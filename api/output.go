@@ -178,6 +178,8 @@ func formName(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+
+	// A predeclared type, such as int, and a type without a name, such as a slice.
 	if t.PkgPath() == "" {
 		return wrap
 	}
@@ -298,6 +300,7 @@ func pathOf(err error) string {
 
 	var path strings.Builder
 	for token := range syntax.JSONPointer.Tokens() {
+		// The pointer does not tell an index from a name of digits. Both are shown as an index.
 		switch _, err := strconv.ParseUint(token, 10, 64); {
 		case err == nil:
 			path.WriteString("[" + token + "]")

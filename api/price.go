@@ -136,6 +136,7 @@ func (p Prices) name(model string) (name string, found bool) {
 		return model, true
 	}
 
+	// A resource may be longer, such as "publishers/google/models/gemini-2.5-pro".
 	if i := strings.LastIndex(model, "models/"); i >= 0 {
 		if model = model[i+len("models/"):]; model == "" {
 			return "", false
@@ -145,6 +146,7 @@ func (p Prices) name(model string) (name string, found bool) {
 		}
 	}
 
+	// A name that is nothing but a suffix is not a snapshot.
 	if end := snapshot().FindStringIndex(model); end != nil && end[0] > 0 {
 		model = model[:end[0]]
 		_, found = p[model]

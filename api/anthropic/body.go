@@ -549,6 +549,8 @@ func (b *builder) temperature(t float64) content.JSON {
 // outputConfig returns the effort of thinking and the format of the response; "" for neither.
 func (b *builder) outputConfig() content.JSON {
 	var list []jsonx.Member
+
+	// The level of thinking is an effort here. "thinking" has its mode or its budget.
 	if level := b.options.Thinking.Level(); level != "" {
 		list = member("effort", jsonx.Quote(level))
 	}

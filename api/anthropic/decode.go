@@ -139,6 +139,7 @@ func knownSource(j content.JSON) (content.Source, bool) {
 	case "text":
 		s.MediaType, list, _ = jsonx.TakeText(list, "media_type")
 		s.Text, list, ok = jsonx.TakeText(list, "data")
+		// appendSource writes this type for every text.
 		ok = ok && s.Text != "" && s.MediaType == "text/plain"
 	case "url":
 		s.URL, list, ok = jsonx.TakeText(list, "url")

@@ -70,6 +70,7 @@ func kindOf(e *api.Error) error {
 	message := strings.ToLower(e.Message)
 	switch {
 	case e.Type == "overloaded_error", e.Status == 529:
+		// 529 is the API's own status for an overload.
 		return api.ErrOverloaded
 	case e.Status == http.StatusRequestEntityTooLarge, e.Type == "request_too_large",
 		e.Type == "exceed_context_size_error", tooLong(message):

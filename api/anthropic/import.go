@@ -77,6 +77,7 @@ func importSystem(j content.JSON) (system []string, marks content.JSON, err erro
 		}
 		system = append(system, text.Text)
 
+		// A prompt without a marker gets an empty object: the position shows the prompt of a marker.
 		mark := markIn(text.Extra.For(API))
 		marked = marked || mark != ""
 		dst = jsonx.AppendObject(write.Comma(dst), member(cacheControl, mark))
@@ -98,6 +99,7 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 	for _, object := range objects {
 		var def content.Tool
 		schema, rest := jsonx.Take(object.List, "input_schema")
+		// The name stays in the Extra of a server tool: it is sent from there.
 		def.Name, _, _ = jsonx.TakeText(rest, "name")
 		if schema != "" {
 			_, rest, _ = jsonx.TakeText(rest, "name")

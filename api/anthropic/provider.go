@@ -80,6 +80,7 @@ func (p *Provider) trip(
 					return
 				}
 
+				// Each byte counts as a sign of life, and their number is limited.
 				res.Body = wire.Bounded(watch.Body(res.Body))
 				defer res.Body.Close()
 				read(res, b.options.NoStream)(yield)

@@ -23,11 +23,13 @@ func rules(kind variant) dialect.Rules {
 	accepter := accepter{target: kind.files.In(target()), dropsStale: kind.drops, plain: kind.plain}
 	accepter.target.UnsignedThinking = kind.unsigned
 
+	// Calls come last, because newer models refuse text after a call.
 	return dialect.Rules{
 		Accept:    accepter.accept,
 		ID:        accepter.target.FitsID,
 		CallsLast: true,
 		EndsOpen: func(m content.Message) bool {
+			// A paused call of a server tool can be continued, a text only with Prefill.
 			last := m.Blocks.At(m.Blocks.Len() - 1)
 			switch b := last.(type) {
 			case content.Opaque:
@@ -83,6 +85,7 @@ func blank(s string) bool { return strings.TrimSpace(s) == "" }
 // acceptToolResult changes results the API would refuse: results of nothing but space, and error results with other
 // blocks than text. The latter lose the error mark and begin with a text about the failure.
 func acceptToolResult(b content.ToolResult) (content.ToolResult, string) {
+	// A result without content is silent, too.
 	silent, mixed := true, false
 	for _, inner := range b.Content.All() {
 		text, isText := inner.(content.Text)

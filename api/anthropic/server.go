@@ -108,6 +108,7 @@ func (p *pairing) look(at place, b content.Opaque) {
 		if _, waits := p.open[id]; !waits {
 			p.drop[at] = "a result of a server tool without its call"
 		}
+		// The call is no longer open, so a second result of it is dropped.
 		delete(p.open, id)
 	}
 }
@@ -152,6 +153,7 @@ type serverCall struct {
 
 // serverCallOf decodes a call of a server tool, and reports whether b is one.
 func serverCallOf(b content.Opaque) (serverCall, bool) {
+	// The members are raw: a call with members of other types is still a call, but not whole.
 	var call struct {
 		Type  string    `json:"type"`
 		ID    jsonx.Raw `json:"id"`

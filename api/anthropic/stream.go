@@ -207,6 +207,8 @@ func (d *decoder) ready(end bool) ([]api.Event, error) {
 		if err != nil {
 			return out, protocol("block %d: %w", d.given, err)
 		}
+
+		// Only the last block of a response can have been cut off.
 		if last && end {
 			b = cutCall(b, d.finish.Stop)
 		}

@@ -142,6 +142,8 @@ func (e *Encoding) settle(p *point, buffer []byte, given, repaired []content.Mes
 	if slices.Equal(given, repaired) {
 		next.repaired = next.given // share the memory
 	}
+
+	// In a line only its last point is continued, so nothing else writes behind the notes of p.
 	next.notes = append(next.notes, notes...)
 	next.in += len(given)
 

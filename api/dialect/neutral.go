@@ -76,6 +76,7 @@ func (n *neutralText) members(list []jsonx.Member, depth int) {
 
 // value adds the text in j, the value of the member name. Inputs of tools are added as JSON.
 func (n *neutralText) value(name string, j content.JSON, depth int) {
+	// Text beyond maxNeutral would be cut off anyway.
 	if depth > 8 || n.size > maxNeutral {
 		return
 	}

@@ -53,6 +53,7 @@ func (t Target) fit(def content.Tool) fitted {
 		return fitted{def, "its schema: " + r.malformed, false}
 	}
 
+	// Without these keywords the schema allows more than before, so a note reports them.
 	why := ""
 	if len(r.dropped) > 0 {
 		why = "its schema is sent without " + strings.Join(r.dropped, ", ")
@@ -185,6 +186,7 @@ func (r *reducer) keywordValue(m jsonx.Member, depth int) content.JSON {
 		}
 		return r.schemaMap(m.Value, depth)
 	case "items", "allOf", "anyOf", "oneOf", "prefixItems":
+		// "items" is one schema or, in older versions of JSON Schema, a list. The others are always lists.
 		if strings.HasPrefix(string(m.Value), "[") {
 			return r.schemaList(m.Value, depth)
 		}

@@ -486,6 +486,7 @@ func (r *repairer) accept(dst []content.Block, role content.Role, block content.
 			r.note(api.RepairOrphan, source, "a tool result in an assistant message became text")
 			return r.appendOrphan(dst, b, role, source)
 		}
+		// Whether the result has a call is not known yet: see pair.
 		return append(dst, r.result(b, source))
 	case content.Thinking:
 		if role == content.User {

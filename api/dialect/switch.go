@@ -296,10 +296,12 @@ func (t Target) image(role content.Role, b content.Image) (content.Block, string
 }
 
 func (t Target) document(role content.Role, b content.Document) (content.Block, string) {
+	// Every model reads text, whatever files the API accepts.
 	if text, ok := readable(b.Source); ok && !t.acceptsTextFile(role, b.Source) {
 		return t.textDocument(role, b, text)
 	}
 
+	// The bytes decide what the document is, because its declared type may be wrong.
 	what, rules := "document", t.Documents
 	switch kind := mediaType(b.Source); {
 	case strings.HasPrefix(kind, "audio/"):
@@ -333,10 +335,12 @@ func (t Target) textDocument(role content.Role, b content.Document, text string)
 	case accepted && b.Source.Text != "":
 		return b, ""
 	case accepted:
+		// The API has no document for other types of text.
 		why := "a document of type " + safetext.Line(b.Source.MediaType, maxLabel) + " is sent as plain text"
 		b.Source = content.Source{MediaType: "text/plain", Text: text}
 		return b, why
 	case b.Title != "":
+		// A text block has no title.
 		text = "[Document " + safetext.Quote(b.Title, maxLabel) + ":]\n" + text
 	}
 

@@ -78,8 +78,10 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 
 // front returns the body up to the contents.
 func (b *builder) front() []byte {
+	// First, because it may drop the tools, and the tool choice depends on them.
 	b.leaveOut()
 
+	// The two configurations are taken out of Options.Body. Its other members are sent as they are.
 	choice := merged(b.toolConfig(), b.ownToolConfig())
 	generation := merged(b.generationConfig(), b.take("generationConfig"))
 	labels := b.labels()
@@ -237,6 +239,7 @@ func (b *builder) generationConfig() []jsonx.Member {
 	set := func(name string, value content.JSON) { list = append(list, jsonx.Member{Name: name, Value: value}) }
 
 	if o.MaxTokens > 0 {
+		// The API's number has 32 bits.
 		set("maxOutputTokens", content.JSON(strconv.Itoa(min(o.MaxTokens, math.MaxInt32))))
 	}
 	if o.Temperature != nil {
@@ -250,6 +253,7 @@ func (b *builder) generationConfig() []jsonx.Member {
 	}
 
 	if form := b.form(); form != "" {
+		// The API accepts a schema only for a response of this type.
 		set("responseMimeType", `"application/json"`)
 		set("responseJsonSchema", form)
 	}

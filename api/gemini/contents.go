@@ -123,6 +123,7 @@ var inResponse = append([]string{"id", "name", "response"}, beside...)
 
 // responseOf returns the result of the tool as an object, the form required by the API.
 func responseOf(r content.ToolResult, media bool) content.JSON {
+	// An object is sent as it is. An error is always a text, because only the member "error" marks it.
 	text := r.Content.Text()
 	object := content.JSON(text)
 	switch {
@@ -132,6 +133,7 @@ func responseOf(r content.ToolResult, media bool) content.JSON {
 	case object.IsObject():
 		return object
 	case text == "" && media:
+		// Images and documents follow in the next content (see appendAnswer).
 		text = "It is shown below."
 	}
 

@@ -137,6 +137,7 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 	for i, entry := range entries {
 		for _, m := range entry.List {
 			if !isNamed(m, "functionDeclarations") {
+				// The API has two names for a key. The tool gets the same name for both.
 				tools = append(tools, content.Tool{Name: snake(m.Name), Extra: extra([]jsonx.Member{m})})
 				continue
 			}

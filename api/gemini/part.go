@@ -101,6 +101,7 @@ func knownText(text string, rest []jsonx.Member) (content.Block, bool) {
 	case thought != "":
 		return nil, false
 	case text == "":
+		// With other members, such as a signature, an empty text is kept as an Opaque.
 		return nil, len(rest) == 0
 	}
 	return content.Text{Text: text, Extra: extra(rest)}, true

@@ -85,6 +85,7 @@ func (p *Provider) trip(
 		},
 		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
 			return func(yield func(api.Event, error) bool) {
+				// The client is made here, not in New: a missing key is an error of the request.
 				client, err := p.connected(watch.Context)
 				if err != nil {
 					yield(nil, err)
@@ -94,6 +95,7 @@ func (p *Provider) trip(
 				ctx, cancel := limited(watch.Context, client.timeout)
 				defer cancel()
 
+				// The SDK makes the address and the authorization. The carrier sends the body and keeps the response.
 				s := &sent{ctx: ctx, body: c.Body, header: b.options.Header, streams: !b.options.NoStream, counts: counts}
 				res, err := s.post(client, p.model)
 				if err != nil {

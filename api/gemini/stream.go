@@ -229,6 +229,7 @@ func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
 		return d.show(b), nil
 	}
 
+	// The part begins a block. Its text grows in d.text, because joining strings would copy it for each piece.
 	out := d.close()
 	d.open = b
 	d.text.Reset()
@@ -248,6 +249,7 @@ func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
 func (d *decoder) grow(b content.Block) bool {
 	switch open := d.open.(type) {
 	case content.Text:
+		// A text of a whole response is complete. Only the signature of an empty text still belongs to it.
 		text, signature, ok := plain(b)
 		if !ok || open.Extra != (content.Extra{}) || d.apart && text != "" {
 			return false
@@ -258,6 +260,7 @@ func (d *decoder) grow(b content.Block) bool {
 		d.open = open
 		return true
 	case content.Thinking:
+		// A signature ends the thinking: it is for the text before it.
 		more, ok := b.(content.Thinking)
 		if !ok || open.Signature != "" || open.Extra.JSON != "{}" || more.Extra.JSON != "{}" ||
 			d.apart && more.Text != "" {

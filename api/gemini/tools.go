@@ -28,6 +28,7 @@ func (b *builder) keepTools(tools []content.Tool) {
 			b.note(api.RepairTool, "the tool %q: %s", def.Name, why)
 		}
 
+		// keepServer has already kept a tool run by the API.
 		if !t.Server() {
 			b.functions = append(b.functions, t)
 		}

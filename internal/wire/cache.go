@@ -22,6 +22,7 @@ func (c *Cache[K, V]) Get(key K, make func(K) V) V {
 		return value
 	}
 
+	// Without the lock, because making a value may take long.
 	value = make(key)
 
 	c.mu.Lock()
