@@ -45,12 +45,14 @@ func (p program) run(ctx context.Context) error {
 		Tools(tool).
 		User("What's the weather in Tokyo, Paris and New York?")
 
+	// Run is for the messages that a viewer types. Watch, below, shows the run of this program.
 	s := live.New(d, &live.Options{Title: "The weather", Run: agent.Stream})
 	defer s.Close()
 	l, err := s.Listen("127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	fmt.Fprintf(p.out, "Open %s in a browser; Ctrl-C ends it.\n", s.URL(l.Addr()))
@@ -105,6 +107,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // model returns a scripted model. It looks up three cities for a question and sums up the results.
 func model() api.Provider {
 	return apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
+		// The last message is a question, or has the results of all three calls.
 		found := req.Messages[len(req.Messages)-1].Blocks.ToolResults()
 		if len(found) == 0 {
 			var calls []content.ToolUse
@@ -140,6 +143,7 @@ func (s slow) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, 
 					return
 				}
 			}
+
 			if !yield(event, err) {
 				return
 			}

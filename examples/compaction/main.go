@@ -34,6 +34,8 @@ func run(ctx context.Context, out io.Writer) error {
 	window := executor.Compaction{Budget: 1000, Policy: executor.Summarise(summarizer, "Summarize in one sentence.")}
 	agent := executor.Agent{Provider: model}
 	d := dag.New().System("You know a lot about numbers.")
+
+	// Compact after the question is added: it is part of the next request too.
 	for i := range 40 {
 		var err error
 		if d, err = window.Compact(ctx, d.User(fmt.Sprintf("Tell me about the number %d.", i+1))); err != nil {
@@ -44,17 +46,21 @@ func run(ctx context.Context, out io.Writer) error {
 		}
 	}
 
+	// Nothing was lost: the summaries and the messages they replace are all nodes.
 	compactions := 0
 	for _, n := range d.Nodes() {
 		if _, ok := n.Payload().(node.Compaction); ok {
 			compactions++
 		}
 	}
+
 	longest := 0
 	for _, req := range model.Requests() {
 		longest = max(longest, len(req.Messages))
 	}
 	fmt.Fprintf(out, "%d messages in the graph, at most %d in a request, %d summaries\n\n", messages(d), longest, compactions)
+
+	// These are messages to send, with a summary in place of the middle.
 	for _, m := range d.Messages()[:4] {
 		fmt.Fprintf(out, "%-9s %.60s\n", m.Role, m.Blocks.Text())
 	}

@@ -71,6 +71,7 @@ func resume(ctx context.Context, out io.Writer) error {
 		return err
 	}
 
+	// Without the file, a crash came before it was written. An empty continuation counts as stale, below.
 	var c executor.Continuation
 	saved, err := os.ReadFile(continuation)
 	if err == nil {
@@ -88,6 +89,8 @@ func resume(ctx context.Context, out io.Writer) error {
 	if d, err = agent.Resume(ctx, d, c, replies); errors.Is(err, executor.ErrStale) {
 		d, err = agent.Run(ctx, d) // a crash left a continuation older than the conversation
 	}
+
+	// The model has answered before: only the output is repeated.
 	if errors.Is(err, executor.ErrAnswered) {
 		err = nil
 	}
@@ -99,9 +102,12 @@ func collect(c executor.Continuation) (map[string]executor.Reply, error) {
 	replies := map[string]executor.Reply{}
 	for _, p := range c.Pending {
 		saved, err := os.ReadFile(at(results, c, p.ID))
+
+		// The call has no result yet. Resume takes the others and pauses again.
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+
 		var reply executor.Reply
 		if err == nil {
 			err = json.Unmarshal(saved, &reply)
@@ -119,11 +125,13 @@ func store(out io.Writer, d dag.DAG, failure error) error {
 	if err := errors.Join(os.MkdirAll(tasks, 0o777), os.MkdirAll(results, 0o777), d.Save(conversation)); err != nil {
 		return errors.Join(failure, err)
 	}
+
 	fmt.Fprintf(out, "%v\n\n", d)
 	if failure == nil {
 		fmt.Fprintf(out, "Answer: %s\n", d.Text())
 	}
 
+	// Only a paused run leaves something to do for a worker.
 	var paused *executor.PausedError
 	if !errors.As(failure, &paused) {
 		return failure
@@ -135,6 +143,7 @@ func store(out io.Writer, d dag.DAG, failure error) error {
 		err = write(continuation, saved)
 	}
 
+	// All calls of this agent are deferred and none asks for approval: task i is that of pending call i.
 	made, refused := executor.ToolTaskCodec{}.Encode(c)
 	err = errors.Join(err, refused)
 	for i, task := range made {

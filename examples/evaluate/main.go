@@ -60,6 +60,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return v, err
 	}
 
+	// Each yields the results in the order of the cases, so i is the index of the case.
 	correct, total := map[string]int{}, map[string]int{}
 	var failures []string
 	i := 0

@@ -43,6 +43,7 @@ func run(ctx context.Context, out io.Writer, dial mcp.Dial) error {
 		return err
 	}
 	defer server.Close()
+
 	for _, tool := range server.Tools() {
 		def := tool.Definition()
 		about, _, _ := strings.Cut(def.Description, "\n")
@@ -75,9 +76,12 @@ type path struct {
 // it.
 func inProgram(ctx context.Context, files fs.FS) mcp.Dial {
 	server := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "v1"}, nil)
+
+	// AddTool turns an error into a failed result, for the model to read.
 	text := func(s string, err error) (*sdk.CallToolResult, any, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: s}}}, nil, err
 	}
+
 	sdk.AddTool(server, &sdk.Tool{Name: "list_directory", Description: "Lists a folder."},
 		func(_ context.Context, _ *sdk.CallToolRequest, in path) (*sdk.CallToolResult, any, error) {
 			entries, err := fs.ReadDir(files, in.Path)
@@ -93,6 +97,7 @@ func inProgram(ctx context.Context, files fs.FS) mcp.Dial {
 			return text(string(data), err)
 		})
 
+	// Each connection has a pair of transports: one end for the server, and the other for the agent.
 	return func() (sdk.Transport, error) {
 		ours, theirs := sdk.NewInMemoryTransports()
 		_, err := server.Connect(ctx, theirs, nil)

@@ -46,6 +46,8 @@ func run(out io.Writer, session io.Reader, file string) error {
 	for _, note := range in.Notes { // nothing is dropped silently
 		fmt.Fprintln(out, note)
 	}
+
+	// A file may hold several conversations. The main one is marked as current, or has the newest line.
 	d := in.Main()
 	fmt.Fprintf(out, "\n%v\n\n%d findings\n", d, len(d.Validate()))
 

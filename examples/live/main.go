@@ -84,6 +84,7 @@ func lookup(_ context.Context, in Forecast) (string, error) {
 func run(ctx context.Context, model api.Provider, file string) error {
 	tool := executor.Func("get_weather", "Current weather for ONE city. Call it once for each city.", lookup)
 
+	// A file holds the definition of a tool and not its function, so a loaded conversation gets its tools again.
 	d, err := dag.Load(file)
 	switch {
 	case err == nil:

@@ -43,10 +43,11 @@ func run(ctx context.Context, b *board) error {
 	for event, err := range executor.Stream(ctx, model, d) {
 		switch e := event.(type) {
 		case executor.TurnStart:
-			b.lines = 0
+			b.lines = 0 // the calls of each response get lines of their own
 		case executor.ToolStart:
 			b.draw(e.Call, "waiting")
 		case executor.ToolUpdate:
+			// A report reaches the loop as text, here the JSON of a Progress.
 			var p Progress
 			if content.JSON(e.Content.Text()).Decode(&p) == nil {
 				b.draw(e.Call, p.String())

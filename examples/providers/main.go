@@ -65,12 +65,14 @@ type model struct {
 }
 
 func models() []model {
+	// A fake sends a call as it is, so each needs an ID. A script would make one.
 	call := func(in string) content.ToolUse {
 		use := apitest.Use("get_weather", city{in})
 		use.ID = "call_" + in
 		return use
 	}
 	say := func(text string) content.Block { return content.Text{Text: text} }
+
 	return []model{
 		{"Tokyo", fake.Anthropic(fake.AnthropicMessage(call("Tokyo")), fake.AnthropicMessage(say("22°C in Tokyo."))),
 			func(url string) api.Provider {

@@ -89,6 +89,7 @@ func withAnotherModel(ctx context.Context, out io.Writer, recorded dag.DAG) erro
 		apitest.Call(apitest.Use("stock", Item{"bolts"}), apitest.Use("stock", Item{"washer"})),
 		apitest.Say("Order washers."),
 	)
+	// The tape answers in place of the tools. A call that was not recorded gets an error as its result.
 	tape := executor.NewRecording(recorded)
 	agent := executor.Agent{Provider: trainee, Handler: tape.Handle, Strategy: executor.Sequential()}
 	again, err := agent.Run(ctx, tape.Start())

@@ -233,6 +233,8 @@ func (e *events) end(d dag.DAG, err error) {
 			text += "; yours is kept: " + e.session + "?head=" + url.QueryEscape(conflict.KeptHead)
 		}
 	}
+
+	// After the first event, the status is sent, and the failure is an event like the others.
 	if e.begun {
 		e.send(event, text)
 	} else {

@@ -147,6 +147,7 @@ func (t terminal) show(events iter.Seq2[executor.Event, error]) (d dag.DAG, err 
 		case executor.MessageEnd:
 			fmt.Fprintln(t.out)
 		case executor.Retry:
+			// The text so far is void, and is on the screen: the next attempt begins on a new line.
 			fmt.Fprintln(t.out, "\n(the response broke off; trying again)")
 		case executor.ToolEnd:
 			fmt.Fprintf(t.out, "[%s] %s\n", clean(e.Execution.Tool), clean(e.Execution.Result.Text()))

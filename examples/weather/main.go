@@ -104,6 +104,7 @@ func answer(req api.Request) apitest.Turn {
 		found = append(found, result.Content.Text())
 	}
 
+	// The unit of the results shows which of the two questions they are for.
 	switch {
 	case len(found) == 3 && strings.HasSuffix(found[0], "F"):
 		return apitest.Say(fmt.Sprintf("Tokyo has %s, Paris %s and New York %s: New York is the warmest.", found[0], found[1], found[2]))

@@ -124,6 +124,7 @@ type database struct {
 
 // open opens the database at a path or a URL.
 func open(ctx context.Context, address string) (*database, error) {
+	// A path is that of an SQLite file, and a URL that of a PostgreSQL database.
 	if !strings.Contains(address, "://") {
 		db, err := sqlite.Open(ctx, address, nil)
 		if err != nil {
@@ -142,6 +143,7 @@ func open(ctx context.Context, address string) (*database, error) {
 		return nil, err
 	}
 
+	// The store and River share the pool, so it is closed last.
 	serve := func(ctx context.Context, e *durable.Engine, w *durable.Worker) error {
 		return river.Serve(ctx, pool, e, w, nil)
 	}
@@ -180,6 +182,7 @@ func serve(ctx context.Context, address string, e *durable.Engine, w *durable.Wo
 	if err != nil {
 		return err
 	}
+
 	if e != nil {
 		e.Store = db
 	}
@@ -237,12 +240,14 @@ func refundAll(ctx context.Context, address string, out io.Writer) (err error) {
 
 // report waits for the runs, and prints their last messages.
 func report(ctx context.Context, front *durable.Engine, runs []string, out io.Writer) error {
+	// A call is claimed once, and again if its worker is lost.
 	claims := 0
 	for _, id := range runs {
 		run, err := front.Wait(ctx, id)
 		if err != nil {
 			return err
 		}
+
 		c, err := store.New(front.Store, nil).Conversation(ctx, run.Conversation)
 		if err != nil {
 			return err
@@ -278,6 +283,7 @@ func (p *processes) start(ctx context.Context, args ...string) (*process, error)
 	if err != nil {
 		return nil, err
 	}
+
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
@@ -285,6 +291,7 @@ func (p *processes) start(ctx context.Context, args ...string) (*process, error)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
+
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -66,6 +66,7 @@ func (r *run) see(event executor.Event, err error) string {
 		return r.ended(e)
 
 	case executor.TurnEnd:
+		// The usage of the turn includes that of the response.
 		r.used, r.now = r.used+e.Usage.Total()+e.ToolUsage.Total(), 0
 		r.tools, r.doing = nil, ""
 	case executor.Paused:
@@ -117,6 +118,7 @@ func (r *run) child(e executor.Child) {
 
 func (r *run) ended(e executor.ToolEnd) string {
 	line := "turn " + strconv.Itoa(e.Turn) + ": " + excerpt(e.Execution.Tool)
+	// A refused call was never started, so it has no time.
 	for i, t := range r.tools {
 		if t.index == e.Execution.Index {
 			line += " " + short(time.Since(t.began))
@@ -133,6 +135,7 @@ func (r *run) ended(e executor.ToolEnd) string {
 }
 
 func (r *run) end(e executor.End, err error) string {
+	// A run that did not begin has no stop reason.
 	reason := string(e.Stop.Reason)
 	switch {
 	case reason == "" && err == nil:

@@ -45,6 +45,8 @@ var Shapes = map[string]func(n int, fails func() bool) dag.DAG{
 		var branches []dag.DAG
 		for i := range max(n/6, 2) {
 			branches = append(branches, phase(d.User(fmt.Sprint("Way ", i)), 2, fails).Assistant("It works."))
+
+			// The next ten branches fork from the end of this one, not from the beginning.
 			if i%10 == 9 {
 				d = branches[i]
 			}
@@ -104,6 +106,8 @@ func failures(n, calls int) func() bool {
 	called, failed := 0, 0
 	return func() bool {
 		called++
+
+		// Divide the calls into n equal sections: the one in the middle of each fails.
 		if failed < n && called*n >= (failed+1)*calls-calls/2 {
 			failed++
 			return true
