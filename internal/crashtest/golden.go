@@ -125,6 +125,8 @@ func WriteGolden(t *testing.T, db Store) {
 	execute := func(run string) {
 		require.NoError(t, engine.Handle(ctx, store.Wake{Kind: store.WakeRun, Key: store.Key{Run: run}}))
 	}
+
+	// call lets a worker execute the first calls of a run.
 	call := func(run string, calls int) {
 		tasks, err := db.Tasks(ctx, run)
 		require.NoError(t, err)
@@ -133,6 +135,8 @@ func WriteGolden(t *testing.T, db Store) {
 			require.NoError(t, worker.Handle(ctx, store.Wake{Kind: store.WakeTask, Key: task.Task.Key}))
 		}
 	}
+
+	// claim takes a run as a process does, and leaves it with a lease that ends at once.
 	claim := func(run string) store.Lease {
 		claimed, err := process.ClaimRuns(ctx, store.ClaimRunsRequest{
 			Worker: "a process", Agents: []string{run}, Formats: []int{1}, Run: run,
@@ -197,6 +201,7 @@ func FinishGolden(t *testing.T, db Store) {
 		require.Equal(t, pending[run], r.Pending, run)
 	}
 
+	// Two of the runs need a person: one waits for an approval, and one is parked.
 	engine, worker := goldenEngine(db, func() {})
 	require.NoError(t, engine.Reply(ctx, firstCall(t, db, stateInner), executor.Approved()))
 	require.NoError(t, db.Requeue(ctx, stateParked))

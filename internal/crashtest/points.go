@@ -177,7 +177,7 @@ func (s *stopper) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 	case half:
 		s.die()
 		return errStopped
-	case err == nil && s.committed():
+	case err == nil && s.committed(): // everything is stored, and the caller does not hear of it
 		return errStopped
 	}
 	s.end()

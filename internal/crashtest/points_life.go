@@ -233,6 +233,8 @@ func (l *life) invariants() {
 		if open != run.Pending {
 			l.fault("invariant: run %s waits for %d results, and %d are missing", run.ID, run.Pending, open)
 		}
+
+		// A run waits exactly as long as a result is missing.
 		if waits := run.State == store.RunWaiting; waits != (open > 0) || waits && run.Continuation == "" {
 			l.fault("invariant: run %s is %s in its pause %q, and misses %d results", run.ID, run.State, run.Continuation, open)
 		}

@@ -69,6 +69,7 @@ func TestShared(t *testing.T, open func() store.Runs) {
 		}()
 	}
 
+	// The last engine starts the runs and waits for them. Any of the three may execute them.
 	const runs = 20
 	for i := range runs {
 		name := fmt.Sprint("run ", i)

@@ -71,6 +71,8 @@ func decodableFields(t reflect.Type, seen map[reflect.Type]bool) error {
 		field := t.Field(i)
 		tag := field.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
+
+		// An embedded struct may be unexported: the JSON has its exported fields.
 		if tag == "-" || !field.IsExported() && !field.Anonymous {
 			continue
 		}
@@ -200,6 +202,7 @@ func refine(t reflect.Type, s *jsonschema.Schema) error {
 
 // refineFields is refine for the properties of a struct.
 func refineFields(t reflect.Type, s *jsonschema.Schema) error {
+	// The fields of embedded structs are visible fields, and members of the same object.
 	for _, field := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {

@@ -116,6 +116,7 @@ func continues(a store.AppendRequest) (known []byte, usual bool) {
 		}
 	}
 
+	// A record is seen after its own links: Check has refused links to later records.
 	for _, r := range a.Records {
 		if len(r.Cuts) > 0 {
 			return nil, false
@@ -269,6 +270,7 @@ func (s *step) makeConversation() error {
 
 // checkLinks returns an error for a missing record, head or blob.
 func (s *step) checkLinks() error {
+	// The records of the head are stored: nothing removes a record within reach of a head.
 	known := make(map[node.ID]bool, len(s.old.Nodes)+len(s.Records))
 	for _, id := range s.old.Nodes {
 		known[id] = true
@@ -296,6 +298,7 @@ func (s *step) checkLinks() error {
 		lookUp(id)
 	}
 
+	// open has locked the conversation, so a record found now is not removed before the commit.
 	err := s.rows(`SELECT id FROM plait_nodes WHERE conv = $1 AND id IN (…)`, idArgs(unknown),
 		func(scan func(...any) error) error {
 			var packed []byte
@@ -378,6 +381,7 @@ func (s *step) storeRecords() error {
 		batch := rest[:rowsOf(len(rest))]
 		rest = rest[len(batch):]
 
+		// The rows have the order of the records, so seq rises from links to records.
 		args := []any{s.conv}
 		for _, r := range batch {
 			args = append(args, r.ID[:], packIDs(r.Links), r.Sum[:], packCuts(r.Cuts), notNull(r.Line))
@@ -394,6 +398,7 @@ func (s *step) storeRecords() error {
 			}
 		}
 
+		// After compare, which deletes the old uses of a replaced record.
 		for _, r := range batch {
 			if err := s.storeUses(r); err != nil {
 				return err

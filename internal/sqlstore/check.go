@@ -81,6 +81,8 @@ func (c *checker) conversations() error {
 	for _, conv := range list {
 		c.conv, c.name = conv.num, conv.name
 		c.nodes = map[node.ID]bool{}
+
+		// The records first: uses and heads look into c.nodes.
 		for _, check := range []func() error{c.records, c.blobs, c.uses, c.heads} {
 			if err := check(); err != nil {
 				return err
@@ -99,6 +101,8 @@ func (c *checker) records() error {
 		err := each(c.ctx, c.tx, `SELECT seq, `+columns+` FROM plait_nodes WHERE conv = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
 			[]any{c.conv, after, int64(maxLines)}, func(scan func(...any) error) error {
 				rows++
+
+				// The first column is seq, the beginning of the next page.
 				r, err := scanRecord(func(dest ...any) error { return scan(append([]any{&after}, dest...)...) })
 				if err != nil {
 					return err

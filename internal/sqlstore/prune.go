@@ -249,6 +249,7 @@ func (p *pruning) count(ctx context.Context, tx Tx) (found store.Pruned, err err
 		return found, err
 	}
 
+	// All others are counted, also blobs that no record uses since a replacement.
 	err = each(ctx, tx, `SELECT sum, LENGTH(data) FROM plait_blobs WHERE conv = $1`, []any{p.conv},
 		func(scan func(...any) error) error {
 			var sum []byte

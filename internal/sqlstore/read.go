@@ -273,6 +273,7 @@ func (w *walk) scan(ctx context.Context, tx Tx, below int64, limit int) (rows, f
 			if err != nil {
 				return err
 			}
+			// This row is between two wanted records: they cannot be read as one range.
 			if !w.wanted[id] {
 				w.lone = true
 				return nil

@@ -533,6 +533,8 @@ func (t *runsTx) claimableTasks(c store.ClaimTasksRequest) (rows []taskRow, err 
 	if len(c.Tools) == 0 {
 		return nil, nil
 	}
+
+	// open is 0 for external calls, for calls with a result, and for the calls of a cancelled run.
 	now := t.now.UnixNano()
 	args := []any{now, now}
 	query := `SELECT ` + taskColumns + `, r.id FROM plait_tasks t JOIN plait_runs r ON r.num = t.run
@@ -728,6 +730,7 @@ func (t *runsTx) storePause(r *runRow, p store.Pause) error {
 		return err
 	}
 
+	// In the order of the pause: tasks reads the calls by their rising numbers.
 	for _, task := range p.Tasks {
 		task.Key.Run, task.Key.Continuation = r.ID, p.Continuation
 		row := taskRow{agent: r.Agent, TaskState: store.TaskState{Task: task}, rings: rings{wait: 1}}

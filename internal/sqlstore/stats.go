@@ -55,7 +55,7 @@ func (t *runsTx) countStates(s *store.RunStats) error {
 // result.
 func (t *runsTx) countCalls(s *store.RunStats) error {
 	// The first matching case counts. A late call is exhausted even under a lease, and a call without attempts only
-	// after the lease.
+	// after the lease. The continuation of a run is '' once it is consumed: its calls are then not joined.
 	now := t.now.UnixNano()
 	query := `SELECT kind, COUNT(*), MIN(changed), SUM(again), SUM(claimed), SUM(doubt) FROM (
 		SELECT CASE
@@ -80,7 +80,7 @@ func (t *runsTx) countCalls(s *store.RunStats) error {
 		}
 
 		switch kind {
-		case "-":
+		case "-": // of the calls with a result, only those in doubt are counted
 			s.InDoubt = int(doubt)
 		case "external":
 			s.Calls.External = int(count)

@@ -50,6 +50,7 @@ func (d *Driver) watch(ctx context.Context, conversation string, yield func(stor
 			}
 		}
 
+		// A wake-up comes only from this program. The moves of other programs are found at the next poll.
 		select {
 		case <-wake:
 		case <-poll.C:

@@ -99,6 +99,7 @@ func (c *connection) examine(ctx context.Context, opts Options) (memory bool, er
 		return false, err
 	}
 
+	// Before the switch to WAL: a refused database stays as it is.
 	err = c.conn.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file)
 	if err != nil {
 		return false, err

@@ -567,6 +567,8 @@ func (t *driverTest) conflict() {
 	first := t.append(a)
 	conflict(step(0, record()), first)
 	conflict(step(2, record()), first)
+
+	// Each other version is refused, however near or far.
 	second := t.append(step(1, record()))
 	conflict(step(0, record()), second)
 	conflict(step(1, record()), second)
@@ -1147,7 +1149,9 @@ func (t *driverTest) removeHead() {
 }
 
 func (t *driverTest) delete() {
+	// Without a conversation there is nothing to do.
 	require.NoError(t, t.Delete(t.ctx, "c"))
+
 	r, blobs := cut([]int{6}, "blob")
 	a := step(0, r)
 	a.Blobs = blobs

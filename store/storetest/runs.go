@@ -811,6 +811,7 @@ func (t *runsTest) listed() {
 		t.begin(fmt.Sprint("r", i))
 	}
 	require.NoError(t, t.Cancel(t.ctx, "r3", ""))
+
 	list := func(q store.ListRunsRequest) []string {
 		runs, err := t.ListRuns(t.ctx, q)
 		require.NoError(t, err)
@@ -823,6 +824,8 @@ func (t *runsTest) listed() {
 	require.Equal(t, []string{"r0", "r1", "r2", "r3", "r4"}, list(store.ListRunsRequest{}))
 	require.Equal(t, []string{"r0", "r1"}, list(store.ListRunsRequest{Limit: 2}))
 	require.Equal(t, []string{"r2", "r3"}, list(store.ListRunsRequest{Limit: 2, After: "r1"}))
+
+	// Each filter alone.
 	require.Equal(t, []string{"r3"}, list(store.ListRunsRequest{States: []store.RunState{store.RunCancelled}}))
 	require.Equal(t, []string{"r2"}, list(store.ListRunsRequest{Conversation: "of r2"}))
 	require.Empty(t, list(store.ListRunsRequest{Agent: "other"}))
