@@ -42,7 +42,7 @@ then on. A ref that exists already is moved.`,
 				return err
 			}
 
-			if name != "" {
+			if cmd.Flags().Changed("name") { // an empty name is an error of WithRef
 				d = d.WithRef(name)
 			}
 
