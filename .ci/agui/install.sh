@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the pinned AG-UI client that the tests of executor/agui drive, where they are missing. Quiet and repeatable.
+# Installs the pinned AG-UI client for the tests of executor/agui, if it is missing. Quiet and repeatable.
 set -eu
 cd "$(dirname "$0")"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what the browser checks need, where it is missing: Chromium, Firefox, fonts for all scripts, and the pinned node packages of the
-# named checks (mermaid, page), or of both. Quiet and repeatable. Installing browsers needs root and apt-get; CHROMIUM and FIREFOX may name
-# installed ones instead.
+# Installs the missing programs of the browser checks: Chromium, Firefox, fonts for all scripts, and the pinned node
+# packages of the named checks (mermaid, page), or of both. Quiet and repeatable. Installing browsers needs root and
+# apt-get; CHROMIUM and FIREFOX may name installed ones instead.
 set -eu
 cd "$(dirname "$0")"
 [ $# -gt 0 ] || set -- mermaid page

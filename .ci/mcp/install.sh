@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the pinned MCP servers that the tests of executor/mcp drive, where they are missing. Quiet and repeatable.
+# Installs the pinned MCP servers for the tests of executor/mcp, if they are missing. Quiet and repeatable.
 set -eu
 cd "$(dirname "$0")"
 
