@@ -88,6 +88,8 @@ const scriptAPI = "script"
 func (s *Script) next(req api.Request) (turn Turn, n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	// Record a refused request, too. Only the slices are copied: blocks cannot change.
 	s.requests = append(s.requests, api.Request{
 		System: slices.Clone(req.System), Tools: slices.Clone(req.Tools), Messages: slices.Clone(req.Messages),
 		Options: cloneOptions(req.Options),
@@ -317,6 +319,7 @@ func idleFor(ctx context.Context, d, limit time.Duration) error {
 		limit = idle.Default
 	}
 
+	// A limit below 0 is none. A limit shorter than the wait ends it with an error.
 	var stalled error
 	if limit > 0 && limit < d {
 		message := "nothing received for " + idle.Seconds(limit)
@@ -362,6 +365,7 @@ func deltas(index int, block content.Block) []api.Event {
 		return []api.Event{api.Delta{Index: index, Kind: api.DeltaInput, Tool: b.Name, Text: string(b.Input)}}
 	}
 
+	// The pieces keep their spaces: together they must be the text.
 	var events []api.Event
 	for piece := range strings.SplitAfterSeq(text, " ") {
 		if piece != "" {

@@ -10,6 +10,7 @@ import (
 // refuse returns an *api.Error if no model would accept req, or nil. It does not check the messages, because providers
 // repair them.
 func refuse(req api.Request) error {
+	// The error of Check names no API.
 	var e *api.Error
 	if err := req.Options.Check(); errors.As(err, &e) {
 		e.API = scriptAPI
@@ -27,6 +28,7 @@ func refuse(req api.Request) error {
 		declared[tool.Name] = true
 	}
 
+	// A forced call needs a tool to call.
 	choice := req.Options.ToolChoice
 	if name := choice.Tool(); name != "" && !declared[name] {
 		return badRequest(fmt.Errorf("Options.ToolChoice names the tool %q, which is not declared", name))

@@ -323,6 +323,8 @@ func ownCases(name string) []Case {
 			content.ToolUse{ID: "a", Name: "get_weather", Input: `{}`, Extra: ownExtra(name, `{"x":5}`)}),
 		Said(content.User,
 			content.ToolResult{CallID: "a", Content: content.Words("snow"), Extra: ownExtra(name, `{"x":6}`)}))
+
+	// Plait writes these members itself: an Extra must not replace them.
 	taken := ownExtra(name, `{"x":1,"type":"no","text":"no","source":"no","title":"no","id":"no","name":"no","input":"no","content":"no","role":"no","tool_use_id":"no",`+
 		`"tool_call_id":"no","call_id":"no","is_error":"no","image_url":"no","file":"no","file_id":"no","filename":"no","file_data":"no","file_url":"no",`+
 		`"input_audio":"no","index":"no","response":"no","args":"no","inlineData":"no","fileData":"no","arguments":"no","output":"no","thinking":"no","data":"no"}`)

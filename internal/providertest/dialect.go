@@ -96,10 +96,13 @@ func unremembered(req api.Request) api.Request {
 // stay valid. Two messages may differ: the last one, because it may have grown, and the one before it, because it may
 // have got results.
 func (d *Dialect) prefixKept(messages []content.Message, rules dialect.Rules) error {
+	// A waiting call is dropped when the user speaks, so the beginning may change.
 	once, _ := dialect.Repair(messages, rules)
 	if d.Waits != nil && d.Waits(once) {
 		return nil
 	}
+
+	// The limit on the capacity keeps append from writing into the caller's array.
 	longer, _ := dialect.Repair(append(messages[:len(messages):len(messages)],
 		content.Message{Role: content.Assistant, Blocks: content.Words("x")},
 		content.Message{Role: content.User, Blocks: content.Words("y")}), rules)

@@ -43,6 +43,8 @@ func requireLines(t *testing.T, file string, want, got []string) {
 			}
 			return "(the end)"
 		}
+
+		// Such a line has the name of the case, for the failure of a line below it.
 		if strings.HasPrefix(line(want), "-- ") {
 			name = line(want)
 		}
@@ -113,6 +115,7 @@ func RequireEvents(t *testing.T, file string, replies []Reply, connect func(url 
 		}
 	}
 
+	// The file has the head of one request only, so all must be equal.
 	for _, head := range player.heads[1:] {
 		require.Equal(t, player.heads[0], head, "all requests but for their bodies are alike")
 	}
@@ -121,10 +124,12 @@ func RequireEvents(t *testing.T, file string, replies []Reply, connect func(url 
 
 // shown returns an event on one line.
 func shown(event api.Event) string {
+	// The latency is another one in each run.
 	finish := func(word string, f api.Finish) string {
 		f.Latency = 0
 		return fmt.Sprintf("%s %+v\n", word, f)
 	}
+
 	switch e := event.(type) {
 	case api.Delta:
 		return fmt.Sprintf("delta %d %s %q %q\n", e.Index, e.Kind, e.Tool, e.Text)

@@ -28,6 +28,7 @@ const theTapeIsOver = `{"type":"error","error":{"type":"invalid_request_error","
 func Play(t testing.TB, tape ...Exchange) *Player {
 	p := &Player{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Not require: it must not be called outside the goroutine of the test.
 		body, err := io.ReadAll(r.Body)
 		assert.NoError(t, err)
 		n := p.keep(r, string(body))

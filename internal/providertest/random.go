@@ -29,6 +29,7 @@ func NeverInvalid(t *testing.T, sequences int, d *Dialect) {
 	}
 
 	workers := uint64(runtime.GOMAXPROCS(0))
+
 	// The workers share the seeds: worker n tries each one with the same remainder.
 	for n := range workers {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {
@@ -51,6 +52,7 @@ func (d *Dialect) try(seed uint64) error {
 		return nil
 	}
 
+	// Play the shortest list once more, for the log.
 	steps, err = d.shrink(steps, err)
 	var log strings.Builder
 	_ = d.play(steps, &log)
@@ -89,6 +91,7 @@ func (d *Dialect) shrink(steps []step, failure error) ([]step, error) {
 
 // play does the steps. It returns an error if a conversation on the way has no valid request.
 func (d *Dialect) play(steps []step, log *strings.Builder) (failure error) {
+	// A panic is a failure like any other, so that shrink finds the steps to it.
 	defer func() {
 		if p := recover(); p != nil {
 			failure = fmt.Errorf("panic: %v", p)

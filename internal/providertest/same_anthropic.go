@@ -71,6 +71,7 @@ func NormalAnthropicContent(v any) []any {
 			if block["is_error"] == false {
 				delete(block, "is_error")
 			}
+			// An empty string is now one empty text block, but equals absent content.
 			if inner := NormalAnthropicContent(block["content"]); len(inner) > 0 && block["content"] != "" {
 				block["content"] = inner
 			} else {

@@ -150,6 +150,7 @@ func NormalGeminiParts(v any) []any {
 		if call, ok := part["functionCall"].(map[string]any); ok && call["args"] == nil {
 			call["args"] = map[string]any{}
 		}
+		// Plait writes the text of a result as "output", also an empty one.
 		if result, ok := part["functionResponse"].(map[string]any); ok && result["response"] == nil {
 			result["response"] = map[string]any{"output": ""}
 		}

@@ -95,6 +95,7 @@ func normalResponsesItems(input any) (system []string, items []any) {
 		role, _ := item["role"].(string)
 		before, _ := last(items).(map[string]any)
 
+		// Only system prompts at the front equal instructions: a later one stays an item.
 		switch {
 		case len(items) == 0 && (role == "system" || role == "developer"):
 			for _, part := range item["content"].([]any) {
@@ -124,6 +125,7 @@ func NormalResponsesItem(item map[string]any) {
 	}
 
 	switch item["type"] {
+	// An item without a type is a message.
 	case nil:
 		kind := "input_text"
 		if item["role"] == "assistant" {

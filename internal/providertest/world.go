@@ -128,6 +128,8 @@ func executeHalf(w *World) dag.DAG {
 		if said == nil || w.One(2) {
 			continue
 		}
+
+		// Every execution follows the message with the calls, beside the others.
 		result, _ := content.Of(w.inner()...)
 		d, _, _ = d.AppendTo([]*node.Node{said},
 			node.ToolExecution{CallID: call.ID, Index: call.Index, Tool: call.Name, Result: result})

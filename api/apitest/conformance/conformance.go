@@ -283,6 +283,7 @@ func comesWhole(ctx context.Context, p api.Provider) error {
 		return err
 	}
 
+	// An API may write the arguments with other white space: compare their canonical form.
 	calls := answer.Blocks.ToolUses()
 	if len(calls) != 1 || calls[0].Name != "get_weather" || calls[0].Input.Canonical() != `{"city":"Tokyo"}` ||
 		answer.Blocks.Text() != "Let me see." {
@@ -320,9 +321,11 @@ func errorLast(ctx context.Context, p api.Provider) error {
 }
 
 func notRetried(ctx context.Context, p api.Provider) error {
+	// The API refuses only the first request: a provider that retries succeeds here.
 	if _, wrong := refused(p.Stream(ctx, greeting())); wrong != nil {
 		return wrong
 	}
+
 	_, err := answered(ctx, p, greeting())
 	return err
 }
@@ -386,6 +389,8 @@ func cancelled(ctx context.Context, p api.Provider) error {
 		if wrong != nil {
 			return wrong
 		}
+
+		// A provider must return the error of the context, a Client also the cause.
 		if !errors.Is(failure, context.Canceled) {
 			return fmt.Errorf("context.Canceled is not in the chain of: %w", failure)
 		}
@@ -418,10 +423,12 @@ func endedBefore(ctx context.Context, p api.Provider) error {
 
 // leftAnywhere leaves the stream after each event. If the provider then yields another event, it panics here.
 func leftAnywhere(ctx context.Context, p api.Provider) error {
+	// A first request shows how many events there are.
 	events, err := answered(ctx, p, greeting())
 	if err != nil {
 		return err
 	}
+
 	for n := range events {
 		seen := 0
 		for _, err := range p.Stream(ctx, greeting()) {
@@ -450,11 +457,14 @@ func singleUse(ctx context.Context, p api.Provider) error {
 }
 
 func unchanged(ctx context.Context, p api.Provider) error {
+	// The request needs repairs, which a provider must make in a copy.
 	asked := func() api.Request {
 		req := broken()
 		req.Options = api.Options{StopSequences: []string{"END"}, Header: http.Header{"X-Test": {"1"}}}
 		return req
 	}
+
+	// Two requests share no slice or map: a change to one does not show in the other.
 	req, before := asked(), asked()
 	if _, err := answered(ctx, p, req); err != nil {
 		return err

@@ -81,6 +81,7 @@ func send(ctx context.Context, p api.Provider, req api.Request, mustTake bool) (
 		return sent{}, errNotRecorded
 	}
 
+	// Forget the request before this one, to notice if nothing is sent.
 	r.recorder.Record(nil, nil)
 	events, failure, wrong := take(r.Stream(ctx, req))
 	if wrong != nil || mustTake && failure != nil {
@@ -123,6 +124,7 @@ func holds(in, value any) bool {
 	case []any:
 		return slices.ContainsFunc(in, func(item any) bool { return holds(item, value) })
 	case map[string]any:
+		// A name counts, too: in a schema, the name of a property is one.
 		for name, item := range in {
 			if holds(name, value) || holds(item, value) {
 				return true
@@ -181,6 +183,7 @@ func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
 		return err
 	}
 
+	// A note is enough: not every API has every option.
 	switch {
 	case with.noted():
 		return nil

@@ -110,12 +110,14 @@ func writeTape(path string, tracks []*track, s *scrubber) error {
 		})
 	}
 
+	// Strings keep their written form: a response is played byte for byte.
 	text, err := json.Marshal(file, json.Deterministic(true), jsontext.WithIndent("  "),
 		jsontext.PreserveRawStrings(true))
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrUnusable, path, err)
 	}
 
+	// The scrubber has been over every recording. Search the whole file once more, names of members included.
 	if s.holds(string(text)) {
 		return fmt.Errorf("%w: %s: a secret would remain in it, so it is not written", ErrUnusable, path)
 	}
@@ -132,11 +134,13 @@ func replaceFile(path string, text []byte) error {
 		return err
 	}
 
+	// The temporary file is in the same folder, because a file cannot be renamed into another file system.
 	f, err := os.CreateTemp(filepath.Dir(path), ".tape-*")
 	if err != nil {
 		return err
 	}
 
+	// CreateTemp makes a file for its owner only. All arguments of Or are evaluated, so the file is always closed.
 	_, err = f.Write(text)
 	err = cmp.Or(err, f.Chmod(0o644), f.Close())
 	if err == nil {

@@ -24,6 +24,7 @@ func same(recorded, sent taped) bool {
 // differ returns the first difference between a request and a recorded one, or "", and a measure of how much before it
 // is equal.
 func differ(recorded, sent taped) (place string, alike int) {
+	// The measure is 0 for another method, 1 for another URL, and above that what is equal in the bodies.
 	if recorded.method != sent.method {
 		return changed("method", recorded.method, sent.method), 0
 	}
@@ -104,11 +105,14 @@ func (d *difference) find(place string, was, is any) bool {
 			return false
 		}
 	}
+
+	// The values differ, or are not of one type.
 	d.place = changed(place, jsonText(was), jsonText(is))
 	return true
 }
 
 func (d *difference) members(place string, was, is map[string]any) bool {
+	// Look at the names of both, in order: the first difference is then the same each time.
 	names := maps.Clone(was)
 	maps.Copy(names, is)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -150,6 +154,8 @@ func jsonText(v any) string {
 // nearest describes the recording most like the request, and the first difference to it.
 func (t *Tape) nearest(sent taped) string {
 	what := sent.method + " " + shown(resource(sent.url))
+
+	// Look at all recordings, even if only the next one may be played: the error then shows a wrong order.
 	best, longest, next, why := -1, -1, -1, ""
 
 	for i, made := range t.tracks {

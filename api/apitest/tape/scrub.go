@@ -18,6 +18,7 @@ import (
 const redacted = "REDACTED"
 
 // secretName matches the names of headers and parameters with secret values, or with values that identify the account.
+// Names with "tokens", such as those of rate limits, do not match: they count the tokens of a model.
 var secretName = pattern.Of(`(?i)key|token($|[^s])|secret|auth|cookie|session|organi[sz]ation|project|credential|signature|password|^sig$`)
 
 // accountName matches the names of response headers that identify the account.
@@ -167,6 +168,7 @@ func (s *scrubber) body(body string) string {
 		return string(s.json(j))
 	}
 
+	// A stream has a JSON value in each of its data lines.
 	var clean strings.Builder
 	for line := range strings.Lines(body) {
 		data, event := strings.CutPrefix(line, "data:")

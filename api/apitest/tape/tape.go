@@ -139,6 +139,7 @@ func Open(path string, o *Options) (*Tape, error) {
 		return nil, err
 	}
 
+	// Recording replaces the file as a whole, so an existing one is not read.
 	t.scrub.add(t.o.Secrets...)
 	if t.Recording() {
 		return t, nil
@@ -182,6 +183,7 @@ func (m Mode) settled() (Mode, error) {
 		return "", fmt.Errorf("%w: %q is not a mode", ErrUnusable, string(m))
 	}
 
+	// Only Auto depends on the environment, and on CI only if the variable asks for a recording.
 	setting := os.Getenv("PLAIT_RECORD")
 	if setting == "" {
 		return Play, nil
@@ -235,6 +237,7 @@ func bodyOf(req *http.Request) ([]byte, error) {
 
 // record sends the request with Next and records it with its response.
 func (t *Tape) record(req *http.Request, body []byte) (*http.Response, error) {
+	// Add the track before sending: the tape is in the order of the requests, not of the responses.
 	made, err := t.begin(req, body)
 	if err != nil {
 		return nil, err
@@ -274,6 +277,8 @@ func (t *Tape) begin(req *http.Request, body []byte) (*track, error) {
 	if t.closed {
 		return nil, fmt.Errorf("%w: it was closed", ErrUnusable)
 	}
+
+	// Collect the secrets here. They are removed when the file is written: other recordings may have them, too.
 	t.scrub.request(req)
 
 	made := &track{request: taped{method: methodOf(req), url: req.URL.String(), header: t.head.of(req.Header),
@@ -350,6 +355,8 @@ func (r *recorder) Read(p []byte) (int, error) {
 func (t *Tape) play(req *http.Request, body []byte) (*http.Response, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
+	// Remove the secrets as for the recording: with another key, the request is still the same.
 	t.scrub.request(req)
 	request := t.scrub.taped(taped{method: methodOf(req), url: req.URL.String(), body: body})
 
