@@ -45,6 +45,7 @@ func (s Spending) plus(t Spending) Spending {
 	s.Usage = s.Usage.Plus(t.Usage)
 	s.Estimated = s.Estimated || t.Estimated
 	s.Cost = sum(s.Cost, t.Cost)
+	// An unknown part adds nothing to the known cost.
 	if s.Known != nil && t.Known != nil {
 		s.Known = sum(s.Known, t.Known)
 	}

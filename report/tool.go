@@ -141,6 +141,7 @@ func (c toolCounts) merge(list []Tool) {
 		t := c.of(other.Name)
 		t.Calls += other.Calls
 		t.Failed += other.Failed
+		// Keep all times: the percentiles of a sum do not follow from those of its parts.
 		t.times = append(t.times, other.times...)
 	}
 }

@@ -177,6 +177,7 @@ var langChainTypes = map[string]string{
 func langChainFields(list []jsonx.Member) (kind string, fields []jsonx.Member, ok bool) {
 	name := text(list, "type")
 	switch {
+	// The type is the last element of the path of the class.
 	case get(list, "lc") != "" && name == "constructor":
 		path, _ := items(get(list, "id"))
 		if len(path) > 0 {

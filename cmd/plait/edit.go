@@ -80,6 +80,7 @@ then on. A ref that exists already is moved.`,
 
 // sameFile reports whether two names refer to the same file.
 func sameFile(a, b string) bool {
+	// A conversation in a database has no file of its own, so Stat does not find its name.
 	if a == b && stored(a) {
 		return true
 	}

@@ -91,6 +91,7 @@ func endpointOf(name string) (endpoint, error) {
 	if name == "openai" {
 		return endpointOf("openai-responses")
 	}
+	// The empty name is known too, as the provider of the API itself.
 	if server, known := servers.Of(compatible.Server(name)); known && name != "" {
 		e, err := endpointOf("openai-chat")
 		e.name, e.server, e.models = name, server, "qwen3"

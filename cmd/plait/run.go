@@ -426,6 +426,7 @@ func (r *runner) begin(ctx context.Context) error {
 	if err == nil {
 		err = r.connect(ctx)
 	}
+	// Some servers may run already: end ends them.
 	if err != nil {
 		return errors.Join(err, r.end())
 	}

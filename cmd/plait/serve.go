@@ -179,6 +179,7 @@ func (v *served) follow(ctx context.Context, ended <-chan error, refresh func())
 
 // stream runs the conversation like "plait run".
 func (v *served) stream(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error] {
+	// A copy, because choosing the provider for this conversation sets its fields.
 	r := v.runner
 	agent, d, err := r.agent(d)
 	if err != nil {

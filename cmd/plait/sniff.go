@@ -212,6 +212,7 @@ func sniffMessages(f fields) guess {
 	switch {
 	case ofAnthropic && !ofOpenAI:
 		return format("anthropic")
+	// A request names its model. Saved messages need not.
 	case ofOpenAI && !ofAnthropic && f.has("model"):
 		return format("openai-chat", "chat")
 	case ofOpenAI && !ofAnthropic, !f.has("model", "max_tokens"):

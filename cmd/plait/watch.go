@@ -85,6 +85,7 @@ func (w *watched) read(force bool) {
 		return
 	}
 
+	// An earlier failure may have cleared whole.
 	w.whole = !w.journal || ended(data)
 	w.setProblem("")
 }
@@ -155,6 +156,7 @@ func isJournal(data []byte) bool { return bytes.HasPrefix(data, []byte(`{"format
 
 // ended reports whether a journal ends with a complete append.
 func ended(data []byte) bool {
+	// The last line of an append has the heads. A new journal has its header alone.
 	lines := bytes.TrimSuffix(data, []byte("\n"))
 	last := lines[bytes.LastIndexByte(lines, '\n')+1:]
 	return len(lines) < len(data) && (bytes.HasPrefix(last, []byte(`{"heads":`)) || len(last) == len(lines))
