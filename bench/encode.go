@@ -108,6 +108,7 @@ func encodeNode() pair.Case {
 // snapshot compares writing a whole conversation with goccy's Encoder and plain structs, one on each line.
 func snapshot(nodes int, limit float64) pair.Case {
 	return pair.Case{Name: "save/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
+		// Saved writes this conversation once. Its nodes keep their lines from the next writing on, the warm-up.
 		saved := corpus.New(1).Conversation(nodes)
 		text, doc := corpus.Saved(saved)
 		loaded, err := dag.Read(bytes.NewReader(text))
@@ -146,6 +147,7 @@ func snapshot(nodes int, limit float64) pair.Case {
 			{Name: "again, loaded", Run: write(loaded)},
 			{Name: "first", Max: 2, Run: func(s *pair.Sample) error {
 				for range s.N {
+					// A new conversation each time: no node of it was ever written.
 					s.Pause()
 					d := corpus.New(1).Conversation(nodes)
 					s.Resume()

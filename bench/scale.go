@@ -196,6 +196,7 @@ func large() pair.Case {
 			}},
 			{Name: "copy", Max: 1, Run: func(*pair.Sample) error { sink = []byte(text); return nil }},
 			{Name: "save", Max: 1, Run: func(s *pair.Sample) error {
+				// A new result each time, because the first save is measured.
 				s.Pause()
 				closed, err := executor.ExecuteToolsFunc(context.Background(), d, handler)
 				if err != nil {

@@ -26,8 +26,8 @@ type Case struct {
 	Full bool
 	// Rounds is the maximum number of rounds. Defaults to that of the Runner.
 	Rounds int
-	// Variants builds the variants and their data. Only one case is built at a time. Variants returned with an error are
-	// closed too.
+	// Variants builds the variants and their data. Only one case is built at a time. Variants returned with an error
+	// are closed too.
 	Variants func() ([]Variant, error)
 	// Goals are the comparisons to report. Each makes one [Measure].
 	Goals []Goal
