@@ -105,6 +105,7 @@ func (e *Engine) Start(ctx context.Context, s StartRequest) (run string, err err
 
 	// The nodes and the run are stored in one transaction.
 	err = c.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
+		// Begin returns the run. The head is the one that the append makes.
 		_, err := e.Store.Begin(ctx, store.BeginRequest{Run: s.Run, Agent: s.Agent, Append: a})
 		return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: a.Nodes, Header: a.Header}, err
 	})

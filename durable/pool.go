@@ -171,6 +171,7 @@ func (p *pool) fill(ctx, working context.Context, all *sync.WaitGroup) (more boo
 	}
 	p.free(taken - len(work))
 
+	// Work that was claimed beside an error is executed all the same.
 	for _, do := range work {
 		all.Go(func() {
 			defer p.done()

@@ -171,6 +171,8 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 func (w *Worker) accept(ctx context.Context, s Settings, task store.ClaimedTask, done outcome) {
 	key := task.Lease.Key
 	result := store.Result{Key: key, Claim: task.Lease.Claim, Worker: s.Name, Outcome: done.kind}
+
+	// The run waits for a result. If this one cannot be stored, store an error in its place.
 	payload, err := done.reply.MarshalJSON()
 	if limit := w.maxResult(); err == nil && len(payload) > limit {
 		err = fmt.Errorf("its result has %d bytes, and the limit is %d", len(payload), limit)

@@ -625,7 +625,7 @@ func (o savedObject) attributes() map[string]string {
 		switch {
 		case !ok:
 			from.Fail(m.Name, jsonx.ErrNotText)
-		case len(text) > maxAttribute:
+		case len(text) > maxAttribute: // not written by Encode, which cuts them
 			from.Fail(m.Name, fmt.Errorf("it is longer than %d bytes", maxAttribute))
 		}
 		texts[m.Name] = text
@@ -659,6 +659,7 @@ func (o savedObject) result() Result {
 }
 
 func (o savedObject) blocks(name string) (b content.Blocks) {
+	// UnmarshalJSON would read null as an empty list.
 	if !strings.HasPrefix(string(o.Value(name)), "[") {
 		o.Fail(name, errors.New("it is no list of blocks"))
 	} else if err := b.UnmarshalJSON([]byte(o.Value(name))); err != nil {

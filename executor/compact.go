@@ -53,8 +53,8 @@ func TruncateOutputs(bytes int) Policy {
 	}
 }
 
-// Summarise replaces messages by a model's summary of their text. instructions is the system prompt for it; "" stands
-// for a default prompt that keeps what is needed to continue. An empty or cut-off summary is an error.
+// Summarise replaces messages by a model's summary of their text. instructions is the system prompt for it. Defaults to
+// a prompt that keeps what is needed to continue. An empty or cut-off summary is an error.
 func Summarise(p api.Provider, instructions string) Policy {
 	if instructions == "" {
 		instructions = "Summarise this part of a conversation for the assistant that goes on with it: what was asked, decided and found out, " +

@@ -293,6 +293,8 @@ func repaired(input content.JSON) (_ content.JSON, how string, isObject bool) {
 	if content.JSON(text).Decode(&once) == nil && content.JSON(once).IsObject() {
 		return content.JSON(once), "the arguments were JSON in a JSON string", true
 	}
+
+	// Any other repair, such as a missing bracket, would be a guess.
 	return input, "", false
 }
 

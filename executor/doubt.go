@@ -114,6 +114,7 @@ func (p *toolPhase) saveStarts(calls []*toolCall) (saved, left bool) {
 
 // decideAgain decides about a call that an earlier run started and that has no result. within is as for refusal.
 func (r *run) decideAgain(c *toolCall, within bool) {
+	// The text of the refusal says that the call was not executed, and nobody knows that here.
 	if r.refusal(c.call, within) != "" {
 		c.leaveInDoubt("")
 		return

@@ -233,6 +233,7 @@ func AskAgain() Hook {
 	const words = "Please provide your final answer."
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {
 		if lastUserText(turn.DAG) == words {
+			// The model was asked. Ask once only, and allow tools again.
 			turn.Options.ToolChoice = ""
 			return turn, nil
 		}

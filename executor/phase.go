@@ -237,6 +237,7 @@ func (p *toolPhase) giveUp(open []*toolCall) bool {
 				return false
 			}
 		case c.resume != nil:
+			// Its sub-agent began before the pause, so it may have had effects.
 			if !p.refuse(textCancelled, c) {
 				return false
 			}

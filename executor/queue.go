@@ -91,6 +91,8 @@ func (q *Queue) take() []content.Message {
 	if !q.all {
 		n = min(n, 1)
 	}
+
+	// A copy, because Delete moves the other messages within the same memory.
 	taken := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
 	return taken

@@ -141,7 +141,7 @@ func (c *toolCall) sendStep(step agentStep) bool {
 // addAgentStep adds a step of a sub-agent to the conversation of the run, for the next save: an execution of the call
 // in state started, with the sub-agent's conversation as its Child.
 func (p *toolPhase) addAgentStep(c *toolCall, step agentStep) {
-	// The tool's goroutine may still change the call. The new execution replaces that of the last step as a head.
+	// The tool's goroutine may still change the call. As a head, the new execution replaces the one of the last step.
 	p.mu.Lock()
 	e := node.ToolExecution{
 		Index: c.call.Index, State: node.ExecutionStarted, Started: c.started, Ran: c.changes(),

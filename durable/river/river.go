@@ -73,8 +73,8 @@ type wakeUp struct {
 	Generation   int            `json:"generation"`
 }
 
-// kind is the kind of all jobs. There is one for runs and calls, so that every client knows it: the client that River
-// elects to look after lost jobs discards those of other kinds.
+// kind is the kind of all jobs, both for runs and for calls, so that every client knows it: the client that River
+// elects to rescue lost jobs discards jobs of kinds that it does not know.
 const kind = "plait_wake"
 
 // Kind implements river.JobArgs.
@@ -102,8 +102,8 @@ func (a wakeUp) wake() store.Wake {
 func Ring(opts *Options) func(ctx context.Context, tx pgx.Tx, wakes []store.Wake) error {
 	o := opts.withDefaults()
 	client := sync.OnceValues(func() (*river.Client[pgx.Tx], error) {
-		// River notifies a queue at most once in each cooldown of the client that inserts, and forgets what came
-		// meanwhile: such a job would wait until somebody looks. So the cooldown is the shortest possible.
+		// River notifies a queue at most once in each cooldown of the client that inserts. A job that is inserted
+		// within the cooldown waits until a client polls, so the cooldown is the shortest possible.
 		return river.NewClient(riverpgxv5.New(nil), &river.Config{
 			FetchCooldown: river.FetchCooldownMin, Schema: o.Schema, Logger: slog.New(slog.DiscardHandler),
 		})

@@ -130,9 +130,9 @@ type handler struct {
 // lostAfter is after how many leases a job that is still running may belong to a lost process.
 const lostAfter = 10
 
-// Timeout implements river.Worker. River asks before it executes a job, which has no timeout. Later, the client that is
-// elected asks whether a job that runs for long is to be discarded: it keeps the jobs that are younger than their
-// timeout, and those without one.
+// Timeout implements river.Worker. River calls it before it executes a job, which has no timeout. The elected client
+// also calls it for a job that has been running for long. It discards the job unless the job is younger than its
+// timeout, or has none.
 func (h *handler) Timeout(job *river.Job[wakeUp]) time.Duration {
 	const none = -1
 	lost := lostAfter * h.lease()
@@ -199,8 +199,8 @@ const (
 
 // deleteUntilDone deletes jobs of wake-ups that ended before the time of keep.
 //
-// River deletes old jobs too, but those of all kinds after one time: that of the client that is elected. Programs can
-// share its tables, and this package must not decide for them.
+// River deletes old jobs too, but all kinds after the same time, which the elected client sets. Programs can share its
+// tables, and this package must not decide for them.
 func deleteUntilDone(ctx context.Context, client *river.Client[pgx.Tx], keep time.Duration, log *slog.Logger) {
 	for {
 		if err := deleteJobs(ctx, client, keep); err != nil && ctx.Err() == nil {

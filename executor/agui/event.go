@@ -119,6 +119,7 @@ func messagesOf(d dag.DAG) []message {
 			}
 			list = append(list, response)
 		case len(m.Blocks.ToolResults()) > 0:
+			// A message of results has one for each call, in call order, so the index is that of the call.
 			for index, result := range m.Blocks.ToolResults() {
 				list = append(list, toolMessage(callOf(calling, index), result.Content, result.IsError))
 			}

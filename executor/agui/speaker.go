@@ -51,6 +51,8 @@ func (s *speaker) delta(e api.Event) {
 	switch d.Kind {
 	case api.DeltaText:
 		s.endThinking()
+
+		// A message starts with its first piece, because a response may have no text.
 		if !s.text {
 			s.text = true
 			s.say(event{Type: "TEXT_MESSAGE_START", MessageID: s.next(), Role: "assistant"})
@@ -101,6 +103,8 @@ func (s *speaker) messageEnd(n *node.Node) {
 	}
 	s.close()
 	s.count++
+
+	// A pending call names the node of its message: see callID.
 	if s.run == "" {
 		s.ids[n.ID()] = id
 	}

@@ -210,6 +210,7 @@ func (s *stream) pause(c executor.Continuation) {
 		}
 	}
 
+	// The client's own calls come first. When they have their results, the run pauses again for the others.
 	if len(calls) > 0 {
 		s.finish(&outcome{Type: "success", PendingCallIDs: calls})
 		return

@@ -143,6 +143,7 @@ func Connect(ctx context.Context, dial Dial, opts *Options) (*Server, error) {
 
 func (s *Server) clientOptions() *sdk.ClientOptions {
 	o := &sdk.ClientOptions{
+		// Only count the changes: refresh reads the list after the next turn.
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -377,6 +378,8 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 	var tools []executor.Tool
 	var leftOut []error
 	names := map[string]bool{}
+
+	// A server that does not announce tools may refuse to list them.
 	if c := session.InitializeResult(); c != nil && c.Capabilities != nil && c.Capabilities.Tools != nil {
 		for def, err := range session.Tools(ctx, nil) {
 			switch {

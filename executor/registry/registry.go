@@ -131,7 +131,7 @@ func registration(i int, t executor.Tool) (made registered, err error) {
 	return made, made.def.Check()
 }
 
-// toolErr returns the error of the tool's own Err method, or of that of the tool it wraps.
+// toolErr returns the error of the tool's Err method. If the tool has none, the one of the tool it wraps counts.
 func toolErr(t executor.Tool) error {
 	for t != nil {
 		if broken, ok := t.(interface{ Err() error }); ok {

@@ -1,6 +1,6 @@
-// Package blockcodec hands the codec and the check of single blocks from package content to the packages above it. A
-// node refers to results in other nodes, and a response arrives block by block. Package content exports only lists,
-// because users save and make lists.
+// Package blockcodec gives the packages above content its codec and its check of single blocks. A node refers to
+// results in other nodes, and a response arrives block by block. Package content exports only lists, because users save
+// and make lists.
 //
 // The types come from content, and content imports this package. So each variable is an any. Package content sets them
 // before any of its importers is initialized. An importer asserts the type once:

@@ -85,7 +85,7 @@ func afterValue(s string, i int) int {
 		case ' ', '\t', '\n', '\r', ',', ':':
 			i++
 			continue // inside brackets
-		default:
+		default: // a number, true, false or null
 			i += strings.IndexAny(s[i:], " \t\n\r,}]")
 		}
 

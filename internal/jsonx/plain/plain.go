@@ -94,6 +94,7 @@ func (r *Reader) Expect(text string) {
 // Member reads the name of a member, with the comma before it and the colon after it, if it comes next. It reports
 // whether it does.
 func (r *Reader) Member(name string) bool {
+	// The first member of an object has no comma before it.
 	at := r.at
 	if at > 0 && r.text[at-1] != '{' {
 		if at == len(r.text) || r.text[at] != ',' {
@@ -102,7 +103,7 @@ func (r *Reader) Member(name string) bool {
 		at++
 	}
 
-	end := at + len(name) + 3
+	end := at + len(name) + 3 // with two quotes and a colon
 	if end > len(r.text) || r.text[at] != '"' || string(r.text[at+1:end-2]) != name || r.text[end-2] != '"' || r.text[end-1] != ':' {
 		return false
 	}
@@ -179,6 +180,8 @@ func escapeSize(s []byte) int {
 	if len(s) < 6 || string(s[1:4]) != "u00" || s[4] != '0' && s[4] != '1' {
 		return 0
 	}
+
+	// A character with an escape of two bytes is never written with six.
 	digit := bytes.IndexByte([]byte("0123456789abcdef"), s[5])
 	if digit < 0 || s[4] == '0' && bytes.IndexByte([]byte("\b\f\n\r\t"), byte(digit)) >= 0 {
 		return 0
