@@ -94,6 +94,8 @@ func (f form) id(result bool, id string) string {
 	if *seen == nil {
 		*seen = map[string]int{}
 	}
+
+	// An ID may be used twice: ref gets the number of earlier uses.
 	(*seen)[id]++
 	return f.ref(result, id, (*seen)[id]-1)
 }

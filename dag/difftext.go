@@ -290,6 +290,8 @@ func (w diffWriter) same(nodes int) {
 
 func (w diffWriter) change(c Change) {
 	n, ids := c.New, ""
+
+	// A changed or moved node usually has a new ID: show both.
 	if c.Old != nil && c.New != nil && c.Old.ID() != c.New.ID() {
 		ids = node.ShortID(c.Old.ID()) + " → "
 	}

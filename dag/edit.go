@@ -53,6 +53,7 @@ func (d DAG) Edit(n *node.Node, p node.Payload) (Edited, error) {
 		return Edited{}, d.err
 	}
 
+	// Nodes come after their parents, so a replaced or copied parent is known when its child is reached.
 	e := edit{d: d, copies: map[node.ID]*node.Node{}}
 	for _, old := range d.Nodes() {
 		var err error

@@ -680,6 +680,7 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 
 // checkKeep returns an error if keep does not fit the heads of the append before.
 func (s *journalState) checkKeep(keep []int) error {
+	// The numbers come from a file: their sum might overflow.
 	old := len(s.dag.heads)
 	if len(keep) != 2 || keep[0] < 0 || keep[1] < 0 || keep[0] > old || keep[1] > old-keep[0] {
 		err := fmt.Errorf("%w: %v of the %d before", ErrHeads, keep, old)

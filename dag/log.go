@@ -216,6 +216,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 
 	// Several heads are numbered. A single one is marked only where refs are.
 	for i, h := range heads {
+		// A head that is drawn elsewhere has an index before base.
 		if at := l.at[h.ID()] - g.base; at >= 0 && len(heads) > 1 {
 			g.marks[at] = "head " + strconv.Itoa(i+1)
 		} else if at >= 0 && l.marked && g.base == 0 {
@@ -420,7 +421,7 @@ func (g *drawing) fan(i int) {
 // tooth draws an execution of a wide fan, beside the column of its parent. The column stays open for the nodes after
 // the fan.
 func (g *drawing) tooth(i int) {
-	// The parent left a line of its column to each execution. The execution uses one, and passes one to each child.
+	// The column has a line for each execution of the fan. An execution uses its line, and needs one for each child.
 	c := g.column[i]
 	g.open[c] += g.kids[i] - 1
 	if g.hidden[i] {

@@ -59,6 +59,7 @@ func (t Transcript) front() node.Digest {
 
 // seenAfter returns the digest after m. seen is the digest before it.
 func seenAfter(seen node.Digest, m content.Message) node.Digest {
+	// The digest of the blocks is remembered with them, so a long conversation is not hashed again at each request.
 	blocks := sumOf(m.Blocks)
 	dst := make([]byte, 0, 2*len(seen)+len(content.Assistant)+1)
 	dst = append(append(append(dst, seen[:]...), m.Role...), 0)

@@ -68,6 +68,7 @@ func spelled(n *node.Node) []field {
 		s.callers = callNames(n)
 		s.blocks("", p.Blocks)
 	case node.ToolExecution:
+		// The digest covers the index of the call, but not its ID.
 		s.say("call "+strconv.Itoa(p.Index)+" of "+p.Tool, lined(p.Input))
 		s.add("state", describe.State(p.State))
 		s.result("result", p.Result, p.IsError)

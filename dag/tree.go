@@ -27,6 +27,7 @@ func (t *tree[V]) get(name string) *tree[V] {
 }
 
 func (t *tree[V]) with(name string, value V) *tree[V] {
+	// split leaves out an entry of that name, so the new one replaces it.
 	less, more := t.split(name)
 	return less.join((&tree[V]{name: name, value: value, weight: maphash.String(treeSeed, name)}).join(more))
 }

@@ -22,6 +22,7 @@ func (l *line) get() string {
 
 // encoded records an encoding of the node, and remembers the text the second time.
 func (l *line) encoded(text []byte) {
+	// Two goroutines may encode the node for the first time at once. They count as one.
 	switch l.text.Load() {
 	case nil:
 		l.text.CompareAndSwap(nil, encodedOnce)

@@ -314,10 +314,13 @@ func checkedBody(p Payload) (Payload, error) {
 		p.Title, p.CallID, p.Summary = safetext.UTF8(p.Title), safetext.UTF8(p.CallID), safetext.UTF8(p.Summary)
 		return kept(given, p), checkHeads(p.Heads)
 	case Compaction:
+		// A summary is sent with role user, and never answers a call.
 		return kept(given, p), checkResult(p.Summary)
 
 	case StopReason:
 		p.Reason, p.Detail = content.Stop(safetext.UTF8(string(p.Reason))), safetext.UTF8(p.Detail)
+
+		// An empty reason would mean that nothing has stopped yet.
 		if p.Reason == "" {
 			p.Reason = content.StopUnknown
 		}

@@ -216,6 +216,8 @@ func (r redaction) repeatsErased(n *Node, newChild bool) bool {
 // callErased reports whether the calls of a message of the assistant were erased by this redaction.
 func (r redaction) callErased(caller *Node) bool {
 	m, ok := caller.Message()
+
+	// A caller that was redacted before has no arguments left to erase.
 	return ok && m.Role == content.Assistant && !caller.Redacted() && r.current(caller).Redacted()
 }
 

@@ -60,6 +60,8 @@ func parseEnvelope(line []byte, resolve func(ID) *Node, failed func(*Node, error
 		unread
 	}{}
 	n, u := &both.node, &both.unread
+
+	// The envelope has no strings of free text, so ReadTokens is enough.
 	r := plain.ReadTokens(line)
 	execution := n.readEnvelope(&r, resolve)
 	end := plain.ReadTokens(line[len(line)-tail:])

@@ -35,8 +35,7 @@ func (r *request) difference(before *request, found common, beside bool) Break {
 	return at
 }
 
-// branched returns the reason for a request that has only some messages in common with the latest one after the same
-// call.
+// branched returns the reason for a request with only some messages in common with the latest one after the same call.
 func (r *request) branched(messages int) Break {
 	at := Break{Cause: Branched, Part: Messages, Index: messages,
 		Why: fmt.Sprintf("another branch begins at message %d", messages+1)}
@@ -81,7 +80,7 @@ func modelWhy(before, after node.Answer) string {
 	return fmt.Sprintf("the model changed from %s to %s", before.Model, after.Model)
 }
 
-// predict sets Predicted, and the reason if it is not the common beginning that decides.
+// predict sets Predicted, and the reason if something else than the common beginning limits it.
 func (r *request) predict(before *request, found common, rules rules) {
 	r.Predicted = r.Shared
 	if rules.breakpoints {
@@ -122,6 +121,7 @@ func (r *request) explain(why Break) {
 
 // tooLittle returns why fewer tokens are in the cache than the provider's minimum.
 func (r *request) tooLittle(found common, rules rules) Break {
+	// The beginning is long enough, so the provider has not written all of it.
 	if found.whole && r.Shared >= rules.least {
 		return Break{Cause: NotWritten, Why: "the request before was not written to the cache"}
 	}
@@ -136,13 +136,14 @@ func (r *request) upToBreakpoint(before *request, found common, rules rules) int
 	case r.base != nil:
 		return r.base.cached(rules)
 	case found.front && rules.front && before.cached(rules) > 0:
+		// The size of the front is an estimate: correct it as reported and estimated tokens of the request differ.
 		return scaled(r.front, before.Input, before.size)
 	}
 	return 0
 }
 
-// cached returns how many tokens of the request were in the cache after it. If the provider does not report what it
-// wrote, it is taken to have written everything.
+// cached returns the number of tokens of the request that were in the cache after it. A provider that does not report
+// what it wrote is assumed to have written everything.
 func (r *request) cached(rules rules) int64 {
 	if rules.writes && !r.Estimated {
 		return r.Read + r.Written

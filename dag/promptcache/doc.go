@@ -15,8 +15,8 @@
 //
 //   - Read and Written of a [Call] are reported by the provider.
 //   - Input is reported too, or estimated where the provider reported nothing (api.EstimateTokens).
-//   - Shared and Predicted are estimates. The best ones are those of a request that only added to the one before: they
-//     are the tokens that the provider reported then.
+//   - Shared and Predicted are estimates. They are best for a request that only added to the one before: they are then
+//     the tokens that the provider reported for that one.
 //
 // A prediction uses what the providers document: the minimum length of a cached prefix, the steps in which it grows, how
 // long it is kept, and whether it ends only at a breakpoint. For a server that none of them runs, all of Shared is

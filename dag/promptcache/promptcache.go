@@ -13,8 +13,8 @@ import (
 
 // Options describe what a conversation does not record. The zero value and nil are the defaults.
 type Options struct {
-	// Cache is the cache policy that the requests were sent with: see api.Options. It decides how long a prefix is kept,
-	// and whether anything is cached by a provider that does not report what it wrote. Defaults to api.CacheShort.
+	// Cache is the cache policy of the requests: see api.Options. It decides how long a prefix is kept. For a provider
+	// that does not report what it wrote, it also decides whether anything is cached. Defaults to api.CacheShort.
 	Cache api.Cache
 }
 
@@ -22,21 +22,22 @@ type Options struct {
 type Call struct {
 	// Node is the node of the response.
 	Node *node.Node
-	// Before is the response to the earlier request, which was sent to the same model and has the longest beginning in
-	// common with this one. It is nil if there was none.
+	// Before is the response to the earlier request: the one to the same model with the longest common beginning. It is
+	// nil if there was none.
 	Before *node.Node
 
 	// Input is the number of tokens of the request. It is an estimate if Estimated is set.
 	Input     int64
 	Estimated bool
-	// Shared is about how many tokens the beginning that both requests have in common has.
+	// Shared is the approximate number of tokens in the common beginning of both requests.
 	Shared int64
-	// Predicted is about how many of them the provider could read from its cache, by the rules that it documents.
+	// Predicted is the approximate number of Shared tokens that the provider could read from its cache, by its
+	// documented rules.
 	Predicted int64
-	// Read and Written are the tokens that the provider reported to have read from its cache, and written to it.
+	// Read and Written are the numbers of tokens read from the cache and written to it, as the provider reported them.
 	Read, Written int64
 
-	// Break is why not all of the earlier request could be read. The zero value is none.
+	// Break is the reason if not all of the earlier request could be read. The zero value is no reason.
 	Break Break
 }
 
@@ -98,8 +99,7 @@ const (
 	MessageChanged Cause = "message"
 	// Compacted: the summary of a compaction replaced messages.
 	Compacted Cause = "compaction"
-	// Branched: the request is the first of another branch, or of a sub-agent. The beginning that it shares with the
-	// others could still be read.
+	// Branched: the request is the first of another branch, or of a sub-agent. The common beginning could still be read.
 	Branched Cause = "branch"
 	// Expired: more time passed than the provider keeps a prefix, and nothing was read.
 	Expired Cause = "expired"
@@ -112,13 +112,13 @@ const (
 	Unexplained Cause = "unexplained"
 )
 
-// Calls returns the model calls of a conversation, in the order of their times: those on all branches that the heads
-// reach, and those of sub-agents. A message of the assistant whose node.Answer names neither an API nor a model is
-// no call: a program wrote it.
+// Calls returns the model calls of a conversation, in the order of their times: those on all branches before the heads,
+// and those of sub-agents. A message of the assistant is no call if its node.Answer names neither an API nor a model: a
+// program wrote it.
 //
-// The cost is proportional to the conversation as long as requests add to earlier ones. It is proportional to the whole
-// request for one that does not, and where the conversation branches, the list of the messages before the branch is
-// copied, but not compared: 12,000 calls with a branch at every second one take seconds.
+// As long as requests add to earlier ones, the cost is proportional to the conversation. Any other request costs in
+// proportion to its whole length. Where the conversation branches, the list of the messages before the branch is copied,
+// but not compared: 12,000 calls with a branch at every second one take seconds.
 func Calls(d dag.DAG, o *Options) []Call {
 	if o == nil {
 		o = &Options{}

@@ -17,7 +17,7 @@ type request struct {
 	after  *request  // the call before it on its line; nil for none
 	place  place     // of the response's parent
 
-	// What the model was sent. It is read when it is needed, and dropped when no other request is compared with it.
+	// transcript is what the model was sent. It is built when needed, and dropped after the last comparison.
 	transcript *shared.Transcript
 	waiting    int // the number of requests after this one that are still to be compared
 
@@ -35,7 +35,7 @@ func (r *request) sent() *shared.Transcript {
 	return r.transcript
 }
 
-// release drops the transcripts that no other request is compared with. last is the latest request after the same one.
+// release drops transcripts that are no longer needed for a comparison. last is the latest request after the same one.
 func (r *request) release(last *request) {
 	if last != nil && last.waiting == 0 {
 		last.transcript = nil
@@ -131,8 +131,8 @@ func (c common) more(other common) bool {
 	return c.messages > other.messages
 }
 
-// common returns what r has in common with an earlier request. It is nothing if that is nil. The first messages are
-// known to be equal.
+// common returns what r has in common with an earlier request: nothing if before is nil. The first known messages are
+// equal, and not compared again.
 func (r *request) common(before *request, known int) (c common) {
 	if before == nil {
 		return c
@@ -232,5 +232,7 @@ func (r *request) idle(before *request) (idle time.Duration, known bool) {
 	if r.Node.Time().IsZero() || before.Node.Time().IsZero() {
 		return 0, false
 	}
+
+	// Times are those of responses. A request was sent one latency before its response.
 	return r.time.Add(-r.answer.Latency).Sub(before.time), true
 }
