@@ -67,6 +67,7 @@ func (e *Encoding) points(messages []content.Message) iter.Seq[*point] {
 // begins reports whether messages begin with the original messages of p.
 func (p *point) begins(messages []content.Message) bool {
 	for ; p != nil; p = p.before {
+		// Messages are compared by the identity of their blocks, so this takes one step for each message.
 		if !slices.Equal(p.given, messages[p.in-len(p.given):p.in]) {
 			return false
 		}
@@ -80,6 +81,7 @@ func (p *point) uses(id string) bool {
 		p.line.mu.Lock()
 		index, ok := p.line.ids[id]
 		p.line.mu.Unlock()
+		// The line may continue after p: its later IDs do not count.
 		if ok && index < p.out {
 			return true
 		}
@@ -100,6 +102,7 @@ func (e *Encoding) cuts(given []content.Message, drafts []draft) []int {
 	waits := false
 	for i, d := range drafts[:max(0, len(drafts)-Far+1)] {
 		if d.role == content.User {
+			// A user message without results ends the wait (see Rules.Waits).
 			waits = waits && d.hasResult()
 			continue
 		}

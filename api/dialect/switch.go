@@ -223,6 +223,7 @@ func (t Target) foreign(b content.Thinking) string {
 	case b.Extra.API != "" && b.Extra.API != t.API:
 		return "thinking that only " + safetext.Line(b.Extra.API, maxLabel) + " can read"
 	case b.Signature == "" && b.Redacted == "" && (!t.UnsignedThinking || b.Extra.API == ""):
+		// Unsigned thinking goes back only to the API that wrote it, and only if that API reads it.
 		return "thinking without a signature"
 	}
 	return ""
@@ -469,6 +470,7 @@ func readable(s content.Source) (string, bool) {
 	}
 
 	data, err := base64.StdEncoding.DecodeString(s.Data)
+	// A PDF declared as text may be valid UTF-8, too.
 	return string(data), err == nil && utf8.Valid(data) && strings.TrimSpace(string(data)) != "" && http.DetectContentType(data) != pdf
 }
 

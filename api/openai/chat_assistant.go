@@ -174,6 +174,7 @@ func thinkingMembers(t content.Thinking) []jsonx.Member {
 		})
 		return append([]jsonx.Member{{Name: "content", Value: thought}}, own...)
 	case slices.Contains(messageOwn, field):
+		// The text must not become the role or the calls of the message.
 		return own
 	}
 

@@ -25,8 +25,10 @@ type chatSupport struct {
 
 // chatEncodings holds the encodings of conversations, one for each chatSupport.
 var chatEncodings = sync.OnceValue(func() map[chatSupport]*dialect.Encoding {
+	// An encoding is identified by its address, so each combination has one for all requests.
 	all := map[chatSupport]*dialect.Encoding{}
 	add := func(kind chatSupport) {
+		// Each loop sets a field of kind.
 		for _, kind.files = range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
 			for _, kind.plain = range []bool{false, true} {
 				for _, kind.shortIDs = range []bool{false, true} {

@@ -217,6 +217,7 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 
 // reset parses a duration such as "6m0s", "20ms" or "1d2h", or a number of seconds. It returns 0 for anything else.
 func reset(s string) time.Duration {
+	// time.ParseDuration knows no days.
 	var days time.Duration
 	if n, rest, ok := strings.Cut(s, "d"); ok {
 		if whole, err := strconv.Atoi(n); err == nil && whole >= 0 && whole < 1000 {

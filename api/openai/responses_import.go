@@ -354,5 +354,7 @@ func takeSource(list []jsonx.Member, data, url string) (s content.Source, rest [
 		}
 		s = found
 	}
+
+	// A source in an unknown form must not end in the block's Extra.
 	return s, rest, s != content.Source{} && value(rest, data) == "" && value(rest, url) == ""
 }

@@ -147,6 +147,7 @@ func (w *itemWriter) reasoning(t content.Thinking) {
 		w.dst = append(write.Name(w.dst, "summary"), summaryOf(t.Text)...)
 	}
 
+	// Reasoning that came with a content of its own keeps it.
 	if words, _ := jsonx.Take(list, "content"); w.inWords && !strings.HasPrefix(string(words), "[") {
 		w.dst = write.OptString(append(w.dst, `,"content":[{"type":"reasoning_text"`...), "text", t.Text)
 		w.dst = append(w.dst, "}]"...)
@@ -294,6 +295,8 @@ func (w *itemWriter) output(r content.ToolResult) {
 	if r.IsError {
 		blocks = markedFailed(blocks)
 	}
+
+	// The API requires an output, so no content becomes an empty text.
 	if len(blocks) == 0 {
 		blocks = []content.Block{content.Text{}}
 	}

@@ -39,6 +39,7 @@ type responsesSupport struct {
 
 // responsesEncodings holds the encodings of conversations.
 var responsesEncodings = sync.OnceValue(func() map[responsesSupport]*dialect.Encoding {
+	// An encoding is identified by its address, so each combination has one for all requests.
 	all := map[responsesSupport]*dialect.Encoding{}
 	for _, k := range []keeping{keepSealed, keepAll, keepNone, keepOpen} {
 		for _, files := range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
@@ -447,6 +448,7 @@ func (k keeping) whyDropped(t content.Thinking, led bool) string {
 			return "reasoning without a text"
 		}
 	case t.Signature == "" && (k == keepSealed || thoughtID(t) == ""):
+		// The API can find such reasoning only in its store, by the ID.
 		return "reasoning without its encrypted content"
 	}
 

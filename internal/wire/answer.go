@@ -89,8 +89,11 @@ func RetryAfter(header http.Header, now time.Time) time.Duration {
 // wait parses s as a number of units. It returns 0 for anything else.
 func wait(s string, unit time.Duration) time.Duration {
 	n, err := strconv.ParseFloat(s, 64)
+	// The negation excludes NaN as well.
 	if err != nil || !(n > 0) {
 		return 0
 	}
+
+	// Not MaxInt64: a float64 rounds it up to more than a Duration can hold.
 	return time.Duration(math.Min(n*float64(unit), math.MaxInt64/2))
 }
