@@ -345,7 +345,8 @@ type Result struct {
 type SweepRequest struct {
 	// Grace is how long work waits for a claim before the next wake-up.
 	Grace time.Duration
-	// Limit is the maximum number of runs and calls in one sweep. Defaults to 1,000.
+	// Limit is the maximum number of runs, of expired calls, and of calls that wait for a claim in one sweep: one limit
+	// for each of the three, so that work of one kind does not keep back that of another. Defaults to 1,000.
 	Limit int
 }
 

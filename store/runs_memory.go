@@ -544,31 +544,34 @@ func (t *runTable) requeue(now time.Time, run string) error {
 }
 
 func (t *runTable) sweep(now time.Time, s SweepRequest) (swept Swept) {
-	limit, looked := cmp.Or(max(s.Limit, 0), 1000), 0
+	limit := cmp.Or(max(s.Limit, 0), 1000)
 
 	// Ring for runs without a claim for a while.
-	for at := t.open.Front(); at != nil && looked < limit; at = at.Next() {
+	runs := 0
+	for at := t.open.Front(); at != nil && runs < limit; at = at.Next() {
 		r := at.Value.(*runRow)
 		if r.LeaseUntil.After(now) || !r.rings.due(now, r.LeaseUntil, s.Grace) {
 			continue
 		}
 		t.wakeRun(now, r)
-		looked++
+		runs++
 	}
 
 	// List calls with no attempt or no time left, and ring for calls without a claim for a while.
-	for at := t.tasks.Front(); at != nil && looked < limit; at = at.Next() {
+	waiting := 0
+	for at := t.tasks.Front(); at != nil && (waiting < limit || len(swept.Expired) < limit); at = at.Next() {
 		task := at.Value.(*taskRow)
+		leased := task.LeaseUntil.After(now)
 		late := !task.Deadline.IsZero() && !task.Deadline.After(now)
 		switch {
-		case late, task.Exhausted(now) && !task.LeaseUntil.After(now):
-			swept.Expired = append(swept.Expired, task.state()) // it stays open until a result is accepted
-		case !task.LeaseUntil.After(now) && task.rings.due(now, task.LeaseUntil, s.Grace):
+		case late, task.Exhausted(now) && !leased:
+			if len(swept.Expired) < limit {
+				swept.Expired = append(swept.Expired, task.state()) // it stays open until a result is accepted
+			}
+		case !leased && waiting < limit && task.rings.due(now, task.LeaseUntil, s.Grace):
 			t.wakeTask(now, task)
-		default:
-			continue
+			waiting++
 		}
-		looked++
 	}
 
 	swept.Woken = len(t.wakes)

@@ -195,6 +195,11 @@ func (w *walk) run(ctx context.Context, tx Tx) error {
 			return err
 		}
 
+		// The rows begin with the newest wanted record. If it is still wanted, it was removed after newest found it.
+		if id := w.placed[0].id; w.wanted[id] {
+			return w.missing(id)
+		}
+
 		// Many rows were wanted: read on right below them, four times as many.
 		if rows == limit && found*minWalk >= rows {
 			below, limit = lowest-1, min(4*limit, maxWalk)

@@ -65,6 +65,7 @@ var runCases = []struct {
 	{"a parked run keeps its continuation", (*runsTest).parked},
 	{"sweep wakes for what nobody took", (*runsTest).sweepWakes},
 	{"sweep lists what nobody can claim", (*runsTest).sweepExpired},
+	{"sweep has a limit for each kind of work", (*runsTest).sweepLimit},
 	{"runs that ended long ago are removed", (*runsTest).pruneRuns},
 	{"runs are removed in parts", (*runsTest).pruneParts},
 	{"a run that has not ended is never removed", (*runsTest).pruneOpen},
@@ -777,6 +778,25 @@ func (t *runsTest) sweepWakes() {
 	require.Zero(t, woken(0))
 	t.accept("r", "a", "x")
 	require.Equal(t, 1, woken(0), "the run is ready")
+}
+
+func (t *runsTest) sweepLimit() {
+	a, b, late, later := task("a"), task("b"), task("c"), task("d")
+	late.ResultTimeout, later.ResultTimeout = ended, ended
+	t.pause("r", late, later, a, b)
+	t.begin("r2")
+	t.begin("r3")
+
+	// The limit counts for each kind of work: one run, one call that waits, and one that is expired.
+	swept, err := t.Sweep(t.ctx, store.SweepRequest{Limit: 1})
+	require.NoError(t, err)
+	require.Equal(t, 2, swept.Woken)
+	require.Len(t, swept.Expired, 1)
+
+	swept, err = t.Sweep(t.ctx, store.SweepRequest{Limit: 2})
+	require.NoError(t, err)
+	require.Equal(t, 4, swept.Woken)
+	require.Len(t, swept.Expired, 2)
 }
 
 func (t *runsTest) sweepExpired() {
