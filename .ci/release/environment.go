@@ -8,14 +8,16 @@ import (
 	"strings"
 )
 
-// environment is the environment for go commands: that of a machine with Go installed and an empty module cache.
+// environment is the environment of go commands, like that of a machine with Go installed and an empty module cache.
 type environment struct {
 	temp  string   // the folder of the module cache and of all other output
 	proxy string   // the folder of our modules
 	extra []string // further variables
 }
 
+// with returns a copy of the environment with a further variable.
 func (e environment) with(variable string) environment {
+	// The third index makes append copy: two environments may be made from one.
 	e.extra = append(e.extra[:len(e.extra):len(e.extra)], variable)
 	return e
 }
@@ -33,6 +35,7 @@ func (e environment) run(dir, name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
+// variables returns the variables to add to those of this process. The later one of two with the same name counts.
 func (e environment) variables() []string {
 	return append([]string{
 		"GOWORK=off",
@@ -40,13 +43,13 @@ func (e environment) variables() []string {
 		"GOMODCACHE=" + filepath.Join(e.temp, "modules"),
 		"GOPROXY=" + e.proxies(),
 		"GONOSUMDB=" + root + "," + root + "/*",
-		// Sums of our own modules are added when they are first seen. With -trimpath, packages from the build
-		// cache can be used although the module cache is elsewhere.
+		// -mod=mod adds the sums of our own modules when they are first seen. With -trimpath, packages from the build
+		// cache can be used although the module cache is elsewhere. -modcacherw lets remove delete the module cache.
 		"GOFLAGS=-mod=mod -modcacherw -trimpath -buildvcs=false",
 	}, e.extra...)
 }
 
-// proxies lists the sources of modules: ours from the tree; others from this machine's downloads, or else from its
+// proxies returns the sources of modules: the tree for ours; for others the downloads of this machine, or else its
 // usual proxy.
 func (e environment) proxies() string {
 	downloads := filepath.Join(goEnv("GOMODCACHE"), "cache", "download")

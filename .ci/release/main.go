@@ -10,8 +10,8 @@
 //     run. Without a PostgreSQL server the latter is only compiled; with PLAIT_POSTGRES=1 this is an error.
 //
 // With -version it only writes a new version into every go.mod and into go.work. With -tidy it only tidies each module
-// and writes the result back to the tree. "go mod tidy" alone cannot do that before a version is published, because it
-// does not read go.work.
+// and writes the result back to the tree. "go mod tidy" alone fails before a version is published, because it does not
+// read go.work.
 package main
 
 import (
@@ -57,6 +57,7 @@ func run(tidy, keep bool, version string) (err error) {
 		defer func() { err = errors.Join(err, env.remove()) }()
 	}
 
+	// All checks use copies: of the tree without its workspace, and of its modules in a proxy.
 	fmt.Printf("proxy of %d modules at %s\n", len(tree.modules), tree.version)
 
 	alone, err := tree.checkout(filepath.Join(temp, "tree"))
@@ -86,6 +87,8 @@ func run(tidy, keep bool, version string) (err error) {
 	if err := installCommand(env, tree.version); err != nil {
 		return err
 	}
+
+	// The newcomers share one PostgreSQL server. The first program that needs one starts it.
 	defer func() { err = errors.Join(err, pgtest.Stop()) }()
 	for _, n := range newcomers {
 		fmt.Println("go get", n.module)

@@ -16,7 +16,7 @@ import (
 type newcomer struct {
 	module string
 	main   string // the source of the program; "" is the README's quick start
-	part   string // the source of the function that makes the model or opens the database, with its imports
+	part   string // the source of a function to make the model or open the database, with its imports
 	prints string // a part of the program's output
 	url    bool   // the program needs DATABASE_URL, the address of a PostgreSQL database
 }
@@ -63,14 +63,15 @@ var newcomers = []newcomer{
 	{module: root + "/store/postgres", main: storeProgram, part: openPostgres, prints: stored, url: true},
 }
 
-// try makes the module, gets ours, and compiles and runs the program. Without a PostgreSQL server, a program that needs
-// one is only compiled.
+// try makes the module, gets ours, and compiles and runs the program. A program that needs a PostgreSQL server is only
+// compiled if none is installed.
 func (n newcomer) try(env environment, t tree) error {
 	dir := filepath.Join(env.temp, "newcomer", strings.ReplaceAll(n.module, "/", "_"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 
+	// Write the program. Its two files have the imports of their own part.
 	main := n.main
 	if main == "" {
 		var err error
@@ -86,6 +87,7 @@ func (n newcomer) try(env environment, t tree) error {
 		return write
 	}
 
+	// A newcomer's steps: a new module, our module, and the modules it needs.
 	for _, args := range [][]string{
 		{"mod", "init", "example.com/newcomer"},
 		{"get", n.module + "@" + t.version},
@@ -102,6 +104,7 @@ func (n newcomer) try(env environment, t tree) error {
 			_, err := env.run(dir, "go", "build", ".")
 			return err
 		}
+
 		address, err := pgtest.URL()
 		if err != nil {
 			return err
@@ -121,7 +124,7 @@ func (n newcomer) try(env environment, t tree) error {
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// quickStart returns a program with the Go code of the README in it.
+// quickStart returns a program with the first three blocks of Go in the README: they replace comments of the program.
 func quickStart(t tree) (string, error) {
 	readme, err := os.ReadFile(filepath.Join(t.root, "README.md"))
 	if err != nil {

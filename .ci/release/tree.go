@@ -22,7 +22,7 @@ const root = "github.com/plait-dev/plait"
 // tree is the checkout to release.
 type tree struct {
 	root     string // the folder
-	revision string // a commit of its content, including uncommitted changes
+	revision string // a commit with its content, uncommitted changes included
 	version  string // the version at which the modules require each other
 	modules  []nested
 }
@@ -34,7 +34,7 @@ type nested struct {
 }
 
 // readTree finds the modules of the checkout around the working directory. Their go.mod files must require each other
-// at one version, and must not have a replace line: "go install" refuses a module with one.
+// at one version, and must not have a replace line, because "go install" refuses a module with one.
 func readTree() (tree, error) {
 	top, err := git("", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -58,13 +58,14 @@ func readTree() (tree, error) {
 	var problems []error
 	for _, name := range strings.Fields(files) {
 		if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "bench/peers/") {
-			continue // a tool of CI, or a program with a library that Plait is measured beside
+			continue // a tool of CI, or a program of the benchmark with another library
 		}
 		problems = append(problems, t.add(name))
 	}
 	return t, errors.Join(problems...)
 }
 
+// add adds the module of a go.mod file.
 func (t *tree) add(name string) error {
 	text, err := os.ReadFile(filepath.Join(t.root, name))
 	if err != nil {
@@ -78,6 +79,7 @@ func (t *tree) add(name string) error {
 		return fmt.Errorf("%s: a replace line, which makes go install refuse the module; go.work joins the modules", name)
 	}
 
+	// The first version found is that of all.
 	for _, r := range mod.Require {
 		if !ours(r.Mod.Path) {
 			continue
@@ -95,6 +97,7 @@ func (t *tree) add(name string) error {
 	return nil
 }
 
+// ours reports whether path is the path of one of our modules.
 func ours(path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
 // writeProxy writes the modules of a checkout in the layout of a module proxy, and returns the folder.
@@ -120,7 +123,8 @@ func (t tree) writeProxy(folder, checkout string) (string, error) {
 	return folder, nil
 }
 
-// writeModule writes the three files of one version. Base is their path without the extension; dir contains the module.
+// writeModule writes the three files of one version: .info, .mod and .zip. Base is their path without the extension;
+// dir contains the module.
 func (t tree) writeModule(m nested, dir, base string) error {
 	info, err := json.Marshal(map[string]string{"Version": t.version, "Time": "2026-01-01T00:00:00Z"})
 	if err != nil {
@@ -137,6 +141,7 @@ func (t tree) writeModule(m nested, dir, base string) error {
 	}
 	defer archive.Close()
 
+	// The archive has the files of this module alone: CreateFromDir leaves out modules in subfolders.
 	return errors.Join(
 		os.WriteFile(base+".info", info, 0o644),
 		os.WriteFile(base+".mod", mod, 0o644),
@@ -145,8 +150,8 @@ func (t tree) writeModule(m nested, dir, base string) error {
 	)
 }
 
-// checkout writes the files in git to a separate folder, without go.work. So no check writes into the tree, and files
-// outside git are not released.
+// checkout writes the files in git to a separate folder, without go.work, and returns the folder. So no check writes
+// into the tree, and files outside git are not released.
 func (t tree) checkout(folder string) (string, error) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return "", err
@@ -160,14 +165,15 @@ func (t tree) checkout(folder string) (string, error) {
 	}
 	unpack.Stdin = pipe
 
+	// Wait for git last: it closes the pipe, which tar must have read to its end.
 	if err := archive.Start(); err != nil {
 		return "", err
 	}
 	return folder, errors.Join(unpack.Run(), archive.Wait(), os.Remove(filepath.Join(folder, "go.work")))
 }
 
-// check tidies and builds the module by itself. The tidied files may differ only in the sums of our own modules, which
-// are unknown before they are published.
+// check tidies and builds the module by itself. The tidied files may differ only in the sums of our own modules. Those
+// sums are unknown before the modules are published.
 func (m nested) check(env environment, alone string) error {
 	dir := filepath.Join(alone, m.dir)
 	before, err := readModFiles(dir)
@@ -221,7 +227,7 @@ func readModFiles(dir string) (modFiles, error) {
 	return modFiles{string(mod), string(sum)}, err
 }
 
-// withoutOurs leaves out the sums of our own modules.
+// withoutOurs returns the files without the sums of our own modules.
 func (f modFiles) withoutOurs() modFiles {
 	lines := slices.DeleteFunc(strings.SplitAfter(f.sum, "\n"), func(line string) bool {
 		path, _, _ := strings.Cut(line, " ")
@@ -230,6 +236,7 @@ func (f modFiles) withoutOurs() modFiles {
 	return modFiles{f.mod, strings.Join(lines, "")}
 }
 
+// git runs a git command and returns its output without spaces around it.
 func git(dir string, args ...string) (string, error) {
 	var errs bytes.Buffer
 	cmd := exec.Command("git", args...)

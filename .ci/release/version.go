@@ -11,7 +11,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// writeVersion changes the modules of the tree to require each other at version, and go.work to replace that version.
+// writeVersion makes the modules of the tree require each other at version, and makes go.work replace that version.
 func (t tree) writeVersion(version string) error {
 	if !semver.IsValid(version) || module.CheckPathMajor(version, "") != nil {
 		return errors.New(version + " is no version of a module below v2, such as v0.2.0")
@@ -24,6 +24,7 @@ func (t tree) writeVersion(version string) error {
 	return errors.Join(append(errs, t.replaceInWork(version))...)
 }
 
+// require writes version into the module's requirements of our other modules.
 func (m nested) require(top, version string) error {
 	name := filepath.Join(top, m.dir, "go.mod")
 	text, err := os.ReadFile(name)
@@ -43,9 +44,10 @@ func (m nested) require(top, version string) error {
 	return errors.Join(err, os.WriteFile(name, modfile.Format(mod.Syntax), 0o644))
 }
 
-// replaced matches the version in a replace line of go.work.
+// replaced matches a replace line of go.work up to the arrow, with its version.
 var replaced = regexp.MustCompile(`(?m)^(\s*` + regexp.QuoteMeta(root) + `\S*) \S+ =>`)
 
+// replaceInWork writes version into the replace lines of go.work.
 func (t tree) replaceInWork(version string) error {
 	name := filepath.Join(t.root, "go.work")
 	text, err := os.ReadFile(name)

@@ -38,6 +38,7 @@ func (f fake) GenerateContent(context.Context, *model.LLMRequest, bool) iter.Seq
 	}
 }
 
+// ids are the IDs of calls, made before anything is measured.
 var ids = func() (ids [64]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("call_", i)
@@ -57,6 +58,7 @@ func run(ctx context.Context, loop *peer.Loop) error {
 	if err != nil {
 		return err
 	}
+
 	a, err := llmagent.New(llmagent.Config{Name: "bench", Model: fake{loop}, Tools: []tool.Tool{instant}})
 	if err != nil {
 		return err
@@ -65,10 +67,13 @@ func run(ctx context.Context, loop *peer.Loop) error {
 	if err != nil {
 		return err
 	}
+
 	for _, err := range r.Run(ctx, "user", "session", genai.NewContentFromText("Go.", "user"), agent.RunConfig{}) {
 		if err != nil {
 			return err
 		}
 	}
+
+	// A run beyond its deadline is an error, even if it ended without one.
 	return ctx.Err()
 }

@@ -52,6 +52,7 @@ func calls(n int) []schema.ToolCall {
 	return list
 }
 
+// ids are the IDs of calls, made before anything is measured.
 var ids = func() (ids [64]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("call_", i)
@@ -60,6 +61,7 @@ var ids = func() (ids [64]string) {
 }()
 
 func run(ctx context.Context, loop *peer.Loop) error {
+	// A turn takes two steps: one for the model, one for its tools. 12 is eino's default.
 	agent, err := react.NewAgent(ctx, &react.AgentConfig{
 		ToolCallingModel: fake{loop}, MaxStep: 2*loop.Total + 12,
 		ToolsConfig: compose.ToolsNodeConfig{Tools: []tool.BaseTool{instant{}}},

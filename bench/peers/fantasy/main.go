@@ -45,6 +45,7 @@ func (fake) StreamObject(context.Context, fantasy.ObjectCall) (fantasy.ObjectStr
 func (fake) Provider() string { return "fake" }
 func (fake) Model() string    { return "fake" }
 
+// ids are the IDs of calls, made before anything is measured.
 var ids = func() (ids [64]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("call_", i)
@@ -55,6 +56,7 @@ var ids = func() (ids [64]string) {
 type none struct{}
 
 func run(ctx context.Context, loop *peer.Loop) error {
+	// By default, fantasy executes tools one after the other.
 	tool := fantasy.NewParallelAgentTool("instant", "Does nothing.", func(context.Context, none, fantasy.ToolCall) (fantasy.ToolResponse, error) {
 		return fantasy.NewTextResponse("ok"), nil
 	})

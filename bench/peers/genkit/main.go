@@ -14,11 +14,12 @@ import (
 )
 
 func main() {
-	// By default genkit logs every turn, which is not what is measured.
+	// By default genkit logs every turn. The log is not measured.
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError})))
 	peer.Serve(peer.Subject{Name: "genkit", Version: "v1.12.0", Run: run})
 }
 
+// ids are the IDs of calls, made before anything is measured.
 var ids = func() (ids [64]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("call_", i)
@@ -41,6 +42,7 @@ func run(ctx context.Context, loop *peer.Loop) error {
 			}
 			return &ai.ModelResponse{Request: r, FinishReason: ai.FinishReasonStop, Message: ai.NewModelMessage(parts...)}, nil
 		})
+
 	instant := genkit.DefineTool(g, "instant", "Does nothing.", func(*ai.ToolContext, none) (string, error) { return "ok", nil })
 	_, err := genkit.Generate(ctx, g, ai.WithModel(model), ai.WithPrompt("Go."), ai.WithTools(instant), ai.WithMaxTurns(loop.Total+2))
 	return err

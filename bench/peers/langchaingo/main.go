@@ -41,6 +41,7 @@ func (fake) Call(context.Context, string, ...llms.CallOption) (string, error) {
 	return "", errors.New("not used here")
 }
 
+// ids are the IDs of calls, made before anything is measured.
 var ids = func() (ids [64]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("call_", i)

@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// Without tracing, the library logs each span that it leaves out. That is not what is measured.
+	// Without tracing, the library logs each span it leaves out. The log is not measured.
 	logger := slog.New(slog.DiscardHandler)
 	slog.SetDefault(logger)
 	agents.SetLogger(logger)
@@ -42,6 +42,7 @@ func (fake) StreamResponse(context.Context, agents.ModelResponseParams, agents.M
 	return errors.New("not used here")
 }
 
+// ids are the IDs of calls, made before anything is measured.
 var ids = func() (ids [64]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("call_", i)

@@ -39,6 +39,7 @@ func (f fake) GenerateContent(context.Context, *model.Request) (<-chan *model.Re
 	return out, nil
 }
 
+// ids are the IDs of calls, made before anything is measured.
 var ids = func() (ids [64]string) {
 	for i := range ids {
 		ids[i] = fmt.Sprint("call_", i)
@@ -51,15 +52,20 @@ type none struct{}
 func run(ctx context.Context, loop *peer.Loop) error {
 	instant := function.NewFunctionTool(func(context.Context, none) (string, error) { return "ok", nil },
 		function.WithName("instant"), function.WithDescription("Does nothing."))
+
+	// By default, tools are executed one after the other. A limit of 0 is no limit.
 	agent := llmagent.New("bench", llmagent.WithModel(fake{loop}), llmagent.WithTools([]tool.Tool{instant}),
 		llmagent.WithEnableParallelTools(true), llmagent.WithMaxLLMCalls(0), llmagent.WithMaxToolIterations(0))
-	// By default a session keeps its last 1,000 events only.
+
+	// By default, a session keeps only its last 1,000 events.
 	sessions := inmemory.NewSessionService(inmemory.WithSessionEventLimit(1 << 20))
 	r := runner.NewRunner("bench", agent, runner.WithSessionService(sessions))
 	events, err := r.Run(ctx, "user", "session", model.NewUserMessage("Go."))
 	if err != nil {
 		return err
 	}
+
+	// Read all events, also after an error, until the run closes the channel.
 	var failed error
 	for e := range events {
 		if e.Error != nil {
