@@ -52,7 +52,7 @@ function relate() {
   saidTexts.clear();
 }
 
-// judge says what is a problem now: during a run, a call that waits for its result is none.
+// judge finds what is a problem now. During a run, a call that waits for its result is none.
 function judge() {
   graph.version++;
   for (const node of graph.nodes.values()) node.problems = [];
@@ -65,9 +65,9 @@ const placeOf = key => graph.places.get(key);
 const numberOf = key => graph.places.get(key)?.n;
 const byNumber = (a, b) => numberOf(a) - numberOf(b);
 
-// saved is what a node says, parsed. Most nodes are never looked at, so it is done when somebody does. JavaScript's
-// numbers would lose digits: a number that is not written as JavaScript would write it stays as its text, in an object
-// of class Digits.
+// saved is the saved form of a node, parsed at its first use: most nodes are never looked at. JavaScript's numbers
+// would lose digits. A number that JavaScript would write in another way stays as its text, in an object of class
+// Digits.
 function saved(node) {
   if (!node.parsed || node.parsedRaw !== node.raw) {
     node.parsed = parseExactly(node.raw);
@@ -76,13 +76,15 @@ function saved(node) {
   return node.parsed;
 }
 
-// skimmed is saved for what goes through all nodes, which has no time for digits.
+// skimmed is like saved, for code that goes through all nodes. It does not keep digits: that would take too long.
 const skimmed = node => node.parsedRaw === node.raw ? node.parsed : JSON.parse(node.raw);
 
 class Digits {
   constructor(text) { this.text = text; }
 }
 
+// parseExactly parses JSON and keeps the digits of its numbers. Where the browser does not give the source of a value,
+// numbers are those of JavaScript.
 function parseExactly(text) {
   try {
     return JSON.parse(text, (key, value, context) =>
@@ -92,17 +94,17 @@ function parseExactly(text) {
   }
 }
 
-// conversationOf is the owner of the conversation that a node is drawn in: the key of the node that it hangs on, null
-// for the outermost.
+// conversationOf names the conversation of a node by its owner: the key of the call that started it, or of another node
+// with a conversation inside; null for the outermost.
 function conversationOf(key) {
   const frame = placeOf(key)?.frame ?? -1;
   return frame < 0 ? null : graph.frames[frame]?.owner ?? null;
 }
 
-// headsOf are the ends of a conversation, by its owner.
+// headsOf returns the heads of a conversation, by its owner.
 const headsOf = owner => owner === null ? graph.heads : nodeOf(owner)?.opens || [];
 
-// pathTo is everything that a node follows from, in reading order, and itself.
+// pathTo returns nodes and all their ancestors, in reading order.
 function pathTo(...keys) {
   const seen = new Set(keys);
   const stack = [...keys];
@@ -117,13 +119,13 @@ function pathTo(...keys) {
   return [...seen].filter(key => graph.places.has(key)).sort(byNumber);
 }
 
-// endOf is the head that lies after a node: the first one in order that follows from it, or the node itself.
+// endOf returns the first head below a node; the node itself if there is none.
 function endOf(key) {
   const after = below(key);
   return headsOf(conversationOf(key)).find(head => after.has(head)) ?? key;
 }
 
-// below is a node and all that follows from it.
+// below returns a node and all its descendants.
 function below(key) {
   const seen = new Set([key]);
   const stack = [key];
@@ -138,7 +140,7 @@ function below(key) {
   return seen;
 }
 
-// inside is all of the conversations that hang on the nodes, and on theirs.
+// inside returns the nodes of the conversations inside the given nodes, at any depth.
 function inside(keys) {
   const seen = new Set();
   const stack = [...keys].flatMap(key => nodeOf(key)?.opens || []);
@@ -151,7 +153,8 @@ function inside(keys) {
   return seen;
 }
 
-// siblings are the nodes that stand where this one does: the other children of its parent, or the other beginnings.
+// siblings returns the children of a node's first parent, or all nodes without a parent, in its conversation. The node
+// is one of them.
 function siblings(key) {
   const node = nodeOf(key);
   const conversation = conversationOf(key);
@@ -160,7 +163,7 @@ function siblings(key) {
   return all.filter(other => conversationOf(other) === conversation);
 }
 
-// branches are the siblings of a node, where they are alternatives and not calls side by side.
+// branches returns the siblings of a node that are alternatives, itself included. The calls of one message are not.
 function branches(key) {
   if (isCall(key)) return [];
   const node = nodeOf(key);
@@ -168,7 +171,7 @@ function branches(key) {
   return siblings(key).filter(other => !isCall(other));
 }
 
-// sums adds up what the calls of nodes took. A run's totals are not added: they repeat what its nodes say.
+// sums adds up the tokens, times and costs of nodes. The totals of a run are not added: they repeat those of its nodes.
 function sums(keys) {
   const total = {nodes: 0, usage: [0, 0, 0, 0, 0], ms: 0, cost: 0, priced: 0, unpriced: 0, answers: 0, calls: 0,
     failed: 0};
@@ -176,7 +179,7 @@ function sums(keys) {
     const node = nodeOf(key);
     if (!node) continue;
     total.nodes++;
-    // What a tool took itself is what the sub-agent's nodes say, where there are any.
+    // The usage of a call with a sub-agent repeats that of the sub-agent's nodes.
     if (node.usage && !node.opens) node.usage.forEach((n, i) => { total.usage[i] += n; });
     if (node.cost !== undefined) {
       total.cost += node.cost;

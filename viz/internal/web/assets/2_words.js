@@ -1,6 +1,6 @@
-// What nodes say, in words. Everything here is text: it reaches the page by textContent alone.
+// Nodes as text. Everything here reaches the page by textContent alone.
 
-// groups has the filter that a sort of node falls under; other sorts are "other".
+// groups has the filter for each sort of node. The filter for all further sorts is "other".
 const groups = {user: 'user', assistant: 'assistant', results: 'tools', 'tool call': 'tools'};
 
 const group = key => groups[nodeOf(key).sort] || 'other';
@@ -20,12 +20,13 @@ function valueAt(value, path) {
   return value?.[last] === undefined ? value?.[last + '_text'] : value[last];
 }
 
+// textAt returns the value at a path as text; '' if there is none.
 function textAt(value, path) {
   const found = valueAt(value, path);
   return found === undefined ? '' : pretty(found);
 }
 
-// words is the text of a node: what search looks through and comparison compares.
+// words returns the text of a node, for the search and for comparisons.
 function words(key, read = saved) {
   const node = nodeOf(key);
   return listWords(node.parts, read(node));
@@ -63,6 +64,7 @@ const flat = value => typeof value === 'string' ? value : print(value, '');
 // nest deeply.
 const pretty = value => typeof value === 'string' ? value : print(value, '  ');
 
+// print writes a value as JSON: in lines with an indent, and on one line without. Its stack is a list, see pretty.
 function print(value, indent) {
   const out = [];
   const stack = [{value}];
@@ -99,8 +101,8 @@ function print(value, indent) {
   return out.join('');
 }
 
-// indentJSON breaks JSON text into lines without touching a character of it but the space between tokens, and cuts it
-// at the given places of the original text.
+// indentJSON breaks JSON text into lines. It changes only the space between tokens. It cuts the result into pieces, at
+// the given places of the original text.
 function indentJSON(text, cuts) {
   const pieces = [''];
   let depth = 0, from = 0, next = 0;
@@ -217,6 +219,7 @@ function differences(a, b) {
   return pieces;
 }
 
+// commonStart counts the equal items at the beginning of two lists.
 function commonStart(x, y) {
   let n = 0;
   while (n < x.length && n < y.length && x[n] === y[n]) n++;

@@ -3,6 +3,8 @@
 
 const $ = id => document.getElementById(id);
 
+// el makes an element. A function as an attribute listens to the event in its name, such as onclick. True is an
+// attribute without a value. Attributes that are false, null or undefined are left out.
 function el(name, attributes, ...children) {
   const e = document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) {
@@ -14,16 +16,19 @@ function el(name, attributes, ...children) {
   return e;
 }
 
+// fill appends children: elements and texts, in lists of any depth. Null, undefined, false and '' are left out.
 function fill(e, children) {
   const isThere = child => child !== null && child !== undefined && child !== false && child !== '';
   e.append(...children.flat(Infinity).filter(isThere));
 }
 
+// show replaces the children of an element.
 function show(e, ...children) {
   e.textContent = '';
   fill(e, children);
 }
 
+// svg makes an element of a picture. It is simpler than el: attributes are numbers and texts.
 function svg(name, attributes, ...children) {
   const e = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const [key, value] of Object.entries(attributes || {})) e.setAttribute(key, value);
@@ -49,12 +54,14 @@ const kept = {
   },
 };
 
+// decodeURIComponentSafe returns '' for a text that is not encoded properly: an address may hold anything.
 function decodeURIComponentSafe(text) {
   try { return decodeURIComponent(text); } catch { return ''; }
 }
 
 const themes = ['auto', 'light', 'dark'];
 
+// theme sets the colors and keeps the choice. The colors of "auto" are those of the system.
 function theme(name) {
   document.documentElement.dataset.theme = name;
   $('theme').textContent = {auto: '◐', light: '☀', dark: '☾'}[name];

@@ -1,5 +1,5 @@
-// The outline: what leads to a head, a row a turn, oldest first. Rows have one height, so that only those in view need
-// to exist.
+// The outline: the path to a head, a row a turn, oldest first. All rows have the same height, so only those in view
+// need to exist.
 
 const rowHeight = 30;
 
@@ -37,6 +37,7 @@ function passes(key) {
   return at.query === '' || saidText(key).includes(at.query) || isNamed(key, at.query);
 }
 
+// layRows makes all rows anew, after a change of the path, the filters or the folds.
 function layRows() {
   rows = filtering() ? filteredRows() : foldedRows();
   rowPlaces = new Map(rows.map((row, i) => [row.key, i]).filter(([, i]) => !rows[i].hidden));
@@ -80,8 +81,8 @@ function phase(key) {
   return end === undefined ? calls : [...calls, end];
 }
 
-// filteredRows has a row for each node that the filters leave, and a connector where they hide some, so that nothing
-// seems to follow from what it does not. A connector opens.
+// filteredRows has a row for each node that the filters leave, and a connector where they hide some: a node then does
+// not seem to follow directly from the row above it. A connector opens.
 function filteredRows() {
   const list = [];
   let hidden = [];
@@ -114,6 +115,8 @@ function reveal(key) {
   layRows();
 }
 
+// toggle opens or closes the fold of a row. A connector has a name of its own: its first node may be in the list of
+// open folds, too.
 function toggle(row) {
   const fold = row.hidden ? 'c' + row.key : row.key;
   if (!at.open.delete(fold)) at.open.add(fold);
@@ -136,6 +139,7 @@ function drawRows(anew) {
   else list.removeAttribute('aria-activedescendant');
 }
 
+// drawRow makes row number i: a node, or a connector.
 function drawRow(row, i) {
   const foldable = Boolean(row.inner || row.hidden);
   const e = el('div', {

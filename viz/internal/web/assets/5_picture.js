@@ -5,10 +5,11 @@ const view = {x: 0, y: 0, scale: 1, due: false};
 const mostBoxes = 400; // in view at once; beyond that nobody reads them
 const picture = {boxes: new Map(), lines: new Map(), index: new Map(), far: null};
 
-// An index of places in squares, in several sizes: each thing lies in a few squares of about its own size, so that
-// finding what is in view costs what is in view, also where an edge is as long as the conversation.
+// An index of places in squares, in several sizes. Each thing is in a few squares of about its own size. The time to
+// find what is in view then depends on what is in view, even if an edge is as long as the conversation.
 const squareSize = level => 256 * 4 ** level;
 
+// indexed puts a thing into the squares that it lies in.
 function indexed(thing, x, y, w, h) {
   const level = Math.max(0, Math.ceil(Math.log(Math.max(w, h, 1) / 256) / Math.log(4)));
   const size = squareSize(level);
@@ -73,6 +74,7 @@ function drawAnew() {
   (foldElement(focused) ?? $('outline')).focus({preventScroll: true});
 }
 
+// bounds returns the rectangle around the points of a line.
 function bounds(points) {
   let [x, y] = points, right = x, bottom = y;
   for (let i = 2; i < points.length; i += 2) {
@@ -95,6 +97,7 @@ function drawPicture() {
   });
 }
 
+// paintPicture draws what is in view now: boxes with text, or paths where there would be too many boxes.
 function paintPicture() {
   const canvas = $('canvas');
   const w = canvas.clientWidth, h = canvas.clientHeight;
@@ -110,6 +113,7 @@ function paintPicture() {
   else paintNear(found);
 }
 
+// paintNear makes the elements that came into view, removes those that left it, and keeps the others.
 function paintNear(found) {
   // Boxes are in the page in reading order, as those that are folded get the focus one after the other.
   const number = thing => numberOf(thing.first ?? thing.key) ?? -1;
@@ -142,7 +146,7 @@ function paintNear(found) {
 
 const owns = edge => edge.dashed && boxesOnPath().has(edge.from);
 
-// dress shows in a box what the person does: whether it is selected, on the path, and left by the filters.
+// dress marks a box as selected, on the path, or hidden by the filters.
 function dress(e, key) {
   const selected = key === boxOf(at.selected);
   e.classList.toggle('selected', selected);
@@ -150,6 +154,7 @@ function dress(e, key) {
   e.classList.toggle('filtered', filtering() && !boxesLeft().has(key));
 }
 
+// drawBox makes the box of a node, or a folded box. boxesOnPath is called because it fills in marked.odd.
 function drawBox(place) {
   const fold = graph.folds.has(place.key), grave = isGrave(place);
   const e = svg('svg',
@@ -176,12 +181,14 @@ function drawEdge(edge) {
   return svg('path', {class: edge.dashed ? 'edge dashed' : 'edge', d: curve(edge.points)});
 }
 
+// curve returns the commands for straight lines through the points.
 function curve(points) {
   let d = 'M' + points[0] + ' ' + points[1];
   for (let i = 2; i < points.length; i += 2) d += 'L' + points[i] + ' ' + points[i + 1];
   return d;
 }
 
+// drawFrame makes the frame around a sub-agent's conversation, with its title.
 function drawFrame(frame) {
   const title = svg('text', {x: frame.x + 8, y: frame.y + 14});
   title.textContent = frame.title;
@@ -227,8 +234,8 @@ function lookAt(place) {
   drawPicture();
 }
 
-// shift is where a view of a size begins that shows a stretch: as near as can be to where it began, or around the
-// stretch where that is far.
+// shift returns the new start of a view of that size, to show everything between from and to: as near as possible to
+// the old start, or around the middle if that is far away.
 function shift(start, size, from, to) {
   const near = Math.min(Math.max(start, to - size), from);
   return Math.abs(near - start) < size / 2 ? near : (from + to - size) / 2;
@@ -277,6 +284,8 @@ function boxAt(event) {
   return picture.open.find(fold => isThere({...fold, h: titleHeight}))?.key ?? null;
 }
 
+// listenToPicture moves the view with the wheel and by dragging, zooms with Ctrl and the wheel, and selects or opens
+// what is clicked.
 function listenToPicture() {
   const canvas = $('canvas');
   let from = null;

@@ -55,7 +55,7 @@ function measure(key) {
       wider: Math.max(0, size.outerW - inner.w), higher: Math.max(0, size.outerH - inner.h)};
   });
 
-  // The most that those before a point moved it: two beside each other do not move what is below them twice.
+  // Of the open boxes before a point, the one that moves it furthest counts: two side by side do not move it twice.
   const most = list => Math.max(0, ...list.map(g => g.moved));
   const rows = grown.toSorted((a, b) => a.bottom - b.bottom).map(g => ({...g}));
   const down = y => most(rows.filter(g => g.moved !== undefined && g.bottom <= y));

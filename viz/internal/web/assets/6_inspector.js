@@ -4,6 +4,7 @@ const tabs = ['Says', 'Request', 'JSON'];
 let tab = 'Says';
 const longText = 20000; // characters that are shown of one text before somebody asks for the rest
 
+// inspect draws the selected node.
 function inspect() {
   const pane = $('inspector'),
     before = {shown: pane.dataset.shown, top: pane.scrollTop, focused: document.activeElement, used: areUsed()};
@@ -45,6 +46,7 @@ function inspect() {
 const isAnswer = key => group(key) === 'assistant';
 const toolbar = (...buttons) => el('div', {class: 'toolbar'}, buttons);
 
+// heading names a node: its sort, number, names, ID and time.
 function heading(key) {
   const node = nodeOf(key), {time, redacted} = saved(node);
   return el('div', {class: 'heading ' + placeOf(key).style},
@@ -57,6 +59,7 @@ function heading(key) {
       time && el('time', {datetime: time}, time.replace('T', ' ').replace(/\.\d+Z$/, 'Z'))));
 }
 
+// troubles lists the problems of a node.
 function troubles(node) {
   return node.problems.length > 0 && el('ul', {class: 'troubles'},
     node.problems.map(problem => el('li', {class: problem.grave ? 'bad' : 'odd'}, problem.what)));
@@ -120,12 +123,14 @@ function subtree(key) {
 const usageList = u =>
   [u.input || 0, u.output || 0, u.cache_read || 0, u.cache_write || 0, u.reasoning || 0].map(Number);
 
+// usageText writes the tokens of a call in words. They are in the order of usage in a patch.
 function usageText([input, output, read, written, thought]) {
   return [tokens(input) + ' in', tokens(output) + ' out' + (thought ? ' (' + tokens(thought) + ' thinking)' : ''),
     read && tokens(read) + ' read from cache', written && tokens(written) + ' written to cache'].filter(Boolean)
       .join(', ');
 }
 
+// totals writes the result of sums in words, without what is zero or unknown.
 function totals(sum) {
   return [count(sum.nodes, 'node'), sum.answers && count(sum.answers, 'model call'),
     sum.calls && count(sum.calls, 'tool call'),
@@ -262,6 +267,7 @@ function diffed(a, b) {
     op === '=' ? text : el(op === '-' ? 'del' : 'ins', {}, text)));
 }
 
+// keyOfID returns the key of the node with an ID; null if the page has none.
 function keyOfID(id) {
   for (const node of graph.nodes.values()) if (node.id === id) return node.key;
   return null;

@@ -95,6 +95,7 @@ function jsonView(value) {
   return el('div', {class: 'code tree'}, foldJSON('', value, true));
 }
 
+// foldJSON returns a fold for an object or a list, and a line for any other value.
 function foldJSON(name, value, open) {
   if (value === null || typeof value !== 'object' || value instanceof Digits) {
     return el('div', {class: 'leaf'}, el('b', {}, name), name && ': ', block('span', print(value, ''), ''));

@@ -1,9 +1,9 @@
-// The exact request that an answer was given to, and what of it is new since the call before.
+// The exact request of a response, and its new part since the call before.
 
 const requests = new Map(); // by key, as they were resolved or fetched
 const missed = new Map(); // by key, the errors of those that were not, since somebody opened a request
 
-// callBefore is the answer that was given before this one, on the way here; null for the first.
+// callBefore returns the response before a node, on its line of first parents; null for the first.
 function callBefore(key) {
   let node = nodeOf(key);
   while (node?.parents?.length) {
@@ -121,6 +121,7 @@ function isJSON(text) {
 
 const share = (part, whole) => Math.floor(part / Math.max(whole, 1) * 100) + ' %';
 
+// sharedPart folds a text that the request before has too. The first request has none.
 function sharedPart(text, before) {
   if (!text || before === null) return null;
   return el('details', {class: 'card shared'}, el('summary', {}, 'as before: ' + count(text.length, 'character')),

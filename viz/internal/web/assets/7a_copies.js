@@ -84,6 +84,7 @@ async function wholeText(form) {
   return form === 'json' ? fileText() : copyHeld(form);
 }
 
+// copyHeld returns a copy that is in the page. An error is why it is not.
 function copyHeld(name) {
   const text = config.static?.copies?.[name];
   if (text === undefined) throw new Error(config.static?.noCopies?.[name] || 'it is not in this page');
@@ -102,6 +103,7 @@ function fileText() {
   return parts.join('');
 }
 
+// download saves the conversation as a file.
 async function download() {
   const text = await wholeText('json');
   const url = URL.createObjectURL(new Blob([text], {type: 'application/json'}));

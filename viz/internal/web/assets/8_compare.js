@@ -1,8 +1,9 @@
-// Two heads side by side, from where their ways part.
+// Two heads side by side, from the node where their paths part.
 
 const comparison = {a: null, b: null, most: 0}; // most is how many rows are shown
 const compareRows = 500; // that are shown at first, and added each time that somebody asks for more
 
+// openCompare compares two heads: if none are given, the one that is shown and another one.
 function openCompare(a, b) {
   const heads = headsOf(at.owner);
   comparison.a = a ?? at.end ?? heads[0];
@@ -22,6 +23,7 @@ function closeCompare() {
 
 const comparing = () => !$('compare').hidden;
 
+// drawCompare shows how many nodes the two paths share, and the other nodes of both side by side.
 function drawCompare() {
   const {a, b} = comparison;
   const pathA = pathTo(a), pathB = pathTo(b);
@@ -52,6 +54,7 @@ function drawCompare() {
 
 const sumLine = keys => keys.length ? totals(sums([...keys, ...inside(keys)])) : 'nothing more';
 
+// chooser is a menu of heads and refs. The chosen node is in it even if it is neither.
 function chooser(chosen, choose, side) {
   const heads = headsOf(at.owner);
   const keys = [...new Set([...heads, ...graph.refs.flatMap(ref => ref.keys), chosen])];
@@ -66,13 +69,13 @@ function headName(key) {
   return [...nodeOf(key).names, 'n' + numberOf(key), line(lastWords(key), 40)].join(' · ');
 }
 
-// lastWords is the last thing that somebody said on the way to a node.
+// lastWords is the text of the last message on the way to a node.
 function lastWords(key) {
   for (let k = key; k !== undefined; k = nodeOf(k).parents?.[0]) if (isMessage(k)) return summary(k);
   return label(key);
 }
 
-// pairUp lays what two branches say side by side: the same, or else the same kind of thing.
+// pairUp pairs the nodes of two branches: those of the same sort and label are side by side.
 function pairUp(a, b) {
   const sign = key => nodeOf(key).sort + ' ' + label(key);
   const pairs = [];
@@ -111,6 +114,7 @@ function related(pieces) {
   return letters('=') * 3 >= Math.max(letters('=-'), letters('=+'));
 }
 
+// cell is a node on one side. How is its style: same, changed or alone.
 function cell(key, text, how) {
   if (key === undefined) return el('div', {class: 'side none', 'aria-label': 'nothing here'});
   const node = nodeOf(key);

@@ -58,6 +58,7 @@ function drawIndex() {
   $('no-entries').hidden = shown.length > 0 || !list.text;
 }
 
+// entryRow is the row of a conversation. The token goes to its page in the link.
 function entryRow(entry) {
   return el('tr', {class: entry.waits ? 'waits' : null},
     el('td', {}, el('a', {href: entry.path + '#token=' + encodeURIComponent(live.token), 'data-path': entry.path},

@@ -89,6 +89,7 @@ const post = (path, body) => ask(path, {
   body: typeof body === 'string' ? body : JSON.stringify(body),
 });
 
+// fetchRequest asks the server for the request of a response.
 async function fetchRequest(key) {
   try {
     return await (await ask('request?node=' + encodeURIComponent(nodeOf(key).id))).text();
@@ -118,6 +119,7 @@ async function readEvents(body, heard) {
   }
 }
 
+// hear takes in an event of the server.
 function hear(name, data) {
   if (name === 'patch') learn(data);
   if (name === 'activity') react(data);

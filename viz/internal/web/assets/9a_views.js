@@ -22,6 +22,7 @@ function shownView() {
   return narrowPage.matches ? 'outline' : 'graph';
 }
 
+// openView opens a view and gives it the focus.
 function openView(name) {
   openedView = name === 'outline' ? 'home' : name;
   drawViews();

@@ -34,6 +34,7 @@ const callColumns = {
       : (row.least || row.unpriced ? 'at least ' : '') + costText(row.cost)},
 };
 
+// tokenColumn returns the column of one of the numbers in usage.
 function tokenColumn(i, head, title) {
   return {head, title, of: row => row.usage?.[i],
     text: row => row.usage ? (row.least ? '≥ ' : '') + tokens(row.usage[i]) : unknownIf(row.billed)};
@@ -56,6 +57,7 @@ function sortOf(by) {
   return {name: priced && by !== 'tool' ? 'cost' : 'ms', down: true};
 }
 
+// callRow is the row of a request, named for its model, or of a tool call.
 function callRow(key) {
   const node = nodeOf(key), grave = node.problems.filter(problem => problem.grave);
   const asked = isAnswer(key);
@@ -68,6 +70,7 @@ function callRow(key) {
   };
 }
 
+// totalRow is the row of a total. Its cost is unknown if none of its calls has a price.
 function totalRow(total) {
   const name = total.name || (total.by === 'agent' ? 'main conversation' : 'unknown model');
   return {
@@ -150,6 +153,7 @@ function drawCallRows(anew) {
   else grid.removeAttribute('aria-activedescendant');
 }
 
+// drawCall makes row number i.
 function drawCall(row, i) {
   const e = el('div', {
     id: 'call' + i, role: 'row', 'aria-rowindex': i + 2, 'aria-selected': String(i === calls.row),
@@ -163,6 +167,7 @@ function drawCall(row, i) {
 
 const cellText = (row, column) => column.text ? column.text(row) : String(column.of(row) ?? '');
 
+// callsBy shows rows of another sort, or the calls of one total.
 function callsBy(by, only = null) {
   Object.assign(calls, {by, only, row: 0});
   drawCalls();
@@ -213,6 +218,7 @@ function scrollTo(list, row) {
   else if (top > list.scrollTop + high) list.scrollTop = top - high;
 }
 
+// callsKey returns what a key does in the table.
 function callsKey(event) {
   const page = Math.max(1, Math.floor($('calls-grid').clientHeight / rowHeight) - 2);
   const kinds = callKinds.map(([kind]) => kind), columns = columnsOf(calls.by);

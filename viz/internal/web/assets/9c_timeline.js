@@ -181,6 +181,7 @@ function drawTimeline() {
   drawTurns();
 }
 
+// buildTimeline makes what stays while rows are drawn anew: the buttons, the axis and the list.
 function buildTimeline() {
   show($('timeline'), el('div', {class: 'viewbar'},
     el('div', {role: 'group', 'aria-label': 'zoom'},
@@ -244,6 +245,7 @@ function drawTurns() {
 
 const rowInTimeline = () => timeline.places.get(at.selected) ?? -1;
 
+// drawTurn makes row number i: its name, and its bars.
 function drawTurn(row, i) {
   const {key, level, bars, inner} = row;
   const e = el('div', {id: 'turn' + i, role: 'treeitem', 'aria-level': level + 1, 'aria-posinset': i + 1,
@@ -277,6 +279,8 @@ function barText({key, from, to, known, wait}) {
     ...node.problems.map(problem => problem.what)].filter(Boolean).join(', ');
 }
 
+// drawBar returns the pieces of a bar that are in view: the wait before it, the bar, and its text beside it where it
+// does not fit inside.
 function drawBar(bar) {
   const {key, from, to, known, wait, lane} = bar, node = nodeOf(key);
   const x = axisX(from), w = Math.max(2, axisX(to) - x), width = trackWidth();
@@ -307,6 +311,7 @@ function drawBar(bar) {
   return pieces;
 }
 
+// placed sets the place of an element in a track.
 function placed(e, x, w, lane) {
   e.style.left = x + 'px';
   e.style.width = Math.max(2, w) + 'px';
@@ -314,6 +319,7 @@ function placed(e, x, w, lane) {
   return e;
 }
 
+// toggleAgents closes the sub-agents of a row if one is open, and otherwise opens all.
 function toggleAgents(row) {
   const open = !row.inner.some(call => call.open);
   for (const {key} of row.inner) timeline.open.set(key, open);
@@ -358,6 +364,7 @@ function markInTimeline(key) {
   else drawTurns();
 }
 
+// timelineKey returns what a key does in the timeline.
 function timelineKey(event) {
   const row = rowInTimeline();
   const to = i => {

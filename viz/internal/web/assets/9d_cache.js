@@ -24,6 +24,7 @@ function inputOf(key) {
 
 const broke = key => Boolean(nodeOf(key).cache?.broke);
 
+// drawCache makes the view anew: the sums and the list only if they have changed, and the columns in view.
 function drawCache() {
   if (!$('cache-strip')) buildCache();
   if (layCache()) {
@@ -41,6 +42,7 @@ function drawCache() {
   drawColumns();
 }
 
+// buildCache makes what stays while columns are drawn anew.
 function buildCache() {
   const key = (name, text) => [el('span', {class: 'swatch ' + name}), text + ' '];
   show($('cache'), el('div', {class: 'viewbar'}, el('span', {id: 'cache-note', class: 'quiet'}),
@@ -78,6 +80,8 @@ function columnOf(key) {
   return -1;
 }
 
+// drawColumn makes column number i: the tokens of the request, or an estimate if they are unknown, and a line at those
+// that could have been read. Place is the selected column.
 function drawColumn(key, i, place) {
   const node = nodeOf(key), {usage} = node, part = (name, n) => {
     const e = el('span', {class: name});
@@ -144,6 +148,7 @@ function excerpts(pieces) {
   });
 }
 
+// markInCache brings the column of the selected node into view.
 function markInCache() {
   drawCache();
   const strip = $('cache-strip'), x = columnOf(at.selected) * cache.width;
@@ -162,6 +167,7 @@ function toFirstBreak() {
   drawColumns();
 }
 
+// cacheKey returns what a key does in the view.
 function cacheKey(event) {
   const {keys} = cache, place = columnOf(at.selected);
   const to = i => { if (keys.length) select(keys[Math.min(Math.max(i, 0), keys.length - 1)]); };

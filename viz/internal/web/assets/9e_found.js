@@ -22,6 +22,7 @@ function snippet(key) {
 // whereIs says where a node is, unless it is on the path of the outermost conversation.
 const whereIs = (key, path) => agentOf(key) || (path.has(key) ? '' : 'another branch');
 
+// drawFound searches if anything has changed that the matches depend on, and draws the matches in view.
 function drawFound() {
   const made = [graph.version, at.query, at.onlyProblems, ...at.shown].join('\n');
   if (!$('found-list')) {
@@ -52,6 +53,7 @@ function drawFoundRows() {
   else list.removeAttribute('aria-activedescendant');
 }
 
+// drawMatch makes row number i: a node, where it is, and the text around the match.
 function drawMatch(key, i, path) {
   const e = el('div', {id: 'match' + i, role: 'option', 'aria-selected': String(key === at.selected),
     'aria-posinset': i + 1, 'aria-setsize': foundList.keys.length,
@@ -64,6 +66,7 @@ function drawMatch(key, i, path) {
   return e;
 }
 
+// markInFound marks the selected node in the list, and brings it into view.
 function markInFound(key) {
   drawFound();
   const place = foundList.keys.indexOf(key), list = $('found-list'), top = place * foundHeight;
@@ -74,6 +77,7 @@ function markInFound(key) {
   }
 }
 
+// foundKey returns what a key does in the list.
 function foundKey(event) {
   const {keys} = foundList, place = keys.indexOf(at.selected);
   const to = i => { if (keys.length) select(keys[Math.min(Math.max(i, 0), keys.length - 1)]); };

@@ -94,6 +94,7 @@ function around(keys, n) {
     : keys.findLast(key => numberOf(key) < here) ?? keys[keys.length - 1];
 }
 
+// sibling goes to the next sibling, or the one before; round and round.
 function sibling(n) {
   const keys = siblings(at.selected);
   const next = keys[(keys.indexOf(at.selected) + n + keys.length) % keys.length];
@@ -101,18 +102,21 @@ function sibling(n) {
   else select(next);
 }
 
+// toParent goes to the first parent. From the beginning of a sub-agent's conversation it goes to the call.
 function toParent() {
   const [parent] = nodeOf(at.selected)?.parents || [];
   if (parent !== undefined) select(parent);
   else if (at.owner !== null) select(at.owner);
 }
 
+// toChild goes to the child on the path, or else to the first one.
 function toChild() {
   const kids = nodeOf(at.selected)?.kids || [];
   const kid = kids.find(k => at.onPath.has(k)) ?? kids[0];
   if (kid !== undefined) select(kid);
 }
 
+// unfold opens or closes the fold of the selected row. Closing from a row inside goes to the row around it.
 function unfold(open) {
   const row = rows[rowOf(at.selected)];
   if (row?.inner && row.open !== open) toggle(row);
@@ -121,7 +125,7 @@ function unfold(open) {
   }
 }
 
-// search looks through everything that is said, and says how much of it lies on other branches.
+// search shows the nodes with a text, on the path and in the list of matches.
 function search(text) {
   at.query = text.trim().toLowerCase();
   layRows();
@@ -131,10 +135,12 @@ function search(text) {
   markFound();
 }
 
+// matches are the nodes that the filters leave, on all branches and in all sub-agents.
 function matches() {
   return graph.order.filter(passes);
 }
 
+// found shows the number of matches, and how many of them are not on the path.
 function found() {
   const all = filtering() ? matches() : [];
   const here = all.filter(key => at.onPath.has(key)).length;
@@ -144,11 +150,13 @@ function found() {
 
 const matchCount = n => count(n, 'match').replace('matchs', 'matches');
 
+// nextMatch goes to the next match in reading order, or the one before; round and round.
 function nextMatch(n) {
   const all = matches();
   if (all.length) select(around(all, n));
 }
 
+// clearFilters ends a search and shows all nodes of the path again.
 function clearFilters() {
   at.query = '';
   at.onlyProblems = false;
@@ -208,6 +216,7 @@ function problemCount(failures, notes) {
   return '✕ ' + count(failures, 'failure') + (notes ? ', ' + count(notes, 'note') : '');
 }
 
+// help opens the list of keys, or closes it.
 function help(open = $('help').hidden) {
   $('help').hidden = !open;
   if (open) $('help').focus();
@@ -242,6 +251,7 @@ const keys = {
   5: () => at.query && openView('found-view'),
 };
 
+// press finds what a key does: in a field, in a menu or a pane, in the view with the focus, and then on the page.
 function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target;
@@ -276,12 +286,14 @@ const nameInAddress = () =>
 // fromAddress is the node that the address names: #n12 or #id.
 const fromAddress = () => keyNamed(nameInAddress());
 
+// keyNamed returns the key of the node with a number (n12) or an ID; null for none.
 function keyNamed(name) {
   const number = /^n(\d+)$/.exec(name);
   if (number) return graph.order[Number(number[1])] ?? null;
   return name ? keyOfID(name.toLowerCase()) : null;
 }
 
+// listen connects the page with its elements and the window.
 function listen() {
   document.addEventListener('keydown', press);
   $('outline').addEventListener('scroll', () => drawRows(false), {passive: true});
@@ -328,6 +340,7 @@ function listen() {
   listenToViews();
 }
 
+// begin shows the conversation in the page, or the list of a server, and connects a live page.
 function begin() {
   theme(themes.includes(kept.get('theme')) ? kept.get('theme') : themes[0]);
   if (config.index) {

@@ -38,6 +38,8 @@ function textOf(row) {
   return found.get(row);
 }
 
+// isShown reports whether the filters leave a row. But names a filter to ignore, to count what each of its choices
+// would leave.
 function isShown(row, but) {
   return (but === 'outcome' || !view.outcome || row.outcome === view.outcome) &&
     (but === 'path' || !view.path || row.path === view.path) &&
@@ -94,6 +96,7 @@ function sums(rows) {
 const number = n => n.toLocaleString('en-US');
 const count = (n, thing) => number(n) + ' ' + thing + (n === 1 ? '' : 's');
 
+// duration writes milliseconds as a person would; 0 is unknown.
 function duration(ms) {
   if (!ms) return '–';
   if (ms < 1000) return Math.round(ms) + 'ms';

@@ -13,6 +13,7 @@ const columns = [
 
 let ordered = [], shown = []; // the rows in order, without those of closed groups, and those of them in the table
 
+// draw makes the whole page anew: the table, the filters, the sums and the side.
 function draw() {
   const focused = document.activeElement?.dataset?.focus; // the element is made anew
   const list = inOrder();
@@ -57,6 +58,7 @@ function sortNext() {
   status(view.sort ? 'Sorted by ' + columns.find(column => column.key === view.sort).title : 'Not sorted');
 }
 
+// sortBack turns the order round.
 function sortBack() {
   if (!view.sort) return status('Not sorted: s sorts by a column.');
   view.down = !view.down;
@@ -72,6 +74,7 @@ function sortBy(key) {
   draw();
 }
 
+// groupHead is the row above a group, with its sums. It opens and closes the group.
 function groupHead(part) {
   const sum = sums(part.rows);
   const open = !view.closed.has(part.value);
@@ -89,6 +92,7 @@ function groupHead(part) {
       data.currency && money(sum) + ' ' + data.currency, duration(sum.took)].filter(Boolean).join(' · '))));
 }
 
+// tableRow is the row of a conversation. A click opens it, except in the box that chooses it.
 function tableRow(row) {
   const pick = event => {
     event.stopPropagation();
@@ -103,6 +107,7 @@ function tableRow(row) {
         column.cell(row)) : wordCell(row, column.key)));
 }
 
+// wordCell is the cell of the outcome, or of the name with the reason of a failure or the last answer.
 function wordCell(row, key) {
   if (key === 'outcome') {
     return el('td', {}, badge(row),
@@ -146,6 +151,7 @@ function mark() {
 
 const mostChosen = 26; // each has a letter, as in the command
 
+// choose adds a row to the comparison, or removes it. An unreadable conversation cannot be compared.
 function choose(row) {
   if (view.chosen.has(row)) view.chosen.delete(row);
   else if (view.chosen.size >= mostChosen) status('No more than ' + mostChosen + ' are compared.');
@@ -159,6 +165,7 @@ function moveTo(row) {
   at(row, {scroll: true});
 }
 
+// step goes some rows down, or up, and at most to an end.
 function step(n) {
   const i = ordered.indexOf(view.at);
   if (ordered.length) moveTo(ordered[Math.min(Math.max(i + n, 0), ordered.length - 1)]);
@@ -172,6 +179,7 @@ function nextBad(n) {
   status('No further conversation ' + (n > 0 ? 'below' : 'above') + ' that did not end well.');
 }
 
+// drawFilters makes a button for each outcome, with the rows it would leave, and one for each filter in use.
 function drawFilters() {
   const of = new Map();
   for (const row of data.rows) if (isShown(row, 'outcome')) of.set(row.outcome, (of.get(row.outcome) || 0) + 1);
@@ -199,6 +207,7 @@ function onlyFailure(kind) {
   draw();
 }
 
+// drawTop shows the sums of the rows.
 function drawTop(list) {
   const sum = sums(list);
   const all = list.length === data.rows.length ? count(list.length, 'conversation')

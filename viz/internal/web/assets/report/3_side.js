@@ -5,6 +5,7 @@ const pathsAtFirst = innerWidth > 720 ? 12 : 4;
 let allPaths = false;
 let listedPaths = []; // those that conversations took which the other filters leave, the most taken first
 
+// drawSide shows the parts of the side for the rows. Paths are counted without the filter for a path.
 function drawSide(list) {
   const members = new Map();
   for (const row of data.rows) {
@@ -111,6 +112,7 @@ function parts(path) {
     (path.instead ? ' instead of ' + path.instead : '');
 }
 
+// cell is step number i of a path in the matrix.
 function cell(one, i, path) {
   const kinds = {user: 'user', assistant: 'assistant', 'tool call': 'tool', stop: 'stop'};
   const kind = one.failed ? 'failed' : kinds[one.kind] || 'aside';

@@ -6,6 +6,7 @@ const nodeAt = (row, i) => row.nodes.slice(8 * i, 8 * i + 8);
 
 let opener = null; // where the focus was before a panel opened
 
+// openPanel shows a panel in place of the one that is open, and gives it the focus.
 function openPanel(panel) {
   if ($('detail').hidden && $('compare').hidden) opener = document.activeElement;
   $('detail').hidden = $('compare').hidden = true;
@@ -45,6 +46,7 @@ function openAddress() {
   detail(row);
 }
 
+// detail opens a conversation: its facts, the commands to look at it, and its first steps.
 function detail(row) {
   const facts = [
     ['outcome', badge(row)], ['turns', number(row.turns || 0)],
@@ -149,6 +151,7 @@ function stepRow(s, steps, node) {
     el('div', {class: 'said'}, el('b', {}, one.label), ' ', one.text || '', ' ', el('code', {class: 'quiet'}, node)));
 }
 
+// side is the step of one conversation in a line of the comparison. It is pale if all others have the same step.
 function side(row, i, line, c, chosen, common) {
   if (i === null) return el('div', {class: 'side none', 'aria-label': 'nothing here'});
   const one = stepOf(row.steps[i]);

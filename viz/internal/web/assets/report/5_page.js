@@ -13,6 +13,7 @@ function escape() {
   draw();
 }
 
+// nextGroup groups by the next key, and after the last one not at all.
 function nextGroup() {
   const keys = ['', ...keyNames];
   groupBy(keys[(keys.indexOf(view.group) + 1) % keys.length]);
@@ -29,6 +30,7 @@ function nextPath(n) {
   onlyPath(numbers[next]);
 }
 
+// groupBy groups the rows by a key, with all groups open.
 function groupBy(key) {
   view.group = $('group').value = key;
   view.closed.clear();
@@ -47,6 +49,7 @@ const keys = {
   '/': () => { $('search').focus(); $('search').select(); }, '?': help, Escape: escape,
 };
 
+// press finds what a key does, where nobody is writing.
 function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target;
@@ -65,6 +68,7 @@ function press(event) {
   act();
 }
 
+// begin shows the table, and the conversation that the address names.
 function begin() {
   theme(themes.includes(kept.get('theme')) ? kept.get('theme') : themes[0]);
   data.rows.forEach((row, i) => { row.index = i; });
