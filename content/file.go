@@ -130,6 +130,8 @@ func imageType(data []byte) string {
 			return mediaType
 		}
 	}
+
+	// The other types need 12 bytes.
 	if len(data) < 12 {
 		return ""
 	}

@@ -113,6 +113,8 @@ func (s span) split(spans []span, a, b []int) []span {
 		c := counts[a[i]]
 		counts[a[i]] = seen{c.times + 1, i, -1}
 	}
+
+	// An element that has an index in b already occurs twice there.
 	for j := s.b; j < s.bEnd; j++ {
 		if c, in := counts[b[j]]; in && c.times == 1 && c.b < 0 {
 			counts[b[j]] = seen{1, c.a, j}
@@ -161,6 +163,7 @@ func rising(list []int, value map[int]int) []int {
 		}
 		ends[n] = p
 	}
+
 	if len(ends) == 0 {
 		return nil
 	}

@@ -459,6 +459,7 @@ func (d DAG) WithdrawTools(names ...string) DAG {
 			seen[name] = true
 		}
 	}
+
 	if len(withdrawn) == 0 {
 		return d
 	}

@@ -122,6 +122,8 @@ func pairUp(old, new, oldKinds, newKinds []int) []pair {
 				pairs = append(pairs, pair{i, -1})
 				continue
 			}
+
+			// The new elements before the partner of i have none themselves.
 			for ; j < first+kin[k]; j++ {
 				pairs = append(pairs, pair{-1, j})
 			}

@@ -116,11 +116,14 @@ func compareLines(old, new string) []Line {
 		for end < len(all) && same(all[end]) == same(all[at]) {
 			end++
 		}
+
 		if same(all[at]) {
 			lines = appendSame(lines, a, all[at:end], at == 0, end == len(all))
 		} else {
 			lines = appendDifferent(lines, a, b, all[at:end])
 		}
+
+		// After many lines, the rest is left out as one gap.
 		if at = end; len(lines) > maxLines && at < len(all) {
 			return gap(lines, len(all)-at)
 		}
@@ -318,6 +321,7 @@ func (w diffWriter) part(p Part) {
 		}
 		w.row(p.Op, name)
 	}
+
 	for _, line := range p.Lines {
 		switch {
 		case line.Gap > 0:
@@ -397,6 +401,7 @@ func (d Difference) MarshalJSON() ([]byte, error) {
 		OldHeads: nodesJSON(d.OldHeads), NewHeads: nodesJSON(d.NewHeads),
 		Changes: make([]jsonChange, len(d.Changes)), After: d.After,
 	}
+
 	for i, c := range d.Changes {
 		out.Changes[i] = jsonChange{c.Op, c.Before, nodeJSON(c.Old), nodeJSON(c.New), []jsonPart{}}
 		for _, p := range c.Parts() {

@@ -69,6 +69,7 @@ func (d DAG) Edit(n *node.Node, p node.Payload) (Edited, error) {
 			return Edited{}, &BuildError{Step: "Edit", Err: err}
 		}
 	}
+
 	if e.Node == nil {
 		return Edited{}, &BuildError{Step: "Edit", Err: fmt.Errorf("%w: %v", ErrForeign, n)}
 	}

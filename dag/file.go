@@ -152,6 +152,7 @@ func (d DAG) Write(w io.Writer) error {
 		h = d.header()
 		nodes, _, err = h.nodes(d.roots())
 	}
+
 	if err != nil {
 		return err
 	}
@@ -178,6 +179,7 @@ func (d DAG) Write(w io.Writer) error {
 			out.nodes(nodes)
 		}
 	}
+
 	out.buf = append(out.buf, "}\n"...)
 	return cmp.Or(out.flush(), d.Err())
 }
@@ -213,6 +215,7 @@ func ascending(roots []*node.Node) (nodes []*node.Node, ok bool) {
 		nodes = append(nodes, n)
 		return ok
 	})
+
 	slices.Reverse(nodes)
 	return nodes, ok && !more
 }
@@ -348,6 +351,8 @@ func followed(path string) string {
 		if err != nil {
 			break
 		}
+
+		// The target of a relative link is relative to the real folder of the link.
 		if !filepath.IsAbs(to) {
 			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 			if err != nil {

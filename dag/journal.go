@@ -178,6 +178,7 @@ func openLocked(on disk, path string, flag int) (file, error) {
 		if same {
 			return f, nil
 		}
+
 		if err := errors.Join(on.Unlock(f), f.Close()); err != nil {
 			return nil, err
 		}
@@ -556,9 +557,12 @@ func (r *reader) entries(state *journalState) (*Recovery, error) {
 	incomplete := func(reason error) (*Recovery, error) {
 		return &Recovery{Bytes: r.offset - state.size, Line: first, Reason: reason}, nil
 	}
+
 	for {
 		r.at = r.line
 		line, complete, err := r.text()
+
+		// The file may end only after a line with the heads. Any other end is that of an incomplete append.
 		switch {
 		case err == io.EOF && r.offset == state.size:
 			return nil, nil
@@ -708,6 +712,7 @@ func (s *journalState) moveRefs(g graph, moved map[string][]string) error {
 			delete(moved, name)
 		}
 	}
+
 	refs, err := g.refs(refs, moved)
 	if err == nil {
 		s.dag = s.dag.change(func(e *env) { e.refs = refs })
@@ -726,9 +731,12 @@ func (r *reader) unwritten(line []byte, from int64) bool {
 		if err != nil {
 			return err == io.EOF && zeros
 		}
+
+		// A further line follows, so this append was not the last one.
 		if ended {
 			return false
 		}
+
 		zeros = zeros || bytes.IndexByte(line, 0) >= 0
 		if bytes.HasPrefix(line, []byte(headsPrefix)) {
 			// A line with another offset ends another append: the broken line is not in the last one.

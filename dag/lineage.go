@@ -128,6 +128,7 @@ func grown(head *node.Node, w without) (*lineage, mark) {
 		if n == nil {
 			return nil, mark{}
 		}
+
 		if m, ok := memo.OfNode(n).Get(key).(mark); ok {
 			// It may have been collected; an earlier ancestor may have one still.
 			if p := m.lineage.Value(); p != nil {
@@ -249,6 +250,7 @@ func (p *lineage) declare(payload node.Payload) bool {
 				return false
 			}
 		}
+
 		for i := range payload.Defs.Len() {
 			def := payload.Defs.At(i)
 			if at, has := p.tools[def.Name]; has && p.t.Tools[at] != def {
@@ -369,6 +371,7 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 			f.t.Messages, f.t.Nodes = append(f.t.Messages, m), append(f.t.Nodes, p.t.Nodes[i])
 		}
 	}
+
 	moved[len(p.t.Messages)] = len(f.t.Messages)
 
 	// Drop removed summaries; the others have moved with their messages.
@@ -390,6 +393,7 @@ func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok b
 	removed = make([]bool, len(p.t.Messages))
 	first = len(p.t.Messages)
 	firstSummary, firstExecution := first, first
+
 	for i := range c.Replaced.Len() {
 		// A node has a message of its own, or is a compaction with a summary, or an execution beside a results message.
 		id := c.Replaced.At(i)
@@ -403,6 +407,8 @@ func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok b
 			return nil, 0, false
 		}
 	}
+
+	// The summary has the position of the first named node, which is known only for a message of its own.
 	return removed, first, first < firstSummary && first < firstExecution
 }
 
@@ -465,7 +471,7 @@ func (p *lineage) markStale(first int) {
 		}
 		p.lost = p.lost || recorded
 
-		// No reader has this message yet: it was added to p under the same lock.
+		// No reader has this message yet: since it was added, p was locked or not shared.
 		p.t.Messages[i].Blocks = stale(m.Blocks)
 	}
 }

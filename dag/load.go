@@ -297,6 +297,7 @@ func (h *headReader) add(m member, limit int) error {
 	if h.size += len(m.key) + len(m.value); h.size > limit {
 		return fmt.Errorf("%w: a header of more than %d bytes", ErrLimit, limit)
 	}
+
 	if h.seen[m.name] {
 		return h.bad(m.name, errors.New("duplicate member"))
 	}
@@ -353,6 +354,7 @@ func (h *headReader) decode(m *member) error {
 			err = content.ErrJSON
 		}
 	}
+
 	if err != nil {
 		return h.bad(m.name, err)
 	}
@@ -437,12 +439,14 @@ func (g *graph) add(value jsontext.Value, line int) error {
 	if last := len(g.order) - 1; last >= 0 && g.index == nil && compareIDs(g.order[last].ID(), id) >= 0 {
 		g.makeIndex()
 	}
+
 	if g.index != nil {
 		if _, twice := g.index[id]; twice {
 			return &node.FieldError{ID: id.String(), Field: "id", Err: ErrDuplicateID}
 		}
 		g.index[id] = len(g.order)
 	}
+
 	g.order = append(g.order, n)
 	g.used = append(g.used, false)
 	return nil
@@ -583,6 +587,7 @@ func (g *graph) loose(heads []*node.Node) map[*node.Node][]*node.Node {
 			loose[n], unreached = unreached, nil
 		}
 	}
+
 	if unreached != nil {
 		loose[nil] = unreached
 	}

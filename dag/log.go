@@ -51,18 +51,22 @@ func (d DAG) log(l logger) string {
 	l.at, l.out, l.models = map[node.ID]int{}, &strings.Builder{}, severalModels(d)
 	l.waiting = shared.Waiting(d.heads)
 	l.width = max(cmp.Or(max(l.Width, 0), logWidth), leastWidth)
+
 	if l.ASCII {
 		l.signs, l.frame = asciiSigns, asciiFrame
 	} else {
 		l.signs = plainSigns
 	}
+
 	if l.Digests {
 		l.handle = handleLength(d, l.Last)
 	}
+
 	if len(d.heads) == 0 {
 		l.row("", note("(empty conversation)"))
 	}
 	l.draw(d.heads, "", 0)
+
 	if d.err != nil {
 		l.row("", piece{l.cross + " " + l.line(d.err.Error(), l.width-2), red})
 	}
@@ -289,6 +293,7 @@ func (g *drawing) write(graph string, i int, f face) {
 	// Of the graph, only the sign has the color of the node.
 	before, after, _ := strings.Cut(g.indent+graph, f.glyph)
 	row := []piece{{g.framed(f.glyph), f.color}, {g.framed(after), ""}}
+
 	if g.handle > 0 {
 		row = append(row, piece{handleOf(g.nodes[i], g.handle), gray}, note(" "))
 	}
@@ -370,6 +375,7 @@ func (g *drawing) connect(i int, parents []int) {
 	if own < 0 {
 		own = g.free(right)
 	}
+
 	g.column[i] = own
 	joined[own] = true
 	if len(joined) > 1 {
@@ -395,6 +401,8 @@ func (g *drawing) fan(i int) {
 		}
 		return
 	}
+
+	// A single execution is drawn like any other node.
 	if width < 2 {
 		return
 	}

@@ -176,6 +176,7 @@ func (s signs) blocksText(blocks content.Blocks) string {
 		case describe.Asked: // in callsText
 		}
 	}
+
 	if len(texts) == 0 && len(blocks.ToolUses()) == 0 {
 		texts = thinking
 	}

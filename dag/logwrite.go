@@ -207,6 +207,7 @@ func countsOf(nodes []*node.Node) string {
 		if n.Children().Len() > 0 {
 			agents++
 		}
+
 		switch describe.Of(n).Sort {
 		case describe.Call:
 			calls++
@@ -226,6 +227,7 @@ func countsOf(nodes []*node.Node) string {
 			parts = append(parts, count(p.n, p.thing))
 		}
 	}
+
 	text := count(len(nodes), "node")
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")

@@ -111,6 +111,7 @@ func Merge(how MergeStrategy, branches ...Branch) DAG {
 	default:
 		merged = nestBranches(how, branches)
 	}
+
 	if merged.err != nil {
 		return branches[0].DAG.fail("Merge", merged.err)
 	}

@@ -42,6 +42,7 @@ func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.No
 		if enter(head) {
 			stack = append(stack, frame{n: head})
 		}
+
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			n := w.before(top.n, top.next)

@@ -89,6 +89,7 @@ func (d DAG) Prune() DAG {
 		}
 		pruned = pruned || len(kept) < len(nodes)
 	}
+
 	if !pruned {
 		return d
 	}

@@ -114,6 +114,7 @@ func (d DAG) replaceNodes(replacements map[*node.Node]*node.Node) DAG {
 		}
 		return n // or nil: loose has it as a key
 	}
+
 	replaceAll := func(nodes []*node.Node) []*node.Node {
 		replaced := make([]*node.Node, len(nodes))
 		for i, n := range nodes {

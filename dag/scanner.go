@@ -60,6 +60,8 @@ func (s *scanner) fill() error {
 	for range 100 { // an io.Reader may return no bytes and no error, but not for ever
 		n, err := s.r.Read(room)
 		s.end += n
+
+		// A Reader may return bytes together with an error: keep the error for the next call.
 		s.err = err
 		if n > 0 {
 			return nil
@@ -68,6 +70,7 @@ func (s *scanner) fill() error {
 			return err
 		}
 	}
+
 	s.err = io.ErrNoProgress
 	return s.err
 }
@@ -150,6 +153,7 @@ func (s *scanner) value() ([]byte, error) {
 		case ended:
 			return s.take(n), nil
 		}
+
 		if err := s.fill(); err != nil {
 			return nil, early(err)
 		}
@@ -187,6 +191,8 @@ func (v *valueState) scan(b []byte) (n int, ended bool, err error) {
 			if v.depth--; v.depth == 0 {
 				return v.at + 1, true, nil
 			}
+
+			// The bracket ends the list or object around the value.
 			if v.depth < 0 {
 				return v.at, true, nil
 			}
@@ -225,6 +231,7 @@ func (s *scanner) text() (line []byte, complete bool, err error) {
 		if i >= 0 {
 			size = at + i
 		}
+
 		if size > s.limit {
 			return nil, false, fmt.Errorf("%w: a line of more than %d bytes", ErrLimit, s.limit)
 		}

@@ -35,6 +35,7 @@ func keyOf(n *node.Node) key {
 			maphash.WriteComparable(&h, len(s))
 			_, _ = h.WriteString(s)
 		}
+
 		write(n.Kind())
 		write(kindOf(n))
 		for _, f := range fields {

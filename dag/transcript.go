@@ -118,10 +118,12 @@ func (s *setup) prompt(p node.System) {
 		s.prompts = append(s.prompts, p)
 		return
 	}
+
 	if i, has := s.named[p.Name]; has {
 		s.prompts[i] = p
 		return
 	}
+
 	if s.named == nil {
 		s.named = map[string]int{}
 	}

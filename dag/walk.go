@@ -89,6 +89,8 @@ func trunk(n *node.Node) (below *node.Node, simple bool) {
 	case 1:
 		return n.Parent(0), true
 	}
+
+	// Several parents must all have the same parent, and only that one.
 	for i := range n.NumParents() {
 		p := n.Parent(i)
 		if p.NumParents() != 1 || below != nil && below != p.Parent(0) {
@@ -120,6 +122,7 @@ func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
 		if enter(head) {
 			stack = append(stack, visit{n: head})
 		}
+
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			if top.next == top.n.NumParents() {

@@ -135,6 +135,7 @@ func (n *Node) appendUnkept(dst []byte) []byte {
 
 // encode appends the saved form. It does not use a remembered form.
 func (n *Node) encode(dst []byte) []byte {
+	// ParseLazy reads only the beginning and the end of a line: the envelope comes first, and the digest last.
 	dst = write.UUID(write.Name(append(dst, '{'), "id"), n.id)
 	dst = append(write.Name(dst, "parents"), '[')
 	for _, p := range n.parents() {
@@ -142,6 +143,7 @@ func (n *Node) encode(dst []byte) []byte {
 	}
 	dst = write.OptString(append(dst, ']'), "kind", n.Kind())
 	dst = appendTime(dst, "time", n.Time())
+
 	dst = n.appendBody(write.Name(dst, "body"), form{})
 	dst = n.appendInfo(dst)
 	if meta := n.Meta(); meta.Len() > 0 {
@@ -238,6 +240,7 @@ func (n *Node) appendShared(dst []byte, blocks content.Blocks) []byte {
 		} else {
 			dst = appendBlock(dst, b)
 		}
+
 		if ok {
 			results++
 		}
@@ -352,9 +355,12 @@ func decode(line []byte) (envelope, error) {
 		Digest  string         `json:"digest"`
 	}
 	again := json.Unmarshal(line, &other)
+
+	// Only an unknown kind may have any value as its body.
 	if again == nil && known(other.Kind) {
 		again = err
 	}
+
 	return envelope{ID: other.ID, Parents: other.Parents, Kind: other.Kind, Time: other.Time, Meta: other.Meta,
 		Digest: other.Digest, unknown: other.Body}, again
 }
@@ -471,6 +477,7 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 	if n.id, err = parseID(e.ID); err != nil {
 		return nil, fieldError(e.ID, "id", err)
 	}
+
 	if e.Parents == nil { // an empty array is a root
 		return nil, fieldError(e.ID, "parents", errMissing)
 	}
@@ -590,6 +597,7 @@ func fieldError(id, field string, err error) error {
 	if errors.As(err, &syntactic) && syntactic.JSONPointer != "" {
 		field += string(syntactic.JSONPointer)
 	}
+
 	if field = strings.TrimPrefix(field, "/"); field == "" {
 		field = "line"
 	}
@@ -695,6 +703,7 @@ func (b body) compaction() (Payload, error) {
 			return nil, err
 		}
 	}
+
 	ids := make([]ID, len(b.Replaced))
 	for i, text := range b.Replaced {
 		id, err := parseID(text)

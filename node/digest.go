@@ -91,6 +91,8 @@ func (n *Node) Digest() Digest {
 				stack = append(stack, dep)
 			}
 		}
+
+		// Nothing was added, so all dependencies have their digests. A node may be on the stack several times.
 		if len(stack) == pending {
 			stack = stack[:pending-1]
 			if top.digest.Load() == nil {
@@ -172,6 +174,7 @@ func (n *Node) compute() Digest {
 		buf = append(buf, d[:]...)
 	}
 	buf = n.appendBody(buf, form{write.Form{Canonical: true}, n.callRef()})
+
 	d := sha256.Sum256(buf)
 	if cap(buf) <= maxScratch {
 		*scratch = buf
@@ -199,6 +202,7 @@ func (n *Node) callRef() func(result bool, id string, earlier int) string {
 	if places == nil {
 		return refToNoCall
 	}
+
 	return func(result bool, id string, earlier int) string {
 		switch {
 		case !result:
@@ -226,6 +230,7 @@ func (n *Node) answered() []content.ToolUse {
 	if !ok || m.Role != content.User || len(m.Blocks.ToolResults()) == 0 {
 		return nil
 	}
+
 	for _, p := range n.parents() {
 		if _, execution := p.Payload().(ToolExecution); execution && p.NumParents() == 1 {
 			p = p.first[0]

@@ -413,6 +413,7 @@ func fresh(blocks content.Blocks) content.Blocks {
 	if list == nil {
 		return blocks
 	}
+
 	blocks, _ = content.Of(list...) // no error: these blocks come from a list
 	return blocks
 }

@@ -210,6 +210,8 @@ func (r *request) measure(before *request, found common) {
 		}
 		common = r.front + tokens(t.Messages[:found.messages])
 	}
+
+	// Correct the estimate of the part after from by what the provider reported for that part of before.
 	r.Shared = min(from.Input+scaled(common-from.size, before.Input-from.Input, before.size-from.size), r.Input)
 }
 

@@ -49,9 +49,11 @@ func rulesOf(a node.Answer, policy api.Cache) rules {
 		if !known {
 			return rules{} // a compatible server
 		}
+
 		if generation >= gptname.Breakpoints {
 			return rules{least: 1024, keeps: 30 * time.Minute, breakpoints: true, reports: true, off: policy == api.CacheOff}
 		}
+
 		r := rules{least: 1024, step: 128, keeps: time.Hour, reports: true}
 		if policy == api.CacheLong {
 			r.keeps = 24 * time.Hour
