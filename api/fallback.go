@@ -53,6 +53,7 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 
 		for i, m := range ready {
 			attempt := attempt{emit: emitTo(yield), start: time.Now()}
+			// The method of Client handles a nil provider, and one that returns a nil sequence.
 			(&Client{provider: m.provider}).events(ctx, req)(attempt.take)
 			err := attempt.finish()
 			if err == nil || attempt.stopped != nil {

@@ -207,6 +207,8 @@ func (f *form) decode(answer string, value any) error {
 	if err := syntaxError(text); err != nil {
 		return f.fault(answer, err, syntaxProblem(text, err))
 	}
+
+	// The whole text is checked before it is decoded, so the model learns of all problems at once.
 	check := schema.Check{Nulls: true, Unknown: "is not a member of the form"}
 	if problems := f.check.Problems(text, check); len(problems) > 0 {
 		return f.fault(answer, nil, problems...)

@@ -43,6 +43,7 @@ const maxPriceFile = 16 << 20
 //
 // Every error has ErrPrice in its chain, apart from those of r. An error about a price is a *[PriceError].
 func ReadPrices(r io.Reader) (PriceList, error) {
+	// One byte beyond the limit shows that the file is too large.
 	data, err := io.ReadAll(io.LimitReader(r, maxPriceFile+1))
 	if err != nil {
 		return PriceList{}, fmt.Errorf("api: reading prices: %w", err)

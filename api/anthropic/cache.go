@@ -97,7 +97,7 @@ type marked struct {
 // ownMarks returns the acceptable markers of tools, system prompts and messages, at most room, and a note for each of
 // the others.
 func ownMarks(tools []content.Tool, system []content.JSON, messages []content.Message, room int) (marks, []string) {
-	// Drop the markers the API would refuse, for it to accept the others.
+	// Drop the markers the API would refuse: one of them would fail the whole request.
 	own, kept := foundMarks(tools, system, messages), marks{}
 
 	var left []string

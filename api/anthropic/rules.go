@@ -82,8 +82,8 @@ func (a accepter) accept(role content.Role, block content.Block, nested bool) (c
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// acceptToolResult changes results the API would refuse: results of nothing but space, and error results with other
-// blocks than text. The latter lose the error mark and begin with a text about the failure.
+// acceptToolResult changes results the API would refuse: results of white space, and error results with other blocks
+// than text. The latter lose the error mark and begin with a text about the failure.
 func acceptToolResult(b content.ToolResult) (content.ToolResult, string) {
 	// A result without content is silent, too.
 	silent, mixed := true, false

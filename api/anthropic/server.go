@@ -19,7 +19,7 @@ type place struct{ message, block int }
 //   - calls of server tools without a result, and results without their call, because the API refuses them. A call may
 //     still be open at the end of the conversation, and while its own tool calls are answered;
 //   - thinking at the end of an assistant's message;
-//   - texts of nothing but space in an assistant's message, and space at the end of a last one. Next to thinking, such
+//   - texts of white space in an assistant's message, and space at the end of a last one. Next to thinking, such
 //     a text is kept: the model wrote it between signed blocks, and these must not change.
 func prune(messages []content.Message) []dialect.Pruned {
 	drop := map[place]string{}
@@ -188,7 +188,7 @@ func serverResultOf(b content.Opaque) (string, bool) {
 	return id, true
 }
 
-// silent finds texts of nothing but space, and thinking at the end of a message.
+// silent finds texts of white space, and thinking at the end of a message.
 func silent(i int, m content.Message, drop map[place]string) {
 	spoken, thinks := false, false
 	for _, b := range m.Blocks.All() {
@@ -232,7 +232,7 @@ func trimEnd(messages []content.Message) []dialect.Pruned {
 		return nil
 	}
 
-	// A text of nothing but space is dropped: With stays nil.
+	// A text of white space is dropped: With stays nil.
 	found := dialect.Pruned{Message: n, Block: at, Why: "white space at the end of the last message"}
 	if last.Text = trimmed; trimmed != "" {
 		found.With = last

@@ -329,6 +329,7 @@ func (r *repairer) prune(drafts []draft) bool {
 			before = &drafts[f.Message-1]
 		}
 
+		// The blocks may be shared with the conversation, so a copy is changed.
 		d.blocks, d.intact, d.built = slices.Clone(d.blocks), false, nil
 		if f.With == nil {
 			d.blocks = slices.Delete(d.blocks, f.Block, f.Block+1)

@@ -371,6 +371,7 @@ func (t Target) media(what string, m Media, role content.Role, s content.Source,
 		}
 		return s, ""
 	case s.FileID != "":
+		// A file of unknown origin counts as the API's own, if the API has files.
 		if !slices.Contains(t.Files, origin) && (origin != "" || len(t.Files) == 0) {
 			return none, "it is a file of another provider"
 		}

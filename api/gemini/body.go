@@ -385,7 +385,7 @@ func (b *builder) appendSystem(dst []byte) []byte {
 	return append(dst, "]}"...)
 }
 
-// saysNothing reports whether a conversation is one message of nothing but space. The API accepts one only with a
+// saysNothing reports whether a conversation is one message of white space. The API accepts one only with a
 // system instruction.
 func saysNothing(e dialect.Encoded) bool {
 	if e.Len() != 1 {

@@ -252,6 +252,7 @@ func (c *contentImport) content(where string, list []jsonx.Member) error {
 	case "model":
 		role = content.Assistant
 	case "user", "function", "":
+		// Some clients send the results of calls with the role "function".
 		role = content.User
 	}
 

@@ -30,7 +30,7 @@ func accept(role content.Role, block content.Block, nested bool) (content.Block,
 	switch b := block.(type) {
 	case content.Text:
 		if role == content.User && !nested && b.Text != "" {
-			return b, "" // even of nothing but space: only this API accepts such a text
+			return b, "" // even if it is white space: only this API accepts such a text
 		}
 	case content.Document:
 		if role == content.User && !nested && isText(b) {

@@ -393,5 +393,7 @@ func withAbout(b content.Block, list []jsonx.Member) content.Block {
 		b.Extra = add(b.Extra)
 		return b
 	}
+
+	// An Opaque has no Extra, so the information is dropped.
 	return b
 }

@@ -24,7 +24,7 @@ func caching(
 	case api.CacheLong:
 		return "prompt_cache_retention", `"24h"`
 	case api.CacheOff:
-		// Earlier models write to the cache at no cost, and cannot be told not to. Without a breakpoint of the
+		// Earlier models write to the cache at no cost, and no option prevents it. Without a breakpoint of the
 		// request's own, this mode caches nothing.
 		if generation, _ := gptname.Generation(model); generation >= gptname.Breakpoints {
 			return "prompt_cache_options", `{"mode":"explicit"}`

@@ -183,7 +183,7 @@ func (b *chatBuilder) stops() content.JSON {
 func (b *chatBuilder) setThinking() {
 	t, thinks := b.options.Thinking, b.rules.Chat.Thinks
 
-	// Such a server thinks unless it is told not to, so even an unset Thinking must become "off".
+	// The models of such a server think by default, so even an unset Thinking must become "off".
 	if thinks == servers.ThinkingToggle && b.forcesCall() {
 		if t != api.ThinkOff {
 			b.note(api.RepairOption, "thinking is off: ToolChoice forces a call, which %s refuses otherwise", b.rules.Name)

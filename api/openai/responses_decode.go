@@ -72,6 +72,8 @@ func (d *itemDecoder) blocks(raw content.JSON) ([]content.Block, error) {
 	_, rest = jsonx.Take(rest, own)
 
 	var said []content.Block
+
+	// Reasoning that follows other reasoning directly depends on it.
 	run := d.run
 	d.run = kind == "reasoning"
 

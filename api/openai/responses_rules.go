@@ -380,6 +380,7 @@ func unanswered(i int, m, next content.Message, open map[answerKey]bool) []diale
 			if later == nil {
 				later = lastAnswers(m.Blocks, next.Blocks)
 			}
+			// Only a result after the call counts. Without any, later[key] is 0.
 			if open[key] = later[key] > j; !open[key] {
 				found = append(found, dialect.Pruned{
 					Message: i, Block: j, Why: "a call without a result (" + itemType(o) + ")",
