@@ -152,7 +152,6 @@ func (o savedObject) agents() []PausedAgent {
 			Run: in.Text("run_id"), ID: in.Text("continuation_id"), Parent: in.OptText("parent_continuation_id", ""),
 			Message: in.node("message_id"), Totals: savedObject{in.Object("totals")}.totals(content.StopResults),
 		}
-
 		a.InnerTurns, a.InnerCalls = in.inner()
 
 		// The path is saved as indexes. Its calls were read with the agents before.

@@ -61,6 +61,7 @@ func Each[In, Out any](
 					}
 
 					j := &job[Out]{done: make(chan struct{})}
+					// An item gets its result even if it cannot start any more.
 					if ctx.Err() != nil {
 						j.err = errorOf(ctx)
 						close(j.done)

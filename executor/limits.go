@@ -109,6 +109,8 @@ func (l *ledger) note(model string, u content.Usage, inTool bool) {
 		l.tools = l.tools.Plus(u)
 	}
 	l.partial = l.partial || u.Incomplete
+
+	// Without prices, only a limit on cost asks for the price of a model.
 	if u == (content.Usage{}) || l.prices == nil && l.limits.Cost <= 0 {
 		return
 	}

@@ -185,6 +185,8 @@ func outerID(p Pending, name string) string {
 	if len(p.Path) == 0 {
 		p.ID = slashes.Replace(p.ID)
 	}
+
+	// A slash at the end only made the ID differ from that of a call of the sub-agent's own: see include.
 	return slashes.Replace(name) + "/" + strings.TrimRight(p.ID, "/")
 }
 
@@ -192,6 +194,8 @@ func outerID(p Pending, name string) string {
 func innerID(id, name string) (string, bool) {
 	rest, below := strings.CutPrefix(id, slashes.Replace(name)+"/")
 	rest = strings.TrimRight(rest, "/")
+
+	// A path to a call deeper down stays escaped: the sub-agent reads it in the same way.
 	if !strings.Contains(rest, "/") {
 		rest = unslashed.Replace(rest)
 	}

@@ -89,6 +89,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
+	// The first event sends the status, so later errors are events too.
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
 	s := &stream{handler: h, in: in, w: w, flush: http.NewResponseController(w).Flush, agents: map[string]*speaker{}}

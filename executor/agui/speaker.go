@@ -163,7 +163,7 @@ func (s *stream) child(e executor.Child) {
 			return
 		}
 		a.end(inner)
-		delete(s.agents, key)
+		delete(s.agents, key) // the call of another sub-agent may have the same path later
 	}
 }
 

@@ -105,6 +105,7 @@ func (s *agentServer) call(
 		events = agent.Stream(ctx, d.User(q.Message))
 	}
 
+	// Run to the end. At each pause the user is asked.
 	calls := 0
 	for {
 		end, err := report(ctx, r, events, &calls)

@@ -81,6 +81,8 @@ func (s *Server) tool(def *sdk.Tool) (executor.Tool, error) {
 			return s.call(ctx, def.Name, call.Input, effect != executor.EffectUnknown)
 		},
 	)
+
+	// Leave out a tool that cannot be declared: a run with it would be refused.
 	if err := made.Definition().Check(); err != nil {
 		return nil, toolError(def.Name, err)
 	}

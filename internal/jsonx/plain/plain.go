@@ -129,7 +129,7 @@ func (r *Reader) Item() bool {
 // String reads a string.
 func (r *Reader) String() string {
 	r.Expect(`"`)
-	begin, escapes := r.at, 0
+	begin, escapes := r.at, 0 // escapes counts the bytes that disappear when escapes are resolved
 	rest := r.text[begin:]
 	quote := bytes.IndexByte(rest, '"')
 	for i := 0; ; {
