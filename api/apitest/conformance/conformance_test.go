@@ -265,14 +265,14 @@ func broke(t *testing.T, sentence string, spoil func(context.Context, api.Reques
 	return nil
 }
 
-// again asks the model anew each time, and retry asks it again when it fails.
+// again makes a new request each time its sequence is ranged over.
 type again struct{ api.Provider }
 
 func (a again) Stream(ctx context.Context, req api.Request) events {
 	return func(yield func(api.Event, error) bool) { a.Provider.Stream(ctx, req)(yield) }
 }
 
-// exclusive takes one request and no other.
+// exclusive accepts the first request only.
 type exclusive struct{ taken *atomic.Bool }
 
 func (x exclusive) Stream(ctx context.Context, req api.Request) events {
@@ -289,7 +289,7 @@ func TestTheSuiteFindsProvidersThatAskTooOften(t *testing.T) {
 	require.Error(t, concurrent(ctx, exclusive{new(atomic.Bool)}))
 }
 
-// uncomparable is a provider that is a value, and one that == panics for.
+// uncomparable is a provider with a slice: == panics for it.
 type uncomparable struct {
 	api.Provider
 	_ []int

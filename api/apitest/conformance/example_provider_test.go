@@ -19,8 +19,8 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// toy is a whole provider, for an API that takes a conversation as JSON and answers at once. It keeps all rules of api.Provider:
-// TestTheExampleProviderKeepsTheRules runs conformance.Run on it.
+// toy is a whole provider, for an API that accepts a conversation as JSON and responds at once. It keeps all rules of
+// api.Provider: TestTheExampleProviderKeepsTheRules runs conformance.Run on it.
 type toy struct {
 	url     string
 	http    *http.Client

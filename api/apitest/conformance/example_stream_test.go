@@ -21,7 +21,8 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// brook is a provider for an API that takes the requests of toy and streams its responses, one line of JSON after the other.
+// brook is a provider for an API that accepts the requests of toy and streams its responses, one line of JSON after the
+// other.
 type brook struct{ toy }
 
 // brookLine is a line of a response. Each has one of the fields.

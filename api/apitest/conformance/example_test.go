@@ -9,7 +9,8 @@ import (
 	"github.com/plait-dev/plait/api/apitest/conformance"
 )
 
-// A provider's own test needs no more than this: a model that behaves as the scenario says, and a Recorder in front of it.
+// The test of a provider needs no more than this: a model with the behavior of the scenario, and a Recorder in front of
+// it.
 func ExampleRun() {
 	provider := func(t *testing.T, s conformance.Scenario) api.Provider {
 		sent := &conformance.Recorder{Next: toyServer(s)} // or a strict fake, such as fake.Anthropic

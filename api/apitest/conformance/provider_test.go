@@ -10,7 +10,8 @@ import (
 
 func TestTheExampleProviderKeepsTheRules(t *testing.T) { conformance.Run(t, toyScenario) }
 
-// toyScenario returns the provider of Example_provider with a server behind it. It is all that a provider's own test needs.
+// toyScenario returns the provider of Example_provider with a server behind it. The test of another provider needs no
+// more than this.
 func toyScenario(t *testing.T, s conformance.Scenario) api.Provider {
 	sent := &conformance.Recorder{Next: toyServer(s)}
 	server := httptest.NewServer(sent)

@@ -459,7 +459,7 @@ func isServerResult(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_result")
 }
 
-// block checks one block by itself. For a text, the name of the result is the text.
+// block checks one block by itself. The name of the returned block is the text if the block is a text.
 func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicRequestBlock {
 	o := c.object(path, v, nil)
 	block := anthropicRequestBlock{kind: c.text(path, o, "type")}

@@ -58,6 +58,8 @@ func (c *anthropicCheck) conversation() {
 	}
 
 	c.end(turns[len(turns)-1], open)
+
+	// With adaptive thinking, a loop need not begin with thinking: one without was recorded, and accepted.
 	if c.thinking == "enabled" {
 		c.toolLoop(turns)
 	}
@@ -79,6 +81,7 @@ func (c *anthropicCheck) uniqueIDs() {
 
 // order checks that calls come last, and that no message ends with thinking.
 func (c *anthropicCheck) order(t anthropicTurn) {
+	// Newer models refuse any other block after a call.
 	called := false
 	for i, b := range t.blocks {
 		if called && b.kind != "tool_use" {
@@ -181,6 +184,8 @@ func (c *anthropicCheck) end(t anthropicTurn, open map[string]bool) {
 	if t.role == "user" {
 		return
 	}
+
+	// Older models accept a last message of the assistant and continue it. The strictest counts.
 	b := t.blocks[len(t.blocks)-1]
 	if !open[b.id] || len(t.of("tool_use")) > 0 {
 		c.fail(anthropicPrefill)

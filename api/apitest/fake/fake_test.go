@@ -46,8 +46,8 @@ type cassette struct {
 	}
 }
 
-// recorded calls fn for each recorded exchange whose request is known and whose path has part in it, in a folder of the traffic and
-// in the conversations that moved between providers.
+// recorded calls fn for each recorded exchange with a known request and with part in its path. It reads a folder of the
+// traffic, and the conversations with several providers.
 func recorded(t *testing.T, folder, part string, fn func(name, path, body string, status int, response string)) {
 	t.Helper()
 	root := fixture.Path(t, "cassettes")
@@ -68,8 +68,8 @@ func recorded(t *testing.T, folder, part string, fn func(name, path, body string
 	}
 }
 
-// acceptsRecorded checks that every recorded request that was accepted is accepted by check, but for the exceptions, which are
-// given with their reasons.
+// acceptsRecorded requires check to accept every recorded request the API accepted. The exceptions have their reasons;
+// check must refuse them.
 func acceptsRecorded(t *testing.T, folder, part string, exceptions map[string]string, check func(path string, body []byte) error) {
 	t.Helper()
 	accepted, excepted := 0, 0
@@ -90,8 +90,8 @@ func acceptsRecorded(t *testing.T, folder, part string, exceptions map[string]st
 	t.Logf("%d recorded requests accepted, %d listed exceptions", accepted, excepted)
 }
 
-// refusesRecorded checks that every recorded refusal is a refusal of check, in the same words, but for those that no check of a body
-// can know, which are given with their reasons.
+// refusesRecorded requires check to refuse every recorded request the API refused, with the same text. Unknowable lists
+// the refusals no check of a body can know, with their reasons; check must accept these.
 func refusesRecorded(t *testing.T, folder, part string, unknowable map[string]string, check func(path string, body []byte) error) {
 	t.Helper()
 	refused, elsewhere := 0, 0
@@ -116,7 +116,7 @@ func refusesRecorded(t *testing.T, folder, part string, unknowable map[string]st
 	t.Logf("%d recorded refusals refused in the API's own words, %d cannot be known", refused, elsewhere)
 }
 
-// refusalCase is, for one rule, a body that breaks only that one, and what the API says.
+// refusalCase is a body that breaks only one rule, with the API's error text.
 type refusalCase struct{ rule, body, says string }
 
 // refusesEach checks that each body is refused in the words given, with status 400.
@@ -145,12 +145,12 @@ func neverPanics(f *testing.F, cases []refusalCase, check func(body []byte) erro
 	f.Fuzz(func(t *testing.T, body []byte) { require.Equal(t, check(body), check(body)) })
 }
 
-// theirs is what differs between two refusals of one rule: ids, names and places.
+// theirs matches the parts of an error text that depend on the request: IDs, names and positions.
 var theirs = regexp.MustCompile(`'rs_\w+'|: \w+$|default_api:\w+|position \d+`)
 
-// requireObservedTexts checks that the fake of an API has the text of each refusal that was recorded without its request.
-// normal removes from a text what differs between two requests with the same fault. Files whose name contains except are
-// left out.
+// requireObservedTexts checks that the fake of an API has the text of each refusal recorded without its request. Normal
+// removes the parts of a text that depend on the request. Files with except in their names are left out, unless except
+// is empty.
 func requireObservedTexts(t *testing.T, folder string, cases []refusalCase, normal func(string) string, except string) {
 	t.Helper()
 	known := map[string]bool{}
@@ -188,7 +188,7 @@ func TestFakesRefuseWithTheErrorTextsOfTheAPIs(t *testing.T) {
 	requireObservedTexts(t, "anthropic", refusals, withoutPositions, "thinking-modified")
 }
 
-// TestChecksEndOnHostileBodies gives the checks what is deep, and what is many.
+// TestChecksEndOnHostileBodies checks bodies of great depth, and with many items.
 func TestChecksEndOnHostileBodies(t *testing.T) {
 	const n = 2_000
 	deep := strings.Repeat(`{"type":"object","properties":{"a":`, 4_000) + "1" + strings.Repeat("}}", 4_000)

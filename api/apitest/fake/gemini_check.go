@@ -183,7 +183,7 @@ func gStruct(c *geminiCheck, path string, v jsontext.Value) {
 	}
 }
 
-// gNumber accepts a number from least to most. Says is the format of the error text.
+// gNumber accepts a number from low to high. Message is the format of the error text.
 func gNumber(kind string, low, high float64, message string) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) {
 		digits := strings.Trim(string(v), `"`) // a number may be written as a string

@@ -201,7 +201,7 @@ func aBool(c *openAICheck, path string, v jsontext.Value) {
 	}
 }
 
-// ofLength accepts a string of least to most characters.
+// ofLength accepts a string of low to high characters.
 func ofLength(low, high int) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		aString(c, path, v)
@@ -243,7 +243,7 @@ func aDecimal(low, high float64) openAIRule {
 	}
 }
 
-// anInteger accepts a whole number from least to most.
+// anInteger accepts a whole number from low to high.
 func anInteger(low, high float64) openAIRule {
 	return func(c *openAICheck, path string, v jsontext.Value) {
 		if v.Kind() != '0' || strings.ContainsAny(string(v), ".eE") {

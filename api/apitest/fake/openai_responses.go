@@ -105,6 +105,7 @@ func (d openAIResponses) remember(_ []byte, answer string) {
 		return // a stream, or an error
 	}
 
+	// The API knows the pair by the ID of the item: one sent back without its ID needs no reasoning.
 	for i, item := range response.Output {
 		if i > 0 && response.Output[i-1].Type == "reasoning" {
 			d.led[item.ID] = response.Output[i-1].ID

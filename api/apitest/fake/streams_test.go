@@ -44,7 +44,8 @@ func inOrder(words []string) []string {
 	return order
 }
 
-// responseEvents is the types of the events of a stream, each once for the item that it is about, and each with its members.
+// responseEvents returns the types of the events of a stream with the names of their members. Each is listed once for
+// its item.
 func responseEvents(t *testing.T, stream string) []string {
 	var events []string
 	for _, chunk := range chunks(t, stream) {

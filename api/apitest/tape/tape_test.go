@@ -115,7 +115,7 @@ func response(req *http.Request, body io.ReadCloser) *http.Response {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}, "Date": {"now"}}, Body: body, ContentLength: -1, Request: req}
 }
 
-// taped makes a tape of what the requests are answered, and returns its path.
+// taped records the requests with their responses, and returns the path of the tape.
 func taped(t *testing.T, o tape.Options, requests ...*http.Request) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "new", "tape.json")
@@ -360,7 +360,7 @@ func recordedOnce(t *testing.T) *tape.Tape {
 	return recording
 }
 
-// pieces is a body that comes in pieces; what is left when it is closed was not asked for.
+// pieces is a body that returns one piece for each Read.
 type pieces struct{ left []string }
 
 func (p *pieces) Read(b []byte) (int, error) {
