@@ -252,6 +252,8 @@ func (j *Journal) create(torn int) error {
 	if torn > 0 {
 		j.recovered = &Recovery{Bytes: int64(torn), Line: 1, Reason: io.ErrUnexpectedEOF}
 	}
+
+	// The line is written over a part of itself.
 	if err := writeAt(j.file, []byte(journalHeader), 0); err != nil {
 		return err
 	}
@@ -620,6 +622,7 @@ func (r *reader) entry(s *journalState, line []byte) error {
 		return r.addLine(line)
 	}
 
+	// An error in the line with the heads is not one of a node.
 	r.node = 0
 	var entry headsLine
 	if err := json.Unmarshal(line, &entry); err != nil {

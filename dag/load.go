@@ -458,6 +458,7 @@ func (g *graph) parse(value jsontext.Value, line int) (*node.Node, error) {
 		return node.ParseLazy(value, g.resolve, g.unread.failed)
 	}
 
+	// Another tool may have reformatted the file, but the saved form of a node is one line.
 	if bytes.IndexByte(value, '\n') >= 0 || bytes.IndexByte(value, '\r') >= 0 {
 		value = value.Clone()
 		if err := value.Compact(); err != nil {

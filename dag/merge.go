@@ -287,6 +287,8 @@ func newFindings(merged DAG, branches []Branch) []Finding {
 func phaseFindings(d DAG) []Finding {
 	v := validator{found: map[node.ID][]Finding{}}
 	v.phases(d)
+
+	// Usually there are none, and the nodes need not be listed.
 	if len(v.found) == 0 {
 		return nil
 	}

@@ -216,6 +216,8 @@ func (v *valueState) skipString(b []byte) {
 	}
 	end := v.at + quote
 	v.at, v.quoted = end+1, false
+
+	// Each backslash before the quote inverts whether the quote is escaped.
 	for ; end > 0 && b[end-1] == '\\'; end-- {
 		v.quoted = !v.quoted
 	}

@@ -44,6 +44,7 @@ func (t Transcript) Seen() node.Digest {
 
 // front returns the digest before the first message.
 func (t Transcript) front() node.Digest {
+	// The rule at Seen fixes every byte of this form.
 	dst := append([]byte(seenTag+"\x00{"), `"system":[`...)
 	for _, text := range t.System {
 		dst = append(write.OptString(append(write.Comma(dst), '{'), "text", text), '}')

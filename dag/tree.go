@@ -39,6 +39,7 @@ func (t *tree[V]) without(name string) *tree[V] {
 
 // split returns the entries before name and the entries after it.
 func (t *tree[V]) split(name string) (less, more *tree[V]) {
+	// Only the nodes on the path to name are copied; the rest is shared.
 	switch {
 	case t == nil:
 		return nil, nil

@@ -272,6 +272,8 @@ func (v *validator) source(n *node.Node, where string, s content.Source, image b
 		all := strings.Join(imageTypes, ", ")
 		v.report(n, BadImageType, "%s has type %q, not one of %s", where, s.MediaType, all)
 	}
+
+	// The data may be large: decode it as a stream.
 	if _, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(s.Data))); err != nil {
 		v.report(n, BadData, "%s: %v", where, err)
 	}

@@ -128,6 +128,8 @@ func (n *Node) verify() error {
 		n.Digest() // nothing to compare: a digest computed now is correct
 		return nil
 	}
+
+	// compute needs the digests of the nodes before n.
 	for dep := range n.dependencies {
 		dep.Digest()
 	}

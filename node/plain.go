@@ -108,6 +108,8 @@ func plainAnswer(r *plain.Reader) (a Answer) {
 		r.Expect(`"` + digestPrefix)
 		a.Seen = r.Hash()
 		r.Expect(`"`)
+
+		// Append omits a zero digest, so a line with one is in another form.
 		r.FailIf(a.Seen == Digest{})
 	}
 	a.Details = content.JSON(r.OptJSON("details"))
@@ -196,6 +198,8 @@ func plainUsage(r *plain.Reader) (u content.Usage) {
 	u.CacheRead, u.CacheWrite = r.OptInt("cache_read"), r.OptInt("cache_write")
 	u.Reasoning, u.Incomplete = r.OptInt("reasoning"), r.OptTrue("incomplete")
 	r.Expect("}")
+
+	// Append omits a zero usage, so a line with one is in another form.
 	r.FailIf(u == content.Usage{})
 	return u
 }

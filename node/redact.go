@@ -184,6 +184,7 @@ func (n *Node) forgetMeta() {
 
 // currentAll returns the replacements of nodes, or the nodes without one, and whether there is any replacement.
 func (r redaction) currentAll(nodes []*Node) ([]*Node, bool) {
+	// Usually nothing was replaced, and the list can be shared.
 	if !slices.ContainsFunc(nodes, func(n *Node) bool { return r.current(n) != n }) {
 		return nodes, false
 	}

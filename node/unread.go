@@ -40,6 +40,7 @@ func ParseLazy(line []byte, resolve func(ID) *Node, failed func(*Node, error)) (
 		return n, nil
 	}
 
+	// Any other line is decoded now.
 	n, err := parseLines(line, resolve)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrParse, err)

@@ -161,6 +161,8 @@ func (r *request) common(before *request, known int) (c common) {
 // prefix returns the length of the common beginning of two lists. Lists that share their memory are not compared.
 func prefix[E any](a, b []E, equal func(x, y E) bool) int {
 	shorter := min(len(a), len(b))
+
+	// Transcripts of one branch are prefixes of the same lists.
 	if shorter > 0 && &a[0] == &b[0] {
 		return shorter
 	}
