@@ -277,6 +277,7 @@ const repeatable = 5
 
 // pauseOf returns the saved form of a continuation, with a task for each awaited call.
 func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, error) {
+	// Use the ID of the durable run. The executor's changes if the run is begun again after a crash.
 	c.Run = run.ID
 	payload, err := executor.ContinuationCodec{Keys: e.Attributes}.Encode(c)
 	if err != nil {

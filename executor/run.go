@@ -243,6 +243,7 @@ func (r *run) instruct() (err error) {
 
 // withAgents returns the conversation with the agent's prompt and tools.
 func (r *run) withAgents() dag.DAG {
+	// An agent without a prompt leaves that of the conversation. An empty text of Instructions removes it.
 	d := r.d
 	if r.prompt != "" || r.agent.Instructions != nil {
 		// Do not send a prompt twice if the program has added the same text to the conversation itself.

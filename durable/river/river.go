@@ -52,6 +52,7 @@ func (o *Options) withDefaults() Options {
 
 // insertOpts returns how the job of a wake-up is inserted.
 func (o *Options) insertOpts(w store.Wake) *river.InsertOpts {
+	// One attempt: if it fails, the engine or the worker finds the work when it looks for it.
 	job := &river.InsertOpts{Queue: Calls, MaxAttempts: 1}
 	if w.Kind == store.WakeRun {
 		job.Queue = Runs

@@ -188,6 +188,8 @@ func (h *handler) handle(ctx context.Context, wake store.Wake) error {
 	case wake.Kind == store.WakeTask && h.worker != nil:
 		return h.worker.Handle(ctx, wake)
 	}
+
+	// The job is for other processes that share the queue. It is over all the same, and they find the work by polling.
 	return nil
 }
 

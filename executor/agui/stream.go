@@ -74,7 +74,8 @@ func (s *stream) run(ctx context.Context, c *store.Conversation) {
 			return
 		}
 
-		// The request may have the answers already. Use each of them once.
+		// No continuation is stored: the conversation is run again, and pauses with the same calls. The request may
+		// have their answers. Use each of them once.
 		replies := s.replies(paused.Continuation)
 		s.in.Resume, s.in.Messages = nil, nil
 		if len(replies) == 0 {

@@ -257,6 +257,8 @@ func (s *Server) refresh(ctx context.Context) {
 	if err == nil {
 		err = s.relist(ctx, c)
 	}
+
+	// The tools stay as they are, and the next turn tries again.
 	if err != nil {
 		s.opts.Log.WarnContext(ctx, "the changed tools of an MCP server cannot be listed", "server", s.opts.Name, "error", err)
 	}
@@ -294,7 +296,7 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, fmt.Errorf("no connection within %v", s.opts.Timeout))
 	defer cancel()
-	transport, err := s.dial()
+	transport, err := s.dial() // a new one, because a transport of the SDK is used once
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}

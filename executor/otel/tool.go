@@ -58,6 +58,7 @@ func (r *run) endCall(e node.ToolExecution) {
 	}
 	delete(r.calls, e.Index)
 
+	// A call in doubt has an error result too, so look at its state first.
 	failure, text := "", ""
 	switch {
 	case e.State == node.ExecutionInDoubt:
