@@ -200,6 +200,7 @@ func silent(i int, m content.Message, drop map[place]string) {
 	}
 
 	for j, b := range m.Blocks.All() {
+		// Beside thinking, such a text is kept if the message has something else to send (see prune).
 		if t, ok := b.(content.Text); ok && !(spoken && thinks) && blank(t.Text) {
 			drop[place{i, j}] = "a text block of white space"
 		}

@@ -146,6 +146,7 @@ func (a *chatAnswer) part(part content.JSON) []piece {
 	case "refusal":
 		return grow(api.DeltaText, &a.refusal, value(list, "refusal"))
 	case "thinking":
+		// Remember where the thinking came, to send it back there.
 		if a.field == "" {
 			a.field = "content"
 		}

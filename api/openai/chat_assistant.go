@@ -53,6 +53,7 @@ func (a *assistant) take(b content.Block) {
 	case content.Text:
 		a.text(b)
 	case content.Thinking:
+		// Thinking that came as a part of the content goes back as one.
 		for _, m := range thinkingMembers(b) {
 			if m.Name == "content" {
 				a.parts = append(a.parts, content.Opaque{API: ChatAPI, JSON: m.Value})
@@ -61,6 +62,7 @@ func (a *assistant) take(b content.Block) {
 			}
 		}
 	case content.Opaque:
+		// An Opaque with a type is a part of the content. Any other holds further members of the message.
 		list, _ := jsonx.Members(b.JSON) // checked when the block was made
 		if _, isPart := partType(list); isPart {
 			a.parts = append(a.parts, b)
@@ -91,6 +93,7 @@ func (a *assistant) text(t content.Text) {
 	case id != "" && !a.has("audio"):
 		a.add(jsonx.Member{Name: "audio", Value: jsonx.Object([]jsonx.Member{{Name: "id", Value: jsonx.Quote(id)}})})
 	default:
+		// A message refers to one audio at most: a further one is sent as its transcript.
 		t.Extra = extra(list)
 		a.parts = append(a.parts, t)
 	}

@@ -195,6 +195,7 @@ func (b *chatBuilder) setThinking() {
 	case t == "":
 		return
 	case !reasons(b.model):
+		// Off and auto need no note: they do not ask the model to think.
 		if t != api.ThinkOff && t != api.ThinkAuto {
 			b.note(api.RepairOption, "Thinking is left out: the model does not reason")
 		}
@@ -265,6 +266,8 @@ func (b *chatBuilder) format() content.JSON {
 
 	schema, _ = withProperties(schema)
 	inner := []jsonx.Member{{Name: "name", Value: jsonx.Quote(form.Name)}, {Name: "schema", Value: schema}}
+
+	// The API refuses "strict" for a schema that breaks its rules for strict ones.
 	if strictSchema(schema) {
 		inner = append(inner, jsonx.Member{Name: "strict", Value: "true"})
 	}

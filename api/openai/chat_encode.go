@@ -175,6 +175,7 @@ func appendImage(dst []byte, b content.Image) []byte {
 	further, _ := jsonx.Members(b.Extra.For(ChatAPI)) // checked when the block was made
 	detail, further := jsonx.Take(further, "detail")
 
+	// The detail belongs inside image_url, the other members beside it.
 	dst = append(write.Name(append(dst, `{"type":"image_url"`...), "image_url"), '{')
 	if b.Source.URL != "" {
 		dst = write.String(dst, "url", b.Source.URL)

@@ -106,6 +106,7 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 			return renamed(b, a.thought)
 		}
 	case content.ToolUse:
+		// If a server knows only functions, the call of a custom tool becomes a call of a function.
 		if isCustom(b.Extra) {
 			if !a.plain {
 				return acceptCustom(b)
