@@ -168,6 +168,7 @@ func toolCases(name string) []Case {
 			Extra: content.Extra{API: name, JSON: `{"functionDeclarations":[],"type":"function"}`}}},
 	}
 
+	// A golden file needs the same order each time.
 	var cases []Case
 	for _, what := range slices.Sorted(maps.Keys(list)) {
 		cases = append(cases, Case{Name: "tools: " + what, Request: api.Request{Tools: list[what], Messages: hello()}})
@@ -177,6 +178,7 @@ func toolCases(name string) []Case {
 		Options: api.Options{ToolChoice: api.OneTool("free")}}
 	server := api.Request{Tools: list["a tool that the API runs"], Messages: hello(),
 		Options: api.Options{ToolChoice: api.OneTool("search")}}
+
 	// One more than OpenAI's APIs accept.
 	crowd := api.Request{Messages: hello()}
 	for i := range 129 {

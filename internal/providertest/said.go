@@ -66,6 +66,8 @@ func (w *World) results() []content.ToolResult {
 	for i := range results {
 		said, _ := content.Of(w.inner()...)
 		results[i] = content.ToolResult{CallID: w.id(), Content: said, IsError: w.One(3)}
+
+		// Often an open call: a random ID seldom matches one.
 		for _, call := range w.d.OpenCalls() {
 			if w.One(2) {
 				results[i].CallID = call.ID

@@ -51,11 +51,14 @@ func RequireServerBodies(
 	for _, server := range append([]string{""}, servers.Names()...) {
 		for _, c := range requests {
 			c.Name = cmp.Or(server, none) + ": " + c.Name
+			// The conversation with thinking begins with the assistant, the others are empty.
 			c.Request.Messages = append([]content.Message{hello}, c.Request.Messages...)
 			cases = append(cases, c)
 		}
 	}
+
 	RequireBodies(t, file, cases, func(c Case) ([]byte, []api.RepairNote, error) {
+		// The name of a case begins with its server.
 		server, _, _ := strings.Cut(c.Name, ": ")
 		return body(compatible.Server(strings.TrimPrefix(server, none)), c.Request)
 	})

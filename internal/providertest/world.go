@@ -112,6 +112,7 @@ func serverTurn(w *World) dag.DAG {
 func closeTools(w *World) dag.DAG {
 	var done []node.ToolExecution
 	for _, call := range w.d.OpenCalls() {
+		// CloseTools gives a call without an execution an error result.
 		if w.One(3) {
 			continue
 		}
@@ -151,6 +152,8 @@ func switchFork(w *World) dag.DAG {
 	if len(w.forks) == 0 {
 		return w.d
 	}
+
+	// Keep the current conversation as a fork in place of the other one.
 	i := w.IntN(len(w.forks))
 	other := w.forks[i]
 	w.forks[i] = w.d

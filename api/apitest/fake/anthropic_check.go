@@ -293,6 +293,8 @@ func (c *anthropicCheck) checkTemperature(o object) {
 	if !ok {
 		return
 	}
+
+	// Parsing a number fails only if it is beyond float64, and so out of range.
 	if t, err := strconv.ParseFloat(string(v), 64); v.Kind() != '0' {
 		c.fail("temperature: Input should be a valid number")
 	} else if err != nil || t < 0 || t > 1 {

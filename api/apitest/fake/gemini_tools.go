@@ -73,6 +73,8 @@ func (c *geminiCheck) toolConfig(v jsontext.Value) {
 	}
 
 	c.callingConfig(config["function_calling_config"])
+
+	// Gemini 3 accepts functions beside the API's own tools, on request. The older models do not.
 	if c.served && len(c.functions) > 0 && string(config["include_server_side_tool_invocations"]) != "true" {
 		if beforeGemini3.MatchString(c.model) {
 			c.fail("Tool use with function calling is unsupported")

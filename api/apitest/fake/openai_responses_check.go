@@ -99,7 +99,8 @@ func (c *responsesCheck) request(o object, body []byte) {
 				"'conversation'.")
 	}
 
-	// With a stored part the fake cannot see all calls, and skips the rules about them.
+	// The API stores a turn unless store is false. With a stored part the fake cannot see all calls, so an output need not
+	// have its call in the request.
 	c.stored = string(o["store"]) != "false"
 	c.unseen = o["conversation"] != nil || o["previous_response_id"] != nil || o["prompt"] != nil
 	if o["input"] == nil && !c.unseen {
@@ -192,6 +193,7 @@ func (c *responsesCheck) choose(v jsontext.Value) {
 
 	o := c.objectOf("tool_choice", v, "type")
 
+	// A program's tool is chosen by its name, a tool of the API by its type.
 	switch kind := text(o["type"]); kind {
 	case "allowed_tools", "mcp":
 	case "function", "custom":

@@ -144,6 +144,7 @@ func (s *openAISchema) strictly(context []string, v jsontext.Value, sub openAISu
 	if sub.Ref != "" && !s.resolves(sub.Ref) {
 		s.in(context, "reference can only point to definitions defined at the top level of the schema.")
 	}
+	// The type of the whole schema was checked before.
 	if len(context) > 0 && sub.Type == nil && sub.Ref == "" && sub.AnyOf == nil && sub.Enum == nil && sub.Const == nil {
 		s.in(context, "schema must have a 'type' key.")
 	}
