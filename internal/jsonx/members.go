@@ -43,7 +43,7 @@ func readMembers(j content.JSON) ([]Member, error) {
 		return nil, fmt.Errorf("%w: not an object", content.ErrJSON)
 	}
 
-	// At invalid JSON, PeekKind returns no kind, and the next read the error.
+	// PeekKind returns no kind at invalid JSON. The next read returns the error.
 	var list []Member
 	for dec.PeekKind() != '}' {
 		name, err := dec.ReadToken()
