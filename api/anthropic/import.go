@@ -77,7 +77,7 @@ func importSystem(j content.JSON) (system []string, marks content.JSON, err erro
 		}
 		system = append(system, text.Text)
 
-		// A prompt without a marker gets an empty object: the position shows the prompt of a marker.
+		// Markers belong to prompts by position, so a prompt without one gets an empty object.
 		mark := markIn(text.Extra.For(API))
 		marked = marked || mark != ""
 		dst = jsonx.AppendObject(write.Comma(dst), member(cacheControl, mark))

@@ -302,7 +302,7 @@ func (t Target) document(role content.Role, b content.Document) (content.Block, 
 		return t.textDocument(role, b, text)
 	}
 
-	// The bytes decide what the document is, because its declared type may be wrong.
+	// The bytes, if there are any, decide what the document is: its declared type may be wrong.
 	what, rules := "document", t.Documents
 	switch kind := mediaType(b.Source); {
 	case strings.HasPrefix(kind, "audio/"):

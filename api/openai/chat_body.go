@@ -153,7 +153,7 @@ func (b *chatBuilder) setResponseOptions() {
 
 	if !o.NoStream {
 		b.set("stream", "true")
-		// Without this option, a stream has no usage.
+		// Without this option, a stream of OpenAI has no usage.
 		if !b.rules.Chat.NoStreamOptions {
 			b.set("stream_options", `{"include_usage":true}`)
 		}
