@@ -76,7 +76,7 @@ func totals(p node.StopReason) []string {
 		list = append(list, Duration(p.Elapsed))
 	}
 
-	// A known cost of zero is a fact, and an unknown one says nothing.
+	// A cost of zero is shown only if it is known.
 	if p.Cost > 0 || p.CostKnown {
 		cost := "cost " + strconv.FormatFloat(p.Cost, 'g', 4, 64)
 		if !p.CostKnown {

@@ -22,6 +22,7 @@ const loneMark = "\u25cc"
 // Cluster returns the first cluster of s as it is shown, its width in cells, and its size in s. The text is s[:size] if
 // nothing has to change. It never contains a line break or a tab: these too are shown by their pictures.
 func Cluster(s string) (text string, width, size int) {
+	// Most text is ASCII. A mark of the character would begin with a byte that is not.
 	r, size := utf8.DecodeRuneInString(s)
 	if r >= ' ' && r < 0x7f && (size == len(s) || s[size] < utf8.RuneSelf) {
 		return s[:size], 1, size
@@ -49,8 +50,9 @@ func Cluster(s string) (text string, width, size int) {
 		if standsAlone(next) {
 			break
 		}
-		spacing := unicode.Is(unicode.Mc, next)
 
+		// A spacing mark takes a cell beside the character. Other marks take none.
+		spacing := unicode.Is(unicode.Mc, next)
 		switch {
 		case next == joiner && marks < maxMarks:
 			// A joiner counts as one mark together with the joined character.
@@ -69,6 +71,7 @@ func Cluster(s string) (text string, width, size int) {
 		case skin(next) && marks < maxMarks:
 			width += 2
 		case next != nonJoiner && !isMark(next) && !jamo(next):
+			// The next cluster begins here.
 			return base + s[from:keep], width, size
 		}
 

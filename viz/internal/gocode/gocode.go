@@ -214,7 +214,7 @@ func (g *generator) phase(n *node.Node) {
 		executions = append(executions, e)
 	}
 
-	// CloseTools writes its own message. If n says anything else, the digests differ.
+	// CloseTools writes its own message. If n has other content, the digests differ.
 	made := dag.New().WithHeads(message).CloseTools(executions...).Head()
 	if made == nil || made.Digest() != n.Digest() {
 		return

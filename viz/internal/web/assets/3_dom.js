@@ -1,5 +1,5 @@
-// Making elements. Text goes in by textContent, names of elements and attributes are the page's own: nothing that was
-// said can become markup.
+// Making elements. Text is added as text, and the names of elements and attributes are the page's own: nothing in a
+// conversation can become markup.
 
 const $ = id => document.getElementById(id);
 

@@ -70,7 +70,8 @@ function foldedRows() {
   return list;
 }
 
-// phase is the executions on the path that stand beside an execution, and the message after them; null for other nodes.
+// phase returns an execution, the executions beside it on the path, and the message with their results; null for other
+// nodes, and for a single execution without that message.
 function phase(key) {
   if (!isCall(key)) return null;
   const caller = nodeOf(key).parents?.[0];
@@ -103,10 +104,10 @@ function filteredRows() {
   return list;
 }
 
-// rowOf is the place of the row that shows a node; -1 where the node lies in a fold, or elsewhere.
+// rowOf returns the index of the row that shows a node; -1 if the node is in a closed fold, or not on the path.
 const rowOf = key => rowPlaces.get(key) ?? -1;
 
-// reveal opens the fold that a node lies in.
+// reveal opens the fold around a node.
 function reveal(key) {
   if (rowOf(key) >= 0) return;
   const row = rows.find(r => (r.inner || r.hidden || []).includes(key));
@@ -217,7 +218,7 @@ function badges(row) {
     ms > 0 && el('span', {class: 'badge number'}, duration(ms)));
 }
 
-// enter does what Enter does: goes into a sub-agent, or opens a fold.
+// enter is the action of Enter: it goes into a sub-agent, or opens a fold.
 function enter(row) {
   if (!row) return;
   if (!row.hidden && nodeOf(row.key).opens) drill(row.key);

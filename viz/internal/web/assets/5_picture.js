@@ -23,7 +23,8 @@ function indexed(thing, x, y, w, h) {
   picture.levels = Math.max(picture.levels || 0, level + 1);
 }
 
-// inView yields what lies in a rectangle, and perhaps a little around it; null where it would be more than most.
+// inView returns the things in a rectangle, and perhaps some around it; null if there are more than about three times
+// most.
 function inView(area, most) {
   const found = new Set();
   for (let level = 0; level < (picture.levels || 0); level++) {
@@ -250,7 +251,7 @@ function zoom(factor, x = $('canvas').clientWidth / 2, y = $('canvas').clientHei
   drawPicture();
 }
 
-// fit shows the whole graph, or its whole width where it would be too small to make out.
+// fit shows the whole graph, at its own size or smaller.
 function fit() {
   const canvas = $('canvas');
   const across = canvas.clientWidth / (picture.width || 1), down = canvas.clientHeight / (picture.height || 1);

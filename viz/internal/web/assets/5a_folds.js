@@ -1,7 +1,7 @@
-// The folded boxes of the graph. What is folded, what a box says and where everything in it is comes from the program:
-// a folded box has a picture inside, with folded boxes of its own. Here they open and close. An open one makes room for
-// its picture in the picture around it: what is below it moves down, what is right of its middle moves right, and
-// nothing else changes.
+// The folded boxes of the graph. The program decides what is folded, and sends the text of each box and the picture
+// inside it, which may hold more folded boxes. Here they open and close. An open one makes room for its picture in the
+// picture around it: everything below it moves down, everything right of its middle moves right, and nothing else
+// changes.
 
 // unfolded has the folded boxes that are open: those that the person opened, with the id of their first node, and those
 // that the selected node lies in, which close when the selection leaves them. known has all that there were before a
@@ -46,7 +46,7 @@ function arrange() {
   put(undefined, whole, 0, 0);
 }
 
-// measure finds how large a picture is with what is open in it, and how far things in it move for that.
+// measure returns the size of a picture with its open boxes, and how far the things in it move to make room for them.
 function measure(key) {
   const fold = graph.folds.get(key);
   const grown = picture.sheets.get(key).folds.filter(inner => isUnfolded(inner.key)).map(inner => {
@@ -73,7 +73,7 @@ function measure(key) {
 
 const openTitle = fold => '▾ ' + fold.text.split('\n')[0];
 
-// put places the things of a picture whose upper left corner is at a point.
+// put places the things of a picture. Left and top are the point of its upper left corner.
 function put(key, size, left, top) {
   const sheet = picture.sheets.get(key);
   const moved = box => ({...box, x: left + box.x + size.right(box.x + box.w / 2), y: top + box.y + size.down(box.y)});
@@ -110,8 +110,8 @@ const firstID = key => nodeOf(graph.folds.get(key)?.first)?.id;
 
 const unfoldByHand = key => unfolded.byHand.set(key, firstID(key));
 
-// keepUnfolded keeps open, after a patch, what the person opened: boxes that are new around it, or around its first
-// node where it is gone, open, too.
+// keepUnfolded keeps the boxes open that the person opened, after a patch. New boxes around such a box are opened too.
+// If the box itself is gone, new boxes around its first node are.
 function keepUnfolded() {
   for (const [key, id] of [...unfolded.byHand]) {
     const same = firstID(key) === id;
@@ -122,7 +122,7 @@ function keepUnfolded() {
   unfolded.known = new Map([...graph.folds.keys()].map(key => [key, firstID(key)]));
 }
 
-// unfoldTo opens what a node lies in, and closes what was open for the node before it.
+// unfoldTo opens the folded boxes around a node, and closes those opened for the node selected before.
 function unfoldTo(key) {
   const around = new Set(foldsAround(placeOf(key)));
   const before = unfolded.bySelection;

@@ -1,8 +1,8 @@
-// The inspector: all there is to know of the selected node.
+// The inspector: everything that the page knows of the selected node.
 
 const tabs = ['Says', 'Request', 'JSON'];
 let tab = 'Says';
-const longText = 20000; // characters that are shown of one text before somebody asks for the rest
+const longText = 20000; // characters of one text; the rest is shown on request
 
 // inspect draws the selected node.
 function inspect() {
@@ -65,7 +65,7 @@ function troubles(node) {
     node.problems.map(problem => el('li', {class: problem.grave ? 'bad' : 'odd'}, problem.what)));
 }
 
-// facts are the numbers: of the call that the node is, of all that hangs on it, and of all that follows.
+// facts are the numbers of a node: of its own call, of the conversation inside it, and of everything after it.
 function facts(key) {
   const node = nodeOf(key), {info = {}, body} = saved(node);
   const rows = [];
@@ -96,8 +96,8 @@ function facts(key) {
   return rows.length > 0 && el('dl', {class: 'facts'}, rows, node.usage && usageBar(node.usage));
 }
 
-// fromHereOn adds up what follows from a node, a moment after it was selected: it takes as long as the conversation is,
-// and a key that is held down goes through many nodes.
+// fromHereOn adds up everything after a node, a moment after it was selected: the time for it grows with the
+// conversation, and a key that is held down selects many nodes.
 let rest = {key: null, text: '…', timer: null};
 function fromHereOn(key) {
   if (rest.key !== key) {
@@ -114,7 +114,7 @@ function fromHereOn(key) {
   return el('dd', {id: 'from-here-on'}, rest.text);
 }
 
-// subtree is a node, all that follows, and what hangs on these.
+// subtree returns a node, its descendants, and the conversations inside them.
 function subtree(key) {
   const keys = below(key);
   return new Set([...keys, ...inside(keys)]);
@@ -138,15 +138,15 @@ function totals(sum) {
     sum.ms && duration(sum.ms) + ' in models', costOf(sum)].filter(Boolean).join(', ');
 }
 
-// costOf says what calls cost together, where prices are known, and of how many none is.
+// costOf writes the known cost of calls, and the number of calls without a price.
 function costOf(sum) {
   if (!sum.priced) return '';
   return 'cost ' + costText(sum.cost) +
     (sum.unpriced ? ' and ' + count(sum.unpriced, 'call') + ' without a price' : '');
 }
 
-// costText is an amount of a currency that only the program knows: to three digits that say something, and never in the
-// form 1e-7.
+// costText writes an amount, to three significant digits and never in the form 1e-7. Only the program knows the
+// currency.
 const costText = n => n === 0 ? '0' : new Intl.NumberFormat('en', {maximumSignificantDigits: 3}).format(n);
 
 // usageBar shows where the tokens of a call went.
@@ -164,7 +164,7 @@ function usageBar(usage) {
     'aria-label': usageText(usage)}, ...bars);
 }
 
-// block is a text, letter for letter. What is very long is cut until somebody asks.
+// block is a text, letter for letter. A very long one is cut, with a button for the rest.
 function block(name, text, classes) {
   const e = el(name, {class: classes});
   if (text.length <= longText) {
@@ -213,11 +213,11 @@ const caption = text => el('h3', {}, text);
 const link = key => el('button', {class: 'link', onclick: () => select(key)}, 'n' + numberOf(key));
 const card = (part, ...inside) => el('div', {class: part.bad ? 'card bad' : 'card'}, inside);
 
-// linksTo is links to the first nodes of a list of IDs, as far as they are here.
+// linksTo links to the nodes of the first IDs in a list, if the page has them.
 const linksTo = ids => el('p', {class: 'quiet'},
   ids.slice(0, 50).map(keyOfID).filter(key => key !== null).map(key => [link(key), ' ']));
 
-// executions lists the calls whose results a message holds.
+// executions is a table of the executions before a message with results.
 function executions(key) {
   const calls = (nodeOf(key).parents || []).filter(parent => isCall(parent));
   const most = 200; // more are in the outline
@@ -230,15 +230,15 @@ function executions(key) {
     calls.length > most && el('p', {class: 'quiet'}, 'and ' + count(calls.length - most, 'more call'))];
 }
 
-// executedBy links a call to its execution: the one whose index is the call's index among the calls.
+// executedBy links a call to its execution. The index of the execution is that of the call among all calls.
 function executedBy(key, part) {
   const index = nodeOf(key).parts.filter(p => p.form === 'call').indexOf(part);
   const kid = nodeOf(key).kids.find(k => isCall(k) && saved(nodeOf(k)).body.index === index);
   return kid === undefined ? null : link(kid);
 }
 
-// picturesOf shows an image whose bytes are here and are what browsers draw without running or fetching anything.
-// Others are named.
+// picturesOf shows an image if its bytes are in the page and are of a type that browsers draw without running or
+// fetching anything. Other images are only named.
 function picturesOf(part, source) {
   const type = source.data && sniff(source.data);
   const name = el('div', {class: 'cardhead'}, part.label);

@@ -1,5 +1,5 @@
-// Reading: arguments with texts of several lines, replacements, fenced code and long JSON, laid out so that they can be
-// read. No letter of a text is left out or changed.
+// Reading: a readable layout for arguments with several lines, for replacements, fenced code and long JSON. No letter
+// of a text is left out or changed.
 
 const pairNames = /^old(_?(?:string|str|text|content|value|code))?$/i;
 const foldedLines = 30; // JSON that is longer can be folded
@@ -61,7 +61,7 @@ function lineDiff(before, after) {
       'show all ' + count(lines.length, 'line')));
 }
 
-// fenced is a text whose fenced code is in a monospaced font. Its letters are those of the text.
+// fenced shows a text with its fenced code in a monospaced font. All letters stay, also those of the fences.
 function fenced(text) {
   if (!text.includes('```') || text.length > longText) return block('div', text, 'said');
   const e = el('div', {class: 'said'});
@@ -84,8 +84,7 @@ function fenced(text) {
   return e;
 }
 
-// jsonView shows JSON. What is long is folded: a fold is filled when it is opened, so that no value is too deep or too
-// long.
+// jsonView shows JSON. A long value is folded. A fold is filled when it is opened, so no value is too deep or too long.
 function jsonView(value) {
   const text = pretty(value);
   if (value === null || typeof value !== 'object' || value instanceof Digits ||

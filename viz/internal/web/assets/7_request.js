@@ -1,7 +1,7 @@
 // The exact request of a response, and its new part since the call before.
 
 const requests = new Map(); // by key, as they were resolved or fetched
-const missed = new Map(); // by key, the errors of those that were not, since somebody opened a request
+const missed = new Map(); // by key, the errors of all others, since a request was last opened
 
 // callBefore returns the response before a node, on its line of first parents; null for the first.
 function callBefore(key) {
@@ -14,8 +14,8 @@ function callBefore(key) {
   return null;
 }
 
-// toRequest shows the request of the selected response, or of the response before the node, and what it says if that is
-// shown.
+// toRequest shows the request of the selected response, or of the response before the selected node. If the request is
+// shown already, it shows the content again.
 function toRequest() {
   const key = isAnswer(at.selected) ? at.selected : callBefore(at.selected);
   if (key === null) {
@@ -142,10 +142,10 @@ function sharedEnds(a, b) {
 const isHigh = unit => unit >= 0xd800 && unit < 0xdc00;
 const isLow = unit => unit >= 0xdc00 && unit < 0xe000;
 
-const site = host => 'https:' + '//' + host; // no address stands in the page's source: it loads nothing
+const site = host => 'https:' + '//' + host; // the source of a page holds no address: it loads nothing
 
-// senders are where a request goes: the address, of which the beginning can be set as for the API's SDK, and the
-// headers. Keys are in variables of the environment, and never in the address, which lands in logs.
+// senders have the address and the headers for each API. The beginning of an address can be set with the same variable
+// as for the SDK of the API. Keys are in environment variables, and never in the address: addresses are logged.
 const senders = {
   'anthropic': () => ['${ANTHROPIC_BASE_URL:-' + site('api.anthropic.com') + '}/v1/messages',
     'x-api-key: $ANTHROPIC_API_KEY', 'anthropic-version: 2023-06-01'],
@@ -160,8 +160,8 @@ const senders = {
 // inShell is a segment of a path that has no meaning to a shell between double quotes either.
 const inShell = text => encodeURIComponent(text).replace(/[!'()*~]/g, c => '%' + c.charCodeAt(0).toString(16));
 
-// curlOf is a command that sends the exact request of a response again. The body goes through a pipe: as an argument it
-// might be too long.
+// curlOf returns a command to send the exact request of a response again. The body is passed in a pipe: it may be too
+// long for an argument.
 async function curlOf(key) {
   missed.delete(key);
   const body = await requestOf(key), {info = {}} = saved(nodeOf(key));

@@ -28,7 +28,7 @@ function drawShare() {
       'Download JSON')));
 }
 
-// lettered is a text with its first such letter underlined: the key that does in the menu what the text says.
+// lettered underlines the first occurrence of a letter in a text: its key in the menu.
 function lettered(letter, text) {
   const i = text.toLowerCase().indexOf(letter);
   return [text.slice(0, i), el('u', {}, text[i]), text.slice(i + 1)];
@@ -49,8 +49,8 @@ function toShare() {
   $('share-menu').querySelector('button').focus();
 }
 
-// shareKey is what a key does in the menu: the arrow keys go from button to button, as they stand, and a letter presses
-// its button.
+// shareKey returns the action of a key in the menu: the arrow keys go to the button beside, above or below, and a
+// letter presses its button.
 function shareKey(event) {
   const lines = [...$('share-menu').children].map(e => e.tagName === 'BUTTON' ? [e] : [...e.querySelectorAll('button')])
     .filter(line => line.length);
@@ -68,7 +68,7 @@ function shareKey(event) {
   }[event.key];
 }
 
-// copied copies a text, and says so.
+// copied copies a text, and reports in the status whether that worked.
 async function copied(text, name) {
   try {
     await copy(await text());
@@ -150,8 +150,8 @@ function withNeeds(heads, anew) {
 // parentsIn are the parents that a node has in a part.
 const parentsIn = (key, anew) => (nodeOf(key).parents || []).filter(parent => !anew.has(key) || anew.has(parent));
 
-// beginningOf is where a part begins. Calls and their results begin with the message that made the calls: without it
-// they answer nothing.
+// beginningOf returns the first node of a part. For calls and their results, it is the message with the calls: without
+// it there is nothing to execute or to answer.
 function beginningOf(key) {
   const call = isCall(key) ? key : nodeOf(key).parents?.find(isCall);
   return call === undefined ? key : nodeOf(call).parents?.[0] ?? key;
@@ -176,8 +176,7 @@ function savedPart({anew, keys, heads}) {
     lines.join(',\n') + '\n]}\n';
 }
 
-// afterTheirNeeds is keys in an order in which each node comes after its parents and after the conversations that hang
-// on it.
+// afterTheirNeeds sorts keys: each node comes after its parents, and after the conversations inside it.
 function afterTheirNeeds(keys) {
   const placed = new Set(), stack = [...keys].sort(byNumber).reverse();
   while (stack.length) {
@@ -210,8 +209,8 @@ function remadeLine(node, parents, idOf, ids) {
   return objectText(members);
 }
 
-// remadeBlock is a saved block of a message whose parents are others. A result that one of the parents has is saved as
-// the index of that.
+// remadeBlock returns a saved block for a message with other parents. A result that is also in a parent is saved as the
+// index of that parent.
 function remadeBlock(text, node, parents) {
   const block = valueTexts(text), index = block.get('result_of');
   if (index === undefined || block.get('type') !== '"tool_result"') return text; // other types may have such a member

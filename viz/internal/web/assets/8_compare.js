@@ -1,7 +1,7 @@
 // Two heads side by side, from the node where their paths part.
 
 const comparison = {a: null, b: null, most: 0}; // most is how many rows are shown
-const compareRows = 500; // that are shown at first, and added each time that somebody asks for more
+const compareRows = 500; // shown at first, and added by each click on the button for more
 
 // openCompare compares two heads: if none are given, the one that is shown and another one.
 function openCompare(a, b) {
@@ -64,7 +64,7 @@ function chooser(chosen, choose, side) {
   return select;
 }
 
-// headName is what a head is called in menus: its names, its number, what it says.
+// headName is the text for a head in menus: its names, its number, the last message before it.
 function headName(key) {
   return [...nodeOf(key).names, 'n' + numberOf(key), line(lastWords(key), 40)].join(' · ');
 }

@@ -2,7 +2,7 @@
 
 const list = {text: '', entries: []};
 
-// beginIndex shows the list, and asks for it again for as long as somebody looks.
+// beginIndex shows the list, and asks for it again while the page is visible.
 async function beginIndex() {
   live.token = token();
   document.querySelector('main').hidden = true;

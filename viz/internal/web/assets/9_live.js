@@ -1,4 +1,4 @@
-// A live page: what a server sends is shown as it happens.
+// A live page: it shows the events of a server as they arrive.
 
 const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true,
   connected: false, tokens: null, error: '', tail: null, known: false, refused: false, withoutToken: false, wanted: '',
@@ -33,8 +33,8 @@ async function connect() {
 
 const tokenInAddress = /(?:^#|&)token=([^&]*)/;
 
-// token takes the token from the address, where it stands so that it is never sent, and keeps it for a reload. The
-// address loses it, so that it is not copied or seen by accident.
+// token removes the token from the address and keeps it for a reload. It is in the part of the address after "#", which
+// browsers never send. Without it, nobody copies or sees the token by accident.
 function token() {
   const match = tokenInAddress.exec(location.hash);
   const given = match ? decodeURIComponentSafe(match[1].replaceAll('+', ' ')) : '';
@@ -49,8 +49,8 @@ function token() {
   return given;
 }
 
-// drawRefused shows what is wrong with a page that the server refuses, and what to do: on the whole page where there is
-// nothing else to see.
+// drawRefused shows, on the whole page, why the server refuses the page and what to do. A page that has received
+// something keeps it.
 function drawRefused() {
   if (live.known) return;
   for (const e of document.querySelectorAll('main, #index, #top > :not(h1, #theme, .live-only), #follow')) {
@@ -79,7 +79,7 @@ async function ask(path, options = {}) {
   throw err;
 }
 
-// messageOf is the sentence in what the server says of an error.
+// messageOf returns the message in the JSON of a refusal; '' for any other text.
 function messageOf(said) {
   try { return JSON.parse(said).message; } catch { return ''; }
 }
@@ -130,6 +130,7 @@ function learn(patch) {
   const had = graph.nodes.size;
   const selected = nodeOf(at.selected)?.id, end = nodeOf(at.end)?.id;
   apply(patch);
+  // After a reset all nodes are new. That does not show which head has grown.
   const fresh = new Set((patch.nodes || []).map(node => node.key));
   if (!patch.reset) live.tail = graph.heads.findLast(key => fresh.has(key)) ?? live.tail;
   layPicture();
@@ -153,8 +154,8 @@ function learn(patch) {
   drawTop(); // it names the head that is followed now
 }
 
-// toTail goes to the end of what is being said: the head that grew last, and at first the first one. A page that was
-// empty begins anew.
+// toTail goes to the head that grew last, and at first to the first one. Anew is set for a page that was empty: its
+// view of the graph begins anew.
 function toTail(anew) {
   const head = graph.heads.includes(live.tail) ? live.tail : graph.heads[0];
   if (head === undefined) return;
@@ -172,6 +173,7 @@ function react(a) {
   live.text += a.text || '';
   live.thinking += a.thinking || '';
   for (const tool of a.tools || []) {
+    // A call that failed stays in view until the run ends.
     const known = {...live.tools.get(tool.id), ...tool};
     if (known.ended && !known.failed) live.tools.delete(tool.id);
     else live.tools.set(tool.id, known);
@@ -190,8 +192,7 @@ function react(a) {
   drawLive();
 }
 
-// drawLive shows at the foot of the outline what is going on: the words as they come, and the tools that run, with how
-// long.
+// drawLive shows the run below the outline: the text as it arrives, and the running tools with their times.
 let ticking = null;
 function drawLive() {
   const running = live.state === 'running';
@@ -240,8 +241,8 @@ function canRunNow() {
   }
 }
 
-// forms are those of the selected node, whose id stands in node. They stay while somebody has opened them or types into
-// them, and the node is drawn again.
+// forms has the forms of a node. Its member node identifies what they were made for. Forms that are open, focused or
+// typed into are kept when the same node is drawn again.
 const forms = {node: '', list: []};
 
 const isUsed = form => form.contains(document.activeElement) || form.matches('[open]') ||
@@ -255,7 +256,8 @@ function formsOf(key, keep) {
   return forms.list;
 }
 
-// forkBox takes another message in place of this one, or one after it, and continues from there. What was said stays.
+// forkBox is the form for another message in place of this one, or for one after it. The run continues from there, on a
+// branch.
 function forkBox(key) {
   if (!config.live || !config.canRun || at.owner !== null) return null;
   if (isCall(key)) return resultBox(key);
@@ -282,7 +284,7 @@ function editBox(key) {
   return el('details', {class: 'edit'}, el('summary', {}, 'edit this response, and run'), form);
 }
 
-// whatBecomesOf is what an edit of their message does with calls, of which these are executions.
+// whatBecomesOf explains what an edit of a message does with its calls. Executions are those that the calls have.
 function whatBecomesOf(calls, executions) {
   if (!executions.length) return 'Its calls are executed.';
   const finished = executions.filter(key => !nodeOf(key).state || nodeOf(key).state === 'in doubt').length;

@@ -71,7 +71,7 @@ function callCard(name, run, call) {
 
   const send = async reply => {
     show(why);
-    waiting.answered.add(name); // its card goes because of this
+    waiting.answered.add(name); // the card will be removed because of this answer
     try {
       await post('answer', {pause: run.id, call: call.id, reply});
       status(reply.approve ? 'Approved.' : reply.approve === false ? 'Denied.' : 'Answered.');

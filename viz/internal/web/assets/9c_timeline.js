@@ -17,7 +17,7 @@ const timeline = {
   fits: true,        // the view has the time of the rows in it, also where they are scrolled
 };
 
-// spanOf is when a node began and ended. Known is false where only the time is recorded at which the node was made.
+// spanOf returns the beginning and the end of a node. Known is false if only the time of making the node is recorded.
 function spanOf(key) {
   const {at: from, ms} = nodeOf(key);
   return {from, to: from + (ms || 0), known: Boolean(ms)};
@@ -94,7 +94,7 @@ function layBars(keys, before) {
   return {bars, lanes: Math.max(1, ends.length)};
 }
 
-// layAxis makes the axis. A stretch in which nothing ran is drawn short where it would take most of the width.
+// layAxis makes the axis. A long stretch in which nothing ran is drawn short: it would take most of the width.
 function layAxis() {
   const spans = timeline.rows.flatMap(row => row.bars).sort((a, b) => a.from - b.from);
   const busy = [];
@@ -122,7 +122,7 @@ function layAxis() {
   timeline.length = Math.max(size, 1);
 }
 
-// onAxis is where a time lies on the axis.
+// onAxis returns the place of a time on the axis.
 function onAxis(time) {
   const list = timeline.stretches;
   let low = 0, high = list.length - 1;
@@ -268,7 +268,7 @@ function drawTurn(row, i) {
   return e;
 }
 
-// barText says in words what a bar shows.
+// barText describes a bar in words.
 function barText({key, from, to, known, wait}) {
   const node = nodeOf(key);
   const waited = wait === undefined ? 0 : from - wait;
@@ -326,8 +326,8 @@ function toggleAgents(row) {
   drawTimeline();
 }
 
-// zoomTimeline keeps the point where it is that lies under the pointer, or else the selected call. A factor of 0 shows
-// all of it.
+// zoomTimeline changes the scale. The point under the pointer stays where it is, or else the selected call. A factor of
+// 0 fits the axis to the rows in view.
 function zoomTimeline(factor, x) {
   timeline.fits = !factor;
   if (factor) {

@@ -1,5 +1,5 @@
-// The cache: for each request on the way to a head, what of its input was read from the provider's prompt cache. A
-// broken prefix is a red column. Only the columns in view exist.
+// The cache: for each request on the path, how much of its input was read from the provider's prompt cache. A broken
+// prefix is a red column. Only the columns in view exist.
 
 const cache = {made: '', keys: [], most: 1, width: 12};
 const columnHeight = 154; // of the most tokens
@@ -55,7 +55,7 @@ function buildCache() {
   new ResizeObserver(() => { if (!$('cache').hidden) drawCache(); }).observe($('cache-strip'));
 }
 
-// drawColumns makes the columns in view, and says what the selected one found.
+// drawColumns makes the columns in view, and the text about the selected one.
 function drawColumns() {
   const strip = $('cache-strip'), {keys, width} = cache;
   const first = Math.max(0, Math.floor(strip.scrollLeft / width) - 5);
@@ -115,7 +115,7 @@ function drawBreaks() {
     all.length > most && el('p', {class: 'quiet'}, 'and ' + count(all.length - most, 'more'))]);
 }
 
-// drawBreak says why a prefix broke, and for the first ones what changed in a system prompt.
+// drawBreak explains why a prefix broke. For the first ones it shows the change of a system prompt.
 function drawBreak(key, i) {
   const {text, at: changed} = nodeOf(key).cache, before = changed === undefined || i >= 20 ? null
     : promptBefore(changed);

@@ -19,7 +19,7 @@ function snippet(key) {
     flat(text.slice(to, to + 160))];
 }
 
-// whereIs says where a node is, unless it is on the path of the outermost conversation.
+// whereIs names the place of a node; '' for the path of the outermost conversation.
 const whereIs = (key, path) => agentOf(key) || (path.has(key) ? '' : 'another branch');
 
 // drawFound searches if anything has changed that the matches depend on, and draws the matches in view.

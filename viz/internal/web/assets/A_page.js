@@ -34,7 +34,7 @@ function address() {
   clearTimeout(addressTimer);
   const before = location.hash;
   addressTimer = setTimeout(() => {
-    if (location.hash !== before) return; // somebody else changed it: it names the node that is selected next
+    if (location.hash !== before) return; // it was changed from outside: it names the node to select next
     if (nodeOf(at.selected)) history.replaceState(null, '', linkTo(at.selected));
   }, 200);
 }
@@ -49,7 +49,7 @@ function sharedLink() {
   return location.href.split('#')[0] + '#' + parts.filter(Boolean).join('&');
 }
 
-// drill goes into the conversation that hangs on a node.
+// drill goes into the conversation inside a node.
 function drill(key) {
   const heads = nodeOf(key).opens;
   if (!heads) return;
@@ -279,7 +279,7 @@ function press(event) {
   act();
 }
 
-// nameInAddress is what the address names a node by, which may stand after a token; '' for nothing.
+// nameInAddress returns the name of a node in the address, perhaps after a token; '' for none.
 const nameInAddress = () =>
   decodeURIComponentSafe(location.hash.slice(1).split('&').find(part => !part.startsWith('token=')) ?? '');
 

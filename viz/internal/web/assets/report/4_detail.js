@@ -134,7 +134,7 @@ function lettered(chosen, lines, common) {
 
 const letterOf = c => String.fromCharCode(65 + c);
 
-// sameStep reports whether two steps say the same. Their content may still differ.
+// sameStep reports whether two steps have the same label and text. Their content may still differ.
 function sameStep(a, b) {
   if (a === null || b === null) return false;
   const [one, other] = [stepOf(a), stepOf(b)];
