@@ -86,6 +86,8 @@ func model(d dag.DAG) []apitest.Turn {
 		apitest.Call(apitest.Use("charge_card", nil), apitest.Use("post_letter", nil)),
 		apitest.Say("The lamp is paid. Please look whether the letter was posted: I cannot tell."),
 	}
+
+	// After a crash, the script has only the responses that are not in the journal.
 	said := 0
 	for _, m := range d.Messages() {
 		if m.Role == "assistant" {

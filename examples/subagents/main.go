@@ -56,6 +56,8 @@ func run(ctx context.Context, out io.Writer, drawing string) error {
 		case executor.End:
 			own, asked := e.Stop.Usage.Total(), e.Stop.ToolUsage.Total()
 			fmt.Fprintf(out, "%-34s ■ %d tokens, and %d by those it asked\n", who(path), own, asked)
+
+			// The end without a path is that of the reviewer, and so of the whole run.
 			if len(path) == 0 {
 				fmt.Fprintf(out, "\n%v\n\n", e.DAG)
 				if err := errors.Join(err, draw(drawing, e.DAG)); err != nil {

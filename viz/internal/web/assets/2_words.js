@@ -95,7 +95,7 @@ function print(value, indent) {
         if (i < entries.length - 1) steps.push({text: indent ? ',' : ', '});
       });
       steps.push({text: isList ? ']' : '}', line: true, depth: -1});
-      for (const s of steps.reverse()) stack.push(s);
+      for (const s of steps.reverse()) stack.push(s); // the first step is on top
     }
   }
   return out.join('');
@@ -228,6 +228,7 @@ function commonStart(x, y) {
 
 // alignment pairs the items of two lists by their longest common subsequence: pairs of places, -1 for none.
 function alignment(x, y, same) {
+  // best[i * width + j] is the length of the longest common subsequence of x from i on and y from j on.
   const width = y.length + 1;
   const best = new Uint32Array((x.length + 1) * width);
   for (let i = x.length - 1; i >= 0; i--) {

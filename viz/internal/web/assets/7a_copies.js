@@ -222,7 +222,7 @@ function remadeBlock(text, node, parents) {
 // valueTexts are the texts of the values in the text of a JSON object or array, by name or index.
 function valueTexts(text) {
   const values = new Map(), token = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/gs;
-  let depth = 0, from = 0, name;
+  let depth = 0, from = 0, name; // in an object, name is undefined until the name of a member is read
   for (let match; (match = token.exec(text));) {
     const c = match[0], opens = c === '{' || c === '[', closes = c === '}' || c === ']';
     if (opens && depth++ === 0) {

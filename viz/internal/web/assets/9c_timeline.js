@@ -88,6 +88,7 @@ function layBars(keys, before) {
     let lane = ends.findIndex(end => end <= start);
     if (lane < 0) lane = Math.min(ends.length, mostLanes - 1);
     bar.lane = lane;
+    // A bar without a length takes a millisecond: two at the same time then get different lanes.
     ends[lane] = Math.max(ends[lane] ?? -Infinity, bar.to + (bar.known ? 0 : 1));
   }
   for (const bar of bars) bar.last = ends[bar.lane] <= bar.to; // there is space behind it

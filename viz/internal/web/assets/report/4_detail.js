@@ -170,6 +170,7 @@ function aligned(lists) {
   for (let n = 1; n < lists.length; n++) {
     const labels = lists[n].map(s => stepOf(s).label);
     const next = [];
+    // The pair behind the ends of both lists adds the lines after the last common label.
     let i = 0, j = 0;
     for (const [a, b] of [...longest(lines.map(line => line.label), labels), [lines.length, labels.length]]) {
       for (; i < a; i++) next.push({label: lines[i].label, at: [...lines[i].at, null]});
