@@ -134,11 +134,15 @@ func (l Loader) read(r io.Reader, path string) (DAG, error) {
 
 	d, err := in.conversation()
 	if err != nil {
+		// A node that cannot be decoded also breaks the nodes after it that repeat its content: report the first one.
+		if l.Lazy {
+			if broken := in.unread.err.Load(); broken != nil {
+				return DAG{}, broken
+			}
+		}
 		return DAG{}, in.blame(path, err)
 	}
 	if l.Lazy {
-		// The method fail finds the position of a broken node in this list.
-		in.unread.nodes = in.order
 		d = d.change(func(e *env) { e.unread = []*unread{in.unread} })
 	}
 	return d, nil
@@ -449,6 +453,11 @@ func (g *graph) add(value jsontext.Value, line int) error {
 
 	g.order = append(g.order, n)
 	g.used = append(g.used, false)
+
+	// Reading a later node may decode this one, so a broken node must have its position from now on.
+	if g.unread != nil {
+		g.unread.nodes = g.order
+	}
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 // unread is a file with nodes decoded on first use. It is safe for concurrent use.
 type unread struct {
 	file  string
-	nodes []*node.Node // all nodes, in their order in the file
-	lines []int        // the first line of each node
+	nodes []*node.Node // the nodes read so far, in their order in the file
+	lines []int        // the first line of each node, and of the one that is being read
 	err   atomic.Pointer[LoadError]
 
 	failed func(*node.Node, error) // the method fail, allocated once
@@ -26,6 +26,9 @@ func newUnread(file string) *unread {
 // fail records the error of decoding n, unless there is one already.
 func (u *unread) fail(n *node.Node, err error) {
 	at := slices.Index(u.nodes, n)
+	if at < 0 {
+		at = len(u.lines) - 1 // it is being read
+	}
 	u.err.CompareAndSwap(nil, &LoadError{File: u.file, Line: u.lines[at], Node: at + 1, Err: err})
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +132,28 @@ func TestLazyRefusesABrokenStructureAtOnce(t *testing.T) {
 			require.EqualError(t, err, want.Error())
 		})
 	}
+}
+
+// TestLazyReportsANodeThatIsDecodedWhileTheFileIsRead breaks an execution, and removes the digest of the message that
+// shares its result: computing that digest decodes the execution before the file is read to its end.
+func TestLazyReportsANodeThatIsDecodedWhileTheFileIsRead(t *testing.T) {
+	text := written(t, phaseOf(t, "sunny"))
+	broken := strings.Replace(text, `"result":[{"type":"text"`, `"result":[{"type":7`, 1)
+	require.NotEqual(t, text, broken)
+	lines := strings.Split(broken, "\n")
+	for i, line := range lines {
+		if strings.Contains(line, `"result_of"`) {
+			lines[i] = regexp.MustCompile(`,"digest":"[^"]*"`).ReplaceAllString(line, "")
+			require.NotEqual(t, line, lines[i])
+		}
+	}
+	broken = strings.Join(lines, "\n")
+
+	_, err := dag.Read(strings.NewReader(broken))
+	var want *dag.LoadError
+	require.ErrorAs(t, err, &want)
+	_, err = dag.Loader{Lazy: true}.Read(strings.NewReader(broken))
+	require.EqualError(t, err, want.Error())
 }
 
 // TestZerosOfACrashAreNoNodesOfALazyJournal cuts an append of which a part did not reach the disk, as Load does.

@@ -85,7 +85,7 @@ func Redact(nodes []*Node, named func(*Node) bool) (map[*Node]*Node, error) {
 type redaction struct {
 	named        map[*Node]bool  // nodes to redact
 	replacements map[*Node]*Node // by the node they replace
-	erased       map[string]bool // texts of erased messages of the assistant
+	erased       map[string]bool // answers in erased messages of the assistant
 }
 
 // name adds n to the nodes to redact. If n is a message with results, it also adds their executions.
@@ -138,7 +138,7 @@ func (r redaction) node(n *Node) *Node {
 
 	// A node after this one may repeat the text of an answer: see repeatsChild.
 	if m, ok := n.Message(); ok && m.Role == content.Assistant {
-		r.erased[m.Blocks.Text()] = true
+		r.erased[answer(m.Blocks)] = true
 	}
 
 	// Keep the digest of the erased content: the digests of later nodes depend on it.
@@ -231,11 +231,20 @@ func (r redaction) resultErased(execution *Node) bool {
 	return neutral(r.current(execution).Payload().(ToolExecution).Result)
 }
 
-// repeatsChild reports whether n repeats an erased text of its child conversation.
+// answer returns what a result repeats of an answer of a child conversation: the text or, without one, all blocks. A
+// message with nothing but calls is no answer: no result has such blocks.
+func answer(blocks content.Blocks) string {
+	if text := blocks.Text(); text != "" {
+		return text
+	}
+	return blocks.String()
+}
+
+// repeatsChild reports whether n repeats an erased answer of its child conversation.
 func (r redaction) repeatsChild(n *Node) bool {
 	switch p := n.Payload().(type) {
 	case ToolExecution:
-		return p.Result.Len() > 0 && r.erased[p.Result.Text()]
+		return p.Result.Len() > 0 && r.erased[answer(p.Result)]
 	case SubGraph:
 		return p.Summary != "" && r.erased[p.Summary]
 	}

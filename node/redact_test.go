@@ -368,6 +368,22 @@ func TestRedactErasesTheAnswerOfAChild(t *testing.T) {
 	require.Equal(t, done, redact(t, done, done[1]))
 }
 
+func TestRedactKeepsResultThatRepeatsNoAnswerOfTheChild(t *testing.T) {
+	m := newMaker(t)
+	picture := content.Image{Source: content.Source{MediaType: "image/png", Data: "U0VDUkVU"}}
+	use := m.node(said(t, content.ToolUse{ID: "a", Name: "agent"}))
+
+	// In the child conversation the model calls a tool without a text, and answers with a picture.
+	asked := m.node(user("prompt"))
+	calls := m.node(said(t, content.ToolUse{ID: "b", Name: "draw"}), asked)
+	answer := m.node(said(t, picture), calls)
+	ran := m.node(node.ToolExecution{CallID: "a", Result: blocks(t, picture), Child: node.ListOf(answer)}, use)
+	all := []*node.Node{use, asked, calls, answer, ran}
+
+	require.Equal(t, "..x..", redactedOf(t, redact(t, all, calls)))
+	require.Equal(t, "...xx", redactedOf(t, redact(t, all, answer)))
+}
+
 func TestRedactRefusesUnknownKinds(t *testing.T) {
 	moon, err := node.Parse([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":{"a":1}}`), reader())
 	require.NoError(t, err)
