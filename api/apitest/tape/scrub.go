@@ -1,7 +1,6 @@
 package tape
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/pattern"
 )
 
@@ -53,10 +50,7 @@ func (h headers) of(all http.Header) http.Header {
 }
 
 // scrubber removes the secrets of a tape.
-type scrubber struct {
-	secrets  []string
-	replacer *strings.Replacer // nil after secrets has changed
-}
+type scrubber struct{ secrets []string }
 
 // shortest is the minimum length of a secret found by request or header. A shorter text could be an ordinary word.
 const shortest = 8
@@ -103,48 +97,69 @@ func (s *scrubber) found(values ...string) {
 
 func (s *scrubber) add(secrets ...string) {
 	for _, secret := range secrets {
-		if secret != "" && !slices.Contains(s.secrets, secret) {
-			s.secrets = append(s.secrets, secret)
-			s.replacer = nil
+		// In the query of a URL, a space is written as a plus sign.
+		for _, form := range []string{secret, strings.ReplaceAll(secret, " ", "+")} {
+			if form != "" && !slices.Contains(s.secrets, form) {
+				s.secrets = append(s.secrets, form)
+			}
 		}
 	}
 }
 
-// text returns the text without the secrets, plain or escaped (see replaces).
+// span is a part of a text, from start up to end.
+type span struct{ start, end int }
+
+// text returns the text without the secrets, plain or escaped (see find).
 func (s *scrubber) text(text string) string {
-	if s.replacer == nil {
-		s.replacer = s.replaces()
+	found := s.find(text, maxEscapes)
+	slices.SortFunc(found, func(a, b span) int { return a.start - b.start })
+
+	var clean strings.Builder
+	end := 0 // of the secrets so far
+	for _, secret := range found {
+		// Secrets may overlap, such as one within another. Together they are replaced once.
+		if secret.start >= end {
+			clean.WriteString(text[end:secret.start] + redacted)
+		}
+		end = max(end, secret.end)
 	}
-	return s.replacer.Replace(text)
+	clean.WriteString(text[end:])
+	return clean.String()
 }
 
-// replaces returns a replacer for all secrets. It replaces the longest first: if one secret is part of another, nothing
-// of the longer one is left.
-func (s *scrubber) replaces() *strings.Replacer {
-	var all []string
+// maxEscapes is how many times a secret may be escaped to be found, such as 2 for JSON in a string of JSON.
+const maxEscapes = 3
+
+// find returns the spans of the secrets in text: plain, or escaped up to depth times, as JSON or in a URL. An escape may
+// have any of its forms, such as / or \/ or \u002F, because text is decoded and searched again.
+func (s *scrubber) find(text string, depth int) []span {
+	var found []span
 	for _, secret := range s.secrets {
-		// A secret may be escaped as JSON, as JSON within JSON, or in a URL.
-		escaped, _ := json.Marshal(secret)
-		quoted := strings.Trim(string(jsonx.Quote(secret)), `"`)
-		twice := strings.Trim(string(jsonx.Quote(quoted)), `"`)
-		html := strings.Trim(string(escaped), `"`)
-		all = append(all, secret, quoted, twice, html, strings.ReplaceAll(secret, "/", `\/`), url.QueryEscape(secret),
-			url.PathEscape(secret))
+		end := 0
+		for i := strings.Index(text, secret); i >= 0; i = strings.Index(text[end:], secret) {
+			start := end + i
+			end = start + len(secret)
+			found = append(found, span{start, end})
+		}
+	}
+	if depth == 0 {
+		return found
 	}
 
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-
-	var pairs []string
-	for _, secret := range slices.Compact(all) {
-		pairs = append(pairs, secret, redacted)
+	for _, e := range escapes {
+		decoded, offsets := e.decode(text)
+		if decoded == text {
+			continue
+		}
+		for _, secret := range s.find(decoded, depth-1) {
+			found = append(found, span{offsets[secret.start], offsets[secret.end]})
+		}
 	}
-	return strings.NewReplacer(pairs...)
+	return found
 }
 
 // holds reports whether text still contains a secret.
-func (s *scrubber) holds(text string) bool {
-	return slices.ContainsFunc(s.secrets, func(secret string) bool { return strings.Contains(text, secret) })
-}
+func (s *scrubber) holds(text string) bool { return len(s.find(text, maxEscapes)) > 0 }
 
 // taped returns a request or a response without the secrets.
 func (s *scrubber) taped(r taped) taped {
@@ -154,33 +169,9 @@ func (s *scrubber) taped(r taped) taped {
 			r.header[name][i] = s.text(v)
 		}
 	}
-	r.body = []byte(s.body(s.text(string(r.body))))
+	r.body = []byte(s.text(string(r.body)))
 	return r
 }
-
-// body returns the body without the secrets escaped in forms unknown to text: in JSON, and in the JSON of server-sent
-// events.
-func (s *scrubber) body(body string) string {
-	if len(s.secrets) == 0 || !strings.Contains(body, `\u`) {
-		return body
-	}
-	if j := content.JSON(strings.TrimSpace(body)); readable(j) {
-		return string(s.json(j))
-	}
-
-	// A stream has a JSON value in each of its data lines.
-	var clean strings.Builder
-	for line := range strings.Lines(body) {
-		data, event := strings.CutPrefix(line, "data:")
-		if j := content.JSON(strings.TrimSpace(data)); event && readable(j) {
-			line = strings.Replace(line, string(j), string(s.json(j)), 1)
-		}
-		clean.WriteString(line)
-	}
-	return clean.String()
-}
-
-func readable(j content.JSON) bool { return j != "" && jsonx.Depth(j) < 100 && j.Valid() }
 
 var inProject = pattern.Of(`(/projects/)[^/?]+`)
 
@@ -200,35 +191,4 @@ func (s *scrubber) url(address string) string {
 	}
 	u.RawQuery = query.Encode()
 	return inProject().ReplaceAllString(u.String(), "${1}"+redacted)
-}
-
-// json returns j without the secrets in its decoded strings. It returns j itself if there are none.
-func (s *scrubber) json(j content.JSON) content.JSON {
-	j = content.JSON(strings.TrimSpace(string(j)))
-	if text, ok := jsonx.Text(j); ok {
-		if clean := s.text(text); clean != text {
-			return jsonx.Quote(clean)
-		}
-		return j
-	}
-	switch {
-	case strings.HasPrefix(string(j), "{"):
-		return s.members(j)
-	case strings.HasPrefix(string(j), "["):
-		return jsonx.MapItems(j, s.json)
-	}
-	return j
-}
-
-func (s *scrubber) members(j content.JSON) content.JSON {
-	list, _ := jsonx.Members(j) // it is valid
-	found := false
-	for i, m := range list {
-		list[i] = jsonx.Member{Name: s.text(m.Name), Value: s.json(m.Value)}
-		found = found || list[i] != m
-	}
-	if !found {
-		return j
-	}
-	return jsonx.Object(list)
 }

@@ -254,6 +254,52 @@ func TestTapeFindsSecretsHoweverTheyAreEscaped(t *testing.T) {
 	require.Contains(t, fileOf(t, path), `"REDACTED REDACTED"`)
 }
 
+// escapeForms has the legal forms of each character of a secret in a string of JSON, in a URL, and in JSON in JSON.
+var escapeForms = map[string][][]string{
+	"JSON": {
+		{"a", `\u0061`}, {`\"`, `\u0022`}, {"/", `\/`, `\u002f`, `\u002F`}, {`\\`, `\u005c`, `\u005C`}, {`\n`, `\u000a`, `\u000A`},
+		{" ", `\u0020`}, {"é", `\u00e9`, `\u00E9`}, {"😀", `\ud83d\ude00`, `\uD83D\uDE00`, `\ud83D\uDe00`}, {"%", `\u0025`}, {"9", `\u0039`},
+	},
+	"URL": {
+		{"a", "%61"}, {`%22`}, {"/", "%2f", "%2F"}, {"%5c", "%5C"}, {"%0a", "%0A"}, {"%20", "+"}, {"%c3%a9", "%C3%A9", "%c3%A9"},
+		{"%f0%9f%98%80", "%F0%9F%98%80"}, {"%25"}, {"9", "%39"},
+	},
+	"JSON in JSON": {
+		{"a", `\\u0061`, `\u005cu0061`}, {`\\\"`, `\\\u0022`, `\u005c\u0022`, `\\u0022`}, {"/", `\\/`, `\\\/`, `\\u002F`}, {`\\\\`, `\\u005c`},
+		{`\\n`, `\u005cn`, `\\u000A`}, {" "}, {"é", `\u00e9`, `\\u00E9`}, {"😀", `\ud83d\ude00`, `\\uD83D\\uDE00`}, {"%"}, {"9"},
+	},
+	"URL in JSON": {
+		{"a", `\u0061`, `\u00256\u0031`}, {"%22", `\u002522`}, {`\/`, "%2f"}, {"%5C"}, {"%0A"}, {"+", `\u002b`}, {"%C3%A9"}, {"%F0%9F%98%80"}, {"%25"}, {"9"},
+	},
+}
+
+func TestTapeFindsSecretsInMixedEscapes(t *testing.T) {
+	const secret = "a\"/\\\n é😀%9"
+	for kind, forms := range escapeForms {
+		for n := range 4 {
+			var text strings.Builder
+			for i, form := range forms {
+				text.WriteString(form[(n+i)%len(form)])
+			}
+			for _, around := range []string{`{"k":"x%s\\","n":[1.0]}`, `{"k":"%s`, "data: {\"k\":\"\\\"%s\"}\n\n", "%[1]s %[1]s"} {
+				body := fmt.Sprintf(around, text.String())
+				path := taped(t, tape.Options{Next: answers(body), Secrets: []string{secret}}, asks("http://a.example/", body))
+				recording := played(t, path, tape.Options{Secrets: []string{secret}})
+				got, err := answerOf(t, recording, asks("http://a.example/", body))
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprintf(around, "REDACTED"), got, "%s: %s", kind, body)
+				require.NoError(t, recording.Close())
+			}
+		}
+	}
+}
+
+func TestTapeReplacesOverlappingSecretsOnce(t *testing.T) {
+	secrets := []string{"key-1234", "sk-key-1234-main", "main-5678", "key-1234"}
+	path := taped(t, tape.Options{Next: answers(`\u002 %zz %4 sk-key-1234-main-5678 key-1234key-1234 \`), Secrets: secrets}, asks("http://a.example/", ""))
+	require.Contains(t, fileOf(t, path), `"\\u002 %zz %4 REDACTED REDACTEDREDACTED \\"`)
+}
+
 func TestTapeThatWouldHoldASecretIsNotWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tape.json")
 	require.NoError(t, os.WriteFile(path, []byte("before"), 0o600))
