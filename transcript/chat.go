@@ -21,20 +21,27 @@ func (im *importer) chat(r io.Reader) error {
 	im.session = im.fingerprint()
 
 	c := &chatFile{importer: im}
-	switch trimmed := strings.TrimSpace(data); {
-	case trimmed == "":
-		return im.errorf(0, "", ErrSyntax, "the file is empty")
-	case im.isLines(data):
-		err = im.lines(strings.NewReader(data), c.line)
-	case strings.Contains(trimmed, "\n"):
-		err = c.line(line{0, trimmed}) // the line numbers in a document are not known
-	default:
-		err = c.line(line{1, trimmed})
-	}
-	if err != nil {
+	if err := im.documents(data, c.line); err != nil {
 		return err
 	}
 	return c.end()
+}
+
+// documents calls each with the documents of a file: each nonblank line, or once with the whole file.
+func (im *importer) documents(data string, each func(line) error) error {
+	trimmed := strings.TrimSpace(data)
+	before := strings.Count(data[:strings.Index(data, trimmed)], "\n") // the blank lines before the document
+
+	switch {
+	case trimmed == "":
+		return im.errorf(0, "", ErrSyntax, "the file is empty")
+	case im.isLines(data):
+		return im.lines(strings.NewReader(data), each)
+	case strings.Contains(trimmed, "\n"):
+		// The line of a value in the document is not known. That of a mistake in its syntax is counted from the start.
+		return each(line{0, strings.Repeat("\n", before) + trimmed})
+	}
+	return each(line{1 + before, trimmed})
 }
 
 // isLines reports whether a file has a JSON value a line, as opposed to one document.
@@ -467,12 +474,20 @@ func chatPart(p place, raw content.JSON) content.Block {
 		}
 
 	case "file":
-		s, ok := urlSource(text(of, "file_data"))
-		if id := text(of, "file_id"); !ok && id != "" {
+		title, further, _ := jsonx.TakeText(of, "filename")
+		data, further, _ := jsonx.TakeText(further, "file_data")
+		id, further, _ := jsonx.TakeText(further, "file_id")
+
+		s, ok := urlSource(data)
+		if data == "" && id != "" {
 			s, ok = content.Source{FileID: id}, true
 		}
-		if ok && len(without(of, "filename", "file_data", "file_id")) == 0 {
-			return content.Document{Source: s, Title: text(of, "filename"), Extra: extra(chatAPI, rest)}
+		if ok && len(without(further)) == 0 {
+			// A document has one source. Unlike the ID, the data can be sent to each API.
+			if s.FileID == "" && id != "" {
+				p.note(NoteLeftOut, "the file_id %q: the part has its file_data, too", id)
+			}
+			return content.Document{Source: s, Title: title, Extra: extra(chatAPI, rest)}
 		}
 	}
 	return p.opaque(raw, chatAPI, fmt.Sprintf("a part of type %q", kind))

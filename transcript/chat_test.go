@@ -129,6 +129,23 @@ func TestChatMessages(t *testing.T) {
 	require.Contains(t, fmt.Sprint(in.Notes), "telepathy")
 }
 
+func TestChatFileWithDataAndIDIsNoted(t *testing.T) {
+	in := imported(t, transcript.Chat, `[{"role":"user","content":[
+		{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA","file_id":"file-1"}},
+		{"type":"file","file":{"file_data":"data:,AAAA","file_id":"file-2"}},
+		{"type":"file","file":{"file_id":"file-3","filename":7}}]}]`)
+	blocks := in.Main().Messages()[0].Blocks
+	require.Equal(t, content.Document{Source: content.Source{MediaType: "application/pdf", Data: "AAAA"}}, blocks.At(0))
+	require.Contains(t, blocks.At(1).(content.Opaque).JSON, "data:,AAAA", "data in an unknown form is kept as it is")
+	require.Contains(t, blocks.At(2).(content.Opaque).JSON, `"filename":7`)
+
+	require.Len(t, in.Notes, 3)
+	require.Equal(t, transcript.NoteLeftOut, in.Notes[0].Kind)
+	require.Contains(t, in.Notes[0].Detail, `"file-1"`)
+	require.Equal(t, transcript.NoteOpaque, in.Notes[1].Kind)
+	require.Equal(t, transcript.NoteOpaque, in.Notes[2].Kind)
+}
+
 func TestChatErrors(t *testing.T) {
 	user := `{"role":"user","content":"a"}`
 	for name, c := range map[string]struct {

@@ -24,15 +24,7 @@ func (im *importer) langChain(r io.Reader) error {
 	im.session = im.fingerprint()
 
 	c := &langChainFile{chatFile{importer: im}}
-	switch trimmed := strings.TrimSpace(data); {
-	case trimmed == "":
-		return im.errorf(0, "", ErrSyntax, "the file is empty")
-	case im.isLines(data):
-		err = im.lines(strings.NewReader(data), c.line)
-	default:
-		err = c.line(line{1, trimmed})
-	}
-	if err != nil {
+	if err := im.documents(data, c.line); err != nil {
 		return err
 	}
 	return c.end()
@@ -353,22 +345,32 @@ func (p place) langChainResponse(e *entry, fields []jsonx.Member) error {
 }
 
 // placeCalls returns the blocks of the content, and the calls missing there. A call in both keeps its position in the
-// content, but gets its values from calls: streamed content may lack the arguments.
+// content, but gets its values from calls: streamed content may lack the arguments. Calls without an ID are matched by
+// their name. Of several calls that match, each is used once, in order.
 func placeCalls(body content.Blocks, calls []content.Block) (blocks, rest []content.Block) {
-	byID := map[string]int{}
+	type key struct{ id, name string }
+	keyOf := func(use content.ToolUse) key {
+		if use.ID != "" {
+			return key{id: use.ID}
+		}
+		return key{name: use.Name}
+	}
+
+	unplaced := map[key][]int{} // indexes in calls
 	for i, b := range calls {
 		if use, ok := b.(content.ToolUse); ok {
-			byID[use.ID] = i
+			unplaced[keyOf(use)] = append(unplaced[keyOf(use)], i)
 		}
 	}
 
 	for _, b := range body.All() {
 		if use, ok := b.(content.ToolUse); ok {
-			if i, listed := byID[use.ID]; listed && calls[i] != nil {
-				listedUse := calls[i].(content.ToolUse)
+			k := keyOf(use)
+			if same := unplaced[k]; len(same) > 0 {
+				listed := calls[same[0]].(content.ToolUse)
 				// The block in the content is the provider's own: keep its further members.
-				listedUse.Extra = use.Extra
-				b, calls[i] = listedUse, nil
+				listed.Extra = use.Extra
+				b, calls[same[0]], unplaced[k] = listed, nil, same[1:]
 			}
 		}
 		blocks = append(blocks, b)

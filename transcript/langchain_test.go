@@ -136,6 +136,57 @@ func TestLangChainContentBlocks(t *testing.T) {
 	}
 }
 
+func TestLangChainCallsWithoutIDsAreMatchedByNameAndOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		content, calls string
+		want           []content.Block
+	}{
+		"of one name": {
+			`{"type":"tool_call","name":"f","args":{}},{"type":"tool_call","name":"f","args":{}}`,
+			`{"name":"f","args":{"n":1}},{"name":"f","args":{"n":2}}`,
+			[]content.Block{content.ToolUse{Name: "f", Input: `{"n":1}`}, content.ToolUse{Name: "f", Input: `{"n":2}`}},
+		},
+		"in another order": {
+			`{"type":"tool_call","name":"g","args":{}},{"type":"tool_call","name":"f","args":{}}`,
+			`{"name":"f","args":{"n":1},"id":null},{"name":"g","args":{"n":2},"id":""}`,
+			[]content.Block{content.ToolUse{Name: "g", Input: `{"n":2}`}, content.ToolUse{Name: "f", Input: `{"n":1}`}},
+		},
+		"and one that the content lacks": {
+			`{"type":"tool_call","name":"f","args":{}}`,
+			`{"name":"g","args":{"n":2}},{"name":"f","args":{"n":1}}`,
+			[]content.Block{content.ToolUse{Name: "f", Input: `{"n":1}`}, content.ToolUse{Name: "g", Input: `{"n":2}`}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := imported(t, transcript.LangChain, `[{"type":"ai","content":[`+c.content+`],"tool_calls":[`+c.calls+`]}]`)
+			require.Equal(t, c.want, in.Main().Messages()[0].Blocks.Slice())
+		})
+	}
+}
+
+func TestErrorsInADocumentNameNoWrongLine(t *testing.T) {
+	user := map[transcript.Format]string{
+		transcript.LangChain: `{"type":"human","content":"a"}`,
+		transcript.Chat:      `{"role":"user","content":"a"}`,
+	}
+	for name, c := range map[string]struct {
+		before, after string
+		line          int
+	}{
+		"a message of the wrong shape":   {"\n[\n", ",\n7]", 0},
+		"syntax":                         {"\n\n[\n", ",\n]\n", 5},
+		"a document on the only line":    {"\n\n[", ",7]\n", 3},
+		"one document a line, and blank": {"\n\n", "\n\n7", 5},
+	} {
+		for format, message := range user {
+			_, err := transcript.Import(format, strings.NewReader(c.before+message+c.after), nil)
+			var e *transcript.Error
+			require.ErrorAs(t, err, &e, name)
+			require.Equal(t, c.line, e.Line, "%s, %s: %v", format, name, err)
+		}
+	}
+}
+
 func TestLangChainKeepsWhatItDoesNotKnow(t *testing.T) {
 	in := imported(t, transcript.LangChain, `[{"type":"human","content":[{"type":"hologram","x":1}],"name":"Ada","mood":"calm"},{"type":"remove","id":"7"},{"role":"user","content":"and roles"}]`)
 	require.Equal(t, []string{"u:content.Opaque", "u:and roles"}, spell(in.Main()))

@@ -170,7 +170,7 @@ func (g *nanoGraph) add(m jsonx.Member) error {
 	return nil
 }
 
-// link resolves the parents of all nodes.
+// link resolves the parents of all nodes. Their children are known once order has cut the cycles.
 func (g *nanoGraph) link() error {
 	for _, n := range g.all {
 		ids, ok := items(get(n.list, "parent_ids"))
@@ -190,13 +190,13 @@ func (g *nanoGraph) link() error {
 			}
 
 			n.parents = append(n.parents, parent)
-			parent.children = append(parent.children, n)
 		}
 	}
 	return nil
 }
 
-// order returns the nodes, each after its parents. It walks with a stack of its own, because a graph may be deep.
+// order returns the nodes, each after its parents, and sets their children. It walks with a stack of its own, because a
+// graph may be deep.
 func (g *nanoGraph) order() ([]*nanoNode, error) {
 	order := make([]*nanoNode, 0, len(g.all))
 
@@ -217,6 +217,11 @@ func (g *nanoGraph) order() ([]*nanoNode, error) {
 			if top.next == len(top.n.parents) {
 				top.n.state = visited
 				order = append(order, top.n)
+
+				// No more parents are removed. A removed one has no such child: it may have none at all, and be a head.
+				for _, parent := range top.n.parents {
+					parent.children = append(parent.children, top.n)
+				}
 				stack = stack[:len(stack)-1]
 				continue
 			}

@@ -180,7 +180,7 @@ func excerpt(j content.JSON) string {
 	if j == "" {
 		return "nothing"
 	}
-	return safetext.Cut(string(j), 60)
+	return safetext.Cut(strings.TrimSpace(string(j)), 60)
 }
 
 // get returns the value of a member, or "" if it is absent or null.
