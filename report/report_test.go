@@ -62,6 +62,9 @@ func answered(took time.Duration, why string) dag.DAG {
 
 func TestOutcomeIsHowAConversationEnded(t *testing.T) {
 	asked := start().Append(answer(content.StopToolUse, "", "1", "2"))
+	recorded := func(executions ...node.ToolExecution) dag.DAG {
+		return asked.AppendExecutions(executions...).Custom("note", 1)
+	}
 	for name, c := range map[string]struct {
 		d    dag.DAG
 		want report.Outcome
@@ -82,6 +85,14 @@ func TestOutcomeIsHowAConversationEnded(t *testing.T) {
 		"a record behind calls":       {asked.Custom("note", 1), report.Paused, content.StopToolUse},
 		"a call that waits":           {asked.AppendExecutions(executed(0, "")), report.Paused, ""},
 		"a call that was started":     {asked.AppendExecutions(node.ToolExecution{State: node.ExecutionStarted}), report.InDoubt, ""},
+		"a record behind all results": {recorded(executed(0, ""), node.ToolExecution{Index: 1}), report.Open, ""},
+		"a record behind a result":    {recorded(executed(0, "")), report.Paused, ""},
+		"a record behind a call that was started": {
+			recorded(node.ToolExecution{State: node.ExecutionStarted}, node.ToolExecution{Index: 1}), report.InDoubt, "",
+		},
+		"two records behind a call that was started": {
+			recorded(node.ToolExecution{State: node.ExecutionStarted}, node.ToolExecution{Index: 1}).Custom("note", 2), report.InDoubt, "",
+		},
 		"a question without response": {start(), report.Open, ""},
 		"results without response":    {asked.CloseTools(), report.Open, ""},
 		"only a prompt":               {dag.New().System("Answer briefly."), report.NoOutcome, ""},

@@ -229,16 +229,18 @@ func (r *Row) end(d dag.DAG) {
 		r.Digest = h.Digest().String()
 	}
 
-	head := last(d)
-	if head == nil {
+	ends := ends(d)
+	if len(ends) == 0 {
 		r.Outcome = NoOutcome
 		return
 	}
+
+	head := newest(ends)
 	described := describe.Of(head)
 	r.Stop = described.Stop
 
 	// Waiting calls come first: a crash or a pause leaves them open, and the stop reason is not known yet.
-	phase := phaseOf(d, head)
+	phase := phaseOf(ends, head)
 	if open := d.WithHeads(phase...).OpenCalls(); len(open) > 0 {
 		r.Outcome = Paused
 		for _, h := range phase {
@@ -265,24 +267,36 @@ func (r *Row) end(d dag.DAG) {
 	}
 }
 
-// last returns the node that decides the outcome, or nil if there is none. It is the newest head, without records and
-// the like after the last message.
-func last(d dag.DAG) *node.Node {
-	var newest *node.Node
+// ends returns the last nodes of the conversation. They are the heads of d. For a head beside the conversation they are
+// the nearest nodes before it that are not.
+func ends(d dag.DAG) []*node.Node {
+	var found []*node.Node
+	seen := map[*node.Node]bool{}
 	for _, h := range d.Heads() {
-		n := h
-		for n != nil && isBeside(n) {
-			if n.NumParents() == 0 {
-				n = nil
-				break
+		stack := []*node.Node{h}
+		for len(stack) > 0 {
+			n := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if seen[n] {
+				continue
 			}
-			n = n.Parent(n.NumParents() - 1)
-		}
-		if n != nil && (newest == nil || n.Time().After(newest.Time())) {
-			newest = n
+			seen[n] = true
+
+			if !isBeside(n) {
+				found = append(found, n)
+				continue
+			}
+
+			// After an open tool phase, a record has all executions as parents.
+			stack = append(stack, n.Parents()...)
 		}
 	}
-	return newest
+	return found
+}
+
+// newest returns the newest node of a list, and of several as new the first.
+func newest(list []*node.Node) *node.Node {
+	return slices.MaxFunc(list, func(a, b *node.Node) int { return a.Time().Compare(b.Time()) })
 }
 
 // isBeside reports whether n is beside the conversation: a record, a sub-graph, tools, a system prompt, or a node of an
@@ -295,19 +309,15 @@ func isBeside(n *node.Node) bool {
 	return false
 }
 
-// phaseOf returns the heads of the same tool phase as head, or head itself if only records come after it.
-func phaseOf(d dag.DAG, head *node.Node) []*node.Node {
+// phaseOf returns the ends of the same tool phase as head. In an open phase each execution is an end.
+func phaseOf(ends []*node.Node, head *node.Node) []*node.Node {
 	caller := func(n *node.Node) *node.Node {
 		if _, ok := n.Payload().(node.ToolExecution); ok && n.NumParents() == 1 {
 			return n.Parent(0)
 		}
 		return n
 	}
-	// In an open tool phase each execution is a head.
-	if phase := slices.DeleteFunc(d.Heads(), func(h *node.Node) bool { return caller(h) != caller(head) }); len(phase) > 0 {
-		return phase
-	}
-	return []*node.Node{head}
+	return slices.DeleteFunc(ends, func(n *node.Node) bool { return caller(n) != caller(head) })
 }
 
 // failureOf returns the failure of a node, or nil.
