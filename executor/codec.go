@@ -321,7 +321,12 @@ func (c Continuation) check() error {
 	case len(c.Pending) == 0:
 		return wrong("pending", "no call waits")
 	}
-	return first(c.checkAgents(), c.checkPending(), checkTotals("totals", c.Totals),
+
+	// The pending calls are checked after the agents, because checkPending needs valid paths.
+	if err := c.checkAgents(); err != nil {
+		return err
+	}
+	return first(c.checkPending(), checkTotals("totals", c.Totals),
 		checkCount("inner_turns", c.InnerTurns), checkCount("inner_calls", c.InnerCalls))
 }
 

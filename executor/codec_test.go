@@ -332,6 +332,9 @@ func TestWhatIsNoContinuationIsNotWritten(t *testing.T) {
 		{"totals/tool_calls", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.ToolCalls = -1 }},
 		{"inner_turns", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.InnerTurns = -1 }},
 		{"inner_calls", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.InnerCalls = -1 }},
+		{"agents/0/path", "missing", func(c *executor.Continuation, _, _ *executor.Pending) {
+			c.Agents = []executor.PausedAgent{{Run: "r2", ID: "c2"}}
+		}},
 		{"totals/cost", "negative", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.Cost = -0.5 }},
 		{"totals/cost", "not finite", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.Cost = math.NaN() }},
 		{"totals/cost", "not finite", func(c *executor.Continuation, _, _ *executor.Pending) { c.Totals.Cost = math.Inf(1) }},

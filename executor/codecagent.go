@@ -75,7 +75,8 @@ func (c Continuation) checkAgents() error {
 	return nil
 }
 
-// checkPending checks each call, the order of the calls of each message, and that the calls agree with c.Reason.
+// checkPending checks each call, the order of the calls of each message, and that the calls agree with c.Reason. The
+// agents must be valid.
 func (c Continuation) checkPending() error {
 	// If one call of a message asks for approval, none of its calls was executed, so all of them may be pending.
 	paths := pathsOf(c.Agents)
