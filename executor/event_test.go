@@ -225,6 +225,24 @@ func TestTurnZeroReportsCallsThatHadAllBeenExecuted(t *testing.T) {
 	}
 }
 
+func TestPauseOfTurnZeroCountsNoUsageOfAnEarlierRun(t *testing.T) {
+	blocks, err := content.Of(call("fast"))
+	require.NoError(t, err)
+	used := node.Answer{Usage: content.Usage{Input: 100, Output: 7}}
+	d := ask(fast).Append(node.Message{Role: content.Assistant, Blocks: blocks, Answer: used})
+	agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done.")), Hooks: []executor.Hook{executor.RequireApproval()}}
+	d, err = agent.Run(t.Context(), d)
+	c := pauseOf(t, err)
+
+	replies := map[string]executor.Reply{c.Pending[0].ID: executor.Approved()}
+	all, end, err := watch(t, agent.ResumeStream(t.Context(), d, c, replies))
+	require.NoError(t, err)
+	turns := only[executor.TurnEnd](all)
+	require.Equal(t, []int{0, 1}, turnsOf(turns))
+	require.Zero(t, turns[0].Usage)
+	require.Equal(t, turns[1].Usage, end.Stop.Usage)
+}
+
 func TestPausedTurnReportsItsTotalTime(t *testing.T) {
 	took := executor.NewTool(content.Tool{Name: "took", Schema: `{"type":"object"}`}, func(context.Context, executor.Call) (executor.Result, error) {
 		return executor.Result{Usage: content.Usage{Output: 3}}, nil

@@ -42,11 +42,7 @@ func (r *run) executeOpen() step {
 		return end(stop, err)
 	}
 	if r.waits() {
-		message, usage := r.caller(), content.Usage{}
-		if r.resumed { // the paused turn ends here
-			usage = answerOf(message).Usage
-		}
-		return r.closeTurn(message, usage, "")
+		return r.closeTurn(r.caller(), content.Usage{}, "")
 	}
 
 	if stop, err := r.ended(); stop != "" {
