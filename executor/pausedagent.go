@@ -114,11 +114,17 @@ type agentResume struct {
 }
 
 // newAgentResume returns the sub-agent's part of a continuation and of the replies, in the form for the sub-agent's own
-// run: without the name of the sub-agent's call at the beginning of each ID. names are the names of the run's calls.
-func newAgentResume(c Continuation, agent PausedAgent, names []string, replies map[string]Reply) *agentResume {
+// run: without the name of the sub-agent's call at the beginning of each ID. names are the names of the run's calls, and
+// d is the sub-agent's conversation.
+func newAgentResume(
+	c Continuation, agent PausedAgent, names []string, d dag.DAG, replies map[string]Reply,
+) *agentResume {
 	index := agent.Path[0].Index
 	name := names[index]
-	s := &agentResume{replies: map[string]Reply{}, ids: map[string]string{}}
+
+	// Every head of d belongs to the message with the sub-agent's calls. checkAgent refuses any other conversation.
+	inner := callNames(callerOf(d.Heads()[0]))
+	s := &agentResume{agentPause: agentPause{dag: d}, replies: map[string]Reply{}, ids: map[string]string{}}
 	s.continuation = Continuation{
 		Run: agent.Run, ID: agent.ID, Parent: agent.Parent, Message: agent.Message, Reason: agent.Totals.Reason,
 		Totals: agent.Totals, InnerTurns: agent.InnerTurns, InnerCalls: agent.InnerCalls, Attributes: c.Attributes,
@@ -126,7 +132,7 @@ func newAgentResume(c Continuation, agent PausedAgent, names []string, replies m
 
 	// An ID of a call of the run itself may look like one of the sub-agent. The run's own call has priority.
 	for id, reply := range replies {
-		if own, below := innerID(id, name); below && !slices.Contains(names, id) {
+		if own, below := innerID(id, name, inner); below && !slices.Contains(names, id) {
 			s.replies[own], s.ids[own] = reply, id
 		}
 	}
@@ -137,7 +143,7 @@ func newAgentResume(c Continuation, agent PausedAgent, names []string, replies m
 		if len(p.Path) == 0 || p.Path[0].Index != index {
 			continue
 		}
-		own, _ := innerID(p.ID, name)
+		own, _ := innerID(p.ID, name, inner)
 		s.ids[own] = p.ID
 		p.ID, p.Path = own, p.Path[1:]
 		s.continuation.Pending = append(s.continuation.Pending, p)
@@ -164,10 +170,7 @@ func (c *Continuation) include(call Call, names []string, sub Continuation) {
 	}
 
 	for _, p := range sub.Pending {
-		p.ID = outerID(p, names[call.Index])
-		for slices.Contains(names, p.ID) { // by chance, a call of the run's own has the ID
-			p.ID += "/"
-		}
+		p.ID = distinct(outerID(p, names[call.Index]), names)
 		p.Path = within(p.Path)
 		c.Pending = append(c.Pending, p)
 	}
@@ -186,20 +189,32 @@ func outerID(p Pending, name string) string {
 		p.ID = slashes.Replace(p.ID)
 	}
 
-	// A slash at the end only made the ID differ from that of a call of the sub-agent's own: see include.
+	// A slash at the end only made the ID differ from that of a call of the sub-agent's own: see distinct.
 	return slashes.Replace(name) + "/" + strings.TrimRight(p.ID, "/")
 }
 
-// innerID reverses outerID. It returns false for an ID that is not below the call with the name.
-func innerID(id, name string) (string, bool) {
+// innerID reverses outerID: it returns the ID in the sub-agent's own run. inner are the names of that run's own calls.
+// It returns false for an ID that is not below the call with the name.
+func innerID(id, name string, inner []string) (string, bool) {
 	rest, below := strings.CutPrefix(id, slashes.Replace(name)+"/")
 	rest = strings.TrimRight(rest, "/")
 
 	// A path to a call deeper down stays escaped: the sub-agent reads it in the same way.
-	if !strings.Contains(rest, "/") {
+	if strings.Contains(rest, "/") {
+		rest = distinct(rest, inner)
+	} else {
 		rest = unslashed.Replace(rest)
 	}
 	return rest, below && rest != ""
+}
+
+// distinct returns the ID of a sub-agent's call with slashes at its end, if it is by chance one of names, the names of
+// the run's own calls.
+func distinct(id string, names []string) string {
+	for slices.Contains(names, id) {
+		id += "/"
+	}
+	return id
 }
 
 // keptAgents returns the unfinished executions with a sub-agent's conversation in the open tool phase of d, by the
@@ -257,8 +272,7 @@ func (r *run) replyAgent(
 	}
 
 	// The time and the usage before the pause count for the sub-agent's limits.
-	to.resume = newAgentResume(c, agent, names, replies)
-	to.resume.dag = dag.FromNode(to.kept)
+	to.resume = newAgentResume(c, agent, names, dag.FromNode(to.kept), replies)
 	to.spent, to.innerRun().usage = agent.Totals.Elapsed, agent.Totals.Usage.Plus(agent.Totals.ToolUsage)
 
 	// Check before anything runs. The error gets the ID that the caller knows.

@@ -616,6 +616,32 @@ func TestIDsOfPendingCallsAreUnique(t *testing.T) {
 	require.Len(t, ran.ran(), 9)
 }
 
+// TestRepliesReachTheirCallsWhoseIDsLookAlike: one call of the sub-agent has the ID that a call below it gets from its path.
+func TestRepliesReachTheirCallsWhoseIDsLookAlike(t *testing.T) {
+	afar := executor.DeferredTool(content.Tool{Name: "afar", Schema: `{"type":"object"}`})
+	far := func(id string) content.ToolUse { return content.ToolUse{ID: id, Name: "afar", Input: "{}"} }
+	deep := executor.SubAgent("deep", "", executor.Agent{Provider: calling(far("y")), Tools: []dag.Tool{afar}})
+	sub := executor.SubAgent("sub", "", executor.Agent{Provider: calling(far("x/y"), toSub("deep", "x")), Tools: []dag.Tool{afar, deep}})
+	agent := executor.Agent{Provider: calling(toSub("sub", "s")), Tools: []dag.Tool{sub}}
+	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	d, c := saveAndLoad(t, d, err)
+	require.Equal(t, []string{"s/x%2Fy", "s/x/y"}, idsOf(c))
+
+	together, err := agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/x%2Fy": brought("own"), "s/x/y": brought("below")})
+	require.NoError(t, err)
+	require.Equal(t, "<<own; <below>>>", together.Text())
+
+	// The second reply comes after the call of the similar ID has its result.
+	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/x%2Fy": brought("own")})
+	d, c = saveAndLoad(t, d, err)
+	require.Equal(t, []string{"s/x/y"}, idsOf(c))
+	_, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/x%2Fy": brought("other")})
+	require.ErrorIs(t, err, executor.ErrConflict)
+	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"s/x/y": brought("below")})
+	require.NoError(t, err)
+	require.Equal(t, "<<own; <below>>>", d.Text())
+}
+
 func TestEventsOfAPausedSubAgent(t *testing.T) {
 	var ran tally
 	agent := ran.nest(1)
