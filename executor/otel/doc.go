@@ -28,6 +28,9 @@
 //   - gen_ai.invoke_agent.duration, .inference_calls and .tool_calls, of each run.
 //   - gen_ai.execute_tool.duration, of each call of a declared tool.
 //
+// Tool calls are counted in .tool_calls if their tool is declared, or if the Handler of an [executor.Agent] has executed
+// them successfully.
+//
 // gen_ai.conversation.id is the ID of the conversation's first node. Forks and saved copies share it.
 // gen_ai.request.model is the provider's model ([api.ModelOf]). If the provider names none, a request's span gets the
 // model of the response in its name when it ends. The conventions define events as log records. None are written: a
@@ -35,8 +38,8 @@
 // plait.stop_reason and those of the two events.
 //
 // error.type is the kind of an [api.Error] ("rate_limited", "context_too_long"), "cancelled", "timeout", the stop
-// reason of a run that was stopped in a request ("time_limit"), "tool_error" and "unknown_tool" for calls, "in_doubt"
-// for a call whose outcome is unknown, or else the Go type of the error.
+// reason of a run that was stopped in a request ("time_limit"), "tool_error" for a failed call, "unknown_tool" for one
+// of a tool that is not declared, "in_doubt" for a call whose outcome is unknown, or else the Go type of the error.
 //
 // # Runs that are resumed
 //

@@ -432,6 +432,21 @@ func TestToolsThatAModelInventsAreNotMeasured(t *testing.T) {
 	require.Equal(t, "say", name.AsString())
 }
 
+func TestUndeclaredToolThatTheHandlerExecutesIsNoError(t *testing.T) {
+	c := collect(t, otel.Options{})
+	agent := c.agent(apitest.NewScript(apitest.Call(call("lookup")), apitest.Say("Done.")))
+	agent.Handler = func(context.Context, executor.Call) (any, error) { return "found", nil }
+	_, err := agent.Run(t.Context(), dag.New().User("Go."))
+	require.NoError(t, err)
+
+	span := c.span(t, "execute_tool lookup")
+	require.Equal(t, codes.Unset, span.Status.Code)
+	require.NotContains(t, values(span), "error.type")
+	calls := c.metrics(t)["gen_ai.invoke_agent.tool_calls"].Data.(metricdata.Histogram[int64]).DataPoints
+	require.Equal(t, int64(1), calls[0].Sum)
+	require.NotContains(t, c.metrics(t), "gen_ai.execute_tool.duration", "its name may be invented")
+}
+
 func TestContentIsRecordedOnlyWhereItIsAskedFor(t *testing.T) {
 	model := func() *apitest.Script {
 		return apitest.NewScript(

@@ -63,7 +63,7 @@ func (r *run) endCall(e node.ToolExecution) {
 	switch {
 	case e.State == node.ExecutionInDoubt:
 		failure = "in_doubt"
-	case c.measured == nil:
+	case e.IsError && c.measured == nil: // Agent.Handler can execute a call of an undeclared tool
 		failure = "unknown_tool"
 	case e.IsError:
 		failure = "tool_error"
@@ -93,8 +93,11 @@ func (r *run) finish(c *call, failure, text string) {
 	}
 	c.span.End(trace.WithTimestamp(ended))
 
-	if c.measured != nil {
+	// The name of an undeclared tool is in no metric. A call of it that Agent.Handler has executed is counted.
+	if c.measured != nil || failure == "" {
 		r.executions++
+	}
+	if c.measured != nil {
 		r.metrics.callDuration.Record(c.ctx, ended.Sub(c.began).Seconds(), metric.WithAttributes(measured...))
 	}
 }
