@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -92,6 +93,25 @@ func TestListOfConversationsIsReadInPages(t *testing.T) {
 	require.Equal(t, map[string]any{"conversations": []any{"a", "b"}, "more": true}, result.StructuredContent)
 	_, result = call(t, s, "list_conversations", map[string]any{"limit": 2, "after": "b"})
 	require.Equal(t, map[string]any{"conversations": []any{"c"}, "more": false}, result.StructuredContent)
+}
+
+func TestListOfConversationsHasAtMostAThousand(t *testing.T) {
+	db := store.New(store.Memory(), nil)
+	for i := range 1001 {
+		c, err := db.Conversation(t.Context(), strconv.Itoa(i))
+		require.NoError(t, err)
+		require.NoError(t, c.Append(t.Context(), dag.New().User("Hi.")))
+	}
+	server := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "v1"}, nil)
+	mcp.AddStore(server, db)
+	s := session(t, server, nil, "")
+
+	for limit, listed := range map[int]int{0: 100, 1000: 1000, 1001: 1000} {
+		_, result := call(t, s, "list_conversations", map[string]any{"limit": limit})
+		answer := result.StructuredContent.(map[string]any)
+		require.Len(t, answer["conversations"], listed, "limit %d", limit)
+		require.Equal(t, true, answer["more"])
+	}
 }
 
 func TestAgentWithoutAStoreKeepsNoConversation(t *testing.T) {

@@ -21,7 +21,7 @@ const conversationURI = "plait://conversations/"
 type ListArguments struct {
 	Prefix string `json:"prefix,omitempty" jsonschema:"list only conversations whose names begin with this"`
 	After  string `json:"after,omitempty" jsonschema:"list only names after this one, to read on"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many to list at most; 100 if it is left out"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many to list at most, up to 1,000; 100 if it is left out"`
 }
 
 // ListResult is the structured result of the tool list_conversations.
@@ -76,10 +76,11 @@ func AddStore(server *sdk.Server, db *store.Store) {
 }
 
 func list(ctx context.Context, db *store.Store, q ListArguments) (ListResult, error) {
-	const limit = 100
-	if q.Limit <= 0 || q.Limit > 10*limit {
+	const limit, maxLimit = 100, 1000
+	if q.Limit <= 0 {
 		q.Limit = limit
 	}
+	q.Limit = min(q.Limit, maxLimit)
 
 	answer := ListResult{Conversations: []string{}}
 	for key, err := range db.Conversations(ctx, q.Prefix) {
