@@ -506,12 +506,10 @@ func (r *run) replyTo(c *toolCall, reason content.Stop, id string, reply Reply) 
 	if reply.input != "" {
 		c.ran.Input = reply.input
 	}
-	deferred := c.deferred
 	var misfit *argumentError
 	if err := r.find(c); err != nil && (c.fn == nil || reply.input != "" || !errors.As(err, &misfit)) {
 		c.fail(err)
 	}
-	c.deferred = c.deferred || deferred
 	return nil
 }
 
