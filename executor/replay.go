@@ -176,7 +176,8 @@ func (r *Recording) Handle(_ context.Context, call Call) (any, error) {
 	return Result{Content: takes[0].Result, IsError: takes[0].IsError}, nil
 }
 
-// Missed returns the calls that had no recorded result, in the order of the calls.
+// Missed returns the calls that had no recorded result, in the order in which they were executed. Calls that run at the
+// same time come in any order.
 func (r *Recording) Missed() []*NotRecordedError {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -637,6 +637,19 @@ func TestPolicyDecidesWhatTheCacheCouldHold(t *testing.T) {
 	require.NotContains(t, predicted(off), `"predicted":5000`)
 }
 
+func TestAnotherResultHasNoWholeOutput(t *testing.T) {
+	d := start().User("Weather in Oslo?").Assistant("", content.ToolUse{ID: "a", Name: "get_weather"})
+	d = d.CloseTools(node.ToolExecution{Result: content.Words("22…"), Full: content.Words("22°C and dry")})
+	require.NoError(t, d.Err())
+	execution := d.Head().Parents()[0]
+
+	changed, _, err := withResult("3°C", false)(d, execution)
+	require.NoError(t, err)
+	again := changed.Heads()[1].Parents()[0].Payload().(node.ToolExecution)
+	require.Equal(t, "3°C", again.Result.Text())
+	require.Zero(t, again.Full.Len(), "it belongs to the old result")
+}
+
 func TestAnotherResultOfACallIsANewBranch(t *testing.T) {
 	d := start().Tools(forecast(opened())).User("Weather in Oslo and Rome?")
 	d, err := executor.Run(t.Context(), looks("Both are warm.", "Oslo", "Rome"), d)

@@ -50,7 +50,10 @@ func withResult(text string, failed bool) change {
 		for i := range executions {
 			if executions[i].Index == old.Index {
 				executions[i].Result, executions[i].IsError = content.Words(text), failed
-				executions[i].State, executions[i].Child = node.ExecutionFinished, node.List[*node.Node]{}
+				executions[i].State = node.ExecutionFinished
+
+				// The whole output and the child conversation belong to the old result.
+				executions[i].Full, executions[i].Child = content.Blocks{}, node.List[*node.Node]{}
 			}
 		}
 		return joined(d, d.WithHeads(n.Parents()...).CloseTools(executions...))
@@ -82,8 +85,10 @@ func executionsAmong(nodes []*node.Node) []node.ToolExecution {
 
 // resultsOf returns the message with the result of an execution, or nil.
 func resultsOf(d dag.DAG, execution *node.Node) *node.Node {
+	// A file that was read again beside a watched run has other nodes with the same IDs.
+	is := func(n *node.Node) bool { return n.ID() == execution.ID() }
 	for _, n := range d.Nodes() {
-		if m, ok := n.Message(); ok && m.Role == content.User && slices.Contains(n.Parents(), execution) {
+		if m, ok := n.Message(); ok && m.Role == content.User && slices.ContainsFunc(n.Parents(), is) {
 			return n
 		}
 	}
