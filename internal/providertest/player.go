@@ -26,6 +26,12 @@ const theTapeIsOver = `{"type":"error","error":{"type":"invalid_request_error","
 
 // Play starts a server with the tape. The server is closed at the end of the test.
 func Play(t testing.TB, tape ...Exchange) *Player {
+	// Body may fail the test, which is allowed only in the goroutine of the test. So decode before the server starts.
+	bodies := make([][]byte, len(tape))
+	for i, exchange := range tape {
+		bodies[i] = exchange.Body(t)
+	}
+
 	p := &Player{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Not require: it must not be called outside the goroutine of the test.
@@ -41,7 +47,7 @@ func Play(t testing.TB, tape ...Exchange) *Player {
 			w.Header()[name] = values
 		}
 		w.WriteHeader(tape[n].Response.Status)
-		_, _ = w.Write(tape[n].Body(t))
+		_, _ = w.Write(bodies[n])
 	}))
 	t.Cleanup(p.Close)
 	return p

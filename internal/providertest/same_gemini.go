@@ -49,7 +49,10 @@ func camel(m map[string]any) map[string]any {
 	for name, v := range m {
 		words := strings.Split(name, "_")
 		for i := 1; i < len(words); i++ {
-			words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
+			// Between two underscores in a row, there is an empty word.
+			if words[i] != "" {
+				words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
+			}
 		}
 		if v != nil {
 			named[strings.Join(words, "")] = v

@@ -206,7 +206,7 @@ func TestGeminiStreamsServerSentEventsOnly(t *testing.T) {
 
 func TestOpenAIResponsesRemembersWhatCameWithReasoning(t *testing.T) {
 	model := fake.OpenAIResponses(fake.OpenAIResponse(content.Thinking{Redacted: "x"}, content.ToolUse{ID: "a", Name: "f", Input: `{}`}),
-		fake.Reply{}, fake.Reply{})
+		fake.Reply{}, fake.Reply{}, fake.Reply{}, fake.Reply{})
 	url := serve(t, model)
 	status, _, _ := ask(t, url+"/v1/responses", responses(itemHi))
 	require.Equal(t, 200, status)
@@ -219,6 +219,45 @@ func TestOpenAIResponsesRemembersWhatCameWithReasoning(t *testing.T) {
 	status, _, _ = ask(t, url+"/v1/responses", responses(itemHi+","+swap(itemReason, "rs_1", "rs_fake0")+","+swap(itemCall, "fc_1", "fc_fake1")+","+itemOutput))
 	require.Equal(t, 200, status, "both")
 	require.Len(t, model.Refused(), 1)
+
+	status, _, _ = ask(t, url+"/v1/responses", swap(alone, `"input"`, `"previous_response_id":null,"input"`))
+	require.Equal(t, 400, status, "a null response")
+	for _, stored := range []string{`"previous_response_id":"resp_1"`, `"conversation":"conv_1"`} {
+		status, _, _ = ask(t, url+"/v1/responses", swap(alone, `"input"`, stored+`,"input"`))
+		require.Equal(t, 200, status, stored)
+	}
+}
+
+func TestOpenAIResponsesExpectsNoReasoningBeforeItemsWithoutIDs(t *testing.T) {
+	model := fake.OpenAIResponses(fake.OpenAIResponse(content.Thinking{Redacted: "x"},
+		content.Opaque{API: "openai-responses", JSON: `{"type":"message","role":"assistant","status":"completed","content":[]}`}), fake.Reply{})
+	url := serve(t, model)
+	for range 2 {
+		status, _, body := ask(t, url+"/v1/responses", responses(itemHi))
+		require.Equal(t, 200, status, body)
+	}
+}
+
+func TestOpenAIResponsesGivesEachItemItsOwnID(t *testing.T) {
+	said := fake.OpenAIResponse(content.Thinking{Redacted: "x"}, content.Text{Text: `"id":"msg_fake7"`})
+	model := fake.OpenAIResponses(said, said, fake.Reply{})
+	url := serve(t, model)
+	items := itemHi
+	for _, ids := range [][2]string{{"rs_fake0", "msg_fake1"}, {"rs_fake2", "msg_fake3"}} {
+		_, _, body := ask(t, url+"/v1/responses", responses(items))
+		var response struct {
+			Output []struct {
+				ID string `json:"id"`
+			} `json:"output"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &response))
+		require.Equal(t, ids[0], response.Output[0].ID)
+		require.Equal(t, ids[1], response.Output[1].ID)
+		require.Contains(t, body, `\"msg_fake7\"`, "the text is kept")
+		items += "," + swap(itemReason, "rs_1", ids[0]) + "," + swap(itemSaid, "msg_1", ids[1]) + "," + itemHi
+	}
+	status, _, body := ask(t, url+"/v1/responses", responses(items))
+	require.Equal(t, 200, status, body)
 }
 
 // chunks is the data of a stream's events.

@@ -89,7 +89,7 @@ func (f *API) Refused() []error {
 
 // Gave makes the fake treat reply as its own response to a request with the given body. It is for a conversation with
 // responses of another fake, or of the API itself: the API's checks of its own responses (see [Anthropic],
-// [OpenAIResponses]) then include this one.
+// [OpenAIResponses]) then include this one. The reply must have the IDs of the response as it was sent.
 func (f *API) Gave(request []byte, reply Reply) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/internal/pattern"
 )
 
 // CheckGemini returns nil for a request body acceptable to the Gemini API for a model, such as "gemini-3-pro".
@@ -183,16 +185,27 @@ func gStruct(c *geminiCheck, path string, v jsontext.Value) {
 	}
 }
 
+// geminiNumber matches a number in JSON. Package strconv accepts more, such as hexadecimal digits.
+var geminiNumber = pattern.Of(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+
 // gNumber accepts a number from low to high. Message is the format of the error text.
 func gNumber(kind string, low, high float64, message string) geminiRule {
 	return func(c *geminiCheck, path string, v jsontext.Value) {
 		digits := strings.Trim(string(v), `"`) // a number may be written as a string
-		n, err := strconv.ParseFloat(digits, 64)
-		// With an error, n is 0 for text that is not a number, and infinite for a number beyond float64.
+		n, _ := strconv.ParseFloat(digits, 64) // infinite for a number beyond float64
+
+		// An integer may be written as 1.0 or 1e2, too. A float may be one of three words; none is in a range.
+		valid := geminiNumber().MatchString(digits)
+		if kind == "TYPE_INT32" {
+			valid = valid && n == math.Trunc(n)
+		} else {
+			valid = valid || slices.Contains([]string{`"NaN"`, `"Infinity"`, `"-Infinity"`}, string(v))
+		}
+
 		switch {
-		case err != nil && n == 0, kind == "TYPE_INT32" && strings.ContainsAny(digits, ".eE"):
+		case !valid:
 			c.value(path, kind, v)
-		case n < low || n > high:
+		case math.IsNaN(n) || n < low || n > high:
 			_, name, _ := strings.Cut(path, ".")
 			c.field(path, message, name)
 		}

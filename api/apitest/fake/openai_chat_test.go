@@ -277,6 +277,8 @@ var chatRefusals = []refusalCase{
 		"Invalid 'metadata.k': string too long. Expected a string with maximum length 512, but got a string with length 513 instead."},
 	{"a long key in metadata", chat(chatHi, `"store":true,"metadata":{"`+strings.Repeat("k", 70)+`":"v"}`),
 		"Invalid property name in 'metadata': 'kkk...kkk' is too long. Expected a string with maximum length 64, but got a string with length 70 instead."},
+	{"a long key in metadata, beyond ASCII", chat(chatHi, `"store":true,"metadata":{"`+strings.Repeat("é", 70)+`":"v"}`),
+		"Invalid property name in 'metadata': 'ééé...ééé' is too long. Expected a string with maximum length 64, but got a string with length 70 instead."},
 	{"metadata in words", chat(chatHi, `"store":true,"metadata":"x"`), "Invalid type for 'metadata': expected a metadata object, but got a string instead."},
 	{"a long cache key", chat(chatHi, `"prompt_cache_key":"`+strings.Repeat("k", 65)+`"`),
 		"Invalid 'prompt_cache_key': string too long. Expected a string with maximum length 64, but got a string with length 65 instead."},

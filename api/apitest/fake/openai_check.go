@@ -308,11 +308,11 @@ func openAIMetadata(c *openAICheck, path string, v jsontext.Value) {
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if n := len([]rune(name)); n > 64 {
+		if runes := []rune(name); len(runes) > 64 {
 			c.fail(within(path, name), "property_name_above_max_length",
 				"Invalid property name in '%s': '%s...%s' is too long. Expected a "+
-					"string with maximum length 64, but got a string with length %d instead.", path, name[:3],
-				name[len(name)-3:], n)
+					"string with maximum length 64, but got a string with length %d instead.", path, string(runes[:3]),
+				string(runes[len(runes)-3:]), len(runes))
 		}
 		ofLength(0, 512)(c, within(path, name), o[name])
 	}

@@ -4,21 +4,42 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/pattern"
 )
 
 // OpenAIResponses returns a strict fake of OpenAI's Responses API. It checks requests with [CheckOpenAIResponses] and
 // answers with replies, in order. A request after the last reply is refused.
 //
 // It remembers its responses: an item produced after reasoning must not be sent back, under its ID, without the same
-// reasoning.
+// reasoning. The IDs of [OpenAIResponse] are numbered anew, over all replies: the API refuses two items with one ID.
 func OpenAIResponses(replies ...Reply) *API {
-	return newFake(openAIResponses{led: map[string]string{}}, replies)
+	return newFake(openAIResponses{led: map[string]string{}}, numbered(replies))
+}
+
+// fakeItemID matches the ID of an item from OpenAIResponse. A text cannot contain it: its quotes are escaped.
+var fakeItemID = pattern.Of(`"id":"(msg|rs|fc)_fake[0-9]+"`)
+
+// numbered returns the replies with their items numbered over all of them.
+func numbered(replies []Reply) []Reply {
+	replies = slices.Clone(replies)
+	items := 0
+	for i := range replies {
+		replies[i].Body = fakeItemID().ReplaceAllStringFunc(replies[i].Body, func(id string) string {
+			id = strings.TrimRight(id, `0123456789"`) + strconv.Itoa(items) + `"`
+			items++
+			return id
+		})
+	}
+	return replies
 }
 
 // OpenAIResponse returns a reply with output items:
@@ -107,7 +128,7 @@ func (d openAIResponses) remember(_ []byte, answer string) {
 
 	// The API knows the pair by the ID of the item: one sent back without its ID needs no reasoning.
 	for i, item := range response.Output {
-		if i > 0 && response.Output[i-1].Type == "reasoning" {
+		if item.ID != "" && i > 0 && response.Output[i-1].Type == "reasoning" {
 			d.led[item.ID] = response.Output[i-1].ID
 		}
 	}
@@ -115,15 +136,15 @@ func (d openAIResponses) remember(_ []byte, answer string) {
 
 // accompanied checks that items produced after reasoning are sent back with it.
 func (d openAIResponses) accompanied(body []byte) error {
-	var request struct {
-		Stored jsontext.Value `json:"previous_response_id"`
-		Input  jsontext.Value `json:"input"`
-	}
+	request := withoutNulls(body) // check has accepted it
+	input := request["input"]
 	var items []responsesHead
-	_ = json.Unmarshal(body, &request) // check has accepted the request
 
 	// With a stored conversation the reasoning may be stored too.
-	if request.Input.Kind() != '[' || request.Stored != nil || json.Unmarshal(request.Input, &items) != nil {
+	if request["previous_response_id"] != nil || request["conversation"] != nil {
+		return nil
+	}
+	if input.Kind() != '[' || json.Unmarshal(input, &items) != nil {
 		return nil
 	}
 
