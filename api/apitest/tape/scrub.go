@@ -130,8 +130,8 @@ func (s *scrubber) text(text string) string {
 // maxEscapes is how many times a secret may be escaped to be found, such as 2 for JSON in a string of JSON.
 const maxEscapes = 3
 
-// find returns the spans of the secrets in text: plain, or escaped up to depth times, as JSON or in a URL. An escape may
-// have any of its forms, such as / or \/ or \u002F, because text is decoded and searched again.
+// find returns the spans of the secrets in text: plain, or escaped up to depth times, as JSON or in a URL. An escape
+// may have any of its forms, such as / or \/ or \u002F, because text is decoded and searched again.
 func (s *scrubber) find(text string, depth int) []span {
 	var found []span
 	for _, secret := range s.secrets {
