@@ -70,11 +70,6 @@ func machineDecides(name string) bool {
 	return strings.HasSuffix(name, "/whole file") || strings.HasPrefix(name, "order/gonum/") || name == "delta/provider alone"
 }
 
-// isCounted reports whether a measure counts allocations or bytes.
-func isCounted(name string) bool {
-	return strings.HasSuffix(name, "allocs") || strings.HasSuffix(name, "bytes") || strings.HasPrefix(name, "memory/")
-}
-
 // again repeats a case until every measure has passed the gate at least once, or fails after the last attempt. It
 // returns the measures of the last repetition.
 func again(r pair.Runner, c pair.Case, measures []pair.Measure) ([]pair.Measure, error) {
@@ -125,7 +120,7 @@ func below(measures []pair.Measure, reached map[string]float64) []string {
 		}
 
 		share := shareOfTimes
-		if isCounted(m.Name) {
+		if m.Counted {
 			share = shareOfCounts
 		}
 		if m.Higher && m.Ratio < before*share || !m.Higher && m.Ratio > before/share+slack {

@@ -15,7 +15,9 @@ func TestGateRefusesTooLittleOfWhatWasReached(t *testing.T) {
 		return pair.Measure{Name: "faster", Ratio: ratio, Comparable: true, Higher: true}
 	}
 
-	allocs := func(count float64) pair.Measure { return pair.Measure{Name: "allocs", Ratio: count, Comparable: true} }
+	allocs := func(count float64) pair.Measure {
+		return pair.Measure{Name: "allocs", Ratio: count, Comparable: true, Counted: true}
+	}
 
 	require.Empty(t, below([]pair.Measure{slower(6), faster(3.1), allocs(2.6)}, reached))
 	require.Len(t, below([]pair.Measure{slower(6.1), faster(2.9), allocs(2.7)}, reached), 3)

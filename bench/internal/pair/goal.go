@@ -63,6 +63,8 @@ type Measure struct {
 	// Comparable reports that Ratio is about the same on every machine: it compares two variants, or counts
 	// allocations.
 	Comparable bool `json:"comparable"`
+	// Counted reports that Ratio counts allocations or bytes, and no time.
+	Counted bool `json:"counted"`
 	// Higher reports that a higher Ratio is better.
 	Higher bool `json:"higher"`
 }
@@ -91,6 +93,7 @@ func (g Goal) measure(c Case, variants []Variant, rounds [][]Cost) (Measure, err
 		m.Per = "op"
 	}
 	m.Comparable = g.Kind == AtMost || g.Kind == Faster || g.Kind == Allocs || g.Kind == Bytes
+	m.Counted = m.Unit == "B" || g.Kind == Allocs || g.Kind == Bytes
 
 	m.Ours = median(column(rounds, func(r []Cost) float64 { return r[ours].Value }))
 	m.Allocs = median(column(rounds, func(r []Cost) float64 { return r[ours].Allocs }))

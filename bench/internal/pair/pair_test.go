@@ -41,6 +41,21 @@ func TestEachGoalLimitsItsOwnFigure(t *testing.T) {
 	}
 }
 
+func TestFiguresInBytesAndAllocationsAreCounted(t *testing.T) {
+	for _, test := range []struct {
+		unit string
+		kind pair.Kind
+		want bool
+	}{{"B", pair.AtMost, true}, {"", pair.Allocs, true}, {"", pair.Bytes, true}, {"", pair.AtMost, false}, {"", pair.Faster, false}} {
+		var ran []string
+		c := counted(&ran, pair.Goal{Kind: test.kind})
+		c.Unit = test.unit
+		measures, err := pair.Runner{Rounds: 1}.Run(c)
+		require.NoError(t, err)
+		require.Equal(t, test.want, measures[0].Counted, "%+v", test)
+	}
+}
+
 func TestFasterIsMetAtOrAboveItsLimit(t *testing.T) {
 	var ran []string
 	for limit, met := range map[float64]bool{3: true, 3.1: false} {
