@@ -22,11 +22,7 @@ func main() { fmt.Fprintln(os.Stdout, "hello") }
 
 // coldStart compares building an example with building a hello-world, both with an empty build cache.
 func coldStart() pair.Case {
-	return pair.Case{Name: "cold/build weather", Per: "build", Full: true, Rounds: 1, Variants: func() ([]pair.Variant, error) {
-		dir, err := os.MkdirTemp("", "plait-bench-")
-		if err != nil {
-			return nil, err
-		}
+	return pair.Case{Name: "cold/build weather", Per: "build", Full: true, Rounds: 1, Variants: inFolder(func(dir string) ([]pair.Variant, error) {
 		source := filepath.Join(dir, "hello.go")
 		if err := os.WriteFile(source, []byte(hello), 0o644); err != nil {
 			return nil, err
@@ -54,7 +50,7 @@ func coldStart() pair.Case {
 			{Name: "examples/weather", Max: 1, Run: build("./examples/weather"), Close: func() error { return os.RemoveAll(dir) }},
 			{Name: "hello-world", Max: 1, Run: build(source)},
 		}, nil
-	}, Goals: []pair.Goal{{Kind: pair.AtMost, Limit: 2.3}}}
+	}), Goals: []pair.Goal{{Kind: pair.AtMost, Limit: 2.3}}}
 }
 
 // buildCommand builds the command in a folder of its own. It returns the path of the command, and a function to remove

@@ -23,7 +23,27 @@ func savedFile(nodes int) (text []byte, dir, path string, err error) {
 		return nil, "", "", err
 	}
 	path = filepath.Join(dir, "conversation.json")
-	return text, dir, path, os.WriteFile(path, text, 0o644)
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		return nil, "", "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return text, dir, path, nil
+}
+
+// inFolder returns a function for Case.Variants: build gets a new temporary folder. The Close of a variant removes the
+// folder. If build fails, it is removed here.
+func inFolder(build func(dir string) ([]pair.Variant, error)) func() ([]pair.Variant, error) {
+	return func() ([]pair.Variant, error) {
+		dir, err := os.MkdirTemp("", "plait-bench-")
+		if err != nil {
+			return nil, err
+		}
+
+		variants, err := build(dir)
+		if err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		return variants, nil
+	}
 }
 
 // loading returns a variant that loads a conversation and keeps it.
@@ -124,75 +144,117 @@ func loadMemory(nodes int) pair.Case {
 // held returns a variant to measure the memory held by a value.
 func held(build func() (any, error)) func(*pair.Sample) error {
 	return func(s *pair.Sample) error {
-		before := live()
+		before := pair.Live()
 		value, err := build()
 		if err != nil {
 			return err
 		}
 
-		s.Set(pair.Cost{Value: float64(live()) - float64(before)})
-		runtime.KeepAlive(value) // or the collections in live would free it
+		s.Set(pair.Cost{Value: float64(pair.Live()) - float64(before)})
+		runtime.KeepAlive(value) // or the collections in Live would free it
 		return nil
 	}
 }
 
-// live returns the number of reachable bytes on the heap.
-func live() uint64 {
-	// The second collection frees objects kept from the first by finalizers and weak pointers.
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+// steadyJournal is a journal that stays about as long as it was at first: from time to time, the appended nodes are cut
+// off again.
+type steadyJournal struct {
+	*dag.Journal
+	path string
+	size int64 // of the file, at first
+	room int   // the number of nodes appended until they are cut off
+	left int   // the number of nodes that still fit
+}
+
+// openSteady makes a journal with d. It may become twice as long, or 100 nodes longer if that is more.
+func openSteady(path string, d dag.DAG) (*steadyJournal, error) {
+	j, err := dag.OpenJournal(path, &dag.JournalOptions{NoSync: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := j.Append(d); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+
+	room := max(100, len(d.Nodes()))
+	return &steadyJournal{Journal: j, path: path, size: info.Size(), room: room, left: room}, nil
+}
+
+// cut removes the appended nodes.
+func (j *steadyJournal) cut() error {
+	if err := errors.Join(j.Close(), os.Truncate(j.path, j.size)); err != nil {
+		return err
+	}
+	opened, err := dag.OpenJournal(j.path, &dag.JournalOptions{NoSync: true})
+	if err != nil {
+		return err
+	}
+	j.Journal, j.left = opened, j.room
+	return nil
+}
+
+// appendAll makes s.N appends of one message. The clock is stopped while the nodes are made and cut off.
+func (j *steadyJournal) appendAll(s *pair.Sample, text string) error {
+	for done := 0; done < s.N; {
+		s.Pause()
+		if j.left == 0 {
+			if err := j.cut(); err != nil {
+				return err
+			}
+		}
+
+		// Each node is a child of the one before. Make a few at a time: in a program too, a node is appended soon after
+		// it is made, while it is in the processor's caches.
+		steps := make([]dag.DAG, min(j.left, s.N-done, 100))
+		d := j.DAG()
+		for i := range steps {
+			d = d.User(text)
+			steps[i] = d
+		}
+		s.Resume()
+
+		for _, step := range steps {
+			if err := j.Append(step); err != nil {
+				return err
+			}
+		}
+		done += len(steps)
+		j.left -= len(steps)
+	}
+	return nil
+}
+
+// journalLines returns the bytes that Journal.Append writes for the last node of d, at this offset in the file.
+func journalLines(d dag.DAG, at int64) []byte {
+	line := append(d.Head().Append(nil), '\n')
+	return fmt.Appendf(line, "{\"heads\":[%q],\"at\":%d}\n", d.Head().ID(), at)
 }
 
 // journal compares three ways to save a node of 2 KB: an append to a journal, write(2) of the same bytes, and writing
 // the whole file again, as some programs do at each step.
 func journal(after int, rewriteLimit float64) pair.Case {
-	return pair.Case{Name: "journal/" + short(after), Per: "append", Full: after > 1000, Variants: func() (_ []pair.Variant, err error) {
-		dir, err := os.MkdirTemp("", "plait-bench-")
-		if err != nil {
-			return nil, err
-		}
+	return pair.Case{Name: "journal/" + short(after), Per: "append", Full: after > 1000, Variants: inFolder(func(dir string) ([]pair.Variant, error) {
 		d := corpus.New(1).Conversation(after)
 		_, doc := corpus.Saved(d)
 		text := corpus.New(2).TextOf(2000)
 
-		j, err := dag.OpenJournal(filepath.Join(dir, "journal"), &dag.JournalOptions{NoSync: true})
+		j, err := openSteady(filepath.Join(dir, "journal"), d)
 		if err != nil {
-			return nil, err
-		}
-		if err := j.Append(d); err != nil {
 			return nil, err
 		}
 		plain, err := os.OpenFile(filepath.Join(dir, "plain"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, j.Close())
 		}
-		// An append writes the node and then the heads.
-		line := append(d.User(text).Head().Append(nil), '\n')
-		line = append(line, fmt.Sprintf("{\"heads\":[%q]}\n", d.Head().ID())...)
+		line := journalLines(d.User(text), j.size)
 
 		cleanup := func() error { return errors.Join(j.Close(), plain.Close(), os.RemoveAll(dir)) }
 		return []pair.Variant{
-			{Name: "Journal.Append", Max: 4000, Close: cleanup, Run: func(s *pair.Sample) error {
-				// Make the nodes while the clock is stopped, each as a child of the one before. They stay in the
-				// journal, so it grows with each sample.
-				s.Pause()
-				steps := make([]dag.DAG, s.N)
-				for i := range steps {
-					d = d.User(text)
-					steps[i] = d
-				}
-				s.Resume()
-
-				for _, step := range steps {
-					if err := j.Append(step); err != nil {
-						return err
-					}
-				}
-				return nil
-			}},
+			{Name: "Journal.Append", Max: 4000, Close: cleanup, Run: func(s *pair.Sample) error { return j.appendAll(s, text) }},
 			{Name: "write(2)", Run: func(s *pair.Sample) error {
 				for range s.N {
 					if _, err := plain.Write(line); err != nil {
@@ -217,7 +279,7 @@ func journal(after int, rewriteLimit float64) pair.Case {
 				return nil
 			}},
 		}, nil
-	}, Goals: []pair.Goal{
+	}), Goals: []pair.Goal{
 		{Number: 3, Kind: pair.AtMost, Limit: 2},
 		{Number: 3, Name: "whole file", Kind: pair.Faster, Beside: "whole file with goccy", Limit: rewriteLimit},
 	}}
@@ -226,11 +288,7 @@ func journal(after int, rewriteLimit float64) pair.Case {
 // journalSync compares a durable append with write(2) and fsync(2). It measures wall time, because both wait for the
 // disk.
 func journalSync() pair.Case {
-	return pair.Case{Name: "journal/fsync", Per: "append", Wall: true, Full: true, Variants: func() ([]pair.Variant, error) {
-		dir, err := os.MkdirTemp("", "plait-bench-")
-		if err != nil {
-			return nil, err
-		}
+	return pair.Case{Name: "journal/fsync", Per: "append", Wall: true, Full: true, Variants: inFolder(func(dir string) ([]pair.Variant, error) {
 		text := strings.Repeat("x", 2000)
 		j, err := dag.OpenJournal(filepath.Join(dir, "journal"), nil)
 		if err != nil {
@@ -238,11 +296,11 @@ func journalSync() pair.Case {
 		}
 		plain, err := os.OpenFile(filepath.Join(dir, "plain"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, j.Close())
 		}
 
 		d := dag.New()
-		line := append(d.User(text).Head().Append(nil), '\n')
+		line := journalLines(d.User(text), 1_000_000) // an offset with as many digits as most of the journal's
 		return []pair.Variant{
 			{Name: "Journal.Append", Run: func(s *pair.Sample) error {
 				for range s.N {
@@ -265,7 +323,7 @@ func journalSync() pair.Case {
 				return nil
 			}},
 		}, nil
-	}, Goals: []pair.Goal{{Number: 3, Kind: pair.AtMost, Limit: 1.1}}}
+	}), Goals: []pair.Goal{{Number: 3, Kind: pair.AtMost, Limit: 1.1}}}
 }
 
 // journalFlat compares an append to a long journal with one to a short journal.

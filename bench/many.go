@@ -19,11 +19,7 @@ const reportNodes = 30
 // reports compares a report on many conversations with decoding their files. The report begins with the files and ends
 // with its page.
 func reports(conversations int) pair.Case {
-	return pair.Case{Name: "report/" + short(conversations), Per: "conversation", Units: conversations, Rounds: 5, Variants: func() ([]pair.Variant, error) {
-		dir, err := os.MkdirTemp("", "plait-bench-")
-		if err != nil {
-			return nil, err
-		}
+	return pair.Case{Name: "report/" + short(conversations), Per: "conversation", Units: conversations, Rounds: 5, Variants: inFolder(func(dir string) ([]pair.Variant, error) {
 		paths := make([]string, conversations)
 		for i := range paths {
 			text, _ := corpus.Saved(corpus.New(uint64(i)).Conversation(reportNodes))
@@ -56,7 +52,7 @@ func reports(conversations int) pair.Case {
 				return nil
 			})},
 		}, nil
-	}, Goals: []pair.Goal{
+	}), Goals: []pair.Goal{
 		{Kind: pair.AtMost, Limit: 4},
 		// All conversations within two seconds of processor time.
 		{Name: "in 2 s", Kind: pair.Value, Limit: 2e9 / float64(conversations)},

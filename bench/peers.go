@@ -62,7 +62,7 @@ func peerCases() []pair.Case {
 		if l.history {
 			list = append(list, l.kept("save"), l.kept("load"), l.kept("fork"), l.size())
 		}
-		// A Python program reports no allocated bytes.
+		// A Python program does not report its memory.
 		if l.history && !l.python {
 			list = append(list, l.forkMemory())
 		}
@@ -120,14 +120,14 @@ func (l library) kept(measure string) pair.Case {
 	}
 }
 
-// forkMemory compares the bytes allocated by a fork of a history of 1,000 turns.
+// forkMemory compares the memory held by a fork of a history of 1,000 turns.
 func (l library) forkMemory() pair.Case {
 	return pair.Case{
 		Name: "peers/" + l.name + "/fork memory/1k turns", Unit: "B", Per: "fork", Full: true, Rounds: 3,
 		Variants: l.variants(0, func(s *pair.Sample, p *program) error {
 			const forks = 1000
 			reply, err := p.ask(peer.Ask{Measure: "fork", Turns: 1000, Tools: 1, Times: forks})
-			s.Set(pair.Cost{Value: reply.Cost.Bytes / forks})
+			s.Set(pair.Cost{Value: reply.Held / forks})
 			return err
 		}), Goals: []pair.Goal{{Kind: pair.AtMost}},
 	}

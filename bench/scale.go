@@ -89,12 +89,12 @@ func conversations() pair.Case {
 
 		return []pair.Variant{
 			{Name: "memory", Run: func(s *pair.Sample) error {
-				before := live()
+				before := pair.Live()
 				all, err := build()
 				if err != nil {
 					return err
 				}
-				s.Set(pair.Cost{Value: (float64(live()) - float64(before)) / count})
+				s.Set(pair.Cost{Value: (float64(pair.Live()) - float64(before)) / count})
 				runtime.KeepAlive(all)
 				return nil
 			}},
@@ -149,7 +149,7 @@ func sentMemory() pair.Case {
 				}}), nil)
 
 				// The client is there already: only the conversation, and what is kept with it, counts.
-				before := live()
+				before := pair.Live()
 				d := corpus.New(1).Conversation(2000)
 				for range requests {
 					if _, err := client.Send(context.Background(), api.Request{Messages: d.Messages()}); err != nil {
@@ -157,7 +157,7 @@ func sentMemory() pair.Case {
 					}
 				}
 
-				s.Set(pair.Cost{Value: float64(live()) - float64(before)})
+				s.Set(pair.Cost{Value: float64(pair.Live()) - float64(before)})
 				runtime.KeepAlive(d)
 				return nil
 			}

@@ -231,5 +231,15 @@ func sample(c Case, v Variant, n int) (Cost, error) {
 	return Cost{s.spent.Value / units, s.spent.Allocs / units, s.spent.Bytes / units}, nil
 }
 
+// Live returns the number of reachable bytes on the heap.
+func Live() uint64 {
+	// The second collection frees objects kept from the first by finalizers and weak pointers.
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
 // Cost returns the cost measured up to now, for programs without a [Runner].
 func (s *Sample) Cost() Cost { return s.spent }

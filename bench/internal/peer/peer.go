@@ -51,7 +51,9 @@ type Reply struct {
 	// Cost is the cost of all Times. For turns, it is the cost of one turn.
 	Cost pair.Cost
 	// Size is the size of the saved history, for "save".
-	Size  int
+	Size int
+	// Held is the memory held by all forks, for "fork".
+	Held  float64
 	Error string
 }
 
@@ -180,7 +182,7 @@ func (l Subject) answer(ask Ask) (Reply, error) {
 	reply := Reply{Size: len(data)}
 	s := new(pair.Sample)
 	forks := make([]any, ask.Times)
-	runtime.GC() // do not pay for the garbage of making the history
+	before := pair.Live() // its collections free the garbage of making the history
 
 	s.Resume()
 	for i := range ask.Times {
@@ -200,10 +202,15 @@ func (l Subject) answer(ask Ask) (Reply, error) {
 	}
 	s.Pause()
 	reply.Cost = s.Cost()
+	if ask.Measure == "fork" {
+		reply.Held = float64(pair.Live()) - float64(before)
+	}
 
-	// The forks and the history stay alive while the clock runs, as in a program that uses them.
+	// The forks and the history stay alive while the clock runs, as in a program that uses them. What was alive at the
+	// first Live must be alive at the second one, or the forks would seem smaller.
 	runtime.KeepAlive(forks)
 	runtime.KeepAlive(h)
+	runtime.KeepAlive(data)
 	return reply, nil
 }
 
