@@ -2,10 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +11,6 @@ import (
 func diffCommand(s *streams) *cobra.Command {
 	var before, after, color string
 	var asJSON bool
-	when := []string{"auto", "always", "never"}
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Show where two conversations diverge, and what differs",
@@ -25,8 +20,9 @@ do not count. The exit code is 1 if there are differences.`,
   plait diff talk.json talk.json --old first-try --new second-try`,
 		Args: takes("two FILEs", 2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(when, color) {
-				return fmt.Errorf("--color %q is not one of %s", color, strings.Join(when, ", "))
+			inColor, err := colored(color, s.out)
+			if err != nil {
+				return err
 			}
 			if args[0] == std && args[1] == std {
 				return fmt.Errorf("only one input can be standard input: A and B cannot both be -")
@@ -40,15 +36,14 @@ do not count. The exit code is 1 if there are differences.`,
 			if err != nil {
 				return err
 			}
-			return s.diff(dag.Diff(a, b), color == "always" || color == "auto" && wantsColor(s.out), asJSON)
+			return s.diff(dag.Diff(a, b), inColor, asJSON)
 		},
 	}
 
 	cmd.Flags().StringVar(&before, "old", "", "compare A at this `NODE`")
 	completeNode(s, cmd, "old")
 	cmd.Flags().StringVar(&after, "new", "", "compare B at this `NODE`")
-	cmd.Flags().StringVar(&color, "color", "auto", "`WHEN` to use colors: "+strings.Join(when, ", ")+";\nauto: on a terminal, without NO_COLOR")
-	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(when, cobra.ShellCompDirectiveNoFileComp))
+	colorFlag(cmd, &color)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -65,14 +60,4 @@ func (s *streams) diff(found dag.Difference, color, asJSON bool) error {
 		return &exitError{code: exitFinding}
 	}
 	return err
-}
-
-// wantsColor reports whether out is a terminal and the environment does not disable colors.
-func wantsColor(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -100,7 +100,8 @@ func exampleOf(r report.Row, c opened, e endpoint) (example, error) {
 	}
 
 	line := example{Name: r.Name, Outcome: r.Outcome, Failure: failureOf(r.Failure).Text, Cause: failureOf(r.Cause).Text, Labels: r.Labels}
-	return line, json.Unmarshal(body, &line)
+	err = json.Unmarshal(body, &line)
+	return line, err
 }
 
 // writeTests writes the conversations, and a Go test for replaying their tool calls, to a new folder. After an error it

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -17,6 +19,7 @@ type logFlags struct {
 	color string
 }
 
+// colors are the values of --color.
 var colors = []string{"auto", "always", "never"}
 
 func (l *logFlags) register(cmd *cobra.Command) {
@@ -25,8 +28,7 @@ func (l *logFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&l.Fold, "fold", false, "draw the middle of long runs and wide fans as one row")
 	f.IntVarP(&l.Last, "last", "n", 0, "only the last `N` nodes")
 	f.IntVar(&l.Width, "width", 0, "how many `CELLS` a row has (default: the terminal's\nwidth, else 100)")
-	f.StringVar(&l.color, "color", "auto", "`WHEN` to use colors: auto, always, never; auto is on a\nterminal where NO_COLOR is not set")
-	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
+	colorFlag(cmd, &l.color)
 }
 
 // options returns the options for drawing a log to out.
@@ -35,24 +37,33 @@ func (l *logFlags) options(out io.Writer) (*dag.LogOptions, error) {
 		return nil, fmt.Errorf("-n and --width must not be negative")
 	}
 
-	_, width := terminalOf(out)
-	switch l.color {
-	case "always":
-		l.Color = true
-	case "auto":
-		l.Color = colorOf(out)
-	case "never":
-		l.Color = false
-	default:
-		return nil, fmt.Errorf("--color %q is not one of auto, always, never", l.color)
+	var err error
+	if l.Color, err = colored(l.color, out); err != nil {
+		return nil, err
 	}
 
 	// Without --width, use the width of the terminal.
+	_, width := terminalOf(out)
 	if l.Width == 0 {
 		l.Width = width
 	}
 	l.Digests = true
 	return &l.LogOptions, nil
+}
+
+// colorFlag registers the flag for using colors. See colored.
+func colorFlag(cmd *cobra.Command, color *string) {
+	cmd.Flags().StringVar(color, "color", "auto",
+		"`WHEN` to use colors: auto, always, never; auto is on a\nterminal where NO_COLOR is not set")
+	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// colored reports whether a value of --color colors the output.
+func colored(when string, out io.Writer) (bool, error) {
+	if !slices.Contains(colors, when) {
+		return false, fmt.Errorf("--color %q is not one of %s", when, strings.Join(colors, ", "))
+	}
+	return when == "always" || when == "auto" && colorOf(out), nil
 }
 
 // colorOf reports whether output is colored by default: on a terminal, unless NO_COLOR is set.
