@@ -685,15 +685,32 @@ func (r *runner) keep(name string, d dag.DAG) (saved string, err error) {
 		beside = "" // where FILE cannot be written, a file beside it most likely cannot either
 	}
 
-	other, err := os.CreateTemp(beside, fileName(name)+".run-*.json")
-	if err != nil {
-		return name, errors.Join(reason, err)
+	other, err := rescue(name, beside, "", d, reason)
+	return cmp.Or(other, name), err
+}
+
+// rescue saves the conversation of FILE in another file, because the tokens were paid for. It makes the file in dir, or
+// in the directory for temporary files if dir is "". If an earlier call has made it, other is its name. The error has
+// the reason why FILE was not written. If the other file cannot be written either, saved is "".
+func rescue(name, dir, other string, d dag.DAG, reason error) (saved string, err error) {
+	made := other == ""
+	if made {
+		f, err := os.CreateTemp(dir, fileName(name)+".run-*.json")
+		if err != nil {
+			return "", errors.Join(reason, err)
+		}
+		other = f.Name()
+		_ = f.Close() // nothing was written to it
 	}
 
-	if err := errors.Join(other.Close(), r.save(other.Name(), d)); err != nil {
-		return name, errors.Join(reason, err)
+	if err := d.Save(other); err != nil {
+		// A file of an earlier call has what was saved then.
+		if made {
+			_ = os.Remove(other)
+		}
+		return "", errors.Join(reason, err)
 	}
-	return other.Name(), fmt.Errorf("%w; the conversation is in %s", reason, other.Name())
+	return other, fmt.Errorf("%w; the conversation is in %s", reason, other)
 }
 
 // finish saves the conversation and prints the result of the run.

@@ -202,6 +202,30 @@ func TestABrokenFileIsLeftAsItIs(t *testing.T) {
 	}
 }
 
+func TestAConversationThatItsDatabaseRefusesIsInATemporaryFile(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	path := filepath.Join(t.TempDir(), "sessions.db#alice/42")
+	first := &streams{ctx: t.Context()}
+	require.NoError(t, first.save(path, dag.New().User("Hi")))
+	require.NoError(t, first.databases.close())
+
+	w, page, _ := watching(t, path)
+	require.NoError(t, w.databases.close())
+	for d := page.DAG().Assistant("Hello"); d.Len() < 4; d = d.User("More") {
+		err := w.save(func() dag.DAG { return d })
+		_, other, ok := strings.Cut(err.Error(), "; the conversation is in ")
+		require.True(t, ok, err)
+		back, err := dag.Load(other)
+		require.NoError(t, err)
+		require.True(t, dag.Equal(d, back))
+	}
+
+	files, err := filepath.Glob(filepath.Join(temp, "sessions.db.run-*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 1, "the second time it is the same file")
+}
+
 // visit is plait serve, as a browser meets it.
 type visit struct {
 	t     *testing.T

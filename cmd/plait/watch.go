@@ -38,7 +38,7 @@ type watched struct {
 	metadata map[string]content.JSON // set by a run, for the next save; "" removes a key
 	version  uint64                  // of the head on the page, for a database; 0 if there is none
 	durable  bool                    // the page shows the calls of a durable run
-	other    string                  // the name of the file beside it, once it was written
+	other    string                  // the name of the other file, once it was written; see rescue
 }
 
 // refresh reads and shows the file if it has changed. If it cannot be read, the page keeps the version before.
@@ -198,7 +198,8 @@ func (w *watched) setMetadata(key string, value content.JSON) {
 }
 
 // save writes the conversation to the file. It reads the file first: shown then also returns the changes of other
-// programs. If the file is broken or another program is writing it, the conversation goes to a file beside it.
+// programs. If the file is broken or another program is writing it, the conversation goes to a file beside it, and to a
+// temporary file if it cannot be written.
 func (w *watched) save(shown func() dag.DAG) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,7 +210,8 @@ func (w *watched) save(shown func() dag.DAG) error {
 		return w.saveStored(d)
 	}
 	if !w.whole {
-		return w.saveBeside(d, fmt.Errorf("%s is broken, missing or being written, and is not overwritten", w.path))
+		reason := fmt.Errorf("%s is broken, missing or being written, and is not overwritten", w.path)
+		return w.rescue(filepath.Dir(w.path), d, reason)
 	}
 
 	write := d.Save
@@ -218,7 +220,7 @@ func (w *watched) save(shown func() dag.DAG) error {
 	}
 
 	if err := write(w.path); err != nil {
-		return w.saveBeside(d, err)
+		return w.rescue("", d, err)
 	}
 	w.page.Set(d) // with the metadata
 
@@ -241,7 +243,7 @@ func (w *watched) saveStored(d dag.DAG) error {
 		if errors.As(err, &moved) && moved.KeptHead != "" {
 			return err // the database keeps the new nodes under another head
 		}
-		return w.saveBeside(d, err)
+		return w.rescue("", d, err)
 	}
 
 	// Remember the version. Otherwise refresh takes the append for one by another program.
@@ -266,24 +268,10 @@ func (w *watched) withMetadata(d dag.DAG) dag.DAG {
 	return d
 }
 
-// saveBeside saves the conversation in another file, because the tokens were paid for. It returns the reason.
-func (w *watched) saveBeside(d dag.DAG, reason error) error {
-	// Later saves replace the same file.
-	if w.other == "" {
-		f, err := os.CreateTemp(filepath.Dir(w.path), fileName(w.path)+".run-*.json")
-		if err != nil {
-			return errors.Join(reason, err)
-		}
-		w.other = f.Name()
-		if err := f.Close(); err != nil {
-			return errors.Join(reason, err)
-		}
-	}
-
-	if err := d.Save(w.other); err != nil {
-		return errors.Join(reason, err)
-	}
-	return fmt.Errorf("%w; the conversation is in %s", reason, w.other)
+// rescue saves the conversation in another file, the same each time. The error has the reason. See the function rescue.
+func (w *watched) rescue(dir string, d dag.DAG, reason error) (err error) {
+	w.other, err = rescue(w.path, dir, w.other, d, reason)
+	return err
 }
 
 // appended appends d to a journal.
