@@ -136,7 +136,8 @@ func (c *chat) loop(ctx context.Context) error {
 	for err == nil {
 		var text string
 		text, err = c.console.message(ctx)
-		if errors.Is(err, errInterrupted) && c.console.editing() {
+		// SIGTERM ends the chat: every later read would return at once, too.
+		if errors.Is(err, errInterrupted) && ctx.Err() == nil && c.console.editing() {
 			c.screen.note("Ctrl-D or /quit ends the chat")
 			err = nil
 			continue
@@ -152,6 +153,8 @@ func (c *chat) loop(ctx context.Context) error {
 		return &exitError{exitPaused, errPaused.Error() + "; without FILE the run is not saved"}
 	case errors.Is(err, errPaused):
 		return &exitError{exitPaused, fmt.Sprintf("the run is paused: plait chat %s continues it", c.file)}
+	case errors.Is(err, errInterrupted) && c.file == "":
+		return errors.New("interrupted; without FILE the conversation is not saved")
 	case !errors.Is(err, io.EOF) && !errors.Is(err, errQuit):
 		return err
 	case c.failed && !c.console.editing():

@@ -120,8 +120,8 @@ func (c *console) ask(ctx context.Context, question string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// read reads a line. It returns io.EOF at the end of the input, errInterrupted after Ctrl-C, and term.ErrPasteIndicator
-// beside a pasted line.
+// read reads a line. It returns io.EOF at the end of the input, errInterrupted after Ctrl-C or at the end of ctx, and
+// term.ErrPasteIndicator beside a pasted line.
 func (c *console) read(ctx context.Context, prompt string) (string, error) {
 	// A Ctrl-C too late for the last response is no answer to this question.
 	select {
@@ -156,6 +156,11 @@ func (c *console) read(ctx context.Context, prompt string) (string, error) {
 		return r.line, r.err
 	case <-ctx.Done():
 	case <-c.interrupts:
+	}
+
+	// What is printed next begins on a line of its own.
+	if c.editing() {
+		_, _ = io.WriteString(c.out, "\r\n")
 	}
 	return "", errInterrupted
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/term"
 
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
@@ -286,4 +287,51 @@ func TestTerminationAtAQuestionKeepsTheQuestion(t *testing.T) {
 
 	again := inTerminal(t, nil, args...)
 	again.await("Run get_weather")
+}
+
+func TestTerminationAtAPromptEndsTheChat(t *testing.T) {
+	server := httptest.NewServer(fake.Anthropic(fake.AnthropicMessage(content.Text{Text: "Answered."})))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "talk.json")
+	args := []string{"plait", "chat", "--base-url", server.URL, "--provider", "anthropic", "--model", "claude-test"}
+	other, slave, err := pty.Open()
+	require.NoError(t, err)
+	defer other.Close()
+	defer slave.Close()
+
+	terminate := func(s *screenOf, reason string) {
+		s.press("never sent")
+		s.await("never sent")
+		require.NotEqual(t, modeOf(t, other), modeOf(t, s.tty))
+		require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+		s.await("\r\n\x1b[?2004lplait: interrupted; " + reason + "\r\n") // on a line of its own, and pasting is reset
+		require.Equal(t, exitBad, s.ends(), s.text)
+		require.Equal(t, modeOf(t, other), modeOf(t, s.tty), "the terminal is as it was")
+		require.NotContains(t, s.text, "Ctrl-D or /quit ends the chat")
+	}
+
+	s := inTerminal(t, nil, append(args, file)...)
+	s.types("Hello")
+	s.await("Answered.")
+	s.await("> ")
+	terminate(s, "the conversation so far is saved")
+	d, err := dag.Load(file)
+	require.NoError(t, err)
+	require.Equal(t, "Answered.", d.Text())
+
+	s = inTerminal(t, nil, args...)
+	s.await("> ")
+	terminate(s, "without FILE the conversation is not saved")
+}
+
+// modeOf returns the mode of a terminal.
+func modeOf(t *testing.T, tty *os.File) *term.State {
+	t.Helper()
+	conn, err := tty.SyscallConn() // Fd would make reads block
+	require.NoError(t, err)
+	var mode *term.State
+	var failure error
+	require.NoError(t, conn.Control(func(fd uintptr) { mode, failure = term.GetState(int(fd)) }))
+	require.NoError(t, failure)
+	return mode
 }
