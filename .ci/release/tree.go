@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -169,7 +170,11 @@ func (t tree) checkout(folder string) (string, error) {
 	if err := archive.Start(); err != nil {
 		return "", err
 	}
-	return folder, errors.Join(unpack.Run(), archive.Wait(), os.Remove(filepath.Join(folder, "go.work")))
+	err = unpack.Run()
+
+	// Read what tar has left, if it is missing or ended early: git would wait for room in the pipe.
+	_, rest := io.Copy(io.Discard, pipe)
+	return folder, errors.Join(err, rest, archive.Wait(), os.Remove(filepath.Join(folder, "go.work")))
 }
 
 // check tidies and builds the module by itself. The tidied files may differ only in the sums of our own modules. Those
