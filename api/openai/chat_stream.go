@@ -167,14 +167,15 @@ func (d *chatDecoder) takeWhole(data []byte) error {
 // read decodes the common parts of chunks and whole responses. notJSON is the error for data other than JSON.
 func (d *chatDecoder) read(data []byte, notJSON error) (completion, error) {
 	var c completion
-	if err := json.Unmarshal(data, &c, jsonx.Lenient); err != nil {
-		if !content.JSON(data).Valid() {
-			return c, roundtrip.Protocol(ChatAPI, "%w: %w", notJSON, err)
-		}
-		return c, roundtrip.Protocol(ChatAPI, "the response is not a completion: %w", err)
-	}
-	if isError(data) {
+	err := json.Unmarshal(data, &c, jsonx.Lenient)
+	switch {
+	case err != nil && !content.JSON(data).Valid():
+		return c, roundtrip.Protocol(ChatAPI, "%w: %w", notJSON, err)
+	// Before the other members: an error may have any form around it, such as a list.
+	case isError(data):
 		return c, newError(ChatAPI, http.StatusOK, d.header, data)
+	case err != nil:
+		return c, roundtrip.Protocol(ChatAPI, "the response is not a completion: %w", err)
 	}
 
 	d.finish.ResponseID = cmp.Or(d.finish.ResponseID, textOf(content.JSON(c.ID)))

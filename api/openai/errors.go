@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"math"
 	"net/http"
 	"slices"
@@ -27,12 +28,7 @@ type errorInfo struct{ kind, code, message string }
 // Compatible servers have others: a string as "error"; no "error" around the members; "detail" or "status" as member
 // names; a list around everything.
 func readError(body []byte) errorInfo {
-	var list []jsonx.Raw
-	if content.JSON(body).Decode(&list) == nil && len(list) > 0 {
-		body = list[0]
-	}
-
-	outer, err := jsonx.Members(content.JSON(body))
+	outer, err := jsonx.Members(content.JSON(unlisted(body)))
 	if err != nil {
 		return errorInfo{}
 	}
@@ -53,6 +49,16 @@ func readError(body []byte) errorInfo {
 		s.kind = ""
 	}
 	return s
+}
+
+// unlisted returns the first item of a list. It returns any other body as it is.
+func unlisted(body []byte) []byte {
+	var list []jsonx.Raw
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) || json.Unmarshal(body, &list, jsonx.Lenient) != nil ||
+		len(list) == 0 {
+		return body
+	}
+	return list[0]
 }
 
 // membersOf returns the description in the members of an error.
@@ -226,7 +232,7 @@ func reset(s string) time.Duration {
 	}
 
 	if d, err := time.ParseDuration(s); err == nil {
-		return max(0, days+d)
+		return max(0, days+min(d, math.MaxInt64-days)) // the sum must not overflow
 	}
 	if n, err := strconv.ParseFloat(s, 64); err == nil && n > 0 {
 		return time.Duration(math.Min(n*float64(time.Second), math.MaxInt64/2))
@@ -235,14 +241,14 @@ func reset(s string) time.Duration {
 }
 
 // isError reports whether an event of a stream, or a whole response, is an error: it has a non-empty "error", or its
-// type or object is "error". Compatible servers send "error":null in normal responses.
+// type or object is "error". Of a list, the first item counts. Compatible servers send "error":null in normal responses.
 func isError(data []byte) bool {
 	var e struct {
 		Type   jsonx.Raw `json:"type"`
 		Object jsonx.Raw `json:"object"`
 		Error  jsonx.Raw `json:"error"`
 	}
-	if json.Unmarshal(data, &e, jsonx.Lenient) != nil {
+	if json.Unmarshal(unlisted(data), &e, jsonx.Lenient) != nil {
 		return false
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -103,6 +104,7 @@ func TestAnErrorInsideAnAnswerIsTyped(t *testing.T) {
 		`{"id":"x","choices":[{"delta":{"content":""},"finish_reason":"error"}],"error":{"code":502,"message":"so it is"}}`:   api.ErrServer,
 		`{"id":"x","choices":[{"delta":{"content":""},"finish_reason":"error"}],"error":{"code":"429","message":"so it is"}}`: api.ErrRateLimited,
 		`{"error":{"code":503,"message":"so it is","status":"UNAVAILABLE"}}`:                                                  api.ErrOverloaded,
+		`[{"error":{"code":429,"message":"so it is"}}]`:                                                                       api.ErrRateLimited,
 	} {
 		_, streamed := foldChat("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\nevent: error\ndata: " + body + "\n\ndata: [DONE]\n\n")
 		_, whole := askChat(t, providertest.Answered(body))
@@ -127,6 +129,7 @@ func TestRetryAfterIsReadFromRateLimitHeaders(t *testing.T) {
 		{map[string]string{"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "6m0s"}, 6 * time.Minute},
 		{map[string]string{"X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "20ms"}, 20 * time.Millisecond},
 		{map[string]string{"X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "1d2h"}, 26 * time.Hour},
+		{map[string]string{"X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "1d2562047h47m"}, math.MaxInt64},
 		{map[string]string{"X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "1.5"}, 1500 * time.Millisecond},
 		{map[string]string{"X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "-5s"}, 0},
 		{map[string]string{"X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "soon"}, 0},

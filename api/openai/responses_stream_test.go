@@ -189,6 +189,7 @@ func TestResponsesFailuresInAStreamAreTyped(t *testing.T) {
 		`{"type":"error","error":{"type":"insufficient_quota","code":"insufficient_quota","message":"no credit"}}`:        api.ErrAuth,
 		`{"error":{"type":"server_error","message":"sorry","code":null}}`:                                                 api.ErrServer,
 		`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"long"}}`:     api.ErrContextTooLong,
+		`[{"error":{"code":429,"message":"slow down"}}]`:                                                                  api.ErrRateLimited,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oh"}}}`:        api.ErrServer,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"oh"}}}`: api.ErrRateLimited,
 		`{"type":"response.failed","response":{"error":{"code":"invalid_prompt","message":"oh"}}}`:                        api.ErrInvalidRequest,
@@ -209,6 +210,7 @@ func TestAResponseThatFailedIsAnError(t *testing.T) {
 	for body, want := range map[string]error{
 		`{"object":"response","status":"failed","error":{"code":"server_error","message":"sorry"},"output":[]}`: api.ErrServer,
 		`{"error":{"message":"The model is overloaded","type":"server_error","code":"server_is_overloaded"}}`:   api.ErrOverloaded,
+		`[{"error":{"message":"slow down","code":429}}]`:                                                        api.ErrRateLimited,
 		`{"object":"response","status":"in_progress","output":[]}`:                                              api.ErrProtocol,
 		`{"object":"response","status":"completed","output":[7]}`:                                               api.ErrProtocol,
 		`[]`: api.ErrProtocol,
