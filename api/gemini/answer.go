@@ -11,13 +11,12 @@ import (
 // chunk is a piece of a streamed response. A whole response is one chunk.
 type chunk struct {
 	Candidates []candidate `json:"candidates"`
-	Prompt     struct {
-		BlockReason string `json:"blockReason"`
-	} `json:"promptFeedback"`
-	Usage usage     `json:"usageMetadata"`
-	Model string    `json:"modelVersion"`
-	ID    string    `json:"responseId"`
-	Error jsonx.Raw `json:"error"`
+	Prompt     jsonx.Raw   `json:"promptFeedback"` // read by noteFeedback
+	Usage      usage       `json:"usageMetadata"`
+	Model      string      `json:"modelVersion"`
+	ID         string      `json:"responseId"`
+	Error      jsonx.Raw   `json:"error"`
+	Further    jsonx.Raw   `json:",embed"` // all others, for api.Finish.Details
 }
 
 type candidate struct {
@@ -30,6 +29,7 @@ type candidate struct {
 	Grounding     jsonx.Raw `json:"groundingMetadata"`
 	Citations     jsonx.Raw `json:"citationMetadata"`
 	URLContext    jsonx.Raw `json:"urlContextMetadata"`
+	Further       jsonx.Raw `json:",embed"` // all others, for api.Finish.Details
 }
 
 // first returns the first candidate; all others are ignored. It is not ok if the chunk has no piece of it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,7 +59,12 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		return nil, err
 	}
 	if b.options.Body != "" {
-		b.further, _ = jsonx.Members(b.options.Body) // Checked has read it
+		list, _ := jsonx.Members(b.options.Body) // Checked has read it
+
+		// Of a member under both of its names, the last one holds: that of the request follows that of the provider.
+		for i, m := range list {
+			b.further = append(without(b.further, list[i:i+1]), m)
+		}
 	}
 
 	encoded := encodingOf(b.model).Encode(req.Messages)
@@ -146,18 +152,28 @@ func snake(name string) string {
 	return other.String()
 }
 
+// isNamed reports whether m is the member called name, under either of its names.
+func isNamed(m jsonx.Member, name string) bool {
+	return m.Name == name || strings.Contains(m.Name, "_") && m.Name == snake(name)
+}
+
+// without returns list without the members that others has, under either of their names. It changes list.
+func without(list, others []jsonx.Member) []jsonx.Member {
+	return slices.DeleteFunc(list, func(m jsonx.Member) bool {
+		return slices.ContainsFunc(others, func(o jsonx.Member) bool { return snake(m.Name) == snake(o.Name) })
+	})
+}
+
 // merged returns an object of the members of own and further; "" if there are none. Members of further replace those of
-// own with the same name. If further is not an object, it replaces all of own.
+// own, under either of their names: the API refuses a member with both. If further is not an object, it replaces all of
+// own.
 func merged(own []jsonx.Member, further content.JSON) content.JSON {
 	if further != "" && further != "null" {
 		list, err := jsonx.Members(further)
 		if err != nil {
 			return further // the API refuses it
 		}
-		for _, m := range list {
-			_, own = jsonx.Take(own, m.Name)
-		}
-		own = append(own, list...)
+		own = append(without(own, list), list...)
 	}
 	if len(own) == 0 {
 		return ""
@@ -350,6 +366,8 @@ func (b *builder) labels() content.JSON {
 	case b.holds("labels"):
 		return ""
 	}
+
+	b.take("labels") // null, if it is there: a member must not be sent twice
 	return labels
 }
 

@@ -162,6 +162,45 @@ func TestOptionsThatExcludeEachOtherAreLeftOut(t *testing.T) {
 	require.Len(t, notes, 6, "%v", notes)
 }
 
+// TestBodyOverridesMembersUnderEitherName: the API has two names for each member, and refuses a member with both.
+func TestBodyOverridesMembersUnderEitherName(t *testing.T) {
+	vertex := &genai.ClientConfig{Backend: genai.BackendVertexAI}
+	for _, c := range []struct {
+		defaults, body content.JSON
+		options        api.Options
+		want           string
+	}{
+		{"", `{"generationConfig":{"max_output_tokens":5}}`, api.Options{MaxTokens: 100}, `"generationConfig":{"max_output_tokens":5},`},
+		{"", `{"generation_config":{"thinking_config":{"thinkingBudget":1}}}`, api.Options{Thinking: api.ThinkOff}, `"generationConfig":{"thinking_config":{"thinkingBudget":1}},`},
+		{"", `{"tool_config":{"function_calling_config":{"mode":"AUTO"}}}`, api.Options{ToolChoice: api.ToolsAny}, `"toolConfig":{"function_calling_config":{"mode":"AUTO"}},`},
+		{"", `{"labels":null}`, api.Options{Metadata: map[string]string{"a": "b"}}, `"labels":{"a":"b"},`},
+		{`{"safetySettings":[]}`, `{"safety_settings":[{}]}`, api.Options{}, `"safety_settings":[{}],`},
+		{`{"generationConfig":{"topK":1}}`, `{"generation_config":{"topK":2}}`, api.Options{}, `"generationConfig":{"topK":2},`},
+	} {
+		req := hello()
+		req.Tools = []content.Tool{weather}
+		req.Options, req.Options.Body = c.options, c.body
+		body, notes := requireBody(t, req, "gemini-2.5-pro", &Options{Options: api.Options{Body: c.defaults}, SDK: vertex})
+		_, rest, _ := strings.Cut(body, `}]}],`) // after the tools
+		require.Equal(t, c.want+`"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`, rest, c.body)
+		require.Empty(t, notes, c.body)
+	}
+}
+
+// TestExtraCannotRepeatAMember has members in Extras, under their second names, that Plait writes itself.
+func TestExtraCannotRepeatAMember(t *testing.T) {
+	tool := weather
+	tool.Extra = own(`{"parameters_json_schema":{},"behavior":"BLOCKING"}`)
+	call := content.ToolUse{Name: "get_weather", Input: `{}`, Extra: own(`{"thought_signature":"c2ln","function_call":{"name":"other"}}`)}
+	req := ask3(user(said("Hi.")), turnOf(content.Assistant, []content.Block{call}), user(content.ToolResult{Content: content.Words("snow"), Extra: own(`{"function_response":{}}`)}))
+	req.Tools = []content.Tool{tool}
+	body, _ := requireBody(t, req, "gemini-3-pro", nil)
+	require.NotContains(t, body, "parameters_json_schema")
+	require.Contains(t, body, `"behavior":"BLOCKING"`)
+	require.Contains(t, body, `{"functionCall":{"name":"get_weather","args":{}},"thought_signature":"c2ln"}`)
+	require.NotContains(t, body, "function_")
+}
+
 func TestWhatCannotBeSentIsAnError(t *testing.T) {
 	_, _, err := Body(api.Request{}, "m", nil)
 	require.ErrorIs(t, err, api.ErrNothing)

@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"path"
-	"slices"
 	"strings"
 	"sync"
 
@@ -207,10 +206,10 @@ var typeByName = map[string]string{
 	".mp3": "audio/mpeg", ".wav": "audio/wav",
 }
 
-// appendFurther appends members, except those with a name in but.
+// appendFurther appends members, except those with a name in but, under either of their names.
 func appendFurther(dst []byte, list []jsonx.Member, but ...string) []byte {
 	for _, m := range list {
-		if !slices.Contains(but, m.Name) {
+		if !isAnyOf(m, but) {
 			dst = append(write.Name(dst, m.Name), m.Value...)
 		}
 	}

@@ -43,7 +43,9 @@
 //   - All of it is sent back unchanged.
 //
 // The API's information about the whole response (groundingMetadata, citationMetadata, urlContextMetadata) is in the
-// Extra of the last block, unless that is a content.Opaque. It is never sent.
+// Extra of the last block. If that is a content.Opaque, or if there is no block, it is in api.Finish.Details. It is never
+// sent. The API's other facts about the response (such as avgLogprobs, safetyRatings, promptFeedback and
+// finishMessage) are in the Details too.
 //
 // If a filter stops the response or refuses the request, the stop reason is content.StopRefusal. Of several candidates,
 // only the first is read.

@@ -56,9 +56,6 @@ func Import(body []byte) (req api.Request, err error) {
 	return req, nil
 }
 
-// isNamed reports whether m is the member called name, under either of its names.
-func isNamed(m jsonx.Member, name string) bool { return m.Name == name || m.Name == snake(name) }
-
 // fromSnake maps the second names of members to the first.
 var fromSnake = func() map[string]string {
 	names := map[string]string{}

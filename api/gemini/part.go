@@ -22,19 +22,16 @@ var data = []string{
 // beside are the members that only describe a part.
 var beside = []string{"thought", thoughtSignature, "videoMetadata", "mediaResolution", "partMetadata"}
 
-// about are the members of a candidate kept in the Extra of its last block, and never sent.
+// about are the members of a candidate kept in the Extra of its last block, and never sent. If there is no such block,
+// they are in api.Finish.Details.
 var about = []string{"groundingMetadata", "citationMetadata", "urlContextMetadata"}
 
 // decodePart decodes a part. A known part becomes a Text, a Thinking and so on, with its other members in Extra. Any
 // other part becomes an Opaque, byte for byte. An empty text is nil.
 func decodePart(raw content.JSON) (content.Block, error) {
-	list, err := jsonx.Members(raw)
+	raw, list, err := objectOf(raw)
 	if err != nil {
-		// Lone surrogates and repeated names are no reason to fail the whole response.
-		if raw, err = mended(raw, err); err != nil {
-			return nil, err
-		}
-		list, _ = jsonx.Members(raw)
+		return nil, err
 	}
 
 	// Another part may be new in the API: it is sent back as it came.
@@ -43,6 +40,21 @@ func decodePart(raw content.JSON) (content.Block, error) {
 		return content.Opaque{API: API, JSON: raw}, nil
 	}
 	return b, nil
+}
+
+// objectOf returns an object and its members, both without lone surrogates and repeated names: they are no reason to
+// fail the whole response.
+func objectOf(raw content.JSON) (content.JSON, []jsonx.Member, error) {
+	list, err := jsonx.Members(raw)
+	if err == nil {
+		return raw, list, nil
+	}
+
+	if raw, err = mended(raw, err); err != nil {
+		return "", nil, err
+	}
+	list, _ = jsonx.Members(raw)
+	return raw, list, nil
 }
 
 // mended rewrites an object without its lone surrogates and repeated names. It returns why if it is not an object.
@@ -195,16 +207,22 @@ func furtherOf(e content.Extra) []jsonx.Member {
 	}
 	list, _ := jsonx.Members(further) // it was checked when the block was made
 	return slices.DeleteFunc(list, func(m jsonx.Member) bool {
-		return slices.Contains(data, m.Name) || slices.Contains(about, m.Name)
+		return isAnyOf(m, data) || isAnyOf(m, about)
 	})
+}
+
+// isAnyOf reports whether m is a member with one of the names, under either of its names.
+func isAnyOf(m jsonx.Member, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return isNamed(m, name) })
 }
 
 // signatureOf returns the signature in an Extra, as JSON; "" for none.
 func signatureOf(e content.Extra) content.JSON {
 	list, _ := jsonx.Members(e.For(API)) // none without an Extra
-	signature, _ := jsonx.Take(list, thoughtSignature)
-	if signature == `""` || signature == "null" {
-		return ""
+	for _, m := range list {
+		if isNamed(m, thoughtSignature) && m.Value != `""` && m.Value != "null" {
+			return m.Value
+		}
 	}
-	return signature
+	return ""
 }

@@ -130,6 +130,7 @@ type decoder struct {
 	hasCandidate bool   // there was a candidate
 	calls        bool   // there was a tool call
 	about        []jsonx.Member
+	details      roundtrip.Details
 
 	open  content.Block // the last block, still able to grow; nil at the beginning
 	text  strings.Builder
@@ -194,10 +195,28 @@ func (d *decoder) note(c chunk) {
 	for _, field := range []struct {
 		to   *string
 		from string
-	}{{&d.finish.Model, c.Model}, {&d.finish.ResponseID, c.ID}, {&d.blocked, c.Prompt.BlockReason}} {
+	}{{&d.finish.Model, c.Model}, {&d.finish.ResponseID, c.ID}} {
 		if field.from != "" {
 			*field.to = field.from
 		}
+	}
+
+	d.details.Add(c.Further)
+	if len(c.Prompt) > 0 {
+		d.noteFeedback(content.JSON(c.Prompt))
+	}
+}
+
+// noteFeedback keeps the API's feedback on the prompt.
+func (d *decoder) noteFeedback(feedback content.JSON) {
+	feedback, list, err := objectOf(feedback)
+	if err != nil {
+		return // null
+	}
+
+	d.details.Set("promptFeedback", feedback)
+	if reason, _, _ := jsonx.TakeText(list, "blockReason"); reason != "" {
+		d.blocked = reason
 	}
 }
 
@@ -206,10 +225,18 @@ func (d *decoder) noteCandidate(c candidate) {
 	if c.FinishReason != "" {
 		d.reason, d.message = c.FinishReason, c.FinishMessage
 	}
+	if c.FinishMessage != "" {
+		d.details.Set("finishMessage", jsonx.Quote(c.FinishMessage))
+	}
+	d.details.Add(c.Further)
 
 	for i, value := range []jsonx.Raw{c.Grounding, c.Citations, c.URLContext} {
-		j := content.JSON(value)
-		if list, err := jsonx.Members(j); err != nil || len(list) == 0 {
+		if len(value) == 0 {
+			continue
+		}
+
+		j, list, err := objectOf(content.JSON(value))
+		if err != nil || len(list) == 0 {
 			continue // an empty one does not replace an earlier one
 		}
 
@@ -340,12 +367,11 @@ func (d *decoder) end() ([]api.Event, error) {
 		return nil, err
 	}
 
-	if d.open != nil && len(d.about) > 0 {
-		d.open = withAbout(d.open, d.about)
-	}
+	d.keepAbout()
 	out := d.close()
 
 	d.finish.API = API
+	d.finish.Details = d.details.JSON()
 	d.finish.Usage = d.usage.total()
 
 	// A refused request has no candidate, and so no finish reason.
@@ -369,31 +395,37 @@ func (d *decoder) ended() error {
 	return cut(nil)
 }
 
-// withAbout adds the API's information about a response to the Extra of its last block.
-func withAbout(b content.Block, list []jsonx.Member) content.Block {
+// keepAbout adds the API's information about the response to the Extra of its last block. If there is no such block, or
+// if it is an Opaque, which has no Extra, the information is added to the details.
+func (d *decoder) keepAbout() {
+	if len(d.about) == 0 {
+		return
+	}
+
 	add := func(e content.Extra) content.Extra {
 		further, _ := jsonx.Members(e.JSON) // none without an Extra
-		return content.Extra{API: API, JSON: jsonx.Object(append(further, list...))}
+		return content.Extra{API: API, JSON: jsonx.Object(append(further, d.about...))}
 	}
 
-	switch b := b.(type) {
+	switch b := d.open.(type) {
 	case content.Text:
 		b.Extra = add(b.Extra)
-		return b
+		d.open = b
 	case content.Image:
 		b.Extra = add(b.Extra)
-		return b
+		d.open = b
 	case content.Document:
 		b.Extra = add(b.Extra)
-		return b
+		d.open = b
 	case content.Thinking:
 		b.Extra = add(b.Extra)
-		return b
+		d.open = b
 	case content.ToolUse:
 		b.Extra = add(b.Extra)
-		return b
+		d.open = b
+	default:
+		for _, m := range d.about {
+			d.details.Set(m.Name, m.Value)
+		}
 	}
-
-	// An Opaque has no Extra, so the information is dropped.
-	return b
 }

@@ -434,6 +434,39 @@ func TestARefusedPromptIsARefusal(t *testing.T) {
 	}
 }
 
+// TestFactsAboutAResponseAreKept has the facts in the Extra of the last block, or in the details if it has none.
+func TestFactsAboutAResponseAreKept(t *testing.T) {
+	const (
+		about = `"groundingMetadata":{"a":"\ud800"},"citationMetadata":{"b":2},"urlContextMetadata":{"c":3}`
+		kept  = `"groundingMetadata":{"a":"�"},"citationMetadata":{"b":2},"urlContextMetadata":{"c":3}`
+		facts = `"turnToken":"t","promptFeedback":{"safetyRatings":[1]},"finishMessage":"Done.","avgLogprobs":-0.5,"safetyRatings":[2]`
+	)
+	text := content.Text{Text: "Hi."}
+	opaque := content.Opaque{API: API, JSON: `{"codeExecutionResult":{"outcome":"OUTCOME_OK"}}`}
+	said := text
+	said.Extra = own(`{` + kept + `}`)
+	for parts, want := range map[string]struct {
+		blocks  []content.Block
+		details string
+	}{
+		`{"text":"Hi."}`:                        {[]content.Block{said}, `{` + facts + `}`},
+		`{"text":"Hi."},` + string(opaque.JSON): {[]content.Block{text, opaque}, `{` + facts + `,` + kept + `}`},
+		``:                                      {nil, `{` + facts + `,` + kept + `}`},
+	} {
+		body := `{"turnToken":"t","promptFeedback":{"safetyRatings":[1]},"candidates":[{"content":{"parts":[` + parts + `]},"finishReason":"STOP","finishMessage":"Done.","avgLogprobs":-0.5,"safetyRatings":[2],` + about + `}],"usageMetadata":{"promptTokenCount":7},"modelVersion":"m","responseId":"r"}`
+		for _, read := range []func(string) (api.Response, error){foldWhole, func(body string) (api.Response, error) { return fold("data: " + body + "\n\n") }} {
+			got, err := read(body)
+			require.NoError(t, err, parts)
+			require.Equal(t, want.blocks, got.Blocks.Slice(), parts)
+			require.JSONEq(t, want.details, string(got.Details), parts)
+		}
+	}
+
+	plain, err := foldWhole(`{"candidates":[{"index":0,"content":{"parts":[{"text":"Hi."}]},"finishReason":"STOP"}],"modelVersion":"m","responseId":"r"}`)
+	require.NoError(t, err)
+	require.Empty(t, plain.Details, "a response without further facts has no details")
+}
+
 // FuzzStream gives the decoder any bytes: it must not panic, and what it takes as an answer must be one that can be kept. Run it
 // with -fuzzminimizetime 10x: making the long seed smaller would take all its time.
 func FuzzStream(f *testing.F) {
