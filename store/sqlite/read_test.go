@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/internal/sqlstore"
@@ -62,7 +61,7 @@ func TestReadOfRecordThatIsPrunedMeanwhileIsNotStored(t *testing.T) {
 
 	record := func() store.Record {
 		line := []byte("{}")
-		return store.Record{ID: uuid.Must(uuid.NewV7()), Line: line, Sum: store.SumOf(line)}
+		return store.Record{ID: node.Source{}.ID(), Line: line, Sum: store.SumOf(line)}
 	}
 	first, second := record(), record()
 	_, err = other.Append(ctx, store.AppendRequest{
