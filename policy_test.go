@@ -365,11 +365,9 @@ func TestREADMECommandsExist(t *testing.T) {
 	}
 }
 
-// TestGuaranteesNameTestsThatExist keeps docs/guarantees.md true when tests are renamed.
-func TestGuaranteesNameTestsThatExist(t *testing.T) {
-	text, err := os.ReadFile("docs/guarantees.md")
-	require.NoError(t, err)
-
+// TestDocumentsNameTestsThatExist keeps the tables of docs/guarantees.md and docs/security.md true when tests are
+// renamed.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
 	exist := map[string]bool{}
 	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -382,10 +380,25 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 		return err
 	}))
 
-	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(text, -1)
-	require.Greater(t, len(named), 40)
-	for _, m := range named {
-		require.True(t, exist[string(m[1])], "docs/guarantees.md names %s, which does not exist", m[1])
+	for document, least := range map[string]int{"docs/guarantees.md": 40, "docs/security.md": 5} {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+
+		named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(text, -1)
+		require.Greater(t, len(named), least, document)
+		for _, m := range named {
+			require.True(t, exist[string(m[1])], "%s names %s, which does not exist", document, m[1])
+		}
+	}
+
+	// Each row of docs/security.md has a test in its last cell.
+	security, err := os.ReadFile("docs/security.md")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(security)) {
+		if cells := strings.Split(strings.Trim(line, "|\n"), "|"); len(cells) == 4 && !strings.HasPrefix(line, "|---") {
+			last := strings.TrimSpace(cells[3])
+			require.True(t, last == "Tests" || strings.HasPrefix(last, "`Test") || strings.HasPrefix(last, "`Fuzz"), "no test: %s", line)
+		}
 	}
 }
 
