@@ -62,7 +62,7 @@ func TestAlignFindsLongestCommonSubsequence(t *testing.T) {
 // What takes the square of their length does not end before the tests' own deadline.
 func TestAlignOfLongListsEnds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 0))
-	const size = 100_000
+	size := seedtest.Rounds(20_000, 100_000)
 	random := func(letters int) []int {
 		out := make([]int, size)
 		for i := range out {

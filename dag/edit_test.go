@@ -8,6 +8,8 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/growthtest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -143,10 +145,8 @@ func TestEditErrors(t *testing.T) {
 }
 
 func TestAnEditOfTheFirstOfManyNodes(t *testing.T) {
-	size := 1_000_000
-	if testing.Short() {
-		size = 20_000
-	}
+	growthtest.SmallStack(t)
+	size := seedtest.Rounds(20_000, 1_000_000)
 	d := dag.New()
 	p := node.Message{Role: content.User, Blocks: content.Words("x")}
 	for range size {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/growthtest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -180,10 +182,8 @@ func TestVerifyListsOpenCallsAtEveryHead(t *testing.T) {
 }
 
 func TestVerifyNeedsNoRecursion(t *testing.T) {
-	size := 1_000_000
-	if testing.Short() {
-		size = 50_000
-	}
+	growthtest.SmallStack(t)
+	size := seedtest.Rounds(20_000, 1_000_000)
 	d := chainOf(size)
 	d = d.Redact(d.Nodes()[0].ID(), d.Nodes()[size/2].ID())
 	require.NoError(t, d.Err())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/growthtest"
 	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
@@ -82,10 +83,7 @@ func naive(heads []*node.Node) []*node.Node {
 func TestWalksAgreeOnRandomGraphs(t *testing.T) {
 	seed := seedtest.First(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	rounds := 1500
-	if testing.Short() {
-		rounds = 300
-	}
+	rounds := seedtest.Rounds(500, 1500)
 
 	for range rounds {
 		nodes := []*node.Node{say(t, "0")}
@@ -185,11 +183,9 @@ func chain(t testing.TB, size int) DAG {
 	return d
 }
 
-func TestAMillionNodes(t *testing.T) {
-	size := 1_000_000
-	if testing.Short() {
-		size = 100_000
-	}
+func TestManyNodesNeedNoRecursion(t *testing.T) {
+	growthtest.SmallStack(t)
+	size := seedtest.Rounds(20_000, 1_000_000)
 	began := time.Now()
 	lap := func(what string) {
 		t.Logf("%-34s %s", what, time.Since(began).Round(time.Millisecond))
@@ -232,11 +228,8 @@ func TestAMillionNodes(t *testing.T) {
 	lap("saved")
 }
 
-func TestATenThousandFoldFan(t *testing.T) {
-	size := 10_000
-	if testing.Short() {
-		size = 1_000
-	}
+func TestAWideFan(t *testing.T) {
+	size := seedtest.Rounds(1000, 10_000)
 	var calls []content.Block
 	var done []node.ToolExecution
 	for i := range size {

@@ -150,3 +150,10 @@ func Measure(do func()) Work {
 		Statements: statements(left) - statements(entered),
 	}
 }
+
+// SmallStack limits the stack of each goroutine to half a megabyte until the test ends. A function that calls itself for
+// each of 20,000 nodes, which the usual gigabyte has room for, then ends the program. The test must not run in parallel.
+func SmallStack(t testing.TB) {
+	before := debug.SetMaxStack(512 << 10)
+	t.Cleanup(func() { debug.SetMaxStack(before) })
+}

@@ -1,4 +1,4 @@
-// Package seedtest gives random tests the seed of their generators.
+// Package seedtest tells random tests their seed, and how many rounds they have.
 package seedtest
 
 import (
@@ -23,4 +23,20 @@ func First(t testing.TB) uint64 {
 		t.Fatalf("PLAIT_SEED must be a number: %v", err)
 	}
 	return first
+}
+
+// Long reports whether PLAIT_LONG is set: tests then search long for what they may find. .ci/long sets it.
+func Long() bool { return os.Getenv("PLAIT_LONG") != "" }
+
+// Rounds returns long if PLAIT_LONG is set, and everyday otherwise: a number of rounds or the size of an input. Everyday
+// takes every branch of what is tested, and as little time as it can. With -short, which the race detector is used with,
+// it is quarter of that, but at least 1.
+func Rounds(everyday, long int) int {
+	switch {
+	case Long():
+		return long
+	case testing.Short():
+		return max(1, everyday/4)
+	}
+	return everyday
 }

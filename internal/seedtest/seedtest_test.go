@@ -15,3 +15,16 @@ func TestFirstIsTheSameUnlessTheEnvironmentSetsIt(t *testing.T) {
 	t.Setenv("PLAIT_SEED", "424242")
 	require.Equal(t, uint64(424242), seedtest.First(t))
 }
+
+func TestRoundsAreManyOnlyIfTheEnvironmentSaysSo(t *testing.T) {
+	t.Setenv("PLAIT_LONG", "")
+	if testing.Short() {
+		require.Equal(t, 2, seedtest.Rounds(8, 1000))
+		require.Equal(t, 1, seedtest.Rounds(3, 1000))
+	} else {
+		require.Equal(t, 8, seedtest.Rounds(8, 1000))
+	}
+
+	t.Setenv("PLAIT_LONG", "1")
+	require.Equal(t, 1000, seedtest.Rounds(8, 1000))
+}
