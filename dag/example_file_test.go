@@ -1,6 +1,7 @@
 package dag_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,6 +44,28 @@ func ExampleDAG_Write() {
 	// {"format":"plait","version":1,"created":"2026-01-02T03:04:05Z","heads":["019b7ca9-8c88-7000-8000-000000000001"],"nodes":[
 	// {"id":"019b7ca9-8c88-7000-8000-000000000001","parents":[],"kind":"message","time":"2026-01-02T03:04:05Z","body":{"role":"user","blocks":[{"type":"text","text":"Hi."}]},"digest":"sha256:44c92bff65ed0b16b32c93743a7aebe9acf1291e2e3d562a4a7d35c7b38e5e40"}
 	// ]}
+}
+
+func ExampleDAG_MarshalJSON() {
+	type ticket struct {
+		Customer string
+		Talk     dag.DAG
+	}
+	source := node.Counting(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) // so that the output is always the same
+	data, err := json.Marshal(ticket{"c-17", dag.New().WithSource(source).User("Hi.")})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%.80s…\n", data)
+
+	var loaded ticket
+	if err := json.Unmarshal(data, &loaded); err != nil {
+		panic(err) // a *dag.LoadError in its chain: it names the node and the field
+	}
+	fmt.Println(loaded.Customer, loaded.Talk.Assistant("Hello.").Len())
+	// Output:
+	// {"Customer":"c-17","Talk":{"format":"plait","version":1,"created":"2026-01-02T03…
+	// c-17 2
 }
 
 func ExampleDAG_WithMetadata() {

@@ -184,6 +184,23 @@ func (d DAG) Write(w io.Writer) error {
 	return cmp.Or(out.flush(), d.Err())
 }
 
+// MarshalJSON returns the conversation in its saved form, without line breaks, so that a conversation can be a value in
+// other JSON. A zero DAG is an empty conversation. Executable tools are not saved: see [DAG.Tools].
+//
+// Package encoding/json reformats the output: JSON in arguments, records and unknown blocks keeps its value and its
+// digest, but not its bytes. To keep them, use [DAG.Write].
+//
+// Errors: those of [DAG.Write].
+func (d DAG) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	if err := d.Write(&out); err != nil {
+		return nil, err
+	}
+
+	// Line breaks stand between nodes only: in a string they are escaped.
+	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), nil), nil
+}
+
 // nodes returns all nodes to save, or ErrDuplicateID. twins reports that two values of one node were found: one of them
 // may be redacted.
 func (h header) nodes(roots []*node.Node) (nodes []*node.Node, twins bool, err error) {

@@ -538,7 +538,7 @@ func sameHeader(t *testing.T, data []byte, d dag.DAG) {
 	require.GreaterOrEqual(t, len(nodes), len(d.WithChildren()))
 }
 
-// FuzzRead: nothing panics, what loads is saved, what was saved once is saved the same for ever, and what goccy/go-json makes of a
+// FuzzRead: nothing panics, what loads is saved, as a file and through encoding/json, what was saved once is saved the same for ever, and what goccy/go-json makes of a
 // header is what encoding/json makes of it.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(written(f, sample(f))))
@@ -553,6 +553,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := dag.Loader{MaxNode: 1 << 20}.Read(bytes.NewReader(data))
 		lazyAsEager(t, data, d, err)
+		throughJSON(t, data, d, err)
 		if err != nil {
 			var where *dag.LoadError
 			require.ErrorAs(t, err, &where)

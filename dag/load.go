@@ -125,6 +125,21 @@ func (l Loader) Load(path string) (DAG, error) {
 // Read is the function Read with l's limits.
 func (l Loader) Read(r io.Reader) (DAG, error) { return l.read(r, "") }
 
+// UnmarshalJSON replaces *d by the saved conversation in data, as [Read] reads it, with the same limits. As usual, it
+// ignores null. To bind its executable tools again, call [DAG.Tools].
+//
+// The error is a *LoadError, and *d is then unchanged.
+func (d *DAG) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	loaded, err := Read(bytes.NewReader(data))
+	if err == nil {
+		*d = loaded
+	}
+	return err
+}
+
 func (l Loader) read(r io.Reader, path string) (DAG, error) {
 	in := reader{scanner: newScanner(r, l.limit())}
 	if l.Lazy {
