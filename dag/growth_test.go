@@ -139,6 +139,7 @@ func TestGrowth(t *testing.T) {
 			check(err)
 		}},
 		{"Redact", func(d dag.DAG) { check(d.Redact(d.Nodes()[0].ID()).Err()) }},
+		{"Redact, all", func(d dag.DAG) { check(d.Redact(ids(d.Nodes())...).Err()) }},
 		{"Find", func(d dag.DAG) {
 			_, err := d.Find(d.Nodes()[0].ID().String())
 			check(err)
@@ -179,6 +180,7 @@ func TestGrowth(t *testing.T) {
 		{"AppendExecutions", calls, linear, func(d dag.DAG) { check(d.AppendExecutions(node.ToolExecution{Result: content.Words("1")}).Err()) }},
 		{"AppendExecutions, others recorded", recorded, linear, func(d dag.DAG) { check(d.AppendExecutions(node.ToolExecution{Result: content.Words("1")}).Err()) }},
 		{"OpenCalls, wrong indexes", misnumbered, linear, func(d dag.DAG) { d.OpenCalls() }},
+		{"Redact, results by hand", answeredByHand, linear, func(d dag.DAG) { check(d.Redact(d.Head().ID()).Err()) }},
 		{"Validate, wrong indexes", misnumbered, linear, func(d dag.DAG) { d.Validate() }},
 		{"WriteLog, wrong indexes", misnumbered, linear, func(d dag.DAG) { check(d.WriteLog(io.Discard, nil)) }},
 		{"Tools, many", tooled, growthtest.LogLinear, func(d dag.DAG) { check(d.Tools(tools(len(d.ToolDefs()), "again")...).Err()) }},
@@ -304,6 +306,15 @@ func misnumbered(n int) dag.DAG {
 		heads[i] = d.WithHeads(said).Append(e).Head()
 	}
 	return d.WithHeads(heads[:n-1]...)
+}
+
+// answeredByHand is misnumbered with a message that has results of its own for the same calls.
+func answeredByHand(n int) dag.DAG {
+	results := make([]content.ToolResult, n)
+	for i := range results {
+		results[i] = content.ToolResult{CallID: fmt.Sprint("call_", i), Content: content.Words("about 18 °C")}
+	}
+	return misnumbered(n).ToolResults(results...)
 }
 
 // tools returns n tools.

@@ -91,10 +91,8 @@ type redaction struct {
 // name adds n to the nodes to redact. If n is a message with results, it also adds their executions.
 func (r redaction) name(n *Node) {
 	r.named[n] = true
-	for i, p := range n.parents() {
-		if n.holdsResultOf(i) {
-			r.named[p] = true
-		}
+	for _, e := range n.answeringExecutions() {
+		r.named[e] = true
 	}
 }
 
@@ -205,11 +203,7 @@ func (r redaction) repeatsErased(n *Node, newChild bool) bool {
 	case SubGraph:
 		return newChild && r.repeatsChild(n)
 	case Message:
-		for i, parent := range n.parents() {
-			if r.resultErased(parent) && n.holdsResultOf(i) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(n.parents(), r.resultErased) && slices.ContainsFunc(n.answeringExecutions(), r.resultErased)
 	}
 	return false
 }
@@ -251,28 +245,46 @@ func (r redaction) repeatsChild(n *Node) bool {
 	return false
 }
 
-// holdsResultOf reports whether n is a message with the result of its parent i, an execution. It finds a shared result
-// by its index, and any other result by its content or its call ID.
-func (n *Node) holdsResultOf(i int) bool {
+// answeringExecutions returns those parents of n whose results n holds, if n is a message of the user. It finds a shared
+// result by its index, and any other result by its content or its call ID. It takes time in proportion to n.
+func (n *Node) answeringExecutions() (executions []*Node) {
 	m, ok := n.Payload().(Message)
-	e, execution := n.parents()[i].Payload().(ToolExecution)
-	if !ok || !execution || m.Role != content.User {
-		return false
+	if !ok || m.Role != content.User {
+		return nil
 	}
 
-	id := n.parents()[i].executedCallID()
-	for k, result := range m.Blocks.ToolResults() {
-		switch {
-		case n.shares(k, result):
-			// Result k is saved with parent k. It is that of no other execution, even one with the same text.
-			if k == i {
-				return true
-			}
-		case result.Content.Len() > 0 && result.Content.Equal(e.Result), result.CallID == id && (id != "" || k == i):
-			return true
+	// A shared result is that of no other execution, even one with the same text.
+	results := m.Blocks.ToolResults()
+	contents, ids := map[string]bool{}, map[string]bool{}
+	for k, result := range results {
+		if n.shares(k, result) {
+			continue
+		}
+		ids[result.CallID] = true
+		if result.Content.Len() > 0 {
+			contents[result.Content.String()] = true
 		}
 	}
-	return false
+
+	var calls callIDs
+	for i, p := range n.parents() {
+		e, execution := p.Payload().(ToolExecution)
+		if !execution {
+			continue
+		}
+
+		holds := i < len(results) && n.shares(i, results[i])
+		if !holds && len(ids) > 0 {
+			// Two executions without a call ID are told apart by their index.
+			id := calls.of(p, e)
+			holds = id != "" && ids[id] || id == "" && i < len(results) && results[i].CallID == "" ||
+				e.Result.Len() > 0 && contents[e.Result.String()]
+		}
+		if holds {
+			executions = append(executions, p)
+		}
+	}
+	return executions
 }
 
 // shares reports whether result k of n's results is that of parent k.
@@ -280,16 +292,25 @@ func (n *Node) shares(k int, result content.ToolResult) bool {
 	return k < n.NumParents() && n.parents()[k].answers(result)
 }
 
-// executedCallID returns the call ID of the execution n. An execution made by hand may have only an Index.
-func (n *Node) executedCallID() string {
-	e := n.Payload().(ToolExecution)
+// callIDs finds the call IDs of executions. It remembers the calls of the last caller: the executions of a tool phase
+// have the same one.
+type callIDs struct {
+	caller *Node
+	calls  []content.ToolUse
+}
+
+// of returns the call ID of the execution n with payload e. An execution made by hand may have only an Index.
+func (c *callIDs) of(n *Node, e ToolExecution) string {
 	if e.CallID != "" || n.NumParents() != 1 {
 		return e.CallID
 	}
 
-	m, _ := n.first[0].Message()
-	if calls := m.Blocks.ToolUses(); e.Index >= 0 && e.Index < len(calls) {
-		return calls[e.Index].ID
+	if c.caller != n.first[0] {
+		m, _ := n.first[0].Message()
+		c.caller, c.calls = n.first[0], m.Blocks.ToolUses()
+	}
+	if e.Index >= 0 && e.Index < len(c.calls) {
+		return c.calls[e.Index].ID
 	}
 	return ""
 }
