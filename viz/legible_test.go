@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
@@ -20,11 +21,7 @@ import (
 // screen of 1440 by 900 pixels: no drawing is wider, none has more than 80 boxes, and each says how many calls failed
 // and names the first and the last. With PLAIT_PICTURES=DIR the pictures are written there, to look at.
 func TestDrawingsOfAnySizeAreLegible(t *testing.T) {
-	nodes := 20_000
-	if testing.Short() {
-		nodes = 2000
-	}
-	viztest.Samples(nodes, func(s viztest.Sample) {
+	viztest.Samples(seedtest.Rounds(2000, 20_000), func(s viztest.Sample) {
 		t.Run(s.Name(), func(t *testing.T) {
 			require.NoError(t, s.DAG.Err())
 			requireLegible(t, s.DAG, s.Failed)
@@ -154,11 +151,7 @@ func TestRealMermaidDrawingsAreLegible(t *testing.T) {
 func TestGraphvizDrawingsAreLegible(t *testing.T) {
 	t.Parallel()
 	requireGraphviz(t)
-	nodes := 20_000
-	if testing.Short() {
-		nodes = 200
-	}
-	viztest.Samples(nodes, func(s viztest.Sample) {
+	viztest.Samples(seedtest.Rounds(2000, 20_000), func(s viztest.Sample) {
 		t.Run(s.Name(), func(t *testing.T) {
 			got := requireDrawn(t, s.DAG, &DOTOptions{})
 			require.GreaterOrEqual(t, fitted(got.font*4/3, got.width*4/3), legibleFont, "%v points wide", got.width)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/growthtest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -208,11 +210,9 @@ func TestPartsOfWhatCannotBeFolded(t *testing.T) {
 	require.Contains(t, parts[1].Text, "from n0 in part 1")
 }
 
-func TestPartsOfAMillionNodesAndOfDeepNestingTakeNoRecursion(t *testing.T) {
-	size := 1_000_000
-	if testing.Short() {
-		size = 50_000
-	}
+func TestPartsOfManyNodesAndOfDeepNestingTakeNoRecursion(t *testing.T) {
+	growthtest.SmallStack(t)
+	size := seedtest.Rounds(20_000, 1_000_000)
 	d := sampleStart()
 	for range size {
 		d = d.User("a")

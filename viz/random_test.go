@@ -142,13 +142,10 @@ func randomPayload(r *rand.Rand, d dag.DAG, depth int) node.Payload {
 	return node.Message{Role: content.User, Blocks: words}
 }
 
-// seeded runs f on count random graphs, and names the seed of one that fails.
+// seeded runs f on random graphs, and names the seed of one that fails. They are count with PLAIT_LONG, and else a fifth.
 func seeded(t *testing.T, count, size int, f func(t *testing.T, d dag.DAG)) {
 	t.Helper()
-	if testing.Short() {
-		count /= 5
-	}
-	for i := range uint64(count) {
+	for i := range uint64(seedtest.Rounds(count/5, count)) {
 		seed := seedtest.First(t) + i
 		d := randomGraph(rand.New(rand.NewPCG(seed, 1)), 1+int(i)%size, 2)
 		require.NoError(t, d.Err(), "seed %d", seed)
