@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -250,15 +249,8 @@ func TestFrozenProcessDoesNotBegin(t *testing.T) {
 
 // TestRandomFaults does random things to random processes. PLAIT_LONG runs many.
 func TestRandomFaults(t *testing.T) {
-	rounds := 20
-	if testing.Short() {
-		rounds = 4
-	}
-	if os.Getenv("PLAIT_LONG") != "" {
-		rounds = 1000
-	}
 	first := seedtest.First(t)
-	for seed := first; seed < first+uint64(rounds); seed++ {
+	for seed := first; seed < first+uint64(seedtest.Rounds(20, 1000)); seed++ {
 		require.Empty(t, randomWorld(t, seed), "PLAIT_SEED=%d", seed)
 	}
 }

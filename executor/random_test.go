@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -26,7 +25,7 @@ import (
 )
 
 var (
-	scripts = flag.Int("scripts", 0, "how many random scripts are run; 0 takes 2,000, with -short 500, and with PLAIT_LONG set 50,000")
+	scripts = flag.Int("scripts", 0, "how many random scripts are run; 0 takes 600, with -short a quarter, and with PLAIT_LONG 50,000")
 	oneOf   = flag.Int("script", -1, "the one random script to run, of those of the seed")
 )
 
@@ -45,14 +44,8 @@ var (
 func TestNothingInvalidatesAConversation(t *testing.T) {
 	seed := seedtest.First(t)
 	n := *scripts
-	switch {
-	case n > 0:
-	case testing.Short():
-		n = 500
-	case os.Getenv("PLAIT_LONG") != "":
-		n = 50_000
-	default:
-		n = 2000
+	if n == 0 {
+		n = seedtest.Rounds(600, 50_000)
 	}
 	if *oneOf >= 0 {
 		runScript(t, seed, *oneOf)

@@ -12,7 +12,7 @@ import (
 
 // TestNeverInvalid sends conversations made at random.
 func TestNeverInvalid(t *testing.T) {
-	providertest.NeverInvalid(t, 10_000, &providertest.Dialect{
+	providertest.NeverInvalid(t, &providertest.Dialect{
 		API: API, Asked: askedAtRandom, Waits: stillRuns, Served: served,
 		Thought: signed,
 		Thoughts: []content.Block{

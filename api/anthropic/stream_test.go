@@ -16,7 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/providertest"
-	"github.com/plait-dev/plait/internal/racetest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 )
@@ -276,11 +276,8 @@ func TestACutStreamIsNeverAnAnswer(t *testing.T) {
 		require.NoError(t, err)
 		end := strings.LastIndex(stream, `"message_stop"`) + len(`"message_stop"`) // all but the brackets behind it
 		step := 1
-		if stream != longStream && len(stream) > 4_000 {
-			step = len(stream)/1_000 + 1 // the longer ones, at 1,000 places
-		}
-		if stream != longStream && (racetest.Enabled || testing.Short()) {
-			step *= 8
+		if stream != longStream {
+			step += len(stream) / seedtest.Rounds(100, 1000) // of recorded ones, some places
 		}
 		for at := 0; at < len(stream); at += step {
 			got, err := fold(stream[:at])

@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/seedtest"
 )
 
 func must(blocks []content.Block) content.Blocks {
@@ -380,11 +381,8 @@ func (r *random) rules() dialect.Rules {
 }
 
 func TestRepairKeepsItsPromisesOnAnyMessages(t *testing.T) {
-	seeds := uint64(20_000)
-	if testing.Short() {
-		seeds = 2_000
-	}
-	for seed := range seeds {
+	first := seedtest.First(t)
+	for seed := first; seed < first+uint64(seedtest.Rounds(5000, 100_000)); seed++ {
 		r := &random{Rand: rand.New(rand.NewPCG(seed, 0))}
 		in, rules := r.messages(), r.rules()
 		if failure := promises(r, in, rules); failure != "" {

@@ -12,7 +12,7 @@ import (
 
 // TestNeverInvalid sends conversations made at random, to a model of each kind.
 func TestNeverInvalid(t *testing.T) {
-	providertest.NeverInvalid(t, 10_000, &providertest.Dialect{
+	providertest.NeverInvalid(t, &providertest.Dialect{
 		API: API, Asked: askedAtRandom, Served: served,
 		Thought: content.Thinking{Text: "Let me see.", Signature: "c2lnbmVk", Extra: own("{}")},
 		Thoughts: []content.Block{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -18,15 +17,9 @@ import (
 
 // TestChatNeverInvalid makes conversations at random, with good turns among what programs and crashes do to them, and asks of each
 // that the strict fake of the API takes what would be sent: to OpenAI, where nothing of compatible servers is in it, and to one of
-// those. PLAIT_SEED=n begins with another seed than 1, and PLAIT_LONG=1 makes eight times as many.
+// those. PLAIT_SEED=n begins with another seed than 1, and PLAIT_LONG=1 makes many more.
 func TestChatNeverInvalid(t *testing.T) {
-	sequences, first := uint64(5_000), seedtest.First(t)
-	if os.Getenv("PLAIT_LONG") != "" {
-		sequences *= 8
-	}
-	if testing.Short() {
-		sequences /= 5
-	}
+	sequences, first := uint64(seedtest.Rounds(1500, 40_000)), seedtest.First(t)
 	workers := uint64(runtime.GOMAXPROCS(0))
 	for n := range workers {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {

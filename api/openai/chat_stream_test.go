@@ -13,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -243,10 +244,7 @@ func TestACutChatStreamIsNeverAnAnswer(t *testing.T) {
 		require.NoError(t, err)
 		step := 1
 		if stream != longChat {
-			step += len(stream) / 200
-			if testing.Short() {
-				step *= 8
-			}
+			step += len(stream) / seedtest.Rounds(60, 200)
 		}
 		for at := 0; at < len(stream); at += step {
 			got, err := foldChat(stream[:at])

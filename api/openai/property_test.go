@@ -15,7 +15,7 @@ import (
 // What is of one kind of block alone is in TestChatNeverInvalid.
 func TestChatGraphsAreNeverInvalid(t *testing.T) {
 	thought := content.Thinking{Text: "Let me see.", Extra: content.Extra{API: ChatAPI, JSON: `{"field":"reasoning_content"}`}}
-	providertest.NeverInvalid(t, 4_000, &providertest.Dialect{
+	providertest.NeverInvalid(t, &providertest.Dialect{
 		API: ChatAPI, Asked: askedChat, Thought: thought,
 		Thoughts: []content.Block{
 			content.Thinking{Text: "x", Extra: content.Extra{API: ChatAPI, JSON: `{"field":7}`}},
@@ -53,7 +53,7 @@ func askedChat(w *providertest.World) providertest.Asked {
 // alone is in TestResponsesNeverInvalid.
 func TestResponsesGraphsAreNeverInvalid(t *testing.T) {
 	thought := itemBlocks(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Let me see."}],"encrypted_content":"c2VhbGVk"}`)[0]
-	providertest.NeverInvalid(t, 4_000, &providertest.Dialect{
+	providertest.NeverInvalid(t, &providertest.Dialect{
 		API: ResponsesAPI, Asked: askedResponses, Thought: thought,
 		Thoughts:    itemBlocks(`{"type":"reasoning","id":"rs_2","summary":[]}`, `{"type":"reasoning","summary":[],"encrypted_content":"eA=="}`),
 		ToolExtras:  []content.JSON{`{"type":"custom","format":{"type":"text"}}`},

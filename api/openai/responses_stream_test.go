@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -158,7 +159,7 @@ func TestACutResponseIsNeverAnAnswer(t *testing.T) {
 		require.NoError(t, err)
 		step := 1
 		if stream != long {
-			step = len(stream)/200 + 1
+			step = len(stream)/seedtest.Rounds(60, 200) + 1
 		}
 		for at := 0; at < len(stream); at += step {
 			got, err := foldResponse(stream[:at])

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/internal/sqlstore"
 )
 
@@ -40,7 +40,7 @@ const (
 )
 
 // Test fails if a point leaves anything but all or nothing of its transaction, if an invariant does not hold then, or
-// if the next process does not finish the runs. PLAIT_POINTS=all tests each point, otherwise only some are tested.
+// if the next process does not finish the runs. With PLAIT_LONG each point is tested, otherwise only some are.
 func (p Points) Test(t *testing.T) {
 	t.Helper()
 	transactions, _ := p.play(t, nothing, 0, nil)
@@ -63,12 +63,12 @@ func (p Points) Test(t *testing.T) {
 // stride is the distance of two points. It is no divisor of a usual number of statements.
 func stride() int {
 	switch {
-	case os.Getenv("PLAIT_POINTS") == "all":
+	case seedtest.Long():
 		return 1
 	case testing.Short():
 		return 41
 	}
-	return 7
+	return 23
 }
 
 // TestControl fails if half-committed transactions are not found, by the rows and by the invariants.

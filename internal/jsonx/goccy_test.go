@@ -4,7 +4,6 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -44,10 +43,7 @@ var documents = strings.Fields(`
 // accept the same texts, read the same values and write them as the same bytes. After an error a value may be filled
 // in part: our code drops it. PLAIT_SEED repeats the mutations of a seed, PLAIT_LONG makes more.
 func TestGoccyReadsAndWritesAsTheStandardLibrary(t *testing.T) {
-	rounds := 20_000
-	if os.Getenv("PLAIT_LONG") != "" {
-		rounds = 500_000
-	}
+	rounds := seedtest.Rounds(20_000, 500_000)
 	accepted := 0
 	for _, text := range documents {
 		accepted += compare(t, []byte(text))

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -380,13 +379,7 @@ func TestThinkingAfterARequestToGoOnIsNotKept(t *testing.T) {
 // and each holds exactly the thinking that holds there by what was sent before. Nothing that a head or a name reaches
 // is lost on the way, digests stay, and the strict rules of every other API take what comes out as well.
 func TestNoChangeOfAConversationIsRefused(t *testing.T) {
-	scripts := 30
-	if testing.Short() {
-		scripts = 8
-	}
-	if os.Getenv("PLAIT_LONG") != "" {
-		scripts = 400
-	}
+	scripts := seedtest.Rounds(12, 400)
 
 	seed, script := seedtest.First(t), 0
 	defer func() {

@@ -20,6 +20,7 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/fixture"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/seedtest"
 )
 
 // cassette is a file of recorded traffic.
@@ -54,12 +55,12 @@ func conversations(t *testing.T) []conversation {
 	names, err := filepath.Glob(filepath.Join(root, "*", "*.json"))
 	require.NoError(t, err)
 
-	// One file in five is enough for the race detector, which runs with -short.
-	every := 1
+	// Every third is enough, but for PLAIT_LONG.
+	every := seedtest.Rounds(3, 1)
 	if testing.Short() {
 		every = 5
-		t.Logf("short: one recording in %d", every)
 	}
+	t.Logf("one recording in %d", every)
 
 	var all []conversation
 	for i, name := range names {

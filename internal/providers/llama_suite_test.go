@@ -211,13 +211,13 @@ func (l llama) requireToolChoice(t *testing.T, name string, noStream bool) {
 	}
 }
 
-// TestConversationSwitchesAPIsOfOneServer continues one conversation for 50 turns, each with the next of the server's
-// APIs, streamed and whole. Some calls are the model's, and some are made up, because this model calls what it likes.
+// TestConversationSwitchesAPIsOfOneServer continues one conversation for 24 turns, or 50 with PLAIT_LONG, each with the
+// next of the server's APIs, streamed and whole. Some calls are the model's, and some are made up, because this model calls what it likes.
 func TestConversationSwitchesAPIsOfOneServer(t *testing.T) {
 	l := startLlama(t, "-c", "32768", "-np", "1")
 	tool := tooltest.Returning("ls", "a.go b.go")
 	d := dag.New().System("Be brief.").Tools(tool)
-	for turn := range 50 {
+	for turn := range seedtest.Rounds(24, 50) {
 		name, noStream := llamaAPIs[turn%3], turn/3%2 == 1
 		a := executor.Agent{
 			Provider: l.at(name, api.Options{}, noStream), Tools: []dag.Tool{tool},
@@ -565,10 +565,7 @@ func llamaOptions(seed uint64) api.Options {
 func TestCompatibleServerRefusesNoConversation(t *testing.T) {
 	l := startLlama(t, "-c", "32768", "-np", "1")
 	l.textOnly = true
-	count, first := uint64(60), seedtest.First(t)
-	if os.Getenv("PLAIT_LONG") != "" {
-		count = 100
-	}
+	count, first := uint64(seedtest.Rounds(12, 100)), seedtest.First(t)
 
 	for name, d := range llamaDialects(t) {
 		sent, refused := 0, 0

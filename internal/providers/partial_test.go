@@ -13,17 +13,18 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/seedtest"
 )
 
-// TestConversationContinuesFromEveryCut cuts an answer with thinking, text and calls at every byte, in the first turn or behind a tool phase. A
+// TestConversationContinuesFromEveryCut cuts an answer with thinking, text and calls at many bytes (at each with PLAIT_LONG), in the first turn or behind a tool phase. A
 // run that goes on from it, with words of the user or without, makes requests that the strict fake takes.
 func TestConversationContinuesFromEveryCut(t *testing.T) {
 	call := content.ToolUse{ID: "call_1", Name: "get_weather", Input: `{"city":"Tokyo"}`}
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
-			length, step := 1<<20, 7
-			if testing.Short() {
-				step = 41
+			length, step := 1<<20, 23
+			if seedtest.Long() {
+				step = 1
 			}
 			parts := 0
 			for at := 0; at < length; at += step {

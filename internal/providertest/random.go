@@ -3,7 +3,6 @@ package providertest
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,22 +10,15 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 )
 
 // NeverInvalid builds, forks, cuts, joins and loads random conversations. The strict fake of the API must accept the
-// request for each. It makes the given number of sequences, or 25,000 with PLAIT_LONG=1. A failure prints the shortest
+// request for each. It makes 1,000 sequences, or 25,000 with PLAIT_LONG=1. A failure prints the shortest
 // failing list of steps found.
-func NeverInvalid(t *testing.T, sequences int, d *Dialect) {
-	first := seedtest.First(t)
-	if os.Getenv("PLAIT_LONG") != "" {
-		sequences = 25_000
-	}
-	if testing.Short() || racetest.Enabled {
-		sequences /= 4
-	}
+func NeverInvalid(t *testing.T, d *Dialect) {
+	first, sequences := seedtest.First(t), seedtest.Rounds(1000, 25_000)
 
 	workers := uint64(runtime.GOMAXPROCS(0))
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/seedtest"
 )
 
 const (
@@ -214,12 +215,12 @@ func TestWidthCountsCells(t *testing.T) {
 	}
 }
 
-// TestLongTextCostsNoMoreThanItsLength compares what a text of 10 MB and one of an eighth allocate, and what functions with a limit allocate.
+// TestLongTextCostsNoMoreThanItsLength compares what a text of 2 MB, or 10 with PLAIT_LONG, and one of an eighth allocate, and what functions with a limit allocate.
 func TestLongTextCostsNoMoreThanItsLength(t *testing.T) {
 	racetest.SkipCounting(t)
-	long := 10 << 20
-	if testing.Short() {
-		long >>= 4
+	long := 2 << 20
+	if seedtest.Long() {
+		long = 10 << 20
 	}
 	for _, part := range []string{"a", " ", "\n", "\t", "é", "日本", "e\u0301", "\u0301", "\u200d", "👩\u200d", "🇯", "\x00", "\xff", "\u202e", "🏴\U000E0067"} {
 		text := strings.Repeat(part, long/len(part))

@@ -3,7 +3,6 @@ package storefaults
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"syscall"
 	"testing"
 
@@ -44,10 +43,8 @@ func TestEveryOperationMayFail(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			var a aftermath
-			stride := 7
-			if testing.Short() {
-				stride = 41
-			} else if os.Getenv("PLAIT_LONG") != "" {
+			stride := 29
+			if seedtest.Long() {
 				stride = 1
 			}
 			if f.err == errUnsynced { // one of twenty operations is a sync

@@ -137,12 +137,11 @@ func (s *simulation) live(t *testing.T, d *disk, known map[string]*expected, ran
 	return next, all
 }
 
-// simulate runs simulations with several seeds, and returns the sums.
+// simulate runs simulations with several seeds, and returns the sums. All of the images are tried with PLAIT_LONG, and a
+// tenth of them otherwise, but at least 100.
 func simulate(t *testing.T, s simulation, runs int) simulation {
 	t.Helper()
-	if testing.Short() {
-		s.images = max(100, s.images/25)
-	}
+	s.images = max(100, seedtest.Rounds(s.images/10, s.images))
 	sum := simulation{counts: map[verdict]int{}, first: map[verdict]error{}}
 	for i := range runs {
 		one := s

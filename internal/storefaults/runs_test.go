@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
@@ -71,12 +70,7 @@ func unchanged(db crashtest.Store) crashtest.Store { return db }
 
 // PLAIT_LONG tests more operations.
 func TestEveryOperationOfDurableRunsMayFail(t *testing.T) {
-	samples := 20
-	if testing.Short() {
-		samples = 4
-	} else if os.Getenv("PLAIT_LONG") != "" {
-		samples = 200
-	}
+	samples := seedtest.Rounds(8, 200)
 
 	for _, f := range faults {
 		if !f.once {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/internal/crashtest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/store/postgres"
 )
@@ -260,12 +260,7 @@ func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 		require.NotZero(t, counted.requests)
 
 		// A few of all requests, or of all commits.
-		samples := 6
-		if os.Getenv("PLAIT_LONG") != "" {
-			samples = 50
-		} else if testing.Short() {
-			samples = 2
-		}
+		samples := seedtest.Rounds(3, 50)
 		stride := max(1, counted.requests/samples)
 		for _, what := range []trouble{cutBefore, cutAfter, silentBefore, silentAfter} {
 			t.Run(strings.TrimSpace(string(what)+" "+only), func(t *testing.T) {
