@@ -39,7 +39,8 @@ type Difference struct {
 	// OldHeads and NewHeads are the heads of the conversations.
 	OldHeads, NewHeads []*node.Node
 
-	equal bool
+	equal            bool
+	oldName, newName int // digits in the short names of the nodes
 }
 
 // Change is a different node. A node with the same content in the same position is not a change, even if its digest
@@ -71,6 +72,8 @@ func Diff(old, new DAG) Difference {
 		d.Common = len(b)
 		return d
 	}
+
+	d.oldName, d.newName = describe.NameLength(old.nameable()), describe.NameLength(new.nameable())
 
 	// Count the common beginning. A digest covers all nodes before its own, so this reads no content of shared nodes.
 	for d.Common < min(len(a), len(b)) && sameDigest(a[d.Common], b[d.Common]) {

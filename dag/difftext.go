@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"io"
+	"slices"
 	"strings"
 
 	json "github.com/goccy/go-json/v2"
@@ -68,7 +69,7 @@ func (c Change) Parts() []Part {
 		case p.old < 0:
 			parts = append(parts, Part{Added, new[p.new].name, lineByLine(Added, new[p.new].text)})
 		case oldKeys[p.old] != newKeys[p.new]:
-			parts = append(parts, Part{Changed, new[p.new].name, compareLines(old[p.old].text, new[p.new].text)})
+			parts = append(parts, Part{Changed, new[p.new].name, compareFields(old[p.old], new[p.new])})
 		}
 	}
 
@@ -77,6 +78,14 @@ func (c Change) Parts() []Part {
 		parts = []Part{{Op: Changed, Name: "content without a text form"}}
 	}
 	return parts
+}
+
+// compareFields returns the different lines of two fields. If hidden content differs and no line shows it, a line says so.
+func compareFields(old, new field) []Line {
+	if old.text == new.text && old.hidden != new.hidden {
+		new.text += "\n(content that is not shown differs)"
+	}
+	return compareLines(old.text, new.text)
 }
 
 // lineByLine returns the lines of a text, all with the same op.
@@ -222,7 +231,7 @@ func (d Difference) String() string {
 
 // Write writes the text of String and a line break. Its errors are those of w.
 func (d Difference) Write(w io.Writer, opts *DiffOptions) error {
-	out := diffWriter{bufio.NewWriter(w), opts != nil && opts.Color, map[uint64]bool{}}
+	out := diffWriter{bufio.NewWriter(w), d, opts != nil && opts.Color, map[uint64]bool{}}
 	if d.equal {
 		out.row(Same, "the conversations are the same: "+count(d.Common, "node"))
 		return out.Flush()
@@ -237,7 +246,7 @@ func (d Difference) Write(w io.Writer, opts *DiffOptions) error {
 
 	// All nodes are the same, but not all of them are heads in both, or in the same order.
 	if len(d.Changes) == 0 {
-		out.row(Changed, "the heads: "+shortIDs(d.OldHeads)+" → "+shortIDs(d.NewHeads))
+		out.row(Changed, "the heads: "+names(d.OldHeads, d.oldName)+" → "+names(d.NewHeads, d.newName))
 	}
 	return out.Flush()
 }
@@ -253,17 +262,19 @@ func alike(nodes int, which string) string {
 	return which + number(nodes) + " nodes are the same"
 }
 
-func shortIDs(nodes []*node.Node) string {
-	ids := make([]string, len(nodes))
+// names returns the short names of nodes, with that many digits.
+func names(nodes []*node.Node, digits int) string {
+	list := make([]string, len(nodes))
 	for i, n := range nodes {
-		ids[i] = node.ShortID(n.ID())
+		list[i] = describe.Name(n.ID(), digits)
 	}
-	return cmp.Or(strings.Join(ids, ", "), "none")
+	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
 // diffWriter writes rows. Flush returns its first error.
 type diffWriter struct {
 	*bufio.Writer
+	diff  Difference
 	color bool
 	shown map[uint64]bool // hashes of the lines of calls and results
 }
@@ -292,19 +303,21 @@ func (w diffWriter) same(nodes int) {
 }
 
 func (w diffWriter) change(c Change) {
-	n, ids := c.New, ""
-
 	// A changed or moved node usually has a new ID: show both.
-	if c.Old != nil && c.New != nil && c.Old.ID() != c.New.ID() {
-		ids = node.ShortID(c.Old.ID()) + " → "
+	var list []string
+	n := cmp.Or(c.New, c.Old)
+	if c.Old != nil {
+		list = append(list, describe.Name(c.Old.ID(), w.diff.oldName))
 	}
-	if n == nil {
-		n = c.Old
+	if c.New != nil {
+		if name := describe.Name(c.New.ID(), w.diff.newName); !slices.Contains(list, name) {
+			list = append(list, name)
+		}
 	}
 
 	word := safetext.Line(describe.Of(n).Word, 20)
 	word += strings.Repeat(" ", max(wordWidth-safetext.Width(word), 0))
-	w.row(c.Op, looks[c.Op].sign+" "+word+" "+ids+node.ShortID(n.ID()))
+	w.row(c.Op, looks[c.Op].sign+" "+word+" "+strings.Join(list, " → "))
 	for _, p := range c.Parts() {
 		w.part(p)
 	}
@@ -367,10 +380,9 @@ type (
 		Parts  []jsonPart `json:"parts"`
 	}
 	jsonNode struct {
-		ID     string `json:"id"`
-		Digest string `json:"digest"`
-		Kind   string `json:"kind"`
-		Role   string `json:"role,omitempty"`
+		ID   string `json:"id"`
+		Kind string `json:"kind"`
+		Role string `json:"role,omitempty"`
 	}
 	jsonPart struct {
 		Op    Op         `json:"op"`
@@ -388,7 +400,7 @@ type (
 //
 //   - equal: whether both conversations have the same content;
 //   - common: the number of nodes at the beginning of both;
-//   - old, new: the first different nodes, or null. Each is an object with id, digest, kind and, for a message, role;
+//   - old, new: the first different nodes, or null. Each is an object with id, kind and, for a message, role;
 //   - old_heads, new_heads: the heads of the conversations;
 //   - changes: for each [Change] an object with op, before, old, new (as above), and parts. A part has op, name, and
 //     lines. A line has op and text; or gap, if lines are left out;
@@ -420,7 +432,7 @@ func nodeJSON(n *node.Node) *jsonNode {
 		return nil
 	}
 	m, _ := n.Message()
-	return &jsonNode{n.ID().String(), n.Digest().String(), n.Kind(), string(m.Role)}
+	return &jsonNode{n.ID().String(), n.Kind(), string(m.Role)}
 }
 
 func nodesJSON(nodes []*node.Node) []*jsonNode {

@@ -27,12 +27,12 @@ func ExampleDAG_WithRef() {
 	// dag: AtRef: no such ref: "tokyo"
 }
 
-// What a person types is a ref, or as much of an id or a digest as tells it apart.
+// What a person types is a ref, or as much of an ID as tells it apart.
 func ExampleDAG_AtName() {
 	d := dag.New().User("Name a city.").Assistant("Tokyo.").WithRef("tokyo").User("Another one.").Assistant("Lima.")
-	digest := d.Nodes()[0].Digest().String()
+	id := d.Nodes()[0].ID()
 	fmt.Println(d.AtName("tokyo").Text())
-	fmt.Println(d.AtName(digest[:15]).Len(), d.AtName(digest[len("sha256:"):15]).Len())
+	fmt.Println(d.AtName(id.String()).Len(), d.AtName(node.ShortID(id)).Len())
 	fmt.Println(d.AtName("cafe").Err())
 	// Output:
 	// Tokyo.
@@ -50,7 +50,7 @@ func ExampleDAG_Find() {
 	// Output:
 	// message 00000002 <nil>
 	// true
-	// "00000000-0000-7000": several nodes match: message 00000000-0000-7000-8000-000000000001 (sha256:2a573a020390), message 00000000-0000-7000-8000-000000000002 (sha256:25b821c4b154)
+	// "00000000-0000-7000": several nodes match: message 00000000-0000-7000-8000-000000000001, message 00000000-0000-7000-8000-000000000002
 }
 
 func ExampleDiff() {

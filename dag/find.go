@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -16,15 +17,15 @@ var (
 	// ErrAmbiguous marks a name of several nodes.
 	ErrAmbiguous = errors.New("several nodes match")
 	// ErrPrefix marks text that cannot be the name of a node.
-	ErrPrefix = errors.New("not an abbreviated ID or digest: 4 hexadecimal digits or more")
+	ErrPrefix = errors.New("not a node ID, nor 4 or more hexadecimal digits from its beginning or end")
 )
 
 // FindError is the error of [DAG.Find]. Its chain holds ErrForeign, ErrAmbiguous or ErrPrefix.
 type FindError struct {
 	// Name is the name passed to Find.
 	Name string
-	// Candidates are up to 5 possible nodes, in order: the nodes with that name, or else the nodes whose ID or digest
-	// has the longest beginning in common with it.
+	// Candidates are up to 5 possible nodes, in order: the nodes with that name, or else the nodes whose ID has the
+	// longest beginning or end in common with it.
 	Candidates []*node.Node
 	// More is the number of further candidates.
 	More int
@@ -32,7 +33,7 @@ type FindError struct {
 	Err error
 }
 
-// Error returns the name, and the candidates with their kinds, IDs and digests. It is safe to print.
+// Error returns the name, and the candidates with their kinds and IDs. It is safe to print.
 func (e *FindError) Error() string {
 	text := quoted(e.Name) + ": " + e.Err.Error()
 
@@ -45,9 +46,7 @@ func (e *FindError) Error() string {
 		if i > 0 {
 			sign = ", "
 		}
-
-		// 19 bytes of a digest are "sha256:" and 12 digits.
-		text += sign + safetext.Line(n.Kind(), 40) + " " + n.ID().String() + " (" + n.Digest().String()[:19] + ")"
+		text += sign + safetext.Line(n.Kind(), 40) + " " + n.ID().String()
 	}
 	if e.More > 0 {
 		text += fmt.Sprintf(" or %d more", e.More)
@@ -58,27 +57,23 @@ func (e *FindError) Error() string {
 // Unwrap returns the reason.
 func (e *FindError) Unwrap() error { return e.Err }
 
-// Find returns the node of that name. A name is one of
+// Find returns the node of that name: its ID, or the beginning or the end of its ID, with at least 4 digits. Every short
+// name of a node is the end of an ID ([node.ShortID], [DAG.ShortIDs]). Digits are in lower or upper case, and hyphens do
+// not count.
 //
-//   - the ID, or the beginning of it;
-//   - the last 8 digits of the ID, as in [node.ShortID] and the String of a node;
-//   - the digest, or the beginning of it, with or without "sha256:".
-//
-// A beginning has at least 4 digits, in lower or upper case; hyphens do not count. Find searches all saved nodes of the
-// conversation, including those of refs and of sub-agents. Every error is a *FindError.
+// Find searches all saved nodes of the conversation, including those of refs and of sub-agents. Every error is a
+// *FindError.
 func (d DAG) Find(name string) (*node.Node, error) {
-	p, err := parsePrefix(name)
+	digits, err := parseName(name)
 	if err != nil {
 		return nil, &FindError{Name: name, Err: err}
 	}
 
-	nodes, _, _ := d.header().nodes(d.roots()) // Write and Validate report duplicate IDs
-
 	// Keep the nodes with the most digits in common: if none has all of them, they are the candidates of the error.
 	var found []*node.Node
-	best := minPrefix - 1 // candidates have more digits in common
-	for _, n := range nodes {
-		alike := p.alike(n)
+	best := minDigits - 1 // candidates have more digits in common
+	for _, n := range d.nameable() {
+		alike := commonDigits(digits, n.ID())
 		if alike > best {
 			best, found = alike, nil
 		}
@@ -88,7 +83,7 @@ func (d DAG) Find(name string) (*node.Node, error) {
 	}
 
 	switch {
-	case best < len(p.digits):
+	case best < len(digits):
 		err = ErrForeign
 	case len(found) > 1:
 		err = ErrAmbiguous
@@ -112,49 +107,44 @@ func (d DAG) AtName(name string) DAG {
 	return d.WithHeads(n)
 }
 
-// minPrefix is the minimum number of digits in a name.
-const minPrefix = 4
-
-// prefix is the beginning of an ID or a digest in lower-case digits; only of a digest if digest is set.
-type prefix struct {
-	digits string
-	digest bool
+// ShortIDs returns a function with the short name of each node of the conversation: the last 8 digits of the ID, as in
+// [node.ShortID]; more if two nodes have the same ones, and then of all nodes equally many. Find accepts the names.
+// Computing their length takes time proportional to the conversation's size, and decodes no node.
+func (d DAG) ShortIDs() func(*node.Node) string {
+	length := describe.NameLength(d.nameable())
+	return func(n *node.Node) string { return describe.Name(n.ID(), length) }
 }
 
-func parsePrefix(name string) (prefix, error) {
+// nameable returns all saved nodes of the conversation, including those of refs and of sub-agents, each ID once.
+func (d DAG) nameable() []*node.Node {
+	nodes, _, _ := d.header().nodes(d.roots()) // Write and Validate report duplicate IDs
+	return nodes
+}
+
+// minDigits is the minimum number of digits in a name.
+const minDigits = 4
+
+// parseName returns the digits of a name in lower case.
+func parseName(name string) (string, error) {
 	// A long name is cut before it is copied: no name of a node has so many bytes.
-	digits, digest := strings.CutPrefix(strings.ToLower(excerpt(name)), "sha256:")
-	if !digest {
-		digits = strings.ReplaceAll(digits, "-", "")
+	digits := strings.ReplaceAll(strings.ToLower(excerpt(name)), "-", "")
+	if len(digits) < minDigits || len(digits) > 2*len(node.ID{}) || strings.Trim(digits, "0123456789abcdef") != "" {
+		return "", ErrPrefix
 	}
-	if len(digits) < minPrefix || len(digits) > 64 || strings.Trim(digits, "0123456789abcdef") != "" {
-		return prefix{}, ErrPrefix
-	}
-	return prefix{digits: digits, digest: digest}, nil
+	return digits, nil
 }
 
-// alike returns the number of leading digits that p has in common with a name of n.
-func (p prefix) alike(n *node.Node) int {
-	var text [64]byte
-	digest, id := n.Digest(), n.ID()
-	hex.Encode(text[:], digest[:])
-	longest := p.begins(text[:])
-	if p.digest {
-		return longest
-	}
-
-	// The last 8 digits match only as a whole, as in ShortID.
+// commonDigits returns how many digits of a name are at the beginning or at the end of the ID, whichever is more.
+func commonDigits(digits string, id node.ID) int {
+	var text [2 * len(id)]byte
 	hex.Encode(text[:], id[:])
-	if string(text[24:32]) == p.digits {
-		return len(p.digits)
-	}
-	return max(longest, p.begins(text[:32]))
-}
 
-func (p prefix) begins(text []byte) int {
-	i := 0
-	for i < len(p.digits) && i < len(text) && p.digits[i] == text[i] {
-		i++
+	begin, end := 0, 0
+	for begin < len(digits) && digits[begin] == text[begin] {
+		begin++
 	}
-	return i
+	for end < len(digits) && digits[len(digits)-1-end] == text[len(text)-1-end] {
+		end++
+	}
+	return max(begin, end)
 }

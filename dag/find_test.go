@@ -1,7 +1,6 @@
 package dag_test
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,15 +14,15 @@ import (
 func TestFindAcceptsEveryNameOfANode(t *testing.T) {
 	d := sample(t)
 	for _, n := range d.WithChildren() {
-		id, digest := n.ID().String(), n.Digest()
-		for _, name := range []string{id, strings.ToUpper(id), strings.ReplaceAll(id, "-", ""), digest.String(),
-			hex.EncodeToString(digest[:]), digest.String()[:19], hex.EncodeToString(digest[:8])} {
+		id := n.ID().String()
+		for _, name := range []string{id, strings.ToUpper(id), strings.ReplaceAll(id, "-", ""), id[9:], d.ShortIDs()(n)} {
 			got, err := d.Find(name)
 			require.NoError(t, err, name)
 			require.Same(t, n, got, name)
 			require.Same(t, n, d.AtName(name).Head())
 		}
 	}
+
 	random := dag.New().User("one").Assistant("two")
 	for _, n := range random.Nodes() {
 		got, err := random.Find(node.ShortID(n.ID()))
@@ -56,14 +55,14 @@ func TestFindErrorListsCandidates(t *testing.T) {
 		{"11112222", dag.ErrAmbiguous, "aaaaaaaa 11112222", 0}, // the beginning of one, and the end of another
 		{"111122ff", dag.ErrForeign, "aaaaaaaa bbbbbbbb", 0},
 		{"11112222-1", dag.ErrForeign, "aaaaaaaa", 0},
-		{"sha256:11112222", dag.ErrForeign, "", 0},
+		{"ffff-2222", dag.ErrForeign, "11112222", 0},
+		{"22225ccccc", dag.ErrForeign, "cccccccc", 0},
+		{"sha256:11112222", dag.ErrPrefix, "", 0},
 		{"111", dag.ErrPrefix, "", 0},
 		{"", dag.ErrPrefix, "", 0},
 		{"main", dag.ErrPrefix, "", 0},
 		{"\x1b[2J1111", dag.ErrPrefix, "", 0},
-		{"sha256:111", dag.ErrPrefix, "", 0},
-		{"sha256:", dag.ErrPrefix, "", 0},
-		{strings.Repeat("1", 65), dag.ErrPrefix, "", 0},
+		{strings.Repeat("1", 33), dag.ErrPrefix, "", 0},
 		{strings.Repeat("1", 1<<20), dag.ErrPrefix, "", 0},
 	} {
 		n, err := d.Find(c.name)
@@ -102,25 +101,31 @@ func TestFindErrorListsFiveCandidates(t *testing.T) {
 	require.ErrorContains(t, err, "7 more")
 }
 
-func TestFindDistinguishesEqualNodesByID(t *testing.T) {
-	root := dag.New().User("go on?")
-	yes, again := root.User("yes"), root.User("yes")
-	d := yes.Join(again)
-	_, err := d.Find(yes.Head().Digest().String())
-	require.ErrorIs(t, err, dag.ErrAmbiguous)
-	got, err := d.Find(again.Head().ID().String())
-	require.NoError(t, err)
-	require.Same(t, again.Head(), got)
+func TestShortIDsAreAsLongAsTheConversationNeeds(t *testing.T) {
+	d := named(t, "11111111-0000-7000-8000-0000aaaaaaaa", "22222222-0000-7000-8000-0010aaaaaaaa", "33333333-0000-7000-8000-0001bbbbbbbb")
+	name := d.ShortIDs()
+	require.Equal(t, []string{"00aaaaaaaa", "10aaaaaaaa", "01bbbbbbbb"}, []string{name(d.Nodes()[0]), name(d.Nodes()[1]), name(d.Nodes()[2])})
+	for _, n := range d.Nodes() {
+		found, err := d.Find(name(n))
+		require.NoError(t, err)
+		require.Same(t, n, found)
+	}
+
+	// The length does not depend on which nodes a log draws.
+	for _, o := range []*dag.LogOptions{{IDs: true}, {IDs: true, Last: 1}} {
+		require.Contains(t, logOf(t, d, o), " 01bbbbbbbb ")
+	}
+	require.Contains(t, dag.Diff(d, d.User("four")).String(), "+ user")
+	require.Contains(t, dag.Diff(dag.New(), d).String(), "+ user      00aaaaaaaa\n")
 }
 
 func TestAtNamePrefersRefs(t *testing.T) {
 	d := counting().User("one").Assistant("two")
-	digest := d.Nodes()[0].Digest()
-	name := hex.EncodeToString(digest[:4])
+	name := node.ShortID(d.Nodes()[0].ID())
 	named := d.WithRef(name)
 	require.Len(t, d.AtName(name).Nodes(), 1)
 	require.Len(t, named.AtName(name).Nodes(), 2)
-	require.Len(t, named.AtName("sha256:"+name).Nodes(), 1)
+	require.Len(t, named.AtName(d.Nodes()[0].ID().String()).Nodes(), 1)
 	require.ErrorIs(t, d.User("").AtName(name).Err(), dag.ErrEmpty)
 }
 
@@ -141,7 +146,7 @@ func TestFindInALongConversation(t *testing.T) {
 		d = d.Append(node.Message{Role: content.User, Blocks: content.Words("x")})
 	}
 	first := d.Nodes()[0]
-	n, err := d.Find(first.Digest().String()[:27])
+	n, err := d.Find(first.ID().String()[24:])
 	require.NoError(t, err)
 	require.Same(t, first, n)
 }

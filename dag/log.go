@@ -2,13 +2,10 @@ package dag
 
 import (
 	"cmp"
-	"encoding/hex"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
@@ -58,8 +55,8 @@ func (d DAG) log(l logger) string {
 		l.signs = plainSigns
 	}
 
-	if l.Digests {
-		l.handle = handleLength(d, l.Last)
+	if l.IDs {
+		l.shortID = d.ShortIDs()
 	}
 
 	if len(d.heads) == 0 {
@@ -93,29 +90,6 @@ func severalModels(d DAG) bool {
 	return false
 }
 
-// handleLength returns the length at which the digests of the drawn nodes differ: the last nodes if last is set, or
-// else all nodes, including those of child conversations.
-func handleLength(d DAG, last int) int {
-	nodes := d.WithChildren()
-	if last > 0 {
-		nodes = d.Nodes()
-		nodes = nodes[max(len(nodes)-last, 0):]
-	}
-
-	digests := make([]string, len(nodes))
-	for i, n := range nodes {
-		digests[i] = handleOf(n, math.MaxInt)
-	}
-	return describe.HandleLength(digests)
-}
-
-// handleOf returns the first hex digits of the digest of n, at most that many.
-func handleOf(n *node.Node, length int) string {
-	digest := n.Digest()
-	text := hex.EncodeToString(digest[:])
-	return text[:min(length, len(text))]
-}
-
 // logger writes rows.
 type logger struct {
 	LogOptions
@@ -124,12 +98,12 @@ type logger struct {
 	refs    map[node.ID][]string // names of the refs of each node
 	frame   *strings.Replacer    // replaces the characters of the graph by ASCII; nil to keep them
 	out     *strings.Builder
-	width   int             // of a row, in cells
-	at      map[node.ID]int // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
-	placed  int             // number of nodes with an index
-	models  bool            // name the model of each response
-	waiting map[node.ID]int // number of open calls of each message
-	handle  int             // length of the digest in each row; 0 for none
+	width   int                     // of a row, in cells
+	at      map[node.ID]int         // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
+	placed  int                     // number of nodes with an index
+	models  bool                    // name the model of each response
+	waiting map[node.ID]int         // number of open calls of each message
+	shortID func(*node.Node) string // the name of the node in each row; nil for none
 }
 
 // draw writes the conversation with these heads, except nodes drawn before.
@@ -294,8 +268,8 @@ func (g *drawing) write(graph string, i int, f face) {
 	before, after, _ := strings.Cut(g.indent+graph, f.glyph)
 	row := []piece{{g.framed(f.glyph), f.color}, {g.framed(after), ""}}
 
-	if g.handle > 0 {
-		row = append(row, piece{handleOf(g.nodes[i], g.handle), gray}, note(" "))
+	if g.shortID != nil {
+		row = append(row, piece{g.shortID(g.nodes[i]), gray}, note(" "))
 	}
 	if f.word != "" {
 		padding := strings.Repeat(" ", max(wordWidth-safetext.Width(f.word), 0)+1)

@@ -17,9 +17,8 @@ type LogOptions struct {
 	// ASCII draws the graph with * | \ / and other ASCII characters. Text of the conversation is not changed. Defaults
 	// to false.
 	ASCII bool
-	// Digests writes the beginning of its digest in the row of each node, for [DAG.Find]. All have the same number of
-	// digits: at least 8, and enough to distinguish the drawn nodes. Defaults to false.
-	Digests bool
+	// IDs writes the short name of each node in its row, for [DAG.Find]. See [DAG.ShortIDs]. Defaults to false.
+	IDs bool
 	// Color shows the kinds of nodes, and failures, in the ANSI colors of a terminal. The text is otherwise the same.
 	// Defaults to false.
 	Color bool

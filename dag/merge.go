@@ -70,7 +70,7 @@ const mergeRecord = describe.MergeRecord
 // an empty conversation.
 //
 //   - With MergeJoin the head is a node with the heads of all branches as its parents: a Custom record named
-//     "plait.merge". It holds the name of each branch and the digests of its heads, and is never sent. A branch adds
+//     "plait.merge". It holds the name of each branch and the IDs of its heads, and is never sent. A branch adds
 //     nothing if another branch continues it. Tools travel along as in [DAG.Join].
 //   - With MergeAnswer and MergePick each other branch becomes a SubGraph of its name, one after the other. [FromNode]
 //     returns it. Nothing of it is sent, neither its system prompts nor its tools. With MergeAnswer the head is the
@@ -137,7 +137,7 @@ func joinBranches(branches []Branch) DAG {
 	for i, b := range branches {
 		heads := []string{}
 		for _, h := range b.DAG.heads {
-			heads = append(heads, h.Digest().String())
+			heads = append(heads, h.ID().String())
 		}
 		record.Branches = append(record.Branches, branchRecord{b.Name, heads})
 		if i > 0 {

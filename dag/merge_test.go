@@ -56,7 +56,7 @@ func TestJoinedBranchesAreSentInOrder(t *testing.T) {
 	require.Equal(t, []*node.Node{lisbon.Head(), oslo.Head(), asked.Head()}, d.Head().Parents())
 	record := d.Head().Payload().(node.Custom)
 	require.Equal(t, "plait.merge", record.Name)
-	for _, want := range []string{`"name":"lisbon"`, `"name":"branch 2"`, lisbon.Head().Digest().String(), asked.Head().Digest().String()} {
+	for _, want := range []string{`"name":"lisbon"`, `"name":"branch 2"`, lisbon.Head().ID().String(), asked.Head().ID().String()} {
 		require.Contains(t, string(record.JSON), want)
 	}
 	require.Equal(t, start.Head().ID(), d.Nodes()[2].ID())

@@ -1,8 +1,7 @@
 package dag
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"hash/maphash"
 	"strconv"
 	"strings"
@@ -12,11 +11,13 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
-// field is a part of a node's content in readable form: its name and its text. Neither is cleaned.
-type field struct{ name, text string }
+// field is a part of a node's content in readable form: its name and its text. Neither is cleaned. hidden is content
+// that counts and is not shown, such as base64.
+type field struct{ name, text, hidden string }
 
 // key identifies the content of a node without its ancestors. It consists of two hashes with random seeds, so that
 // nobody can prepare contents with equal keys.
@@ -41,14 +42,15 @@ func keyOf(n *node.Node) key {
 		for _, f := range fields {
 			write(f.name)
 			write(f.text)
+			write(f.hidden)
 		}
 		k[i] = h.Sum64()
 	}
 	return k
 }
 
-// spelled returns the content of a node, as far as its digest covers it. Unreadable data, such as base64, is
-// represented by a hash.
+// spelled returns the content of a node, as far as its digest covers it. Of unreadable data, such as base64, the text
+// has the size. It has no hash of the content: that would confirm guesses of content that is erased later.
 func spelled(n *node.Node) []field {
 	var s speller
 
@@ -103,7 +105,7 @@ type speller struct {
 	callers map[string][]string // names of the calls without a result so far, by call ID
 }
 
-func (s *speller) say(name, text string) { s.fields = append(s.fields, field{name, text}) }
+func (s *speller) say(name, text string) { s.fields = append(s.fields, field{name: name, text: text}) }
 
 // add adds a field unless it is empty: a digest leaves out empty members too.
 func (s *speller) add(name, text string) {
@@ -118,12 +120,23 @@ func (s *speller) extra(name string, e content.Extra) {
 	}
 }
 
+// heads adds a child conversation. Its text is the beginning of the last texts, and its digests count.
 func (s *speller) heads(name string, heads node.List[*node.Node]) {
-	var text string
-	for _, h := range heads.Slice() {
-		text += "ends in " + h.Digest().String() + "\n"
+	if heads.Len() == 0 {
+		return
 	}
-	s.add(name, strings.TrimSuffix(text, "\n"))
+	var text, digests []string
+	for _, h := range heads.Slice() {
+		d := describe.Of(h)
+		text = append(text, safetext.Line("ends in "+d.Word+" "+cmp.Or(describe.Text(d.Blocks), d.Text), maxLine))
+		digests = append(digests, h.Digest().String())
+	}
+	s.hide(name, strings.Join(text, "\n"), strings.Join(digests, "\n"))
+}
+
+// hide adds a field with content that counts and is not shown.
+func (s *speller) hide(name, text, hidden string) {
+	s.fields = append(s.fields, field{name, text, hidden})
 }
 
 func (s *speller) blocks(before string, blocks content.Blocks) {
@@ -137,12 +150,12 @@ func (s *speller) blocks(before string, blocks content.Blocks) {
 			// A call counts even if it has no arguments.
 			s.say(name, lined(p.JSON))
 		case p.Source != (content.Source{}):
-			s.say(name, source(p.Source))
+			s.hide(name, source(p.Source), p.Source.Data)
 		default:
 			s.say(name, p.Text)
 		}
-		s.add(before+"signature of the thinking", hashed(p.Signature))
-		s.add(before+"hidden thinking", hashed(p.Hidden))
+		s.unreadable(before+"signature of the thinking", p.Signature)
+		s.unreadable(before+"hidden thinking", p.Hidden)
 		s.extra(name, p.Extra)
 	}
 }
@@ -195,7 +208,7 @@ func callNames(n *node.Node) map[string][]string {
 func source(s content.Source) string {
 	var lines []string
 	for _, line := range []struct{ name, text string }{
-		{"type", s.MediaType}, {"data", hashed(s.Data)}, {"url", s.URL}, {"file", s.FileID},
+		{"type", s.MediaType}, {"data", size(s.Data)}, {"url", s.URL}, {"file", s.FileID},
 	} {
 		if line.text != "" {
 			lines = append(lines, line.name+": "+line.text)
@@ -207,13 +220,19 @@ func source(s content.Source) string {
 	return strings.Join(lines, "\n")
 }
 
-// hashed returns the size and the hash of unreadable data.
-func hashed(s string) string {
-	if s == "" {
+// unreadable adds data of which only the size is shown.
+func (s *speller) unreadable(name, data string) {
+	if data != "" {
+		s.hide(name, size(data), data)
+	}
+}
+
+// size returns the size of unreadable data, or "" for none.
+func size(data string) string {
+	if data == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(s))
-	return count(len(s), "byte") + ", sha256:" + hex.EncodeToString(sum[:8])
+	return count(len(data), "byte")
 }
 
 // lined returns JSON in canonical form with a line for each member. It returns invalid JSON unchanged.

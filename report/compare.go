@@ -31,7 +31,7 @@ func Compare(rows []Row) Comparison {
 	// It suffices to compare each list with the first.
 	c.Same = len(lists[0])
 	for _, r := range rows[1:] {
-		c.Same = min(c.Same, common(rows[0].steps(), r.steps(), func(a, b step) bool { return a.digest == b.digest }))
+		c.Same = min(c.Same, common(rows[0].steps(), r.steps(), func(a, b step) bool { return a.content == b.content }))
 	}
 
 	if c.Same > 0 {

@@ -23,7 +23,7 @@
 //   - The outcome, the cause, the answer and the path come from the heads. Of several heads the newest decides.
 //   - A model without a price has an unknown cost, and so has every sum with it.
 //
-// A row keeps no node. It keeps at most 400 steps, with 24 bytes for each and the beginning of its text, and 8 bytes
+// A row keeps no node. It keeps at most 400 steps, with 32 bytes for each and the beginning of its text, and 8 bytes
 // for each tool call. With many rows, [Texts] drops texts: 10,000 long conversations then need about 120 MB.
 //
 // # Concurrency

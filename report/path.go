@@ -3,7 +3,7 @@ package report
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
+	"hash/maphash"
 	"slices"
 	"unique"
 
@@ -25,12 +25,12 @@ type Step struct {
 	Kind string `json:"kind"`
 	// Text is the beginning of the content on one line; of a tool call, the arguments and the first line of the result.
 	Text string `json:"text,omitempty"`
-	// Node is the end of the node's ID, as DAG.Find accepts it.
-	Node string `json:"node"`
-	// Digest is the beginning of the node's digest. Two steps have the same one exactly if everything up to them is
-	// equal.
-	Digest string `json:"digest"`
+	// Node is the short name of the node, as from DAG.ShortIDs.
+	Node   string `json:"node"`
 	Failed bool   `json:"failed,omitempty"`
+	// Content is the same number for two steps exactly if everything up to them is equal. It is another one in each
+	// process and not part of JSON, so it tells nobody anything about the content.
+	Content uint64 `json:"-"`
 }
 
 // Path is a sequence of step labels and an outcome, with the conversations that have both.
@@ -59,17 +59,20 @@ const (
 	maxArguments = 60  // characters of the arguments in it
 )
 
-// stepList holds the first steps of a row. The labels of all rows are shared: a step costs 24 bytes, and its text.
+// stepList holds the first steps of a row. The labels of all rows are shared: a step costs 32 bytes, and its text.
 type stepList struct {
 	steps []step
 	texts []string // of the first steps; Texts drops the last ones
 }
 
 type step struct {
-	name   unique.Handle[stepName]
-	digest [8]byte
-	node   [4]byte // the end of the ID
+	name    unique.Handle[stepName]
+	content uint64 // see Step.Content
+	node    node.ID
 }
+
+// contentSeed makes Step.Content another number in each process.
+var contentSeed = maphash.MakeSeed()
 
 // stepName holds the parts of a step with values shared by many steps.
 type stepName struct {
@@ -89,7 +92,7 @@ func (r Row) Steps() []Step {
 		name := s.name.Value()
 		steps[i] = Step{
 			Label: name.label, Kind: name.kind, Failed: name.failed,
-			Node: hex.EncodeToString(s.node[:]), Digest: hex.EncodeToString(s.digest[:]),
+			Node: describe.Name(s.node, r.names), Content: s.content,
 		}
 		if i < len(r.list.texts) {
 			steps[i].Text = r.list.texts[i]
@@ -119,9 +122,9 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 			continue
 		}
 
-		failed := failureOf(n, described)
+		failed := r.failureOf(n, described)
 		cause = laterCause(cause, failed, described)
-		name := stepName{label: labelOf(n, described), kind: safetext.Line(described.Word, maxText), failed: failed != nil}
+		name := stepName{label: labelOf(failed, described), kind: safetext.Line(described.Word, maxText), failed: failed != nil}
 
 		// The zero byte separates the labels. Without it, "a", "bc" and "ab", "c" would be one path.
 		shape.Write(append([]byte{0}, name.label...))
@@ -130,8 +133,7 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 			continue // it counts in the shape, and is not kept
 		}
 
-		digest, id := n.Digest(), n.ID()
-		r.list.steps = append(r.list.steps, step{unique.Make(name), [8]byte(digest[:8]), [4]byte(id[len(id)-4:])})
+		r.list.steps = append(r.list.steps, step{unique.Make(name), maphash.Comparable(contentSeed, n.Digest()), n.ID()})
 		if r.NumSteps <= maxTexts {
 			r.list.texts = append(r.list.texts, textOf(described))
 		}
@@ -157,10 +159,10 @@ func laterCause(before, failed *Failure, described describe.Node) *Failure {
 	return before // the first of several calls, or the reason for the end of the run with an error
 }
 
-// labelOf returns the label of a step.
-func labelOf(n *node.Node, described describe.Node) string {
-	if f := failureOf(n, described); f != nil {
-		return anonymous(f.Text)
+// labelOf returns the label of a step; failed is nil if it did not fail.
+func labelOf(failed *Failure, described describe.Node) string {
+	if failed != nil {
+		return anonymous(failed.Text)
 	}
 	switch described.Sort {
 	// Calls of one tool are the same step, whatever their arguments.
@@ -245,7 +247,7 @@ func (p *Path) part(tree *branch, paths []Path, rows []Row) {
 
 	base := paths[p.Base-1]
 	other := rows[base.Rows[0]].steps()
-	p.SameContent = common(mine, other, func(a, b step) bool { return a.digest == b.digest })
+	p.SameContent = common(mine, other, func(a, b step) bool { return a.content == b.content })
 	p.Step = labelAt(mine, p.Same, p.NumSteps)
 	p.Instead = labelAt(other, p.Same, base.NumSteps)
 }

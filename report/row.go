@@ -70,20 +70,19 @@ type Row struct {
 	Cause *Failure `json:"cause,omitempty"`
 	// Answer is the text of the last answer on one line, cut to 200 cells.
 	Answer string `json:"answer,omitempty"`
-	// Digest is the digest of the only head, or "".
-	Digest string `json:"digest,omitempty"`
 	// Path is the number of the path among those of the report, or 0 before a call of Paths.
 	Path int `json:"path,omitempty"`
 	// NumSteps is the number of steps of the path. Steps returns the first ones.
 	NumSteps int `json:"steps"`
 
 	list  *stepList // nil if the conversation cannot be read
+	names int       // digits in the short names of the nodes
 	shape [32]byte  // the hash of the outcome and the labels of all steps
 }
 
 // Failure describes a failed node.
 type Failure struct {
-	// Node is the end of the node's ID, as DAG.Find accepts it.
+	// Node is the short name of the node, as from DAG.ShortIDs.
 	Node string `json:"node"`
 	// Text names the failed part, with the first line of the reason: "get_weather: no such city".
 	Text string `json:"text"`
@@ -173,8 +172,11 @@ func (r *Row) count(d dag.DAG, prices api.Prices) {
 		own[n] = true
 	}
 
+	nodes := all.WithChildren()
+	r.names = describe.NameLength(nodes)
+
 	costs, tools, phases := Costs{Prices: prices}, toolCounts{}, phaseTimes{}
-	for _, n := range all.WithChildren() {
+	for _, n := range nodes {
 		r.at(n.Time())
 		described := describe.Of(n)
 
@@ -195,7 +197,7 @@ func (r *Row) count(d dag.DAG, prices api.Prices) {
 		}
 
 		if r.Failure == nil {
-			r.Failure = failureOf(n, described)
+			r.Failure = r.failureOf(n, described)
 		}
 	}
 
@@ -225,9 +227,6 @@ func (r *Row) at(t time.Time) {
 // end finds out how the conversation ended.
 func (r *Row) end(d dag.DAG) {
 	r.Answer = safetext.Line(d.Text(), maxAnswer)
-	if h := d.Head(); h != nil {
-		r.Digest = h.Digest().String()
-	}
 
 	ends := ends(d)
 	if len(ends) == 0 {
@@ -321,7 +320,7 @@ func phaseOf(ends []*node.Node, head *node.Node) []*node.Node {
 }
 
 // failureOf returns the failure of a node, or nil.
-func failureOf(n *node.Node, described describe.Node) *Failure {
+func (r *Row) failureOf(n *node.Node, described describe.Node) *Failure {
 	why, grave := described.Failure()
 	if _, failed := described.CountResults(); failed > 0 && described.Sort == describe.Results && !hasExecution(n) {
 		why, grave = "tool failed", true
@@ -329,7 +328,7 @@ func failureOf(n *node.Node, described describe.Node) *Failure {
 	if !grave {
 		return nil
 	}
-	return &Failure{Node: node.ShortID(n.ID()), Text: reason(described, why)}
+	return &Failure{Node: describe.Name(n.ID(), r.names), Text: reason(described, why)}
 }
 
 // reason returns the name of the failed step and the first line of the cause.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/plait-dev/plait/api"
@@ -15,10 +14,9 @@ import (
 
 // cachedCall is a model call in the output of cost --cache --json.
 type cachedCall struct {
-	// ID, Digest and Model belong to the response. Before is the ID of an earlier response: its request is compared
+	// ID and Model belong to the response. Before is the ID of an earlier response: its request is compared
 	// with this one's.
 	ID     string `json:"id"`
-	Digest string `json:"digest"`
 	Model  string `json:"model,omitempty"`
 	Before string `json:"before,omitempty"`
 
@@ -31,7 +29,8 @@ type cachedCall struct {
 
 	Break *cacheBreak `json:"break,omitempty"`
 
-	text string // all of it in a line
+	text  string // all of it in a line
+	short string // the short name of the response
 }
 
 // cacheBreak is why a request could not be read from the cache, or not all of it.
@@ -51,10 +50,11 @@ func cachePolicy(d dag.DAG) api.Cache { return savedRequestOf(d).Cache }
 // cachedCalls returns the model calls in a conversation.
 func cachedCalls(d dag.DAG) []cachedCall {
 	list := []cachedCall{} // not nil: in JSON it is a list
+	short := d.ShortIDs()
 	for _, c := range promptcache.Calls(everyNode(d), &promptcache.Options{Cache: cachePolicy(d)}) {
 		m, _ := c.Node.Message()
-		call := cachedCall{ID: c.Node.ID().String(), Digest: strings.TrimPrefix(c.Node.Digest().String(), "sha256:"),
-			Model: m.Answer.Model, Input: c.Input, Estimated: c.Estimated, Shared: c.Shared, Predicted: c.Predicted,
+		call := cachedCall{ID: c.Node.ID().String(), short: short(c.Node), Model: m.Answer.Model,
+			Input: c.Input, Estimated: c.Estimated, Shared: c.Shared, Predicted: c.Predicted,
 			Read: c.Read, Written: c.Written, text: c.String()}
 		if c.Before != nil {
 			call.Before = c.Before.ID().String()
@@ -89,7 +89,7 @@ func (r costReport) writeCalls(out io.Writer) error {
 				why = ": " + c.Break.Why
 			}
 			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t  %s\n", about, thousands(c.Input), thousands(c.Predicted), thousands(c.Read),
-				thousands(c.Written), safetext.Line(fmt.Sprintf("%s: %.8s %s%s", file.File, c.Digest, c.Model, why), math.MaxInt))
+				thousands(c.Written), safetext.Line(fmt.Sprintf("%s: %s %s%s", file.File, c.short, c.Model, why), math.MaxInt))
 		}
 	}
 	return w.Flush()

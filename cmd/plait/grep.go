@@ -47,7 +47,7 @@ FILE cannot be read.`,
 // match is a matching line, in the output of grep --json.
 type match struct {
 	File string `json:"file"`
-	// Node is the end of the node's ID. Command plait show accepts it.
+	// Node is the short name of the node. Command plait show accepts it.
 	Node string `json:"node"`
 	// Where names the text with the line, such as "user" or "result of get_weather".
 	Where string `json:"where"`
@@ -77,9 +77,10 @@ func (s *streams) grep(pattern string, names []string, asJSON bool) error {
 			s.say("plait: %s", plain(c.err))
 			continue
 		}
+		short := c.dag.ShortIDs()
 		for _, n := range everyNode(c.dag).WithChildren() {
 			for m := range matches(re, n) {
-				m.File, found = c.name, true
+				m.File, m.Node, found = c.name, short(n), true
 				// JSON is one list, printed at the end. Lines are printed as they are found.
 				if asJSON {
 					list = append(list, m)
@@ -118,7 +119,7 @@ func matches(re *regexp.Regexp, n *node.Node) iter.Seq[match] {
 				if at == nil {
 					continue
 				}
-				m := match{Node: node.ShortID(n.ID()), Where: where, Line: number, Text: line, begin: at[0], end: at[1]}
+				m := match{Where: where, Line: number, Text: line, begin: at[0], end: at[1]}
 				if !yield(m) {
 					return
 				}

@@ -39,9 +39,9 @@ func logCommand(s *streams) *cobra.Command {
 		Short: "Print the graph as a log, the oldest node first",
 		Long: `Prints the nodes that the head of FILE reaches, the oldest first.
 
-A row names the digest of its node, for "plait show FILE DIGEST". The row of a
-failure tells why before anything else, and that of a response how many of its
-calls wait for a person or a result.
+A row names its node by the end of the node's ID, for "plait show FILE NODE".
+The row of a failure tells why before anything else, and that of a response how
+many of its calls wait for a person or a result.
 
 With --failed it prints a row for each failure, sub-agents included, and for
 what leads to it: the user's message, the response, and the call of a sub-agent.
@@ -62,7 +62,7 @@ terminal.`,
 		RunE: func(_ *cobra.Command, args []string) error { return s.log(args[0], f) },
 	}
 
-	cmd.Flags().BoolVar(&f.oneline, "oneline", false, "a line for each node: its digest, kind and content")
+	cmd.Flags().BoolVar(&f.oneline, "oneline", false, "a line for each node: its name, kind and content")
 	cmd.Flags().BoolVar(&f.all, "all", false, "also the nodes that only refs reach, and the refs")
 	cmd.Flags().BoolVar(&f.failed, "failed", false, "only failures and what leads to them, a line for each")
 	cmd.Flags().StringVar(&f.at, "node", "", "only `NODE` and the nodes before it")
@@ -102,7 +102,7 @@ func (s *streams) log(name string, f logOptions) error {
 	if err := d.WriteLog(s.out, o); err != nil || !f.all {
 		return err
 	}
-	return s.printRefs(refs)
+	return s.printRefs(refs, d.ShortIDs())
 }
 
 // printRows prints a row for each node or, with --failed, for failures and their causes.
@@ -136,15 +136,15 @@ func leaves(heads []*node.Node) []*node.Node {
 	return slices.DeleteFunc(heads, func(n *node.Node) bool { return ancestors[n] })
 }
 
-// printRefs prints the refs of a file with their heads.
-func (s *streams) printRefs(refs []dag.Ref) error {
+// printRefs prints the refs of a file with the kinds and short names of their heads.
+func (s *streams) printRefs(refs []dag.Ref, short func(*node.Node) string) error {
 	for i, r := range refs {
 		if i == 0 {
 			fmt.Fprintln(s.out)
 		}
 		var at []string
 		for _, n := range r.Heads {
-			at = append(at, n.String())
+			at = append(at, n.Kind()+" "+short(n))
 		}
 		if _, err := fmt.Fprintln(s.out, safetext.Row(r.Name+": "+strings.Join(at, ", "))); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (s *streams) loadAt(name, at string) (dag.DAG, error) {
 	return find(d, at)
 }
 
-// find returns the conversation with the heads of a ref, or with the node of an ID or digest as head.
+// find returns the conversation with the heads of a ref, or with the node of a name as head.
 func find(d dag.DAG, name string) (dag.DAG, error) {
 	at := d.AtName(name)
 	if err := at.Err(); err != nil {
@@ -178,7 +178,6 @@ func find(d dag.DAG, name string) (dag.DAG, error) {
 // row is a node in the output of log --json, fork --json and merge --json.
 type row struct {
 	ID      string   `json:"id"`
-	Digest  string   `json:"digest"`
 	Kind    string   `json:"kind"`
 	Role    string   `json:"role,omitempty"`
 	Parents []string `json:"parents,omitempty"`
@@ -196,6 +195,7 @@ type row struct {
 	Says string `json:"says"`
 
 	described describe.Node
+	short     string // the short name of the node
 }
 
 // rows returns a row for each of the last nodes, or for each node if last is 0. With all, it includes the nodes of
@@ -214,12 +214,12 @@ func rows(d dag.DAG, all bool, last int) []row {
 
 // rowsOf returns a row for each of the nodes of a conversation.
 func rowsOf(conversation dag.DAG, nodes []*node.Node) []row {
-	waiting := shared.Waiting(conversation.Heads())
+	waiting, short := shared.Waiting(conversation.Heads()), conversation.ShortIDs()
 	list := make([]row, len(nodes))
 	for i, n := range nodes {
 		d := describe.Of(n)
 		d.Waiting = waiting[n.ID()]
-		list[i] = row{ID: n.ID().String(), Digest: strings.TrimPrefix(n.Digest().String(), "sha256:"), Kind: n.Kind(),
+		list[i] = row{ID: n.ID().String(), short: short(n), Kind: n.Kind(),
 			Time: n.Time().Format("2006-01-02T15:04:05Z07:00"), Role: string(d.Role), Failed: d.Failed, Waiting: d.Waiting, Model: d.Model,
 			Stop: string(d.Stop), Usage: d.Usage, Says: says(d), described: d}
 		for _, p := range n.Parents() {
@@ -272,18 +272,17 @@ func blocksText(blocks content.Blocks) string {
 	return strings.Join(list, " ")
 }
 
-// oneline prints a line for each node. Digests are cut to the shortest unique length. Failures are red if o has colors.
+// oneline prints a line for each node. Failures are red if o has colors.
 func (s *streams) oneline(list []row, o *dag.LogOptions) error {
-	width := distinct(list)
 	out := bufio.NewWriter(s.out)
 	for _, r := range list {
-		// The digest, the kind in 14 cells and two spaces come before the text.
-		text := safetext.Line(lead(r.described)+r.Says, cmp.Or(max(o.Width-width-16, 0), 100))
+		// The name, the kind in 14 cells and two spaces come before the text.
+		text := safetext.Line(lead(r.described)+r.Says, cmp.Or(max(o.Width-len(r.short)-16, 0), 100))
 		line := fmt.Sprintf("%-14s %s", safetext.Row(r.described.Word), text)
 		if o.Color && r.described.Grave() {
 			line = "\x1b[31m" + line + "\x1b[0m"
 		}
-		fmt.Fprintf(out, "%s %s\n", r.Digest[:width], line)
+		fmt.Fprintf(out, "%s %s\n", r.short, line)
 	}
 	return out.Flush()
 }
@@ -297,15 +296,6 @@ func lead(d describe.Node) string {
 		}
 	}
 	return ""
-}
-
-// distinct returns the number of digits needed to distinguish the digests of the rows.
-func distinct(list []row) int {
-	digests := make([]string, len(list))
-	for i, r := range list {
-		digests[i] = r.Digest
-	}
-	return describe.HandleLength(digests)
 }
 
 func showCommand(s *streams) *cobra.Command {
@@ -491,7 +481,7 @@ func (s *streams) render(name string, f renderFlags) error {
 	case "dot":
 		return viz.DOT(s.out, d, &viz.DOTOptions{Layout: layout})
 	case "text":
-		return d.WriteLog(s.out, &dag.LogOptions{Digests: true})
+		return d.WriteLog(s.out, &dag.LogOptions{IDs: true})
 	}
 	return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(renderForms, ", "))
 }
@@ -524,8 +514,8 @@ func completeNode(s *streams, cmd *cobra.Command, flag string) {
 	})
 }
 
-// nodeNames returns the completions for a node: the refs of a file, and the abbreviated digests of its last nodes with
-// their content.
+// nodeNames returns the completions for a node: the refs of a file, and the short names of its last nodes with their
+// content.
 func (s *streams) nodeNames(file string) []string {
 	// Completion must not wait for standard input.
 	if file == std {
@@ -542,9 +532,8 @@ func (s *streams) nodeNames(file string) []string {
 	}
 	const maxEntries = 30
 	all := rows(d, false, 0)
-	width := distinct(all)
 	for i := len(all) - 1; i >= max(len(all)-maxEntries, 0); i-- {
-		list = append(list, all[i].Digest[:width]+"\t"+safetext.Line(all[i].Says, 50))
+		list = append(list, all[i].short+"\t"+safetext.Line(all[i].Says, 50))
 	}
 	return list
 }

@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs what people type. "exits 3 plait …" is exec with the exit code that is to come, and
 // "node X FILE words" puts the id of the node that says the words into $X. "change FILE old new" changes it by hand.
-// "begun DATABASE" makes durable runs in several states.
+// "number FILE" replaces its IDs, in their order, by 1, 2, 3 and so on. "begun DATABASE" makes durable runs in several states.
 // $ANTHROPIC is a strict server that calls
 // two tools and then answers. $TALK is one that talks, and $CALLS one that calls two tools for each message. weather-mcp is an MCP server.
 func TestScripts(t *testing.T) {
@@ -40,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"node":   nodeID,
 			"change": change,
 			"begun":  begun,
+			"number": number,
 		},
 		Setup: func(env *testscript.Env) error {
 			server := httptest.NewServer(fake.Anthropic(
@@ -167,6 +170,19 @@ func nodeID(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("no node says %q", args[2])
+}
+
+func number(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: number FILE")
+	}
+	text := ts.ReadFile(args[0])
+	ids := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).FindAllString(text, -1)
+	slices.Sort(ids)
+	for i, id := range slices.Compact(ids) {
+		text = strings.ReplaceAll(text, id, fmt.Sprintf("00000000-0000-7000-8000-%012x", i+1))
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
 func change(ts *testscript.TestScript, neg bool, args []string) {

@@ -19,8 +19,7 @@ the system, the user, the assistant and tools.
 
 A FILE is a conversation that Plait saved; - is standard input or output, and
 sessions.db#KEY a conversation in an SQLite database (see list). NODE is a ref
-(see fork), a node ID or a digest. IDs and digests may be abbreviated to 4
-digits.
+(see fork), or a node ID, or 4 or more digits of its beginning or end.
 
 Results go to standard output; notes, repairs and progress to standard error.
 

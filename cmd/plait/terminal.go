@@ -47,7 +47,7 @@ func (l *logFlags) options(out io.Writer) (*dag.LogOptions, error) {
 	if l.Width == 0 {
 		l.Width = width
 	}
-	l.Digests = true
+	l.IDs = true
 	return &l.LogOptions, nil
 }
 

@@ -164,7 +164,7 @@ type reportRow struct {
 	Path      int            `json:"path"`
 	Tools     []reportTool   `json:"tools,omitempty"`
 	Models    []reportModel  `json:"models,omitempty"`
-	// Steps are indexes in the steps of all rows, and Nodes the names of their nodes, 8 digits each. Total is the
+	// Steps are indexes in the steps of all rows, and Nodes the names of their nodes, all of one length. Total is the
 	// number of all steps.
 	Steps []int  `json:"steps"`
 	Nodes string `json:"nodes,omitempty"`
@@ -184,7 +184,7 @@ type reportStep struct {
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// reportTables gives each step, label, tool and model a number or name for all rows. Steps with the same digest and
+// reportTables gives each step, label, tool and model a number or name for all rows. Steps with the same content and
 // text have one number: two rows share a step if and only if they have the same content up to it.
 type reportTables struct {
 	list          []reportStep
@@ -195,7 +195,10 @@ type reportTables struct {
 	maxSteps, maxTimes int // of a row
 }
 
-type stepKey struct{ digest, text string }
+type stepKey struct {
+	content uint64
+	text    string
+}
 
 // labelNames returns the displayed name of each key of the metadata. No two keys have the same name.
 func labelNames(rows []report.Row) map[string]string {
@@ -269,11 +272,11 @@ func (t *reportTables) row(r report.Row) reportRow {
 		})
 	}
 
-	// All names of nodes have 8 digits, so one string holds them without separators.
+	// All names of nodes have the same length, so one string holds them without separators.
 	var nodes strings.Builder
 	steps := r.Steps()
 	for _, step := range steps[:min(len(steps), t.maxSteps)] {
-		key := stepKey{step.Digest, step.Text}
+		key := stepKey{step.Content, step.Text}
 		at, ok := t.steps[key]
 		if !ok {
 			at = len(t.list)

@@ -2,7 +2,10 @@
 
 const quoted = name => /^[\w@%+=:,.\/-]+$/.test(name) && !name.startsWith('-') ? name
   : "'" + name.replaceAll("'", "'\\''") + "'";
-const nodeAt = (row, i) => row.nodes.slice(8 * i, 8 * i + 8);
+const nodeAt = (row, i) => {
+  const digits = row.nodes.length / row.steps.length;
+  return row.nodes.slice(digits * i, digits * i + digits);
+};
 
 let opener = null; // where the focus was before a panel opened
 
