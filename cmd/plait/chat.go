@@ -152,7 +152,7 @@ func (c *chat) loop(ctx context.Context) error {
 	case errors.Is(err, errPaused) && c.file == "":
 		return &exitError{exitPaused, errPaused.Error() + "; without FILE the run is not saved"}
 	case errors.Is(err, errPaused):
-		return &exitError{exitPaused, fmt.Sprintf("the run is paused: plait chat %s continues it", c.file)}
+		return &exitError{exitPaused, fmt.Sprintf("the run is paused: plait chat %s continues it in a terminal, and plait resume", c.file)}
 	case errors.Is(err, errInterrupted) && c.file == "":
 		return errors.New("interrupted; without FILE the conversation is not saved")
 	case !errors.Is(err, io.EOF) && !errors.Is(err, errQuit):
@@ -298,7 +298,7 @@ func (c *chat) respond(ctx context.Context, d dag.DAG) error {
 
 // resumePause continues the paused run in the conversation, if there is one.
 func (c *chat) resumePause(ctx context.Context) error {
-	paused, found, err := c.pauseOf(c.d)
+	paused, found, err := pauseIn(c.d)
 	if err != nil || !found {
 		return err
 	}
@@ -321,6 +321,12 @@ func (c *chat) agentOf(d dag.DAG) (executor.Agent, dag.DAG, error) {
 // settle asks for the approvals of a paused run, until the run ends, and saves the conversation.
 func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, failure error) error {
 	for paused := (*executor.PausedError)(nil); errors.As(failure, &paused); {
+		// A line of a script is a message, not a decision about a call of FILE.
+		open := c.opened.undecided(paused.Continuation)
+		if open && !c.console.editing() {
+			return unapproved(c.file, paused.Continuation)
+		}
+
 		// Save the pause before the first question: a chat ended by the user during a question can be continued.
 		var err error
 		if c.d, err = withPause(d, paused); err == nil {
@@ -330,7 +336,7 @@ func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, fail
 			return err
 		}
 
-		replies, err := c.askApprovals(ctx, paused.Continuation)
+		replies, err := c.askApprovals(ctx, paused.Continuation, open)
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
 			return errPaused
 		}
@@ -395,15 +401,23 @@ func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[
 	return d, err
 }
 
-// askApprovals asks about each call that needs approval.
-func (c *chat) askApprovals(ctx context.Context, paused executor.Continuation) (map[string]executor.Reply, error) {
+// askApprovals asks about each call that needs approval. open is set if they were open in FILE.
+func (c *chat) askApprovals(
+	ctx context.Context, paused executor.Continuation, open bool,
+) (map[string]executor.Reply, error) {
 	replies := map[string]executor.Reply{}
 	for _, p := range paused.Pending {
 		// A deferred call waits for a result, which a person at the chat cannot give.
 		if !p.Approval {
 			continue
 		}
-		reply, err := c.askApproval(ctx, p)
+		ask := c.askApproval
+		if open {
+			ask = func(ctx context.Context, p executor.Pending) (executor.Reply, error) {
+				return c.screen.askOpenCall(ctx, c.console, p.Call)
+			}
+		}
+		reply, err := ask(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -418,7 +432,6 @@ func (c *chat) askApprovals(ctx context.Context, paused executor.Continuation) (
 
 // askApproval asks about a call, unless the user has decided about all calls of its tool.
 func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Reply, error) {
-	const declined = "the user declined"
 	// A decision about one tool overrides the decision about all.
 	decided, ok := c.decided[p.Call.Name]
 	if !ok && c.decided["*"] {
@@ -442,12 +455,12 @@ func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Re
 		case "v", "never":
 			c.decided[p.Call.Name] = false
 		default:
-			return executor.Declined(declined + ": " + answer), nil
+			return declined(answer), nil
 		}
 	}
 
 	if decided {
 		return executor.Approved(), nil
 	}
-	return executor.Declined(declined), nil
+	return declined(""), nil
 }

@@ -130,12 +130,13 @@ func (s *screen) messageEnd(n *node.Node) {
 	s.thinking, s.streamed = false, false
 }
 
-// call prints a call with all of its arguments, for approval.
+// call prints a call with its arguments, for approval. Very long arguments are cut, with their size.
 func (s *screen) call(call executor.Call) {
+	const shown = 20_000 // bytes
 	s.response.end()
-	row := safetext.Row(call.Name) + " " + safetext.Row(string(call.Input))
+	row := safetext.Line(call.Name, s.width) + " " + safetext.Row(safetext.Cut(string(call.Input), shown))
 	if safetext.Width(row) >= s.width {
-		row = safetext.Row(call.Name) + "\n" + strings.TrimSuffix(safetext.Block(indentedJSON(call.Input)), "\n")
+		row = safetext.Line(call.Name, s.width) + "\n" + strings.TrimSuffix(safetext.Block(safetext.Cut(indentedJSON(call.Input), shown)), "\n")
 	}
 	fmt.Fprintln(s.err, "Run "+row+"?")
 }

@@ -335,3 +335,43 @@ func modeOf(t *testing.T, tty *os.File) *term.State {
 	require.NoError(t, failure)
 	return mode
 }
+
+// TestOpenCallsOfAFileAreAskedForAtATerminal answers each question, in run and in chat. A decision about the tool spares no such call the question.
+func TestOpenCallsOfAFileAreAskedForAtATerminal(t *testing.T) {
+	for _, command := range []string{"run", "chat"} {
+		t.Run(command, func(t *testing.T) {
+			f := forge(t, openIn(t)["paused"], fake.AnthropicMessage(content.Text{Text: "Done."}))
+			args := f.args("plait", command, f.file)
+			if command == "chat" {
+				args = append(args, "--allow", "get_weather")
+			}
+
+			s := inTerminal(t, nil, args...)
+			s.await(`Run get_weather {"city":"Paris"}?`)
+			s.await("instead: ")
+			require.Zero(t, f.executed())
+			s.press("n\r")
+			s.await(`Run get_weather {"city":"Tokyo"}?`)
+			s.await("instead: ")
+			s.press("y\r")
+			s.await("Done.")
+			if command == "chat" {
+				s.types("/quit")
+			}
+			require.Zero(t, s.ends(), s.text)
+			require.Equal(t, 1, f.executed())
+			require.Contains(t, string(f.model.Bodies()[0]), "the user declined")
+		})
+	}
+}
+
+func TestCtrlCAtAQuestionAboutAnOpenCallLeavesTheFileAsItIs(t *testing.T) {
+	f := forge(t, openIn(t)["open"])
+	before, err := os.ReadFile(f.file)
+	require.NoError(t, err)
+	s := inTerminal(t, nil, f.args("plait", "run", f.file)...)
+	s.await("instead: ")
+	s.press("\x03")
+	require.Equal(t, exitBad, s.ends(), s.text)
+	f.requireUntouched(before)
+}

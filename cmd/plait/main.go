@@ -7,6 +7,7 @@
 //	1  a negative finding: verify failed, there are differences, or grep found nothing
 //	2  bad usage or bad input, or a run that failed; the message names the file, the line or the node
 //	3  the run is paused: the pending calls are printed as JSON
+//	4  the run would execute calls that were open in FILE, and there is no terminal to ask at: nothing was done
 //
 // "plait run --defer-tools" and "plait resume" make Plait an agent loop that any language can drive.
 package main
@@ -33,10 +34,11 @@ func main() {
 
 // The exit codes.
 const (
-	exitDone    = 0
-	exitFinding = 1
-	exitBad     = 2
-	exitPaused  = 3
+	exitDone       = 0
+	exitFinding    = 1
+	exitBad        = 2
+	exitPaused     = 3
+	exitUnapproved = 4
 )
 
 // exitError ends the program with the given code. The text, if any, goes to standard error.

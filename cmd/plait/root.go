@@ -27,7 +27,9 @@ Exit codes:
   0  done
   1  a negative finding: verify failed, diff found differences, grep nothing
   2  bad usage or input, or a run that failed
-  3  the run is paused: the pending calls are printed as JSON`,
+  3  the run is paused: the pending calls are printed as JSON
+  4  calls that were open in FILE need approval, and there is no terminal to ask
+     at: nothing was executed, sent or saved`,
 		Example: `  plait import request.json -o talk.json
   plait log talk.json
   plait run talk.json --provider anthropic --defer-tools

@@ -53,6 +53,7 @@ type runner struct {
 	tape            *tape.Tape        // records or plays the HTTP traffic; nil for neither
 	mcp             []string          // the values of --mcp
 	servers         []*mcp.Server     // their servers
+	opened          *openCalls        // of the last agent
 	before          [sha256.Size]byte // the hash of FILE when it was read
 	repairs         repairLog
 }
@@ -135,9 +136,16 @@ given again with --mcp. The exit codes are those of run.`,
 		Example: `  plait resume talk.json --results results.json
   echo '{"call_1": {"result": "22 °C"}}' | plait resume talk.json --results -`,
 		Args: oneFile,
-		RunE: func(cmd *cobra.Command, args []string) error { return r.resume(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			// The run may have begun with --approve. FILE does not say so: it may come from somebody else.
+			if !cmd.Flags().Changed("approve") {
+				r.approve = len(r.mcp) > 0
+			}
+			return r.resume(cmd.Context(), args[0])
+		},
 	}
 	r.flags(cmd)
+	cmd.Flags().Lookup("approve").Usage = "pause for approval of each call first; the default\nwith --mcp: --approve=false executes calls"
 	cmd.Flags().StringVar(&r.results, "results", "", "the `FILE` with the replies; - is standard input")
 	_ = cmd.MarkFlagRequired("results")
 	return cmd
@@ -192,7 +200,6 @@ type runSettings struct {
 	Model    string `json:"model"`
 	BaseURL  string `json:"base_url,omitempty"`
 	Whole    bool   `json:"no_stream,omitempty"`
-	Approve  bool   `json:"approve,omitempty"`
 	// Unchecked is set if calls are not checked before they are deferred.
 	Unchecked bool `json:"unchecked,omitempty"`
 }
@@ -220,10 +227,34 @@ func (r *runner) run(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	agent.Save = r.saveOf(name)
+
+	// Until somebody has approved the calls of FILE, nothing is saved: FILE stays as it is if the run is refused.
+	held := len(r.servers) > 0 && (len(d.OpenCalls()) > 0 || len(d.Heads()) > 1)
+	if save := r.saveOf(name); save != nil {
+		agent.Save = func(ctx context.Context, d dag.DAG) error {
+			if held && !r.opened.asked.Load() {
+				return nil
+			}
+			return save(ctx, d)
+		}
+	}
+
+	after, err := r.watch(agent.Stream(ctx, d))
+	var paused *executor.PausedError
+	if errors.As(err, &paused) && !r.approve && r.opened.undecided(paused.Continuation) {
+		replies, refusal := r.askOpenCalls(ctx, name, paused.Continuation)
+		if refusal != nil {
+			return refusal
+		}
+
+		held = false
+		after, err = r.watch(agent.ResumeStream(ctx, after, paused.Continuation, replies))
+		if refused := (*executor.ResumeError)(nil); errors.As(err, &refused) {
+			return err // nothing was executed
+		}
+	}
 
 	// finish comes after a failure, too: it saves the conversation so far.
-	after, err := r.watch(agent.Stream(ctx, d))
 	return r.finish(name, after, err)
 }
 
@@ -241,7 +272,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 		return err
 	}
 
-	paused, found, err := r.pauseOf(d)
+	paused, found, err := pauseIn(d)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -262,8 +293,6 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 	// The results of these tools are in the replies, so they have no function here: their calls stay deferred.
 	r.defers = true
 
-	// With --provider, choose does not read the settings of the run. Approval holds nevertheless.
-	r.approve = r.approve || settingsOf(d).Approve
 	agent, d, err := r.agent(d)
 	if err != nil {
 		return err
@@ -494,7 +523,7 @@ func (r *runner) choose(d dag.DAG) error {
 		r.provider, r.whole = before.Provider, r.whole || before.Whole
 		r.model, r.baseURL = cmp.Or(r.model, before.Model), cmp.Or(r.baseURL, before.BaseURL)
 	}
-	r.approve, r.unchecked = r.approve || before.Approve, r.unchecked || before.Unchecked
+	r.unchecked = r.unchecked || before.Unchecked
 
 	switch {
 	case r.provider != "":
@@ -560,7 +589,7 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	}
 
 	// Saved for resume, and for the next run.
-	d = d.WithMetadata(runKey, runSettings{e.name, how.model, r.baseURL, r.whole, r.approve, r.unchecked})
+	d = d.WithMetadata(runKey, runSettings{e.name, how.model, r.baseURL, r.whole, r.unchecked})
 
 	options := request(d, e).Options
 	options.Idle = r.idle
@@ -569,6 +598,7 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	if r.approve {
 		a.Hooks = append(a.Hooks, executor.RequireApproval())
 	}
+	r.opened = &openCalls{}
 
 	if err := r.bindTools(&a, d.ToolDefs()); err != nil {
 		return a, d, err
@@ -579,6 +609,7 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 // bindTools gives the agent the tools of the servers. With --defer-tools it defers the calls of all other tools.
 func (r *runner) bindTools(a *executor.Agent, defs []content.Tool) error {
 	r.bind(a)
+	a.Hooks = append(a.Hooks, r.opened.hook(toolNames(a.Tools)))
 	names := withoutFunction(defs, a.Tools)
 	switch {
 	case r.defers && len(r.servers) > 0 && defersUnchecked(defs, r.unchecked):
@@ -750,31 +781,6 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 
 	_, err = fmt.Fprintln(target, safetext.Block(d.Text()))
 	return err
-}
-
-// pauseIn returns the continuation of a paused run in the metadata of a conversation.
-func pauseIn(d dag.DAG) (c executor.Continuation, found bool, err error) {
-	kept := d.Metadata().Get(pauseKey)
-	if kept == "" || kept == "null" {
-		return c, false, nil
-	}
-	c, err = executor.ContinuationCodec{}.Decode([]byte(kept))
-	return c, err == nil, err
-}
-
-// pauseOf is pauseIn. With --approve, now or in the paused run, every executable call waits for approval. The file may
-// come from somebody else, and cannot spare a call the question.
-func (r *runner) pauseOf(d dag.DAG) (c executor.Continuation, found bool, err error) {
-	c, found, err = pauseIn(d)
-	if !found || !r.approve && !settingsOf(d).Approve {
-		return c, found, err
-	}
-
-	c.Pending = slices.Clone(c.Pending)
-	for i := range c.Pending {
-		c.Pending[i].Approval = c.Pending[i].Approval || !c.Pending[i].Deferred
-	}
-	return c, true, nil
 }
 
 // withPause returns the conversation with the continuation of a paused run in its metadata, or without one if paused is

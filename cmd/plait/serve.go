@@ -126,7 +126,7 @@ func (v *served) show(name string) error {
 	}
 
 	v.page = live.New(dag.New(), o)
-	v.file = &watched{path: name, stored: stored(name), page: v.page, pauseOf: v.pauseOf, say: v.say, streams: v.streams}
+	v.file = &watched{path: name, stored: stored(name), page: v.page, say: v.say, streams: v.streams}
 	return nil
 }
 
@@ -193,8 +193,7 @@ func (v *served) resumeStream(
 	ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
 ) iter.Seq2[executor.Event, error] {
 	r := v.runner
-	// As in resume: the replies have the results of these tools, and the run's approval still holds.
-	r.defers, r.approve = true, r.approve || settingsOf(d).Approve
+	r.defers = true // as in resume: the replies have the results of these tools
 	agent, d, err := r.agent(d)
 	if err != nil {
 		return failed(d, err)

@@ -36,7 +36,7 @@ func watching(t *testing.T, path string) (*watched, *live.Server, *[]string) {
 	var said []string
 	files := &streams{ctx: t.Context()}
 	t.Cleanup(func() { require.NoError(t, files.databases.close()) })
-	w := &watched{path: path, stored: stored(path), pauseOf: pauseIn, streams: files, page: page, say: func(format string, args ...any) {
+	w := &watched{path: path, stored: stored(path), streams: files, page: page, say: func(format string, args ...any) {
 		said = append(said, strings.ReplaceAll(fmt.Sprintf(format, args...), path, "FILE"))
 	}}
 	w.refresh()
@@ -400,7 +400,7 @@ func TestServeAsksAboutACallWhoseApprovalWasRemovedFromTheFile(t *testing.T) {
 	asked.Approval, changed.Call.Index = true, 1
 
 	d := dag.New().User("Remove both.").Assistant("", content.ToolUse{ID: "c1", Name: "remove", Input: "{}"}, content.ToolUse{ID: "c2", Name: "remove", Input: "{}"})
-	d, err := withPause(d.WithMetadata(runKey, runSettings{Approve: true}), &executor.PausedError{Continuation: executor.Continuation{
+	d, err := withPause(d, &executor.PausedError{Continuation: executor.Continuation{
 		ID: "pause", Run: "run", Message: d.Head().ID(), Reason: content.StopApproval, Pending: []executor.Pending{asked, changed},
 	}})
 	require.NoError(t, err)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/viz/live"
@@ -24,9 +23,7 @@ type watched struct {
 	path   string
 	stored bool // the path names a conversation in a database
 	page   *live.Server
-	// pauseOf returns the pause to show of a conversation.
-	pauseOf func(dag.DAG) (c executor.Continuation, found bool, err error)
-	say     func(format string, args ...any)
+	say    func(format string, args ...any)
 	*streams
 
 	mu       sync.Mutex              // guards the fields below
@@ -146,7 +143,7 @@ func (w *watched) show(data []byte, sum [sha256.Size]byte) {
 // set shows a loaded conversation with its paused run.
 func (w *watched) set(d dag.DAG) {
 	w.page.Set(d)
-	if c, found, err := w.pauseOf(d); err == nil && found { // a value of another program is ignored
+	if c, found, err := pauseIn(d); err == nil && found { // a value of another program is ignored
 		w.page.SetPaused(live.Paused{Continuation: c})
 	}
 }
