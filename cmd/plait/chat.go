@@ -53,7 +53,8 @@ Without FILE it is not saved. A new FILE that ends in .jsonl is a journal.
 
 The model may call the tools of the MCP servers of --mcp. Before a call you are
 asked: yes, always (for this tool), no, never, or what the model should do
-instead.
+instead. Calls that are open in FILE are always asked about, also with --allow;
+if there is no terminal, the exit code is 4, and nothing is done.
 
 Ctrl-C stops a response: what arrived of it is kept. Ctrl-D ends the chat. A
 line that ends in \ continues in the next one. Lines that begin with / are

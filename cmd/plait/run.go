@@ -95,6 +95,11 @@ The command executes the tools of the MCP servers of --mcp, and no others. With
 are printed as JSON, the exit code is 3, and "plait resume" supplies their
 results. With --approve each call has to be approved first.
 
+Calls that are open in FILE are asked about one by one, even without --approve:
+FILE may come from somebody else. If standard input or standard error is no
+terminal, the exit code is 4, and nothing is executed, sent or saved. Scripts
+use --approve and "plait resume".
+
 The provider's key is in the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY,
 GEMINI_API_KEY. openai is openai-responses. llama.cpp, vllm, ollama and lmstudio
 are servers on this machine, at their usual ports unless --base-url names
@@ -132,7 +137,11 @@ func resumeCommand(s *streams) *cobra.Command {
 
 If results are missing, the run pauses again. The provider and the model are
 those of the run, unless --provider and --model name others; MCP servers are
-given again with --mcp. The exit codes are those of run.`,
+given again with --mcp. The exit codes are those of run.
+
+Each call in FILE that would be executed needs a reply. With --mcp, the calls
+that the model makes afterwards wait for approval, too, unless --approve=false
+is given. FILE has no say in it.`,
 		Example: `  plait resume talk.json --results results.json
   echo '{"call_1": {"result": "22 °C"}}' | plait resume talk.json --results -`,
 		Args: oneFile,

@@ -52,7 +52,8 @@ changed meanwhile, both are kept; if it is broken or being written, the
 conversation is written to a file beside it. The command executes the tools of
 the MCP servers of --mcp: everybody who has the address can have them executed.
 With --approve, a run pauses before each call until somebody approves or denies
-it on the page, or with "plait resume". Other tools need --defer-tools: a run
+it on the page, or with "plait resume"; it always does for calls that are open
+in FILE. Other tools need --defer-tools: a run
 pauses when the model calls one, and the page takes its result. A paused run in
 FILE is continued in the same way.
 
