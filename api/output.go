@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -210,7 +211,8 @@ func (f *form) decode(answer string, value any) error {
 
 	// The whole text is checked before it is decoded, so the model learns of all problems at once.
 	check := schema.Check{Nulls: true, Unknown: "is not a member of the form"}
-	if problems := f.check.Problems(text, check); len(problems) > 0 {
+	problems, _ := f.check.Problems(context.Background(), text, check) // the error is that of the context
+	if len(problems) > 0 {
 		return f.fault(answer, nil, problems...)
 	}
 

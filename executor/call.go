@@ -70,8 +70,8 @@ type innerOutcome struct {
 // task executes the calls of a tool. A run makes it once for each tool.
 type task struct {
 	fn       func(context.Context, Call) (Result, error)
-	prepare  func(content.JSON) error // checks the arguments; nil if fn does
-	timeout  time.Duration            // 0 or less is no limit
+	prepare  func(context.Context, content.JSON) error // checks the arguments; nil if fn does
+	timeout  time.Duration                             // 0 or less is no limit
 	mode     Mode
 	deferred bool      // calls are executed outside the run
 	agent    *subAgent // the sub-agent that fn runs, or nil

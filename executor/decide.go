@@ -156,10 +156,14 @@ func (r *run) find(c *toolCall) (err error) {
 		return r.notFound(c.ran.Name)
 	}
 	c.task, c.deferred = found, c.deferred || found.deferred
-	if found.prepare != nil {
-		return found.prepare(c.ran.Input)
+	if found.prepare == nil {
+		return nil
 	}
-	return nil
+	err = found.prepare(r.ctx, c.ran.Input)
+	if err != nil && errors.Is(err, r.ctx.Err()) { // the check ended with the run
+		return refused(textNotStarted)
+	}
+	return err
 }
 
 // taskOf returns the task of the tool with that name, or nil if there is no such tool.

@@ -62,11 +62,11 @@ func (f *function[In, Out]) Call(ctx context.Context, call Call) (Result, error)
 	return callChecked(ctx, f, call)
 }
 
-func (f *function[In, Out]) prepare(input content.JSON) error {
+func (f *function[In, Out]) prepare(ctx context.Context, input content.JSON) error {
 	if f.err != nil {
 		return f.Err()
 	}
-	return verify(f.check, f.def.Name, input, true)
+	return verify(ctx, f.check, f.def.Name, input, true)
 }
 
 func (f *function[In, Out]) run(ctx context.Context, call Call) (Result, error) {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -24,11 +25,13 @@ func inferSchema(t reflect.Type) (*schema.Schema, error) {
 	return made, nil
 }
 
-// verify checks arguments. With nulls, a member that is null and not required counts as absent.
-func verify(s *schema.Schema, tool string, input content.JSON, nulls bool) error {
-	problems := s.Problems(input, schema.Check{Nulls: nulls, Unknown: "is not an argument of this tool"})
-	if len(problems) == 0 {
-		return nil
+// verify checks arguments. With nulls, a member that is null and not required counts as absent. The error is an
+// *argumentError, or that of ctx.
+func verify(ctx context.Context, s *schema.Schema, tool string, input content.JSON, nulls bool) error {
+	check := schema.Check{Nulls: nulls, Unknown: "is not an argument of this tool"}
+	problems, err := s.Problems(ctx, input, check)
+	if err != nil || len(problems) == 0 {
+		return err
 	}
 	return &argumentError{tool, problems, input}
 }

@@ -61,11 +61,11 @@ func (b *bound) Call(ctx context.Context, call Call) (Result, error) {
 	return callChecked(ctx, b, call)
 }
 
-func (b *bound) prepare(input content.JSON) error {
+func (b *bound) prepare(ctx context.Context, input content.JSON) error {
 	if b.err != nil {
 		return b.Err()
 	}
-	return verify(b.check, b.def.Name, input, false)
+	return verify(ctx, b.check, b.def.Name, input, false)
 }
 
 func (b *bound) run(ctx context.Context, call Call) (Result, error) { return b.fn(ctx, call) }
@@ -73,13 +73,13 @@ func (b *bound) run(ctx context.Context, call Call) (Result, error) { return b.f
 // stepped is a tool whose Call has two steps, which may also be called one by one: checking the arguments, and running
 // the function.
 type stepped interface {
-	prepare(input content.JSON) error
+	prepare(ctx context.Context, input content.JSON) error
 	run(ctx context.Context, call Call) (Result, error)
 }
 
 func callChecked(ctx context.Context, t stepped, call Call) (Result, error) {
 	call.Input = orEmpty(call.Input)
-	if err := t.prepare(call.Input); err != nil {
+	if err := t.prepare(ctx, call.Input); err != nil {
 		return Result{}, err
 	}
 	return t.run(ctx, call)

@@ -3,49 +3,57 @@
 package schema
 
 import (
+	"context"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"time"
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/jsonx"
 )
 
 // Schema is a JSON Schema, ready to check values. It is safe for concurrent use.
 type Schema struct {
-	tree     *jsonschema.Schema
-	resolved *jsonschema.Resolved
+	tree *jsonschema.Schema
+	*index
 }
 
-func resolve(tree *jsonschema.Schema) (*Schema, error) {
-	resolved, err := tree.Resolve(nil)
+func compile(tree *jsonschema.Schema) (*Schema, error) {
+	x, err := newIndex(tree)
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{tree, resolved}, nil
+	return &Schema{tree, x}, nil
 }
 
-// Parse reads a schema. It rejects a schema with a cycle of references for the same value, and a schema with too many
-// subschemas for one value: checking a value against it would not end.
+// Parse reads a schema. It rejects a schema with a cycle of references for the same value: checking a value against it
+// would not end. It also rejects a schema beyond one of these limits:
+//
+//   - 1 MiB of text, 200 nested objects and lists, 16 MiB of JSON pointers to its subschemas
+//   - 1,000,000 instructions of regular expressions
+//   - 10,000 subschemas for one value
+//
+// A $dynamicRef is rejected in a schema with an $id inside, and so is a name that two subschemas have.
 func Parse(text content.JSON) (*Schema, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("its schema has more than %d bytes", maxText)
+	}
 	if !text.IsObject() {
 		return nil, errors.New("its schema is not a JSON object")
+	}
+	if jsonx.Depth(text) > maxDepth {
+		return nil, fmt.Errorf("its schema nests deeper than %d", maxDepth)
 	}
 	var tree jsonschema.Schema
 	if err := stdjson.Unmarshal([]byte(text), &tree); err != nil {
 		return nil, fmt.Errorf("its schema: %w", err)
 	}
-
-	made, err := resolve(&tree)
-	if err != nil {
-		return nil, err
-	}
-	return made, newPlaces(&tree).check()
+	return compile(&tree)
 }
 
 // Infer returns the schema of a type. It rejects a recursive type, a type without JSON, and a type that JSON cannot be
@@ -61,12 +69,12 @@ func Infer(t reflect.Type) (made *Schema, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return resolve(tree)
+	return compile(tree)
 }
 
 // Member returns the schema of an object with one required member. The member's schema is s.
 func (s *Schema) Member(name string) (*Schema, error) {
-	return resolve(&jsonschema.Schema{
+	return compile(&jsonschema.Schema{
 		Type:                 "object",
 		Properties:           map[string]*jsonschema.Schema{name: s.tree.CloneSchemas()},
 		Required:             []string{name},
@@ -94,29 +102,22 @@ type Check struct {
 	Unknown string
 }
 
-// Problems returns the problems of a value, each with its path. It returns nothing if the value is valid.
-func (s *Schema) Problems(j content.JSON, c Check) []string {
+// Problems returns the problems of a value, each with its path, and at most 100. It returns nothing if the value is
+// valid.
+//
+// The time for it is limited: a check has 10,000,000 steps, and 10 for each byte of j. A step is a keyword of a
+// subschema for one value, for example. A value that needs more has a problem that says so. If ctx ends before, the
+// error is that of ctx. A check of few steps does not look at ctx.
+func (s *Schema) Problems(ctx context.Context, j content.JSON, c Check) ([]string, error) {
 	var value any
 	if err := j.Decode(&value); err != nil {
-		return []string{"root: " + err.Error()}
+		return []string{"root: " + err.Error()}, nil
 	}
 
 	if c.Nulls {
 		dropNulls(s.tree, value)
 	}
-
-	err := s.resolved.Validate(value)
-	if err == nil {
-		return nil
-	}
-
-	problems := c.explain(s.tree, "", value)
-
-	// A keyword unknown to explain: the library's own error names it.
-	if len(problems) == 0 {
-		problems = []string{"root: " + strings.TrimPrefix(err.Error(), "validating root: ")}
-	}
-	return problems
+	return s.check(ctx, value, len(j), c.Unknown)
 }
 
 // Decode stores j in *v under the rules of an inferred schema: names are case-sensitive, an unknown or repeated name is

@@ -14,6 +14,13 @@ import (
 	"github.com/plait-dev/plait/internal/schema"
 )
 
+// problems returns the problems of j.
+func problems(t *testing.T, s *schema.Schema, j content.JSON, c schema.Check) []string {
+	found, err := s.Problems(t.Context(), j, c)
+	require.NoError(t, err)
+	return found
+}
+
 func TestSchemaThatNeverEndsIsRefused(t *testing.T) {
 	double := ""
 	for i := range 22 {
@@ -41,7 +48,7 @@ func TestSchemaThatNeverEndsIsRefused(t *testing.T) {
 	} {
 		s, err := schema.Parse(text)
 		require.NoError(t, err, text)
-		require.Empty(t, s.Problems("{}", schema.Check{}), text)
+		require.Empty(t, problems(t, s, "{}", schema.Check{}), text)
 	}
 }
 
@@ -96,10 +103,10 @@ func TestMemberPutsASchemaIntoAnObject(t *testing.T) {
 	require.NoError(t, err)
 	s, err := inner.Member("answer")
 	require.NoError(t, err)
-	require.Empty(t, s.Problems(`{"answer":[1]}`, schema.Check{}))
-	require.Equal(t, []string{"answer[1]: must be integer, is string"}, s.Problems(`{"answer":[1,"x"]}`, schema.Check{}))
-	require.Equal(t, []string{"answer: is required", "other: is new"}, s.Problems(`{"other":1}`, schema.Check{Unknown: "is new"}))
-	require.Empty(t, inner.Problems(`[1]`, schema.Check{}), "the schema inside goes on to work alone")
+	require.Empty(t, problems(t, s, `{"answer":[1]}`, schema.Check{}))
+	require.Equal(t, []string{"answer[1]: must be integer, is string"}, problems(t, s, `{"answer":[1,"x"]}`, schema.Check{}))
+	require.Equal(t, []string{"answer: is required", "other: is new"}, problems(t, s, `{"other":1}`, schema.Check{Unknown: "is new"}))
+	require.Empty(t, problems(t, inner, `[1]`, schema.Check{}), "the schema inside goes on to work alone")
 }
 
 func TestProblemsOfValuesThatAreHardToRead(t *testing.T) {
@@ -115,7 +122,7 @@ func TestProblemsOfValuesThatAreHardToRead(t *testing.T) {
 		content.JSON(strings.Repeat(`{"x":`, 20_000)):                                         "root: ",
 		content.JSON(`{"s":` + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + `}`): "s: must be string, is array",
 	} {
-		problems := s.Problems(j, schema.Check{})
+		problems := problems(t, s, j, schema.Check{})
 		require.Len(t, problems, 1, "%.40s", j)
 		require.Contains(t, problems[0], says, "%.40s", j)
 	}
@@ -128,9 +135,9 @@ func TestNullStandsForWhatIsNotRequired(t *testing.T) {
 		C map[string]any `json:"c,omitempty"`
 	}]())
 	require.NoError(t, err)
-	require.Empty(t, s.Problems(`{"a":1,"b":null,"c":{"x":null}}`, schema.Check{Nulls: true}))
-	require.NotEmpty(t, s.Problems(`{"a":1,"b":null}`, schema.Check{}))
-	require.NotEmpty(t, s.Problems(`{"a":null}`, schema.Check{Nulls: true}))
+	require.Empty(t, problems(t, s, `{"a":1,"b":null,"c":{"x":null}}`, schema.Check{Nulls: true}))
+	require.NotEmpty(t, problems(t, s, `{"a":1,"b":null}`, schema.Check{}))
+	require.NotEmpty(t, problems(t, s, `{"a":null}`, schema.Check{Nulls: true}))
 }
 
 func TestDecodeIsStrict(t *testing.T) {
@@ -154,9 +161,9 @@ func FuzzProblems(f *testing.F) {
 		f.Add(s, `{"a":4}`)
 		f.Add(s, `[1,2,{"aaaaaaaaaaaaaaaaaaaaa":""}]`)
 	}
-	f.Fuzz(func(_ *testing.T, text, value string) {
+	f.Fuzz(func(t *testing.T, text, value string) {
 		if s, err := schema.Parse(content.JSON(text)); err == nil {
-			s.Problems(content.JSON(value), schema.Check{Nulls: true})
+			problems(t, s, content.JSON(value), schema.Check{Nulls: true})
 			_, _ = s.JSON()
 		}
 	})
@@ -179,7 +186,7 @@ func TestSchemaThatAllowsAnythingIsAnObject(t *testing.T) {
 
 	again, err := schema.Parse(text)
 	require.NoError(t, err)
-	require.Empty(t, again.Problems(`{"a":1,"b":[],"c":[null],"d":{"x":{}},"e":[{}]}`, schema.Check{}))
+	require.Empty(t, problems(t, again, `{"a":1,"b":[],"c":[null],"d":{"x":{}},"e":[{}]}`, schema.Check{}))
 }
 
 func TestObjectsReplacesTrueWhereASchemaStands(t *testing.T) {

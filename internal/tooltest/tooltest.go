@@ -4,6 +4,7 @@ package tooltest
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,4 +38,16 @@ func Registry(t testing.TB, tools ...executor.Tool) *registry.Registry {
 	r := &registry.Registry{Log: slog.New(slog.DiscardHandler)}
 	require.NoError(t, r.Register(tools...))
 	return r
+}
+
+// Exponential is a small schema that a hostile server may declare: it refers to itself in two ways in each of two
+// alternatives. A checker that forgets its verdicts takes 4 times as long for each level of [Nested].
+const Exponential content.JSON = `{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"anyOf":[` +
+	`{"anyOf":[{"$ref":"#/$defs/m"},{"$ref":"#/$defs/m"}]},{"$ref":"#/$defs/m"}]},"m":{"type":"object",` +
+	`"properties":{"a":{"$ref":"#/$defs/n"}},"required":["a"]}}}`
+
+// Nested returns arguments with objects in objects, depth levels of {"a":…}. They do not fit Exponential, which only the
+// innermost level shows.
+func Nested(depth int) content.JSON {
+	return content.JSON(strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth))
 }
