@@ -237,7 +237,8 @@ func questions(c executor.Continuation) sdk.InputRequestMap {
 	return all
 }
 
-// replies converts a user's answers to replies. A call without an answer is declined.
+// replies converts a user's answers to replies. Only an accepted form whose approve is the boolean true approves a
+// call; every other answer, and none, declines it.
 func replies(c executor.Continuation, answers sdk.InputResponseMap) map[string]executor.Reply {
 	all := map[string]executor.Reply{}
 	for _, p := range c.Pending {
@@ -245,7 +246,8 @@ func replies(c executor.Continuation, answers sdk.InputResponseMap) map[string]e
 			continue
 		}
 		all[p.ID] = executor.Declined("")
-		if answer, ok := answers[p.ID].(*sdk.ElicitResult); ok && answer.Action == "accept" && answer.Content["approve"] == true {
+		answer, _ := answers[p.ID].(*sdk.ElicitResult)
+		if answer != nil && answer.Action == "accept" && answer.Content["approve"] == true {
 			all[p.ID] = executor.Approved()
 		}
 	}
