@@ -21,6 +21,9 @@ var (
 	ErrAnswered = errors.New("executor: the conversation ends with the model's response: append a user message first")
 	// ErrInvalidLimit: a limit is negative or not finite. A [LimitError] names it.
 	ErrInvalidLimit = errors.New("is negative or not finite")
+	// ErrOwner: a tool that belongs to somebody else, such as an MCP server, would replace another owner's, or the
+	// program's own. See [Tool]. An [OwnerError] names the tool.
+	ErrOwner = errors.New("a tool of another owner has its name")
 	// ErrRejected: a hook rejected the conversation's last message. The hook's error is in the chain too.
 	ErrRejected = errors.New("executor: the message was rejected")
 )
@@ -40,6 +43,20 @@ func (e *LimitError) Error() string {
 
 // Unwrap returns ErrInvalidLimit.
 func (e *LimitError) Unwrap() error { return ErrInvalidLimit }
+
+// OwnerError names a tool that would replace one of another owner. Its chain holds ErrOwner.
+type OwnerError struct {
+	// Name is the tool's name.
+	Name string
+}
+
+// Error names the tool.
+func (e *OwnerError) Error() string {
+	return fmt.Sprintf("executor: the tool %s: %v", e.Name, ErrOwner)
+}
+
+// Unwrap returns ErrOwner.
+func (e *OwnerError) Unwrap() error { return ErrOwner }
 
 // UnboundError names the tools declared without a function. Its chain holds ErrUnbound.
 type UnboundError struct {

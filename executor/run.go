@@ -168,6 +168,9 @@ func (r *run) bind() error {
 	if err := declared.Err(); err != nil {
 		return err
 	}
+	if err := checkOwners(r.d, r.agent.Tools); err != nil {
+		return err
+	}
 	if err := r.bindTools(declared); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
 )
 
@@ -21,6 +22,8 @@ import (
 //   - Mode() Mode: whether it may run beside others, as with [WithMode].
 //   - Effect() Effect: the effect of executing a call twice, as with [WithEffect].
 //   - Deferred() bool: whether its calls are executed outside the run, as with [DeferredTool].
+//   - Owner() any: whom the tool belongs to, such as the connection to an MCP server; nil is the program. A tool of
+//     somebody else never replaces another owner's: a run with both is refused ([ErrOwner]).
 //   - Unwrap() Tool: the wrapped tool. Its further methods are used in place of missing ones.
 type Tool interface {
 	// Definition returns the declaration for the model. It returns the same at every call.
@@ -162,4 +165,43 @@ func as[T any](t Tool) (T, bool) {
 	}
 	var none T
 	return none, false
+}
+
+// ownerOf returns the owner of a tool; nil is the program.
+func ownerOf(t dag.Tool) any {
+	tool, _ := t.(Tool)
+	if owned, ok := as[interface{ Owner() any }](tool); ok {
+		return owned.Owner()
+	}
+	return nil
+}
+
+// checkOwners returns an error if one of the tools belongs to somebody and would replace another owner's: one before
+// it, or one that the program itself has given to the conversation. Names that look alike count as one.
+func checkOwners(d dag.DAG, tools []dag.Tool) error {
+	var owners map[string]any // nil until a tool has an owner
+	for i, t := range tools {
+		owner := ownerOf(t)
+		if owner != nil && owners == nil {
+			owners = map[string]any{}
+			for _, before := range tools[:i] {
+				owners[safetext.Name(before.Definition().Name)] = nil
+			}
+		}
+		if owners == nil {
+			continue
+		}
+
+		def := t.Definition()
+		name := safetext.Name(def.Name)
+		before, taken := owners[name]
+		if own, bound := d.Tool(def.Name); bound && !taken {
+			taken = ownerOf(own) == nil
+		}
+		if owner != nil && taken && before != owner {
+			return &OwnerError{def.Name}
+		}
+		owners[name] = owner
+	}
+	return nil
 }

@@ -6,3 +6,13 @@ func (s *Server) Stale() bool {
 	defer s.mu.Unlock()
 	return s.changes != s.listed
 }
+
+// Announced returns how often the server has announced a change of its list.
+func (s *Server) Announced() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes
+}
+
+// OriginOf is originOf, for tests.
+var OriginOf = originOf

@@ -19,7 +19,12 @@ const serverVariable = "PLAIT_TEST_MCP"
 const fileVariable = "PLAIT_TEST_MCP_FILE"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(serverVariable) {
+	role := os.Getenv(serverVariable)
+	if server, ok := hostiles[role]; ok {
+		server().serve(os.Stdin, os.Stdout)
+		return
+	}
+	switch role {
 	case "":
 		goleak.VerifyTestMain(m)
 	case "server":

@@ -20,6 +20,9 @@ func (e *refusal) Unwrap() error { return e.error }
 
 // elicit passes a server's question on to a person.
 func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	if err := s.calls.request(); err != nil {
+		return nil, &refusal{err}
+	}
 	response, err := s.opts.Elicit(ctx, r.Params)
 	if err != nil {
 		return nil, &refusal{err}
@@ -29,6 +32,9 @@ func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitR
 
 // sample sends a server's request for a model's response to the model.
 func (s *Server) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
+	if err := s.calls.request(); err != nil {
+		return nil, &refusal{err}
+	}
 	if s.opts.Approve != nil {
 		if err := s.opts.Approve(ctx, r.Params); err != nil {
 			return nil, &refusal{fmt.Errorf("sampling was refused: %w", err)}

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"os/exec"
 	"slices"
 	"sync"
 	"time"
@@ -16,10 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // ErrClosed: the Server was closed by [Server.Close].
@@ -28,37 +23,20 @@ var ErrClosed = errors.New("mcp: the server is closed")
 // ErrLost: the connection was lost during a call. Whether the call was executed is unknown.
 var ErrLost = errors.New("the connection to the tool's server was lost during the call: its outcome is unknown")
 
-// ErrToolName: two tools of a server have one name.
-var ErrToolName = errors.New("the server has another tool of this name")
-
-// Dial returns the transport of a new connection. It is called for the first connection, and again after a connection
-// was lost.
-type Dial func() (sdk.Transport, error)
-
-// Command returns a Dial for a program that serves on its standard input and output. Its standard error is discarded.
-// For more control, write a Dial with an sdk.CommandTransport.
-func Command(name string, args ...string) Dial {
-	return func() (sdk.Transport, error) {
-		return &sdk.CommandTransport{Command: exec.Command(name, args...)}, nil
-	}
-}
-
-// URL returns a Dial for a server behind HTTP (the protocol's streamable transport). Use the client to add a header
-// with a token, for example. If it is nil, http.DefaultClient is used.
-func URL(endpoint string, client *http.Client) Dial {
-	return func() (sdk.Transport, error) {
-		return &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client}, nil
-	}
-}
-
 // Options are the settings of [Connect]. The zero value is ready to use.
 type Options struct {
 	// Name is a prefix for the names of the tools: with "github", create_issue becomes github_create_issue. Set it for
-	// several servers whose tools may have equal names, because an agent has only the later of two tools with one name.
-	// Defaults to no prefix.
+	// servers whose tools may have equal names: a run is refused if a server's tool has the name of another server's, or
+	// of one before it that is the program's own (executor.ErrOwner). Defaults to no prefix.
 	Name string
 	// Include selects tools by the server's name for them. Defaults to all.
 	Include func(tool string) bool
+	// Accept decides about a tool that is new, or whose definition has changed, since the program was given the tools.
+	// It is called whenever the list is read again. A tool that is not accepted is not in [Server.Tools]; with its old
+	// definition it comes back. Defaults to accepting none.
+	Accept func(Change) bool
+	// Limits are limits for what the server may send.
+	Limits Limits
 	// TrustHints relies on the server's hints about repeated calls (executor.WithEffect): readOnly becomes
 	// executor.EffectReadOnly, and idempotent executor.EffectIdempotent. Such a call is executed again if the
 	// connection is lost during it, or if the program ends. Defaults to false: no call is repeated automatically.
@@ -78,7 +56,8 @@ type Options struct {
 	// offered to the server.
 	Elicit func(ctx context.Context, question *sdk.ElicitParams) (*sdk.ElicitResult, error)
 
-	// Log gets a warning for each tool that is left out, and for each lost connection. Defaults to no log.
+	// Log gets a warning for each tool that is left out, for each change that the Hook makes in a run, and for each lost
+	// connection. Defaults to no log.
 	Log *slog.Logger
 }
 
@@ -89,17 +68,17 @@ type Server struct {
 	opts   Options
 	client *sdk.Client
 	calls  calls
-	first  map[string]content.Tool // the definitions at Connect, by name
 
 	// connecting is a lock for connecting and listing. It is a channel, so that a waiting caller can give up.
 	connecting chan struct{}
 
 	mu      sync.Mutex  // guards the fields below
 	current *connection // nil before the first connection and after one was lost
-	tools   []executor.Tool
+	tools   []*owned    // in the last list, and accepted by the program
 	leftOut []error
-	changes int // how often the server has announced that its list changed
-	listed  int // the value of changes when the list was read last
+	known   map[string]*owned // each tool that was ever in tools, with its last definition there, by name
+	changes int               // how often the server has announced that its list changed
+	listed  int               // the value of changes when the list was read last
 	closed  bool
 	waits   sync.WaitGroup // for the goroutines that wait for the end of connections
 }
@@ -124,6 +103,8 @@ func Connect(ctx context.Context, dial Dial, opts *Options) (*Server, error) {
 	if s.opts.Timeout <= 0 {
 		s.opts.Timeout = 30 * time.Second
 	}
+	s.opts.Limits = s.opts.Limits.withDefaults()
+	s.calls.limits = s.opts.Limits
 	if s.opts.Log == nil {
 		s.opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -131,12 +112,6 @@ func Connect(ctx context.Context, dial Dial, opts *Options) (*Server, error) {
 
 	if _, err := s.connected(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
-	}
-
-	// Hook compares later lists with these definitions.
-	s.first = map[string]content.Tool{}
-	for _, tool := range s.Tools() {
-		s.first[tool.Definition().Name] = tool.Definition()
 	}
 	return s, nil
 }
@@ -163,7 +138,8 @@ func (s *Server) clientOptions() *sdk.ClientOptions {
 	return o
 }
 
-// Tools returns the tools in the server's last list. Names are changed if providers do not accept them: see [ToolName].
+// Tools returns the tools in the server's last list that have the definitions of the first one, or that
+// [Options.Accept] has accepted. Names are changed if providers do not accept them: see [ToolName].
 func (s *Server) Tools() []dag.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,8 +150,9 @@ func (s *Server) Tools() []dag.Tool {
 	return tools
 }
 
-// LeftOut returns an error for each tool of the server that is not in [Server.Tools], because its schema is not valid,
-// or because another tool has the same name. Each error names its tool.
+// LeftOut returns an error for each tool in the server's last list that is not in [Server.Tools], unless
+// [Options.Include] excludes it. It is a [ToolError], which names the tool and the reason. Another error reports that the
+// list was cut off, with a [LimitError] where a limit is the reason.
 func (s *Server) LeftOut() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,56 +167,6 @@ func (s *Server) Session(ctx context.Context) (*sdk.ClientSession, error) {
 		return nil, err
 	}
 	return c.ClientSession, nil
-}
-
-// Hook follows changes of the server's list. After the server has announced a change, the next turn of a run declares
-// tools that are new or changed since [Connect], and withdraws tools of this server that are gone. Other tools stay as
-// the program declared them: wrapped, or left out. If the new list cannot be read, the tools stay as they are, and the
-// list is read again after the next turn.
-//
-// Between runs, give the agent Tools again.
-func (s *Server) Hook() executor.Hook {
-	return executor.Hook{Next: func(ctx context.Context, turn executor.Turn) (executor.Turn, error) {
-		if turn.Stop != "" {
-			return turn, nil
-		}
-		s.refresh(ctx)
-
-		// Compare with the declarations of this conversation: other runs share the hook, and may be further on.
-		fresh, gone := s.changed(turn.DAG)
-		if len(gone) > 0 {
-			turn.DAG = turn.DAG.WithdrawTools(gone...)
-		}
-		turn.DAG = turn.DAG.Tools(fresh...)
-		return turn, nil
-	}}
-}
-
-// changed returns the tools that are new or changed since Connect and not declared in d. It also returns the names of
-// this server's declared tools that no longer exist.
-func (s *Server) changed(d dag.DAG) (fresh []dag.Tool, gone []string) {
-	declared := map[string]content.Tool{}
-	for _, def := range d.ToolDefs() {
-		declared[def.Name] = def
-	}
-
-	// A tool as it was at Connect is left to the program: it may have wrapped the tool, or left it out.
-	listed := map[string]bool{}
-	for _, tool := range s.Tools() {
-		def := tool.Definition()
-		listed[def.Name] = true
-		if def != s.first[def.Name] && def != declared[def.Name] {
-			fresh = append(fresh, tool)
-		}
-	}
-
-	// Tools of the program and of other servers are not this server's to withdraw.
-	for _, def := range d.ToolDefs() {
-		if bound, ok := d.Tool(def.Name); ok && !listed[def.Name] && s.owns(bound) {
-			gone = append(gone, def.Name)
-		}
-	}
-	return fresh, gone
 }
 
 // refresh lists the tools again if the server has announced a change.
@@ -300,7 +227,7 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	session, err := s.client.Connect(ctx, transport, nil)
+	session, err := s.client.Connect(ctx, s.opts.Limits.guarded(transport), nil)
 	if err != nil {
 		return nil, fmt.Errorf("mcp: connecting: %w", ended(ctx, err))
 	}
@@ -367,52 +294,6 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// maxTools is the maximum number of tools of a server. No provider accepts as many.
-const maxTools = 10_000
-
-// list reads the tools of the server.
-func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
-	// Read changes before the list: a change announced while the list is read then leads to another listing.
-	s.mu.Lock()
-	changes := s.changes
-	s.mu.Unlock()
-
-	var tools []executor.Tool
-	var leftOut []error
-	names := map[string]bool{}
-
-	// A server that does not announce tools may refuse to list them.
-	if c := session.InitializeResult(); c != nil && c.Capabilities != nil && c.Capabilities.Tools != nil {
-		for def, err := range session.Tools(ctx, nil) {
-			switch {
-			case err != nil:
-				return err
-			case len(tools)+len(leftOut) == maxTools:
-				return fmt.Errorf("the server has more than %d tools", maxTools)
-			case s.opts.Include != nil && !s.opts.Include(def.Name):
-				continue
-			}
-
-			tool, err := s.tool(def)
-			if err == nil && names[tool.Definition().Name] {
-				err = toolError(def.Name, ErrToolName)
-			}
-			if err != nil {
-				leftOut = append(leftOut, err)
-				s.opts.Log.WarnContext(ctx, "a tool of an MCP server is left out", "server", s.opts.Name, "error", err)
-				continue
-			}
-			names[tool.Definition().Name] = true
-			tools = append(tools, tool)
-		}
-	}
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tools, s.leftOut, s.listed = tools, leftOut, changes
-	return nil
-}
-
 // Close ends the connection. Calls under way fail with [ErrClosed]. A program started by [Command] has 5 seconds to end
 // by itself, gets SIGTERM, and is killed after 5 more seconds. Close returns the error of closing the connection.
 // Closing again does nothing.
@@ -429,9 +310,4 @@ func (s *Server) Close() error {
 	}
 	s.waits.Wait()
 	return err
-}
-
-// toolError adds the tool's name to an error.
-func toolError(name string, err error) error {
-	return fmt.Errorf("tool %q: %w", safetext.UTF8(name), err)
 }

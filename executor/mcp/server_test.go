@@ -332,7 +332,7 @@ func TestHookFollowsToolsThatChangeInARun(t *testing.T) {
 		server.RemoveTools("old")
 		return text("I have another name now."), nil
 	})
-	s := connect(t, inMemory(t, server), nil)
+	s := connect(t, inMemory(t, server), &mcp.Options{Accept: func(mcp.Change) bool { return true }})
 
 	model := apitest.NewScript(apitest.Call(apitest.Use("old", nil)), apitest.Call(apitest.Use("new", nil)), apitest.Say("Done."))
 	notified := executor.Hook{Next: func(_ context.Context, turn executor.Turn) (executor.Turn, error) {
@@ -420,7 +420,7 @@ func (odd) MarshalJSON() ([]byte, error) { return []byte(`{"type":"smell"}`), ni
 
 func TestChangeOfTheListReachesEveryRun(t *testing.T) {
 	server := newServer()
-	s := connect(t, inMemory(t, server), nil)
+	s := connect(t, inMemory(t, server), &mcp.Options{Accept: func(mcp.Change) bool { return true }})
 	tools, hook := s.Tools(), s.Hook()
 	addRaw(server, "new", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("new"), nil })
 	server.RemoveTools("pid")

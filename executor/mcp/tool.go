@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,8 +18,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
@@ -54,14 +56,24 @@ func ToolName(server, tool string) string {
 }
 
 // tool makes a tool from the server's definition.
-func (s *Server) tool(def *sdk.Tool) (executor.Tool, error) {
+func (s *Server) tool(def *sdk.Tool) (*owned, error) {
 	schema, err := content.ToJSON(def.InputSchema)
 	if err != nil {
-		return nil, toolError(def.Name, err)
+		return nil, fmt.Errorf("%w: %w", content.ErrTool, err)
 	}
 	description := def.Description
 	if description == "" {
 		description = def.Title
+	}
+
+	// The model reads both in every request. A part of a description may say the opposite of the whole, so cut none.
+	limits := s.opts.Limits
+	if err := cmp.Or(
+		over("Description", len(description), limits.Description),
+		over("Schema", len(schema), limits.Schema),
+		over("SchemaDepth", jsonx.Depth(schema), limits.SchemaDepth),
+	); err != nil {
+		return nil, err
 	}
 
 	// A server may declare wrong hints. They are used only if the program trusts them.
@@ -75,60 +87,38 @@ func (s *Server) tool(def *sdk.Tool) (executor.Tool, error) {
 		}
 	}
 
-	made := executor.NewTool(
-		content.Tool{Name: ToolName(s.opts.Name, def.Name), Description: safetext.UTF8(description), Schema: schema},
-		func(ctx context.Context, call executor.Call) (executor.Result, error) {
-			return s.call(ctx, def.Name, call.Input, effect != executor.EffectUnknown)
-		},
-	)
+	o := &owned{server: s, name: def.Name, effect: effect, def: content.Tool{
+		Name: ToolName(s.opts.Name, def.Name), Description: safetext.UTF8(description), Schema: schema,
+	}}
+	made := executor.NewTool(o.def, func(ctx context.Context, call executor.Call) (executor.Result, error) {
+		return s.call(ctx, o, call.Input)
+	})
+	o.Tool = executor.WithEffect(made, effect)
 
 	// Leave out a tool that cannot be declared: a run with it would be refused.
-	if err := made.Definition().Check(); err != nil {
-		return nil, toolError(def.Name, err)
+	if err := o.def.Check(); err != nil {
+		return nil, err
 	}
-	if err := made.(interface{ Err() error }).Err(); err != nil {
-		return nil, toolError(def.Name, err)
-	}
-	return owned{executor.WithEffect(made, effect), s}, nil
-}
-
-// owned is a tool of a server.
-type owned struct {
-	executor.Tool
-	server *Server
-}
-
-// Unwrap returns the tool with its further methods.
-func (o owned) Unwrap() executor.Tool { return o.Tool }
-
-// Err returns nil: the server's method tool has checked the tool already.
-func (owned) Err() error { return nil }
-
-// owns reports whether a tool is one of this server, wrapped or not.
-func (s *Server) owns(t dag.Tool) bool {
-	for {
-		if o, ok := t.(owned); ok {
-			return o.server == s
-		}
-		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
-		if !ok {
-			return false
-		}
-		t = wrapper.Unwrap()
-	}
+	return o, made.(interface{ Err() error }).Err()
 }
 
 // call calls a tool of the server. If the connection is lost, the call is sent once more, provided that it was not sent
 // yet or may be repeated.
-func (s *Server) call(ctx context.Context, name string, input content.JSON, repeatable bool) (executor.Result, error) {
+func (s *Server) call(ctx context.Context, o *owned, input content.JSON) (executor.Result, error) {
+	repeatable := o.effect != executor.EffectUnknown
 	for attempt := 1; ; attempt++ {
 		c, err := s.connected(ctx)
 		if err != nil {
 			return executor.Result{}, err
 		}
 
+		// The run may not know yet that the list has changed, or may not follow it. A new connection has a new list.
+		if !s.lists(o) {
+			return executor.Result{}, ErrToolWithdrawn
+		}
+
 		// The order matters: an error of sending may be due to the end of the call's or the connection's context.
-		answer, err := s.send(ctx, c, name, input)
+		answer, err := s.send(ctx, c, o.name, input)
 		unsent := false // the connection was closed before the call was sent
 		switch {
 		case err == nil:
@@ -154,6 +144,13 @@ func (s *Server) call(ctx context.Context, name string, input content.JSON, repe
 	}
 }
 
+// lists reports whether a tool is in the server's last list, with this definition.
+func (s *Server) lists(o *owned) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.tools, o)
+}
+
 // send makes one attempt at a call. It ends with the context, and with the connection.
 func (s *Server) send(ctx context.Context, c *connection, name string, input content.JSON) (*sdk.CallToolResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -169,6 +166,9 @@ func (s *Server) send(ctx context.Context, c *connection, name string, input con
 
 // lost reports whether an error of a call means that the connection, or the server's session, is gone.
 func lost(err error) bool {
+	if errors.Is(err, ErrOrigin) || errors.Is(err, ErrLimit) {
+		return false // this side refused what the server sent: asking again would bring the same
+	}
 	var network net.Error
 	return errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
@@ -185,10 +185,21 @@ func answered(err error) bool {
 
 // calls tracks the calls under way.
 type calls struct {
-	mu    sync.Mutex                 // guards the fields below
-	last  int                        // the number of the last token
-	ctxs  map[string]context.Context // by the token of the call in notifications of progress
-	usage content.Usage              // of responses to the server's own requests, until takeUsage
+	limits Limits
+
+	mu       sync.Mutex               // guards the fields below
+	last     int                      // the number of the last token
+	underWay map[string]*callUnderWay // by the token of the call in notifications of progress
+	asked    int                      // the requests of the server itself
+	usage    content.Usage            // of responses to the server's own requests, until takeUsage
+}
+
+// callUnderWay passes the progress of a call on to the run. It is guarded by calls.mu.
+type callUnderWay struct {
+	ctx     context.Context
+	passed  int         // the number of updates
+	updates chan string // nil before the first one
+	ended   chan struct{}
 }
 
 func (c *calls) begin(ctx context.Context) (token string, done func()) {
@@ -196,29 +207,50 @@ func (c *calls) begin(ctx context.Context) (token string, done func()) {
 	defer c.mu.Unlock()
 	c.last++
 	token = fmt.Sprint("call-", c.last)
-	if c.ctxs == nil {
-		c.ctxs = map[string]context.Context{}
+	if c.underWay == nil {
+		c.underWay = map[string]*callUnderWay{}
 	}
-	c.ctxs[token] = ctx
+	call := &callUnderWay{ctx: ctx}
+	c.underWay[token] = call
 
 	return token, func() {
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.ctxs, token)
+		delete(c.underWay, token)
+		updates := call.updates
+		c.mu.Unlock()
+
+		// The updates come before the result.
+		if updates != nil {
+			close(updates)
+			<-call.ended
+		}
 	}
 }
 
-// progress passes a notification on to the run. It drops a notification for a call that is over.
+// request counts a request of the server itself. It refuses one over the limit.
+func (c *calls) request() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	if allowed := c.limits.Requests * max(c.last, 1); c.asked > allowed {
+		return &LimitError{"Requests", c.limits.Requests}
+	}
+	return nil
+}
+
+// progress passes a notification on to the run. It drops a notification for a call that is over, and one over the
+// limit. It must not wait for the run: the SDK keeps what the server sends meanwhile.
 func (c *calls) progress(p *sdk.ProgressNotificationParams) {
 	token, _ := p.ProgressToken.(string)
 	c.mu.Lock()
-	ctx := c.ctxs[token]
-	c.mu.Unlock()
-	if ctx == nil {
+	defer c.mu.Unlock()
+	call := c.underWay[token]
+	if call == nil || call.passed == c.limits.Progress {
 		return
 	}
 
-	text := safetext.UTF8(p.Message)
+	const longest = 4 << 10
+	text := safetext.UTF8(safetext.Cut(p.Message, longest))
 	amount := fmt.Sprint(p.Progress)
 	if p.Total > 0 {
 		amount += fmt.Sprint("/", p.Total)
@@ -228,7 +260,22 @@ func (c *calls) progress(p *sdk.ProgressNotificationParams) {
 	} else {
 		text += " (" + amount + ")"
 	}
-	_ = executor.Progress(ctx, text) // a text is always a result
+
+	if call.updates == nil {
+		const held = 16
+		call.updates, call.ended = make(chan string, held), make(chan struct{})
+		go func() {
+			defer close(call.ended)
+			for text := range call.updates {
+				_ = executor.Progress(call.ctx, text) // a text is always a result
+			}
+		}()
+	}
+	select {
+	case call.updates <- text:
+		call.passed++
+	default:
+	}
 }
 
 // spend adds usage for the next result to take.

@@ -50,6 +50,25 @@ func UTF8(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
+// Name returns the form of a name that is compared with others. Names have the same form if they differ by letter case,
+// separators, full width, marks or invisible characters alone.
+func Name(s string) string {
+	const fullwidth, ascii, size = 0xFF01, 0x21, 94
+	return strings.Map(func(r rune) rune {
+		if r >= fullwidth && r < fullwidth+size {
+			r += ascii - fullwidth
+		}
+		switch {
+		case r == ' ' || unicode.IsSpace(r) || unicode.IsPunct(r):
+			return '_'
+		case !unicode.IsPrint(r) || isMark(r):
+			return -1
+		}
+		// By way of the upper case, because ſ and the sign of Kelvin have no lower case of their own.
+		return unicode.ToLower(unicode.ToUpper(r))
+	}, s)
+}
+
 // Line returns s on one line of at most width terminal cells, including the "…" of a cut. A run of white space and line
 // breaks becomes one space, and is left out at both ends.
 func Line(s string, width int) string {

@@ -327,3 +327,17 @@ func TestAroundShowsTheOffset(t *testing.T) {
 	require.Equal(t, "…cdefghij", safetext.Around(s, len(s), 8))
 	require.Equal(t, "…äbcdefg…", safetext.Around(s, 12, 7), "a rune is not cut in two")
 }
+
+func TestNamesThatLookAlikeHaveOneForm(t *testing.T) {
+	for _, name := range []string{
+		"read_file", "Read-File", "read.file", "read file", "read\u00a0file", "re\u200bad_file", "read_file\u202e", "\ufeffread_file",
+		"read_fi\u0301le", "ｒead＿file", "read_file\x00", "read_\U000e0041file",
+	} {
+		require.Equal(t, "read_file", Name(name), "%q", name)
+	}
+	require.Equal(t, "kiss", Name("\u212ai\u017f\u017f"))
+	for _, name := range []string{"readfile", "read__file", "read_files", "reed_file", "日本"} {
+		require.NotEqual(t, "read_file", Name(name), "%q", name)
+	}
+	require.Equal(t, "日本", Name("日本"))
+}

@@ -1,0 +1,373 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/node"
+)
+
+var (
+	// ErrToolName: another tool has this name, or one that differs by letter case, separators or invisible characters
+	// alone.
+	ErrToolName = errors.New("another tool has this name")
+
+	// ErrToolNew: the server lists a tool that it did not list at [Connect], and [Options.Accept] does not accept it.
+	ErrToolNew = errors.New("the tool is new since the connection was made")
+
+	// ErrToolChanged: the server lists a tool with another definition than the program was given, and
+	// [Options.Accept] does not accept it.
+	ErrToolChanged = errors.New("the server has changed the tool's definition")
+
+	// ErrToolWithdrawn: the definition of a called tool is not, or no longer, one that the server lists and the program
+	// accepts. The call was not sent.
+	ErrToolWithdrawn = errors.New("the server has withdrawn the tool or changed its definition: it was not called")
+)
+
+// ToolError reports why a tool of a server is left out.
+type ToolError struct {
+	// Tool is the server's name for the tool. It is hostile text.
+	Tool string
+	// Err is the reason: [ErrToolName], [ErrToolNew], [ErrToolChanged], a [LimitError], or content.ErrTool for a
+	// definition that is not valid.
+	Err error
+}
+
+func (e *ToolError) Error() string {
+	return fmt.Sprintf("tool %s: %v", safetext.Quote(e.Tool, 200), e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *ToolError) Unwrap() error { return e.Err }
+
+// Change is a tool that is new, or whose definition has changed, since the program was given the server's tools.
+type Change struct {
+	// Tool is the server's name for the tool.
+	Tool string
+	// Old is the definition that the program was given. It is zero for a new tool.
+	Old content.Tool
+	// New is the definition in the server's list now.
+	New content.Tool
+}
+
+// RecordName is the name of the record (dag.DAG.Custom) with which [Server.Hook] reports what it changed in a
+// conversation. Its value is a [Record].
+const RecordName = "mcp.tools"
+
+// Record reports a change of the tools of a conversation.
+type Record struct {
+	// Server is [Options.Name].
+	Server string `json:"server,omitempty"`
+	// Withdrawn has the names of the tools that were withdrawn, because the server lists them no longer, or with
+	// another definition.
+	Withdrawn []string `json:"withdrawn,omitempty"`
+	// Declared has the names of the new and changed tools that [Options.Accept] has accepted.
+	Declared []string `json:"declared,omitempty"`
+}
+
+// owned is a tool of a server, with one definition. Its identity is the pointer: a tool whose definition changes is
+// another one.
+type owned struct {
+	executor.Tool
+	server *Server
+	name   string          // the server's name for it
+	def    content.Tool    // what the model reads
+	effect executor.Effect // from the server's hints
+}
+
+// Unwrap returns the tool with its further methods.
+func (o *owned) Unwrap() executor.Tool { return o.Tool }
+
+// Err returns nil: the server's method tool has checked the tool already.
+func (*owned) Err() error { return nil }
+
+// Owner returns the server. A run is refused if a server's tool would take the place of another owner's.
+func (o *owned) Owner() any { return o.server }
+
+// same reports whether two tools are one tool with one definition.
+func (o *owned) same(p *owned) bool {
+	return o.name == p.name && o.def == p.def && o.effect == p.effect
+}
+
+// keys returns the forms of the tool's names by which it is compared with others.
+func (o *owned) keys() []string {
+	whole := o.name
+	if o.server.opts.Name != "" {
+		whole = o.server.opts.Name + "_" + o.name
+	}
+	return []string{safetext.Name(o.def.Name), safetext.Name(whole)}
+}
+
+// ownedIn returns the tool of a server inside t, which may be wrapped; nil if there is none.
+func ownedIn(t dag.Tool) *owned {
+	for t != nil {
+		if o, ok := t.(*owned); ok {
+			return o
+		}
+		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
+		if !ok {
+			return nil
+		}
+		t = wrapper.Unwrap()
+	}
+	return nil
+}
+
+// names is a set of names of tools. Names that look alike are one.
+type names map[string]bool
+
+// take adds the names of a tool. It returns false if one of them is taken.
+func (n names) take(o *owned) bool {
+	keys := o.keys()
+	for _, key := range keys {
+		if n[key] {
+			return false
+		}
+	}
+	for _, key := range keys {
+		n[key] = true
+	}
+	return true
+}
+
+// Hook follows changes of the server's list. After the server has announced a change, the next turn of a run withdraws
+// each tool of this server that is gone or has another definition. A record ([RecordName]) in the conversation and
+// [Options.Log] report it.
+//
+// A tool that is new or changed is declared only if [Options.Accept] accepts it, and if the program has neither
+// wrapped it, nor left it out or withdrawn it, and no other tool of the conversation has its name: the Hook touches only
+// the tools that the program took from [Server.Tools]. A tool that the server listed when Hook was called, and that the
+// conversation does not have, is left out. So call Hook when you call Tools.
+//
+// If the new list cannot be read, the tools stay as they are, and the list is read again after the next turn.
+func (s *Server) Hook() executor.Hook {
+	s.mu.Lock()
+	offered := names{}
+	for _, o := range s.known {
+		for _, key := range o.keys() {
+			offered[key] = true
+		}
+	}
+	s.mu.Unlock()
+
+	return executor.Hook{Next: func(ctx context.Context, turn executor.Turn) (executor.Turn, error) {
+		if turn.Stop == "" {
+			s.refresh(ctx)
+			turn.DAG = s.follow(turn.DAG, offered)
+		}
+		return turn, nil
+	}}
+}
+
+// follow withdraws the tools in d that this server lists no longer, and declares those that were accepted since then.
+// Offered has the names of the tools that the program could have taken: those not in d are left out.
+func (s *Server) follow(d dag.DAG, offered names) dag.DAG {
+	s.mu.Lock()
+	tools := s.tools
+	s.mu.Unlock()
+
+	// Replace a tool of this server only if the program has not wrapped it.
+	record := Record{Server: safetext.UTF8(s.opts.Name)}
+	var fresh []dag.Tool
+	taken := names{}
+	for _, def := range d.ToolDefs() {
+		taken[safetext.Name(def.Name)] = true
+		bound, _ := d.Tool(def.Name)
+		old := ownedIn(bound)
+		if old == nil || old.server != s || slices.Contains(tools, old) {
+			continue
+		}
+		record.Withdrawn = append(record.Withdrawn, def.Name)
+		for _, o := range tools {
+			if bound == dag.Tool(old) && o.def.Name == def.Name && o.name == old.name {
+				fresh = append(fresh, o)
+			}
+		}
+	}
+
+	// A tool that the conversation has had was withdrawn by the program, or by this hook.
+	var declaredOnce names
+	for _, o := range tools {
+		if keys := o.keys(); offered[keys[0]] || offered[keys[1]] || !taken.take(o) {
+			continue
+		}
+		if declaredOnce == nil {
+			declaredOnce = everDeclared(d)
+		}
+		if declaredOnce.take(o) {
+			fresh = append(fresh, o)
+		}
+	}
+	if len(record.Withdrawn) == 0 && len(fresh) == 0 {
+		return d
+	}
+
+	for _, t := range fresh {
+		record.Declared = append(record.Declared, t.Definition().Name)
+	}
+	s.opts.Log.Warn("the tools of an MCP server have changed in a run",
+		"server", s.opts.Name, "withdrawn", record.Withdrawn, "declared", record.Declared)
+	return d.WithdrawTools(record.Withdrawn...).Tools(fresh...).Custom(RecordName, record)
+}
+
+// everDeclared returns the names of all tools that a conversation declares or has declared.
+func everDeclared(d dag.DAG) names {
+	all := names{}
+	for _, n := range d.Nodes() {
+		if p, ok := n.Payload().(node.Tools); ok {
+			for _, def := range p.Defs.Slice() {
+				all[safetext.Name(def.Name)] = true
+			}
+			for _, name := range p.Withdrawn.Slice() {
+				all[safetext.Name(name)] = true
+			}
+		}
+	}
+	return all
+}
+
+// list reads the tools of the server.
+func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
+	// Read changes before the list: a change announced while the list is read then leads to another listing.
+	s.mu.Lock()
+	changes := s.changes
+	s.mu.Unlock()
+
+	l := listing{s: s, ctx: ctx, names: names{}}
+	// A server that does not announce tools may refuse to list them.
+	if c := session.InitializeResult(); c != nil && c.Capabilities != nil && c.Capabilities.Tools != nil {
+		if err := l.read(session); err != nil {
+			return err
+		}
+	}
+	l.admit()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tools, s.leftOut, s.listed = l.tools, l.leftOut, changes
+	for _, o := range l.tools {
+		s.known[o.def.Name] = o
+	}
+	return nil
+}
+
+// listing is one reading of the server's list.
+type listing struct {
+	s       *Server
+	ctx     context.Context
+	names   names
+	tools   []*owned
+	leftOut []error
+}
+
+// leave leaves out a tool or, if name is "", what follows in the list.
+func (l *listing) leave(name string, err error) {
+	if name == "" {
+		err = fmt.Errorf("the list of tools is cut off: %w", err)
+	} else {
+		err = &ToolError{safetext.UTF8(safetext.Cut(name, 1000)), err}
+	}
+	l.leftOut = append(l.leftOut, err)
+	l.s.opts.Log.WarnContext(l.ctx, "a tool of an MCP server is left out", "server", l.s.opts.Name, "error", err)
+}
+
+// read reads the pages of the list.
+func (l *listing) read(session *sdk.ClientSession) error {
+	const longestCursor = 4 << 10
+	limits := l.s.opts.Limits
+	tools, size := 0, 0
+	cursors := map[[sha256.Size]byte]bool{}
+	for cursor, pages := "", 1; ; pages++ {
+		page, err := session.ListTools(l.ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return err
+		}
+
+		for _, def := range page.Tools {
+			tools++
+			whole, err := content.ToJSON(def)
+			size += len(whole)
+			if limit := errors.Join(over("Tools", tools, limits.Tools), over("List", size, limits.List)); limit != nil {
+				l.leave("", limit)
+				return nil
+			}
+			if err != nil {
+				l.leave(def.Name, fmt.Errorf("%w: %w", content.ErrTool, err))
+				continue
+			}
+			l.add(def)
+		}
+
+		cursor = page.NextCursor
+		sum := sha256.Sum256([]byte(cursor))
+		switch {
+		case cursor == "":
+			return nil
+		case cursors[sum], len(cursor) > longestCursor:
+			l.leave("", errors.New("a cursor comes again, or is too long"))
+			return nil
+		case pages == limits.Pages:
+			l.leave("", over("Pages", pages+1, limits.Pages))
+			return nil
+		}
+		cursors[sum] = true
+	}
+}
+
+// add adds a tool of the list, if it can be used.
+func (l *listing) add(def *sdk.Tool) {
+	if l.s.opts.Include != nil && !l.s.opts.Include(def.Name) {
+		return
+	}
+	o, err := l.s.tool(def)
+	if err == nil && !l.names.take(o) {
+		err = ErrToolName
+	}
+	if err != nil {
+		l.leave(def.Name, err)
+		return
+	}
+	l.tools = append(l.tools, o)
+}
+
+// admit leaves out the tools that the program has not accepted. The first list is what the program connects for.
+func (l *listing) admit() {
+	s := l.s
+	s.mu.Lock()
+	first, known := s.known == nil, maps.Clone(s.known)
+	if first {
+		s.known = map[string]*owned{}
+	}
+	s.mu.Unlock()
+	if first {
+		return
+	}
+
+	var admitted []*owned
+	for _, o := range l.tools {
+		old, change := known[o.def.Name], Change{Tool: o.name, New: o.def}
+		reason := ErrToolNew
+		if old != nil {
+			change.Old, reason = old.def, ErrToolChanged
+		}
+		switch {
+		case old != nil && old.same(o):
+			admitted = append(admitted, old) // it is the same tool: runs that have it keep it
+		case s.opts.Accept != nil && s.opts.Accept(change):
+			admitted = append(admitted, o)
+		default:
+			l.leave(o.name, reason)
+		}
+	}
+	l.tools = admitted
+}
