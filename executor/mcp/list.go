@@ -43,6 +43,7 @@ type ToolError struct {
 	Err error
 }
 
+// Error names the tool, escaped, and the reason.
 func (e *ToolError) Error() string {
 	return fmt.Sprintf("tool %s: %v", safetext.Quote(e.Tool, 200), e.Err)
 }

@@ -333,11 +333,11 @@ func TestNamesThatLookAlikeHaveOneForm(t *testing.T) {
 		"read_file", "Read-File", "read.file", "read file", "read\u00a0file", "re\u200bad_file", "read_file\u202e", "\ufeffread_file",
 		"read_fi\u0301le", "ｒead＿file", "read_file\x00", "read_\U000e0041file",
 	} {
-		require.Equal(t, "read_file", Name(name), "%q", name)
+		require.Equal(t, "read_file", safetext.Name(name), "%q", name)
 	}
-	require.Equal(t, "kiss", Name("\u212ai\u017f\u017f"))
+	require.Equal(t, "kiss", safetext.Name("\u212ai\u017f\u017f"))
 	for _, name := range []string{"readfile", "read__file", "read_files", "reed_file", "日本"} {
-		require.NotEqual(t, "read_file", Name(name), "%q", name)
+		require.NotEqual(t, "read_file", safetext.Name(name), "%q", name)
 	}
-	require.Equal(t, "日本", Name("日本"))
+	require.Equal(t, "日本", safetext.Name("日本"))
 }
