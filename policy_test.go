@@ -342,7 +342,7 @@ func TestRecipesShowWhatTheyPrint(t *testing.T) {
 		source, err := os.ReadFile(name)
 		require.NoError(t, err)
 		tests = append(tests, flat(string(source)))
-		require.Contains(t, string(text), "(../"+filepath.Dir(name)+")")
+		require.Contains(t, string(text), "(../"+filepath.ToSlash(filepath.Dir(name))+")")
 	}
 	blocks := regexp.MustCompile("(?s)```text\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	require.Greater(t, len(blocks), 6)

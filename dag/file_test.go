@@ -460,22 +460,43 @@ func TestSaveReplacesAFileAsAWhole(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, old, now, "a chain with an error writes nothing")
 
-	link := filepath.Join(filepath.Dir(path), "link.json")
-	require.NoError(t, os.Symlink(path, link))
-	require.NoError(t, counting().User("two").Save(link))
-	info, err := os.Lstat(link)
+	before, err := os.Stat(path)
 	require.NoError(t, err)
-	require.NotZero(t, info.Mode()&fs.ModeSymlink, "the link stays a link")
-	info, err = os.Lstat(path)
+	require.NoError(t, counting().User("two").Save(path))
+	info, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Equal(t, fs.FileMode(0o640), info.Mode(), "permissions are kept")
+	require.Equal(t, before.Mode(), info.Mode(), "permissions are kept")
 	d, err := dag.Load(path)
 	require.NoError(t, err)
 	require.Equal(t, "two", d.Messages()[0].Blocks.Text())
 
 	files, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	require.Len(t, files, 2, "no temporary file is left")
+	require.Len(t, files, 1, "no temporary file is left")
+}
+
+// symlink makes a symbolic link. It skips the test on Windows, where few users may make one.
+func symlink(t *testing.T, target, link string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: making symbolic links needs a privilege on Windows")
+	}
+	require.NoError(t, os.Symlink(target, link))
+}
+
+func TestSaveReplacesTheFileThatALinkPointsTo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.json")
+	require.NoError(t, counting().User("one").Save(path))
+	link := filepath.Join(filepath.Dir(path), "link.json")
+	symlink(t, path, link)
+
+	require.NoError(t, counting().User("two").Save(link))
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&fs.ModeSymlink, "the link stays a link")
+	d, err := dag.Load(path)
+	require.NoError(t, err)
+	require.Equal(t, "two", d.Messages()[0].Blocks.Text())
 }
 
 func TestFailedSaveLeavesNoFiles(t *testing.T) {
@@ -627,8 +648,8 @@ func TestMaximumLimitDoesNotPanic(t *testing.T) {
 func TestSaveFollowsLinkToMissingFile(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
-	require.NoError(t, os.Symlink("next", link))
-	require.NoError(t, os.Symlink("real", filepath.Join(dir, "next")))
+	symlink(t, "next", link)
+	symlink(t, "real", filepath.Join(dir, "next"))
 	require.NoError(t, dag.New().User("one").Save(link))
 	to, err := os.Readlink(link)
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/plait-dev/plait/dag"
@@ -24,16 +25,20 @@ func TestSecondWriterOfAJournalIsRefused(t *testing.T) {
 	d := counting().User("one")
 	require.NoError(t, j.Append(d))
 	before := contentOf(t, path)
-	link := filepath.Join(t.TempDir(), "link")
-	require.NoError(t, os.Symlink(path, link))
 
-	for _, name := range []string{path, link} {
+	refused := func(t *testing.T, name string) {
 		_, err := dag.OpenJournal(name, nil)
 		require.ErrorIs(t, err, dag.ErrLocked)
 		var at *fs.PathError
 		require.ErrorAs(t, err, &at)
 		require.Equal(t, name, at.Path)
 	}
+	refused(t, path)
+	t.Run("through a link", func(t *testing.T) {
+		link := filepath.Join(t.TempDir(), "link")
+		symlink(t, path, link)
+		refused(t, link)
+	})
 	require.ErrorIs(t, dag.RewriteJournal(path, dag.New()), dag.ErrLocked)
 	require.Equal(t, before, contentOf(t, path), "a refused writer changes nothing")
 	loaded, err := dag.Load(path)
@@ -111,6 +116,9 @@ func TestAppendRefusesAChangedJournal(t *testing.T) {
 		"replaced by a document": func(t *testing.T, path string) { require.NoError(t, one.Save(path)) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS == "windows" && (reasons[name] == removed || reasons[name] == replaced) {
+				t.Skip("SKIPPED: Windows lets nobody remove or replace an open file")
+			}
 			path := filepath.Join(t.TempDir(), "j")
 			j, err := dag.OpenJournal(path, nil)
 			require.NoError(t, err)

@@ -25,6 +25,15 @@ func openStore(ctx context.Context, path string) (crashtest.Store, error) {
 	return Open(ctx, path, nil)
 }
 
+// newFiles returns a function that returns the path of a new file each time.
+func newFiles(t *testing.T) func() string {
+	dir, n := t.TempDir(), 0
+	return func() string {
+		n++
+		return filepath.Join(dir, fmt.Sprint(n, ".db"))
+	}
+}
+
 // openNew opens a database in a new file, and closes it when the test ends.
 func openNew(t testing.TB, opts *Options) (db *DB, path string) {
 	t.Helper()

@@ -49,7 +49,7 @@ func ExampleOpen() {
 			fmt.Println(mode, string(answer), err)
 		}
 		if err := recording.Close(); err != nil {
-			fmt.Println(strings.ReplaceAll(err.Error(), dir, ""))
+			fmt.Println(strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
 		}
 	}
 	ask(tape.Record, "sk-secret-1", `{"say":"Hi"}`)
@@ -61,8 +61,8 @@ func ExampleOpen() {
 	// Output:
 	// record {"text":"Hello."} <nil>
 	// play {"text":"Hello."} <nil>
-	// /hello.json: not on the tape: POST /v1/messages: the nearest is recording 1 of 1: body.say: it was "Hi", and is "Ho"
-	// /hello.json: left on the tape: 1 of 1 recordings, the first of them POST /v1/messages
+	// hello.json: not on the tape: POST /v1/messages: the nearest is recording 1 of 1: body.say: it was "Hi", and is "Ho"
+	// hello.json: left on the tape: 1 of 1 recordings, the first of them POST /v1/messages
 	// false <nil>
 }
 
