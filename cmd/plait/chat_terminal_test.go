@@ -148,7 +148,7 @@ func TestCtrlCStopsAResponseAndKeepsTheConversation(t *testing.T) {
 	url, model := slowServer(t, fake.AnthropicMessage(use("call_1", "Paris")), fake.AnthropicMessage(content.Text{Text: "The second answer."}))
 	dir := t.TempDir()
 	file, starts := filepath.Join(dir, "talk.json"), filepath.Join(dir, "starts")
-	server := `sh -c "echo started >>` + starts + `; exec weather-mcp"`
+	server := `sh -c "echo started >>'` + starts + `'; exec weather-mcp"`
 	s := inTerminal(t, nil, "plait", "chat", file, "--model", "claude-test", "--base-url", url, "--provider", "anthropic", "--mcp", server)
 
 	s.types("Hello")
@@ -259,7 +259,7 @@ func TestChatContinuesBesideChangesOfOtherPrograms(t *testing.T) {
 			require.Zero(t, s.ends(), s.text)
 			require.Equal(t, 1, strings.Count(s.text, "was changed"), s.text)
 
-			kept := regexp.MustCompile(`(?:kept as|conversation is in) (\S+)`).FindStringSubmatch(s.text)
+			kept := regexp.MustCompile(`(?:kept as|conversation is in) ([^\r\n\x1b]+)`).FindStringSubmatch(s.text)
 			require.NotNil(t, kept, s.text)
 			shown, errs, code := command("", "log", kept[1])
 			require.Equal(t, exitDone, code, errs)

@@ -65,17 +65,19 @@ func TestCompletion(t *testing.T) {
 		"render --as ":               "mermaid",
 		"merge --strategy ":          "answer",
 		"diff --color ":              "never",
-		"show " + file + " ":         "first",
-		"log " + file + " --node ":   "first",
-		"fork " + file + " --at ":    "\tHi",
-		"redact " + file + " ":       "first",
+		"show FILE ":                 "first",
+		"log FILE --node ":           "first",
+		"fork FILE --at ":            "\tHi",
+		"redact FILE ":               "first",
 		"show ":                      ":0", // files
 		"verify ":                    ":0",
 		"resume x.json --results ":   ":0",
 		"import --from anthropic x ": ":0",
 	} {
 		args := strings.Split(line, " ")
-
+		for i, arg := range args {
+			args[i] = strings.Replace(arg, "FILE", file, 1)
+		}
 		out, _, code := command("", append([]string{cobra.ShellCompRequestCmd}, args...)...)
 		require.Equal(t, exitDone, code)
 		require.Contains(t, out, want, line)

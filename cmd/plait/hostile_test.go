@@ -174,9 +174,12 @@ func TestNoFile(t *testing.T) {
 			"log", "show", "verify", "prune", "fork --name x", "export --to gemini", "render --as dot", "merge", "redact FILE 1234", "diff FILE FILE",
 			"run --provider anthropic --model m", "resume --results -", "import --from anthropic",
 		} {
-			args := strings.Fields(strings.ReplaceAll(line, "FILE", name))
 			if !strings.Contains(line, "FILE") {
-				args = append(args, name)
+				line += " FILE"
+			}
+			args := strings.Fields(line)
+			for i, arg := range args {
+				args[i] = strings.Replace(arg, "FILE", name, 1)
 			}
 			out, errs, code := command("{}", args...)
 			require.Equal(t, exitBad, code, "%v: %s", args, errs)
