@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -141,10 +142,13 @@ func (k *killer) end(cmd *exec.Cmd) {
 	require.NoError(k.t, cmd.Process.Kill())
 }
 
-// wasKilled reports whether a process has ended by a signal.
+// wasKilled reports whether a process was killed.
 func wasKilled(err error) bool {
 	var exit *exec.ExitError
-	return errors.As(err, &exit) && !exit.Exited()
+	if !errors.As(err, &exit) {
+		return false
+	}
+	return !exit.Exited() || runtime.GOOS == "windows" && exit.ExitCode() == 1
 }
 
 func (k *killer) fault(format string, args ...any) {

@@ -64,6 +64,9 @@ var roles = map[string]func(ctx context.Context, db Store) error{
 	freezeWithResult:           serveUntilTerminated,
 }
 
+// exitFailed is the exit code of a process that failed. Windows has 1 for a killed one.
+const exitFailed = 3
+
 // Main does the work of a process started by a test, and ends the program. In any other program it does nothing.
 func Main(open Open) {
 	role := os.Getenv(roleVariable)
@@ -80,7 +83,7 @@ func Main(open Open) {
 	// Never return: the process is a test binary, and would run its tests.
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(exitFailed)
 	}
 	os.Exit(0)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -102,7 +103,11 @@ func TestFileThatIsNoDatabaseIsRefused(t *testing.T) {
 }
 
 func TestPathsMayHoldAnyCharacter(t *testing.T) {
-	for _, name := range []string{"a?mode=ro.db", "a%20b#c.db", "π é.db", ":memory:.db"} {
+	names := []string{"a%20b#c.db", "π é.db"}
+	if runtime.GOOS != "windows" { // which has no such names
+		names = append(names, "a?mode=ro.db", ":memory:.db")
+	}
+	for _, name := range names {
 		path := filepath.Join(t.TempDir(), name)
 		db := openAt(t, path, nil)
 		chain(t, db, "talk", "main", 1, 3)
