@@ -221,10 +221,16 @@ func (c *chat) open(name string) error {
 	}
 
 	// An existing journal, or a new file with the name of one.
-	data, err := os.ReadFile(name)
+	info, err := os.Stat(name)
 	missing := errors.Is(err, fs.ErrNotExist)
-	if missing && filepath.Ext(name) == ".jsonl" || err == nil && isJournal(data) {
-		if c.journal, err = dag.OpenJournal(name, nil); err == nil {
+	if missing && filepath.Ext(name) == ".jsonl" || begins(name, journalMagic) {
+		if !missing {
+			if err := checkFile(name, info); err != nil {
+				return err
+			}
+		}
+		open := func() (*dag.Journal, error) { return dag.OpenJournal(name, nil) }
+		if c.journal, err = within(c.streams, open); err == nil {
 			c.d = c.journal.DAG()
 		}
 		return err
@@ -266,7 +272,7 @@ func (c *chat) keep(d dag.DAG) error {
 	}
 
 	// Remember the new content of the file. Otherwise the next save takes it for a change by another program.
-	data, err := os.ReadFile(c.file)
+	data, err := readRegular(c.file)
 	c.before = sha256.Sum256(data)
 	return err
 }

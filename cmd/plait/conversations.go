@@ -82,7 +82,7 @@ func (s *streams) inFolder(folder string, yield func(opened) bool) bool {
 		case databaseName(path) && isDatabase(path):
 			more = s.inDatabase(path, yield)
 		case strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl"):
-			d, err := dag.Load(path)
+			d, err := s.load(path)
 			more = yield(opened{path, d, err})
 		}
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,17 +157,17 @@ func responses(d dag.DAG) iter.Seq2[*node.Node, node.Message] {
 
 // prices reads a price file.
 func (s *streams) prices(name string) (api.PriceList, error) {
-	in := s.in
-	if name != std {
-		file, err := os.Open(name)
+	list, err := within(s, func() (api.PriceList, error) {
+		in, err := s.input(name)
 		if err != nil {
 			return api.PriceList{}, err
 		}
-		defer func() { _ = file.Close() }() // it was only read
-		in = file
+		defer in.Close()
+		return api.ReadPrices(in)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return list, err // it names the file
 	}
-
-	list, err := api.ReadPrices(in)
 	if err != nil {
 		return list, fmt.Errorf("%s: %w", name, err)
 	}

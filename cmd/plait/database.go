@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -78,18 +76,7 @@ func fileName(name string) string {
 }
 
 // isDatabase reports whether a file is an SQLite database.
-func isDatabase(file string) bool {
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-
-	const magic = "SQLite format 3\x00"
-	begin := make([]byte, len(magic))
-	_, err = io.ReadFull(f, begin)
-	return err == nil && bytes.Equal(begin, []byte(magic))
-}
+func isDatabase(file string) bool { return begins(file, "SQLite format 3\x00") }
 
 // stored reports whether a FILE names a conversation in a database.
 func stored(name string) bool {

@@ -51,7 +51,7 @@ func (e *exitError) Error() string { return e.text }
 
 // plait runs one command line and returns the exit code.
 func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	s := &streams{ctx: context.WithoutCancel(ctx), in: in, out: out, err: errs}
+	s := &streams{ctx: context.WithoutCancel(ctx), ended: ctx, in: in, out: out, err: errs}
 	root := newRoot(s)
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -82,6 +82,7 @@ func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer
 // streams are the standard streams of a command, and its open databases.
 type streams struct {
 	ctx       context.Context // for databases; Ctrl-C does not end it: paid responses are still saved
+	ended     context.Context // ends when the program is told to end; nil for never
 	in        io.Reader
 	out, err  io.Writer
 	databases databases

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"maps"
@@ -683,18 +683,22 @@ func (r *runner) open(name string) (dag.DAG, error) {
 		return r.load(name)
 	}
 
-	data, err := r.read(name)
-	if err != nil {
-		return dag.DAG{}, err
-	}
+	return within(r.streams, func() (dag.DAG, error) {
+		in, err := r.input(name)
+		if err != nil {
+			return dag.DAG{}, err
+		}
+		defer in.Close()
 
-	r.before = sha256.Sum256(data)
-	d, err := dag.Read(bytes.NewReader(data))
-	var broken *dag.LoadError
-	if errors.As(err, &broken) && name != std {
-		broken.File = name
-	}
-	return d, err
+		// A broken file is not read to its end.
+		sum := sha256.New()
+		d, err := dag.Read(io.TeeReader(in, sum))
+		if err == nil {
+			_, err = io.Copy(sum, in)
+		}
+		sum.Sum(r.before[:0])
+		return d, inFile(err, name)
+	})
 }
 
 // keep saves the conversation in place of the original. If the file was changed meanwhile or cannot be written, keep
@@ -717,7 +721,7 @@ func (r *runner) keep(name string, d dag.DAG) (saved string, err error) {
 			return name, reason
 		}
 		beside = ""
-	} else if now, err := os.ReadFile(name); err == nil && sha256.Sum256(now) != r.before {
+	} else if now, err := readRegular(name); err == nil && sha256.Sum256(now) != r.before {
 		reason = fmt.Errorf("%s was changed during the run and is not overwritten", name)
 	} else if reason = r.save(name, d); reason == nil {
 		return name, nil

@@ -59,7 +59,7 @@ func (w *watched) read(force bool) {
 
 	var data []byte
 	if err == nil {
-		data, err = os.ReadFile(w.path)
+		data, err = readRegular(w.path)
 	}
 
 	switch {
@@ -121,10 +121,7 @@ func (w *watched) unchanged(now fs.FileInfo) bool {
 // show decodes the file and shows it on the page.
 func (w *watched) show(data []byte, sum [sha256.Size]byte) {
 	d, err := dag.Read(bytes.NewReader(data))
-	var broken *dag.LoadError
-	if errors.As(err, &broken) {
-		broken.File = w.path
-	}
+	err = inFile(err, w.path)
 
 	// w.sum stays the hash of the version on the page.
 	if err != nil {
@@ -149,7 +146,10 @@ func (w *watched) set(d dag.DAG) {
 }
 
 // isJournal reports whether a file is a journal.
-func isJournal(data []byte) bool { return bytes.HasPrefix(data, []byte(`{"format":"plait-journal"`)) }
+func isJournal(data []byte) bool { return bytes.HasPrefix(data, []byte(journalMagic)) }
+
+// journalMagic is the beginning of a journal.
+const journalMagic = `{"format":"plait-journal"`
 
 // ended reports whether a journal ends with a complete append.
 func ended(data []byte) bool {
@@ -222,7 +222,7 @@ func (w *watched) save(shown func() dag.DAG) error {
 	w.page.Set(d) // with the metadata
 
 	// Remember the new content of the file. Otherwise refresh takes it for a change by another program.
-	data, err := os.ReadFile(w.path)
+	data, err := readRegular(w.path)
 	if err != nil {
 		return err
 	}
