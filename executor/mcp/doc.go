@@ -9,7 +9,7 @@
 //	defer files.Close()
 //
 //	agent := executor.Agent{Provider: model, Tools: files.Tools()}
-//	agent.Hooks = append(agent.Hooks, files.Hook()) // optional: follows changes of the server's list in a run
+//	agent.Hooks = append(agent.Hooks, files.Hook()) // optional: withdraws tools that change in a run
 //
 // And an agent, or a store of conversations, becomes a part of a server of the SDK:
 //
@@ -33,6 +33,13 @@
 // # Trust
 //
 // A server's names, descriptions and results go to the model, and a malicious server may give it instructions. Connect
-// to servers that you trust, or require approval of their calls (executor.RequireApproval). A message of a server may
-// have 16 MiB; for a larger one the SDK closes the connection. executor.OutputLimit limits the part for the model.
+// to servers that you trust, or require approval of their calls (executor.RequireApproval).
+//
+//   - A tool keeps the definition that the program was given. If the server changes it, the tool is not called any more:
+//     [Server.Hook] withdraws it, with a [Record], and [Server.LeftOut] names it. New tools and changed ones need
+//     [Options.Accept].
+//   - A tool of a server never takes the place of the program's own, or of another server's.
+//   - What a server may send is limited by [Limits]. A tool over a limit is left out and named. Nesting of more than
+//     500 levels is emptied. executor.OutputLimit limits the part of a result for the model.
+//   - Requests go to the origin of the endpoint only, whatever a redirect says.
 package mcp

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/mcp"
@@ -145,4 +147,15 @@ func TestRequestsOfAServerAreLimited(t *testing.T) {
 	require.True(t, result.IsError)
 	require.Contains(t, result.Result.Text(), "Limits.Requests")
 	require.EqualValues(t, 3, answered.Load())
+}
+
+func TestRecursiveSchemaOfAServerHangsNoRun(t *testing.T) {
+	overEach(t, "recursive", func(t *testing.T, dial mcp.Dial) {
+		s := connect(t, dial, nil)
+		require.Empty(t, s.LeftOut())
+		arguments := content.JSON(strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40))
+		result := run(t, s, content.ToolUse{ID: "c", Name: "recurse", Input: arguments})[0]
+		require.True(t, result.IsError, "the arguments are refused, in a time in which the test ends")
+		require.NotContains(t, result.Result.Text(), "the server's")
+	})
 }
