@@ -57,7 +57,7 @@ const (
 	StopTimeLimit  Stop = "time_limit"            // the limit on wall time was reached
 	StopCostLimit  Stop = "cost_limit"            // the limit on cost was reached
 	StopCallLimit  Stop = "tool_call_limit"       // the limit on tool calls was reached
-	StopLoop       Stop = "loop"                  // the model repeated a call
+	StopLoop       Stop = "loop"                  // the model repeated a call, or the run made no progress
 	StopHook       Stop = "stopped"               // a hook ended the run
 	StopTerminated Stop = "terminated"            // every tool result requested the end of the run
 	StopApproval   Stop = "awaiting_approval"     // calls wait for approval

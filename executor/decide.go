@@ -49,6 +49,7 @@ const maxArguments = 10 << 20
 func (r *run) decide(open []Call) *toolPhase {
 	p := newPhase(r, len(open))
 	kept, starts := keptAgents(r.d), startsOf(r.d)
+	refused := 0
 	for i, call := range open {
 		c := &p.calls[i]
 		c.call, c.kept = normalized(call), kept[call.Index]
@@ -65,13 +66,18 @@ func (r *run) decide(open []Call) *toolPhase {
 		}
 		if refusal := r.refusal(c.call, within); refusal != "" {
 			c.answer(failure("%s", refusal))
+			refused++
 			continue
 		}
 		if err := r.prepare(c); err != nil {
 			c.answer(failure("%v", err))
+			refused++
 			continue
 		}
 		r.authorize(c)
+	}
+	if r.stalls.refuse(refused == len(open)) && r.stop == "" {
+		r.stop = content.StopLoop
 	}
 	return p
 }
@@ -83,7 +89,7 @@ func (r *run) refusal(call Call, within bool) string {
 	switch {
 	case r.ctx.Err() != nil:
 		return textNotStarted
-	case r.cutOff:
+	case call.Index+1 == r.cutOff:
 		return fmt.Sprintf(textCutOff, call.Name)
 	case r.stop == content.StopLoop:
 		return textLoop

@@ -18,6 +18,13 @@ import (
 type Limits struct {
 	// Turns is the number of requests. The calls of the last response are executed, and then the run stops with
 	// content.StopMaxTurns. Negative is no limit. Defaults to 50, not counting runs inside tools.
+	//
+	// A run without progress stops earlier, whatever the limit:
+	//
+	//   - after 2 responses in a row whose calls were cut off at the limit on output tokens, with content.StopMaxTokens
+	//   - after 2 empty responses in a row with content.StopPause, with content.StopLoop
+	//   - after 10 responses in a row whose calls were all refused (unknown tools, wrong arguments, calls that the
+	//     options forbid), with content.StopLoop
 	Turns int
 	// Calls is the number of tool calls, failed, denied and unknown ones included. Calls beyond it are not executed,
 	// and the run stops with content.StopCallLimit. Calls of several runs inside tools that run at the same time count
@@ -71,6 +78,37 @@ func (a Agent) checkMoney() error {
 
 // isAmount reports whether f is finite and not negative.
 func isAmount(f float64) bool { return f >= 0 && !math.IsInf(f, 1) }
+
+// Limits on responses in a row that bring a run no further. [Limits.Turns] documents them.
+const (
+	maxCut     = 2
+	maxEmpty   = 2
+	maxRefused = 10
+)
+
+// stalls counts the responses in a row that bring a run no further.
+type stalls struct {
+	cut     int // their calls were cut off
+	empty   int // the provider's own tools were still running, and nothing arrived
+	refused int // all of their calls were refused
+}
+
+// add counts a response. It reports whether the run has to stop.
+func (s *stalls) add(answer api.Response) (stop bool) {
+	count(&s.cut, answer.Stop == content.StopMaxTokens && hasCalls(answer.Blocks))
+	return count(&s.empty, answer.Stop == content.StopPause && silent(answer)) >= maxEmpty
+}
+
+// refuse counts the calls of a response. It reports whether the run has to stop.
+func (s *stalls) refuse(all bool) (stop bool) { return count(&s.refused, all) >= maxRefused }
+
+// count counts what happens in a row.
+func count(n *int, again bool) int {
+	if *n++; !again {
+		*n = 0
+	}
+	return *n
+}
 
 // ledger counts the tokens, the cost, the turns and the calls of a run and of the runs inside its tools. They count in
 // the ledgers of the runs around it as well.

@@ -99,6 +99,9 @@ func (r *run) takeTurn(input []content.Message) step {
 	if hasCalls(answer.Blocks) || stop == content.StopPause {
 		stop = ""
 	}
+	if r.stalls.add(answer) {
+		stop = content.StopLoop
+	}
 	return r.closeTurn(message, usage, stop)
 }
 

@@ -549,16 +549,22 @@ func instead(heads, gone, now []*node.Node) []*node.Node {
 	return list
 }
 
-// inspect checks a message with calls before they are decided. It sets whether the calls may be cut off, and the reason
-// to stop the run after them.
+// inspect checks a message with calls before they are decided. It sets which call may be cut off, and the reason to stop
+// the run after them.
 func (r *run) inspect(caller *node.Node) {
 	m, _ := caller.Message()
-	r.cutOff = m.Answer.Stop == content.StopMaxTokens || m.Answer.Stop == content.StopContext
+	r.cutOff = 0
+	if m.Answer.Stop == content.StopMaxTokens || m.Answer.Stop == content.StopContext {
+		r.cutOff = len(m.Blocks.ToolUses()) // the model wrote the calls one after the other
+	}
 
 	// The response itself may have used up the tokens or the money. Its calls are then refused.
 	r.stop, r.totals.Detail = r.ledger.reached()
 	if m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext // the next request would be longer still
+	}
+	if r.stop == "" && r.stalls.cut >= maxCut {
+		r.stop = content.StopMaxTokens
 	}
 	if r.repeats(m.Blocks) {
 		r.stop, r.nudge = content.StopLoop, nil

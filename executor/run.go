@@ -76,8 +76,9 @@ type run struct {
 	from        *Queue            // the queue of undelivered
 	undelivered []content.Message // messages taken from a queue, neither appended nor rejected yet
 
-	cutOff bool         // the open calls may be cut off
+	cutOff int          // the number of the open call that may be cut off, from 1; 0 for none
 	stop   content.Stop // the run stops with this reason when the open calls have results; "" continues
+	stalls stalls
 
 	// requested has the options of the request that led to the open calls. It is zero for calls that an earlier run
 	// left open.

@@ -271,6 +271,65 @@ func TestCallsOfAnAnswerThatWasCutOffAreNotExecuted(t *testing.T) {
 	require.Equal(t, "uara", roles(d))
 }
 
+func TestOnlyTheLastCallOfAResponseCutOffIsRefused(t *testing.T) {
+	var got []any
+	cut := apitest.Call(echoes("a"), content.ToolUse{ID: "broken", Name: "echo", Input: `{"value":7`}, apitest.Use("wrong", "{}"), echoes("b"), echoes("c"))
+	model := apitest.NewScript(cut.Stop(content.StopMaxTokens), apitest.Say("Done."))
+	d, err := executor.Agent{Provider: model, Strategy: executor.Sequential()}.Run(t.Context(), ask(anyValue(&got)))
+	require.NoError(t, err)
+	require.Equal(t, []any{"a", "b"}, got)
+
+	said := outcomes(t, d)
+	require.Len(t, said, 5)
+	require.Contains(t, said[1], "not valid JSON")
+	require.Contains(t, said[2], "not found")
+	require.Contains(t, said[4], "the response hit the output token limit")
+	requireValid(t, d)
+}
+
+func TestSecondResponseCutOffInARowEndsTheRun(t *testing.T) {
+	var got []any
+	cut := apitest.Call(echoes("a"), echoes("b")).Stop(content.StopMaxTokens)
+	model := apitest.NewScript(cut, apitest.Call(echoes("c")), cut, cut)
+	d, err := executor.Agent{Provider: model, Strategy: executor.Sequential()}.Run(t.Context(), ask(anyValue(&got)))
+	require.NoError(t, err)
+	require.Equal(t, content.StopMaxTokens, stopped(t, d).Reason)
+	require.Len(t, model.Requests(), 4)
+	require.Equal(t, []any{"a", "c", "a", "a"}, got)
+	require.Contains(t, outcomes(t, d)[1], "output token limit")
+	requireValid(t, d)
+}
+
+func TestRunWithoutProgressEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer   apitest.Turn
+		agent    executor.Agent
+		requests int
+	}{
+		"an unknown tool":         {answer: apitest.Call(call("none")), requests: 10},
+		"wrong arguments":         {answer: apitest.Call(apitest.Use("fast", content.JSON("[]"))), requests: 10},
+		"calls that are not open": {answer: apitest.Call(call("fast")), agent: executor.Agent{Options: api.Options{ToolChoice: api.ToolsNone}}, requests: 10},
+		"an empty pause":          {answer: apitest.Answer().Stop(content.StopPause), requests: 2},
+	} {
+		model := apitest.NewScript(c.answer.Always())
+		c.agent.Provider = model
+		d, err := c.agent.Run(t.Context(), ask(fast))
+		require.NoError(t, err, name)
+		require.Equal(t, content.StopLoop, stopped(t, d).Reason, name)
+		require.Len(t, model.Requests(), c.requests, name)
+		requireValid(t, d)
+	}
+
+	// One executed call begins the count anew.
+	var answers []apitest.Turn
+	for i := range 27 {
+		answers = append(answers, apitest.Call(call([]string{"none", "fast"}[i/9%2])))
+	}
+	d, err := executor.Run(t.Context(), apitest.NewScript(append(answers, apitest.Say("Done."))...), ask(fast))
+	require.NoError(t, err)
+	require.Equal(t, "Done.", d.Text())
+}
+
 func TestFullContextEndsTheRunWithEveryCallAnswered(t *testing.T) {
 	model := apitest.NewScript(apitest.Call(call("fast")).Stop(content.StopContext))
 	d, err := executor.Run(t.Context(), model, ask(fast))
