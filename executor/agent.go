@@ -142,8 +142,9 @@ func (a Agent) withDefaults() Agent {
 //     doubt: see [Agent.Save].
 //   - A call that is open at any head is executed, however many heads there are. The other heads stay as they are. If
 //     such a call is pending, [Agent.Resume] takes the conversation without the other heads.
-//   - Calls continue the run, whatever the model's stop reason. If a response reached its limit of tokens, its calls
-//     are not executed, because their arguments may be cut off. They get an error result.
+//   - Calls continue the run, whatever the model's stop reason. If a response reached its limit of tokens, its last call
+//     is not executed, because its arguments may be cut off. It gets an error result. The second such response in a row
+//     ends the run: see [Limits.Turns].
 //   - An empty response leaves no message. After a response that waits for a provider's own tools (content.StopPause),
 //     the conversation is sent again.
 //   - If calls need approval or are deferred ([AskApproval], [Defer], [DeferAll]), the run pauses: the error is a

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -632,9 +633,13 @@ func (w *witness) answer(m mind, req api.Request) apitest.Turn {
 	switch d.IntN(24) {
 	case 0, 1:
 		turn = turn.Stop([]content.Stop{content.StopMaxTokens, content.StopContext}[d.IntN(2)])
-		for i, n := range numbers {
-			if use, ok := blocks[i].(content.ToolUse); ok && numberOf(use.ID, use.Input) == n {
-				w.never(n, "the answer was cut off")
+		for i, n := range slices.Backward(numbers) {
+			use, ok := blocks[i].(content.ToolUse)
+			if ok && numberOf(use.ID, use.Input) == n {
+				w.never(n, "the answer was cut off in it")
+			}
+			if ok {
+				break // the calls before it are whole
 			}
 		}
 	case 2:
