@@ -320,7 +320,7 @@ func TestAppendWhoseReplyIsLostCanBeRepeated(t *testing.T) {
 	}
 }
 
-func TestDeadlocksAreResolved(t *testing.T) {
+func TestAppendsOfTheSameRecordsInAnyOrderSucceed(t *testing.T) {
 	db := openNew(t, nil)
 
 	// Two appends with the same records in opposite order, each in a head of its own. The one that inserts a record
