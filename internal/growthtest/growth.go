@@ -12,12 +12,12 @@ package growthtest
 
 import (
 	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"testing"
 
 	"github.com/plait-dev/plait/internal/racetest"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -90,7 +90,7 @@ func Run(t *testing.T, cases []Case) {
 			if c.Small == 0 {
 				c.Small, c.Large = 100, 1000
 			}
-			if os.Getenv("PLAIT_LONG") != "" && !c.Fixed {
+			if seedtest.Long() && !c.Fixed {
 				c.Small, c.Large = max(c.Small, 1000), max(c.Large, 10_000)
 			}
 
