@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/plait-dev/plait/content"
@@ -19,6 +20,7 @@ var shapes = []struct {
 	build func(n int) dag.DAG
 }{
 	{"chain", chain}, {"fan", fan}, {"ladder", ladder}, {"comb", comb}, {"many heads", manyHeads}, {"many refs", manyRefs}, {"nested", nested},
+	{"forked helpers", forkedHelpers}, {"continued helpers", continuedHelpers},
 }
 
 // chain is turns one after the other, each with two tool calls.
@@ -87,6 +89,32 @@ func nested(n int) dag.DAG {
 		d = counting().WithSource(d.Source()).SubGraph("outer", d)
 	}
 	return d
+}
+
+// forkedHelpers is n sub-agents that go on from the end of one conversation.
+func forkedHelpers(n int) dag.DAG {
+	helper := small(n)
+	d := counting().WithSource(helper.Source())
+	for range n {
+		d = d.SubGraph("helper", helper.User("on").Assistant("answer"))
+	}
+	return d
+}
+
+// continuedHelpers is n sub-agents, each of which continues the conversation of the one before.
+func continuedHelpers(n int) dag.DAG {
+	helper := small(5)
+	d := counting().WithSource(helper.Source())
+	for range n {
+		helper = helper.User("on").Assistant("", use("a", "f", "{}")).CloseTools()
+		d = d.SubGraph("helper", helper)
+	}
+	return d
+}
+
+// faulty is a message with n findings, and n calls that are passed over.
+func faulty(n int) dag.DAG {
+	return calls(n).User("", slices.Repeat([]content.Block{content.Text{}}, n)...).Assistant("So.")
 }
 
 // TestGrowth checks how the cost of each operation grows with the conversation.
@@ -182,6 +210,9 @@ func TestGrowth(t *testing.T) {
 		{"OpenCalls, wrong indexes", misnumbered, linear, func(d dag.DAG) { d.OpenCalls() }},
 		{"Redact, results by hand", answeredByHand, linear, func(d dag.DAG) { check(d.Redact(d.Head().ID()).Err()) }},
 		{"Validate, wrong indexes", misnumbered, linear, func(d dag.DAG) { d.Validate() }},
+		{"Validate, many findings", faulty, linear, func(d dag.DAG) { d.Validate() }},
+		{"Merge, many open calls", calls, linear, func(d dag.DAG) { joinedWith(d, d.At(d.Nodes()[1].ID()).User("other")) }},
+		{"Merge, many findings", faulty, linear, func(d dag.DAG) { joinedWith(d, d.User("other")) }},
 		{"WriteLog, wrong indexes", misnumbered, linear, func(d dag.DAG) { check(d.WriteLog(io.Discard, nil)) }},
 		{"Tools, many", tooled, growthtest.LogLinear, func(d dag.DAG) { check(d.Tools(tools(len(d.ToolDefs()), "again")...).Err()) }},
 		{"Tools, one more", tooled, flat, func(d dag.DAG) { check(d.Tools(declared("one_more", "")).Err()) }},
@@ -217,6 +248,20 @@ func TestGrowth(t *testing.T) {
 				branches = append(branches, dag.Branch{DAG: start.Assistant("branch")})
 			}
 			return func() { dag.Merge(dag.MergeJoin, branches...) }
+		}},
+		growthtest.Case{Name: "Merge of many, with findings", Growth: growthtest.LogLinear, Setup: func(_ testing.TB, n int) func() {
+			start, branches := faulty(n).User("on"), []dag.Branch(nil)
+			for range n {
+				branches = append(branches, dag.Branch{DAG: start.Assistant("branch")})
+			}
+			return func() { check(dag.Merge(dag.MergeJoin, branches...).Err()) }
+		}},
+		growthtest.Case{Name: "Merge of many open calls", Growth: growthtest.LogLinear, Setup: func(_ testing.TB, n int) func() {
+			start, branches := counting().User("Start"), []dag.Branch(nil)
+			for range n {
+				branches = append(branches, dag.Branch{DAG: start.Assistant("", use("a", "f", "{}"))})
+			}
+			return func() { check(dag.Merge(dag.MergeJoin, branches...).Err()) }
 		}},
 		growthtest.Case{Name: "FromTranscript of many calls", Growth: linear, Setup: func(_ testing.TB, n int) func() {
 			said := fan(n).Transcript()
@@ -331,6 +376,10 @@ func tooled(n int) dag.DAG { return counting().Tools(tools(n, "")...) }
 
 func saying(text string) node.Message {
 	return node.Message{Role: content.User, Blocks: content.Words(text)}
+}
+
+func joinedWith(d, other dag.DAG) {
+	check(dag.Merge(dag.MergeJoin, dag.Branch{DAG: d}, dag.Branch{DAG: other}).Err())
 }
 
 func appended(_ dag.DAG, _ *node.Node, err error) { check(err) }

@@ -275,27 +275,24 @@ func newFindings(merged DAG, branches []Branch) []Finding {
 		kind FindingKind
 	}
 	known := map[key]bool{}
+	var own []DAG
 	for _, b := range branches {
-		for _, f := range phaseFindings(b.DAG) {
-			known[key{f.Node.ID(), f.Kind}] = true
-		}
+		own = append(own, b.DAG)
+	}
+	for _, f := range phaseFindings(own...) {
+		known[key{f.Node.ID(), f.Kind}] = true
 	}
 	return slices.DeleteFunc(findings, func(f Finding) bool { return known[key{f.Node.ID(), f.Kind}] })
 }
 
-// phaseFindings returns the findings of Validate about tool phases, in order.
-func phaseFindings(d DAG) []Finding {
-	v := validator{found: map[node.ID][]Finding{}}
-	v.phases(d)
-
-	// Usually there are none, and the nodes need not be listed.
-	if len(v.found) == 0 {
-		return nil
+// phaseFindings returns the findings of Validate about tool phases.
+func phaseFindings(conversations ...DAG) []Finding {
+	v := newValidator()
+	v.several = len(conversations) > 1
+	var heads []*node.Node
+	for _, d := range conversations {
+		v.phases(d)
+		heads = append(heads, d.heads...)
 	}
-
-	var findings []Finding
-	for _, n := range d.Nodes() {
-		findings = append(findings, v.found[n.ID()]...)
-	}
-	return findings
+	return v.findings(func() []*node.Node { return postOrder(heads) })
 }

@@ -66,8 +66,9 @@ func (f Finding) String() string {
 // of its content. It returns nil if there are none.
 //
 // A conversation with findings can be saved, and it can be sent: sending repairs whatever a model would reject. The
-// conversation of a sub-agent or a sub-graph is validated too, on its own. Validate changes nothing. It takes time in
-// proportion to the nodes and their content.
+// conversation of a sub-agent or a sub-graph is validated too, on its own; a call that several of them share is declared
+// if one of them declares its tool. Validate changes nothing. It takes time in proportion to the nodes and their
+// content.
 //
 // Not findings, because every conversation may be in these states:
 //
@@ -79,41 +80,78 @@ func (f Finding) String() string {
 //   - a first message that is not the user's;
 //   - two messages in a row with the same role. They are sent as one.
 func (d DAG) Validate() []Finding {
-	v := validator{found: map[node.ID][]Finding{}, known: map[node.ID]*node.Node{}, validated: map[node.ID]bool{}}
+	v := newValidator()
 	v.conversation(d)
-
-	var findings []Finding
-	for _, n := range d.WithChildren() {
-		own := v.found[n.ID()]
-		slices.SortStableFunc(own, func(a, b Finding) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
-		findings = append(findings, slices.Compact(own)...)
-		delete(v.found, n.ID()) // WithChildren returns both of two nodes with one ID
-	}
-	return findings
+	return v.findings(d.WithChildren)
 }
 
-// rank sorts findings about a node as a whole before findings about its content.
+// rank sorts the findings about a node: first those about the node as a whole, then those about its content, and then
+// those about what follows.
 func rank(k FindingKind) int {
 	switch k {
 	case DuplicateID, WrongDigest, FalseRedaction:
 		return 0
+	case PhaseCutInHalf, CallWithoutResult:
+		return 2
 	}
 	return 1
 }
 
-// validator collects the findings of one Validate.
+// validator collects the findings of one or more conversations. What they share is checked once, so the work does not
+// grow with the number of conversations that continue the same one.
 type validator struct {
-	found     map[node.ID][]Finding  // by node
+	found    map[node.ID][]Finding // by node
+	reported map[Finding]bool      // all of found
+
+	early []toolCall        // the calls of tools that no node before them declares
+	late  map[toolCall]bool // those of them whose tool a later node declares
+
 	known     map[node.ID]*node.Node // the nodes checked by the method node
-	validated map[node.ID]bool       // heads of the child conversations that are checked or queued
+	visited   map[*node.Node]bool    // the same, with both of two nodes with one ID
+	validated map[string]bool        // the child conversations that are checked or queued, by the IDs of their heads
+
+	several bool                      // there is more than one conversation
+	settled map[*node.Node]phaseCheck // the check of all nodes before a node on the trunk; it misses no result
 
 	caller *node.Node // the parent of the latest execution, and its calls
 	calls  *callsByID
 }
 
+func newValidator() *validator {
+	return &validator{
+		found: map[node.ID][]Finding{}, reported: map[Finding]bool{},
+		known: map[node.ID]*node.Node{}, visited: map[*node.Node]bool{}, validated: map[string]bool{},
+		late: map[toolCall]bool{}, settled: map[*node.Node]phaseCheck{},
+	}
+}
+
+// findings returns all findings, in the order of the nodes that list returns. It may be called once.
+func (v *validator) findings(list func() []*node.Node) []Finding {
+	for _, c := range v.early {
+		if !v.late[c] {
+			v.report(c.n, UndeclaredTool, "%q", c.tool)
+		}
+	}
+
+	// Usually there are none, and the nodes need not be listed.
+	if len(v.found) == 0 {
+		return nil
+	}
+
+	var findings []Finding
+	for _, n := range list() {
+		own := v.found[n.ID()]
+		slices.SortStableFunc(own, func(a, b Finding) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
+		findings = append(findings, own...)
+		delete(v.found, n.ID()) // both of two nodes with one ID may be in the list
+	}
+	return findings
+}
+
 func (v *validator) report(n *node.Node, kind FindingKind, format string, args ...any) {
 	f := Finding{Node: n, Kind: kind, Detail: safetext.Line(fmt.Sprintf(format, args...), 200)}
-	if !slices.Contains(v.found[n.ID()], f) {
+	if !v.reported[f] {
+		v.reported[f] = true
 		v.found[n.ID()] = append(v.found[n.ID()], f)
 	}
 }
@@ -126,7 +164,7 @@ func (v *validator) conversation(d DAG) {
 		d := queue[0]
 		queue = queue[1:]
 
-		for _, n := range d.everything() {
+		for _, n := range v.unvisited(d.heads) {
 			if other, seen := v.known[n.ID()]; seen {
 				if other != n && other.Digest() != n.Digest() {
 					v.report(other, DuplicateID, "another node has the id %s", n.ID())
@@ -138,6 +176,7 @@ func (v *validator) conversation(d DAG) {
 
 			if child := FromNode(n); v.enqueue(child.heads) {
 				queue = append(queue, child)
+				v.several = true
 			}
 		}
 		v.phases(d)
@@ -146,21 +185,28 @@ func (v *validator) conversation(d DAG) {
 
 // enqueue reports whether the child conversation with these heads must still be checked, and marks it as validated.
 func (v *validator) enqueue(heads []*node.Node) bool {
-	if len(heads) == 0 || len(heads) == 1 && v.validated[heads[0].ID()] {
+	if len(heads) == 0 {
 		return false
 	}
+
+	var key []byte
 	for _, h := range heads {
-		v.validated[h.ID()] = true
+		id := h.ID()
+		key = append(key, id[:]...)
 	}
+	if v.validated[string(key)] {
+		return false
+	}
+	v.validated[string(key)] = true
 	return true
 }
 
-// everything is like Nodes, but returns both of two nodes with one ID.
-func (d DAG) everything() []*node.Node {
-	seen := map[*node.Node]bool{}
-	return postOrderOf(d.heads, func(n *node.Node) bool {
-		fresh := !seen[n]
-		seen[n] = true
+// unvisited returns the nodes reachable from the heads that no earlier call returned, in order. It returns both of two
+// nodes with one ID.
+func (v *validator) unvisited(heads []*node.Node) []*node.Node {
+	return postOrderOf(heads, func(n *node.Node) bool {
+		fresh := !v.visited[n]
+		v.visited[n] = true
 		return fresh
 	})
 }
@@ -301,40 +347,43 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 
 // phases checks the conversation as it is sent to a model. Every called tool must be declared, and the results of an
 // assistant message's calls must come before the next assistant message.
+//
+// A conversation that begins like an earlier one is checked from where they part.
 func (v *validator) phases(d DAG) {
-	nodes := d.Nodes()
+	nodes, trunk, p := v.unsettled(d.heads)
 	view := viewOf(nodes)
-	declared := declaredAnywhere(nodes)
 
-	p := phaseCheck{validator: v}
+	// A compaction changes the view of what comes before it: only what comes after the last one is settled.
+	compactions := 0
 	for _, n := range nodes {
-		if blocks, replaced := view.replaced[n.ID()]; replaced {
+		if isCompaction(n) {
+			compactions++
+		}
+	}
+
+	for _, n := range nodes {
+		blocks, replaced := view.replaced[n.ID()]
+
+		// Messages of the assistant in a row are sent as one, so their calls are one phase.
+		if m, ok := n.Message(); ok && m.Role == content.Assistant && !replaced && p.replied {
+			p.end(true)
+		}
+
+		if len(trunk) > 0 && n == trunk[0] {
+			trunk = trunk[1:]
+			if v.several && compactions == 0 && p.missing == 0 {
+				v.settled[n] = p
+			}
+		}
+		if isCompaction(n) {
+			compactions--
+		}
+
+		if replaced {
 			p.user(n, blocks)
 			continue
 		}
-
-		switch payload := n.Payload().(type) {
-		case node.Message:
-			if payload.Role == content.User {
-				p.user(n, payload.Blocks)
-			} else {
-				p.assistant(n, payload.Blocks, declared)
-			}
-		case node.ToolExecution:
-			if view.sends(n) {
-				// A result that is in no results message is sent by itself.
-				p.replied = true
-				p.unclosed = p.result(n, resultOf(n)) || p.unclosed
-			}
-		case node.Compaction:
-			if view.placed[n.ID()] {
-				continue
-			}
-			p.user(n, payload.Summary)
-			if payload.Replaced.Len() > 0 {
-				v.report(n, NothingReplaced, "the nodes it replaces are not in the conversation, or are not messages")
-			}
-		}
+		p.node(n, view)
 	}
 
 	// Open calls at the heads are no findings: they may still be executed.
@@ -344,18 +393,74 @@ func (v *validator) phases(d DAG) {
 	p.end(false)
 }
 
-// declaredAnywhere returns the names of all tools declared by any node. Withdrawn tools count, because they may have
-// been called before.
-func declaredAnywhere(nodes []*node.Node) map[string]bool {
-	declared := map[string]bool{}
-	for _, n := range nodes {
-		if tools, ok := n.Payload().(node.Tools); ok {
-			for _, def := range tools.Defs.Slice() {
-				declared[def.Name] = true
-			}
+// unsettled returns the nodes that phases has to check, in order: those after the last settled node before the heads,
+// and that node. trunk lists those of them that every path to the heads passes. p is the check of all earlier nodes.
+func (v *validator) unsettled(heads []*node.Node) (nodes, trunk []*node.Node, p phaseCheck) {
+	p.validator = v
+	compacted := false
+	add := func(list ...*node.Node) {
+		compacted = compacted || slices.ContainsFunc(list, isCompaction)
+		for _, n := range slices.Backward(list) {
+			nodes = append(nodes, n)
 		}
 	}
-	return declared
+
+	// Several heads of one parent are an open fan: the trunk begins below it.
+	rest := heads
+	if below := onlyParent(heads); len(heads) > 1 && below != nil {
+		add(heads...)
+		rest = []*node.Node{below}
+	}
+
+	for len(rest) == 1 {
+		n := rest[0]
+		add(n)
+		trunk = append(trunk, n)
+		if settled, ok := v.settled[n]; ok && !compacted {
+			p, rest = settled, nil
+			break
+		}
+
+		rest = n.Parents()
+		if below := onlyParent(rest); len(rest) > 1 && below != nil {
+			add(rest...)
+			rest = []*node.Node{below}
+		}
+	}
+
+	add(postOrder(rest)...)
+	slices.Reverse(nodes)
+	slices.Reverse(trunk)
+	return nodes, trunk, p
+}
+
+// onlyParent returns the node that is the only parent of each of nodes, or nil.
+func onlyParent(nodes []*node.Node) (below *node.Node) {
+	for _, n := range nodes {
+		if n.NumParents() != 1 || below != nil && below != n.Parent(0) {
+			return nil
+		}
+		below = n.Parent(0)
+	}
+	return below
+}
+
+func isCompaction(n *node.Node) bool {
+	_, is := n.Payload().(node.Compaction)
+	return is
+}
+
+// toolCall is a call of a tool in a message.
+type toolCall struct {
+	n    *node.Node
+	tool string
+}
+
+// undeclaredCalls is a list of calls of one tool that no node before them declares, the last one first.
+type undeclaredCalls struct {
+	n        *node.Node
+	before   *undeclaredCalls
+	declared bool // a later node declares the tool, and therefore those before are declared too
 }
 
 // phaseCheck matches the calls of one tool phase with their results in the messages, or in the executions, after them.
@@ -364,10 +469,15 @@ type phaseCheck struct {
 	calls    []matchedCall
 	open     map[string][]int // indexes in calls of the calls without a result, by call ID
 	ids      map[string]bool  // IDs of all calls
+	missing  int              // number of calls without a result
 	replied  bool             // a message with role user, or a result, has followed
 	other    bool             // content other than tool results has followed
 	unclosed bool             // some results are in executions, and in no message
 	pending  node.ID          // the message at the head with calls that may still be executed; zero for none
+
+	// The names of all tools declared so far, and the undeclared calls of each other tool.
+	declared   *tree[bool]
+	undeclared *tree[*undeclaredCalls]
 }
 
 // matchedCall is a tool call and whether it has a result.
@@ -377,22 +487,69 @@ type matchedCall struct {
 	hasResult bool
 }
 
-func (p *phaseCheck) assistant(n *node.Node, blocks content.Blocks, declared map[string]bool) {
-	// Messages of the assistant in a row are sent as one, so their calls are one phase.
-	if p.replied {
-		p.end(true)
-	}
-
-	for _, call := range blocks.ToolUses() {
-		if !declared[call.Name] {
-			p.report(n, UndeclaredTool, "%q", call.Name)
+// node checks a node that no compaction replaces.
+func (p *phaseCheck) node(n *node.Node, view view) {
+	switch payload := n.Payload().(type) {
+	case node.Tools:
+		p.declare(payload)
+	case node.Message:
+		if payload.Role == content.User {
+			p.user(n, payload.Blocks)
+		} else {
+			p.assistant(n, payload.Blocks)
 		}
+	case node.ToolExecution:
+		if view.sends(n) {
+			// A result that is in no results message is sent by itself.
+			p.replied = true
+			p.unclosed = p.result(n, resultOf(n)) || p.unclosed
+		}
+	case node.Compaction:
+		if view.placed[n.ID()] {
+			return
+		}
+		p.user(n, payload.Summary)
+		if payload.Replaced.Len() > 0 {
+			p.report(n, NothingReplaced, "the nodes it replaces are not in the conversation, or are not messages")
+		}
+	}
+}
+
+// declare declares tools, also for the calls before it. Withdrawn tools count, because they may have been called
+// before.
+func (p *phaseCheck) declare(tools node.Tools) {
+	for _, def := range tools.Defs.Slice() {
+		p.declared = p.declared.with(def.Name, true)
+		late := p.undeclared.get(def.Name)
+		if late == nil {
+			continue
+		}
+		for c := late.value; c != nil && !c.declared; c = c.before {
+			c.declared = true
+			p.late[toolCall{c.n, def.Name}] = true
+		}
+		p.undeclared = p.undeclared.without(def.Name)
+	}
+}
+
+func (p *phaseCheck) assistant(n *node.Node, blocks content.Blocks) {
+	for _, call := range blocks.ToolUses() {
+		if p.declared.get(call.Name) == nil {
+			c := &undeclaredCalls{n: n}
+			if earlier := p.undeclared.get(call.Name); earlier != nil {
+				c.before = earlier.value
+			}
+			p.undeclared = p.undeclared.with(call.Name, c)
+			p.early = append(p.early, toolCall{n, call.Name})
+		}
+
 		if p.open == nil {
 			p.open, p.ids = map[string][]int{}, map[string]bool{}
 		}
 		p.open[call.ID] = append(p.open[call.ID], len(p.calls))
 		p.ids[call.ID] = true
 		p.calls = append(p.calls, matchedCall{n: n, use: call})
+		p.missing++
 	}
 }
 
@@ -425,6 +582,7 @@ func (p *phaseCheck) result(n *node.Node, r content.ToolResult) bool {
 	// A call ID may be used twice: its results belong to its calls in order.
 	p.open[r.CallID] = open[1:]
 	p.calls[open[0]].hasResult = true
+	p.missing--
 	if p.other {
 		p.report(n, ResultLate, "other content before the result of %q", r.CallID)
 	}
@@ -434,23 +592,19 @@ func (p *phaseCheck) result(n *node.Node, r content.ToolResult) bool {
 // end reports the calls without a result and prepares p for the next phase. followed is set if a message of the
 // assistant follows.
 func (p *phaseCheck) end(followed bool) {
-	results := 0
-	for _, c := range p.calls {
-		if c.hasResult {
-			results++
-		}
-	}
-
 	// A phase at the head is not cut: its other calls may still be executed, and sending closes it.
 	over := func(c matchedCall) bool { return followed || p.other || c.n.ID() != p.pending }
 	if p.unclosed && len(p.calls) > 0 && over(p.calls[0]) {
 		all := count(len(p.calls), "call")
+		results := len(p.calls) - p.missing
 		p.report(p.calls[0].n, PhaseCutInHalf, "%d of %s have results, and no message contains all results", results, all)
 	}
-	for i, c := range p.calls {
-		if !c.hasResult && (over(c) || p.replied && !p.unclosed) {
-			p.report(c.n, CallWithoutResult, "call %d, %q of %q", i, c.use.ID, c.use.Name)
+	if p.missing > 0 {
+		for i, c := range p.calls {
+			if !c.hasResult && (over(c) || p.replied && !p.unclosed) {
+				p.report(c.n, CallWithoutResult, "call %d, %q of %q", i, c.use.ID, c.use.Name)
+			}
 		}
 	}
-	*p = phaseCheck{validator: p.validator}
+	*p = phaseCheck{validator: p.validator, declared: p.declared, undeclared: p.undeclared}
 }
