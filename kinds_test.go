@@ -279,7 +279,7 @@ var others = map[string]map[string]alike{
 		"dag: spelled": {"Unknown", "has one field, its body, by the default"},
 		"dag: validator.node": {"System Tools SubGraph StopReason Custom Unknown",
 			"has no rule that can be checked for the node alone"},
-		"dag: validator.phases": {"System Tools SubGraph StopReason Custom Unknown",
+		"dag: phaseCheck.node": {"System SubGraph StopReason Custom Unknown",
 			"takes no part in calls and results"},
 		"dag: viewOf": {"System Tools ToolExecution SubGraph StopReason Custom Unknown",
 			"neither a message nor replaces one"},

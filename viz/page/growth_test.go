@@ -30,8 +30,27 @@ func TestGrowthOfPages(t *testing.T) {
 		return d
 	}
 
+	forkedHelpers := func(n int) dag.DAG {
+		helper, d := users(n), dag.New()
+		for range n {
+			d = d.SubGraph("helper", helper.Assistant("answer"))
+		}
+		return d
+	}
+	continuedHelpers := func(n int) dag.DAG {
+		helper, d := dag.New(), dag.New()
+		for range n {
+			helper = helper.User("on").Assistant("answer")
+			d = d.SubGraph("helper", helper)
+		}
+		return d
+	}
+
 	var cases []growthtest.Case
-	for name, build := range map[string]func(n int) dag.DAG{"messages without a response": users, "failures without a response": stops} {
+	for name, build := range map[string]func(n int) dag.DAG{
+		"messages without a response": users, "failures without a response": stops,
+		"forked helpers": forkedHelpers, "continued helpers": continuedHelpers,
+	} {
 		cases = append(cases, growthtest.Case{Name: name, Growth: growthtest.Linear, Small: 200, Large: 2000, Setup: func(t testing.TB, n int) func() {
 			d := build(n)
 			request := func(dag.DAG, *node.Node) ([]byte, error) { return []byte("{}"), nil }
