@@ -4,9 +4,10 @@
 // Statements are counted by the coverage counters of the runtime, if the test binary is built with them:
 //
 //	go test -run Growth -tags countstatements -ldflags=-checklinkname=0 \
-//		-covermode=atomic -coverpkg=github.com/plait-dev/plait/... ./dag
+//		-covermode=atomic -coverpkg=github.com/plait-dev/plait/...,slices ./dag
 //
-// Loops in the standard library and in other modules execute no counted statements. Choose shapes to make such a loop
+// Package slices is counted too. Loops elsewhere in the standard library and in other modules execute no counted
+// statements. Choose shapes to make such a loop
 // visible: in the allocations, or in the statements of functions called by the loop.
 package growthtest
 
