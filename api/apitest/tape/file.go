@@ -118,7 +118,7 @@ func writeTape(path string, tracks []*track, s *scrubber) error {
 	}
 
 	// The scrubber has been over every recording. Search the whole file once more, names of members included.
-	if s.holds(string(text)) {
+	if s.Holds(string(text)) {
 		return fmt.Errorf("%w: %s: a secret would remain in it, so it is not written", ErrUnusable, path)
 	}
 

@@ -140,7 +140,8 @@ func Open(path string, o *Options) (*Tape, error) {
 	}
 
 	// Recording replaces the file as a whole, so an existing one is not read.
-	t.scrub.add(t.o.Secrets...)
+	t.scrub.Accounts = true
+	t.scrub.Add(t.o.Secrets...)
 	if t.Recording() {
 		return t, nil
 	}
@@ -259,7 +260,7 @@ func (t *Tape) record(req *http.Request, body []byte) (*http.Response, error) {
 		return nil, err
 	}
 
-	t.scrub.header(res.Header, accountName())
+	t.scrub.Header(res.Header, accountName())
 	made.response = taped{status: res.StatusCode, header: t.head.of(res.Header)}
 	made.length = res.ContentLength
 	res.Body = &recorder{res.Body, t, made}
@@ -279,7 +280,7 @@ func (t *Tape) begin(req *http.Request, body []byte) (*track, error) {
 	}
 
 	// Collect the secrets here. They are removed when the file is written: other recordings may have them, too.
-	t.scrub.request(req)
+	t.scrub.Request(req)
 
 	made := &track{request: taped{method: methodOf(req), url: req.URL.String(), header: t.head.of(req.Header),
 		body: body}}
@@ -357,7 +358,7 @@ func (t *Tape) play(req *http.Request, body []byte) (*http.Response, error) {
 	defer t.mu.Unlock()
 
 	// Remove the secrets as for the recording: with another key, the request is still the same.
-	t.scrub.request(req)
+	t.scrub.Request(req)
 	request := t.scrub.taped(taped{method: methodOf(req), url: req.URL.String(), body: body})
 
 	for _, made := range t.tracks {

@@ -1,4 +1,4 @@
-package tape
+package secret
 
 import (
 	"strconv"
@@ -8,37 +8,37 @@ import (
 )
 
 // escapes lists the ways in which a secret may be escaped.
-var escapes = []escape{{'\\', jsonEscape}, {'%', urlEscape}}
+var escapes = []escape{{`\`, jsonEscape}, {"%", urlEscape}, {"\r\n", lineBreak}}
 
 // escape is one way to escape characters.
 type escape struct {
-	mark byte // at the beginning of each escaped character
+	marks string // each escaped character begins with one of these bytes
 	// first returns the character escaped at the beginning of a text, and the length of its escaped form. For an invalid
 	// one it returns the mark and 1.
 	first func(text string) (plain string, length int)
 }
 
-// decode returns the text without escapes and, for each offset in it, the offset in text.
-func (e escape) decode(text string) (decoded string, offsets []int) {
-	if strings.IndexByte(text, e.mark) < 0 {
+// decode returns the text without escapes and, for each byte of it, the span in text.
+func (e escape) decode(text string) (decoded string, spans []span) {
+	if !strings.ContainsAny(text, e.marks) {
 		return text, nil
 	}
 
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		plain, length := text[i:i+1], 1
-		if text[i] == e.mark {
+		if strings.IndexByte(e.marks, text[i]) >= 0 {
 			plain, length = e.first(text[i:])
 		}
 
-		// Offsets within a character of several bytes are not used: a secret has whole characters.
+		// The bytes of one character have one span: a secret has whole characters.
 		for range len(plain) {
-			offsets = append(offsets, i)
+			spans = append(spans, span{i, i + length})
 		}
 		b.WriteString(plain)
 		i += length
 	}
-	return b.String(), append(offsets, len(text))
+	return b.String(), spans
 }
 
 // jsonEscape decodes the escape of a string in JSON at the beginning of text.
@@ -85,4 +85,9 @@ func urlEscape(text string) (plain string, length int) {
 		return text[:1], 1
 	}
 	return string([]byte{byte(b)}), 3
+}
+
+// lineBreak removes a line break and the indentation after it: a long key may be wrapped.
+func lineBreak(text string) (plain string, length int) {
+	return "", len(text) - len(strings.TrimLeft(text, "\r\n \t"))
 }
