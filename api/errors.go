@@ -48,8 +48,8 @@ type Error struct {
 	API string
 	// Status is the HTTP status: 0 if there was no response, 200 if the failure came inside a stream.
 	Status int
-	// Type and Message are the provider's own text. A careless server may repeat parts of the request in it, even a
-	// key.
+	// Type and Message are the provider's own text. A careless server may repeat parts of the request in it. The
+	// providers of Plait replace the key and the other secrets of the request by REDACTED, also in Body and Err.
 	Type    string
 	Message string
 	// RequestID is the provider's ID of the request, for its support.

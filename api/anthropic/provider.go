@@ -138,6 +138,9 @@ func (o Options) carry(req *http.Request, next option.MiddlewareNext) (*http.Res
 			return nil, errNoKey
 		}
 	}
+	if err := wire.Ready(req); err != nil {
+		return nil, err
+	}
 	wire.Sized(req)
 	return next(req)
 }

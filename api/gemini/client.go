@@ -146,6 +146,9 @@ func (c carrier) send(req *http.Request, s *sent) (*http.Response, error) {
 	for name, values := range s.header {
 		out.Header[http.CanonicalHeaderKey(name)] = values
 	}
+	if err := wire.Ready(out); err != nil {
+		return nil, err
+	}
 	s.body.Send(out)
 	return c.client.Do(out)
 }

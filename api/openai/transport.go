@@ -132,6 +132,7 @@ type sent struct {
 
 // outermost is the middleware around all others. It
 //
+//   - checks the address and collects the secrets, for errors without them,
 //   - sets the length of the request's body: the SDK does so only for a body in one slice,
 //   - watches the response for stalls and bounds its length,
 //   - returns an error response as an error.
@@ -146,6 +147,9 @@ func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, e
 		return next(req)
 	}
 
+	if err := wire.Ready(req); err != nil {
+		return nil, err
+	}
 	s.body.Send(req)
 	res, err := next(req)
 	if err != nil || res == nil || res.Body == nil {

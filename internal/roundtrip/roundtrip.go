@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/idle"
+	"github.com/plait-dev/plait/internal/secret"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -59,7 +60,8 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 		if limit == 0 && c.Whole {
 			limit = idle.Whole
 		}
-		watch := idle.NewWatch(ctx, limit, api.ErrStalled)
+		var secrets secret.Set // of the request, for errors without them
+		watch := idle.NewWatch(secret.Collecting(ctx, &secrets), limit, api.ErrStalled)
 		defer watch.Stop()
 
 		var known *api.Cut // nil until a part of the response has arrived
@@ -67,7 +69,7 @@ func (t Trip) Stream(ctx context.Context) iter.Seq2[api.Event, error] {
 			if err != nil {
 				// The known facts about an interrupted response, such as its tokens, come before the error.
 				if known == nil || yield(*known, nil) {
-					yield(nil, t.failure(ctx, watch, c.API, err))
+					yield(nil, withoutSecrets(t.failure(ctx, watch, c.API, err), &secrets))
 				}
 				return
 			}
@@ -110,10 +112,38 @@ func (t Trip) failure(ctx context.Context, watch *idle.Watch, name string, err e
 		return err
 	}
 
+	// The SDKs report an address that is no URL only as text.
+	if errors.Is(err, wire.ErrAddress) || strings.Contains(err.Error(), "WithBaseURL failed to parse url") {
+		return &api.Error{Kind: api.ErrInvalidRequest, API: name, Err: err}
+	}
+
 	if theirs := t.Explain(err); theirs != nil {
 		return theirs
 	}
 	return &api.Error{Kind: api.ErrTransport, API: name, Err: err}
+}
+
+// withoutSecrets returns an error without the secrets of the request: a server may repeat its key in an error, and the
+// error of a connection names the address.
+func withoutSecrets(err error, secrets *secret.Set) error {
+	var e *api.Error
+	if !errors.As(err, &e) {
+		return secrets.Err(err)
+	}
+
+	clean, found := *e, false
+	if cause := secrets.Err(e.Err); cause != nil && cause.Error() != e.Err.Error() {
+		clean.Err, found = cause, true
+	}
+	for _, text := range []*string{&clean.Type, &clean.Message, &clean.RequestID, &clean.Body} {
+		without := secret.InText(secrets.Text(*text))
+		found = found || without != *text
+		*text = without
+	}
+	if !found {
+		return err
+	}
+	return &clean
 }
 
 // Checked returns the options, or an error if no request can be made with them.

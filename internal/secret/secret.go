@@ -197,6 +197,10 @@ func find(values []string, text string, depth int) []span {
 // URL returns an address without its user and password, and without the values of its secret parameters; each is
 // replaced. An address that cannot be parsed is cleaned as by InText.
 func URL(address string) string {
+	// Without a scheme, the user is parsed as one.
+	if host, _, _ := strings.Cut(address, "/"); !strings.Contains(address, "://") && strings.Contains(host, "@") {
+		address = Redacted + address[strings.LastIndex(host, "@"):]
+	}
 	u, err := url.Parse(address)
 	if err != nil || address == "" {
 		return InText(address)
