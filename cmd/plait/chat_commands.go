@@ -12,6 +12,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/secret"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/report"
 )
@@ -230,7 +231,7 @@ func (c *chat) move(d dag.DAG) error {
 
 func (c *chat) changeModel(_ context.Context, args []string) error {
 	if len(args) == 0 {
-		fmt.Fprintln(c.out, safetext.Block(strings.TrimSpace(c.provider+" "+c.model+" "+c.baseURL)))
+		fmt.Fprintln(c.out, safetext.Block(strings.TrimSpace(c.provider+" "+c.model+" "+secret.URL(c.baseURL))))
 		return nil
 	}
 

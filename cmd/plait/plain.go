@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/internal/pattern"
+	"github.com/plait-dev/plait/internal/secret"
 )
 
 // Errors of the library begin with the name of their package, as Go errors do, and some end in a Go type. Neither helps
@@ -16,9 +17,9 @@ var (
 	optionsHint   = pattern.Of(`, or give one in Options\.\w+`)
 )
 
-// plain returns an error's text without the names of packages, methods and types.
+// plain returns an error's text without the names of packages, methods and types, and without the secrets of addresses.
 func plain(err error) string {
-	text := strings.TrimPrefix(err.Error(), "load ")
+	text := secret.InText(strings.TrimPrefix(err.Error(), "load "))
 	for {
 		// Removing one prefix may show another: "dag: node: …".
 		shorter := packagePrefix().ReplaceAllString(text, "$1")

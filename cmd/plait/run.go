@@ -28,7 +28,9 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/mcp"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/secret"
 	"github.com/plait-dev/plait/internal/servers"
+	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/progress"
 )
@@ -207,7 +209,7 @@ const (
 type runSettings struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
-	BaseURL  string `json:"base_url,omitempty"`
+	BaseURL  string `json:"base_url,omitempty"` // without its password and key
 	Whole    bool   `json:"no_stream,omitempty"`
 	// Unchecked is set if calls are not checked before they are deferred.
 	Unchecked bool `json:"unchecked,omitempty"`
@@ -525,9 +527,13 @@ func (r *runner) choose(d dag.DAG) error {
 	moved := named != "" && !strings.HasPrefix(before.Provider, named) && before.BaseURL == "" && r.baseURL == ""
 
 	if before.Provider != "" && !moved {
-		if r.baseURL == "" && r.replay == "" && !before.trusted() {
+		switch {
+		case r.baseURL != "" || r.replay != "":
+		case strings.Contains(before.BaseURL, secret.Redacted):
+			return fmt.Errorf("the server %q is saved without its password or key: name it again with --base-url", before.BaseURL)
+		case !before.trusted():
 			return fmt.Errorf("the conversation names the server %q, which would get your key and your messages: "+
-				"if you trust it, name it with --base-url; else name a provider with --provider", before.BaseURL)
+				"if you trust it, name it with --base-url; else name a provider with --provider", secret.URL(before.BaseURL))
 		}
 		r.provider, r.whole = before.Provider, r.whole || before.Whole
 		r.model, r.baseURL = cmp.Or(r.model, before.Model), cmp.Or(r.baseURL, before.BaseURL)
@@ -589,6 +595,11 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	if e.server != nil {
 		r.baseURL = cmp.Or(r.baseURL, e.server.BaseURL)
 	}
+	if r.baseURL != "" {
+		if err := wire.CheckAddress(r.baseURL); err != nil {
+			return executor.Agent{}, d, fmt.Errorf("--base-url: %w", err)
+		}
+	}
 	how.baseURL, how.whole = r.baseURL, r.whole
 	if r.tape != nil {
 		how.client, how.keyless = r.tape.Client(), r.replay != ""
@@ -598,7 +609,7 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	}
 
 	// Saved for resume, and for the next run.
-	d = d.WithMetadata(runKey, runSettings{e.name, how.model, r.baseURL, r.whole, r.unchecked})
+	d = d.WithMetadata(runKey, runSettings{e.name, how.model, secret.URL(r.baseURL), r.whole, r.unchecked})
 
 	options := request(d, e).Options
 	options.Idle = r.idle

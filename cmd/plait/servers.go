@@ -18,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/executor/mcp"
 	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/secret"
 )
 
 // Limits for the calls of tools of MCP servers.
@@ -37,16 +38,16 @@ func (r *runner) connect(ctx context.Context) error {
 	named := map[string]string{} // the servers, by the names of their tools
 	for _, spec := range r.mcp {
 		if terminal, _ := terminalOf(r.err); terminal && !r.quiet {
-			r.say("connecting to %s", safetext.Line(spec, 60))
+			r.say("connecting to %s", safetext.Line(secret.InText(spec), 60))
 		}
 		server, err := connectServer(ctx, spec)
 		if err != nil {
-			return fmt.Errorf("--mcp %s: %w", safetext.Escape(spec, 200), err)
+			return fmt.Errorf("--mcp %s: %w", safetext.Escape(secret.InText(spec), 200), err)
 		}
 		r.servers = append(r.servers, server)
 
 		for _, err := range server.LeftOut() {
-			r.say("--mcp %s: a tool is left out: %v", spec, err)
+			r.say("--mcp %s: a tool is left out: %v", secret.InText(spec), err)
 		}
 
 		// The model distinguishes tools by their names alone.
