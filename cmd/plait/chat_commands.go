@@ -247,7 +247,7 @@ func (c *chat) changeModel(_ context.Context, args []string) error {
 
 	// A base URL belongs to one provider.
 	if c.provider != before.provider {
-		c.baseURL = ""
+		c.baseURL, c.byFile = "", false
 	}
 	_, d, err := c.agent(c.d)
 	if err != nil {

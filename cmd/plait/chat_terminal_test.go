@@ -375,3 +375,26 @@ func TestCtrlCAtAQuestionAboutAnOpenCallLeavesTheFileAsItIs(t *testing.T) {
 	require.Equal(t, exitBad, s.ends(), s.text)
 	f.requireUntouched(before)
 }
+
+// TestHangupSavesThePartialResponse: the terminal may report its end twice, from the system and from the shell.
+func TestHangupSavesThePartialResponse(t *testing.T) {
+	for _, command := range []string{"run", "chat"} {
+		t.Run(command, func(t *testing.T) {
+			url, _ := slowServer(t)
+			file := filepath.Join(t.TempDir(), "talk.json")
+			require.NoError(t, dag.New().User("Hello").Save(file))
+			s := inTerminal(t, nil, "plait", command, file, "--model", "claude-test", "--base-url", url, "--provider", "anthropic")
+			if command == "chat" {
+				s.types("Hello")
+			}
+			s.await(map[string]string{"run": "answering", "chat": "Beginning of an"}[command])
+			require.NoError(t, s.cmd.Process.Signal(syscall.SIGHUP))
+			_ = s.cmd.Process.Signal(syscall.SIGHUP) // it may have ended
+			require.Equal(t, exitBad, s.ends(), s.text)
+
+			d, err := dag.Load(file)
+			require.NoError(t, err)
+			require.Contains(t, d.String(), "Beginning of an answer")
+		})
+	}
+}

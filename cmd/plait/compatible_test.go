@@ -37,11 +37,11 @@ func TestProviderMayBeACompatibleServer(t *testing.T) {
 	require.Zero(t, code, "another model of the same server: %s", errs)
 
 	require.Equal(t, []string{"/v1/chat/completions", "/v1/chat/completions", "/v1/chat/completions"}, paths)
-	for i, body := range bodies {
+	for _, body := range bodies {
 		require.Contains(t, body, `"stream":true`)
 		require.NotContains(t, body, "stream_options", "Mistral refuses them")
-		require.Equal(t, "Bearer the key of Mistral", keys[i])
 	}
+	require.Equal(t, []string{"Bearer the key of Mistral", "", ""}, keys, "only the first command names the server")
 	require.Contains(t, bodies[2], `"model":"gpt-other"`)
 
 	out, errs, code := command("", "show", file)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"net/http"
 	"os"
+	"slices"
 
 	sdkanthropic "github.com/anthropics/anthropic-sdk-go/option"
 	sdkopenai "github.com/openai/openai-go/v3/option"
@@ -17,6 +19,43 @@ import (
 // noKey is the API key for a server of the user's own. It needs none, but without a key the SDKs send no request.
 const noKey = "none"
 
+// keyless is the transport to a server that only FILE names. It drops what the SDKs add from the environment: keys,
+// tokens and headers of any name.
+type keyless struct{ next http.RoundTripper }
+
+func (k keyless) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name := range r.Header {
+		switch name {
+		case "Accept", "Accept-Encoding", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "User-Agent":
+		default:
+			if value := r.Header.Get(name); value != noKey && value != "Bearer "+noKey {
+				delete(r.Header, name)
+			}
+		}
+	}
+	return k.next.RoundTrip(r)
+}
+
+// withoutKeys returns a client like the given one, or like the SDKs' own for nil, over keyless.
+func withoutKeys(client *http.Client) *http.Client {
+	own := http.Client{}
+	if client != nil {
+		own = *client
+	}
+	if own.Transport == nil {
+		own.Transport = http.DefaultTransport
+	}
+	own.Transport = keyless{own.Transport}
+	return &own
+}
+
+// lacksKey reports whether requests are sent with noKey. names are the variables that may have a key.
+func (how endpointOptions) lacksKey(names ...string) bool {
+	inEnvironment := slices.ContainsFunc(names, func(name string) bool { return os.Getenv(name) != "" })
+	return how.unnamed || how.needsNoKey() && !inEnvironment
+}
+
 // needsNoKey reports whether requests are sent without a key, if none is in the environment.
 func (how endpointOptions) needsNoKey() bool { return how.baseURL != "" || how.keyless }
 
@@ -25,7 +64,7 @@ func anthropicOptions(how endpointOptions) *anthropic.Options {
 	if how.baseURL != "" {
 		o.SDK = append(o.SDK, sdkanthropic.WithBaseURL(how.baseURL))
 	}
-	if how.needsNoKey() && os.Getenv("ANTHROPIC_API_KEY") == "" && os.Getenv("ANTHROPIC_AUTH_TOKEN") == "" {
+	if how.lacksKey("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN") {
 		o.SDK = append(o.SDK, sdkanthropic.WithAPIKey(noKey))
 	}
 	if how.client != nil {
@@ -47,7 +86,7 @@ func openAIOptions(how endpointOptions) *openai.Options {
 	switch {
 	case how.server != nil && how.server.Key != "":
 		o.SDK = append(o.SDK, sdkopenai.WithAPIKey(cmp.Or(os.Getenv(how.server.Key), noKey)))
-	case how.needsNoKey() && os.Getenv("OPENAI_API_KEY") == "":
+	case how.lacksKey("OPENAI_API_KEY"):
 		o.SDK = append(o.SDK, sdkopenai.WithAPIKey(noKey))
 	}
 	if how.client != nil {
@@ -63,7 +102,7 @@ func geminiOptions(how endpointOptions) *gemini.Options {
 	}
 
 	o.SDK = &genai.ClientConfig{HTTPOptions: genai.HTTPOptions{BaseURL: how.baseURL}, HTTPClient: how.client}
-	if how.needsNoKey() && os.Getenv("GEMINI_API_KEY") == "" && os.Getenv("GOOGLE_API_KEY") == "" {
+	if how.lacksKey("GEMINI_API_KEY", "GOOGLE_API_KEY") {
 		o.SDK.APIKey, o.SDK.Backend = noKey, genai.BackendGeminiAPI
 	}
 	return o

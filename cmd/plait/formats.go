@@ -42,6 +42,7 @@ type endpointOptions struct {
 
 	client  *http.Client // nil for the SDK's own
 	keyless bool         // no request leaves the machine, so no key is needed
+	unnamed bool         // only FILE names the server, so it gets no key
 }
 
 // endpoints are the APIs, in the order of the help text.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -130,4 +131,51 @@ func TestAPipeIsReadWhole(t *testing.T) {
 	out, errs, code := command("", "log", fifo)
 	require.Equal(t, exitDone, code, errs)
 	require.Contains(t, out, "Through a pipe.")
+}
+
+// TestLostOutputIsAnError: /dev/full has no room for any byte.
+func TestLostOutputIsAnError(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no /dev/full:", err)
+	}
+	defer full.Close()
+	file := filepath.Join(t.TempDir(), "talk.json")
+	require.NoError(t, dag.New().User("Hi").Assistant("Hello.").Save(file))
+
+	for _, args := range [][]string{
+		{"help"}, {"-h"}, {"run", "-h"}, {"version"}, {"--version"}, {"completion", "bash"}, {"log", file}, {"grep", "Hello", file},
+		{"verify", file}, {"cost", file}, {"report", file}, {"render", "--as", "html", file},
+	} {
+		var errs bytes.Buffer
+		require.Equal(t, exitBad, plait(t.Context(), args, strings.NewReader(""), full, &errs), args)
+		require.Contains(t, errs.String(), "no space left", args)
+	}
+}
+
+// TestMCPProgramThatIgnoresSignalsIsKilledSoon: neither it nor its child outlives the command for long.
+func TestMCPProgramThatIgnoresSignalsIsKilledSoon(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	// The child has the pipes of the program, and ignores the same signals.
+	script := `trap "" TERM INT HUP; (echo $BASHPID >>` + pids + `; while :; do sleep 1000; done) & echo $$ >>` + pids + `; weather-mcp; while :; do sleep 1000; done`
+	r := &runner{streams: &streams{err: io.Discard}, mcp: []string{"bash -c '" + script + "'"}}
+	require.NoError(t, r.begin(t.Context()))
+
+	began := time.Now()
+	require.NoError(t, r.end())
+	require.Less(t, time.Since(began), 4*serverGrace+patience/60)
+	data, err := os.ReadFile(pids)
+	require.NoError(t, err)
+	require.Len(t, strings.Fields(string(data)), 2)
+	for _, text := range strings.Fields(string(data)) {
+		pid, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil || isZombie(pid) }, patience, time.Millisecond)
+	}
+}
+
+// isZombie reports whether a process has ended, and nobody has waited for it.
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && strings.Contains(string(stat), ") Z ")
 }

@@ -19,14 +19,23 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the program at once
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, func() {
+		// The second signal ends the program at once, but one end of a terminal may be reported twice.
+		signal.Ignore(syscall.SIGHUP)
+		stop()
+	})
 	code := plait(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -51,23 +60,29 @@ func (e *exitError) Error() string { return e.text }
 
 // plait runs one command line and returns the exit code.
 func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	s := &streams{ctx: context.WithoutCancel(ctx), ended: ctx, in: in, out: out, err: errs}
+	written := &output{Writer: out}
+	s := &streams{ctx: context.WithoutCancel(ctx), ended: ctx, in: in, out: written, err: errs}
 	root := newRoot(s)
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(written)
 	root.SetErr(errs)
 
 	err := root.ExecuteContext(ctx)
 	if closing := s.databases.close(); err == nil {
 		err = closing
 	}
+
+	// An output that was cut off is never a success, also where a writer does not report it.
+	var end *exitError
+	if lost := written.lost(); lost != nil && (err == nil || errors.As(err, &end) && end.text == "") {
+		err = fmt.Errorf("standard output: %w", lost)
+	}
 	if err == nil {
 		return exitDone
 	}
 
 	code := exitBad
-	var end *exitError
 	if errors.As(err, &end) {
 		code = end.code
 	}
@@ -86,4 +101,26 @@ type streams struct {
 	in        io.Reader
 	out, err  io.Writer
 	databases databases
+}
+
+// output is standard output. It keeps the first error of a write.
+type output struct {
+	io.Writer
+	failure atomic.Pointer[error]
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil {
+		o.failure.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// lost returns the first error of a write, or nil.
+func (o *output) lost() error {
+	if err := o.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }

@@ -40,6 +40,7 @@ type runner struct {
 	*streams
 	provider, model string
 	baseURL         string
+	byFile          bool // FILE names the provider and its server
 	whole           bool
 	body            string
 	defers          bool
@@ -109,8 +110,8 @@ another place; openrouter, deepseek, groq and mistral have keys of their own, as
 in DEEPSEEK_API_KEY. openai-chat is for any other compatible server.
 
 A server of the last run is used again without --base-url if it is on this
-machine. Any other one has to be named each time: FILE may come from somebody
-else, and the server gets your key.`,
+machine, but without your key. Any other one has to be named each time: FILE may
+come from somebody else, and the server gets your key.`,
 		Example: `  plait run talk.json --provider openai --model gpt-5 --user "Go on."
   plait run talk.json --provider ollama --model qwen3 --user "Go on."
   plait run talk.json --provider openai-chat --model qwen3 \
@@ -535,6 +536,7 @@ func (r *runner) choose(d dag.DAG) error {
 			return fmt.Errorf("the conversation names the server %q, which would get your key and your messages: "+
 				"if you trust it, name it with --base-url; else name a provider with --provider", secret.URL(before.BaseURL))
 		}
+		r.byFile = r.baseURL == ""
 		r.provider, r.whole = before.Provider, r.whole || before.Whole
 		r.model, r.baseURL = cmp.Or(r.model, before.Model), cmp.Or(r.baseURL, before.BaseURL)
 	}
@@ -559,7 +561,8 @@ func settingsOf(d dag.DAG) (s runSettings) {
 }
 
 // trusted reports whether requests may go to the server of the settings. Only the conversation names this server, and
-// the file may come from somebody else. A server on this machine is trusted, and the known server of the provider.
+// the file may come from somebody else. A server on this machine is trusted, without a key, and the known server of the
+// provider.
 func (s runSettings) trusted() bool {
 	if s.BaseURL == "" {
 		return true
@@ -567,7 +570,12 @@ func (s runSettings) trusted() bool {
 	if e, err := endpointOf(s.Provider); err == nil && e.server != nil && e.server.BaseURL == s.BaseURL {
 		return true
 	}
-	u, err := url.Parse(s.BaseURL)
+	return onThisMachine(s.BaseURL)
+}
+
+// onThisMachine reports whether a base URL is that of a server on this machine.
+func onThisMachine(baseURL string) bool {
+	u, err := url.Parse(baseURL)
 	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
@@ -603,6 +611,9 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	how.baseURL, how.whole = r.baseURL, r.whole
 	if r.tape != nil {
 		how.client, how.keyless = r.tape.Client(), r.replay != ""
+	}
+	if how.unnamed = r.byFile && onThisMachine(r.baseURL); how.unnamed {
+		how.client = withoutKeys(how.client)
 	}
 	if d, err = withBody(d, e, how.model, r.body); err != nil {
 		return executor.Agent{}, d, err

@@ -25,6 +25,9 @@ import (
 const (
 	serverToolTimeout = 5 * time.Minute
 	serverToolOutput  = 100_000 // bytes of text of a result for the model
+
+	// A program that ignores the end of its input is told to end after this time, and killed after twice this time.
+	serverGrace = time.Second
 )
 
 // mcpFlag registers the flag for MCP servers.
@@ -118,8 +121,31 @@ func program(command []string, printed *lastLines) mcp.Dial {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Stderr = printed
 		ownGroup(cmd)
-		return &sdk.CommandTransport{Command: cmd}, nil
+		cmd.WaitDelay = serverGrace // a child of the program may hold its standard error open
+		return &groupTransport{sdk.CommandTransport{Command: cmd, TerminateDuration: serverGrace}}, nil
 	}
+}
+
+// groupTransport is a CommandTransport whose end ends the children of the program, too.
+type groupTransport struct{ sdk.CommandTransport }
+
+func (t *groupTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := t.CommandTransport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &groupConnection{c, t.Command}, nil
+}
+
+type groupConnection struct {
+	sdk.Connection
+	cmd *exec.Cmd
+}
+
+func (c *groupConnection) Close() error {
+	err := c.Connection.Close()
+	killGroup(c.cmd)
+	return err
 }
 
 // splitCommand splits a command at spaces. Quotes and backslashes work as in a shell; nothing else does.
