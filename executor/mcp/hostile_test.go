@@ -44,7 +44,11 @@ var hostiles = map[string]func() *hostile{
 		n := 0
 		return &hostile{page: func(string) string {
 			n++
-			return fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n)
+			late := ""
+			if n > 100 {
+				late = tool("late", "Is on a page that is not read.")
+			}
+			return fmt.Sprintf(`{"tools":[%s],"nextCursor":"%d"}`, late, n)
 		}}
 	},
 	"one cursor": func() *hostile {
@@ -88,7 +92,7 @@ var hostiles = map[string]func() *hostile{
 	},
 	"abyss": func() *hostile {
 		return &hostile{lists: []string{tools(tool("fall", "Falls."))}, raw: func(w io.Writer, _ json.RawMessage) {
-			_, _ = io.WriteString(w, strings.Repeat("[", 15<<20)+"\n")
+			_, _ = io.WriteString(w, strings.Repeat("[", 7<<20)+strings.Repeat("]", 7<<20)+"\n\n")
 		}}
 	},
 	"deep result": func() *hostile {

@@ -196,7 +196,8 @@ func (s *Server) follow(d dag.DAG, offered names) dag.DAG {
 		}
 	}
 
-	// A tool that the conversation has had was withdrawn by the program, or by this hook.
+	// A tool that the conversation has had was withdrawn by the program, or by this hook. Search the whole conversation
+	// only for a tool that it does not have now.
 	var declaredOnce names
 	for _, o := range tools {
 		if keys := o.keys(); offered[keys[0]] || offered[keys[1]] || !taken.take(o) {
