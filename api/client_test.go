@@ -505,3 +505,12 @@ func TestSendFuncEndsWithTheErrorOfItsFunction(t *testing.T) {
 	require.Equal(t, 1, seen, "nothing comes after the error")
 	require.Equal(t, 1, p.requests, "the request is not sent again")
 }
+
+func TestResponseIsNoEvent(t *testing.T) {
+	for _, v := range []any{api.Repaired{}, api.Retry{}, api.Delta{}, api.BlockEnd{}, api.Finish{}, api.Cut{}} {
+		require.Implements(t, (*api.Event)(nil), v)
+	}
+	for _, v := range []any{api.Response{}, &api.Response{}} {
+		require.NotImplements(t, (*api.Event)(nil), v)
+	}
+}

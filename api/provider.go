@@ -144,9 +144,11 @@ func (Retry) event()    {}
 func (Delta) event()    {}
 func (BlockEnd) event() {}
 func (Finish) event()   {}
+func (Cut) event()      {}
 
-// Response is a model's whole response.
+// Response is a model's whole response. It is no [Event].
 type Response struct {
+	event struct{} // hides the method of Finish, which makes an Event
 	Finish
 	// Blocks is its content.
 	Blocks content.Blocks
