@@ -51,7 +51,7 @@ func post(t *testing.T, h http.Handler, body string) []map[string]any {
 
 // request returns a request with a JSON body.
 func request(method, body string) *http.Request {
-	r := httptest.NewRequest(method, "/", strings.NewReader(body))
+	r := httptest.NewRequest(method, "http://localhost/", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")
 	return r
 }
@@ -473,7 +473,7 @@ func TestMessageWhoseIDLooksLikeOneOfOursIsAppended(t *testing.T) {
 
 func TestThreadThatIsNoNameIsRefused(t *testing.T) {
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"threadId":"a\u0000b","runId":"r"}`))
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(`{"threadId":"a\u0000b","runId":"r"}`))
 	r.Header.Set("Content-Type", "application/json")
 	agui.Handler(executor.Agent{Provider: apitest.NewScript()}, nil).ServeHTTP(w, r)
 	require.Equal(t, http.StatusBadRequest, w.Code)

@@ -38,7 +38,7 @@ func Example() {
 		},
 	}))
 
-	request := httptest.NewRequest(http.MethodPost, "/agent", strings.NewReader(`{
+	request := httptest.NewRequest(http.MethodPost, "http://localhost/agent", strings.NewReader(`{
 		"threadId": "1", "runId": "1", "state": {}, "tools": [], "context": [],
 		"messages": [{"id": "a", "role": "user", "content": "How warm is it in Tokyo?"}]
 	}`))

@@ -1,23 +1,40 @@
 package agui
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"mime"
 	"net/http"
+	"time"
 
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/webguard"
 	"github.com/plait-dev/plait/store"
 )
 
-// maxBody is the maximum size of a request, in bytes.
-const maxBody = 16 << 20
+// Limits of a request.
+const (
+	maxBody  = 16 << 20    // bytes
+	bodyTime = time.Minute // until it has arrived
+)
 
 // Options are the options of [Handler].
 type Options struct {
-	// Store keeps the conversations. Defaults to one in memory.
+	// Store keeps the conversations. Defaults to one in memory, which keeps at most Threads conversations.
 	Store *store.Store
+	// Threads is the maximum number of conversations in the default store. Beyond it, the one that was used least
+	// recently is dropped, except those with a run. It has no effect on a Store. Defaults to 1,000.
+	Threads int
+	// Hosts are the names by which clients reach the handler, without a port, such as "app.example.com". Defaults to
+	// none: localhost and IP addresses are always accepted. "*" accepts every name: only for a program that checks
+	// each user by something that a browser does not send by itself.
+	Hosts []string
+	// Origins are the other sites whose pages may send requests, such as "https://app.example.com". The program answers
+	// the question of the browser before the request (CORS). List the handler's own site if a proxy changes the Host
+	// header. Defaults to none: only the site in the Host header.
+	Origins []string
 	// Thread returns the key of the conversation for a request's thread. An error refuses the request with status 403.
 	// Defaults to the thread's ID itself, which gives every client access to every thread.
 	Thread func(r *http.Request, threadID string) (key string, err error)
@@ -39,6 +56,7 @@ func Handler(agent executor.Agent, o *Options) http.Handler {
 	}
 	if h.Store == nil {
 		h.Store = store.New(store.Memory(), nil)
+		h.threads = newThreads(h.Threads)
 	}
 	if h.Thread == nil {
 		h.Thread = func(_ *http.Request, threadID string) (string, error) { return threadID, nil }
@@ -51,33 +69,27 @@ func Handler(agent executor.Agent, o *Options) http.Handler {
 
 type handler struct {
 	Options
-	agent executor.Agent
+	agent   executor.Agent
+	threads *threads // of the default store; nil for a store of the program
 }
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "use POST", http.StatusMethodNotAllowed)
+	webguard.LimitBody(w, r, bodyTime)
+	in, no := h.read(w, r)
+	if no != nil {
+		webguard.LeaveBody(w, r)
+		http.Error(w, no.Message, no.Status)
 		return
 	}
 
-	// A browser asks before a page of another site may send this type (CORS), so the page cannot use the user's
-	// cookies.
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		http.Error(w, "use Content-Type: application/json", http.StatusUnsupportedMediaType)
-		return
-	}
-
-	in, ok := read(w, r)
-	if !ok {
-		return
-	}
 	key, err := h.Thread(r, in.ThreadID)
 	if err != nil {
 		http.Error(w, "no such thread", http.StatusForbidden)
 		return
 	}
+	defer h.threads.use(key, h.forget)()
+
 	conversation, err := h.Store.Conversation(r.Context(), key)
 	if errors.Is(err, store.ErrName) {
 		http.Error(w, "the thread's ID is no name of a conversation", http.StatusBadRequest)
@@ -92,26 +104,52 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The first event sends the status, so later errors are events too.
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
-	s := &stream{handler: h, in: in, w: w, flush: http.NewResponseController(w).Flush, agents: map[string]*speaker{}}
+
+	// A lost connection cancels the run, also while it waits for the model.
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	s := &stream{handler: h, in: in, out: webguard.NewStream(w), cancel: cancel, agents: map[string]*speaker{}}
 	s.main = &speaker{stream: s}
+	defer s.end()
 	defer s.keepAlive()()
-	s.run(r.Context(), conversation)
+	s.run(ctx, conversation)
 }
 
-// read returns the body of a request. It responds to an invalid request itself, and returns false.
-func read(w http.ResponseWriter, r *http.Request) (in input, ok bool) {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in); err != nil {
-		status := http.StatusBadRequest
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		http.Error(w, "the body is no RunAgentInput", status)
-		return in, false
+// read returns the body of a request, or the reason to refuse the request.
+func (h *handler) read(w http.ResponseWriter, r *http.Request) (in input, no *webguard.Refusal) {
+	if no := (webguard.Guard{Remote: true, Hosts: h.Hosts, Origins: h.Origins}).Check(r); no != nil {
+		no.Message += refusedBy[no.Code]
+		return in, no
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return in, &webguard.Refusal{Status: http.StatusMethodNotAllowed, Message: "use POST"}
 	}
 
+	// A browser asks before a page of another site may send this type (CORS), so the page cannot use the user's
+	// cookies.
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+		return in, &webguard.Refusal{Status: http.StatusUnsupportedMediaType, Message: "use Content-Type: application/json"}
+	}
+
+	body, no := webguard.Body(w, r, maxBody)
+	if no != nil {
+		return in, no
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return in, &webguard.Refusal{Status: http.StatusBadRequest, Message: "the body is no RunAgentInput"}
+	}
 	if in.ThreadID == "" || in.RunID == "" {
-		http.Error(w, "threadId and runId are required", http.StatusBadRequest)
-		return in, false
+		return in, &webguard.Refusal{Status: http.StatusBadRequest, Message: "threadId and runId are required"}
 	}
-	return in, true
+	return in, nil
 }
+
+// refusedBy names the option that decides, by the code of a refusal.
+var refusedBy = map[string]string{
+	"wrong_host":   ": the program lists its names in agui.Options.Hosts",
+	"cross_origin": ": the program lists the sites that it trusts in agui.Options.Origins",
+}
+
+// forget drops a conversation of the default store.
+func (h *handler) forget(key string) { _ = h.Store.Delete(context.Background(), key) }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"iter"
-	"net/http"
 	"sync"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/webguard"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -23,9 +22,10 @@ type stream struct {
 	*handler
 	in input
 
-	writing sync.Mutex // guards the next three fields
-	w       io.Writer
-	flush   func() error
+	cancel func() // ends the run
+
+	writing sync.Mutex // guards the next two fields
+	out     *webguard.Stream
 	err     error // of the connection; the run ends with it
 
 	ids    map[node.ID]string  // IDs of the conversation's messages
@@ -281,17 +281,19 @@ func (s *stream) write(data []byte, err error) {
 		return
 	}
 	if err == nil {
-		_, err = s.w.Write(data)
+		err = s.out.Write(data)
 	}
-	if err == nil {
-		err = s.flush()
+	if err != nil {
+		s.err = err
+		s.cancel()
 	}
+}
 
-	// A middleware's writer may be unable to flush. The events then arrive when the server sends its buffer.
-	if errors.Is(err, http.ErrNotSupported) {
-		err = nil
+// end prepares the connection for the next request, unless it is lost.
+func (s *stream) end() {
+	if s.lost() == nil {
+		s.out.End()
 	}
-	s.err = err
 }
 
 // lost returns the error of the connection.
@@ -301,16 +303,13 @@ func (s *stream) lost() error {
 	return s.err
 }
 
-// beat is the time between two comments.
-const beat = 15 * time.Second
-
-// keepAlive writes a comment every beat until stop is called. Without it, proxies may close the connection of a run
+// keepAlive writes a comment now and then until stop is called. Without it, proxies may close the connection of a run
 // that sends no events for long. Clients ignore comments.
 func (s *stream) keepAlive() (stop func()) {
 	done, joined := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(joined)
-		beats := time.NewTicker(beat)
+		beats := time.NewTicker(webguard.Beat)
 		defer beats.Stop()
 		for {
 			select {

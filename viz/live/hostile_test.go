@@ -24,6 +24,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/webguard"
 )
 
 // everywhere is a request to each path, and one to none.
@@ -333,7 +334,7 @@ func TestEventsOutliveTheBodyDeadline(t *testing.T) {
 		res, err := http.ReadResponse(bufio.NewReader(client), nil)
 		require.NoError(t, err)
 		lines, begin := bufio.NewReader(res.Body), time.Now()
-		for time.Since(begin) < 3*beat {
+		for time.Since(begin) < 3*webguard.Beat {
 			_, err := lines.ReadString('\n')
 			require.NoError(t, err)
 		}
@@ -534,7 +535,7 @@ func TestListenerThatReadsNothingIsDropped(t *testing.T) {
 		s.Set(dag.New().User("Another."))
 		begin := time.Now()
 		<-gone
-		require.Equal(t, writeTime, time.Since(begin))
+		require.Equal(t, webguard.WriteTime, time.Since(begin))
 		require.Empty(t, s.listeners)
 		require.NoError(t, s.Close())
 	})
@@ -547,7 +548,7 @@ func TestASignOfLifeComesWhereNothingHappens(t *testing.T) {
 		gone := attach(s, p)
 		synctest.Wait()
 		before := p.text()
-		time.Sleep(3*beat + time.Second)
+		time.Sleep(3*webguard.Beat + time.Second)
 		require.Equal(t, before+":\n\n:\n\n:\n\n", p.text())
 		require.NoError(t, s.Close())
 		<-gone
@@ -571,9 +572,9 @@ func TestCloseWaitsNoLongerThanASecondForAWrite(t *testing.T) {
 func TestADeadlineOfTheEndStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipe()
-		l := &listener{rc: http.NewResponseController(p)}
-		l.hurry()
-		l.extend()
+		l := &listener{out: webguard.NewStream(p)}
+		l.out.Hurry()
+		_ = l.out.Write()
 		begin := time.Now()
 		<-p.dead
 		require.Equal(t, time.Second, time.Since(begin))

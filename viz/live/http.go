@@ -5,15 +5,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +15,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/webguard"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/gocode"
@@ -85,18 +80,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, answer func() *re
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 
-	// net/http reads the rest of a body before and after it sends a response. Without a deadline, an endless body holds
-	// up the response and the connection, even if the handler ignores it. net/http sets the deadline anew for the next
-	// request.
-	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
-	}
-
+	webguard.LimitBody(w, r, bodyTime)
 	if no := answer(); no != nil {
-		// A refused request may have an unread body: send the response without waiting for it.
-		if r.ContentLength != 0 {
-			h.Set("Connection", "close")
-		}
+		webguard.LeaveBody(w, r)
 		no.write(w)
 	}
 }
@@ -137,46 +123,14 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request, e endpoint) *refu
 
 // stranger rejects requests from other machines, for other hosts, and from pages of other sites, on all paths.
 func (s *Server) stranger(r *http.Request) *refusal {
-	if !s.options.Remote && !loopback(r.RemoteAddr) {
-		return refuse(http.StatusForbidden, "remote_peer", "only requests from this machine are allowed")
-	}
-
-	if !s.named(r.Host) {
-		return refuse(http.StatusForbidden, "wrong_host", fmt.Sprintf("this server is not %.80q", r.Host))
-	}
-
-	// Check allows every GET. So compare Origin for all methods first; Check also uses Sec-Fetch-Site.
-	if origin := r.Header.Get("Origin"); origin != "" {
-		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
-			return refuse(http.StatusForbidden, "cross_origin", "the request comes from a page of another site")
-		}
-	}
-	if http.NewCrossOriginProtection().Check(r) != nil {
-		return refuse(http.StatusForbidden, "cross_origin", "the request comes from a page of another site")
-	}
-
-	return nil
+	return refused(webguard.Guard{Remote: s.options.Remote, Hosts: s.options.Hosts}.Check(r))
 }
 
-func loopback(peer string) bool {
-	addr, err := netip.ParseAddrPort(peer)
-	return err == nil && addr.Addr().Unmap().IsLoopback()
-}
-
-// named reports whether host is a name or an address of this server. This is the defense against DNS rebinding: another
-// site can make its name resolve to this machine, but its Host header then has that name.
-func (s *Server) named(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+func refused(no *webguard.Refusal) *refusal {
+	if no == nil {
+		return nil
 	}
-
-	if addr, err := netip.ParseAddr(name); err == nil {
-		return s.options.Remote || addr.Unmap().IsLoopback()
-	}
-
-	is := func(known string) bool { return strings.EqualFold(known, name) }
-	return is("localhost") || slices.ContainsFunc(s.options.Hosts, is)
+	return refuse(no.Status, no.Code, no.Message)
 }
 
 // knows reports whether the request has the token. Its time does not depend on the token.
@@ -202,17 +156,17 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
 		return nil
 	}
 
-	l := &listener{rc: http.NewResponseController(w), wake: make(chan struct{}, 1), behind: true}
+	l := &listener{out: webguard.NewStream(w), wake: make(chan struct{}, 1), behind: true}
 	if no := s.add(l); no != nil {
 		return no
 	}
 	defer s.remove(l)
 
-	_ = l.rc.SetReadDeadline(time.Time{}) // nothing more is read
+	webguard.Listen(w)
 	l.rouse()
 
 	// A sign of life lets both sides notice a dead connection.
-	signs := time.NewTicker(beat)
+	signs := time.NewTicker(webguard.Beat)
 	defer signs.Stop()
 
 	for {
@@ -228,30 +182,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
 			events = s.take(l)
 		}
 
-		if !l.write(w, events) {
+		if l.out.Write(events...) != nil {
 			return nil
 		}
 	}
-}
-
-// piece is the number of bytes written per deadline.
-const piece = 64 << 10
-
-// write writes events and reports success.
-func (l *listener) write(w io.Writer, events [][]byte) bool {
-	for _, event := range events {
-		for part := range slices.Chunk(event, piece) {
-			l.extend()
-			if _, err := w.Write(part); err != nil {
-				return false
-			}
-		}
-	}
-
-	// A program may pass a writer without Flush. That is no reason to end the stream.
-	l.extend()
-	err := l.rc.Flush()
-	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
 // request sends the body of the request for a response.
@@ -411,22 +345,8 @@ func read(w http.ResponseWriter, r *http.Request, into any) *refusal {
 	return nil
 }
 
-// receive returns the body of a request. It refuses a body of more than limit bytes, and one that is incomplete at the
-// deadline set by ServeHTTP.
+// receive returns the body of a request, or refuses it: see webguard.Body.
 func receive(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *refusal) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes", limit))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, refuse(http.StatusRequestTimeout, "bad_body", fmt.Sprintf("the body did not arrive within %v", bodyTime))
-	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "bad_body", "the body is incomplete")
-	}
-
-	// The body is complete. From now on, net/http reads only to notice when the client leaves, without a time limit.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return body, nil
+	body, no := webguard.Body(w, r, limit)
+	return body, refused(no)
 }

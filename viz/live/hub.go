@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/webguard"
 )
 
 // Limits of a listener's queue. A listener beyond one of them loses its queue, and gets the whole state when it reads
@@ -18,16 +17,13 @@ const (
 	maxBytes = 1 << 20
 )
 
-// listener is an open stream of events. The server's mu guards all fields but rc and hurried.
+// listener is an open stream of events. The server's mu guards all fields but out.
 type listener struct {
-	rc     *http.ResponseController
+	out    *webguard.Stream
 	wake   chan struct{} // buffered for one; holds a value while there is something to write
 	queue  [][]byte
 	size   int  // of the queue, in bytes
 	behind bool // the listener needs the whole state; queue is empty
-
-	deadline sync.Mutex
-	hurried  bool // guarded by deadline; after hurry, the write deadline stays as it is
 }
 
 // put queues an event. It never blocks. s.mu must be held.
@@ -49,23 +45,6 @@ func (l *listener) rouse() {
 	case l.wake <- struct{}{}:
 	default:
 	}
-}
-
-// extend sets the deadline of the next write.
-func (l *listener) extend() {
-	l.deadline.Lock()
-	defer l.deadline.Unlock()
-	if !l.hurried {
-		_ = l.rc.SetWriteDeadline(time.Now().Add(writeTime)) // only writers in tests have no deadlines
-	}
-}
-
-// hurry limits the current write to one more second.
-func (l *listener) hurry() {
-	l.deadline.Lock()
-	defer l.deadline.Unlock()
-	l.hurried = true
-	_ = l.rc.SetWriteDeadline(time.Now().Add(time.Second))
 }
 
 // add registers l for events, or returns a refusal.

@@ -103,8 +103,6 @@ type Server struct {
 const (
 	headerTime = 5 * time.Second  // to read the header of a request
 	bodyTime   = 10 * time.Second // to read its body
-	writeTime  = 10 * time.Second // to write one piece
-	beat       = 15 * time.Second // between two comments to keep a stream alive
 )
 
 // New returns a server for d.
@@ -211,7 +209,7 @@ func (s *Server) Close() error {
 	s.closed = true
 	s.cancel()
 	for l := range s.listeners {
-		l.hurry()
+		l.out.Hurry()
 	}
 	var servers []*http.Server
 	for server := range s.served {
