@@ -1,7 +1,9 @@
 // Package agui runs agents for AG-UI clients (https://docs.ag-ui.com), such as a web front end, by version 1.0 of the
 // protocol.
 //
-//	http.Handle("POST /agent", agui.Handler(agent, &agui.Options{Store: sessions, Thread: ownThread}))
+//	http.Handle("POST /agent", agui.Handler(agent, &agui.Options{
+//		Store: sessions, Thread: ownThread, Hosts: []string{"app.example.com"},
+//	}))
 //
 // # What is translated
 //
@@ -33,6 +35,12 @@
 // The client chooses a thread's ID. With [Options].Thread, the program maps it to a conversation, and decides whether
 // the user may have it. The approved calls come from the store, never from the client, except for changed arguments.
 // Errors of a run reach the client as their kind only.
+//
+// A request must name the handler's host: localhost, an IP address, or one of [Options].Hosts. Behind a proxy, list the
+// public name. A page of another site is refused, unless it is one of [Options].Origins.
+//
+// A body must arrive within a minute. A client that reads nothing for 10 seconds loses its connection, and with it the
+// run. Both need a ResponseWriter of net/http, or one with an Unwrap method.
 //
 // A request must have the type application/json. A page of another site then cannot send one with the user's cookies
 // unless the program allows it (CORS).

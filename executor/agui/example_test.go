@@ -36,6 +36,7 @@ func Example() {
 		Thread: func(r *http.Request, id string) (string, error) {
 			return userOf(r) + "/" + id, nil // a user has only threads of their own
 		},
+		Hosts: []string{"app.example.com"}, // the public name; localhost needs none
 	}))
 
 	request := httptest.NewRequest(http.MethodPost, "http://localhost/agent", strings.NewReader(`{

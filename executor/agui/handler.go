@@ -104,15 +104,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The first event sends the status, so later errors are events too.
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
-
-	// A lost connection cancels the run, also while it waits for the model.
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	s := &stream{handler: h, in: in, out: webguard.NewStream(w), cancel: cancel, agents: map[string]*speaker{}}
+	s := &stream{handler: h, in: in, out: webguard.NewStream(w), agents: map[string]*speaker{}}
 	s.main = &speaker{stream: s}
-	defer s.end()
 	defer s.keepAlive()()
-	s.run(ctx, conversation)
+	s.run(r.Context(), conversation)
 }
 
 // read returns the body of a request, or the reason to refuse the request.

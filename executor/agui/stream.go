@@ -22,8 +22,6 @@ type stream struct {
 	*handler
 	in input
 
-	cancel func() // ends the run
-
 	writing sync.Mutex // guards the next two fields
 	out     *webguard.Stream
 	err     error // of the connection; the run ends with it
@@ -283,17 +281,7 @@ func (s *stream) write(data []byte, err error) {
 	if err == nil {
 		err = s.out.Write(data)
 	}
-	if err != nil {
-		s.err = err
-		s.cancel()
-	}
-}
-
-// end prepares the connection for the next request, unless it is lost.
-func (s *stream) end() {
-	if s.lost() == nil {
-		s.out.End()
-	}
+	s.err = err
 }
 
 // lost returns the error of the connection.

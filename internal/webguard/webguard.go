@@ -132,7 +132,7 @@ func Listen(w http.ResponseWriter) { _ = http.NewResponseController(w).SetReadDe
 const piece = 64 << 10
 
 // Stream writes a response of any length. Each piece has a deadline of WriteTime, so a client that does not read ends
-// the stream. One goroutine may write at a time; Hurry may be called at any time.
+// the stream, and net/http then cancels the context of the request. One goroutine may write at a time; Hurry may be called at any time.
 type Stream struct {
 	w  io.Writer
 	rc *http.ResponseController
@@ -181,13 +181,4 @@ func (s *Stream) Hurry() {
 	defer s.deadline.Unlock()
 	s.hurried = true
 	_ = s.rc.SetWriteDeadline(time.Now().Add(time.Second))
-}
-
-// End lifts the deadline after the last write, for the next response on the connection.
-func (s *Stream) End() {
-	s.deadline.Lock()
-	defer s.deadline.Unlock()
-	if !s.hurried {
-		_ = s.rc.SetWriteDeadline(time.Time{})
-	}
 }
