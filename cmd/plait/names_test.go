@@ -114,7 +114,7 @@ func TestEveryCommandNamesANodeAlike(t *testing.T) {
 			{"__complete show FILE ", `(?m)^` + name + "\t", 9},
 			{"show FILE 0189", id, 5},
 		} {
-			args := strings.Fields(strings.NewReplacer("FILE", file, "OTHER", other).Replace(c.args))
+			args := words(c.args, file, other)
 			if strings.HasSuffix(c.args, " ") {
 				args = append(args, "")
 			}
@@ -147,7 +147,7 @@ func TestNoOutputHoldsADigest(t *testing.T) {
 		"render FILE --as mermaid", "render FILE --as dot", "render FILE --as svg", "render FILE --as text", "__complete show FILE ", "show FILE 0189",
 		"merge FILE OTHER", "show FILE",
 	} {
-		list := strings.Fields(strings.NewReplacer("FILE", file, "OTHER", other).Replace(args))
+		list := words(args, file, other)
 		out, errs, _ := command("", list...)
 		require.NotEmpty(t, out+errs, args)
 		if args == "merge FILE OTHER" {
@@ -158,4 +158,13 @@ func TestNoOutputHoldsADigest(t *testing.T) {
 		at := slices.IndexFunc(digests, func(digest string) bool { return strings.Contains(out+errs, digest) })
 		require.Equal(t, -1, at, "%s:\n%s%s", args, out, errs)
 	}
+}
+
+// words returns the words of a command line, of which some are FILE and OTHER. The names of files may have spaces.
+func words(line, file, other string) []string {
+	list := strings.Fields(line)
+	for i, word := range list {
+		list[i] = strings.NewReplacer("FILE", file, "OTHER", other).Replace(word)
+	}
+	return list
 }

@@ -41,7 +41,7 @@ func forge(t *testing.T, d dag.DAG, replies ...fake.Reply) *forgery {
 
 // args returns a command line about FILE, with the model and the MCP server.
 func (f *forgery) args(more ...string) []string {
-	server := fmt.Sprintf("sh -c 'tee -a %s | weather-mcp'", f.log)
+	server := fmt.Sprintf(`sh -c 'tee -a "%s" | weather-mcp'`, f.log)
 	return append(more, "--provider", "anthropic", "--model", "claude-test", "--base-url", f.url, "--mcp", server)
 }
 
