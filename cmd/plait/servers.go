@@ -130,7 +130,7 @@ func program(command []string, printed *lastLines) mcp.Dial {
 type groupTransport struct{ sdk.CommandTransport }
 
 func (t *groupTransport) Connect(ctx context.Context) (sdk.Connection, error) {
-	c, err := t.CommandTransport.Connect(ctx)
+	c, err := mcp.Limits{}.Guard(&t.CommandTransport).Connect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 // Limits are limits for what a server may send. A field that is 0 or less has its default.
 //
 // The limits of messages and redirects hold for connections over a program's output and over HTTP, also if the Dial is
-// the program's own; a transport of the program's own making has to limit messages itself.
+// the program's own; a transport of the program's own making has to limit messages itself ([Limits.Guard]).
 type Limits struct {
 	// Message is the maximum size of one message, such as a page of the list or a result, in bytes. A longer one ends
 	// the connection, and the call fails. Defaults to 16 MiB.

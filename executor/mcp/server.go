@@ -227,7 +227,7 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	session, err := s.client.Connect(ctx, s.opts.Limits.guarded(transport), nil)
+	session, err := s.client.Connect(ctx, s.opts.Limits.Guard(transport), nil)
 	if err != nil {
 		return nil, fmt.Errorf("mcp: connecting: %w", ended(ctx, err))
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// ErrOrigin: a redirect, or the server itself, leads to another scheme, host or port than the endpoint's. The request was
+// ErrOrigin: a redirect, or the server itself, leads to another scheme, host or port than the endpoint. The request was
 // not sent. An [OriginError] names both.
 var ErrOrigin = errors.New("the server leads to another origin")
 
@@ -57,16 +57,18 @@ func URL(endpoint string, client *http.Client) Dial {
 	}
 }
 
-// guarded returns the transport with limits for what it reads. The transport itself stays as it is: it is the
-// program's.
-func (l Limits) guarded(transport sdk.Transport) sdk.Transport {
+// Guard returns a transport of the SDK with the limits of messages and redirects. [Connect] does so with what a Dial
+// returns; a transport of the program's own that wraps one of the SDK's calls Guard for that one. The given transport
+// stays as it is. A transport of another type is returned without limits.
+func (l Limits) Guard(transport sdk.Transport) sdk.Transport {
+	l = l.withDefaults()
 	switch t := transport.(type) {
 	case *sdk.CommandTransport:
 		return &programTransport{t, l.Message}
 	case *sdk.IOTransport:
 		return l.lines(t.Reader, t.Writer)
 	case *sdk.LoggingTransport:
-		return &sdk.LoggingTransport{Transport: l.guarded(t.Transport), Writer: t.Writer}
+		return &sdk.LoggingTransport{Transport: l.Guard(t.Transport), Writer: t.Writer}
 	case *sdk.StreamableClientTransport:
 		guarded := *t
 		guarded.HTTPClient = l.guardedClient(t.Endpoint, t.HTTPClient)
