@@ -184,7 +184,9 @@ func TestPriceFilesThatCannotBeRead(t *testing.T) {
 		require.ErrorContains(t, err, says, "%.80s", file)
 		require.Zero(t, list)
 	}
-	_, err := api.ReadPrices(iotest.ErrReader(io.ErrUnexpectedEOF))
+	_, err := api.ReadPrices(strings.NewReader(`{"claude-sonnet-4-5": {"input": 3, "output": 15}}`))
+	require.ErrorContains(t, err, `it has the form {"date": "2026-11-01", "currency": "USD", "models": {"NAME": {"input": 3, "output": 15}}}`)
+	_, err = api.ReadPrices(iotest.ErrReader(io.ErrUnexpectedEOF))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 

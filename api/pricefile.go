@@ -32,6 +32,9 @@ type PriceList struct {
 	Prices Prices
 }
 
+// priceForm shows the form of a price file, for errors about its members.
+const priceForm = `it has the form {"date": "2026-11-01", "currency": "USD", "models": {"NAME": {"input": 3, "output": 15}}}`
+
 // maxPriceFile limits the size of a price file, in bytes. A long one is a thousand times smaller.
 const maxPriceFile = 16 << 20
 
@@ -56,7 +59,7 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 	file.Only("date", "currency", "models")
 	date, currency, models := file.Text("date"), file.Text("currency"), file.Object("models")
 	if err := file.Err(); err != nil {
-		return PriceList{}, priceFile(err)
+		return PriceList{}, priceFile(fmt.Errorf("%w; %s", err, priceForm))
 	}
 
 	list := PriceList{Currency: safetext.Escape(currency, maxShown), Prices: Prices{}}
@@ -67,7 +70,7 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 		return PriceList{}, priceFile(errors.New(`"currency" is empty`))
 	}
 	if len(models.Members()) == 0 {
-		return PriceList{}, priceFile(errors.New(`"models" is empty`))
+		return PriceList{}, priceFile(errors.New(`"models" is empty; ` + priceForm))
 	}
 
 	for model, saved := range models.Named() {

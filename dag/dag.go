@@ -23,7 +23,7 @@ var (
 	// ErrNoExchange marks a rewind past the first exchange.
 	ErrNoExchange = errors.New("no such exchange")
 	// ErrNoCalls marks executions without an open tool call.
-	ErrNoCalls = errors.New("no tool call is open")
+	ErrNoCalls = errors.New("no open tool call")
 )
 
 // BuildError is the first error of a fluent chain, with the step that failed.
@@ -432,6 +432,12 @@ func (d DAG) Tools(tools ...Tool) DAG {
 	d = d.change(func(e *env) { e.tools = bound })
 	if len(fresh) == 0 {
 		return d
+	}
+	for _, def := range fresh {
+		def.Extra.API = safetext.UTF8(def.Extra.API) // as the node does
+		if err := def.Check(); err != nil {
+			return d.fail("Tools", err)
+		}
 	}
 	return d.step("Tools", node.Tools{Defs: node.ListOf(fresh...)})
 }

@@ -338,9 +338,11 @@ func (d DAG) executed(src node.Source, executions []node.Payload) (phase, error)
 	for _, e := range executions {
 		// A started call may get an execution, but a call with a result gets no second one.
 		index := e.(node.ToolExecution).Index
-		if index < 0 || index >= len(p.calls) || p.done[index] != nil {
-			return phase{}, fmt.Errorf("%w: execution of call %d: the message has %d calls, each with one execution",
-				ErrNoCalls, index, len(p.calls))
+		switch {
+		case index < 0 || index >= len(p.calls):
+			return phase{}, fmt.Errorf("%w %d: the message has %s, counted from 0", ErrNoCalls, index, count(len(p.calls), "call"))
+		case p.done[index] != nil:
+			return phase{}, fmt.Errorf("%w %d: it has an execution already", ErrNoCalls, index)
 		}
 		if err := p.execute(src, index, e); err != nil {
 			return phase{}, err

@@ -1010,7 +1010,7 @@ func TestErrorsOfResumeSayWhatDoesNotFit(t *testing.T) {
 		stale + "its calls are not open at the head of the conversation",
 		stale + "the conversation has 1 other heads beside its calls: resume it without them, and join them afterwards",
 		stale + "call 1 is open, and does not wait",
-		`the continuation is not one of this conversation: "": it is a zero Continuation`,
+		`the continuation is not one of this conversation: "": it is empty, and not from a paused run`,
 		`no such call waits: "x"`,
 		`the reply does not fit: "a": the run waits: awaiting_tool_results`,
 	}, all)

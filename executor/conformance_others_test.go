@@ -1026,7 +1026,7 @@ var agentCore = []conform{
 			require.Len(t, end.DAG.Messages()[1].Blocks.ToolUses(), 2)
 			require.Equal(t, "ran {}", outcomes(t, end.DAG)[0])
 			require.Contains(t, outcomes(t, end.DAG)[1], "error: ")
-			require.Contains(t, outcomes(t, end.DAG)[1], "ignored: max_tool_calls_per_turn=1")
+			require.Contains(t, outcomes(t, end.DAG)[1], "the limit of calls in one response is 1. Call it again if it is still needed.")
 			done := only[executor.TurnEnd](all)[0].Executions
 			require.Equal(t, []string{"a", "b"}, []string{done[0].Tool, done[1].Tool})
 			require.Equal(t, "Done.", end.DAG.Text())
@@ -1035,7 +1035,7 @@ var agentCore = []conform{
 			agent.Provider = apitest.NewScript(apitest.Say("Done."))
 			d, err := agent.Run(t.Context(), half)
 			require.NoError(t, err)
-			require.Contains(t, outcomes(t, d)[1], "ignored: max_tool_calls_per_turn=1")
+			require.Contains(t, outcomes(t, d)[1], "the limit of calls in one response is 1. Call it again if it is still needed.")
 			require.Empty(t, ranB(), "what was carried out before counts")
 		},
 	},

@@ -321,7 +321,7 @@ var highest = []conform{
 			agent := executor.Agent{Provider: once(call("a"), call("b")), Limits: executor.Limits{CallsPerTurn: 1}}
 			d, err := agent.Run(t.Context(), ask(taking("a", 0), taking("b", 0)))
 			require.NoError(t, err)
-			require.Equal(t, []string{"a", `error: Tool call "b" was not executed: ignored: max_tool_calls_per_turn=1.`}, outcomes(t, d))
+			require.Equal(t, []string{"a", `error: Tool call "b" was not executed: the limit of calls in one response is 1. Call it again if it is still needed.`}, outcomes(t, d))
 			require.Len(t, d.Messages()[1].Blocks.ToolUses(), 2)
 			require.Equal(t, "Done.", d.Text())
 		}},

@@ -21,7 +21,7 @@ const (
 	textCutOff = "Tool call %q was not executed: the response hit the output token limit, so its arguments may be truncated. " +
 		"Re-issue the tool call with complete arguments."
 	textSpent      = "Tool call %q was not executed: the run reached its %s."
-	textPerTurn    = "Tool call %q was not executed: ignored: max_tool_calls_per_turn=%d."
+	textPerTurn    = "Tool call %q was not executed: the limit of calls in one response is %d. Call it again if it is still needed."
 	textLoop       = "Not executed: the run was stopped for repeating this call with identical arguments."
 	textRepeated   = beginRepeated + "%q with identical arguments %d times in a row. Its result will not change: go on with what you have, or try something else."
 	textNoTools    = "Tool call %q was not executed: no tool may be called now. Answer without one."

@@ -96,8 +96,16 @@ type PausedError struct {
 
 // Error returns the reason of the pause and the number of pending calls.
 func (e *PausedError) Error() string {
-	c := e.Continuation
-	return fmt.Sprintf("executor: %v: %s of %d tool calls", ErrPaused, c.Reason, len(c.Pending))
+	waits, what := "waits for its result", "results"
+	if e.Continuation.Reason == content.StopApproval {
+		waits, what = "waits for approval", "approval"
+	}
+	if n := len(e.Continuation.Pending); n != 1 {
+		waits = fmt.Sprintf("%d tool calls wait for %s", n, what)
+	} else {
+		waits = "1 tool call " + waits
+	}
+	return fmt.Sprintf("executor: %v: %s", ErrPaused, waits)
 }
 
 // Unwrap returns ErrPaused.
@@ -354,7 +362,7 @@ func (c Continuation) stale(d dag.DAG) error {
 		return &ResumeError{Kind: ErrStale, ID: c.ID, Err: fmt.Errorf(format, args...)}
 	}
 	if c.Reason == "" {
-		return stale("it is a zero Continuation")
+		return stale("it is empty, and not from a paused run")
 	}
 	if c.Reason != content.StopApproval && c.Reason != content.StopResults {
 		return stale("its reason is %s", c.Reason)

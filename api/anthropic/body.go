@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/plait-dev/plait/api"
@@ -68,7 +69,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	}
 	var known bool
 	if b.rules, known = servers.Of(b.options.Server); !known {
-		return nil, badServer("%q is no server that package compatible names", b.options.Server)
+		return nil, badServer("%q is not a known server; known are %s", b.options.Server, strings.Join(servers.Names(), ", "))
 	}
 	if b.options.Body != "" {
 		b.further, _ = jsonx.Members(b.options.Body) // it was checked

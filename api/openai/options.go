@@ -2,6 +2,7 @@ package openai
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
@@ -85,7 +86,7 @@ func (o *Options) resolve(req api.Request, name string) (Options, error) {
 	c := o.orNone()
 	c.Options = req.Options.Over(c.Options)
 	if _, known := servers.Of(c.Server); !known {
-		return c, badServer(name, "%q is no server that package compatible names", c.Server)
+		return c, badServer(name, "%q is not a known server; known are %s", c.Server, strings.Join(servers.Names(), ", "))
 	}
 	_, err := roundtrip.Checked(name, c.Options)
 	return c, err

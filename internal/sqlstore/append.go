@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -41,7 +40,7 @@ func (d *Driver) Append(ctx context.Context, a store.AppendRequest) (store.Head,
 
 // errAgain ends a transaction if its conversation, head or record was made or removed while it ran. The transaction is
 // run again. After maxAgain attempts the caller gets the error, with this text.
-var errAgain = errors.New("other programs make and remove the conversation all the time")
+var errAgain = fmt.Errorf("not written: another program made or removed the conversation during each of %d attempts", maxAgain)
 
 // maxAgain is how often a transaction is run, the first time included.
 const maxAgain = 10
