@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -40,7 +39,7 @@ const (
 	BadData         FindingKind = "data is not base64"
 	BadImageType    FindingKind = "image type is not supported"
 	UnknownBlock    FindingKind = "unknown block"
-	WrongSum        FindingKind = "wrong checksum"
+	WrongDigest     FindingKind = "digest mismatch"
 	DuplicateID     FindingKind = "duplicate node id"
 	NothingReplaced FindingKind = "nothing is replaced" // by a compaction
 )
@@ -90,7 +89,7 @@ func (d DAG) Validate() []Finding {
 // those about what follows.
 func rank(k FindingKind) int {
 	switch k {
-	case DuplicateID, WrongSum, FalseRedaction:
+	case DuplicateID, WrongDigest, FalseRedaction:
 		return 0
 	case PhaseCutInHalf, CallWithoutResult:
 		return 2
@@ -167,7 +166,7 @@ func (v *validator) conversation(d DAG) {
 
 		for _, n := range v.unvisited(d.heads) {
 			if other, seen := v.known[n.ID()]; seen {
-				if !memo.SameNode(other, n) {
+				if other != n && other.Digest() != n.Digest() {
 					v.report(other, DuplicateID, "another node has the id %s", n.ID())
 				}
 				continue
@@ -214,11 +213,9 @@ func (v *validator) unvisited(heads []*node.Node) []*node.Node {
 
 // node checks n by itself, without the nodes around it.
 func (v *validator) node(n *node.Node) {
-	err := n.Verify()
-	if errors.Is(err, node.ErrSum) {
-		v.report(n, WrongSum, "")
-	}
-	if errors.Is(err, node.ErrRedaction) {
+	if err := n.Verify(); errors.Is(err, node.ErrDigest) {
+		v.report(n, WrongDigest, "%s", digestDetail(n, err))
+	} else if err != nil {
 		v.report(n, FalseRedaction, "")
 	}
 

@@ -132,12 +132,15 @@ func (r *run) spend(model string, u content.Usage) {
 	r.countAround(u)
 }
 
-// seen returns dag.DAG.Seen of the transcript that was sent for the answer, or zero if the answer has no thinking.
-func (r *run) seen(answer api.Response) node.Seen {
+// seen returns the digest of the transcript that was sent for the answer, or zero if the answer has no thinking.
+func (r *run) seen(answer api.Response) node.Digest {
 	if !has[content.Thinking](answer.Blocks) {
-		return node.Seen{}
+		return node.Digest{}
 	}
-	return r.transcript().Seen(r.endsInGoOn)
+	if r.endsInGoOn {
+		return r.transcript().Seen(content.Message{Role: content.User, Blocks: content.Words(content.GoOn)})
+	}
+	return r.transcript().Seen()
 }
 
 // has reports whether blocks hold a block of type B.

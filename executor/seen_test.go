@@ -23,9 +23,9 @@ func seen(d dag.DAG) (all []string) {
 			continue
 		}
 		switch m.Answer.Seen {
-		case node.Seen{}:
+		case node.Digest{}:
 			all = append(all, "")
-		case d.WithHeads(n.Parents()...).Seen():
+		case d.WithHeads(n.Parents()...).Transcript().Seen():
 			all = append(all, "yes")
 		default:
 			all = append(all, "no")
