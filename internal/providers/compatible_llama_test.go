@@ -176,8 +176,9 @@ func TestWhatTheServerIgnoresIsEnforced(t *testing.T) {
 	}
 
 	for name, p := range l.named(api.Options{}) {
-		require.NotContains(t, called(p, api.Options{ToolChoice: api.OneTool("cat")}), "ls", name)
-		require.Contains(t, called(p, api.Options{ToolChoice: api.OneTool("cat")}), "cat", name)
+		one := called(p, api.Options{ToolChoice: api.OneTool("cat")})
+		require.NotContains(t, one, "ls", name)
+		require.Contains(t, one, "cat", name)
 		require.Empty(t, called(p, api.Options{ToolChoice: api.ToolsNone}), name)
 
 		// The schema of a response is a prompt where the server would ignore it.
