@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -378,6 +379,12 @@ func TestCtrlCAtAQuestionAboutAnOpenCallLeavesTheFileAsItIs(t *testing.T) {
 
 // TestHangupSavesThePartialResponse: the terminal may report its end twice, from the system and from the shell.
 func TestHangupSavesThePartialResponse(t *testing.T) {
+	// Under nohup, or in a job that ignores the signal, the command would ignore it, too. A signal with a handler is none
+	// that a child ignores.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+
 	for _, command := range []string{"run", "chat"} {
 		t.Run(command, func(t *testing.T) {
 			url, _ := slowServer(t)
