@@ -148,6 +148,7 @@ func (Cut) event()      {}
 
 // Response is a model's whole response. It is no [Event].
 type Response struct {
+	//lint:ignore U1000 it hides the method of Finish
 	event struct{} // hides the method of Finish, which makes an Event
 	Finish
 	// Blocks is its content.

@@ -133,7 +133,9 @@ func TestRequestsOfAServerAreLimited(t *testing.T) {
 	server := newServer()
 	addRaw(server, "nag", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		answered.Add(int32(len(r.Params.InputResponses)))
+		//lint:ignore SA1019 servers of the older protocol ask for it
 		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"more": &sdk.CreateMessageParams{
+			//lint:ignore SA1019 servers of the older protocol ask for it
 			MaxTokens: 10, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "More?"}}},
 		}}}, nil
 	})
