@@ -22,7 +22,7 @@ import (
 //   - Mode() Mode: whether it may run beside others, as with [WithMode].
 //   - Effect() Effect: the effect of executing a call twice, as with [WithEffect].
 //   - Deferred() bool: whether its calls are executed outside the run, as with [DeferredTool].
-//   - Owner() any: whom the tool belongs to, such as the connection to an MCP server; nil is the program. A tool of
+//   - Owner() any: the owner of the tool, such as the connection to an MCP server; nil is the program. A tool of
 //     somebody else never replaces another owner's: a run with both is refused ([ErrOwner]).
 //   - Unwrap() Tool: the wrapped tool. Its further methods are used in place of missing ones.
 type Tool interface {

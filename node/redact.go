@@ -275,7 +275,7 @@ func (n *Node) answeringExecutions() (executions []*Node) {
 
 		holds := i < len(results) && n.shares(i, results[i])
 		if !holds && len(ids) > 0 {
-			// Two executions without a call ID are told apart by their index.
+			// Two executions without a call ID are distinguished by their index.
 			id := calls.of(p, e)
 			holds = id != "" && ids[id] || id == "" && i < len(results) && results[i].CallID == "" ||
 				e.Result.Len() > 0 && contents[e.Result.String()]

@@ -29,7 +29,7 @@ type Step struct {
 	Node   string `json:"node"`
 	Failed bool   `json:"failed,omitempty"`
 	// Content is the same number for two steps exactly if everything up to them is equal. It is another one in each
-	// process and not part of JSON, so it tells nobody anything about the content.
+	// process and not part of JSON, so it reveals nothing about the content.
 	Content uint64 `json:"-"`
 }
 

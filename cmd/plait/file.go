@@ -76,7 +76,7 @@ func (s *streams) read(name string) ([]byte, error) {
 	})
 }
 
-// within calls fn, which reads files. If the program is told to end, it returns at once, and fn is left behind: a pipe
+// within calls fn, which reads files. At a signal to end it returns at once, and fn is left behind: a pipe
 // may never end, and decoding takes time.
 func within[T any](s *streams, fn func() (T, error)) (T, error) {
 	type result struct {

@@ -97,7 +97,7 @@ func plait(ctx context.Context, args []string, in io.Reader, out, errs io.Writer
 // streams are the standard streams of a command, and its open databases.
 type streams struct {
 	ctx       context.Context // for databases; Ctrl-C does not end it: paid responses are still saved
-	ended     context.Context // ends when the program is told to end; nil for never
+	ended     context.Context // ends at a signal to end; nil for never
 	in        io.Reader
 	out, err  io.Writer
 	databases databases

@@ -26,7 +26,7 @@ const (
 	serverToolTimeout = 5 * time.Minute
 	serverToolOutput  = 100_000 // bytes of text of a result for the model
 
-	// A program that ignores the end of its input is told to end after this time, and killed after twice this time.
+	// A program that ignores the end of its input gets SIGTERM after this time, and is killed after twice this time.
 	serverGrace = time.Second
 )
 

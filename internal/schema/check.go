@@ -87,7 +87,7 @@ func (s *Schema) check(ctx context.Context, value any, size int, unknown string)
 	return r.problems, nil
 }
 
-// spend takes steps. It reports whether the check goes on.
+// spend takes steps. It reports whether the check continues.
 func (c *checker) spend(steps int64) bool {
 	if c.left -= steps; c.left < 0 {
 		c.over = true
@@ -145,7 +145,7 @@ func (c *checker) fits(s *jsonschema.Schema, value any, at *place, m *marks) boo
 	return ok && c.add(m, own)
 }
 
-// enter begins to apply a schema. It reports whether the check goes on.
+// enter begins to apply a schema. It reports whether the check continues.
 func (c *checker) enter() bool {
 	c.over = c.over || c.depth == maxSchemas
 	return c.spend(1)

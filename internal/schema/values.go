@@ -119,7 +119,7 @@ var uniqueItems = sync.OnceValue(func() *jsonschema.Resolved {
 	return made
 })
 
-// weigh spends the steps of hashing value. It reports whether the check goes on.
+// weigh spends the steps of hashing value. It reports whether the check continues.
 func (c *checker) weigh(value any) bool {
 	const stepsHash = 5
 	ok := c.spend(stepsHash)

@@ -1,4 +1,4 @@
-// Package seedtest tells random tests their seed, and how many rounds they have.
+// Package seedtest has the seed of random tests and the number of their rounds.
 package seedtest
 
 import (
