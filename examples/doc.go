@@ -1,6 +1,7 @@
 // Package examples holds one runnable program in each folder. All of them run offline, on a scripted model, except
 // live:
 //
+//   - hello: the README's first program: one tool, one question.
 //   - weather: three tool calls at the same time; the conversation is saved, drawn, and continued at the next start.
 //   - live: the same question to a real model.
 //   - terminal: an agent in a terminal, with streaming, approval, Ctrl-C and a session on disk.

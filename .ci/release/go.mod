@@ -8,4 +8,10 @@ require (
 	golang.org/x/mod v0.42.0
 )
 
+require (
+	github.com/goccy/go-json v0.12.0 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
+	golang.org/x/time v0.15.0 // indirect
+)
+
 replace github.com/plait-dev/plait => ../..

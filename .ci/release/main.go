@@ -6,6 +6,7 @@
 //   - installs the command with "go install …@version" and checks the version that it prints;
 //   - makes a new module for the core, for each provider and for viz/png, gets that module, and compiles and runs the
 //     README's quick start in it;
+//   - does what docs/first-hour.md says, for a script, a local server and each provider;
 //   - does the same for store/sqlite and store/postgres, with a program that keeps a conversation and executes a durable
 //     run. Without a PostgreSQL server the latter is only compiled; with PLAIT_POSTGRES=1 this is an error.
 //
@@ -96,7 +97,7 @@ func run(tidy, keep bool, version string) (err error) {
 			return fmt.Errorf("a program that gets %s: %w", n.module, err)
 		}
 	}
-	return nil
+	return firstHour(env, tree)
 }
 
 // installCommand installs the command as a user does, and checks that it prints its version.

@@ -124,19 +124,19 @@ func (n newcomer) try(env environment, t tree) error {
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// quickStart returns a program with the first three blocks of Go in the README: they replace comments of the program.
+// quickStart returns a program with the README's quick start: its blocks of Go after the first program replace comments.
 func quickStart(t tree) (string, error) {
 	readme, err := os.ReadFile(filepath.Join(t.root, "README.md"))
 	if err != nil {
 		return "", err
 	}
 	blocks := goBlock.FindAllSubmatch(readme, -1)
-	if len(blocks) < 3 {
-		return "", fmt.Errorf("README.md has %d blocks of Go, where the quick start has three", len(blocks))
+	if len(blocks) < 4 {
+		return "", fmt.Errorf("README.md has %d blocks of Go, want the first program and three of the quick start", len(blocks))
 	}
 	return strings.NewReplacer(
-		"// the tool's input", string(blocks[0][1]),
-		"// the first run", string(blocks[1][1]),
-		"// the second run", string(blocks[2][1]),
+		"// the tool's input", string(blocks[1][1]),
+		"// the first run", string(blocks[2][1]),
+		"// the second run", string(blocks[3][1]),
 	).Replace(program), nil
 }
