@@ -188,8 +188,8 @@ func describeTasks(list []task) string {
 	var b strings.Builder
 	b.WriteString(`# Ten tasks
 
-What people open a page of Plait for. Opening the page is the first step; a click, a key and a text that is typed are one
-step each. No task takes more than four.
+What people open a page of Plait for. Opening the page is the first step; a click, a key and a text that is typed are
+one step each. No task takes more than four.
 
 A test does each of them in a browser, by mouse and by keyboard, at 1440 × 900, and looks for the answer on the screen:
 ` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/live`" + `. The pictures are what it saw (` + "`-pictures`" + ` takes them anew).
@@ -224,7 +224,7 @@ func inWords(steps []taskStep) string {
 		case s.Type != "":
 			list = append(list, "type `"+s.Type+"`")
 		case s.OpenCopied:
-			list = append(list, "somebody else opens the link that was copied")
+			list = append(list, "open it")
 		}
 	}
 	return strings.Join(list, ", ")
