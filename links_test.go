@@ -59,9 +59,9 @@ func TestDocumentsAreListed(t *testing.T) {
 func TestGlossaryHasTheWordsOfTheField(t *testing.T) {
 	glossary := read(t, []string{"docs/glossary.md"})
 	for _, word := range []string{
-		"session", "thread", "time travel", "checkpoint", "memory", "context editing", "human in the loop", "interrupt", "guardrail",
-		"middleware", "function calling", "sub-agent", "handoff", "workflow", "structured output", "durable execution", "trace", "span",
-		"trajectory", "evaluation", "replay", "steering", "failover", "idempotency",
+		"session", "thread", "time travel", "checkpoint", "memory", "context editing", "human in the loop", "interrupt",
+		"guardrail", "middleware", "function calling", "sub-agent", "handoff", "workflow", "structured output",
+		"durable execution", "trace", "span", "trajectory", "evaluation", "replay", "steering", "failover", "idempotency",
 	} {
 		require.Regexp(t, `(?m)^\|[^|]*\b`+word+`\b`, glossary)
 	}
@@ -69,8 +69,9 @@ func TestGlossaryHasTheWordsOfTheField(t *testing.T) {
 
 // widePages are documents with lines that are still too wide.
 var widePages = []string{
-	"README.md", "CONTRIBUTING.md", "docs/first-hour.md", "docs/architecture.md", "docs/calls-and-runs.md", "docs/guarantees.md", "docs/limits.md", "docs/operations.md",
-	"docs/saved-form/README.md", "docs/security.md", "docs/switching.md", "docs/guides/journals-and-runs.md", "docs/guides/workers.md",
+	"README.md", "CONTRIBUTING.md", "docs/first-hour.md", "docs/architecture.md", "docs/calls-and-runs.md",
+	"docs/guarantees.md", "docs/limits.md", "docs/operations.md", "docs/security.md", "docs/switching.md",
+	"docs/saved-form/README.md", "docs/guides/journals-and-runs.md", "docs/guides/workers.md",
 }
 
 // TestDocumentsFitTheScreen requires lines of at most 120 characters, but for tables and blocks.

@@ -36,7 +36,9 @@ func TestTheWrittenTableHasEveryFigure(t *testing.T) {
 
 	written, err := os.ReadFile("bench/measured.txt")
 	require.NoError(t, err)
-	for _, part := range []string{"a machine", "load/1k", "12.3 µs per node", "≤ 1.25, missed\n\n", measures[1].Name, "7.00 B per op"} {
+	for _, part := range []string{
+		"a machine", "load/1k", "12.3 µs per node", "≤ 1.25, missed\n\n", measures[1].Name, "7.00 B per op",
+	} {
 		require.Contains(t, string(written), part)
 	}
 	require.NotContains(t, string(written), " \n", "no line ends with spaces")
