@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -39,6 +40,52 @@ func TestDocumentsLinksLeadSomewhere(t *testing.T) {
 	}
 	require.Greater(t, found, 200)
 	require.Greater(t, anchored, 1)
+}
+
+// TestDocumentsAreListed holds that docs/README.md leads to each page.
+func TestDocumentsAreListed(t *testing.T) {
+	var listed []string
+	for _, link := range links(read(t, []string{"docs/README.md"})) {
+		listed = append(listed, filepath.Join("docs", filepath.FromSlash(link)))
+	}
+	for _, page := range documents(t) {
+		if page != filepath.Join("docs", "README.md") {
+			require.Contains(t, listed, page)
+		}
+	}
+}
+
+// TestGlossaryHasTheWordsOfTheField holds that a search for a word of the field finds its name here.
+func TestGlossaryHasTheWordsOfTheField(t *testing.T) {
+	glossary := read(t, []string{"docs/glossary.md"})
+	for _, word := range []string{
+		"session", "thread", "time travel", "checkpoint", "memory", "context editing", "human in the loop", "interrupt",
+		"guardrail", "middleware", "function calling", "sub-agent", "handoff", "workflow", "structured output",
+		"durable execution", "trace", "span", "trajectory", "evaluation", "replay", "steering", "failover", "idempotency",
+	} {
+		require.Regexp(t, `(?m)^\|[^|]*\b`+word+`\b`, glossary)
+	}
+}
+
+// widePages are documents with lines that are still too wide.
+var widePages = []string{
+	"README.md", "CONTRIBUTING.md", "docs/first-hour.md", "docs/architecture.md", "docs/calls-and-runs.md",
+	"docs/guarantees.md", "docs/limits.md", "docs/operations.md", "docs/security.md", "docs/switching.md",
+	"docs/saved-form/README.md", "docs/guides/journals-and-runs.md", "docs/guides/workers.md",
+}
+
+// TestDocumentsFitTheScreen requires lines of at most 120 characters, but for tables and blocks.
+func TestDocumentsFitTheScreen(t *testing.T) {
+	for _, page := range documents(t) {
+		if slices.Contains(widePages, filepath.ToSlash(page)) {
+			continue
+		}
+		for line := range strings.Lines(fence.ReplaceAllString(read(t, []string{page}), "")) {
+			if !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "  <img ") {
+				require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSpace(line)), 120, "%s: %s", page, line)
+			}
+		}
+	}
 }
 
 // TestBrokenLinksAreFound holds that the check of the links can fail.

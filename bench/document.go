@@ -3,50 +3,52 @@ package main
 import (
 	"bufio"
 	"cmp"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/plait-dev/plait/bench/internal/pair"
 )
 
-//go:embed notes.md
-var notes string
-
-// write writes docs/performance.md, and the chart beside it if other libraries were measured. The working directory
-// must be the project's folder.
+// write writes bench/measured.txt, and the chart docs/cost-per-turn.svg if other libraries were measured. The working
+// directory must be the project's folder.
 func write(measures []pair.Measure, conditions string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Performance\n\nThis page is the output of `go run ./bench -write`, of %s:\n%s.\n", time.Now().Format("2 January 2006"), conditions)
-	b.WriteString(`
-Each row is the median of paired rounds: in each round every variant runs once, in random order, and the ratio of the round is taken.
-Quartiles of the rounds are in brackets. Times are processor time of the whole process, garbage collection included. A ratio with a goal
-of "≤" is ours beside the baseline; one with "≥" is the baseline beside ours. Absolute figures are those of this machine.
+	fmt.Fprintf(&b, "The output of go run ./bench -write, of %s:\n%s.\n", time.Now().Format("2 January 2006"), conditions)
+	b.WriteString("bench/notes.md explains the columns. Reproduce a row with go run ./bench -run NAME.\n\n")
 
-Reproduce a row with ` + "`go run ./bench -run NAME`" + `.
-`)
-
-	// One table for each area.
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "aim\tmeasure\tours\tbeside\tratio [quartiles]\tgoal")
 	area := ""
 	for _, m := range byArea(measures) {
-		if areaOf(m) != area {
-			area = areaOf(m)
-			fmt.Fprintf(&b, "\n## %s\n\n| | measure | ours | beside | ratio | goal |\n|---|---|---|---|---|---|\n", area)
+		// A blank line separates two areas.
+		if area != "" && areaOf(m) != area {
+			fmt.Fprintln(table, strings.Repeat("\t", 5))
 		}
-		b.WriteString(markdownRow(m))
+		area = areaOf(m)
+		fmt.Fprintln(table, fileRow(m))
 	}
-	b.WriteString("\n" + strings.TrimSpace(notes) + "\n")
+	table.Flush()
 
-	failed := os.WriteFile("docs/performance.md", []byte(b.String()), 0o644)
+	failed := os.WriteFile("bench/measured.txt", []byte(trimLines(b.String())), 0o644)
 	if lines := turnLines(measures); lines != nil {
 		failed = errors.Join(failed, os.WriteFile("docs/cost-per-turn.svg", []byte(chart(lines)), 0o644))
 	}
 	return failed
+}
+
+// trimLines removes the spaces that pad the last column.
+func trimLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return b.String()
 }
 
 // areaOf returns the area of a measure: the first part of its name.
@@ -67,7 +69,8 @@ func byArea(measures []pair.Measure) []pair.Measure {
 	})
 }
 
-func markdownRow(m pair.Measure) string {
+// fileRow returns a row of bench/measured.txt, its cells separated by tabs. Nothing in it is cut.
+func fileRow(m pair.Measure) string {
 	number, beside := "", ""
 	if m.Number > 0 {
 		number = fmt.Sprint(m.Number)
@@ -77,9 +80,9 @@ func markdownRow(m pair.Measure) string {
 	}
 	goal := strings.NewReplacer("<=", "≤", ">=", "≥").Replace(m.Goal)
 	if goal != "" && !m.Met {
-		goal = "**" + goal + ", missed**"
+		goal += ", missed"
 	}
-	return fmt.Sprintf("| %s | %s | %s per %s | %s | %s %s | %s |\n", number, m.Name, amount(m.Ours, m.Unit), m.Per, beside, figure(m.Ratio), spread(m), goal)
+	return fmt.Sprintf("%s\t%s\t%s per %s\t%s\t%s %s\t%s", number, m.Name, amount(m.Ours, m.Unit), m.Per, beside, figure(m.Ratio), spread(m), goal)
 }
 
 // conditions describes where and how the figures were measured.

@@ -7,7 +7,7 @@
 //	go run ./bench -quick -gate    fail if a measure is too far below the value it reached before
 //	go run ./bench -run peers      other libraries: downloads and compiles them first;
 //	                               nano-agent must be installed
-//	go run ./bench -write          every measure, written to docs/performance.md
+//	go run ./bench -write          every measure, written to bench/measured.txt
 //
 // The variants of a case are measured in turns, and a ratio is the median of all rounds: see package pair. They run in
 // this process; other libraries, and Plait beside them, run in processes of their own. Times are processor time, except
@@ -53,7 +53,7 @@ func run() (err error) {
 	flag.BoolVar(&o.json, "json", false, "print one line of JSON for each measure")
 	flag.BoolVar(&o.gate, "gate", false, "fail where a count is below 75 %, or a ratio of times below a third, of what bench/reached.json has")
 	flag.BoolVar(&o.keep, "keep", false, "write bench/reached.json from this run")
-	flag.BoolVar(&o.write, "write", false, "write docs/performance.md and its chart")
+	flag.BoolVar(&o.write, "write", false, "write bench/measured.txt, and docs/cost-per-turn.svg")
 	flag.StringVar(&o.from, "from", "", "with -write or -keep: take the lines that -json wrote to `file`, and measure nothing")
 	flag.StringVar(&o.note, "note", "", "with -write: a `text` on how the figures were measured")
 	flag.BoolVar(&o.list, "list", false, "print the names of the cases, and measure nothing")

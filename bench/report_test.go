@@ -22,7 +22,26 @@ func TestRowShowsFiguresWithTheirUnits(t *testing.T) {
 	for _, part := range []string{"12.3 µs", "4.00 ms goccy", "3.46", "[3.00–14.2]", "≤ 1.25 MISSED"} {
 		require.Contains(t, text, part)
 	}
-	require.Contains(t, markdownRow(m), "| 4 | load/1k | 12.3 µs")
+	require.Contains(t, fileRow(m), "4\tload/1k\t12.3 µs")
+}
+
+func TestTheWrittenTableHasEveryFigure(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("bench", 0o755))
+	measures := []pair.Measure{
+		{Name: "load/1k", Number: 4, Ours: 12_345, Unit: "ns", Per: "node", Ratio: 3.456, Goal: "<= 1.25"},
+		{Name: "scale/a name longer than a terminal has room for", Ours: 7, Unit: "B", Per: "op", Met: true},
+	}
+	require.NoError(t, write(measures, "a machine"))
+
+	written, err := os.ReadFile("bench/measured.txt")
+	require.NoError(t, err)
+	for _, part := range []string{
+		"a machine", "load/1k", "12.3 µs per node", "≤ 1.25, missed\n\n", measures[1].Name, "7.00 B per op",
+	} {
+		require.Contains(t, string(written), part)
+	}
+	require.NotContains(t, string(written), " \n", "no line ends with spaces")
 }
 
 func TestOfTwoLinesWithOneNameTheLaterCounts(t *testing.T) {

@@ -188,23 +188,17 @@ func describeTasks(list []task) string {
 	var b strings.Builder
 	b.WriteString(`# Ten tasks
 
-What people open a page of Plait for, and how many steps it takes. Opening the page is the first step; a click, a key and a text that is typed
-are one step each. No task takes more than four.
+What people open a page of Plait for. Opening the page is the first step; a click, a key and a text that is typed are
+one step each. No task takes more than four.
 
-| | task | by mouse | by keyboard | |
-|---|---|---|---|---|
+A test does each of them in a browser, by mouse and by keyboard, at 1440 × 900, and looks for the answer on the screen:
+` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/live`" + `. The pictures are what it saw (` + "`-pictures`" + ` takes them anew).
 `)
 	for i, task := range list {
-		fmt.Fprintf(&b, "| %d | %s | %s | %s | [picture]("+taskPicture+") |\n", i+1, task.Task, counted(task.Mouse), counted(task.Keyboard), task.Name)
-	}
-	b.WriteString("\nA test does each of them in a browser in both ways, counts the steps, and looks for the answer on the screen, at 1440 × 900:\n" +
-		"`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/live`. The pictures are what it saw (`-pictures` takes them anew), and this page is written\n" +
-		"from the [steps](../.ci/browser/page/tasks.json) that it does (`-update`).\n")
-
-	for i, task := range list {
 		fmt.Fprintf(&b, "\n## %d. %s\n\n", i+1, task.Task)
-		fmt.Fprintf(&b, "- By mouse: %s.\n- By keyboard: %s.\n\n", inWords(task.Mouse), inWords(task.Keyboard))
-		fmt.Fprintf(&b, "%s\n\n![%s]("+taskPicture+")\n", task.Answer, task.Answer, task.Name)
+		fmt.Fprintf(&b, "- Mouse, %s: %s.\n", counted(task.Mouse), inWords(task.Mouse))
+		fmt.Fprintf(&b, "- Keyboard, %s: %s.\n\n", counted(task.Keyboard), inWords(task.Keyboard))
+		fmt.Fprintf(&b, "%s\n\n![%s]("+taskPicture+")\n", task.Answer, task.Name, task.Name)
 	}
 	return b.String()
 }
@@ -230,7 +224,7 @@ func inWords(steps []taskStep) string {
 		case s.Type != "":
 			list = append(list, "type `"+s.Type+"`")
 		case s.OpenCopied:
-			list = append(list, "somebody else opens the link that was copied")
+			list = append(list, "open it")
 		}
 	}
 	return strings.Join(list, ", ")

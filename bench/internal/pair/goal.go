@@ -27,7 +27,7 @@ const (
 
 // Goal is a comparison of two variants of a case.
 type Goal struct {
-	// Number is the number of the goal in docs/performance.md; 0 for a comparison without one.
+	// Number groups the goals with one aim, and is printed with them; 0 for a comparison without one.
 	Number int
 	// Name distinguishes the goals of a case. It is added to the name of the case. Defaults to none.
 	Name string
