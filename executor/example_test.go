@@ -202,6 +202,7 @@ func ExampleRun() {
 	// system
 	// tools
 	// message user: What's the weather in Tokyo, Paris and New York?
+	// run_start
 	// message assistant: Let me look. [get_weather] [get_weather] [get_weather]
 	// tool_execution get_weather {"city":"Tokyo"} -> Tokyo: 22°C
 	// tool_execution get_weather {"city":"Paris"} -> Paris: 18°C
@@ -244,11 +245,11 @@ func ExampleStream() {
 	//   calls get_weather {"city":"Tokyo"}
 	//   got Tokyo: 22°C
 	//   said message
-	//   nodes so far: 5
+	//   nodes so far: 6
 	// turn 2
 	//   a whole content.Text
 	//   said message
-	//   nodes so far: 6
+	//   nodes so far: 7
 	// end_turn 22 degrees. <nil>
 }
 

@@ -59,6 +59,7 @@ type run struct {
 	unbound    []string          // the declared tools without a function, which requests leave out
 	prompt     string            // the agent's prompt for this run
 	declared   bool              // d has the agent's tools and prompt
+	recorded   bool              // d has the run's RunStart node, or needs none
 	endsInGoOn bool              // the last request ended with a message that is not in the conversation (content.GoOn)
 	provider   api.Provider      // of the next turn
 	client     *api.Client       // of provider; nil until it is used
@@ -172,7 +173,8 @@ func (r *run) bind() error {
 	if err := checkOwners(r.d, r.agent.Tools); err != nil {
 		return err
 	}
-	if err := r.bindTools(declared); err != nil {
+	err := r.bindTools(declared)
+	if err != nil {
 		return err
 	}
 	if len(r.unbound) > 0 {
@@ -181,11 +183,32 @@ func (r *run) bind() error {
 
 	// A declaration must not come between open calls and their results. It was checked above, to refuse it as early as
 	// possible; declare appends it after the results.
+	waits := r.waits()
+	if !waits || declared.Head() == r.d.Head() {
+		r.d, r.declared = declared, true
+	}
+	if !waits {
+		err = r.recordStart()
+	}
 	r.began = r.d.Source().Time()
-	if r.waits() && declared.Head() != r.d.Head() {
+	return err
+}
+
+// recordStart appends the run's RunStart node, unless the conversation has it: after its input, and before its first
+// request. It must not be called while calls are open: the node would come between them and their results.
+func (r *run) recordStart() error {
+	if r.recorded || r.turn > 0 { // a run that was resumed after a request has recorded its start before
 		return nil
 	}
-	r.d, r.declared = declared, true
+
+	l := r.agent.Limits
+	d := r.d.Append(node.RunStart{Agent: r.agent.Name, Run: r.id, Version: r.agent.Version, Limits: node.RunLimits{
+		Turns: max(l.Turns, 0), Calls: max(l.Calls, 0), Tokens: max(l.Tokens, 0), Cost: l.Cost, Time: max(l.Time, 0),
+	}})
+	if err := d.Err(); err != nil {
+		return err
+	}
+	r.d, r.recorded = d, true
 	return nil
 }
 
@@ -278,17 +301,17 @@ func (r *run) waits() bool {
 	return len(r.d.OpenCalls()) > 0 || len(heads) > 0 && isExecution(heads[0]) || len(openBranches(r.d)) > 0
 }
 
-// declare declares the agent's prompt and tools if bind could not, because calls were open.
+// declare declares the agent's prompt and tools, and records the start of the run, if bind could not, because calls
+// were open.
 func (r *run) declare() error {
-	if r.declared {
-		return nil
+	if !r.declared {
+		d := r.withAgents()
+		if err := d.Err(); err != nil {
+			return err
+		}
+		r.d, r.declared = d, true
 	}
-	d := r.withAgents()
-	if err := d.Err(); err != nil {
-		return err
-	}
-	r.d, r.declared = d, true
-	return nil
+	return r.recordStart()
 }
 
 // emit emits an event, after the held events. It returns false if the consumer left.
@@ -377,7 +400,11 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 		return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)
 	}
 
-	// The conversation itself records how the run ended, for readers of the file.
+	// The conversation itself records how the run ended, for readers of the file. A run that ended with the calls that
+	// it was given has no start yet.
+	if startErr := r.recordStart(); startErr != nil {
+		err = errors.Join(err, startErr)
+	}
 	r.sum(reason)
 	if d := r.d.Append(r.totals); d.Err() == nil {
 		r.d = d

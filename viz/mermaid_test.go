@@ -122,7 +122,7 @@ func TestFullDrawingShowsEveryNodeAndEdgeOnce(t *testing.T) {
 			edges[e]++
 		}
 		id := map[node.ID]string{}
-		for i, v := range outlineOf(d.Heads()).vertices {
+		for i, v := range new(outline).of(d.Heads()).vertices {
 			require.Empty(t, id[v.node.ID()])
 			id[v.node.ID()] = fmt.Sprintf("n%d", i)
 		}
