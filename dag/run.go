@@ -51,7 +51,10 @@ func (d DAG) LastRun() (Run, bool) {
 			run.add(n)
 		}
 	}
-	return run, run.Final
+	if !run.Final {
+		return Run{}, false // nothing says that there was a run
+	}
+	return run, true
 }
 
 // pausedFor returns the stop reason of a run that is paused at the heads, or "".

@@ -173,8 +173,7 @@ func (r *run) bind() error {
 	if err := checkOwners(r.d, r.agent.Tools); err != nil {
 		return err
 	}
-	err := r.bindTools(declared)
-	if err != nil {
+	if err := r.bindTools(declared); err != nil {
 		return err
 	}
 	if len(r.unbound) > 0 {
@@ -183,32 +182,11 @@ func (r *run) bind() error {
 
 	// A declaration must not come between open calls and their results. It was checked above, to refuse it as early as
 	// possible; declare appends it after the results.
-	waits := r.waits()
-	if !waits || declared.Head() == r.d.Head() {
-		r.d, r.declared = declared, true
-	}
-	if !waits {
-		err = r.recordStart()
-	}
 	r.began = r.d.Source().Time()
-	return err
-}
-
-// recordStart appends the run's RunStart node, unless the conversation has it: after its input, and before its first
-// request. It must not be called while calls are open: the node would come between them and their results.
-func (r *run) recordStart() error {
-	if r.recorded || r.turn > 0 { // a run that was resumed after a request has recorded its start before
+	if r.waits() && declared.Head() != r.d.Head() {
 		return nil
 	}
-
-	l := r.agent.Limits
-	d := r.d.Append(node.RunStart{Agent: r.agent.Name, Run: r.id, Version: r.agent.Version, Limits: node.RunLimits{
-		Turns: max(l.Turns, 0), Calls: max(l.Calls, 0), Tokens: max(l.Tokens, 0), Cost: l.Cost, Time: max(l.Time, 0),
-	}})
-	if err := d.Err(); err != nil {
-		return err
-	}
-	r.d, r.recorded = d, true
+	r.d, r.declared = declared, true
 	return nil
 }
 
@@ -301,8 +279,8 @@ func (r *run) waits() bool {
 	return len(r.d.OpenCalls()) > 0 || len(heads) > 0 && isExecution(heads[0]) || len(openBranches(r.d)) > 0
 }
 
-// declare declares the agent's prompt and tools, and records the start of the run, if bind could not, because calls
-// were open.
+// declare declares the agent's prompt and tools if bind could not, because calls were open, and records the start of
+// the run.
 func (r *run) declare() error {
 	if !r.declared {
 		d := r.withAgents()
@@ -312,6 +290,32 @@ func (r *run) declare() error {
 		r.d, r.declared = d, true
 	}
 	return r.recordStart()
+}
+
+// recordStart appends the run's RunStart node, unless the conversation has it: after the input and the declarations,
+// and before the first request. It must not be called while calls are open: the node would come between them and their
+// results. The node needs no save of its own: it is saved with the first response.
+func (r *run) recordStart() error {
+	if r.recorded || r.turn > 0 { // a run that was resumed after a request has recorded its start before
+		return nil
+	}
+
+	// A run that got no further than its start leaves nothing to keep: this run takes its place. So does one that asks
+	// again from before a response.
+	d := r.d
+	if h := d.Head(); h != nil && h.Kind() == (node.RunStart{}).Kind() {
+		d = d.WithHeads(h.Parents()...)
+	}
+
+	l := r.agent.Limits
+	d = d.Append(node.RunStart{Agent: r.agent.Name, Run: r.id, Version: r.agent.Version, Limits: node.RunLimits{
+		Turns: max(l.Turns, 0), Calls: max(l.Calls, 0), Tokens: max(l.Tokens, 0), Cost: l.Cost, Time: max(l.Time, 0),
+	}})
+	if err := d.Err(); err != nil {
+		return err
+	}
+	r.d, r.recorded = d, true
+	return nil
 }
 
 // emit emits an event, after the held events. It returns false if the consumer left.

@@ -292,10 +292,11 @@ type Runs struct {
 // drawing shows its child as a child of its only parent. It always has a marked node (a head, or one with refs), a root
 // and a merge.
 func (r *Runs) LeavesOut(n *node.Node, marked bool) bool {
-	start, ok := n.Payload().(node.RunStart)
-	if !ok {
+	// Payload would decode every node, even those before the drawn ones.
+	if n.Kind() != (node.RunStart{}).Kind() {
 		return false
 	}
+	start := n.Payload().(node.RunStart)
 	handedOver := r.begun && start.Agent != "" && start.Agent != r.agent
 	r.begun, r.agent = true, start.Agent
 	return !handedOver && !marked && n.NumParents() == 1
