@@ -213,6 +213,22 @@ func ExampleRun() {
 	// <nil>
 }
 
+// What a run came to, from its conversation: the same value after loading it from a file.
+func ExampleAgent_lastRun() {
+	agent := executor.Agent{
+		Name: "weather", Version: "2", Tools: []dag.Tool{weather},
+		Provider: apitest.NewScript(apitest.Call(in("Tokyo")), apitest.Say("22 degrees.").Usage(content.Usage{Input: 90, Output: 10})),
+	}
+	d, err := agent.Run(context.Background(), dag.New().User("And Tokyo?"))
+
+	run, ok := d.LastRun()
+	fmt.Println(run.Start.Agent, run.Start.Version, ok, err)
+	fmt.Println(run.Stop.Reason, run.Stop.Turns, run.Stop.ToolCalls, run.Stop.Usage.Total(), run.Final)
+	// Output:
+	// weather 2 true <nil>
+	// end_turn 2 1 100 true
+}
+
 // Watching a run: what the model writes, and what its tools do.
 func ExampleStream() {
 	model := apitest.NewScript(apitest.Call(in("Tokyo")), apitest.Say("22 degrees."))
