@@ -95,7 +95,7 @@ func TestREADMEShowsWhatItsCodePrints(t *testing.T) {
 		drawing := printed(t, func() { err = goOn(ctx, model, d, filepath.Join(t.TempDir(), "weather.json")) })
 		require.NoError(t, err)
 		said, picture, _ := strings.Cut(drawing, "\n")
-		require.Equal(t, "Tokyo has 72°F and Paris 64°F. 11", said)
+		require.Equal(t, "Tokyo has 72°F and Paris 64°F. 12", said)
 		shows(t, "README.md", "mermaid", 0, picture)
 	})
 }

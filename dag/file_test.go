@@ -58,7 +58,8 @@ func sample(t testing.TB) dag.DAG {
 		Model: "m", ResponseID: "r", Stop: content.StopEndTurn, Usage: content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5},
 		Latency: time.Second}}, meta)
 	d = d.Append(node.Compaction{Summary: content.Words("So far."), Replaced: node.ListOf(d.Nodes()[3].ID())})
-	left := d.User("Left?").Append(node.StopReason{Reason: content.StopMaxTurns, Detail: hard, Turns: 2, ToolCalls: 4, Usage: content.Usage{Input: 9}, Elapsed: time.Minute})
+	left := d.User("Left?").Append(node.RunStart{Agent: hard, Run: hard, Version: hard, Limits: node.RunLimits{Turns: 3, Cost: 0.1}}).
+		Append(node.StopReason{Reason: content.StopMaxTurns, Detail: hard, Turns: 2, ToolCalls: 4, Usage: content.Usage{Input: 9}, Elapsed: time.Minute})
 	both := left.Join(d.User("Right?"))
 	require.NoError(t, both.Err())
 	return both

@@ -69,7 +69,11 @@ func frozen(t *testing.T) dag.DAG {
 	d = d.Append(node.Compaction{Summary: content.Words("So far."), Replaced: node.ListOf(d.Nodes()[3].ID())})
 	d = d.WithRef("before")
 
-	stopped := d.Append(node.StopReason{
+	started := d.Append(node.RunStart{
+		Agent: "support", Run: "run_1", Version: "2.1",
+		Limits: node.RunLimits{Turns: 2, Calls: 9, Tokens: 5000, Cost: 0.5, Time: time.Minute},
+	})
+	stopped := started.Append(node.StopReason{
 		Reason: content.StopMaxTurns, Detail: "the limit is 2", Turns: 2, ToolCalls: 4, Usage: usage, Elapsed: time.Minute,
 		ToolUsage: content.Usage{Output: 7}, Cost: 0.25, CostKnown: true,
 	})
@@ -187,7 +191,8 @@ func TestFrozenConversationHasEveryKindAndField(t *testing.T) {
 	}
 
 	for _, kind := range []any{
-		node.System{}, node.Tools{}, node.Message{}, node.ToolExecution{}, node.SubGraph{}, node.Compaction{}, node.StopReason{}, node.Custom{},
+		node.System{}, node.Tools{}, node.Message{}, node.ToolExecution{}, node.SubGraph{}, node.Compaction{}, node.RunStart{}, node.StopReason{},
+		node.Custom{},
 		content.Text{}, content.Image{}, content.Document{}, content.Thinking{}, content.ToolUse{}, content.CutToolUse{},
 		content.ToolResult{}, content.Opaque{}, content.Unknown{},
 	} {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
@@ -35,6 +36,7 @@ const (
 //
 //	  - Several heads are numbered.
 //	  - The conversation of a sub-agent is drawn under its execution.
+//	  - The start of a run has a row only if another agent takes over.
 //	  - A row has at most 100 cells, unless the graph alone takes more than three quarters of them. A longer text
 //	    ends in "…".
 //	  - Text is shown on one line and cleaned: nothing in it can control a terminal.
@@ -100,6 +102,7 @@ type logger struct {
 	out     *strings.Builder
 	width   int                     // of a row, in cells
 	at      map[node.ID]int         // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
+	instead map[node.ID]*node.Node  // for each start of a run that is left out, the node before it; nil for none
 	placed  int                     // number of nodes with an index
 	models  bool                    // name the model of each response
 	waiting map[node.ID]int         // number of open calls of each message
@@ -116,6 +119,8 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 		}
 		return !drawn
 	})
+
+	nodes = slices.DeleteFunc(nodes, l.leavesOut(heads))
 
 	// If it is nested too deep, or all its nodes are drawn elsewhere, write one row instead.
 	if nesting > maxInside || len(nodes) == 0 {
@@ -151,6 +156,28 @@ func (l *logger) draw(heads []*node.Node, indent string, nesting int) {
 			continue
 		}
 		g.node(i)
+	}
+}
+
+// leavesOut returns a function that reports whether a node is a start of a run without a row. It is called for each
+// node, in order. A head and a node with refs have a row.
+func (l *logger) leavesOut(heads []*node.Node) func(*node.Node) bool {
+	marked := make(map[node.ID]bool, len(heads))
+	for _, h := range heads {
+		marked[h.ID()] = true
+	}
+
+	var runs describe.Runs
+	return func(n *node.Node) bool {
+		if !runs.LeavesOut(n, marked[n.ID()] || len(l.refs[n.ID()]) > 0) {
+			return false
+		}
+		if l.instead == nil {
+			l.instead = map[node.ID]*node.Node{}
+		}
+		before := n.Parent(0)
+		l.instead[n.ID()] = cmp.Or(l.instead[before.ID()], before)
+		return true
 	}
 }
 
@@ -218,11 +245,15 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 	return g
 }
 
-// parents returns the indexes of those parents of n that are in this drawing. The slice is valid until the next call.
+// parents returns the indexes of those parents of n that are in this drawing. A start of a run without a row is
+// replaced by the node before it. The slice is valid until the next call.
 func (g *drawing) parents(n *node.Node) []int {
 	at := g.parentsOf[:0]
 	for i := range n.NumParents() {
-		if p := g.at[n.Parent(i).ID()] - g.base; p >= 0 {
+		parent := n.Parent(i)
+		before := g.instead[parent.ID()]
+		p := g.at[cmp.Or(before, parent).ID()] - g.base
+		if p >= 0 && (before == nil || !slices.Contains(at, p)) {
 			at = append(at, p)
 		}
 	}

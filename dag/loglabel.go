@@ -45,6 +45,7 @@ var nodeLooks = map[describe.Sort]look{
 	describe.Call:       {"▪", blue},
 	describe.SubGraph:   {"▣", blue},
 	describe.Compaction: {"≡", magenta},
+	describe.Run:        {"▸", gray},
 	describe.Stop:       {"■", gray},
 	describe.Record:     {"▫", gray},
 	describe.Unknown:    {glyph: "?"},

@@ -76,7 +76,7 @@ func note(text string) piece { return piece{text: text} }
 // asciiFrame replaces the characters of the graph by ASCII.
 var asciiFrame = strings.NewReplacer("│", "|", "─", "-", "├", "|", "┤", "|", "╮", `\`, "╯", "/", "╰", `\`, "╭", "/", "┬", "+", "┴", "+", "┼", "+",
 	"╵", "'", "╷", ".", "╴", "-", "╶", "-", "⋮", ":", "┊", ":", "⋯", "...",
-	"◆", "#", "●", "*", "◇", "=", "○", "o", "▪", ">", "▣", "@", "≡", "~", "■", "X", "▫", "+")
+	"◆", "#", "●", "*", "◇", "=", "○", "o", "▪", ">", "▣", "@", "≡", "~", "■", "X", "▫", "+", "▸", "^")
 
 // row writes the graph and the pieces beside it, without spaces at the end.
 func (l *logger) row(graph string, pieces ...piece) {

@@ -82,6 +82,8 @@ func spelled(n *node.Node) []field {
 		s.add("summary", p.Summary)
 	case node.Compaction:
 		s.blocks("summary: ", p.Summary)
+	case node.RunStart:
+		s.add("agent", p.Agent)
 	case node.StopReason:
 		s.add("reason", string(p.Reason))
 		s.add("detail", p.Detail)

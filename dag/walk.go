@@ -38,9 +38,18 @@ func (d DAG) Len() int {
 }
 
 // backward yields the nodes in the reverse order of Nodes. It visits as little of the graph as possible: from a single
-// head it follows single parents and tool fans towards the root, and sorts the rest only at another kind of merge.
+// head, or from the executions of an open tool phase, it follows single parents and tool fans towards the root, and
+// sorts the rest only at another kind of merge.
 func (d DAG) backward(yield func(*node.Node) bool) {
 	rest := d.heads
+	if below := fanBelow(rest); below != nil {
+		for _, h := range slices.Backward(rest) {
+			if !yield(h) {
+				return
+			}
+		}
+		rest = alone(below)
+	}
 	if len(rest) == 1 {
 		n, more := backAlongTrunk(rest[0], yield)
 		if !more {
@@ -54,6 +63,20 @@ func (d DAG) backward(yield func(*node.Node) bool) {
 			return
 		}
 	}
+}
+
+// fanBelow returns the only parent of all heads if there are several heads, or nil.
+func fanBelow(heads []*node.Node) *node.Node {
+	if len(heads) < 2 || heads[0].NumParents() != 1 {
+		return nil
+	}
+	below := heads[0].Parent(0)
+	for _, h := range heads[1:] {
+		if h.NumParents() != 1 || h.Parent(0) != below {
+			return nil
+		}
+	}
+	return below
 }
 
 // backAlongTrunk yields n and the nodes before it, back to the first node without a trunk. It returns that node, and

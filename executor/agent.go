@@ -20,6 +20,10 @@ type Handler func(ctx context.Context, call Call) (any, error)
 // Run, Stream and Resume need a Provider. An Agent is a value, and a run never changes it: any number of runs may use
 // the same Agent at once, and a copy with another field is another agent.
 type Agent struct {
+	// Name and Version name the agent in the node at the start of each run (node.RunStart): who said what, for readers
+	// of the conversation. Version is that of the program, for example. Name defaults to none, and to the name of the
+	// tool for a [SubAgent]. Version defaults to none.
+	Name, Version string
 	// Provider is the model. It is wrapped in an api.Client, which retries, unless it is one already. Defaults to none.
 	Provider api.Provider
 	// Options apply to every request, and have priority over the provider's own. Defaults to none.
@@ -135,7 +139,8 @@ func (a Agent) withDefaults() Agent {
 }
 
 // Run sends the conversation to the model, executes the calls of the response, and repeats this until a response has
-// no calls. It returns the conversation with every message, and a StopReason node with the run's totals at its end.
+// no calls. It returns the conversation with every message, between a RunStart node with the name of the agent and a
+// StopReason node with the run's totals; see dag.DAG.LastRun.
 //
 //   - Calls that are open when the run begins, after a crash for example, are executed first. Earlier executions are
 //     kept, and paused sub-agents continue in their conversations. A call that was started and has no result may be in
@@ -272,6 +277,7 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	r := newRun(ctx, a, d, nil)
 	defer r.close()
 	r.strict, r.workers.single = strict, true
+	r.recorded = true // a single tool phase is no run
 
 	if err := r.bind(); err != nil {
 		return r.given, err

@@ -53,7 +53,7 @@ func ExampleContinuationCodec() {
 	_, err = codec.Decode([]byte(`{"schema_version": 2}`))
 	fmt.Println(errors.Is(err, executor.ErrVersion), err)
 	// Output:
-	// {"schema_version":1,"run_id":"019b76da-a800-7000-8000-000000000002","continuation_id":"019b76da-a800-7000-8000-000000000005","pause_reason":"awaiting_tool_results","message_id":"019b76da-a800-7000-8000-000000000004","pending":[{"tool_call_id":"call_1_1","index":0,"name":"get_weather","arguments":{"city":"Tokyo"},"deferred":true},{"tool_call_id":"call_1_2","index":1,"name":"get_weather","arguments":{"city":"Paris"},"deferred":true}],"totals":{"turns":1,"tool_calls":0},"attributes":{"tenant":"acme"}} <nil>
+	// {"schema_version":1,"run_id":"019b76da-a800-7000-8000-000000000002","continuation_id":"019b76da-a800-7000-8000-000000000006","pause_reason":"awaiting_tool_results","message_id":"019b76da-a800-7000-8000-000000000005","pending":[{"tool_call_id":"call_1_1","index":0,"name":"get_weather","arguments":{"city":"Tokyo"},"deferred":true},{"tool_call_id":"call_1_2","index":1,"name":"get_weather","arguments":{"city":"Paris"},"deferred":true}],"totals":{"turns":1,"tool_calls":0},"attributes":{"tenant":"acme"}} <nil>
 	// Tokyo is warmer. <nil>
 	// true executor: saved: schema_version: written by another version of Plait: it has version 2, this program reads version 1
 }
@@ -82,7 +82,7 @@ func ExampleToolTaskCodec() {
 		fmt.Println(task.Attributes["tenant"], string(answer), err)
 	}
 	// Output:
-	// {"schema_version":1,"run_id":"019b76da-a800-7000-8000-000000000002","continuation_id":"019b76da-a800-7000-8000-000000000005","turn":1,"tool_call_id":"call_1_1","index":0,"name":"get_weather","executed_name":"get_weather","arguments":{"city":"Tokyo"},"attributes":{"tenant":"acme"}}
+	// {"schema_version":1,"run_id":"019b76da-a800-7000-8000-000000000002","continuation_id":"019b76da-a800-7000-8000-000000000006","turn":1,"tool_call_id":"call_1_1","index":0,"name":"get_weather","executed_name":"get_weather","arguments":{"city":"Tokyo"},"attributes":{"tenant":"acme"}}
 	// acme {"call_1_1":{"result":[{"type":"text","text":"Tokyo: 22°C"}]}} <nil>
 	// acme {"call_1_2":{"result":[{"type":"text","text":"Paris: 18°C"}]}} <nil>
 }

@@ -202,6 +202,7 @@ func ExampleRun() {
 	// system
 	// tools
 	// message user: What's the weather in Tokyo, Paris and New York?
+	// run_start
 	// message assistant: Let me look. [get_weather] [get_weather] [get_weather]
 	// tool_execution get_weather {"city":"Tokyo"} -> Tokyo: 22°C
 	// tool_execution get_weather {"city":"Paris"} -> Paris: 18°C
@@ -210,6 +211,22 @@ func ExampleRun() {
 	// message assistant: Warmest is New York, with 25°C.
 	// stop_reason end_turn after 2 turns and 3 tool calls
 	// <nil>
+}
+
+// What a run came to, from its conversation: the same value after loading it from a file.
+func ExampleAgent_lastRun() {
+	agent := executor.Agent{
+		Name: "weather", Version: "2", Tools: []dag.Tool{weather},
+		Provider: apitest.NewScript(apitest.Call(in("Tokyo")), apitest.Say("22 degrees.").Usage(content.Usage{Input: 90, Output: 10})),
+	}
+	d, err := agent.Run(context.Background(), dag.New().User("And Tokyo?"))
+
+	run, ok := d.LastRun()
+	fmt.Println(run.Start.Agent, run.Start.Version, ok, err)
+	fmt.Println(run.Stop.Reason, run.Stop.Turns, run.Stop.ToolCalls, run.Stop.Usage.Total(), run.Final)
+	// Output:
+	// weather 2 true <nil>
+	// end_turn 2 1 100 true
 }
 
 // Watching a run: what the model writes, and what its tools do.
@@ -244,11 +261,11 @@ func ExampleStream() {
 	//   calls get_weather {"city":"Tokyo"}
 	//   got Tokyo: 22°C
 	//   said message
-	//   nodes so far: 5
+	//   nodes so far: 6
 	// turn 2
 	//   a whole content.Text
 	//   said message
-	//   nodes so far: 6
+	//   nodes so far: 7
 	// end_turn 22 degrees. <nil>
 }
 

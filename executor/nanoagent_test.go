@@ -265,7 +265,7 @@ func TestNanoAgentCase67ASecondRunGoesOnAfterTheFirst(t *testing.T) {
 	for _, n := range d.Nodes() {
 		kinds = append(kinds, n.Kind())
 	}
-	require.Equal(t, []string{"message", "message", "stop_reason", "message", "message", "stop_reason"}, kinds)
+	require.Equal(t, []string{"message", "run_start", "message", "stop_reason", "message", "run_start", "message", "stop_reason"}, kinds)
 	require.Equal(t, 1, stopped(t, d).Turns, "totals are of one run")
 }
 

@@ -481,7 +481,7 @@ func (r *run) closeBranches() (content.Stop, error) {
 		}
 	}
 
-	// bind could not declare the agent's prompt and tools while calls were open.
+	// bind could not declare the agent's prompt and tools while calls were open. A run records its start here.
 	if r.waits() {
 		return "", nil
 	}

@@ -59,6 +59,7 @@ type run struct {
 	unbound    []string          // the declared tools without a function, which requests leave out
 	prompt     string            // the agent's prompt for this run
 	declared   bool              // d has the agent's tools and prompt
+	recorded   bool              // d has the run's RunStart node, or needs none
 	endsInGoOn bool              // the last request ended with a message that is not in the conversation (content.GoOn)
 	provider   api.Provider      // of the next turn
 	client     *api.Client       // of provider; nil until it is used
@@ -278,16 +279,42 @@ func (r *run) waits() bool {
 	return len(r.d.OpenCalls()) > 0 || len(heads) > 0 && isExecution(heads[0]) || len(openBranches(r.d)) > 0
 }
 
-// declare declares the agent's prompt and tools if bind could not, because calls were open.
+// declare declares the agent's prompt and tools if bind could not, because calls were open, and records the start of
+// the run.
 func (r *run) declare() error {
-	if r.declared {
+	if !r.declared {
+		d := r.withAgents()
+		if err := d.Err(); err != nil {
+			return err
+		}
+		r.d, r.declared = d, true
+	}
+	return r.recordStart()
+}
+
+// recordStart appends the run's RunStart node, unless the conversation has it: after the input and the declarations,
+// and before the first request. It must not be called while calls are open: the node would come between them and their
+// results. The node needs no save of its own: it is saved with the first response.
+func (r *run) recordStart() error {
+	if r.recorded || r.turn > 0 { // a run that was resumed after a request has recorded its start before
 		return nil
 	}
-	d := r.withAgents()
+
+	// A run that got no further than its start leaves nothing to keep: this run takes its place. So does one that asks
+	// again from before a response.
+	d := r.d
+	if h := d.Head(); h != nil && h.Kind() == (node.RunStart{}).Kind() {
+		d = d.WithHeads(h.Parents()...)
+	}
+
+	l := r.agent.Limits
+	d = d.Append(node.RunStart{Agent: r.agent.Name, Run: r.id, Version: r.agent.Version, Limits: node.RunLimits{
+		Turns: max(l.Turns, 0), Calls: max(l.Calls, 0), Tokens: max(l.Tokens, 0), Cost: l.Cost, Time: max(l.Time, 0),
+	}})
 	if err := d.Err(); err != nil {
 		return err
 	}
-	r.d, r.declared = d, true
+	r.d, r.recorded = d, true
 	return nil
 }
 
@@ -377,7 +404,11 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 		return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)
 	}
 
-	// The conversation itself records how the run ended, for readers of the file.
+	// The conversation itself records how the run ended, for readers of the file. A run that ended with the calls that
+	// it was given has no start yet.
+	if startErr := r.recordStart(); startErr != nil {
+		err = errors.Join(err, startErr)
+	}
 	r.sum(reason)
 	if d := r.d.Append(r.totals); d.Err() == nil {
 		r.d = d

@@ -24,6 +24,7 @@ type Task struct {
 //
 //   - The conversation is the Child of the call's execution, as far as it got, even if the sub-agent failed, was
 //     cancelled or ran out of time.
+//   - The name of the agent defaults to the name of the tool.
 //   - Its turns, calls, tokens, cost and time count for the limits of the runs around it: see [Limits]. Its tokens are
 //     in their totals as ToolUsage.
 //   - Its events are [Child] events of the run around it.
@@ -42,6 +43,7 @@ type Task struct {
 // The call has no timeout of its own, because agents take long. Limit it by Limits.Time of the agent or by
 // [WithTimeout]. Pauses do not count.
 func SubAgent(name, description string, agent Agent) Tool {
+	agent.Name = cmp.Or(agent.Name, name)
 	s := &subAgent{agent: agent}
 	s.function = Func(name, description, s.work).(*function[Task, Result])
 	return WithTimeout(s, 0)

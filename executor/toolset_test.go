@@ -152,7 +152,7 @@ func TestAgentsPromptFollowsTheProgram(t *testing.T) {
 	length := d.Len()
 	d = run(executor.Agent{System: "You are B."}, d.User("Hello."))
 	require.Equal(t, []string{"Be kind.", "You are B."}, prompts())
-	require.Equal(t, length+3, d.Len(), "the user, the answer and the end of the run")
+	require.Equal(t, length+4, d.Len(), "the user, the start of the run, the answer and the end of the run")
 	d = run(executor.Agent{}, d.User("Hello."))
 	require.Equal(t, []string{"Be kind.", "You are B."}, prompts(), "an agent without a prompt leaves it")
 	d = run(executor.Agent{System: "Be kind."}, d.User("Hello."))
@@ -215,7 +215,8 @@ func TestPromptIsSetAfterOpenCalls(t *testing.T) {
 	for _, n := range d.Nodes() {
 		kinds = append(kinds, n.Kind())
 	}
-	require.Equal(t, []string{"tools", "message", "message", "tool_execution", "message", "system", "message", "stop_reason"}, kinds)
+	require.Equal(t, []string{"tools", "message", "message", "tool_execution", "message", "system", "run_start", "message",
+		"stop_reason"}, kinds)
 }
 
 func TestNilsAreErrors(t *testing.T) {

@@ -37,7 +37,7 @@ func lastMessage(d dag.DAG) *node.Node {
 
 // checkInput passes the conversation's last message through the Input hooks, even if declarations follow it.
 func (r *run) checkInput() error {
-	// Prompts, tools and records may follow the message.
+	// Prompts, tools, records and the start of a run may follow the message.
 	last := r.d.Head()
 	var after []*node.Node
 	for last != nil && last.NumParents() == 1 && isDeclaration(last.Payload()) {
@@ -73,10 +73,11 @@ func (r *run) checkInput() error {
 	return d.Err()
 }
 
-// isDeclaration reports whether a node with payload p may follow the last message: a prompt, tools or a record.
+// isDeclaration reports whether a node with payload p may follow the last message: a prompt, tools, a record, or the
+// start of a run that got no further.
 func isDeclaration(p node.Payload) bool {
 	switch p.(type) {
-	case node.System, node.Tools, node.Custom:
+	case node.System, node.Tools, node.RunStart, node.Custom:
 		return true
 	}
 	return false

@@ -194,6 +194,8 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 		if !f.Canonical && p.Replaced.Len() > 0 {
 			dst = appendIDs(write.Name(dst, "replaced"), p.Replaced.shared())
 		}
+	case RunStart:
+		dst = write.OptString(dst, "agent", p.Agent)
 	case StopReason:
 		dst = write.OptString(write.OptString(dst, "reason", string(p.Reason)), "detail", p.Detail)
 	case Custom:
@@ -283,6 +285,9 @@ func (n *Node) appendInfo(dst []byte) []byte {
 		if p.Full.Len() > 0 {
 			dst = p.Full.Append(write.Name(dst, "full"))
 		}
+	case RunStart:
+		dst = write.OptString(write.OptString(dst, "run", p.Run), "version", p.Version)
+		dst = appendLimits(dst, p.Limits)
 	case StopReason:
 		dst = write.OptInt(write.OptInt(dst, "turns", p.Turns), "tool_calls", p.ToolCalls)
 		dst = write.OptInt(write.OptValue(dst, "usage", p.Usage), "elapsed_ns", p.Elapsed)
@@ -310,6 +315,16 @@ func appendCost(dst []byte, p StopReason) []byte {
 	b, _ := json.Marshal(p.Cost) // no error: checkInfo has checked that it is finite
 	dst = append(write.Name(dst, "cost"), b...)
 	return write.OptTrue(dst, "cost_partial", !p.CostKnown)
+}
+
+// appendLimits appends the limits of a run, without those that it does not have.
+func appendLimits(dst []byte, l RunLimits) []byte {
+	if l == (RunLimits{}) {
+		return dst
+	}
+	dst = append(write.Name(dst, "limits"), '{')
+	dst = write.OptInt(write.OptInt(write.OptInt(dst, "turns", l.Turns), "calls", l.Calls), "tokens", l.Tokens)
+	return append(write.OptInt(write.OptValue(dst, "cost", l.Cost), "time_ns", l.Time), '}')
 }
 
 func appendRan(dst []byte, r Ran) []byte {
@@ -386,6 +401,17 @@ type info struct {
 	ToolUsage   content.Usage  `json:"tool_usage"`
 	Cost        *float64       `json:"cost"`
 	CostPartial bool           `json:"cost_partial"`
+	Run         string         `json:"run"`
+	Version     string         `json:"version"`
+	Limits      limits         `json:"limits"`
+}
+
+type limits struct {
+	Turns  int     `json:"turns"`
+	Calls  int     `json:"calls"`
+	Tokens int64   `json:"tokens"`
+	Cost   float64 `json:"cost"`
+	TimeNS int64   `json:"time_ns"`
 }
 
 type ran struct {
@@ -413,6 +439,7 @@ type body struct {
 	Heads     []string       `json:"heads"`
 	Summary   jsontext.Value `json:"summary"`
 	Replaced  []string       `json:"replaced"`
+	Agent     string         `json:"agent"`
 	Reason    string         `json:"reason"`
 	Detail    string         `json:"detail"`
 	Name      string         `json:"name"`
@@ -563,6 +590,11 @@ func (e envelope) informed(n *Node) (Payload, error) {
 		p.Details = write.Either[content.JSON](i.Details, i.DetailsText)
 		read = p
 
+	case RunStart:
+		l := i.Limits
+		p.Run, p.Version = i.Run, i.Version
+		p.Limits = RunLimits{Turns: l.Turns, Calls: l.Calls, Tokens: l.Tokens, Cost: l.Cost, Time: time.Duration(l.TimeNS)}
+		read = p
 	case StopReason:
 		p.Turns, p.ToolCalls, p.Usage, p.Elapsed = i.Turns, i.ToolCalls, i.Usage, time.Duration(i.ElapsedNS)
 		p.ToolUsage = i.ToolUsage
@@ -671,6 +703,8 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 
 	case "compaction":
 		return b.compaction()
+	case "run_start":
+		return RunStart{Agent: b.Agent}, nil
 	case "stop_reason":
 		return StopReason{Reason: content.Stop(b.Reason), Detail: b.Detail}, nil
 	case "custom":
@@ -681,7 +715,8 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 
 func known(kind string) bool {
 	switch kind {
-	case "system", "tools", "message", "tool_execution", "sub_graph", "compaction", "stop_reason", "custom":
+	case "system", "tools", "message", "tool_execution", "sub_graph", "compaction", "run_start", "stop_reason",
+		"custom":
 		return true
 	}
 	return false

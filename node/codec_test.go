@@ -336,6 +336,11 @@ func same(t *testing.T, data []byte, n *node.Node) {
 	switch p := n.Payload().(type) {
 	case node.System:
 		require.Equal(t, text(body["text"]), p.Text)
+	case node.RunStart:
+		require.Equal(t, text(body["agent"]), p.Agent)
+		require.Equal(t, text(info["run"]), p.Run)
+		require.Equal(t, text(info["version"]), p.Version)
+		require.GreaterOrEqual(t, p.Limits.Cost, 0.0)
 	case node.StopReason:
 		if reason := text(body["reason"]); reason != "" {
 			require.Equal(t, reason, string(p.Reason))

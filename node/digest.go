@@ -70,10 +70,10 @@ func ParseDigest(text string) (Digest, error) {
 //   - A member omitted in the saved form is omitted here too: the name of a system prompt without one, the withdrawn
 //     tools of a node that withdraws none, the state of a finished execution.
 //
-// The digest does not cover time, metadata, usage, model, latency, the totals of a run, and the fields of a tool
-// execution beside the call and its result (the executed call, the program's details, the full output). Two runs with
-// the same content have the same digests, whatever their IDs. Fields of a newer version in a body are kept, but not
-// covered.
+// The digest does not cover time, metadata, usage, model, latency, the ID, limits and totals of a run, the version of
+// its agent, and the fields of a tool execution beside the call and its result (the executed call, the program's
+// details, the full output). Two runs with the same content have the same digests, whatever their IDs. Fields of a
+// newer version in a body are kept, but not covered.
 //
 // A node from a file has the digest claimed by the file; [Node.Verify] recomputes it. A node erased by [Redact] keeps
 // its digest. A digest is computed once, without recursion, together with the digests it depends on.

@@ -60,6 +60,7 @@ func payloads(t testing.TB) []node.Payload {
 			Ran: node.Ran{Tool: "g", Input: `{"b" : 2.0}`}, Details: `[1.0 , null]`, Full: content.Words("ok, and so on")},
 		node.SubGraph{Title: "t", CallID: "c", Heads: node.ListOf(child), Summary: "s"},
 		node.Compaction{Summary: content.Words("so far"), Replaced: node.ListOf(child.ID())},
+		node.RunStart{Agent: "support", Run: "r", Version: "3", Limits: node.RunLimits{Turns: 50, Calls: 9, Tokens: 1000, Cost: 0.1, Time: time.Minute}},
 		node.StopReason{Reason: content.StopMaxTurns, Detail: "d", Turns: 3, ToolCalls: 2, Usage: usage, Elapsed: time.Minute,
 			ToolUsage: usage, Cost: 0.1, CostKnown: true},
 		node.Custom{Name: "acme.note", JSON: `{"n" : 1.0}`},
@@ -75,7 +76,8 @@ func TestPayloadsListsEveryVariant(t *testing.T) {
 			require.False(t, v.Field(i).IsZero(), "%T.%s", p, v.Type().Field(i).Name)
 		}
 	}
-	require.Equal(t, []string{"system", "tools", "message", "tool_execution", "sub_graph", "compaction", "stop_reason", "custom"}, kinds)
+	require.Equal(t, []string{"system", "tools", "message", "tool_execution", "sub_graph", "compaction", "run_start",
+		"stop_reason", "custom"}, kinds)
 	source, err := os.ReadFile("payload.go")
 	require.NoError(t, err)
 	sealed := regexp.MustCompile(`(?m)^func \((\w+)\) sealed\(\)`).FindAllStringSubmatch(string(source), -1)
@@ -252,6 +254,12 @@ func TestNewErrors(t *testing.T) {
 		"call in a full output":   node.ToolExecution{Full: blocks(t, content.ToolUse{})},
 		"result in a full output": node.ToolExecution{Full: blocks(t, content.ToolResult{})},
 		"thought in one":          node.ToolExecution{Full: blocks(t, content.Thinking{})},
+		"fewer turns than none":   node.RunStart{Limits: node.RunLimits{Turns: -1}},
+		"fewer calls than none":   node.RunStart{Limits: node.RunLimits{Calls: -1}},
+		"fewer tokens than none":  node.RunStart{Limits: node.RunLimits{Tokens: -1}},
+		"less time than none":     node.RunStart{Limits: node.RunLimits{Time: -1}},
+		"limit below nothing":     node.RunStart{Limits: node.RunLimits{Cost: -0.1}},
+		"limit without end":       node.RunStart{Limits: node.RunLimits{Cost: math.Inf(1)}},
 		"cost below nothing":      node.StopReason{Cost: -0.1},
 		"cost that is no number":  node.StopReason{Cost: math.NaN()},
 		"cost without end":        node.StopReason{Cost: math.Inf(1)},
@@ -275,6 +283,7 @@ func TestNewErrors(t *testing.T) {
 		"full":    node.ToolExecution{Full: blocks(t, content.ToolUse{})},
 		"ended":   node.ToolExecution{Ended: far},
 		"cost":    node.StopReason{Cost: math.NaN()},
+		"limits":  node.RunStart{Limits: node.RunLimits{Turns: -1}},
 	} {
 		_, err = node.New(m.src, p, node.Meta{})
 		require.ErrorAs(t, err, &field)
@@ -293,6 +302,7 @@ func TestTextIsCleaned(t *testing.T) {
 	for _, c := range [][2]node.Payload{
 		{node.System{Text: bad}, node.System{Text: good}},
 		{node.Custom{Name: bad, JSON: "1"}, node.Custom{Name: good, JSON: "1"}},
+		{node.RunStart{Agent: bad, Run: bad, Version: bad}, node.RunStart{Agent: good, Run: good, Version: good}},
 		{node.StopReason{Reason: bad, Detail: bad}, node.StopReason{Reason: good, Detail: good}},
 		{node.StopReason{}, node.StopReason{Reason: content.StopUnknown}},
 		{node.SubGraph{Title: bad, CallID: bad, Summary: bad}, node.SubGraph{Title: good, CallID: good, Summary: good}},

@@ -19,6 +19,7 @@ import (
 //   - [ToolExecution]: the execution of one tool call; drawn, and never sent.
 //   - [SubGraph]: a child conversation; never sent.
 //   - [Compaction]: a summary that replaces older nodes when the conversation is sent.
+//   - [RunStart]: the beginning of a run; never sent.
 //   - [StopReason]: the end of a run; never sent.
 //   - [Custom]: a record of the program; never sent.
 //   - [Unknown]: a kind of a newer version of Plait; kept byte for byte, never sent.
@@ -206,6 +207,31 @@ type Compaction struct {
 	Replaced List[ID]
 }
 
+// RunStart begins a run. It comes before the first request of the run, after the nodes that the run was given.
+type RunStart struct {
+	// Agent is the name of the agent that runs; "" if it has none. No other field is part of the digest: two runs with
+	// the same content have the same digests.
+	Agent string
+	// Run is the ID of the run.
+	Run string
+	// Version is the version of the agent, such as that of the program; "" if it is unknown.
+	Version string
+	// Limits are the limits that count for the run.
+	Limits RunLimits
+}
+
+// RunLimits are the limits of a run. A field is zero without such a limit, and never negative.
+type RunLimits struct {
+	// Turns, Calls and Tokens limit the requests, the tool calls and the tokens.
+	Turns  int
+	Calls  int
+	Tokens int64
+	// Cost limits the cost, in the currency of the program's price table. It is finite.
+	Cost float64
+	// Time limits the time of the run without its pauses.
+	Time time.Duration
+}
+
 // StopReason ends a run.
 type StopReason struct {
 	// Reason is the stop reason: that of the last response, or one of the run's own.
@@ -262,6 +288,9 @@ func (SubGraph) Kind() string { return "sub_graph" }
 // Kind returns "compaction".
 func (Compaction) Kind() string { return "compaction" }
 
+// Kind returns "run_start".
+func (RunStart) Kind() string { return "run_start" }
+
 // Kind returns "stop_reason".
 func (StopReason) Kind() string { return "stop_reason" }
 
@@ -277,6 +306,7 @@ func (Message) sealed()       {}
 func (ToolExecution) sealed() {}
 func (SubGraph) sealed()      {}
 func (Compaction) sealed()    {}
+func (RunStart) sealed()      {}
 func (StopReason) sealed()    {}
 func (Custom) sealed()        {}
 func (Unknown) sealed()       {}
@@ -317,6 +347,9 @@ func checkedBody(p Payload) (Payload, error) {
 		// A summary is sent with role user, and never answers a call.
 		return kept(given, p), checkResult(p.Summary)
 
+	case RunStart:
+		p.Agent, p.Run, p.Version = safetext.UTF8(p.Agent), safetext.UTF8(p.Run), safetext.UTF8(p.Version)
+		return kept(given, p), nil
 	case StopReason:
 		p.Reason, p.Detail = content.Stop(safetext.UTF8(string(p.Reason))), safetext.UTF8(p.Detail)
 
@@ -361,10 +394,25 @@ func checkInfo(p Payload) error {
 	case ToolExecution:
 		return errors.Join(inField("started", checkTime(p.Started)), inField("ended", checkTime(p.Ended)),
 			inField("details", checkDetails(p.Details)), inField("full", checkResult(p.Full)))
+	case RunStart:
+		return inField("limits", p.Limits.check())
 	case StopReason:
-		if p.Cost < 0 || math.IsNaN(p.Cost) || math.IsInf(p.Cost, 0) {
-			return inField("cost", fmt.Errorf("%v is not a cost: it is negative or not finite", p.Cost))
-		}
+		return inField("cost", checkCost(p.Cost))
+	}
+	return nil
+}
+
+// check returns an error for a limit that is negative or not finite.
+func (l RunLimits) check() error {
+	if l.Turns < 0 || l.Calls < 0 || l.Tokens < 0 || l.Time < 0 {
+		return errors.New("a limit is negative")
+	}
+	return inField("cost", checkCost(l.Cost))
+}
+
+func checkCost(cost float64) error {
+	if cost < 0 || math.IsNaN(cost) || math.IsInf(cost, 0) {
+		return fmt.Errorf("%v is not a cost: it is negative or not finite", cost)
 	}
 	return nil
 }
@@ -493,6 +541,8 @@ func value(p Payload) Payload {
 	case *SubGraph:
 		return deref(p)
 	case *Compaction:
+		return deref(p)
+	case *RunStart:
 		return deref(p)
 	case *StopReason:
 		return deref(p)

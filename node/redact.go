@@ -45,6 +45,7 @@ func (n *Node) Redacted() bool { return n.seldom().erased }
 //   - tools: the names of declared tools (without a provider's own tools, which are removed) and of withdrawn tools;
 //   - system prompt and custom record: the name;
 //   - compaction: the IDs of the replaced nodes;
+//   - run start: everything except its metadata;
 //   - stop reason: the reason and the totals of the run;
 //   - child conversation: all of it, unless named selects its nodes.
 //
@@ -359,6 +360,8 @@ func (n *Node) blank(was *Node, all bool) Payload {
 
 	case Compaction:
 		return Compaction{Summary: blankBlocks(p.Summary), Replaced: p.Replaced}
+	case RunStart:
+		return p
 	case StopReason:
 		p.Detail = blankText(p.Detail)
 		return p

@@ -87,6 +87,8 @@ func TestRedactKeepsLabels(t *testing.T) {
 			`{"title":"[redacted]","call_id":"c","heads":["` + id + `"],"summary":"[redacted]"}`},
 		{node.Compaction{Summary: secret, Replaced: node.ListOf(child.ID())},
 			`{"summary":[{"type":"text","text":"[redacted]"}],"replaced":["` + id + `"]}`},
+		{node.RunStart{Agent: "support", Run: "r", Version: "3", Limits: node.RunLimits{Turns: 5}},
+			`{"agent":"support"},"info":{"run":"r","version":"3","limits":{"turns":5}}`},
 		{node.StopReason{Reason: content.StopMaxTurns, Detail: "SECRET", Turns: 3, Cost: 1},
 			`{"reason":"max_turns","detail":"[redacted]"},"info":{"turns":3,"cost":1,"cost_partial":true}`},
 		{node.Custom{Name: "acme.note", JSON: `"SECRET"`}, `{"name":"acme.note","json":null}`},

@@ -118,7 +118,9 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 	for _, n := range d.Nodes() {
 		described := describe.Of(n)
 		// The executions of a tool phase are its steps. Their results message repeats them.
-		if described.Sort == describe.Record || described.Sort == describe.Results && hasExecution(n) {
+		switch {
+		case described.Sort == describe.Record, described.Sort == describe.Run,
+			described.Sort == describe.Results && hasExecution(n):
 			continue
 		}
 

@@ -298,11 +298,11 @@ func newest(list []*node.Node) *node.Node {
 	return slices.MaxFunc(list, func(a, b *node.Node) int { return a.Time().Compare(b.Time()) })
 }
 
-// isBeside reports whether n is beside the conversation: a record, a sub-graph, tools, a system prompt, or a node of an
-// unknown kind.
+// isBeside reports whether n is beside the conversation: a record, a sub-graph, tools, a system prompt, the start of a
+// run, or a node of an unknown kind.
 func isBeside(n *node.Node) bool {
 	switch describe.Of(n).Sort {
-	case describe.Record, describe.SubGraph, describe.Tools, describe.System, describe.Unknown:
+	case describe.Record, describe.SubGraph, describe.Tools, describe.System, describe.Run, describe.Unknown:
 		return true
 	}
 	return false

@@ -17,7 +17,7 @@ type Style string
 const (
 	StyleUser      Style = "user"      // the user's side: messages, tool calls and their results
 	StyleAssistant Style = "assistant" // the model's side
-	StyleAside     Style = "aside"     // neither side: system prompts, tools, the end of a run
+	StyleAside     Style = "aside"     // neither side: system prompts, tools, the start and the end of a run
 	StyleFailed    Style = "failed"    // a failure
 	StyleFolded    Style = "folded"    // a summary of folded nodes
 )
@@ -31,7 +31,7 @@ const (
 	ShapeSetup Shape = "setup" // a system prompt, the tools
 	ShapeCall  Shape = "call"  // an executed tool call, a conversation in the conversation
 	ShapeMerge Shape = "merge" // the message with the results of calls
-	ShapeStop  Shape = "stop"  // the end of a run
+	ShapeStop  Shape = "stop"  // the start or the end of a run
 	ShapeStore Shape = "store" // a compaction
 	ShapeNote  Shape = "note"  // a record
 )
@@ -69,6 +69,7 @@ var faces = map[describe.Sort]struct {
 	describe.Call:       {ShapeCall, StyleUser},
 	describe.SubGraph:   {ShapeCall, StyleUser},
 	describe.Compaction: {ShapeStore, StyleAside},
+	describe.Run:        {ShapeStop, StyleAside},
 	describe.Stop:       {ShapeStop, StyleAside},
 	describe.Record:     {ShapeNote, StyleAside},
 	describe.Unknown:    {ShapeNote, StyleAside},

@@ -91,6 +91,8 @@ type LayoutOptions struct {
 	// than a screen, the conversations of sub-agents and the middle of long runs become boxes with a summary, as
 	// [Mermaid] draws them. Defaults to false.
 	Full bool
+	// Runs draws the start of each run. Otherwise it is drawn only if another agent takes over. Defaults to false.
+	Runs bool
 	// Inside also lays out the nodes in each folded box, as a picture of its own. A large inner picture is folded too,
 	// so there are pictures in pictures. Each node has a box of its own in one of them. Defaults to false.
 	Inside bool
@@ -129,7 +131,7 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 		o = &LayoutOptions{}
 	}
 
-	out := outlineOfDAG(d)
+	out := outlineOfDAG(d, o.Runs, node.ID{})
 	l := labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()}
 	unfolded := out.fold(plans[0])
 	box, cells := unfolded, lineCells

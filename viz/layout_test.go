@@ -312,7 +312,7 @@ func BenchmarkLayout(b *testing.B) {
 		})
 
 		b.Run(fmt.Sprint(n, "/placement"), func(b *testing.B) {
-			o := outlineOf(d.Heads())
+			o := new(outline).of(d.Heads())
 			m := o.plot(o.fold(plans[0]))
 			m.label(labeller{o, 3, 120, false}, lineCells)
 			items, rooms := slices.Clone(m.items), slices.Clone(m.rooms)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
@@ -33,7 +34,7 @@ var countedFailures = regexp.MustCompile(`([\d,]+) failed`)
 
 func requireLegible(t *testing.T, d dag.DAG, failed int) {
 	t.Helper()
-	p, vertices := layout(t, d, &LayoutOptions{}), outlineOf(d.Heads()).vertices
+	p, vertices := layout(t, d, &LayoutOptions{}), new(outline).of(d.Heads()).vertices
 	require.LessOrEqual(t, len(p.Boxes), 80)
 	require.LessOrEqual(t, p.Width, 1440)
 	require.LessOrEqual(t, p.Height, 80*80, "as high as if all boxes were below each other")
@@ -171,7 +172,7 @@ func TestWhatCannotBeNarrowIsAsNarrowAsItCanBe(t *testing.T) {
 		}
 
 		wide++
-		out := outlineOfDAG(d)
+		out := outlineOfDAG(d, false, node.ID{})
 		for _, p := range plans[1:] {
 			m := out.plot(out.fold(p))
 			m.label(labeller{out, 3, 120, out.severalModels()}, fewCells)

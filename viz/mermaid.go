@@ -79,6 +79,7 @@ type MermaidOptions struct {
 //     the top shows how much is folded.
 //   - Failures stay: each one while there is room, and the first and the last at any size. A box with failures is red,
 //     counts them, and names its first and its last.
+//   - The start of a run is drawn only if another agent takes over.
 //   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first
 //     few are drawn, and boxes count the others.
 //
@@ -149,7 +150,7 @@ func sketchOf(d dag.DAG, o *MermaidOptions) (*sketch, error) {
 }
 
 func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
-	out := outlineOfDAG(d)
+	out := outlineOfDAG(d, false, o.Around)
 	return &sketch{
 		outline: out,
 		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()},

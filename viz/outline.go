@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/plait-dev/plait/dag"
@@ -14,8 +15,12 @@ import (
 type outline struct {
 	vertices []vertex
 	groups   []group
-	heads    int             // of the outermost conversation
-	waiting  map[node.ID]int // number of open calls of each message
+	heads    int                    // of the outermost conversation
+	runs     bool                   // draw each start of a run
+	shown    node.ID                // a node that is drawn in any case
+	instead  map[node.ID]*node.Node // for each start of a run that is left out, the node before it; nil for none
+	refs     map[node.ID][]string   // the names of the refs to each node; nil for none
+	waiting  map[node.ID]int        // number of open calls of each message
 	// focus is the vertex in the center of a drawing around it, or none. left is the state of each vertex, or nil
 	// without a focus.
 	focus int
@@ -59,33 +64,37 @@ type group struct {
 
 const none = -1
 
-// outlineOfDAG returns the outline of d, with the names of refs.
-func outlineOfDAG(d dag.DAG) *outline {
-	o := outlineOf(d.Heads())
-	names := map[node.ID][]string{}
+// outlineOfDAG returns the outline of d, with the names of refs. With runs set, it has each start of a run; shown is a
+// node that it has in any case.
+func outlineOfDAG(d dag.DAG, runs bool, shown node.ID) *outline {
+	o := &outline{runs: runs, shown: shown}
 	for _, r := range d.Refs() {
 		for _, h := range r.Heads {
-			names[h.ID()] = append(names[h.ID()], name(r.Name))
+			if o.refs == nil {
+				o.refs = map[node.ID][]string{}
+			}
+			o.refs[h.ID()] = append(o.refs[h.ID()], name(r.Name))
 		}
 	}
-	if len(names) == 0 {
-		return o
-	}
-
-	for i := range o.vertices {
-		o.vertices[i].refs = names[o.vertices[i].node.ID()]
-	}
-	return o
+	return o.of(d.Heads())
 }
 
-// outlineOf returns the outline of the graph under heads.
-func outlineOf(heads []*node.Node) *outline {
-	o := &outline{heads: len(heads), waiting: shared.Waiting(heads), focus: none}
+// of fills in the outline of the graph under heads.
+func (o *outline) of(heads []*node.Node) *outline {
+	o.heads, o.waiting, o.focus = len(heads), shared.Waiting(heads), none
 	number := o.number(heads)
+
+	at := func(n *node.Node) int { return number[cmp.Or(o.instead[n.ID()], n).ID()] }
+
 	for i := range o.vertices {
 		v := &o.vertices[i]
 		for p := range v.node.NumParents() {
-			parent := number[v.node.Parent(p).ID()]
+			parent := at(v.node.Parent(p))
+
+			// The node before a start of a run that is left out may be a parent itself.
+			if o.instead[v.node.Parent(p).ID()] != nil && slices.Contains(v.parents, parent) {
+				continue
+			}
 			v.parents = append(v.parents, parent)
 			o.vertices[parent].kids = append(o.vertices[parent].kids, i)
 		}
@@ -93,7 +102,7 @@ func outlineOf(heads []*node.Node) *outline {
 		// Without a group of its own, the conversation is drawn elsewhere: link to its heads.
 		if v.hangs == none {
 			for _, h := range dag.FromNode(v.node).Heads() {
-				v.also = append(v.also, number[h.ID()])
+				v.also = append(v.also, at(h))
 			}
 		}
 	}
@@ -110,8 +119,8 @@ type conversation struct {
 }
 
 // open claims the unclaimed nodes under heads for a conversation. A claimed node has the number none until it gets its
-// own.
-func open(heads []*node.Node, group int, number map[node.ID]int) conversation {
+// own. A start of a run that is left out keeps it.
+func (o *outline) open(heads []*node.Node, group int, number map[node.ID]int) conversation {
 	c := conversation{rest: walk(heads, number), group: group}
 	if len(c.rest) == 0 {
 		return c
@@ -125,7 +134,26 @@ func open(heads []*node.Node, group int, number map[node.ID]int) conversation {
 	for _, n := range c.rest {
 		number[n.ID()] = none
 	}
+	if !o.runs {
+		c.rest = o.withoutStarts(c)
+	}
 	return c
+}
+
+// withoutStarts returns the nodes of c without the starts of runs that are left out.
+func (o *outline) withoutStarts(c conversation) []*node.Node {
+	var runs describe.Runs
+	return slices.DeleteFunc(c.rest, func(n *node.Node) bool {
+		if !runs.LeavesOut(n, c.rank[n.ID()] > 0 || o.refs[n.ID()] != nil || n.ID() == o.shown) {
+			return false
+		}
+		if o.instead == nil {
+			o.instead = map[node.ID]*node.Node{}
+		}
+		before := n.Parent(0)
+		o.instead[n.ID()] = cmp.Or(o.instead[before.ID()], before)
+		return true
+	})
 }
 
 // number fills in the vertices and groups, and returns the index of each node by its ID. A node of several
@@ -133,7 +161,7 @@ func open(heads []*node.Node, group int, number map[node.ID]int) conversation {
 func (o *outline) number(heads []*node.Node) map[node.ID]int {
 	number := map[node.ID]int{}
 
-	stack := []conversation{open(heads, none, number)} // the innermost last
+	stack := []conversation{o.open(heads, none, number)} // the innermost last
 	for len(stack) > 0 {
 		c := &stack[len(stack)-1]
 		if len(c.rest) == 0 {
@@ -153,14 +181,14 @@ func (o *outline) number(heads []*node.Node) map[node.ID]int {
 		}
 		described := describe.Of(n)
 		o.vertices = append(o.vertices, vertex{
-			node: n, number: i, owner: owner, group: c.group, hangs: none, head: c.rank[n.ID()],
+			node: n, number: i, owner: owner, group: c.group, hangs: none, head: c.rank[n.ID()], refs: o.refs[n.ID()],
 			sort: described.Sort, grave: described.Grave(), failed: n.Failed(),
 		})
 
 		// The nodes of a sub-agent follow its node, so its conversation is numbered next. If other conversations have
 		// claimed all of its nodes, it gets no group: outlineOf links to its heads.
 		hanging := dag.FromNode(n).Heads()
-		if inside := open(hanging, g, number); len(inside.rest) > 0 {
+		if inside := o.open(hanging, g, number); len(inside.rest) > 0 {
 			o.vertices[i].hangs = g
 			o.groups = append(o.groups, group{
 				title: describe.Of(n).Inside(name), owner: i, outer: c.group, first: i + 1, heads: len(hanging),

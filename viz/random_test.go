@@ -124,7 +124,11 @@ func randomPayload(r *rand.Rand, d dag.DAG, depth int) node.Payload {
 	case 1:
 		return node.Custom{Name: randomText(r), JSON: `{"a":1}`}
 	case 2:
-		return node.StopReason{Reason: content.StopMaxTurns, Detail: randomText(r), Turns: r.IntN(3)}
+		text, turns := randomText(r), r.IntN(3)
+		if turns == 2 {
+			return node.RunStart{Agent: text[:min(len(text), 1)]}
+		}
+		return node.StopReason{Reason: content.StopMaxTurns, Detail: text, Turns: turns}
 	case 3:
 		return node.Compaction{Summary: words}
 	case 4:

@@ -20,6 +20,9 @@ func whole(n *node.Node) string {
 		return execution(d)
 	case describe.System:
 		return d.Text
+	case describe.Run:
+		lines := append([]string{"run " + n.Payload().(node.RunStart).Run}, d.Notes(false)...)
+		return entry(d.Title, indented(strings.Join(lines, "\n")))
 	case describe.Record:
 		return entry(d.Title, indentedJSON(content.JSON(d.Text)))
 	}

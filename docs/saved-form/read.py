@@ -10,7 +10,7 @@ import hashlib, json, sys
 KINDS = {
     "system": "name text", "tools": "tools withdrawn", "message": "role blocks", "compaction": "summary",
     "tool_execution": "index tool input state result is_error child", "sub_graph": "title heads summary",
-    "stop_reason": "reason detail", "custom": "name json"}
+    "run_start": "agent", "stop_reason": "reason detail", "custom": "name json"}
 BLOCKS = {
     "text": "type text extra", "image": "type source extra", "document": "type source title extra",
     "thinking": "type text signature redacted extra", "opaque": "type api json", "cut_tool_use": "type name input",

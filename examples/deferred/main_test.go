@@ -105,7 +105,7 @@ func TestTwoProcesses(t *testing.T) {
 	step(t, dir, answered, "ask")
 
 	d, err := dag.Load(filepath.Join(dir, conversation))
-	if err != nil || len(d.Validate()) > 0 || d.Len() != 9 {
+	if err != nil || len(d.Validate()) > 0 || d.Len() != 10 {
 		t.Errorf("%v %v\n%v", err, d.Validate(), d)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "handover", "*", "*.tmp")); len(left) > 0 {

@@ -16,36 +16,36 @@ They part here:
 
 The recorded results, with another model:
   the call was not recorded: stock{"item":"washer"}; the nearest is stock{"item":"washers"}
-the first 2 nodes are the same
-~ assistant 00000004 → 00000012
+the first 3 nodes are the same
+~ assistant 00000005 → 00000014
     call of stock
       {
     -   "item": "nuts"
     +   "item": "washer"
       }
 = 1 node is the same
-~ tool call 00000006 → 00000014
+~ tool call 00000007 → 00000016
     call 1 of stock: as above
     result
     - 38
     failed result
     + the call was not recorded: stock{"item":"washer"}; the nearest is stock{"item":"washers"}
-~ results   00000007 → 00000015
+~ results   00000008 → 00000017
     result 1 of stock: as above
     failed result 1 of stock: as above
-~ assistant 00000008 → 00000016
+~ assistant 00000009 → 00000018
     call of stock
     - {
     -   "item": "washers"
     - }
     + Order washers.
-- tool call 00000009
+- tool call 0000000a
     call 0 of stock: as above
     result
     - 7
-- results   0000000a
+- results   0000000b
     result 0 of stock: as above
-- assistant 0000000b
+- assistant 0000000c
     - Order nuts and washers.
 = 1 node is the same
 `

@@ -35,7 +35,7 @@ The tool returned: wrote 19 bytes to note.txt
 
 	shown, err = session(dir, "Another note\nn\n")
 	require.NoError(t, err)
-	require.Equal(t, `Continuing a session of 11 nodes.
+	require.Equal(t, `Continuing a session of 13 nodes.
 > I will write that down.
 Run write_file {"name":"note.txt","text":"Another note"}? [y/N] [write_file] Tool call denied: the user declined
 

@@ -60,7 +60,7 @@ func Example() {
 	//
 	// Saved as weather.json and drawn as weather.mmd. Run it again to continue.
 	// ----
-	// Continuing the conversation of 10 nodes in weather.json.
+	// Continuing the conversation of 11 nodes in weather.json.
 	//
 	// ◆ system    You help with weather. Call tools in parallel when possible.
 	// ◆ tools     get_weather
@@ -107,7 +107,7 @@ func TestSecondRunContinuesTheSavedConversation(t *testing.T) {
 		if run > 1 && (!strings.Contains(printed.String(), "Continuing the conversation") || !d.Contains(d.Node(before.Head().ID()))) {
 			t.Errorf("run %d does not go on with the last one", run)
 		}
-		if n := d.Len(); n != 2+run*8 {
+		if n := d.Len(); n != 2+run*9 {
 			t.Errorf("run %d: the conversation has %d nodes", run, n)
 		}
 		drawing, err := os.ReadFile(p.drawing)

@@ -59,6 +59,24 @@ func replaced(p node.Compaction) string {
 	return "of " + Count(p.Replaced.Len(), "node")
 }
 
+// startNotes returns the version of the agent and the limits of a run: "version 3", "at most 50 turns", "cost 2",
+// "1m0s".
+func startNotes(p node.RunStart) []string {
+	var notes []string
+	if p.Version != "" {
+		notes = append(notes, "version "+p.Version)
+	}
+
+	// Limits read like totals.
+	l := p.Limits
+	limits := totals(node.StopReason{Turns: l.Turns, ToolCalls: l.Calls, Usage: content.Usage{Input: l.Tokens}, Cost: l.Cost,
+		CostKnown: l.Cost > 0, Elapsed: l.Time})
+	if len(limits) > 0 {
+		limits[0] = "at most " + limits[0]
+	}
+	return append(notes, limits...)
+}
+
 // totals returns the totals of a run: "2 turns", "3 tool calls", "400 tokens", "1.5s". Zero totals are left out.
 func totals(p node.StopReason) []string {
 	var list []string

@@ -55,6 +55,8 @@ func TestEachSortOfNodeHasItsHeadAndLead(t *testing.T) {
 		{node.SubGraph{Title: "help"}, describe.SubGraph, "sub-graph: help", "help"},
 		{node.Compaction{Summary: content.Words("It rained.")}, describe.Compaction, "compaction", ""},
 		{node.Compaction{Replaced: node.ListOf(id)}, describe.Compaction, "compaction of 1 node", "of 1 node:"},
+		{node.RunStart{Run: "r"}, describe.Run, "run", ""},
+		{node.RunStart{Agent: "support", Version: "3"}, describe.Run, "run by support", "by support"},
 		{node.StopReason{Reason: content.StopEndTurn, Turns: 2}, describe.Stop, "stop: end_turn", "end_turn / 2 turns"},
 		{node.Custom{Name: "acme.note", JSON: "1"}, describe.Record, "record acme.note", "acme.note"},
 	} {

@@ -24,6 +24,7 @@ const (
 	Call       Sort = "tool call"
 	SubGraph   Sort = "sub-graph"
 	Compaction Sort = "compaction"
+	Run        Sort = "run" // the start of a run
 	Stop       Sort = "stop"
 	Record     Sort = "record"
 	Unknown    Sort = "unknown" // a kind that this version does not know; its word is the kind itself
@@ -31,7 +32,7 @@ const (
 
 // Sorts returns all sorts. A renderer's table of looks has an entry for each.
 func Sorts() []Sort {
-	return []Sort{System, Tools, User, Assistant, Results, Call, SubGraph, Compaction, Stop, Record, Unknown}
+	return []Sort{System, Tools, User, Assistant, Results, Call, SubGraph, Compaction, Run, Stop, Record, Unknown}
 }
 
 // Node describes a node. Text and Blocks are not both set.
@@ -41,8 +42,8 @@ type Node struct {
 	Word string
 	// Role is the role of a message; empty for other nodes.
 	Role content.Role
-	// Title names the node: the name of a prompt or a record, the called tool, the title of a sub-graph, the stop
-	// reason of a run.
+	// Title names the node: the name of a prompt or a record, the called tool, the title of a sub-graph, the agent of a
+	// run, the stop reason of a run.
 	Title string
 	// Text is the content of a node with one text: a prompt, the names of tools, the summary of a sub-graph, the detail
 	// of a stop, the JSON of a record.
@@ -123,6 +124,8 @@ func Of(n *node.Node) Node {
 		d.Sort, d.Title, d.Text = SubGraph, p.Title, p.Summary
 	case node.Compaction:
 		d.Sort, d.Blocks = Compaction, p.Summary
+	case node.RunStart:
+		d.Sort, d.Title = Run, p.Agent
 	case node.StopReason:
 		d.Sort, d.Title, d.Text = Stop, string(p.Reason), p.Detail
 		d.Stop, d.Usage, d.Took = p.Reason, p.Usage, p.Elapsed
@@ -155,7 +158,8 @@ func messageSort(m node.Message) Sort {
 //     calls;
 //   - of an execution: its state;
 //   - of a compaction: the number of replaced nodes;
-//   - of a run: its totals.
+//   - of the start of a run: the version of its agent, and its limits;
+//   - of the end of a run: its totals.
 func (d Node) Notes(withModel bool) []string {
 	switch d.Sort {
 	case Assistant:
@@ -172,6 +176,8 @@ func (d Node) Notes(withModel bool) []string {
 		if of := replaced(d.payload.(node.Compaction)); of != "" {
 			return []string{of}
 		}
+	case Run:
+		return startNotes(d.payload.(node.RunStart))
 	case Stop:
 		return totals(d.payload.(node.StopReason))
 	}
@@ -183,6 +189,7 @@ func (d Node) Notes(withModel bool) []string {
 //   - "(name)" for a prompt
 //   - "[cut off]" for a response
 //   - "of 3 nodes:" for a compaction
+//   - "by agent" for the start of a run
 //   - the reason and the totals of a stop, separated by dot
 //   - the title of any other node
 func (d Node) Lead(withModel bool, dot string) string {
@@ -196,6 +203,8 @@ func (d Node) Lead(withModel bool, dot string) string {
 		return "[" + strings.Join(notes, ", ") + "]"
 	case d.Sort == Compaction && len(notes) > 0:
 		return notes[0] + ":"
+	case d.Sort == Run && d.Title != "":
+		return "by " + d.Title
 	case d.Sort == Stop:
 		return strings.Join(append([]string{d.Title}, notes...), dot)
 	}
@@ -203,8 +212,8 @@ func (d Node) Lead(withModel bool, dot string) string {
 }
 
 // Head returns the first line of a box for d: "system, greeting removed", "assistant, cut off", "2 results, 1 failed",
-// "tool call find, in doubt", "sub-graph: title", "compaction of 3 nodes", "record name", "stop: end". It calls clean
-// for each name, to cut and escape it.
+// "tool call find, in doubt", "sub-graph: title", "compaction of 3 nodes", "record name", "run by agent", "stop: end".
+// It calls clean for each name, to cut and escape it.
 func (d Node) Head(withModel bool, clean func(string) string) string {
 	title := clean(d.Title)
 	switch d.Sort {
@@ -237,6 +246,11 @@ func (d Node) Head(withModel bool, clean func(string) string) string {
 			head += ", " + clean(note)
 		}
 		return head
+	case Run:
+		if title == "" {
+			return d.Word
+		}
+		return d.Word + " by " + title
 	case SubGraph, Stop:
 		return d.Word + ": " + title
 	}
@@ -265,6 +279,27 @@ func (d Node) Inside(clean func(string) string) string {
 		return d.Word + ": " + clean(d.Title)
 	}
 	return ""
+}
+
+// Runs decides which starts of runs a drawing leaves out. It is used for the nodes of one conversation, in the order of
+// the drawing. The zero value has seen no run.
+type Runs struct {
+	begun bool
+	agent string // of the last run
+}
+
+// LeavesOut reports whether a drawing leaves out n: the start of the first run, or of another run by the same agent. A
+// drawing shows its child as a child of its only parent. It always has a marked node (a head, or one with refs), a root
+// and a merge.
+func (r *Runs) LeavesOut(n *node.Node, marked bool) bool {
+	// Payload would decode every node, even those before the drawn ones.
+	if n.Kind() != (node.RunStart{}).Kind() {
+		return false
+	}
+	start := n.Payload().(node.RunStart)
+	handedOver := r.begun && start.Agent != "" && start.Agent != r.agent
+	r.begun, r.agent = true, start.Agent
+	return !handedOver && !marked && n.NumParents() == 1
 }
 
 // CountResults returns the number of tool results in d and how many of them failed.

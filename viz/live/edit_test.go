@@ -88,7 +88,7 @@ func TestCallsOfAnEditedResponseKeepTheirResults(t *testing.T) {
 	d, err := executor.Run(t.Context(), looks("Look.", "Tokyo", "Atlantis"), d)
 	require.NoError(t, err)
 	s, asked := editing(t, d, runs(apitest.Say("Dry.")))
-	caller := d.Nodes()[2]
+	caller := d.Nodes()[3]
 	s.edits(t, caller, "I look.", "")
 
 	require.Empty(t, asked.Validate())

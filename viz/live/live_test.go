@@ -267,25 +267,26 @@ func TestSetKeepsTheRunInProgress(t *testing.T) {
 	asked := d.User("Go on.")
 	branch := d.Back(1).User("Meanwhile.")
 
-	var after dag.DAG
+	var after, further dag.DAG
 	for e := range s.Watch(executor.Stream(t.Context(), apitest.NewScript(apitest.Say("Yes.")), asked)) {
 		switch e := e.(type) {
 		case executor.RunStart:
 			s.Set(reread(d.Join(branch)))
-			require.True(t, dag.Equal(asked.Join(branch), s.DAG()))
+			require.True(t, dag.Equal(e.DAG.Join(branch), s.DAG()))
 			s.Set(reread(branch.Join(asked)))
-			require.True(t, dag.Equal(branch.Join(asked), s.DAG()))
+			require.True(t, dag.Equal(branch.Join(e.DAG), s.DAG()))
 		case executor.TurnEnd:
 			s.Set(reread(branch.Join(asked)))
 			require.True(t, dag.Equal(branch.Join(e.DAG), s.DAG()))
-			s.Set(reread(branch.Join(e.DAG.User("A further word."))))
-			require.True(t, dag.Equal(branch.Join(e.DAG.User("A further word.")), s.DAG()))
+			further = e.DAG.User("A further word.")
+			s.Set(reread(branch.Join(further)))
+			require.True(t, dag.Equal(branch.Join(further), s.DAG()))
 		case executor.End:
 			after = e.DAG
 		}
 	}
 
-	require.True(t, dag.Equal(branch.Join(asked.Assistant("Yes.").User("A further word."), after), s.DAG()))
+	require.True(t, dag.Equal(branch.Join(further, after), s.DAG()))
 }
 
 func TestAConversationWithAnErrorIsNoEnd(t *testing.T) {
@@ -334,7 +335,7 @@ func TestAForkIsANewHead(t *testing.T) {
 	oak := d.Nodes()[2]
 	s.forks(t, oak, "Another one.")
 	e.until(isIdle)
-	fork := d.At(oak.ID()).User("Another one.").Assistant("A pine.").Stop(content.StopEndTurn)
+	fork := d.At(oak.ID()).User("Another one.").Append(node.RunStart{}).Assistant("A pine.").Stop(content.StopEndTurn)
 	want := d.Join(fork)
 	require.True(t, dag.Equal(want, s.DAG()))
 	require.Same(t, d.Head(), s.DAG().Heads()[0], "the old head is untouched")
@@ -351,7 +352,7 @@ func TestContinuingAHeadMovesIt(t *testing.T) {
 	e.until(isIdle)
 	s.forks(t, d.Head(), "Another one.")
 	e.until(isIdle)
-	require.True(t, dag.Equal(d.User("Another one.").Assistant("A pine.").Stop(content.StopEndTurn), s.DAG()))
+	require.True(t, dag.Equal(d.User("Another one.").Append(node.RunStart{}).Assistant("A pine.").Stop(content.StopEndTurn), s.DAG()))
 }
 
 func TestForkIsRefused(t *testing.T) {

@@ -85,6 +85,11 @@ func (g *generator) payload(p node.Payload, before dag.DAG) string {
 		f.add("Replaced", places, places == "")
 		return f.String()
 
+	case node.RunStart:
+		f := fields{name: "node.RunStart"}
+		f.text("Agent", p.Agent)
+		return f.String()
+
 	case node.StopReason:
 		f := fields{name: "node.StopReason"}
 		f.text("Reason", string(p.Reason))

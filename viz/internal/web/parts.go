@@ -77,6 +77,12 @@ func nodeParts(n *node.Node, d describe.Node) []Part {
 			list = append(list, note(d.Word+" "+of[0]), Part{Form: FormLinks, At: "body.replaced"})
 		}
 		return list
+	case describe.Run:
+		list := append(textAt(d.Title, "body.agent"), textAt(n.Payload().(node.RunStart).Run, "info.run")...)
+		if notes := d.Notes(false); len(notes) > 0 {
+			list = append(list, note(strings.Join(notes, ", ")))
+		}
+		return list
 	case describe.Stop:
 		return append([]Part{{Form: FormTitle, At: "body.reason"}}, textAt(d.Text, "body.detail")...)
 	case describe.Record:

@@ -138,6 +138,8 @@ func TestPartsLocateTheContentOfEachNode(t *testing.T) {
 		{waits, []string{"arguments", "find", "{}", "awaiting approval", "no result yet"}},
 		{node.SubGraph{Title: "help", Summary: "Because."}, []string{"help", "Because."}},
 		{node.Compaction{Summary: content.Words("In short.")}, []string{"summary", "In short."}},
+		{node.RunStart{Agent: "support", Run: "r1", Version: "3", Limits: node.RunLimits{Turns: 8, Calls: 2, Cost: 0.5}},
+			[]string{"support", "r1", "version 3, at most 8 turns, 2 tool calls, cost 0.5"}},
 		{node.StopReason{Reason: content.StopMaxTurns, Detail: "at most 1"}, []string{"max_turns", "at most 1"}},
 		{node.Custom{Name: "note", JSON: `{"a":1}`}, []string{"note", `{"a":1}`}},
 	} {
@@ -195,6 +197,7 @@ func TestALineShowsTheNode(t *testing.T) {
 		{node.ToolExecution{Tool: "find", Input: "{}", State: node.ExecutionStarted}, "()started"},
 		{call(node.ExecutionInDoubt, "Half."), "(q: a)in doubt: Half."},
 		{node.SubGraph{Title: "help", Summary: "Because."}, "help: Because."},
+		{node.RunStart{Agent: "support", Run: "r1"}, "by support"},
 		{node.StopReason{Reason: content.StopEndTurn, Turns: 2, Detail: "at most"}, "end_turn, 2 turns: at most"},
 		{node.Custom{Name: "note", JSON: `{"a":1}`}, `{"a":1}`},
 	} {

@@ -190,7 +190,7 @@ function rowText(row) {
 
 const glyphs = {
   system: '◇', tools: '◇', user: '○', assistant: '●', results: '◂', 'tool call': '▪', 'sub-graph': '↳', compaction: '≈',
-  stop: '■', record: '✎',
+  run: '▸', stop: '■', record: '✎',
 };
 
 const glyph = key => glyphs[nodeOf(key).sort] || '·';
