@@ -102,7 +102,7 @@ func TestClaudeCodeSession(t *testing.T) {
 func requireSeenElsewhere(t *testing.T, d dag.DAG, a *node.Answer) {
 	t.Helper()
 	require.NotZero(t, a.Seen)
-	a.Seen = node.Digest{}
+	a.Seen = node.Seen{}
 	thoughts := 0
 	for _, m := range d.Transcript().Messages {
 		for _, b := range m.Blocks.All() {

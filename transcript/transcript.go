@@ -196,9 +196,9 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	return im.imported(), nil
 }
 
-// seenElsewhere is the node.Answer.Seen of responses in files without the system prompt and the tools. It is the digest
+// seenElsewhere is the node.Answer.Seen of responses in files without the system prompt and the tools. It is that
 // of no conversation. Thinking bound to its preceding transcript is therefore kept, but not sent again.
-var seenElsewhere = node.Digest(sha256.Sum256([]byte("plait.transcript.seen elsewhere")))
+var seenElsewhere = node.Seen(sha256.Sum256([]byte("plait.transcript.seen elsewhere")))
 
 var importers = map[Format]func(*importer, io.Reader) error{
 	NanoAgent:  (*importer).nanoAgent,

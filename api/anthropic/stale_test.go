@@ -15,7 +15,7 @@ func TestStaleThinkingIsLeftOutUnlessTheAPIDropsItItself(t *testing.T) {
 	thinking := content.Thinking{Text: "hm", Signature: "c2ln"}
 	call := content.ToolUse{ID: "a", Name: "f", Input: `{}`}
 	d := dag.New().User("1")
-	d = d.Append(node.Message{Role: content.Assistant, Blocks: must(thinking, call), Answer: node.Answer{Seen: d.Transcript().Seen()}})
+	d = d.Append(node.Message{Role: content.Assistant, Blocks: must(thinking, call), Answer: node.Answer{Seen: d.Seen()}})
 	d = d.User("", content.ToolResult{CallID: "a", Content: content.Words("2")})
 	changed := d.Tools(content.Tool{Name: "f", Schema: `{"type":"object"}`})
 	const binding = `"block_binding":{"prefix_mismatch_behavior":"drop_block"}`
