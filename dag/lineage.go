@@ -494,8 +494,7 @@ func (p *lineage) seenOf(m mark, messages int) node.Seen {
 		s = seenPrefix{known: true, system: m.system, tools: m.tools, value: front}
 	}
 	for ; s.messages < messages; s.messages++ {
-		id, flags := p.message(s.messages)
-		s.value = seenAfter(s.value, id, flags)
+		s.value = p.seenWith(s.value, s.messages)
 	}
 
 	// Keep the value of the longest prefix: the next request usually extends it.

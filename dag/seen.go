@@ -33,7 +33,8 @@ const seenTag = "plait.seen.v1"
 //     index of the definition in its node in place of the zero bytes. Numbers have 4 bytes, most significant first.
 //   - For each message it becomes the SHA-256 of the value so far, the ID of its node, and a byte with the sum of 1 for
 //     a redacted node, 2 for a message whose stale thinking was left out, and 4 for the summary of a compaction, which
-//     has the ID of the compaction.
+//     has the ID of the compaction. For a redacted node, a byte follows for each of its tool results: 0 if the result is
+//     empty or erased, and 1 if it is kept.
 //
 // Parts of a request outside the transcript do not count: options, cache markers, changes by executor.Hook.Send.
 func (d DAG) Seen() node.Seen {
@@ -56,7 +57,7 @@ func seenFront(system, tools []origin) node.Seen {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(len(list)))
 		for _, o := range list {
 			id := o.n.ID()
-			dst = binary.BigEndian.AppendUint32(append(append(dst, id[:]...), redactedFlag(o.n)), uint32(o.index))
+			dst = binary.BigEndian.AppendUint32(append(append(dst, id[:]...), flag(o.n.Redacted())), uint32(o.index))
 		}
 	}
 	return sha256.Sum256(dst)
@@ -70,32 +71,43 @@ const (
 	seenGoOn // content.GoOn, which has no node
 )
 
-func redactedFlag(n *node.Node) byte {
-	if n.Redacted() {
-		return seenRedacted
-	}
-	return 0
+// seenAfter returns the value after a message. seen is the value before it, and kept says which results of a redacted
+// message were kept.
+func seenAfter(seen node.Seen, id node.ID, flags byte, kept ...byte) node.Seen {
+	var buffer [len(seen) + len(id) + 1 + 16]byte
+	data := append(append(append(buffer[:0], seen[:]...), id[:]...), flags)
+	return sha256.Sum256(append(data, kept...))
 }
 
-// seenAfter returns the value after a message. seen is the value before it.
-func seenAfter(seen node.Seen, id node.ID, flags byte) node.Seen {
-	var data [len(seen) + len(id) + 1]byte
-	copy(data[:], seen[:])
-	copy(data[len(seen):], id[:])
-	data[len(data)-1] = flags
-	return sha256.Sum256(data[:])
-}
-
-// message returns the ID and the flags of message i for seenAfter. p.mu must be held, unless p is not shared yet.
-func (p *lineage) message(i int) (node.ID, byte) {
+// seenWith returns the value after message i. seen is the value before it. p.mu must be held, unless p is not shared
+// yet.
+func (p *lineage) seenWith(seen node.Seen, i int) node.Seen {
+	n, blocks, flags := p.t.Nodes[i], p.t.Messages[i].Blocks, byte(0)
 	if compaction, is := p.summaryAt[i]; is {
-		return compaction.ID(), redactedFlag(compaction) | seenSummary
+		n, flags = compaction, seenSummary
 	}
-	flags := redactedFlag(p.t.Nodes[i])
-	if isStale(p.t.Messages[i].Blocks) {
+	if isStale(blocks) {
 		flags |= seenWithoutStale
 	}
-	return p.t.Nodes[i].ID(), flags
+	if !n.Redacted() {
+		return seenAfter(seen, n.ID(), flags)
+	}
+
+	// A node can be redacted several times: each time, further results may be erased.
+	var kept []byte
+	for _, result := range blocks.ToolResults() {
+		erased := result.Content.Len() == 0 || result.Content.Equal(content.Words(node.RedactedText))
+		kept = append(kept, flag(!erased))
+	}
+	return seenAfter(seen, n.ID(), flags|seenRedacted, kept...)
+}
+
+// flag returns 1 for true.
+func flag(is bool) byte {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // staleKey is the key of the blocks of stale, remembered with blocks.

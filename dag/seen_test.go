@@ -73,6 +73,31 @@ func TestSeenDependsOnNoText(t *testing.T) {
 	require.NotEqual(t, build("1").Seen(), build("1").User("more").Seen())
 }
 
+// TestThinkingIsStaleAfterEachErasure erases one result of two, and later the other: each time the transcript changes,
+// and what was thought after one is not valid after the other.
+func TestThinkingIsStaleAfterEachErasure(t *testing.T) {
+	d := fresh().Tools(declared("f", "")).User("1").Assistant("", use("a", "f", `{}`), use("b", "f", `{}`))
+	d = d.CloseTools(execution(0, "one"), execution(1, "two"))
+	var executions []node.ID
+	for _, n := range d.Nodes() {
+		if n.Kind() == (node.ToolExecution{}).Kind() {
+			executions = append(executions, n.ID())
+		}
+	}
+
+	d = think(t, d, "whole", "2")
+	d = think(t, d.Redact(executions[0]).User("3"), "half", "4")
+	stale, fresh := thoughts(d)
+	require.Equal(t, []string{"whole"}, stale)
+	require.Equal(t, []string{"half"}, fresh)
+
+	for _, d := range []dag.DAG{d.Redact(executions[1]), read(t, written(t, d.Redact(executions[1])))} {
+		stale, fresh = thoughts(d)
+		require.Equal(t, []string{"whole", "half"}, stale)
+		require.Empty(t, fresh)
+	}
+}
+
 // TestThinkingStaysValidWhenPromptsAndToolsComeBack declares what was declared before, changed or withdrawn in between.
 func TestThinkingStaysValidWhenPromptsAndToolsComeBack(t *testing.T) {
 	d := think(t, fresh().System("s").SetSystem("agent", "A").Tools(declared("f", "1"), declared("g", "1")).User("1"), "a", "2")
