@@ -27,7 +27,7 @@ func fuzz(f *testing.F, format transcript.Format, seeds ...string) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, lenient := range []bool{false, true} {
-			in, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient})
+			in, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient, Session: "s"})
 			if err != nil {
 				var e *transcript.Error
 				require.ErrorAs(t, err, &e)
@@ -42,7 +42,7 @@ func fuzz(f *testing.F, format transcript.Format, seeds ...string) {
 			for _, n := range in.Notes {
 				require.NotEmpty(t, n.String())
 			}
-			again, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient})
+			again, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient, Session: "s"})
 			require.NoError(t, err)
 			var a, b bytes.Buffer
 			require.NoError(t, in.DAG.Write(&a))

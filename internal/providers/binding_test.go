@@ -219,14 +219,14 @@ func cut(m node.Message) node.Message {
 }
 
 // compacted is d with a summary in place of the messages that are asked for.
-func compacted(d dag.DAG, which func(m node.Message) bool) dag.DAG {
+func compacted(d dag.DAG, summary string, which func(m node.Message) bool) dag.DAG {
 	var ids []node.ID
 	for _, n := range d.Nodes() {
 		if m, ok := n.Message(); ok && which(m) {
 			ids = append(ids, n.ID())
 		}
 	}
-	return d.Append(node.Compaction{Summary: content.Words("In short."), Replaced: node.ListOf(ids...)})
+	return d.Append(node.Compaction{Summary: content.Words(summary), Replaced: node.ListOf(ids...)})
 }
 
 func reloaded(t *testing.T, d dag.DAG) dag.DAG {
@@ -270,10 +270,10 @@ func TestExactlyTheThinkingThatNoLongerHoldsIsLeftOut(t *testing.T) {
 		{"another system prompt", func(_ *testing.T, d dag.DAG) dag.DAG { return d.System("And be polite.") }, ""},
 
 		{"compacted from the second question on", func(_ *testing.T, d dag.DAG) dag.DAG {
-			return compacted(d, func(m node.Message) bool { return saying("Two?")(m) || strings.HasPrefix(m.Blocks.Text(), "answer 2") })
+			return compacted(d, "In short.", func(m node.Message) bool { return saying("Two?")(m) || strings.HasPrefix(m.Blocks.Text(), "answer 2") })
 		}, "s0 s1"},
 		{"compacted to the second question", func(_ *testing.T, d dag.DAG) dag.DAG {
-			return compacted(d, func(m node.Message) bool { return !saying("Three?")(m) && !saying("answer 3")(m) })
+			return compacted(d, "In short.", func(m node.Message) bool { return !saying("Three?")(m) && !saying("answer 3")(m) })
 		}, ""},
 
 		{"two forks joined", func(_ *testing.T, d dag.DAG) dag.DAG {
@@ -436,9 +436,9 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 
 		d, forgot, other := v.DAG, maps.Clone(v.forgot), pool[r.IntN(len(pool))]
 		change := r.IntN(20)
-		joins := change == 6 || change == 10
+		joins, erases := change == 6 || change == 10, change == 14 || change == 15
 		read := v.read || change == 8 || joins && other.read
-		copied := v.copied || change == 1 || change == 2 || change == 9 || joins && (other.copied || read)
+		copied := v.copied || change == 1 || change == 2 || change == 9 || joins && (other.copied || read) || erases && read
 		switch change {
 		case 0:
 			if back := d.Back(1 + r.IntN(3)); back.Err() == nil {
@@ -470,7 +470,7 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			}
 
 		case 5:
-			d = compacted(d, any)
+			d = compacted(d, fmt.Sprint("In short, ", step), any)
 
 		case 6:
 			d = d.Join(other.DAG)
@@ -578,8 +578,8 @@ type version struct {
 	forgot map[string]bool
 	read   bool // it was read from a bare transcript, with new nodes
 
-	// An edit copied nodes, or a join has several nodes with the same tools. Thinking may be left out even if the texts
-	// before it are the same.
+	// An edit copied nodes, a join has several nodes with the same tools, or a node with the text of an erased one was
+	// erased. Thinking may be left out even if the texts before it are the same.
 	copied bool
 }
 
