@@ -30,7 +30,7 @@ func ExampleDAG_Verify() {
 		fmt.Println(v.OK(), f.Node, f.Kind)
 	}
 	// Output:
-	// 2 nodes: 2 checked, 0 findings
+	// 2 nodes: 2 checked, 0 redacted, 0 unknown, 0 findings
 	// false message 00000001 wrong checksum
 }
 
@@ -53,7 +53,7 @@ func ExampleDAG_Redact() {
 	// ▪ find_customer() → customer 17
 	// ◇ results   1
 	// ● assistant Welcome.
-	// 5 nodes: 5 checked, 0 findings
+	// 5 nodes: 5 checked, 3 redacted, 0 unknown, 0 findings
 	// message 00000001: redacted
 	// message 00000002: redacted
 	// tool_execution 00000003: redacted

@@ -40,7 +40,7 @@ func TestVerifyOfAnUnchangedConversation(t *testing.T) {
 		require.Empty(t, v.Unknown)
 	}
 	require.False(t, dag.New().Verify().OK(), "nothing was checked")
-	require.Equal(t, "0 nodes: 0 checked, 0 findings; nothing was checked", dag.New().Verify().String())
+	require.Equal(t, "0 nodes: 0 checked, 0 redacted, 0 unknown, 0 findings; nothing was checked", dag.New().Verify().String())
 }
 
 // TestVerifyReportsEachChangedNode changes each node of a file in turn, those of children, of refs and out of reach
@@ -123,7 +123,7 @@ func TestVerificationAsTextAndAsJSON(t *testing.T) {
 	id := d.Nodes()[0].ID().String()
 	d = read(t, strings.Replace(written(t, d), `"ten"`, `"two"`, 1)).Redact(d.Nodes()[1].ID())
 	v := d.Verify()
-	require.Equal(t, "3 nodes: 3 checked, 1 finding\n"+v.Findings[0].String()+"\n"+d.Nodes()[1].String()+": redacted", v.String())
+	require.Equal(t, "3 nodes: 3 checked, 1 redacted, 0 unknown, 1 finding\n"+v.Findings[0].String()+"\n"+d.Nodes()[1].String()+": redacted", v.String())
 	j, err := json.Marshal(v)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"ok":false,"nodes":3,"checked":3,"findings":[{"node":"`+id+`","kind":"wrong checksum"}],"waiting":[],"redacted":["`+

@@ -45,7 +45,7 @@ func TestZeroGraphHasNoVertices(t *testing.T) {
 func TestZeroReportsAreReadable(t *testing.T) {
 	require.Equal(t, "the branches cannot be merged", new(dag.MergeError).Error())
 	require.Equal(t, "0 nodes out of reach, 0 bytes", dag.Unreached{}.String())
-	require.Equal(t, "0 nodes: 0 checked, 0 findings; nothing was checked", dag.Verification{}.String())
+	require.Equal(t, "0 nodes: 0 checked, 0 redacted, 0 unknown, 0 findings; nothing was checked", dag.Verification{}.String())
 	require.False(t, dag.Verification{}.OK())
 	require.Empty(t, dag.Change{}.Parts())
 	require.Empty(t, dag.Edited{}.Stale())

@@ -313,5 +313,6 @@ func init() {
 	memo.OfNode = func(n any) *memo.Memo { return &n.(*Node).memo }
 	memo.AloneOf = func(n any) any { return &n.(*Node).self }
 	memo.SameNode = func(a, b any) bool { return a.(*Node).same(b.(*Node)) }
+	memo.AppendPortable = func(n any, dst []byte) []byte { return n.(*Node).appendPortable(dst) }
 	memo.AppendNode = func(n any, dst []byte) []byte { return n.(*Node).appendUnkept(dst) }
 }

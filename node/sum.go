@@ -56,7 +56,7 @@ func readSum(r *plain.Reader) sum {
 //   - ErrRedaction, alone or beside one of these, for a node that is marked as redacted and has content.
 //
 // A node that was not read is correct. Another program may have written the line in another form, with spaces or escapes:
-// the form written by Append counts too. A checksum finds damage. It does not protect against somebody who computes it
+// the forms written by Append and by MarshalJSON count too. A checksum finds damage. It does not protect against somebody who computes it
 // again.
 func (n *Node) Verify() error {
 	err := n.whole().verifySum()
@@ -83,10 +83,31 @@ func (n *Node) verifySum() error {
 		return len(line) > sumTail && sha256.Sum256(line[:len(line)-sumTail]) == *recorded
 	}
 	compact := jsontext.Value(bytes.Clone(line))
-	if covers(line) || compact.Compact() == nil && covers(compact) || covers(n.encode(nil)) {
+	if covers(line) || compact.Compact() == nil && covers(compact) || covers(portable(line)) || covers(n.encode(nil)) {
 		return nil
 	}
 	return ErrSum
+}
+
+// portable returns a line in a form that JSON packages do not change when it is a value in other JSON: without spaces,
+// and each string with the fewest escapes. It returns nil for a line without such a form.
+func portable(line []byte) []byte {
+	form := jsontext.Value(bytes.Clone(line))
+	if form.Format() != nil {
+		return nil
+	}
+	return form
+}
+
+// appendPortable appends the line in the portable form, with the checksum of that form. A line without a checksum, or
+// with a wrong one, keeps what it has.
+func (n *Node) appendPortable(dst []byte) []byte {
+	line := n.Append(nil)
+	form := portable(line)
+	if len(form) <= sumTail || bytes.Equal(form, line) || n.whole().verifySum() != nil {
+		return append(dst, line...)
+	}
+	return appendSum(append(dst, form[:len(form)-sumTail]...), len(dst), nil)
 }
 
 func hasSum(r *plain.Reader) bool {

@@ -1,4 +1,5 @@
-"""Reads conversations that Plait saved (version 1), prints a line for each node, and fails if a checksum is wrong.
+"""Reads conversations that Plait saved (version 1), prints a line for each node, and fails if a checksum is wrong or
+nothing can be checked.
 
     python3 read.py conversation.json …
 
@@ -13,7 +14,7 @@ def unique(pairs):
     return dict(pairs)
 
 def check(path):
-    """Prints each node of a file, and returns how many have a wrong checksum."""
+    """Prints each node of a file, and returns whether something was checked and every checksum is right."""
     with open(path, "rb") as file:
         text = file.read()
     document = json.loads(text.decode("utf-8"), object_pairs_hook=unique)
@@ -25,17 +26,19 @@ def check(path):
     if len(lines) != len(document["nodes"]):
         sys.exit(path + " was reformatted: it has not one node on a line")
 
-    wrong = 0
+    checked = wrong = 0
     for line, n in zip(lines, document["nodes"]):
         parts = SUM.fullmatch(line)
         right = not parts or hashlib.sha256(parts[1]).hexdigest() == parts[2].decode()
         erased = ", erased" if n.get("redacted") else ""
         print(n["id"], n["kind"], (("ok" if parts else "not checked") if right else "WRONG") + erased)
+        checked += bool(parts)
         wrong += not right
-    return wrong
+    print("%s: %d nodes, %d checked, %d wrong" % (path, len(lines), checked, wrong))
+    return checked > 0 and wrong == 0
 
 if __name__ == "__main__":
     try:
-        sys.exit(min(1, sum(map(check, sys.argv[1:]))))
+        sys.exit(0 if all([check(path) for path in sys.argv[1:]]) else 1)
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as e:
         sys.exit("cannot read the conversation: %s: %s" % (type(e).__name__, e))

@@ -23,6 +23,8 @@ var (
 	// AppendNode appends the saved form of a *node.Node, as its method Append does, and never remembers it. It is for a
 	// reader that needs all forms of a long conversation just once more.
 	AppendNode func(n any, dst []byte) []byte
+	// AppendPortable appends what the method MarshalJSON of a *node.Node returns.
+	AppendPortable func(n any, dst []byte) []byte
 )
 
 // Memo holds a few values by key: the last ones set. The caller must be able to compute a value again. The zero value
