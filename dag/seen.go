@@ -33,8 +33,8 @@ const seenTag = "plait.seen.v1"
 //     index of the definition in its node in place of the zero bytes. Numbers have 4 bytes, most significant first.
 //   - For each message it becomes the SHA-256 of the value so far, the ID of its node, and a byte with the sum of 1 for
 //     a redacted node, 2 for a message whose stale thinking was left out, and 4 for the summary of a compaction, which
-//     has the ID of the compaction. For a redacted node, a byte follows for each of its tool results: 0 if the result is
-//     empty or erased, and 1 if it is kept.
+//     has the ID of the compaction. For a redacted node, a byte follows for each of its tool results: 0 if the result
+//     is empty or erased, and 1 if it is kept.
 //
 // Parts of a request outside the transcript do not count: options, cache markers, changes by executor.Hook.Send.
 func (d DAG) Seen() node.Seen {

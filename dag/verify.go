@@ -118,8 +118,8 @@ func (v Verification) OK() bool { return len(v.Findings) == 0 && v.Checked > 0 }
 // unchecked node.
 func (v Verification) String() string {
 	var out strings.Builder
-	out.WriteString(count(v.Nodes, "node") + ": " + number(v.Checked) + " checked, " + number(len(v.Redacted)) + " redacted, " +
-		number(len(v.Unknown)) + " unknown, " + count(len(v.Findings), "finding"))
+	fmt.Fprintf(&out, "%s: %s checked, %s redacted, %s unknown, %s", count(v.Nodes, "node"), number(v.Checked),
+		number(len(v.Redacted)), number(len(v.Unknown)), count(len(v.Findings), "finding"))
 	if v.Checked == 0 {
 		out.WriteString("; nothing was checked")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
-// Digest identifies the content of a node together with everything before it, for comparing in memory. Never save it and
+// Digest identifies the content of a node together with everything before it, for comparing in memory. Never save and
 // never show it: whoever has the digest of erased content can find the content by guessing.
 type Digest [sha256.Size]byte
 

@@ -6,8 +6,8 @@ import (
 	json "github.com/goccy/go-json/v2"
 )
 
-// MarshalJSON returns the saved form, as [Node.Append] does: the node names its parents by their IDs. JSON inside it, such
-// as arguments, has no spaces and the fewest escapes, because encoders would remove them, and the checksum would be
+// MarshalJSON returns the saved form, as [Node.Append] does: the node names its parents by their IDs. JSON inside it,
+// such as arguments, is without spaces and with the fewest escapes: an encoder that removed them would make the checksum
 // wrong. The error for the zero value is ErrPayload.
 func (n *Node) MarshalJSON() ([]byte, error) {
 	if n.Payload() == nil {

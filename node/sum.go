@@ -55,9 +55,9 @@ func readSum(r *plain.Reader) sum {
 //   - ErrNoSum for a node from a file without a checksum;
 //   - ErrRedaction, alone or beside one of these, for a node that is marked as redacted and has content.
 //
-// A node that was not read is correct. Another program may have written the line in another form, with spaces or escapes:
-// the forms written by Append and by MarshalJSON count too. A checksum finds damage. It does not protect against somebody who computes it
-// again.
+// A node that was not read is correct. Another program may have written the line in another form, with spaces or
+// escapes: the forms written by Append and by MarshalJSON count too. A checksum finds damage. It does not protect against
+// somebody who computes it again.
 func (n *Node) Verify() error {
 	err := n.whole().verifySum()
 	if err != nil {
