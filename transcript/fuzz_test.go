@@ -205,6 +205,17 @@ func TestLimits(t *testing.T) {
 	require.ErrorIs(t, err, transcript.ErrUnknownFormat)
 	require.EqualError(t, err, "import gopher: unknown format: the formats are chat, claude-code, langchain, nano-agent, pi")
 
+	// Each unreadable line costs about a kilobyte, however short it is.
+	for _, format := range []transcript.Format{transcript.Chat, transcript.ClaudeCode, transcript.LangChain, transcript.Pi} {
+		const lines = 10_000
+		in, err := transcript.Import(format, strings.NewReader(strings.Repeat("{}\n", lines)), &transcript.Options{Lenient: true})
+		require.NoError(t, err, format)
+		require.Equal(t, lines, in.DAG.Len(), format)
+		_, err = transcript.Import(format, strings.NewReader(strings.Repeat("{}\n", lines+1)), &transcript.Options{Lenient: true})
+		require.ErrorIs(t, err, transcript.ErrLimit, format)
+		require.ErrorContains(t, err, "more than 10000 lines cannot be read: ")
+	}
+
 	failing := errors.New("the disk is gone")
 	for _, format := range transcript.Formats() {
 		_, err := transcript.Import(format, iotestErr{failing}, nil)

@@ -89,7 +89,7 @@ func Formats() []Format { return []Format{Chat, ClaudeCode, LangChain, NanoAgent
 // Options change how a file is read. A nil *Options means the defaults.
 type Options struct {
 	// Lenient imports a file despite broken lines:
-	//   - an unreadable line is kept as a record and noted,
+	//   - an unreadable line is kept as a record and noted, up to 10,000 lines,
 	//   - a line with a missing parent starts a conversation,
 	//   - a cycle is cut,
 	//   - of different lines with the same ID, the first keeps it and each later one starts a conversation.
@@ -231,8 +231,9 @@ type importer struct {
 	notes   []Note
 	heads   [][]*node.Node // of each conversation, the main one first
 	about   []about        // metadata of every conversation
-	// replaced counts the nodes replaced by compactions, up to maxReplaced.
-	replaced int
+	// replaced counts the nodes replaced by compactions, up to maxReplaced, and broken the unreadable lines, up to
+	// maxUnreadable.
+	replaced, broken int
 	// own is set once a line was recognized. foreign is the number of the first unrecognized line, or 0.
 	own     bool
 	foreign int
