@@ -18,7 +18,7 @@
 // A package imports only packages above it in this list; a test checks that.
 //
 //	content    messages: blocks of text, images, thinking, tool calls, tool results
-//	node       one immutable vertex: payload, parents, id, digest
+//	node       one immutable vertex: payload, parents, id
 //	api        the boundary to models: Provider, Client, typed errors, prices
 //	  dialect    what an API accepts: Repair, and the rules for switching the provider
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load

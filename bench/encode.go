@@ -29,16 +29,12 @@ func encodeNode() pair.Case {
 			lines[i] = n.Append(nil)
 		}
 
-		// fresh runs encode with new nodes, never encoded before. If digests is set, their digests are already known.
-		fresh := func(digests bool, encode func([]*node.Node)) func(*pair.Sample) error {
+		// fresh runs encode with new nodes, never encoded before.
+		fresh := func(encode func([]*node.Node)) func(*pair.Sample) error {
 			return func(s *pair.Sample) error {
 				for range s.N {
 					s.Pause()
 					list := corpus.New(1).Conversation(nodes).Nodes()[:nodes]
-					if digests {
-						// The digest of the last node depends on those of all others: this computes them all.
-						list[nodes-1].Digest()
-					}
 					s.Resume()
 					encode(list)
 				}
@@ -52,33 +48,26 @@ func encodeNode() pair.Case {
 			}
 		}
 
-		// goccy encodes every node and calls use with each text.
-		goccy := func(use func([]byte)) func(*pair.Sample) error {
-			return func(s *pair.Sample) error {
+		var buffer []byte
+		return []pair.Variant{
+			{Name: "into a new buffer", Max: 8, Run: fresh(func(list []*node.Node) {
+				for _, n := range list {
+					sink = n.Append(nil)
+				}
+			})},
+			{Name: "goccy Marshal and SHA-256", Run: func(s *pair.Sample) error {
 				for range s.N {
 					for i := range doc.Nodes[:nodes] {
 						text, err := json.MarshalWithOption(&doc.Nodes[i], json.DisableHTMLEscape())
 						if err != nil {
 							return err
 						}
-						use(text)
+						sum = sha256.Sum256(text)
 					}
 				}
 				return nil
-			}
-		}
-
-		var buffer []byte
-		return []pair.Variant{
-			{Name: "into a new buffer", Max: 8, Run: fresh(true, func(list []*node.Node) {
-				for _, n := range list {
-					sink = n.Append(nil)
-				}
-			})},
-			{Name: "goccy Marshal", Run: goccy(func(text []byte) { sink = text })},
-			{Name: "into a kept buffer", Max: 8, Run: fresh(true, into)},
-			{Name: "with its digest", Max: 8, Run: fresh(false, into)},
-			{Name: "goccy Marshal and SHA-256", Run: goccy(func(text []byte) { sum = sha256.Sum256(text) })},
+			}},
+			{Name: "into a kept buffer", Max: 8, Run: fresh(into)},
 			{Name: "again", Run: func(s *pair.Sample) error {
 				for range s.N {
 					for _, n := range again {
@@ -99,7 +88,6 @@ func encodeNode() pair.Case {
 	}, Goals: []pair.Goal{
 		{Number: 1, Name: "first", Kind: pair.AtMost, Limit: 1.15},
 		{Number: 1, Name: "first, kept buffer", Kind: pair.AtMost, Ours: "into a kept buffer", Limit: 1.15},
-		{Number: 1, Name: "first, with digest", Kind: pair.AtMost, Ours: "with its digest", Beside: "goccy Marshal and SHA-256", Limit: 1.15},
 		{Number: 1, Name: "again", Kind: pair.More, Ours: "again", Beside: "copy of the line", Limit: 10},
 		{Number: 1, Name: "again, allocs", Kind: pair.Allocs, Ours: "again"},
 	}}

@@ -148,16 +148,17 @@ func (d DAG) WithHeads(heads ...*node.Node) DAG {
 func (d DAG) Join(others ...DAG) DAG {
 	heads := d.Heads()
 	known := make(map[node.ID]*node.Node, len(heads))
+	var same sameness
 
 	// The heads of d have distinct IDs: this only records them.
-	conflict(known, heads)
+	same.conflict(known, heads)
 	for _, o := range others {
 		if d.err == nil {
 			d.err = o.err
 		}
 
 		// Only heads are compared here. Write and Validate find two different nodes with one ID among the others.
-		if clash := conflict(known, o.heads); clash != nil && d.err == nil {
+		if clash := same.conflict(known, o.heads); clash != nil && d.err == nil {
 			return d.fail("Join", fmt.Errorf("%w: %s", ErrDuplicateID, clash.ID()))
 		}
 		heads = append(heads, o.heads...)
@@ -192,10 +193,9 @@ func (d DAG) takeErased(o DAG) DAG {
 
 // conflict adds nodes to known. It stops at a node with the ID of a known node and different content, and returns it;
 // nil for none.
-func conflict(known map[node.ID]*node.Node, nodes []*node.Node) *node.Node {
+func (s *sameness) conflict(known map[node.ID]*node.Node, nodes []*node.Node) *node.Node {
 	for _, n := range nodes {
-		// One node may be here as several values: loaded twice, or redacted. These have the same digest.
-		if old := known[n.ID()]; old != nil && old != n && old.Digest() != n.Digest() {
+		if old := known[n.ID()]; old != nil && !s.of(old, n) {
 			return n
 		}
 		known[n.ID()] = n
@@ -572,7 +572,7 @@ func (d DAG) Text() string {
 }
 
 // Equal reports whether both conversations have the same content: heads with the same digests, in the same order. IDs,
-// times, metadata and usage do not count.
+// times, metadata and usage do not count. A redacted node equals only itself.
 func Equal(a, b DAG) bool {
 	return slices.EqualFunc(a.heads, b.heads, func(x, y *node.Node) bool { return x == y || x.Digest() == y.Digest() })
 }

@@ -215,15 +215,6 @@ func TestDiffReportsEverythingThatADigestCovers(t *testing.T) {
 	}
 }
 
-func TestDiffReportsAFalseDigest(t *testing.T) {
-	d := counting().User("one").Assistant("two")
-	digest := d.Head().Digest().String()
-	text := strings.Replace(written(t, d), digest, strings.Replace(digest, digest[7:11], "beef", 1), 1)
-	diff := dag.Diff(d, read(t, text))
-	require.Len(t, diff.Changes, 1)
-	require.Equal(t, "content without a text form", diff.Changes[0].Parts()[0].Name)
-}
-
 func TestRandomConversationsAreComparedCompletely(t *testing.T) {
 	seed := seedtest.First(t)
 	for trial := range 40 {

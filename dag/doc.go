@@ -21,8 +21,8 @@
 //
 //   - fmt.Println(d) draws the conversation ([DAG.String]). Package viz draws diagrams.
 //   - [DAG.Validate] returns all problems of the conversation.
-//   - [DAG.Verify] recomputes every digest.
-//   - [DAG.Redact] erases the content of nodes; their positions and digests are kept.
+//   - [DAG.Verify] checks the checksum of every node.
+//   - [DAG.Redact] erases the content of nodes; their IDs and positions are kept.
 //   - [DAG.Prune] removes unreachable nodes.
 //   - [DAG.Graph] returns a view for the algorithms of gonum.
 //

@@ -43,7 +43,8 @@ func (e Edited) Stale() []*node.Node {
 // compaction of copied nodes replaces the copies.
 //
 // No model is asked again. Nodes after n may not fit p, such as the results of calls that p does not have.
-// [DAG.Validate] reports them, and sending repairs them. To drop the nodes after n instead, go back:
+// [DAG.Validate] reports them, and sending repairs them. Thinking after the replacement is not sent, even if p says
+// what n says: the model saw another node. To drop the nodes after n instead, go back:
 // d.WithHeads(n.Parents()...).Append(p), or d.Back(1).User(…) for the last exchange.
 //
 // Errors: ErrForeign for an n that is not in the conversation, those of node.New, and the chain's own. The Edited

@@ -101,9 +101,9 @@ func errorsOfFinding(t *testing.T) []attempt {
 		{"Find nothing", dag.ErrPrefix, found(d, "")},
 		{"Find 3 digits", dag.ErrPrefix, found(d, id[:3])},
 		{"Find 4 digits", dag.ErrAmbiguous, found(d, id[:4])},
-		{"Find a digest", dag.ErrPrefix, found(d, d.Head().Digest().String())},
-		{"Find a digest without its tag", dag.ErrPrefix, found(d, d.Head().Digest().String()[7:])},
-		{"Find the first digits of a digest", dag.ErrForeign, found(d, d.Head().Digest().String()[7:15])},
+		{"Find a digest", dag.ErrPrefix, found(d, digestOf(d))},
+		{"Find a digest without its tag", dag.ErrPrefix, found(d, digestOf(d)[7:])},
+		{"Find the first digits of a digest", dag.ErrForeign, found(d, digestOf(d)[7:15])},
 		{"Find a whole id", nil, found(d, id)},
 		{"Find an id in upper case", nil, found(d, strings.ToUpper(id))},
 		{"Find an id without hyphens", nil, found(d, strings.ReplaceAll(id, "-", ""))},
@@ -486,3 +486,6 @@ func openedText(t *testing.T, text string, limit int) string {
 	}
 	return "ok"
 }
+
+// digestOf returns the digest of the head in the form in which other programs show hashes.
+func digestOf(d dag.DAG) string { return fmt.Sprintf("sha256:%x", d.Head().Digest()) }

@@ -42,7 +42,7 @@ func ExampleDAG_Write() {
 	}
 	// Output:
 	// {"format":"plait","version":1,"created":"2026-01-02T03:04:05Z","heads":["019b7ca9-8c88-7000-8000-000000000001"],"nodes":[
-	// {"id":"019b7ca9-8c88-7000-8000-000000000001","parents":[],"kind":"message","time":"2026-01-02T03:04:05Z","body":{"role":"user","blocks":[{"type":"text","text":"Hi."}]},"digest":"sha256:44c92bff65ed0b16b32c93743a7aebe9acf1291e2e3d562a4a7d35c7b38e5e40"}
+	// {"id":"019b7ca9-8c88-7000-8000-000000000001","parents":[],"kind":"message","time":"2026-01-02T03:04:05Z","body":{"role":"user","blocks":[{"type":"text","text":"Hi."}]},"sum":"sha256:5f7168cd4c9709ee5c2604409b047c26f8046e9b907fb6d9069e24db305f134f"}
 	// ]}
 }
 

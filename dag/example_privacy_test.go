@@ -30,8 +30,8 @@ func ExampleDAG_Verify() {
 		fmt.Println(v.OK(), f.Node, f.Kind)
 	}
 	// Output:
-	// 2 nodes: every digest is correct
-	// false message 00000001 digest mismatch
+	// 2 nodes: 2 checked, 0 redacted, 0 unknown, 0 findings
+	// false message 00000001 wrong checksum
 }
 
 // A customer asks that what they said be erased. Everything else stays as it was, and the conversation goes on.
@@ -46,18 +46,18 @@ func ExampleDAG_Redact() {
 	clean := d.Redact(nodes[0].ID(), nodes[1].ID())
 	fmt.Println(clean)
 	fmt.Println(clean.Verify())
-	fmt.Println(dag.Equal(d, clean), clean.User("Thanks.").Err())
+	fmt.Println(clean.User("Thanks.").Err())
 	// Output:
 	// ○ user      [redacted]
 	// ● assistant → find_customer
 	// ▪ find_customer() → customer 17
 	// ◇ results   1
 	// ● assistant Welcome.
-	// 5 nodes: every digest is correct
+	// 5 nodes: 5 checked, 3 redacted, 0 unknown, 0 findings
 	// message 00000001: redacted
 	// message 00000002: redacted
 	// tool_execution 00000003: redacted
-	// true <nil>
+	// <nil>
 }
 
 // To see what would go is the dry run: Unreachable changes nothing.
@@ -77,7 +77,7 @@ func ExampleDAG_Prune() {
 	fmt.Println(loaded.Unreachable())
 	fmt.Println(loaded.Prune().Unreachable())
 	// Output:
-	// 1 node out of reach, 265 bytes
+	// 1 node out of reach, 262 bytes
 	// message 00000003
 	// 0 nodes out of reach, 0 bytes
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -137,7 +138,10 @@ func (d DAG) Save(path string) error {
 //
 // Before it writes anything, Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID.
 // With Loader.Lazy it returns the error of a broken node after it has written everything.
-func (d DAG) Write(w io.Writer) error {
+func (d DAG) Write(w io.Writer) error { return d.write(w, (*node.Node).Append) }
+
+// write is Write with another form of the nodes.
+func (d DAG) write(w io.Writer, form func(n *node.Node, dst []byte) []byte) error {
 	if d.err != nil {
 		return d.err
 	}
@@ -158,7 +162,7 @@ func (d DAG) Write(w io.Writer) error {
 	}
 
 	// Swap takes the kept buffer, so that no other Write uses it at the same time.
-	out := writer{w: w}
+	out := writer{w: w, form: form}
 	if kept := keptBuffer.Swap(nil); kept != nil {
 		out.buf = (*kept)[:0]
 	}
@@ -187,13 +191,14 @@ func (d DAG) Write(w io.Writer) error {
 // MarshalJSON returns the conversation in its saved form, without line breaks, so that a conversation can be a value in
 // other JSON. A zero DAG is an empty conversation. Executable tools are not saved: see [DAG.Tools].
 //
-// Package encoding/json reformats the output: JSON in arguments, records and unknown blocks keeps its value and its
-// digest, but not its bytes. To keep them, use [DAG.Write].
+// JSON in arguments, records and unknown blocks keeps its value, but not its spaces and escapes, which encoders would
+// remove. To keep them, use [DAG.Write].
 //
 // Errors: those of [DAG.Write].
 func (d DAG) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
-	if err := d.Write(&out); err != nil {
+	portable := func(n *node.Node, dst []byte) []byte { return memo.AppendPortable(n, dst) }
+	if err := d.write(&out, portable); err != nil {
 		return nil, err
 	}
 
@@ -287,9 +292,10 @@ func appendHeads(dst []byte, heads []*node.Node) []byte {
 
 // writer writes to w in large pieces. Nodes are encoded into its buffer, not copied to it.
 type writer struct {
-	w   io.Writer
-	buf []byte // not written yet
-	err error  // the first error of w
+	w    io.Writer
+	form func(n *node.Node, dst []byte) []byte // appends a node
+	buf  []byte                                // not written yet
+	err  error                                 // the first error of w
 }
 
 // writeSize is the size of the pieces, in bytes.
@@ -306,7 +312,7 @@ func (w *writer) nodes(nodes []*node.Node) {
 	// The buffer is flushed after the node that fills it, so leave room for one more node.
 	w.buf = append(slices.Grow(w.buf, writeSize+writeSize/4), "[\n"...)
 	for i, n := range nodes {
-		w.buf = n.Append(w.buf)
+		w.buf = w.form(n, w.buf)
 		if i < len(nodes)-1 {
 			w.buf = append(w.buf, ',')
 		}

@@ -30,7 +30,7 @@ type plainNode struct {
 	Kind    string    `json:"kind"`
 	Time    time.Time `json:"time"`
 	Body    plainBody `json:"body"`
-	Digest  string    `json:"digest"`
+	Sum     string    `json:"sum"`
 }
 
 type plainBody struct {

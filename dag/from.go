@@ -2,7 +2,7 @@ package dag
 
 import (
 	"fmt"
-	"slices"
+	"runtime"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
@@ -26,7 +26,8 @@ func FromTranscript(t Transcript) DAG {
 		d = d.step("FromTranscript", node.Tools{Defs: node.ListOf(t.Tools...)})
 	}
 
-	seen := seenByThinking(d, t.Messages)
+	// Keep the lineage: nodes refer to it weakly, and each message extends it.
+	var kept *lineage
 	for i, m := range t.Messages {
 		if m.Blocks.Len() == 0 {
 			return d.fail("FromTranscript", fmt.Errorf("message %d: %w", i, ErrEmpty))
@@ -36,33 +37,21 @@ func FromTranscript(t Transcript) DAG {
 		if m.Role == content.User {
 			d = d.fan(m.Blocks)
 		}
-		d = d.step("FromTranscript", node.Message{Role: m.Role, Blocks: m.Blocks, Answer: node.Answer{Seen: seen[i]}})
+		var answer node.Answer
+		if m.Role == content.Assistant && thinks(m.Blocks) {
+			kept, _ = d.lineage()
+			if answer.Seen = d.Seen(); isStale(m.Blocks) {
+				// Stale thinking must be stale in the new conversation too.
+				answer.Seen = unseen
+			}
+		}
+		d = d.step("FromTranscript", node.Message{Role: m.Role, Blocks: m.Blocks, Answer: answer})
 	}
+	runtime.KeepAlive(kept)
 	return d
 }
 
-// seenByThinking returns Transcript.Seen before each message with thinking, by the index of the message. front is the
-// conversation before the first message.
-func seenByThinking(front DAG, messages []content.Message) map[int]node.Digest {
-	if !slices.ContainsFunc(messages, func(m content.Message) bool { return thinks(m.Blocks) }) {
-		return nil
-	}
-
-	digests := map[int]node.Digest{}
-	seen := front.Transcript().front()
-	for i, m := range messages {
-		if m.Role == content.Assistant && thinks(m.Blocks) {
-			digests[i] = seen
-			if isStale(m.Blocks) {
-				// Stale thinking must be stale in the new conversation too.
-				digests[i] = unseen
-			}
-		}
-		seen = seenAfter(seen, m)
-	}
-	return digests
-}
-
+// isStale reports whether blocks hold thinking that is marked as stale.
 func isStale(blocks content.Blocks) bool {
 	for _, b := range blocks.All() {
 		if t, ok := b.(content.Thinking); ok && t.Stale {

@@ -52,7 +52,7 @@ func frozen(t *testing.T) dag.DAG {
 			content.CutToolUse{Name: "look", Input: `{"at":`}),
 		Answer: node.Answer{
 			API: "anthropic", Model: "model-1", ResponseID: "resp_1", Stop: content.StopToolUse, Usage: usage, Latency: 3 * time.Second, Retries: 2,
-			Seen: node.Digest{1, 2, 3}, Details: `{"timings":{"ms":1.0}}`,
+			Seen: node.Seen{1, 2, 3}, Details: `{"timings":{"ms":1.0}}`,
 		},
 	})
 

@@ -24,13 +24,16 @@ type lineage struct {
 	tools     map[string]int      // index in t.Tools, by name
 	prompts   map[string]int      // index in t.System of each named prompt; -1 for an empty one
 	summaries map[node.ID]summary // compactions with a summary message; never written after build and compacted
-	summaryAt map[int]node.ID     // the same compactions, by index in t.Messages
+	summaryAt map[int]*node.Node  // the same compactions, by index in t.Messages
+	systemBy  []origin            // the nodes of t.System
+	toolBy    []origin            // the nodes of t.Tools
+	retired   bool                // a prompt or a tool was replaced or withdrawn, and may come back
 	rigid     bool                // a compaction names missing nodes, so later nodes may change earlier messages
 	without   without             // the tools left out of t
 
 	thinks bool       // a message holds thinking; its validity depends on everything before it
 	lost   bool       // some thinking is stale
-	seen   seenPrefix // the last Transcript.Seen of a prefix
+	seen   seenPrefix // the last DAG.Seen of a prefix
 
 	sums map[any]sum // by key; see shared.Transcript.Sum
 }
@@ -41,11 +44,11 @@ type summary struct {
 	own   int // number of messages before the compaction's own node
 }
 
-// seenPrefix is Transcript.Seen of the first messages, with these numbers of system prompts and tools.
+// seenPrefix is DAG.Seen of the first messages, with these numbers of system prompts and tools.
 type seenPrefix struct {
 	known                   bool
 	system, tools, messages int
-	digest                  node.Digest
+	value                   node.Seen
 }
 
 // sum is the total of the first messages.
@@ -189,7 +192,7 @@ func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineag
 		switch payload := n.Payload().(type) {
 		case node.System, node.Tools:
 			// Prompts and tools come before all messages: a new one makes earlier thinking stale.
-			if p.thinks || !p.declare(payload) {
+			if p.thinks || !p.declare(n, payload) {
 				return nil, mark{}
 			}
 		case node.Message:
@@ -232,16 +235,24 @@ func addClosed(closed map[node.ID]bool, nodes []*node.Node) {
 	}
 }
 
-// declare adds a system prompt or tools. If this would change an earlier prompt or tool, it does nothing and returns
-// false.
-func (p *lineage) declare(payload node.Payload) bool {
+// declare adds a system prompt or tools of n. If this would change an earlier prompt or tool, or if the prompt or a tool
+// may have been declared before, it does nothing and returns false.
+func (p *lineage) declare(n *node.Node, payload node.Payload) bool {
 	switch payload := payload.(type) {
 	case node.System:
 		// The prompt is there already: the same text, or no text again, changes nothing.
 		if at, has := p.prompts[payload.Name]; has {
 			return at < 0 && payload.Text == "" || at >= 0 && p.t.System[at] == payload.Text
 		}
-		p.prompt(payload)
+		if p.retired {
+			return false
+		}
+
+		by := origin{n: n}
+		if at := slices.Index(p.t.System, payload.Text); at >= 0 {
+			by = p.systemBy[at]
+		}
+		p.prompt(payload, by)
 
 	case node.Tools:
 		// Check everything before anything is added: the caller may still build the transcript anew.
@@ -253,24 +264,24 @@ func (p *lineage) declare(payload node.Payload) bool {
 
 		for i := range payload.Defs.Len() {
 			def := payload.Defs.At(i)
-			if at, has := p.tools[def.Name]; has && p.t.Tools[at] != def {
+			if at, has := p.tools[def.Name]; has && p.t.Tools[at] != def || !has && p.retired {
 				return false
 			}
 		}
 
 		for i := range payload.Defs.Len() {
-			p.tool(payload.Defs.At(i))
+			p.tool(payload.Defs.At(i), origin{n, i})
 		}
 	}
 	return true
 }
 
 // prompt adds a system prompt with a new name.
-func (p *lineage) prompt(prompt node.System) {
+func (p *lineage) prompt(prompt node.System, by origin) {
 	at := -1
 	if prompt.Text != "" {
 		at = len(p.t.System)
-		p.t.System = append(p.t.System, prompt.Text)
+		p.t.System, p.systemBy = append(p.t.System, prompt.Text), append(p.systemBy, by)
 	}
 	if prompt.Name != "" {
 		p.name(prompt.Name, at)
@@ -285,20 +296,16 @@ func (p *lineage) name(prompt string, at int) {
 	p.prompts[prompt] = at
 }
 
-// tool adds a definition, or replaces the one with its name. It skips the tools in p.without.
-func (p *lineage) tool(def content.Tool) {
-	if p.without.has(def.Name) {
-		return
-	}
-	if at, has := p.tools[def.Name]; has {
-		p.t.Tools[at] = def
+// tool adds a definition, unless it is there already. It skips the tools in p.without.
+func (p *lineage) tool(def content.Tool, by origin) {
+	if _, has := p.tools[def.Name]; has || p.without.has(def.Name) {
 		return
 	}
 	if p.tools == nil {
 		p.tools = map[string]int{}
 	}
 	p.tools[def.Name] = len(p.t.Tools)
-	p.t.Tools = append(p.t.Tools, def)
+	p.t.Tools, p.toolBy = append(p.t.Tools, def), append(p.toolBy, by)
 }
 
 // fork returns a copy of the prefix m, or nil if it has to be built from all nodes. p.mu must be held.
@@ -308,7 +315,7 @@ func (p *lineage) fork(m mark) *lineage {
 		return nil
 	}
 
-	f := &lineage{summaries: p.summaries, summaryAt: p.summaryAt, without: p.without}
+	f := &lineage{summaries: p.summaries, summaryAt: p.summaryAt, without: p.without, retired: p.retired}
 	for name, at := range p.prompts {
 		if at < 0 {
 			return nil // an empty prompt has no index, so it may be in the prefix or after it
@@ -318,10 +325,10 @@ func (p *lineage) fork(m mark) *lineage {
 		}
 	}
 
-	f.t.System = slices.Clone(p.t.System[:m.system])
+	f.t.System, f.systemBy = slices.Clone(p.t.System[:m.system]), slices.Clone(p.systemBy[:m.system])
 	f.t.Messages, f.t.Nodes = slices.Clone(p.t.Messages[:m.messages]), slices.Clone(p.t.Nodes[:m.messages])
-	for _, def := range p.t.Tools[:m.tools] {
-		f.tool(def)
+	for i, def := range p.t.Tools[:m.tools] {
+		f.tool(def, p.toolBy[i])
 	}
 	for key, s := range p.sums {
 		// A sum of more messages than the copy has is of no use to it.
@@ -351,10 +358,11 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 
 	// Other readers hold a prefix of p, so build a new one instead of removing from it.
 	f := &lineage{
-		tools: maps.Clone(p.tools), prompts: maps.Clone(p.prompts), without: p.without,
-		summaries: map[node.ID]summary{}, summaryAt: map[int]node.ID{},
+		tools: maps.Clone(p.tools), prompts: maps.Clone(p.prompts), without: p.without, retired: p.retired,
+		summaries: map[node.ID]summary{}, summaryAt: map[int]*node.Node{},
 	}
 	f.t.System, f.t.Tools = slices.Clone(p.t.System), slices.Clone(p.t.Tools)
+	f.systemBy, f.toolBy = slices.Clone(p.systemBy), slices.Clone(p.toolBy)
 
 	// The summary takes the position of the first removed message.
 	moved := make([]int, len(p.t.Messages)+1) // the new index of each message, or of the next kept one
@@ -375,13 +383,13 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	moved[len(p.t.Messages)] = len(f.t.Messages)
 
 	// Drop removed summaries; the others have moved with their messages.
-	for id, s := range p.summaries {
+	for _, s := range p.summaries {
 		if !removed[s.entry] {
-			f.addSummary(id, summary{moved[s.entry], moved[s.own]})
+			f.addSummary(p.summaryAt[s.entry], summary{moved[s.entry], moved[s.own]})
 		}
 	}
 	if c.Summary.Len() > 0 {
-		f.addSummary(n.ID(), summary{moved[first], len(f.t.Messages)})
+		f.addSummary(n, summary{moved[first], len(f.t.Messages)})
 	}
 	return f
 }
@@ -441,12 +449,12 @@ func (p *lineage) isSummary(i int) bool {
 	return is
 }
 
-// addSummary records message s.entry as the summary of the compaction id.
-func (p *lineage) addSummary(id node.ID, s summary) {
+// addSummary records message s.entry as the summary of a compaction.
+func (p *lineage) addSummary(compaction *node.Node, s summary) {
 	if p.summaries == nil {
-		p.summaries, p.summaryAt = map[node.ID]summary{}, map[int]node.ID{}
+		p.summaries, p.summaryAt = map[node.ID]summary{}, map[int]*node.Node{}
 	}
-	p.summaries[id], p.summaryAt[s.entry] = s, id
+	p.summaries[compaction.ID()], p.summaryAt[s.entry] = s, compaction
 }
 
 // markStale marks invalid thinking, in the messages from first on. p.mu must be held, unless p is not shared yet.
@@ -460,8 +468,8 @@ func (p *lineage) markStale(first int) {
 		}
 		p.thinks = true
 
-		// Thinking without a digest is valid as long as no thinking before it is stale.
-		recorded := m.Answer.Seen != (node.Digest{})
+		// Thinking without a Seen is valid as long as no thinking before it is stale.
+		recorded := m.Answer.Seen != (node.Seen{})
 		valid := !p.lost
 		if recorded {
 			valid = p.seenOf(p.mark(), i) == m.Answer.Seen
@@ -476,24 +484,24 @@ func (p *lineage) markStale(first int) {
 	}
 }
 
-// seenOf returns Transcript.Seen of the first messages of the prefix m. p.mu must be held, unless p is not shared yet.
-func (p *lineage) seenOf(m mark, messages int) node.Digest {
+// seenOf returns DAG.Seen of the first messages of the prefix m. p.mu must be held, unless p is not shared yet.
+func (p *lineage) seenOf(m mark, messages int) node.Seen {
 	s := p.seen
 
-	// The remembered digest can be continued if it has the same beginning and is not of a longer prefix.
+	// The remembered value can be continued if it has the same beginning and is not of a longer prefix.
 	if !s.known || s.system != m.system || s.tools != m.tools || s.messages > messages {
-		front := Transcript{System: p.t.System[:m.system], Tools: p.t.Tools[:m.tools]}
-		s = seenPrefix{known: true, system: m.system, tools: m.tools, digest: front.front()}
+		front := seenFront(p.systemBy[:m.system], p.toolBy[:m.tools])
+		s = seenPrefix{known: true, system: m.system, tools: m.tools, value: front}
 	}
 	for ; s.messages < messages; s.messages++ {
-		s.digest = seenAfter(s.digest, p.t.Messages[s.messages])
+		s.value = p.seenWith(s.value, s.messages)
 	}
 
-	// Keep the digest of the longest prefix: the next request usually extends it.
+	// Keep the value of the longest prefix: the next request usually extends it.
 	if s.messages >= p.seen.messages {
 		p.seen = s
 	}
-	return s.digest
+	return s.value
 }
 
 func (p *lineage) remember(key any, s sum) {
@@ -543,16 +551,18 @@ type facts struct {
 }
 
 func (f *facts) Summary(i int) (node.ID, bool) {
-	id, is := f.summaryAt[i]
-	return id, is
+	if compaction, is := f.summaryAt[i]; is {
+		return compaction.ID(), true
+	}
+	return node.ID{}, false
 }
 
-func (f *facts) Seen(after ...content.Message) node.Digest {
+func (f *facts) Seen(goOn bool) node.Seen {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	seen := f.seenOf(f.m, f.m.messages)
-	for _, a := range after {
-		seen = seenAfter(seen, a)
+	if goOn {
+		seen = seenAfter(seen, node.ID{}, seenGoOn)
 	}
 	return seen
 }

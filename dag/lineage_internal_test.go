@@ -46,7 +46,8 @@ func TestTranscriptThatGrewEqualsOneFromAllNodes(t *testing.T) {
 
 func same(t *testing.T, d DAG, where string) {
 	t.Helper()
-	want, got := d.build("").t, d.Transcript()
+	whole := d.build("")
+	want, got := whole.t, d.Transcript()
 	require.Equal(t, copied(want.System), got.System, where)
 	require.Equal(t, copied(want.Tools), got.Tools, where)
 	require.Len(t, got.Messages, len(want.Messages), where)
@@ -56,7 +57,7 @@ func same(t *testing.T, d DAG, where string) {
 		require.Equal(t, want.Nodes[i].ID(), got.Nodes[i].ID(), "%s: message %d", where, i)
 	}
 	p, m := d.lineage()
-	require.Equal(t, got.Seen(), p.share(m).Seen(), where)
+	require.Equal(t, whole.seenOf(whole.mark(), len(want.Messages)), p.share(m).Seen(false), where)
 	count := func(list []content.Message) (bytes int) {
 		for _, m := range list {
 			bytes += len(m.Blocks.Text())
@@ -66,12 +67,13 @@ func same(t *testing.T, d DAG, where string) {
 	require.Equal(t, count(got.Messages), p.share(m).Sum("count", count), where)
 
 	// The same, where a tool is left out.
-	left := DAG{heads: d.heads}.build(someTool).t
+	whole = DAG{heads: d.heads}.build(someTool)
+	left := whole.t
 	p, m = d.lineageWithout(someTool)
 	got = p.at(m)
 	require.Equal(t, copied(left.Tools), copied(got.Tools), where)
 	require.Equal(t, copied(left.System), copied(got.System), where)
-	require.Equal(t, left.Seen(), p.share(m).Seen(), where)
+	require.Equal(t, whole.seenOf(whole.mark(), len(left.Messages)), p.share(m).Seen(false), where)
 	for i := range left.Messages {
 		require.True(t, left.Messages[i].Blocks.Equal(got.Messages[i].Blocks), "%s: message %d", where, i)
 	}
@@ -135,15 +137,15 @@ func randomStep(r *rand.Rand, d DAG, pool []DAG) DAG {
 		return d.Assistant("", content.ToolUse{ID: "a", Name: "f", Input: `{}`}, content.ToolUse{ID: "b", Name: "f", Input: `{}`})
 	case 5:
 		blocks, _ := content.Of(content.Thinking{Text: "hm", Signature: "s"}, content.Text{Text: "So."})
-		seen := d.Transcript().Seen()
+		seen := d.Seen()
 		switch r.IntN(4) {
 		case 0:
-			seen = node.Digest{}
+			seen = node.Seen{}
 		case 1:
 			seen = unseen
 		case 2:
 			p, m := d.lineageWithout(someTool)
-			seen = p.share(m).Seen()
+			seen = p.share(m).Seen(false)
 		}
 		return d.Append(node.Message{Role: content.Assistant, Blocks: blocks, Answer: node.Answer{Seen: seen}})
 	case 6, 7:
@@ -175,8 +177,8 @@ func randomCompaction(r *rand.Rand, d DAG) DAG {
 	end := first + r.IntN(len(t.Nodes)-first+1)
 	for i := first; i < end; i++ {
 		n := t.Nodes[i]
-		if id, is := p.summaryAt[i]; is && r.IntN(5) > 0 {
-			ids = append(ids, id)
+		if compaction, is := p.summaryAt[i]; is && r.IntN(5) > 0 {
+			ids = append(ids, compaction.ID())
 			continue
 		}
 		if n.NumParents() > 0 && isExecution(n.Parent(0)) && r.IntN(2) == 0 {

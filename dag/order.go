@@ -1,6 +1,9 @@
 package dag
 
-import "github.com/plait-dev/plait/node"
+import (
+	"github.com/plait-dev/plait/internal/memo"
+	"github.com/plait-dev/plait/node"
+)
 
 // walk visits nodes in the order of saving: each after its parents and after its child conversation.
 type walk struct {
@@ -9,6 +12,45 @@ type walk struct {
 	seen  map[node.ID]*node.Node      // the nodes visited by from; one of those with the same ID
 	clash error                       // ErrDuplicateID if from has met two different nodes with one ID
 	twins bool                        // from has met two values of one node: one of them may be redacted
+	same  sameness
+}
+
+// sameness compares values of nodes: a conversation may hold one node several times, read from a file or redacted. It
+// remembers what it has compared, so that all comparisons together take time in proportion to the nodes.
+type sameness struct{ done map[pairOfNodes]bool }
+
+type pairOfNodes struct{ a, b *node.Node }
+
+// of reports whether a and b are one node: with the same ID, content and nodes before them, except that nodes may be
+// redacted in one of the two.
+func (s *sameness) of(a, b *node.Node) bool {
+	pairs := []pairOfNodes{{a, b}}
+	for len(pairs) > 0 {
+		p := pairs[len(pairs)-1]
+		pairs = pairs[:len(pairs)-1]
+		if p.a == p.b || s.done[p] {
+			continue
+		}
+		if !memo.SameNode(p.a, p.b) {
+			return false
+		}
+		if s.done == nil {
+			s.done = map[pairOfNodes]bool{}
+		}
+		s.done[p] = true
+
+		// The digests differ after a node that is redacted in one of the two. Otherwise they cover all nodes before.
+		if p.a.Digest() == p.b.Digest() && !p.a.Redacted() {
+			continue
+		}
+		for i := range p.a.NumParents() {
+			pairs = append(pairs, pairOfNodes{p.a.Parent(i), p.b.Parent(i)})
+		}
+		for i := range p.a.Children().Len() {
+			pairs = append(pairs, pairOfNodes{p.a.Children().At(i), p.b.Children().At(i)})
+		}
+	}
+	return true
 }
 
 // from returns every node reachable from the heads, each ID once. It sets seen, clash and twins.
@@ -73,7 +115,7 @@ func (w *walk) compare(old, n *node.Node) {
 
 // clashes sets clash if the two nodes with one ID differ.
 func (w *walk) clashes(old, n *node.Node) {
-	if w.clash == nil && old.Digest() != n.Digest() {
+	if w.clash == nil && !w.same.of(old, n) {
 		w.clash = &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
 	}
 }

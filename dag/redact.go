@@ -10,12 +10,12 @@ import (
 
 // Redact returns the conversation with the content of the given nodes erased. They may be nodes of the conversation, of
 // its refs and of child conversations, and unreachable nodes of the file. A redacted node keeps its ID, its position,
-// its digest, and the parts needed to keep the nodes around it valid and sendable. The same content in other nodes is
-// erased too: node.Redact has the rules. [DAG.Verify] and [node.Node.Redacted] report redacted nodes.
+// and the parts needed to keep the nodes around it valid and sendable. No hash of the content is kept. The same content
+// in other nodes is erased too: node.Redact has the rules. [DAG.Verify] and [node.Node.Redacted] report redacted nodes.
 //
-// Nodes point to their parents. All nodes after a redacted one are therefore copied, with the same IDs, digests,
-// content and metadata; the others are shared. Redact takes time in proportion to the conversation, and memory in
-// proportion to the nodes after the redacted ones. Redacting twice changes nothing.
+// Nodes point to their parents. All nodes after a redacted one are therefore copied, with the same IDs, content and
+// metadata; their lines in a file do not change. The others are shared. Redact takes time in proportion to the
+// conversation, and memory in proportion to the nodes after the redacted ones. Redacting twice changes nothing.
 //
 // Errors of the chain: ErrForeign for an ID that is not in the conversation, and node.ErrUnknownKind. After an error
 // nothing is redacted.

@@ -13,10 +13,10 @@ import (
 
 // think appends an answer that thinks, and knows what it had seen.
 func think(t testing.TB, d dag.DAG, thought, text string) dag.DAG {
-	return thinkAfter(t, d, d.Transcript().Seen(), thought, text)
+	return thinkAfter(t, d, d.Seen(), thought, text)
 }
 
-func thinkAfter(t testing.TB, d dag.DAG, seen node.Digest, thought, text string) dag.DAG {
+func thinkAfter(t testing.TB, d dag.DAG, seen node.Seen, thought, text string) dag.DAG {
 	t.Helper()
 	blocks, err := content.Of(content.Thinking{Text: thought, Signature: "s"}, content.Text{Text: text})
 	require.NoError(t, err)
@@ -48,27 +48,93 @@ func again(d dag.DAG, nodes ...*node.Node) dag.DAG {
 	return d
 }
 
-// TestSeenIsPinned: a file holds these digests, so they do not change. This is the rule of Transcript.Seen, spelled out.
+// TestSeenIsPinned: files hold these values, so they do not change. This is the rule of DAG.Seen, spelled out.
 func TestSeenIsPinned(t *testing.T) {
-	d := fresh().System("Be brief.").System("Be kind.").Tools(declared("f", `Does "it".`), content.Tool{Name: "search", Extra: content.Extra{API: "a", JSON: `{"type":"s" }`}}).
+	d := fresh().System("Be brief.").System("Be kind.").Tools(declared("f", "one"), declared("g", "two")).
 		User("Hi.").Assistant("", use("c", "f", `{"x": 1.0}`)).CloseTools(execution(0, "1"))
-	sum := sha256.Sum256([]byte("plait.seen.v1\x00" + `{"system":[{"text":"Be brief."},{"text":"Be kind."}],"tools":[` +
-		`{"name":"f","description":"Does \"it\".","schema":{"type":"object"}},{"name":"search","extra":{"api":"a","json":{"type":"s" }}}]}`))
-	for _, said := range [][2]string{
-		{"user", `[{"type":"text","text":"Hi."}]`},
-		{"assistant", `[{"type":"tool_use","id":"c","name":"f","input":{"x": 1.0}}]`},
-		{"user", `[{"type":"tool_result","call_id":"c","content":[{"type":"text","text":"1"}]}]`},
-	} {
-		blocks := sha256.Sum256([]byte(said[1]))
-		sum = sha256.Sum256([]byte(string(sum[:]) + said[0] + "\x00" + string(blocks[:])))
+	nodes := d.Nodes()
+	id := func(i int) string { id := nodes[i].ID(); return string(id[:]) }
+	const none = "\x00\x00\x00\x00"
+	sum := sha256.Sum256([]byte("plait.seen.v1\x00" + "\x00\x00\x00\x02" + id(0) + "\x00" + none + id(1) + "\x00" + none +
+		"\x00\x00\x00\x02" + id(2) + "\x00" + none + id(2) + "\x00\x00\x00\x00\x01"))
+	for _, i := range []int{3, 4, 6} {
+		sum = sha256.Sum256([]byte(string(sum[:]) + id(i) + "\x00"))
 	}
-	require.Equal(t, node.Digest(sum), d.Transcript().Seen())
-	require.Equal(t, "sha256:e5eb245c585f3b4214677b66ac6f38c20221eeb59c67b5fa1f5cb2ac951c9e1c", d.Transcript().Seen().String())
-	require.Equal(t, "sha256:c7f6735404fd4e35de375f4f2afd987992dc7794c90c32b5235595f4bdc43860", dag.Transcript{}.Seen().String())
-	thought := think(t, d, "hm", "It is 1.")
-	stale := again(fresh(), thought.Nodes()[1:]...)
-	require.NotEqual(t, thought.Transcript().Seen(), stale.Transcript().Seen())
-	require.Equal(t, again(fresh(), d.Nodes()[1:]...).Assistant("It is 1.").Transcript().Seen(), stale.Transcript().Seen(), "stale thinking counts as not there")
+	require.Equal(t, node.Seen(sum), d.Seen())
+}
+
+// TestSeenDependsOnNoText: a file must not confirm a guess of what was erased from it.
+func TestSeenDependsOnNoText(t *testing.T) {
+	build := func(pin string) dag.DAG {
+		d := think(t, counting().System("s"+pin).Tools(declared("f", pin)).User(pin), pin, "2").User(pin)
+		return compact(think(t, d, "b", "4"), pin, 3)
+	}
+	require.Equal(t, build("1").Seen(), build("2").Seen())
+	require.NotEqual(t, build("1").Seen(), build("1").User("more").Seen())
+}
+
+// TestThinkingIsStaleAfterEachErasure erases one result of two, and later the other: each time the transcript changes,
+// and what was thought after one is not valid after the other.
+func TestThinkingIsStaleAfterEachErasure(t *testing.T) {
+	d := fresh().Tools(declared("f", "")).User("1").Assistant("", use("a", "f", `{}`), use("b", "f", `{}`))
+	d = d.CloseTools(execution(0, "one"), execution(1, "two"))
+	var executions []node.ID
+	for _, n := range d.Nodes() {
+		if n.Kind() == (node.ToolExecution{}).Kind() {
+			executions = append(executions, n.ID())
+		}
+	}
+
+	d = think(t, d, "whole", "2")
+	d = think(t, d.Redact(executions[0]).User("3"), "half", "4")
+	stale, fresh := thoughts(d)
+	require.Equal(t, []string{"whole"}, stale)
+	require.Equal(t, []string{"half"}, fresh)
+
+	for _, d := range []dag.DAG{d.Redact(executions[1]), read(t, written(t, d.Redact(executions[1])))} {
+		stale, fresh = thoughts(d)
+		require.Equal(t, []string{"whole", "half"}, stale)
+		require.Empty(t, fresh)
+	}
+}
+
+// TestThinkingStaysValidWhenPromptsAndToolsComeBack declares what was declared before, changed or withdrawn in between.
+func TestThinkingStaysValidWhenPromptsAndToolsComeBack(t *testing.T) {
+	d := think(t, fresh().System("s").SetSystem("agent", "A").Tools(declared("f", "1"), declared("g", "1")).User("1"), "a", "2")
+	for name, c := range map[string]struct {
+		d     dag.DAG
+		stale []string
+	}{
+		"the same tool":            {d.Append(node.Tools{Defs: node.ListOf(declared("f", "1").Definition())}), nil},
+		"the same prompt":          {d.Append(node.System{Name: "agent", Text: "A"}), nil},
+		"another prompt":           {d.SetSystem("agent", "B"), []string{"a"}},
+		"a prompt and back":        {d.SetSystem("agent", "B").User("3").SetSystem("agent", "A"), nil},
+		"a tool and back":          {d.Tools(declared("g", "2")).User("3").Tools(declared("g", "1")), nil},
+		"a tool withdrawn":         {d.WithdrawTools("g"), []string{"a"}},
+		"a tool withdrawn, back":   {d.WithdrawTools("g").User("3").Tools(declared("g", "1")), nil},
+		"a prompt that was erased": {d.Redact(d.Nodes()[0].ID()), []string{"a"}},
+		"a tool that was erased":   {d.Redact(d.Nodes()[2].ID()), []string{"a"}},
+		"a message, erased":        {d.Redact(d.Nodes()[3].ID()), []string{"a"}},
+		"a summary, erased": {func() dag.DAG {
+			c := compact(d, "sum", 3)
+			c = think(t, c.User("3"), "b", "4")
+			return c.Redact(c.Nodes()[5].ID())
+		}(), []string{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, c.d.Err())
+			for _, d := range []dag.DAG{c.d, c.d.User("more"), read(t, written(t, c.d))} {
+				stale, _ := thoughts(d)
+				require.Equal(t, c.stale, stale)
+			}
+		})
+	}
+}
+
+func edited(d dag.DAG, n *node.Node, text string) dag.DAG {
+	e, err := d.Edit(n, saying(text))
+	check(err)
+	return e.DAG
 }
 
 func TestThinkingIsStaleAfterAnotherTranscript(t *testing.T) {
@@ -81,8 +147,8 @@ func TestThinkingIsStaleAfterAnotherTranscript(t *testing.T) {
 		"as it was":         {d, nil, []string{"a", "b"}},
 		"with more after":   {d.User("5").Assistant("6"), nil, []string{"a", "b"}},
 		"two forks":         {d.Join(think(t, d.Back(1).User("other"), "c", "x")), []string{"c"}, []string{"a", "b"}},
-		"edited":            {again(fresh().System("s").User("eins"), nodes[2:]...), []string{"a", "b"}, nil},
-		"edited later":      {again(again(fresh(), nodes[:3]...).User("drei"), nodes[4:]...), []string{"b"}, []string{"a"}},
+		"edited":            {edited(d, nodes[1], "eins"), []string{"a", "b"}, nil},
+		"edited later":      {edited(d, nodes[3], "drei"), []string{"b"}, []string{"a"}},
 		"one left out":      {again(again(fresh(), nodes[:2]...), nodes[3:]...), []string{"b"}, nil},
 		"another system":    {d.System("t"), []string{"a", "b"}, nil},
 		"a tool":            {d.Tools(declared("f", "")), []string{"a", "b"}, nil},
@@ -91,9 +157,9 @@ func TestThinkingIsStaleAfterAnotherTranscript(t *testing.T) {
 		"compacted":         {compact(d, "1 to 2", 1, 2), []string{"b"}, nil},
 		"compacted at 3":    {compact(d, "drei", 3), []string{"b"}, []string{"a"}},
 		"thought on":        {think(t, d.System("t").User("5"), "c", "6").User("7"), []string{"a", "b"}, []string{"c"}},
-		"not known":         {thinkAfter(t, d.User("5"), node.Digest{}, "c", "6"), nil, []string{"a", "b", "c"}},
-		"not known, edited": {thinkAfter(t, d.User("5"), node.Digest{}, "c", "6").System("t"), []string{"a", "b", "c"}, nil},
-		"nothing known":     {thinkAfter(t, fresh().User("5"), node.Digest{}, "c", "6").System("t"), nil, []string{"c"}},
+		"not known":         {thinkAfter(t, d.User("5"), node.Seen{}, "c", "6"), nil, []string{"a", "b", "c"}},
+		"not known, edited": {thinkAfter(t, d.User("5"), node.Seen{}, "c", "6").System("t"), []string{"a", "b", "c"}, nil},
+		"nothing known":     {thinkAfter(t, fresh().User("5"), node.Seen{}, "c", "6").System("t"), nil, []string{"c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, c.d.Err())
@@ -146,11 +212,9 @@ func TestFromTranscriptRecordsSeen(t *testing.T) {
 func BenchmarkTranscriptWithThinking(b *testing.B) {
 	d := fresh().System("s")
 	for range 1000 {
-		t := d.Transcript()
 		blocks, _ := content.Of(content.Thinking{Text: "hm", Signature: "s"}, content.Text{Text: "a"})
 		d = d.User("q")
-		t.Messages = append(t.Messages, content.Message{Role: content.User, Blocks: content.Words("q")})
-		d = d.Append(node.Message{Role: content.Assistant, Blocks: blocks, Answer: node.Answer{Seen: t.Seen()}})
+		d = d.Append(node.Message{Role: content.Assistant, Blocks: blocks, Answer: node.Answer{Seen: d.Seen()}})
 	}
 	for name, d := range map[string]dag.DAG{"holds": d, "stale": d.System("t")} {
 		b.Run(name, func(b *testing.B) {

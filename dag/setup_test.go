@@ -99,7 +99,7 @@ func TestThinkingIsBoundToPromptsAndToolsAsSent(t *testing.T) {
 	asked := dag.New().SetSystem("agent", "You are A.").Tools(declaration("grep"), declaration("bash")).User("Hello.")
 	thinking, err := content.Of(content.Thinking{Text: "hm", Signature: "s"}, content.Text{Text: "Hi."})
 	require.NoError(t, err)
-	d := asked.Append(node.Message{Role: content.Assistant, Blocks: thinking, Answer: node.Answer{Seen: asked.Transcript().Seen()}})
+	d := asked.Append(node.Message{Role: content.Assistant, Blocks: thinking, Answer: node.Answer{Seen: asked.Seen()}})
 	stale := func(d dag.DAG) bool { return d.Transcript().Messages[1].Blocks.At(0).(content.Thinking).Stale }
 
 	require.False(t, stale(d))

@@ -16,9 +16,9 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// TestPythonReaderFindsEveryDigestRight checks the specification of the saved form against files that Plait writes: the
+// TestPythonReaderFindsEveryChecksumRight checks the specification of the saved form against files that Plait writes: the
 // reader beside it was written from its text, and shares no code with Plait.
-func TestPythonReaderFindsEveryDigestRight(t *testing.T) {
+func TestPythonReaderFindsEveryChecksumRight(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		require.Empty(t, os.Getenv("PLAIT_PYTHON"), "PLAIT_PYTHON is set, but python3 is missing")
@@ -65,7 +65,7 @@ func TestSchemaAcceptsWhatIsSaved(t *testing.T) {
 		`"kind":"system"`:    `"kind":""`,
 		`"result_of":0`:      `"result_of":-1`,
 		`"text":"Be brief."`: `"text":7`,
-		`"digest":"sha256:`:  `"digest":"md5:`,
+		`"sum":"sha256:`:     `"sum":"md5:`,
 	} {
 		require.Error(t, schema.Validate(document(t, files[0], old, broken)), broken)
 	}

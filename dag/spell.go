@@ -131,7 +131,8 @@ func (s *speller) heads(name string, heads node.List[*node.Node]) {
 	for _, h := range heads.Slice() {
 		d := describe.Of(h)
 		text = append(text, safetext.Line("ends in "+d.Word+" "+cmp.Or(describe.Text(d.Blocks), d.Text), maxLine))
-		digests = append(digests, h.Digest().String())
+		digest := h.Digest()
+		digests = append(digests, string(digest[:]))
 	}
 	s.hide(name, strings.Join(text, "\n"), strings.Join(digests, "\n"))
 }

@@ -32,7 +32,7 @@ type Transcript struct {
 //     started call without a result gets the text content.OutcomeUnknown once another node follows. Any other execution
 //     without a result is left out.
 //   - Thinking is marked as stale if it was produced from another transcript than the one before it: see
-//     [Transcript.Seen].
+//     [DAG.Seen].
 func (d DAG) Transcript() Transcript {
 	p, m := d.lineage()
 	t := p.at(m)
@@ -69,9 +69,9 @@ func (d DAG) build(w without) *lineage {
 
 		switch payload := n.Payload().(type) {
 		case node.System:
-			setup.prompt(payload)
+			setup.prompt(payload, n)
 		case node.Tools:
-			setup.declare(payload)
+			setup.declare(payload, n)
 		case node.Message:
 			p.t.Messages = append(p.t.Messages, content.Message{Role: payload.Role, Blocks: payload.Blocks})
 			p.t.Nodes = append(p.t.Nodes, n)
@@ -93,70 +93,86 @@ func (d DAG) build(w without) *lineage {
 	}
 
 	// Any node may replace a prompt or a tool, so these are added after all nodes.
-	for _, prompt := range setup.prompts {
-		p.prompt(prompt)
+	for i, prompt := range setup.prompts {
+		p.prompt(prompt, setup.promptBy[i])
 	}
-	for _, def := range setup.tools() {
-		p.tool(def)
+	for i, def := range setup.defs {
+		if def.Name != "" {
+			p.tool(def, setup.defBy[i])
+		}
 	}
+	p.retired = setup.retired
 	p.markStale(0)
 	return p
 }
 
 // setup collects the system prompts and tools of a conversation, node by node.
 type setup struct {
-	prompts []node.System
-	defs    []content.Tool // a zero value for a withdrawn tool
+	prompts  []node.System
+	promptBy []origin       // the first node with each of the prompts
+	defs     []content.Tool // a zero value for a withdrawn tool
+	defBy    []origin       // the first node with each of the definitions
+	retired  bool           // a prompt or a tool was replaced or withdrawn
 
-	named    map[string]int // index in prompts of each named prompt
-	declared map[string]int // index in defs of each declared tool
+	named    map[string]int          // index in prompts of each named prompt
+	declared map[string]int          // index in defs of each declared tool
+	texts    map[string]origin       // the first node with each text of a prompt
+	same     map[content.Tool]origin // the first node with each definition
+}
+
+// first returns the origin of key: by, unless there is an earlier one.
+func first[K comparable](origins *map[K]origin, key K, by origin) origin {
+	if *origins == nil {
+		*origins = map[K]origin{}
+	}
+	if earlier, has := (*origins)[key]; has {
+		return earlier
+	}
+	(*origins)[key] = by
+	return by
 }
 
 // prompt adds a system prompt, or replaces the one with its name.
-func (s *setup) prompt(p node.System) {
-	if p.Name == "" {
-		s.prompts = append(s.prompts, p)
-		return
-	}
-
+func (s *setup) prompt(p node.System, n *node.Node) {
+	by := first(&s.texts, p.Text, origin{n: n})
 	if i, has := s.named[p.Name]; has {
-		s.prompts[i] = p
+		s.retired = s.retired || s.prompts[i].Text != p.Text
+		s.prompts[i], s.promptBy[i] = p, by
 		return
 	}
 
 	if s.named == nil {
 		s.named = map[string]int{}
 	}
-	s.named[p.Name] = len(s.prompts)
-	s.prompts = append(s.prompts, p)
+	if p.Name != "" {
+		s.named[p.Name] = len(s.prompts)
+	}
+	s.prompts, s.promptBy = append(s.prompts, p), append(s.promptBy, by)
 }
 
 // declare removes the tools withdrawn by p, and adds or replaces those defined by p.
-func (s *setup) declare(p node.Tools) {
+func (s *setup) declare(p node.Tools, n *node.Node) {
 	for _, name := range p.Withdrawn.Slice() {
 		// The entry stays as a gap, so that the other indexes stay valid. A new declaration of the tool comes last.
 		if i, has := s.declared[name]; has {
-			s.defs[i] = content.Tool{}
+			s.defs[i], s.retired = content.Tool{}, true
 			delete(s.declared, name)
 		}
 	}
 
-	for _, def := range p.Defs.Slice() {
+	for k, def := range p.Defs.Slice() {
+		by := first(&s.same, def, origin{n, k})
 		if i, has := s.declared[def.Name]; has {
-			s.defs[i] = def
+			s.retired = s.retired || s.defs[i] != def
+			s.defs[i], s.defBy[i] = def, by
 			continue
 		}
 		if s.declared == nil {
 			s.declared = map[string]int{}
 		}
 		s.declared[def.Name] = len(s.defs)
-		s.defs = append(s.defs, def)
+		s.defs, s.defBy = append(s.defs, def), append(s.defBy, by)
 	}
-}
-
-// tools returns the definitions without withdrawn ones, in order.
-func (s *setup) tools() []content.Tool {
-	return slices.DeleteFunc(s.defs, func(def content.Tool) bool { return def.Name == "" })
 }
 
 // add appends a message of node n, unless it is empty.
@@ -170,7 +186,7 @@ func (t *Transcript) add(n *node.Node, role content.Role, blocks content.Blocks)
 // later nodes replace and close earlier ones.
 type view struct {
 	replaced map[node.ID]content.Blocks // the blocks in place of each replaced node: the summary, or none
-	by       map[node.ID]node.ID        // for a node replaced by a summary: the compaction
+	by       map[node.ID]*node.Node     // for a node replaced by a summary: the compaction
 	placed   map[node.ID]bool           // compactions that replace something: they have no message of their own
 	closed   map[node.ID]bool           // executions, and nodes with calls, with their results in a message
 	followed map[node.ID]bool           // started executions without a result that have a child
@@ -258,7 +274,7 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 	}
 
 	// Go backward: the later of two compactions replaces a node first.
-	v.replaced, v.placed, v.by = map[node.ID]content.Blocks{}, map[node.ID]bool{}, map[node.ID]node.ID{}
+	v.replaced, v.placed, v.by = map[node.ID]content.Blocks{}, map[node.ID]bool{}, map[node.ID]*node.Node{}
 	for _, n := range slices.Backward(compactions) {
 		c := n.Payload().(node.Compaction)
 		first := len(nodes)
@@ -278,7 +294,7 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 
 		// The summary replaces the first node not replaced by a later compaction.
 		if _, replaced := v.replaced[n.ID()]; first < len(nodes) && !replaced {
-			v.replaced[nodes[first].ID()], v.by[nodes[first].ID()] = c.Summary, n.ID()
+			v.replaced[nodes[first].ID()], v.by[nodes[first].ID()] = c.Summary, n
 		}
 	}
 }

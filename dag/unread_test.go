@@ -134,8 +134,8 @@ func TestLazyRefusesABrokenStructureAtOnce(t *testing.T) {
 	}
 }
 
-// TestLazyReportsANodeThatIsDecodedWhileTheFileIsRead breaks an execution, and removes the digest of the message that
-// shares its result: computing that digest decodes the execution before the file is read to its end.
+// TestLazyReportsANodeThatIsDecodedWhileTheFileIsRead breaks an execution, and removes the checksum of the message that
+// shares its result: it is then decoded at once, and the execution with it, before the file is read to its end.
 func TestLazyReportsANodeThatIsDecodedWhileTheFileIsRead(t *testing.T) {
 	text := written(t, phaseOf(t, "sunny"))
 	broken := strings.Replace(text, `"result":[{"type":"text"`, `"result":[{"type":7`, 1)
@@ -143,7 +143,7 @@ func TestLazyReportsANodeThatIsDecodedWhileTheFileIsRead(t *testing.T) {
 	lines := strings.Split(broken, "\n")
 	for i, line := range lines {
 		if strings.Contains(line, `"result_of"`) {
-			lines[i] = regexp.MustCompile(`,"digest":"[^"]*"`).ReplaceAllString(line, "")
+			lines[i] = regexp.MustCompile(`,"sum":"[^"]*"`).ReplaceAllString(line, "")
 			require.NotEqual(t, line, lines[i])
 		}
 	}

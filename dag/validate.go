@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -39,7 +40,7 @@ const (
 	BadData         FindingKind = "data is not base64"
 	BadImageType    FindingKind = "image type is not supported"
 	UnknownBlock    FindingKind = "unknown block"
-	WrongDigest     FindingKind = "digest mismatch"
+	WrongSum        FindingKind = "wrong checksum"
 	DuplicateID     FindingKind = "duplicate node id"
 	NothingReplaced FindingKind = "nothing is replaced" // by a compaction
 )
@@ -89,7 +90,7 @@ func (d DAG) Validate() []Finding {
 // those about what follows.
 func rank(k FindingKind) int {
 	switch k {
-	case DuplicateID, WrongDigest, FalseRedaction:
+	case DuplicateID, WrongSum, FalseRedaction:
 		return 0
 	case PhaseCutInHalf, CallWithoutResult:
 		return 2
@@ -166,7 +167,7 @@ func (v *validator) conversation(d DAG) {
 
 		for _, n := range v.unvisited(d.heads) {
 			if other, seen := v.known[n.ID()]; seen {
-				if other != n && other.Digest() != n.Digest() {
+				if !memo.SameNode(other, n) {
 					v.report(other, DuplicateID, "another node has the id %s", n.ID())
 				}
 				continue
@@ -213,9 +214,11 @@ func (v *validator) unvisited(heads []*node.Node) []*node.Node {
 
 // node checks n by itself, without the nodes around it.
 func (v *validator) node(n *node.Node) {
-	if err := n.Verify(); errors.Is(err, node.ErrDigest) {
-		v.report(n, WrongDigest, "%s", digestDetail(n, err))
-	} else if err != nil {
+	err := n.Verify()
+	if errors.Is(err, node.ErrSum) {
+		v.report(n, WrongSum, "")
+	}
+	if errors.Is(err, node.ErrRedaction) {
 		v.report(n, FalseRedaction, "")
 	}
 

@@ -134,7 +134,7 @@ func TestValidateReportsAChangedFile(t *testing.T) {
 	require.NoError(t, err)
 	findings := d.Validate()
 	require.Len(t, findings, 1)
-	require.Equal(t, dag.WrongDigest, findings[0].Kind)
+	require.Equal(t, dag.WrongSum, findings[0].Kind)
 	require.Equal(t, "system", findings[0].Node.Kind())
 }
 

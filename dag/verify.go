@@ -8,15 +8,14 @@ import (
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
-// Findings of Verify, beside WrongDigest and DuplicateID.
+// Findings of Verify, beside WrongSum and DuplicateID.
 const (
-	// SharedResult: a results message repeats the result of an execution whose digest is wrong.
-	SharedResult FindingKind = "wrong shared result"
 	// FalseRedaction: a node is marked as redacted but still has content.
 	FalseRedaction FindingKind = "marked as redacted but has content"
 	// CallWaits: a call at a head has no result yet. If it is sent as it is, it gets an error result.
@@ -25,30 +24,29 @@ const (
 
 // Verification is the result of [DAG.Verify].
 type Verification struct {
-	// Nodes is the number of nodes.
-	Nodes int
-	// Findings lists the faults, in the order in which the nodes are saved. A WrongDigest gives the digest of the
-	// content and the digest that the node claims.
+	// Nodes is the number of nodes, and Checked the number of nodes with a checksum.
+	Nodes, Checked int
+	// Findings lists the faults, in the order in which the nodes are saved.
 	Findings []Finding
 	// Waiting lists the calls without a result, at all heads. They are not a fault: a paused conversation has some.
 	Waiting []Finding
-	// Redacted lists the redacted nodes. The rest of their content cannot be checked. Their digests and positions can,
-	// because the digests of the nodes after them depend on both.
+	// Redacted lists the redacted nodes. They are checked as all others.
 	Redacted []*node.Node
-	// Unknown lists the nodes of unknown kinds. Only a newer version can check their content.
+	// Unknown lists the nodes of unknown kinds. Their lines are checked; only a newer version can check their content.
 	Unknown []*node.Node
+	// Unsummed lists the nodes without a checksum, written by another program. They cannot be checked.
+	Unsummed []*node.Node
 }
 
-// Verify recomputes the digest of every saved node of the conversation, each once: nodes reachable from the heads and
-// the refs, nodes of child conversations, and unreachable nodes of the file. It takes time in proportion to the
-// content, without recursion.
+// Verify checks the checksum of every saved node of the conversation, each once: nodes reachable from the heads and the
+// refs, nodes of child conversations, and unreachable nodes of the file. It takes time in proportion to the content,
+// without recursion.
 //
-// A digest covers the node's own content and the digests claimed by its parents. A changed node is therefore reported
-// itself. If its digest was changed along with it, the nodes after it are reported.
+// A checksum covers the whole line of a node, with its time, usage and metadata, and the IDs of the nodes it refers to.
+// Redacted nodes and nodes of unknown kinds are checked too. A changed node is reported itself, and no other.
 //
-// If there are no findings and no redacted or unknown nodes, the digests of the heads cover the whole conversation. To
-// be sure that nothing was changed, compare them with head digests recorded before. Without recorded digests, Verify
-// cannot detect a conversation that was rebuilt as a whole.
+// Verify finds damage. It cannot detect a change by somebody who computes the checksums again: to detect that, sign the
+// file.
 func (d DAG) Verify() Verification {
 	nodes := d.saved()
 	v := verifier{Verification: Verification{Nodes: len(nodes)}, byID: make(map[node.ID]*node.Node, len(nodes))}
@@ -112,51 +110,51 @@ func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []shared.OpenCall) {
 	return calls
 }
 
-// digestDetail returns the text of a digest error of n without the node and the kind, because a Finding has both.
-func digestDetail(n *node.Node, err error) string {
-	text := strings.TrimPrefix(err.Error(), node.ErrDigest.Error()+": ")
-	return strings.TrimPrefix(text, n.String()+" ")
-}
+// OK reports whether at least one node was checked and there are no findings. Waiting calls, redacted nodes, unknown
+// nodes and nodes without a checksum do not count.
+func (v Verification) OK() bool { return len(v.Findings) == 0 && v.Checked > 0 }
 
-// OK reports whether there are no findings. Waiting calls, redacted nodes and unknown nodes do not count.
-func (v Verification) OK() bool { return len(v.Findings) == 0 }
-
-// String returns a line with the counts, and a line for each finding, each waiting call and each node that cannot be
-// checked.
+// String returns a line with the counts, and a line for each finding, each waiting call and each redacted, unknown or
+// unchecked node.
 func (v Verification) String() string {
 	var out strings.Builder
-	out.WriteString(count(v.Nodes, "node") + ": ")
-	if v.OK() {
-		out.WriteString("every digest is correct")
-	} else {
-		out.WriteString(count(len(v.Findings), "finding"))
+	fmt.Fprintf(&out, "%s: %s checked, %s redacted, %s unknown, %s", count(v.Nodes, "node"), number(v.Checked),
+		number(len(v.Redacted)), number(len(v.Unknown)), count(len(v.Findings), "finding"))
+	if v.Checked == 0 {
+		out.WriteString("; nothing was checked")
 	}
 
 	for _, f := range slices.Concat(v.Findings, v.Waiting) {
 		out.WriteString("\n" + f.String())
 	}
-	for _, n := range v.Redacted {
-		out.WriteString("\n" + n.String() + ": redacted")
-	}
-	for _, n := range v.Unknown {
-		out.WriteString("\n" + n.String() + ": a kind that this version does not know")
+	for _, list := range []struct {
+		nodes []*node.Node
+		text  string
+	}{
+		{v.Redacted, "redacted"}, {v.Unknown, "a kind that this version does not know"}, {v.Unsummed, "no checksum: not checked"},
+	} {
+		for _, n := range list.nodes {
+			out.WriteString("\n" + n.String() + ": " + list.text)
+		}
 	}
 	return out.String()
 }
 
-// MarshalJSON returns an object with the members ok, nodes, findings, waiting, redacted and unknown. The last two hold
-// node IDs.
+// MarshalJSON returns an object with the members ok, nodes, checked, findings, waiting, redacted, unknown and unsummed.
+// The last three hold node IDs.
 func (v Verification) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		OK       bool      `json:"ok"`
 		Nodes    int       `json:"nodes"`
+		Checked  int       `json:"checked"`
 		Findings []Finding `json:"findings"`
 		Waiting  []Finding `json:"waiting"`
 		Redacted []node.ID `json:"redacted"`
 		Unknown  []node.ID `json:"unknown"`
+		Unsummed []node.ID `json:"unsummed"`
 	}{
-		v.OK(), v.Nodes, slices.Concat([]Finding{}, v.Findings), slices.Concat([]Finding{}, v.Waiting),
-		idsOf(v.Redacted), idsOf(v.Unknown),
+		v.OK(), v.Nodes, v.Checked, slices.Concat([]Finding{}, v.Findings), slices.Concat([]Finding{}, v.Waiting),
+		idsOf(v.Redacted), idsOf(v.Unknown), idsOf(v.Unsummed),
 	})
 }
 
@@ -180,57 +178,35 @@ func idsOf(nodes []*node.Node) []node.ID {
 // verifier is a Verification in progress.
 type verifier struct {
 	Verification
-	byID   map[node.ID]*node.Node // the nodes so far; of several with one ID, the first
-	broken map[*node.Node]bool    // executions with a wrong digest
+	byID map[node.ID]*node.Node // the nodes so far; of several with one ID, the first
 }
 
-// node checks n. The nodes before it are checked already.
+// node checks n.
 func (v *verifier) node(n *node.Node) {
 	if old := v.byID[n.ID()]; old == nil {
 		v.byID[n.ID()] = n
-	} else if old.Digest() != n.Digest() {
+	} else if !memo.SameNode(old, n) {
 		v.report(n, DuplicateID, "another node has the id "+n.ID().String())
 	}
 
-	// These cannot be checked: the rules of an unknown kind, or the content of a redacted node, are missing.
 	if _, unknown := n.Payload().(node.Unknown); unknown {
 		v.Unknown = append(v.Unknown, n)
-		return
 	}
 	if n.Redacted() {
 		v.Redacted = append(v.Redacted, n)
-		return
 	}
 
 	err := n.Verify()
+	if errors.Is(err, node.ErrNoSum) {
+		v.Unsummed = append(v.Unsummed, n)
+	} else {
+		v.Checked++
+	}
+	if errors.Is(err, node.ErrSum) {
+		v.report(n, WrongSum, "")
+	}
 	if errors.Is(err, node.ErrRedaction) {
 		v.report(n, FalseRedaction, "")
-	}
-	if !errors.Is(err, node.ErrDigest) {
-		return
-	}
-
-	// A results message may repeat a broken execution. That is one fault, and is reported once.
-	v.report(n, WrongDigest, digestDetail(n, err))
-	if isExecution(n) {
-		if v.broken == nil {
-			v.broken = map[*node.Node]bool{}
-		}
-		v.broken[n] = true
-	}
-	v.shared(n)
-}
-
-// shared reports the results in n that come from a broken execution.
-func (v *verifier) shared(n *node.Node) {
-	m, _ := n.Message()
-	for i, r := range m.Blocks.ToolResults() {
-		if i >= n.NumParents() || !v.broken[n.Parent(i)] {
-			continue
-		}
-		if e := n.Parent(i).Payload().(node.ToolExecution); e.Answer() == r {
-			v.report(n, SharedResult, "result "+number(i)+" is that of "+n.Parent(i).String())
-		}
 	}
 }
 

@@ -13,7 +13,7 @@ func TestZeroConversationIsEmptyAndCanBeExtended(t *testing.T) {
 	require.Zero(t, d.Len())
 	require.Nil(t, d.Head())
 	require.Empty(t, d.Validate())
-	require.Equal(t, dag.New().Transcript().Seen(), dag.Transcript{}.Seen())
+	require.Equal(t, dag.New().Seen(), d.Seen())
 
 	d = d.User("Hello.")
 	require.NoError(t, d.Err())
@@ -45,8 +45,8 @@ func TestZeroGraphHasNoVertices(t *testing.T) {
 func TestZeroReportsAreReadable(t *testing.T) {
 	require.Equal(t, "the branches cannot be merged", new(dag.MergeError).Error())
 	require.Equal(t, "0 nodes out of reach, 0 bytes", dag.Unreached{}.String())
-	require.Equal(t, "0 nodes: every digest is correct", dag.Verification{}.String())
-	require.True(t, dag.Verification{}.OK())
+	require.Equal(t, "0 nodes: 0 checked, 0 redacted, 0 unknown, 0 findings; nothing was checked", dag.Verification{}.String())
+	require.False(t, dag.Verification{}.OK())
 	require.Empty(t, dag.Change{}.Parts())
 	require.Empty(t, dag.Edited{}.Stale())
 	require.NotEmpty(t, new(dag.Recovery).String())

@@ -34,7 +34,7 @@ type Agent struct {
 	System string
 	// Instructions returns the system prompt for one run, in place of System. It is called once, when a run begins or
 	// is resumed, with the conversation as it was given; "" removes the prompt. An error refuses the run. A prompt that
-	// changes between runs makes earlier thinking invalid (dag.Transcript.Seen) and misses a provider's prompt cache.
+	// changes between runs makes earlier thinking invalid (dag.DAG.Seen) and misses a provider's prompt cache.
 	// Defaults to none.
 	Instructions func(ctx context.Context, d dag.DAG) (string, error)
 	// Tools are bound to each conversation, and declared unless they are declared already. If the conversation begins

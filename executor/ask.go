@@ -132,15 +132,12 @@ func (r *run) spend(model string, u content.Usage) {
 	r.countAround(u)
 }
 
-// seen returns the digest of the transcript that was sent for the answer, or zero if the answer has no thinking.
-func (r *run) seen(answer api.Response) node.Digest {
+// seen returns dag.DAG.Seen of the transcript that was sent for the answer, or zero if the answer has no thinking.
+func (r *run) seen(answer api.Response) node.Seen {
 	if !has[content.Thinking](answer.Blocks) {
-		return node.Digest{}
+		return node.Seen{}
 	}
-	if r.endsInGoOn {
-		return r.transcript().Seen(content.Message{Role: content.User, Blocks: content.Words(content.GoOn)})
-	}
-	return r.transcript().Seen()
+	return r.transcript().Seen(r.endsInGoOn)
 }
 
 // has reports whether blocks hold a block of type B.

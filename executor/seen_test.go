@@ -23,9 +23,9 @@ func seen(d dag.DAG) (all []string) {
 			continue
 		}
 		switch m.Answer.Seen {
-		case node.Digest{}:
+		case node.Seen{}:
 			all = append(all, "")
-		case d.WithHeads(n.Parents()...).Transcript().Seen():
+		case d.WithHeads(n.Parents()...).Seen():
 			all = append(all, "yes")
 		default:
 			all = append(all, "no")

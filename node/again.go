@@ -9,7 +9,7 @@ import (
 // node before n was replaced.
 //
 // Unlike [New] it accepts a payload of an unknown kind. Other fields of a newer version are not copied. The copy of a
-// redacted node has the remaining content, and the digest of that content. An error has ErrPayload in its chain.
+// redacted node has the remaining content, and is not redacted. An error has ErrPayload in its chain.
 func (n *Node) Again(src Source, parents ...*Node) (*Node, error) {
 	// The payload was checked when n was made.
 	again := newNode()

@@ -62,10 +62,11 @@ var (
 	appendCanonical = blockcodec.AppendCanonical.(func(content.Blocks, []byte, func(bool, string, int) string) []byte)
 )
 
-// form is the form of a body: saved, or canonical for the digest.
+// form is the form of a body: saved, or canonical for comparing nodes.
 type form struct {
 	write.Form
 	ref func(result bool, id string, earlier int) string // set in the canonical form
+	ids bool                                             // the IDs of calls and nodes are in the canonical form too
 }
 
 func (f form) blocks(dst []byte, b content.Blocks) []byte {
@@ -81,8 +82,8 @@ func (f form) heads(dst []byte, name string, heads List[*Node]) []byte {
 	}
 	dst = append(write.Name(dst, name), '[')
 	for _, h := range heads.shared() {
-		if dst = write.Comma(dst); f.Canonical {
-			dst = h.Digest().quote(dst)
+		if dst = write.Comma(dst); f.Canonical && !f.ids {
+			dst = appendHash(dst, h.Digest())
 		} else {
 			dst = write.UUID(dst, h.id)
 		}
@@ -135,7 +136,8 @@ func (n *Node) appendUnkept(dst []byte) []byte {
 
 // encode appends the saved form. It does not use a remembered form.
 func (n *Node) encode(dst []byte) []byte {
-	// ParseLazy reads only the beginning and the end of a line: the envelope comes first, and the digest last.
+	// ParseLazy reads only the beginning and the end of a line: the envelope comes first, and the checksum last.
+	begin := len(dst)
 	dst = write.UUID(write.Name(append(dst, '{'), "id"), n.id)
 	dst = append(write.Name(dst, "parents"), '[')
 	for _, p := range n.parents() {
@@ -150,7 +152,7 @@ func (n *Node) encode(dst []byte) []byte {
 		dst = meta.Append(write.Name(dst, "meta"))
 	}
 	dst = write.OptTrue(dst, "redacted", n.Redacted())
-	return append(n.Digest().quote(write.Name(dst, "digest")), '}')
+	return appendSum(dst, begin, n.hash().sum)
 }
 
 func (n *Node) appendBody(dst []byte, f form) []byte {
@@ -175,7 +177,7 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 			dst = n.appendShared(dst, p.Blocks)
 		}
 	case ToolExecution:
-		if !f.Canonical {
+		if !f.Canonical || f.ids {
 			dst = write.OptString(dst, "call_id", p.CallID)
 		}
 		dst = write.Int(dst, "index", p.Index)
@@ -185,13 +187,13 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 		dst = f.heads(dst, "child", p.Child)
 	case SubGraph:
 		dst = write.OptString(dst, "title", p.Title)
-		if !f.Canonical {
+		if !f.Canonical || f.ids {
 			dst = write.OptString(dst, "call_id", p.CallID)
 		}
 		dst = write.OptString(f.heads(dst, "heads", p.Heads), "summary", p.Summary)
 	case Compaction:
 		dst = f.blocks(write.Name(dst, "summary"), p.Summary)
-		if !f.Canonical && p.Replaced.Len() > 0 {
+		if (!f.Canonical || f.ids) && p.Replaced.Len() > 0 {
 			dst = appendIDs(write.Name(dst, "replaced"), p.Replaced.shared())
 		}
 	case RunStart:
@@ -275,8 +277,8 @@ func (n *Node) appendInfo(dst []byte) []byte {
 		dst = write.OptString(write.OptString(dst, "response_id", a.ResponseID), "stop", string(a.Stop))
 		dst = write.OptInt(write.OptValue(dst, "usage", a.Usage), "latency_ns", a.Latency)
 		dst = write.OptInt(dst, "retries", a.Retries)
-		if a.Seen != (Digest{}) {
-			dst = a.Seen.quote(write.Name(dst, "seen"))
+		if a.Seen != (Seen{}) {
+			dst = appendHash(write.Name(dst, "seen"), a.Seen)
 		}
 		dst = write.JSON(dst, "details", a.Details)
 	case ToolExecution:
@@ -345,7 +347,7 @@ type envelope struct {
 	Info     info      `json:"info"`
 	Meta     Meta      `json:"meta"`
 	Redacted bool      `json:"redacted"`
-	Digest   string    `json:"digest"`
+	Sum      string    `json:"sum"`
 
 	unknown jsontext.Value // the body of an unknown kind
 }
@@ -367,7 +369,7 @@ func decode(line []byte) (envelope, error) {
 		Time    time.Time      `json:"time"`
 		Body    jsontext.Value `json:"body"`
 		Meta    Meta           `json:"meta"`
-		Digest  string         `json:"digest"`
+		Sum     string         `json:"sum"`
 	}
 	again := json.Unmarshal(line, &other)
 
@@ -377,7 +379,7 @@ func decode(line []byte) (envelope, error) {
 	}
 
 	return envelope{ID: other.ID, Parents: other.Parents, Kind: other.Kind, Time: other.Time, Meta: other.Meta,
-		Digest: other.Digest, unknown: other.Body}, again
+		Sum: other.Sum, unknown: other.Body}, again
 }
 
 type info struct {
@@ -533,23 +535,20 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 	}
 
 	n.setMeta(e.Meta)
-	if e.Redacted {
-		n.add().claimed = true
-	}
-
-	// Without a digest, the node gets the digest of its content.
-	if e.Digest == "" {
-		return n, nil
-	}
-	d, err := ParseDigest(e.Digest)
-	if err != nil {
-		return nil, fieldError(e.ID, "digest", err)
-	}
-	n.digest.Store(&d)
 
 	// Anybody can write the mark into a file. It counts only for a node without content.
 	if e.Redacted {
+		n.add().claimed = true
 		n.add().erased = n.isBlank()
+	}
+
+	// A node without a checksum is read, and cannot be checked.
+	if e.Sum != "" {
+		held, err := parseHash(e.Sum)
+		if err != nil {
+			return nil, fieldError(e.ID, "sum", err)
+		}
+		n.hashes.Store(&hashes{sum: &held})
 	}
 	return n, nil
 }
@@ -570,7 +569,7 @@ func (e envelope) informed(n *Node) (Payload, error) {
 		p.Answer = Answer{API: i.API, Model: i.Model, ResponseID: i.ResponseID, Stop: content.Stop(i.Stop), Usage: i.Usage,
 			Latency: time.Duration(i.LatencyNS), Retries: i.Retries, Details: write.Either[content.JSON](i.Details, i.DetailsText)}
 		if i.Seen != "" {
-			seen, err := ParseDigest(i.Seen)
+			seen, err := parseHash(i.Seen)
 			if err != nil {
 				return nil, inField("seen", err)
 			}

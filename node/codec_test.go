@@ -136,7 +136,7 @@ func TestParseNamesTheField(t *testing.T) {
 		`{` + id + `,"kind":"moon","body":1,"parents":["` + is + `"]}`:                              {is, "parents", "no such node before it"},
 		`{` + id + `,"kind":"moon","body":1,"parents":[""]}`:                                        {is, "parents", "is not a UUID"},
 		`{` + id + `,"parents":[],"kind":"moon","body":1,"meta":[]}`:                                {is, "meta", ""},
-		`{` + id + `,"parents":[],"kind":"moon","body":1,"digest":"x"}`:                             {is, "digest", "digest mismatch"},
+		`{` + id + `,"parents":[],"kind":"moon","body":1,"sum":"x"}`:                                {is, "sum", "64 lower-case digits"},
 		`{` + id + `,"parents":[],"kind":"message","body":{"role":"boss"}}`:                         {is, "body/role", "neither user nor assistant"},
 		`{` + id + `,"parents":[],"kind":"message","body":{"role":"user","blocks":[{}]}}`:           {is, "body/blocks/0", "it has no type"},
 		`{` + id + `,"parents":[],"kind":"message","body":{"role":"user"},"info":{"usage":1}}`:      {is, "info/usage", ""},

@@ -1,55 +1,40 @@
 package node
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
-	"errors"
-	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// Digest identifies the content of a node together with everything before it.
+// Digest identifies the content of a node together with everything before it, for comparing in memory. Never save and
+// never show it: whoever has the digest of erased content can find the content by guessing.
 type Digest [sha256.Size]byte
 
-// digestPrefix names the algorithm in a digest's text.
-const digestPrefix = "sha256:"
+// hashes holds hashes of a node. It is never changed.
+type hashes struct {
+	digest *Digest // nil until Digest computes it
+	sum    *sum    // the checksum of the node's line, as it was read; nil for a node that was not read, or without one
+}
+
+// hash returns the hashes of n that are known.
+func (n *Node) hash() hashes {
+	if h := n.hashes.Load(); h != nil {
+		return *h
+	}
+	return hashes{}
+}
 
 // digestTag is the first part of the hashed data. It changes when the rule at Node.Digest changes.
 const digestTag = "plait.node.v1"
 
-// ErrDigest marks a text that is not a digest, and a node whose digest does not match its content.
-var ErrDigest = errors.New("digest mismatch")
-
-// String returns "sha256:" and 64 hexadecimal digits.
-func (d Digest) String() string { return string(d.append(make([]byte, 0, len(digestPrefix)+2*len(d)))) }
-
-func (d Digest) append(dst []byte) []byte {
-	return hex.AppendEncode(append(dst, digestPrefix...), d[:])
-}
-
-// quote appends the digest as a JSON string.
-func (d Digest) quote(dst []byte) []byte { return append(d.append(append(dst, '"')), '"') }
-
-// ParseDigest parses the form returned by String.
-func ParseDigest(text string) (Digest, error) {
-	var d Digest
-	digits, ok := strings.CutPrefix(text, digestPrefix)
-	if ok = ok && len(digits) == 2*len(d) && digits == strings.ToLower(digits); ok {
-		_, err := hex.Decode(d[:], []byte(digits))
-		ok = err == nil
-	}
-	if !ok {
-		return Digest{}, fmt.Errorf("%w: %q is not %s and %d lower-case digits", ErrDigest, safetext.UTF8(text), digestPrefix, 2*len(d))
-	}
-	return d, nil
-}
+// redactedTag is the first part of the hashed data of a redacted node.
+const redactedTag = "plait.redacted.v1"
 
 // Digest returns the digest of the node's content. It is the SHA-256 of
 //
@@ -75,10 +60,11 @@ func ParseDigest(text string) (Digest, error) {
 // details, the full output). Two runs with the same content have the same digests, whatever their IDs. Fields of a
 // newer version in a body are kept, but not covered.
 //
-// A node from a file has the digest claimed by the file; [Node.Verify] recomputes it. A node erased by [Redact] keeps
-// its digest. A digest is computed once, without recursion, together with the digests it depends on.
+// The digest of a redacted node is the SHA-256 of "plait.redacted.v1", NUL and its ID: it equals only itself.
+//
+// A digest is computed once, without recursion, together with the digests it depends on. It is in no saved form.
 func (n *Node) Digest() Digest {
-	if d := n.digest.Load(); d != nil {
+	if d := n.hash().digest; d != nil {
 		return *d
 	}
 
@@ -87,7 +73,7 @@ func (n *Node) Digest() Digest {
 	for len(stack) > 0 {
 		top, pending := stack[len(stack)-1], len(stack)
 		for dep := range top.dependencies {
-			if dep.digest.Load() == nil {
+			if dep.hash().digest == nil {
 				stack = append(stack, dep)
 			}
 		}
@@ -95,48 +81,43 @@ func (n *Node) Digest() Digest {
 		// Nothing was added, so all dependencies have their digests. A node may be on the stack several times.
 		if len(stack) == pending {
 			stack = stack[:pending-1]
-			if top.digest.Load() == nil {
-				d := top.compute()
-				top.digest.Store(&d)
-			}
+			top.keepDigest()
 		}
 	}
-	return *n.digest.Load()
+	return *n.hash().digest
 }
 
-// Verify recomputes the node's digest from its content and its parents' digests. It returns an error with ErrDigest in
-// its chain if the node has another digest. If the node is marked as redacted and still has content, it verifies the
-// digest too, and returns an error with ErrRedaction in its chain. Verify returns nil for a node that it cannot check:
-// a redacted node, or one of an unknown kind.
-func (n *Node) Verify() error {
-	if _, unknown := n.Payload().(Unknown); unknown || n.Redacted() {
-		return nil
+// keepDigest computes the digest, unless it is known. The digests of n.dependencies must be known.
+func (n *Node) keepDigest() {
+	held := n.hash()
+	if held.digest != nil {
+		return
 	}
-	err := n.verify()
+
+	// Another goroutine may have set the same digest. The checksum never changes after the node was made.
+	d := n.compute()
+	n.hashes.Store(&hashes{&d, held.sum})
+}
+
+// same reports whether n and other are values of one node: with the same ID, kind, parents, child conversation and
+// content, or one of them redacted. The nodes before them are compared by ID alone.
+func (n *Node) same(other *Node) bool {
+	sameIDs := func(a, b []*Node) bool {
+		return slices.EqualFunc(a, b, func(x, y *Node) bool { return x.id == y.id })
+	}
 	switch {
-	case !n.seldom().claimed:
-		return err
-	case err == nil:
-		return fmt.Errorf("%w: %s", ErrRedaction, n)
-	}
-	return fmt.Errorf("%w; %w", err, ErrRedaction)
-}
-
-func (n *Node) verify() error {
-	held := n.digest.Load()
-	if held == nil {
-		n.Digest() // nothing to compare: a digest computed now is correct
-		return nil
+	case n == other:
+		return true
+	case n.id != other.id, n.Kind() != other.Kind(), !sameIDs(n.parents(), other.parents()),
+		!sameIDs(n.Children().shared(), other.Children().shared()):
+		return false
+	case n.Redacted() || other.Redacted():
+		return true
 	}
 
-	// compute needs the digests of the nodes before n.
-	for dep := range n.dependencies {
-		dep.Digest()
-	}
-	if now := n.compute(); now != *held {
-		return fmt.Errorf("%w: %s has %s, recorded is %s", ErrDigest, n, now, *held)
-	}
-	return nil
+	// Shared and repeated results, and JSON in other forms, are the same content.
+	canonical := form{write.Form{Canonical: true}, func(_ bool, id string, _ int) string { return id }, true}
+	return bytes.Equal(n.appendBody(nil, canonical), other.appendBody(nil, canonical))
 }
 
 // dependencies yields the nodes whose digests are part of the node's digest.
@@ -167,15 +148,19 @@ func (n *Node) Children() List[*Node] {
 
 // compute computes the digest by the rule at Digest. The digests of n.dependencies must be known.
 func (n *Node) compute() Digest {
+	if n.Redacted() {
+		return sha256.Sum256(append([]byte(redactedTag+"\x00"), n.id[:]...))
+	}
+
 	scratch := scratches.Get().(*[]byte)
 	buf := append(append((*scratch)[:0], digestTag...), 0)
 	buf = append(append(buf, n.Kind()...), 0)
 	buf = binary.BigEndian.AppendUint32(buf, uint32(n.NumParents()))
 	for _, p := range n.parents() {
-		d := p.digest.Load()
+		d := p.hash().digest
 		buf = append(buf, d[:]...)
 	}
-	buf = n.appendBody(buf, form{write.Form{Canonical: true}, n.callRef()})
+	buf = n.appendBody(buf, form{write.Form{Canonical: true}, n.callRef(), false})
 
 	d := sha256.Sum256(buf)
 	if cap(buf) <= maxScratch {

@@ -2,7 +2,7 @@ package node_test
 
 import (
 	"crypto/sha256"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,13 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDigestsStayTheSame pins the rule that is written down at Node.Digest. A digest in it may change only together with the tag
-// that begins everything that is hashed, because every saved file holds digests.
+// TestDigestsStayTheSame pins the rule that is written down at Node.Digest. No file holds one.
 func TestDigestsStayTheSame(t *testing.T) {
 	m := newMaker(t)
 	parent := m.node(node.System{Text: "Be brief."})
 	for i, p := range payloads(t) {
-		require.Equal(t, golden[p.Kind()], m.node(p, parent).Digest().String(), "%d %s", i, p.Kind())
+		require.Equal(t, golden[p.Kind()], fmt.Sprintf("sha256:%x", m.node(p, parent).Digest()), "%d %s", i, p.Kind())
 	}
 	everything := node.Message{Role: content.Assistant, Blocks: blocks(t,
 		content.Text{Text: "\u00e9\n<&>\"", Extra: content.Extra{API: "anthropic", JSON: `{"citations":[1.0]}`}},
@@ -28,16 +27,16 @@ func TestDigestsStayTheSame(t *testing.T) {
 		content.ToolResult{CallID: "1", Content: content.Words("ok"), IsError: true},
 		content.Opaque{API: "a", JSON: `{"b":1}`},
 		content.Unknown{JSON: `{"type":"hologram"}`})}
-	require.Equal(t, golden["every block"], m.node(everything).Digest().String())
-	require.Equal(t, golden["empty"], m.node(node.System{}).Digest().String())
+	require.Equal(t, golden["every block"], fmt.Sprintf("sha256:%x", m.node(everything).Digest()))
+	require.Equal(t, golden["empty"], fmt.Sprintf("sha256:%x", m.node(node.System{}).Digest()))
 
 	// What a newer version added to a payload leaves the digests of those without it as they were.
 	def := payloads(t)[1].(node.Tools).Defs
-	require.Equal(t, golden["unnamed system"], m.node(node.System{Text: "Be brief."}, parent).Digest().String())
+	require.Equal(t, golden["unnamed system"], fmt.Sprintf("sha256:%x", m.node(node.System{Text: "Be brief."}, parent).Digest()))
 	finished := payloads(t)[3].(node.ToolExecution)
 	finished.State = node.ExecutionFinished
-	require.Equal(t, golden["finished execution"], m.node(finished, parent).Digest().String())
-	require.Equal(t, golden["tools declared"], m.node(node.Tools{Defs: def}, parent).Digest().String())
+	require.Equal(t, golden["finished execution"], fmt.Sprintf("sha256:%x", m.node(finished, parent).Digest()))
+	require.Equal(t, golden["tools declared"], fmt.Sprintf("sha256:%x", m.node(node.Tools{Defs: def}, parent).Digest()))
 }
 
 // TestDigestFollowsTheDocumentedRule follows the words at Node.Digest, without the code.
@@ -153,31 +152,6 @@ func TestDigestCoversTheCallOfAResult(t *testing.T) {
 	}
 }
 
-func TestVerifyFindsAnEditedText(t *testing.T) {
-	m := newMaker(t)
-	root := m.node(node.System{Text: "Be brief."})
-	n := m.node(user("Transfer 10 euros."), root)
-	line := string(n.Append(nil))
-	find := func(node.ID) *node.Node { return root }
-	parse := func(line string) *node.Node {
-		got, err := node.Parse([]byte(line), find)
-		require.NoError(t, err)
-		return got
-	}
-	require.NoError(t, parse(line).Verify())
-	edited := parse(strings.Replace(line, "10 euros", "99 euros", 1))
-	require.ErrorIs(t, edited.Verify(), node.ErrDigest)
-	require.Equal(t, n.Digest(), edited.Digest(), "until then it has the digest that the file claims")
-	plain, _, _ := strings.Cut(line, `,"digest"`)
-	require.Equal(t, n.Digest(), parse(plain+"}").Digest(), "a node without one gets its own")
-
-	root = m.node(node.System{Text: "Be evil."})
-	require.ErrorIs(t, parse(line).Verify(), node.ErrDigest, "another past is found as well")
-	unknown := parse(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":1,"digest":"` + n.Digest().String() + `"}`)
-	require.NoError(t, unknown.Verify(), "what this version does not know cannot be checked")
-	require.Equal(t, n.Digest(), unknown.Digest())
-}
-
 func TestDigestsAreComputedWithoutRecursion(t *testing.T) {
 	m := newMaker(t)
 	n := m.node(user("x"))
@@ -186,17 +160,6 @@ func TestDigestsAreComputedWithoutRecursion(t *testing.T) {
 	}
 	require.NotZero(t, n.Digest())
 	require.NoError(t, n.Verify())
-}
-
-func TestParseDigest(t *testing.T) {
-	d := newMaker(t).node(user("x")).Digest()
-	got, err := node.ParseDigest(d.String())
-	require.NoError(t, err)
-	require.Equal(t, d, got)
-	for _, text := range []string{"", "sha256:", d.String()[7:], d.String() + "00", strings.ToUpper(d.String()), "sha256:" + strings.Repeat("g", 64), "sha512" + d.String()[6:]} {
-		_, err := node.ParseDigest(text)
-		require.ErrorIs(t, err, node.ErrDigest, text)
-	}
 }
 
 var golden = map[string]string{

@@ -1,5 +1,5 @@
 // Package node holds one immutable vertex of a conversation graph: a [Node] with its [Payload], its parents in order,
-// its ID, its time, its metadata and its digest.
+// its ID, its time and its metadata.
 //
 // The smallest whole program:
 //
@@ -11,13 +11,13 @@
 //
 // # Identity
 //
-// A node has two names:
+// The [ID] of a node is its only name. It is unique, ordered by time, and assigned when the node is made.
 //
-//   - Its [ID] identifies the node. It is unique, ordered by time, and assigned when the node is made.
-//   - Its [Digest] identifies the content. Two nodes have the same digest exactly if their kind, their content and
-//     their parents' digests are the same. [Node.Digest] gives the rule.
+// [Node.Digest] compares content in memory: two nodes have the same digest exactly if their kind, their content and
+// their parents' digests are the same. A saved node has no digest, because who has one can find erased content by
+// guessing. It has a checksum of its line, for [Node.Verify].
 //
-// [Redact] erases the content of nodes; their names and positions are kept. [Node.Redacted] reports it.
+// [Redact] erases the content of nodes; their IDs and positions are kept. [Node.Redacted] reports it.
 //
 // # Concurrency
 //
@@ -26,5 +26,5 @@
 // # Errors
 //
 // [ErrPayload] marks an invalid payload or parent. [ErrParse] marks a saved node that cannot be read; a [FieldError]
-// names the field. [ErrDigest] and [ErrRedaction] are errors of [Node.Verify].
+// names the field. [ErrSum], [ErrNoSum] and [ErrRedaction] are errors of [Node.Verify].
 package node

@@ -6,13 +6,14 @@ import (
 	json "github.com/goccy/go-json/v2"
 )
 
-// MarshalJSON returns the saved form, as [Node.Append] does: the node names its parents by their IDs. The error for the
-// zero value is ErrPayload.
+// MarshalJSON returns the saved form, as [Node.Append] does: the node names its parents by their IDs. JSON inside it,
+// such as arguments, is without spaces and with the fewest escapes: an encoder that removed them would make the checksum
+// wrong. The error for the zero value is ErrPayload.
 func (n *Node) MarshalJSON() ([]byte, error) {
 	if n.Payload() == nil {
 		return nil, fmt.Errorf("%w: it has no payload", ErrPayload)
 	}
-	return n.Append(nil), nil
+	return n.appendPortable(nil), nil
 }
 
 // UnmarshalJSON always returns an error, ErrParse: a node is read with the nodes that it refers to, by [Parse]. A

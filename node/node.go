@@ -95,7 +95,7 @@ type Node struct {
 	first   [1]*Node // the first parent, nil for a root
 	rare    *rare    // nil for a node with at most one parent, and none of its other fields
 	line    line
-	digest  atomic.Pointer[Digest] // nil until Digest computes it
+	hashes  atomic.Pointer[hashes] // nil for none
 	memo    memo.Memo
 	self    [1]*Node // the node, as the list of heads of a conversation that ends in it
 }
@@ -104,7 +104,7 @@ type Node struct {
 type rare struct {
 	parents []*Node // distinct, if there are several; else nil
 	meta    Meta
-	claimed bool // the JSON is marked as redacted, rightly or not
+	claimed bool // the JSON is marked as redacted, rightly or not; see ErrRedaction
 	erased  bool // the node is redacted
 }
 
@@ -312,5 +312,7 @@ func ShortID(id ID) string { return id.String()[28:] }
 func init() {
 	memo.OfNode = func(n any) *memo.Memo { return &n.(*Node).memo }
 	memo.AloneOf = func(n any) any { return &n.(*Node).self }
+	memo.SameNode = func(a, b any) bool { return a.(*Node).same(b.(*Node)) }
+	memo.AppendPortable = func(n any, dst []byte) []byte { return n.(*Node).appendPortable(dst) }
 	memo.AppendNode = func(n any, dst []byte) []byte { return n.(*Node).appendUnkept(dst) }
 }

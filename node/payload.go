@@ -1,6 +1,7 @@
 package node
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -96,6 +97,9 @@ type Message struct {
 	Answer Answer
 }
 
+// Seen identifies the nodes that a model has seen: see dag.DAG.Seen.
+type Seen [sha256.Size]byte
+
 // Answer describes the model's response that became a message of the assistant. Each field may be zero.
 type Answer struct {
 	// API names the provider's API, such as "anthropic".
@@ -112,9 +116,9 @@ type Answer struct {
 	Latency time.Duration
 	// Retries is the number of attempts that failed before this one.
 	Retries int
-	// Seen is the digest of the transcript sent to the model, by dag.Transcript.Seen; zero if unknown. Thinking in the
-	// message is valid only after that transcript.
-	Seen Digest
+	// Seen identifies the transcript sent to the model, by dag.DAG.Seen; zero if unknown. Thinking in the message is
+	// valid only after that transcript.
+	Seen Seen
 	// Details has further data of the provider, as it was received: a fingerprint, the server's own timings, log
 	// probabilities. It is any valid JSON value, or empty.
 	Details content.JSON

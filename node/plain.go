@@ -29,11 +29,15 @@ func parsePlain(line []byte, resolve func(ID) *Node) *Node {
 		n.payload = n.plainMessage(&r)
 	}
 
-	d := readDigest(&r)
+	both := &struct { // one allocation for both
+		hashes
+		own sum
+	}{own: readSum(&r)}
 	if !r.Done() {
 		return nil
 	}
-	n.digest.Store(&d)
+	both.sum = &both.own
+	n.hashes.Store(&both.hashes)
 	return n
 }
 
@@ -70,17 +74,6 @@ func (n *Node) readEnvelope(r *plain.Reader, resolve func(ID) *Node) (execution 
 	return execution
 }
 
-// digestMember begins the last member of a line.
-const digestMember = `,"digest":"` + digestPrefix
-
-// readDigest reads the last member and the end of a line.
-func readDigest(r *plain.Reader) Digest {
-	r.Expect(digestMember)
-	d := Digest(r.Hash())
-	r.Expect(`"}`)
-	return d
-}
-
 func (n *Node) plainMessage(r *plain.Reader) Payload {
 	m := Message{Role: content.Assistant}
 	if r.Has(`"role":"user"`) {
@@ -105,12 +98,12 @@ func plainAnswer(r *plain.Reader) (a Answer) {
 	a.Usage, a.Latency = plainUsage(r), time.Duration(r.OptInt("latency_ns"))
 	a.Retries = int(r.OptInt("retries"))
 	if r.Member("seen") {
-		r.Expect(`"` + digestPrefix)
+		r.Expect(`"sha256:`)
 		a.Seen = r.Hash()
 		r.Expect(`"`)
 
-		// Append omits a zero digest, so a line with one is in another form.
-		r.FailIf(a.Seen == Digest{})
+		// Append omits a zero value, so a line with one is in another form.
+		r.FailIf(a.Seen == Seen{})
 	}
 	a.Details = content.JSON(r.OptJSON("details"))
 	r.FailIf(checkDetails(a.Details) != nil)

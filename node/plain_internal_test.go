@@ -34,7 +34,7 @@ func plainNodes(t testing.TB) []*Node {
 		Blocks: list(content.Thinking{Text: text, Signature: "s", Redacted: "r"}, content.Text{Text: text}, content.Text{},
 			content.ToolUse{ID: "c1", Name: "f", Input: `{"a" : [1.0,"}\""], "b":{}}`}, content.ToolUse{Input: `{"cut`}, content.ToolUse{}),
 		Answer: Answer{API: "anthropic", Model: "m", ResponseID: "r", Stop: content.StopToolUse, Usage: usage, Latency: time.Second, Retries: 2,
-			Seen: Digest{1, 2}, Details: `{"timings":{"ms":1.0},"id":[ 1 ]}`},
+			Seen: Seen{1, 2}, Details: `{"timings":{"ms":1.0},"id":[ 1 ]}`},
 	})
 	execution := add(ToolExecution{
 		CallID: "c1", Tool: "f", Input: `"x"`, Result: list(content.Text{Text: text}, content.ImageOf("image/png", []byte("data"))),
@@ -74,7 +74,7 @@ func requirePlain(t testing.TB, line []byte, resolve func(ID) *Node) bool {
 	require.NoError(t, err)
 	require.Equal(t, want.Digest(), n.Digest())
 	want.line.set("")
-	want.digest.Store(n.digest.Load())
+	want.hashes.Store(n.hashes.Load())
 	require.Equal(t, want, n)
 	return true
 }
@@ -125,8 +125,8 @@ func TestOtherFormsAreNotPlain(t *testing.T) {
 		{0, `"latency_ns":1000000000`, `"latency_ns":1e9`},
 		{0, `"latency_ns":1000000000`, `"latency_ns":99999999999999999999`},
 		{0, `"info":{`, `"info":{"new":1,`},
-		{0, `"digest":"sha256:`, `"redacted":true,"digest":"sha256:`},
-		{0, `"digest":"sha256:`, `"meta":{"a":1},"digest":"sha256:`},
+		{0, `"sum":"sha256:`, `"redacted":true,"sum":"sha256:`},
+		{0, `"sum":"sha256:`, `"meta":{"a":1},"sum":"sha256:`},
 		{0, `Z","body"`, `+00:00","body"`},
 		{0, `.0000006Z`, `.00000060Z`},
 		{1, `"index":0`, `"index":0,"child":[]`},

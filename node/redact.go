@@ -27,17 +27,17 @@ var (
 	ErrUnknownKind = errors.New("a kind that this version does not know")
 )
 
-// Redacted reports whether content of the node was erased by [Redact]. Its digest is that of the erased content, and
-// does not cover the remaining content. A node from a file is redacted if it is marked so and has only the content of a
-// redacted node: labels, neutral texts, and results of its executions.
+// Redacted reports whether content of the node was erased by [Redact]. A node from a file is redacted if it is marked so
+// and has only the content of a redacted node: labels, neutral texts, and results of its executions.
 func (n *Node) Redacted() bool { return n.seldom().erased }
 
 // Redact erases the content of the nodes for which named returns true. It returns the replacements by their old nodes:
 // the redacted nodes and, because a node points to its parents, copies of all nodes after them. The copies keep their
-// content and their digests. nodes must be complete and in order: each node after its parents and after its child
+// content and their saved form. nodes must be complete and in order: each node after its parents and after its child
 // conversation. The nodes themselves do not change.
 //
-// A redacted node keeps its ID, its parents, its time, its digest, and labels, so that the nodes around it stay valid:
+// A redacted node keeps its ID, its parents, its time, and labels, so that the nodes around it stay valid. Its checksum
+// is a new one. It keeps no hash of what was erased:
 //
 //   - message: the role; the order, IDs and names of its calls; the order, call IDs and error flags of its results; its
 //     Answer except ResponseID, Seen and Details;
@@ -54,7 +54,7 @@ func (n *Node) Redacted() bool { return n.seldom().erased }
 // Some content is in two nodes. It is erased from both, and both are redacted:
 //
 //   - A result is in its execution and in the messages after it. Such a message keeps the results of its other
-//     executions. Its other content is erased, because its digest no longer covers it.
+//     executions. Its other content is erased.
 //   - The arguments of a call are in the message and in its executions. Such an execution keeps its result. If only an
 //     execution is redacted, the message keeps the call.
 //   - The answer of a child conversation may be the summary of its sub-graph or the result of its execution.
@@ -140,9 +140,8 @@ func (r redaction) node(n *Node) *Node {
 		r.erased[answer(m.Blocks)] = true
 	}
 
-	// Keep the digest of the erased content: the digests of later nodes depend on it.
-	d := n.Digest()
-	moved.digest.Store(&d)
+	// The old checksum covers the erased content.
+	moved.hashes.Store(nil)
 	moved.payload = p
 	moved.line.set("")
 	moved.add().claimed, moved.add().erased = true, true
@@ -160,9 +159,9 @@ func (n *Node) moved(parents, heads []*Node) *Node {
 	}
 	c.setParents(parents)
 
-	// The copies keep their IDs, so the saved form and the digest stay the same.
+	// The copies keep their IDs, so their saved form stays the same. The digest depends on the nodes before.
 	c.line.set(n.line.get())
-	c.digest.Store(n.digest.Load())
+	c.hashes.Store(&hashes{sum: n.hash().sum})
 	switch p := n.Payload().(type) {
 	case ToolExecution:
 		p.Child = ListOf(heads...)
@@ -402,7 +401,7 @@ func (n *Node) blankMessage(was *Node, m Message) Message {
 	}
 
 	m.Blocks, _ = content.Of(blocks...) // no error: these blocks have fewer fields than those of a message
-	m.Answer.ResponseID, m.Answer.Seen, m.Answer.Details = "", Digest{}, ""
+	m.Answer.ResponseID, m.Answer.Seen, m.Answer.Details = "", Seen{}, ""
 	return m
 }
 

@@ -42,7 +42,7 @@ func reread(t testing.TB, all []*node.Node) []*node.Node {
 func bodyOf(n *node.Node) string {
 	line := string(n.Append(nil))
 	_, line, _ = strings.Cut(line, `"body":`)
-	line, _, _ = strings.Cut(line, `,"digest"`)
+	line, _, _ = strings.Cut(line, `,"sum"`)
 	return line
 }
 
@@ -56,7 +56,7 @@ func TestRedactKeepsLabels(t *testing.T) {
 		content.ToolResult{CallID: "2", Content: content.Words("SECRET"), IsError: true, Extra: content.Extra{API: "a", JSON: `{"b":"SECRET"}`}},
 		content.ToolResult{CallID: "3"},
 		content.Opaque{API: "a", JSON: `{"b":"SECRET"}`}, content.CutToolUse{Name: "SECRET", Input: `{"SECRET`}, content.Unknown{JSON: `{"type":"SECRET"}`}),
-		Answer: node.Answer{API: "api", Model: "model", ResponseID: "SECRET", Stop: content.StopToolUse, Usage: content.Usage{Input: 1}, Latency: 2, Retries: 3, Seen: node.Digest{1},
+		Answer: node.Answer{API: "api", Model: "model", ResponseID: "SECRET", Stop: content.StopToolUse, Usage: content.Usage{Input: 1}, Latency: 2, Retries: 3, Seen: node.Seen{1},
 			Details: `{"logprobs":["SECRET"]}`}}
 	child := newMaker(t).node(user("inner"))
 	id := child.ID().String()
@@ -101,7 +101,7 @@ func TestRedactKeepsLabels(t *testing.T) {
 		n, err := node.New(m.src, c.p, meta, before)
 		require.NoError(t, err)
 		after := m.node(user("after"), n)
-		line, next, digest := string(n.Append(nil)), string(after.Append(nil)), n.Digest()
+		line, next := string(n.Append(nil)), string(after.Append(nil))
 		all := []*node.Node{child, before, n, after}
 
 		for _, all := range [][]*node.Node{all, reread(t, all)} {
@@ -116,7 +116,7 @@ func TestRedactKeepsLabels(t *testing.T) {
 				for _, got := range []*node.Node{got, done[2+i]} {
 					require.Equal(t, i == 0, got.Redacted())
 					require.NoError(t, got.Verify())
-					require.Equal(t, all[2+i].Digest(), got.Digest())
+					require.NotEqual(t, all[2+i].Digest(), got.Digest())
 					require.Equal(t, all[2+i].ID(), got.ID())
 					require.Equal(t, all[2+i].Time(), got.Time())
 					require.Equal(t, all[2+i].Depth(), got.Depth())
@@ -124,7 +124,6 @@ func TestRedactKeepsLabels(t *testing.T) {
 				}
 			}
 			require.Equal(t, c.left+`,"redacted":true`, bodyOf(done[2]))
-			require.Equal(t, digest, done[2].Digest())
 			require.Zero(t, done[2].Meta().Len())
 			require.Equal(t, []*node.Node{done[2]}, done[3].Parents())
 			require.Equal(t, next, string(done[3].Append(nil)), "what comes after it is saved as it was")
@@ -397,7 +396,7 @@ func TestRedactRefusesUnknownKinds(t *testing.T) {
 	moon, err = node.Parse([]byte(line), reader(n))
 	require.NoError(t, err)
 	require.False(t, moon.Redacted())
-	require.NoError(t, moon.Verify())
+	require.ErrorIs(t, moon.Verify(), node.ErrNoSum)
 	done := redact(t, []*node.Node{n, moon}, n)
 	require.Equal(t, line, string(done[1].Append(nil)), "but moved")
 	require.Same(t, done[0], done[1].Parent(0))
@@ -416,7 +415,7 @@ func TestForgedRedactionIsRejected(t *testing.T) {
 		m.node(node.ToolExecution{Input: "{}", Ran: node.Ran{Tool: "x"}}))
 	for i, n := range all {
 		line := string(n.Append(nil))
-		forged := strings.Replace(line, `,"digest"`, `,"redacted":true,"digest"`, 1)
+		forged := strings.Replace(line, `,"sum"`, `,"redacted":true,"sum"`, 1)
 		got, err := node.Parse([]byte(forged), reader(all...))
 		require.NoError(t, err)
 		if i == 3 { // it says nothing but results of its executions
@@ -425,7 +424,7 @@ func TestForgedRedactionIsRejected(t *testing.T) {
 		}
 		require.False(t, got.Redacted(), line)
 		require.ErrorIs(t, got.Verify(), node.ErrRedaction, line)
-		require.NotErrorIs(t, got.Verify(), node.ErrDigest)
+		require.NotErrorIs(t, got.Verify(), node.ErrSum)
 		require.Equal(t, forged, string(got.Append(nil)))
 		edited := strings.Replace(strings.Replace(forged, `"parents":[],`, `"parents":["`+all[0].ID().String()+`"],`, 1), `"index":`, `"index":1`, 1)
 		edited = strings.Replace(edited, "SECRET words", "other words", 1)
@@ -434,7 +433,7 @@ func TestForgedRedactionIsRejected(t *testing.T) {
 		got, err = node.Parse([]byte(edited), reader(all...))
 		require.NoError(t, err)
 		require.ErrorIs(t, got.Verify(), node.ErrRedaction, edited)
-		require.ErrorIs(t, got.Verify(), node.ErrDigest, edited)
+		require.ErrorIs(t, got.Verify(), node.ErrSum, edited)
 
 		truth := redact(t, []*node.Node{got}, got)[0]
 		require.True(t, truth.Redacted(), "it can be redacted in truth")
@@ -442,8 +441,8 @@ func TestForgedRedactionIsRejected(t *testing.T) {
 	}
 	bare, err := node.Parse([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"system","body":{"text":"[redacted]"},"redacted":true}`), reader())
 	require.NoError(t, err)
-	require.False(t, bare.Redacted(), "without the digest of what was there")
-	require.ErrorIs(t, bare.Verify(), node.ErrRedaction)
+	require.True(t, bare.Redacted())
+	require.ErrorIs(t, bare.Verify(), node.ErrNoSum)
 	_, err = node.Parse([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"system","body":{},"redacted":"yes"}`), reader())
 	var field *node.FieldError
 	require.ErrorAs(t, err, &field)
@@ -460,11 +459,10 @@ func TestRedactIsLinearWithoutRecursion(t *testing.T) {
 		}
 		all = append(all, m.node(p, all[i]))
 	}
-	head := all[len(all)-1].Digest()
 	done := redact(t, all, all[0])
 	last := done[len(done)-1]
 	require.NotSame(t, all[len(all)-1], last)
-	require.Equal(t, head, last.Digest())
+	require.Equal(t, string(all[len(all)-1].Append(nil)), string(last.Append(nil)))
 	fresh := reread(t, done[:1])
 	require.True(t, fresh[0].Redacted())
 	require.Same(t, done[0], done[1].Children().At(0))
@@ -484,7 +482,7 @@ func ExampleRedact() {
 		panic(err)
 	}
 	m, _ := now[ask].Message()
-	fmt.Println(m.Blocks.Text(), now[ask].Redacted(), now[ask].Digest() == ask.Digest())
+	fmt.Println(m.Blocks.Text(), now[ask].Redacted(), now[ask].ID() == ask.ID())
 	fmt.Println(now[stop].Parent(0) == now[ask], now[stop].Redacted(), now[stop].Verify())
 	// Output:
 	// [redacted] true true

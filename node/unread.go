@@ -14,17 +14,16 @@ import (
 
 // unread is the payload of a node that is decoded when its content is first used. [Node.Payload] does not return it.
 //
-// The ID, the parents, the kind, the time and the digest of such a node are set. Its other fields are in the decoded
+// The ID, the parents, the kind and the time of such a node are set. Its other fields are in the decoded
 // node.
 type unread struct {
 	Unknown // the kind, and the whole line in place of a body
 	failed  func(*Node, error)
-	digest  Digest
 	node    atomic.Pointer[Node] // nil until the line is decoded
 }
 
-// ParseLazy is [Parse] for a node that may not be used in full. It reads the ID, the parents, the kind, the time and
-// the digest, and decodes the rest of the line when it is first needed. This holds for messages and tool executions in
+// ParseLazy is [Parse] for a node that may not be used in full. It reads the ID, the parents, the kind and the
+// time, and decodes the rest of the line when it is first needed. This holds for messages and tool executions in
 // the form written by [Node.Append]. ParseLazy decodes other lines at once, and returns the same errors as Parse for
 // them.
 //
@@ -51,8 +50,7 @@ func ParseLazy(line []byte, resolve func(ID) *Node, failed func(*Node, error)) (
 // parseEnvelope reads the beginning and the end of a line. It returns nil for a line that must be decoded at once: a
 // line in another form, or one that may have a child conversation, because the graph needs its heads.
 func parseEnvelope(line []byte, resolve func(ID) *Node, failed func(*Node, error)) *Node {
-	const tail = len(digestMember) + 2*len(Digest{}) + len(`"}`)
-	if len(line) < tail {
+	if len(line) < sumTail {
 		return nil
 	}
 
@@ -65,8 +63,8 @@ func parseEnvelope(line []byte, resolve func(ID) *Node, failed func(*Node, error
 	// The envelope has no strings of free text, so ReadTokens is enough.
 	r := plain.ReadTokens(line)
 	execution := n.readEnvelope(&r, resolve)
-	end := plain.ReadTokens(line[len(line)-tail:])
-	u.digest = readDigest(&end)
+	end := plain.ReadTokens(line[len(line)-sumTail:])
+	readSum(&end)
 	if r.Failed() || !end.Done() {
 		return nil
 	}
@@ -81,7 +79,6 @@ func parseEnvelope(line []byte, resolve func(ID) *Node, failed func(*Node, error
 	}
 	u.body = content.JSON(plain.Text(line))
 	n.payload = u
-	n.digest.Store(&u.digest)
 	return n
 }
 
@@ -142,7 +139,7 @@ func (u *unread) model() (model string, known bool) {
 	}
 	r := plain.Read(plain.Bytes(line[at+len(info):]))
 	a := plainAnswer(&r)
-	readDigest(&r)
+	readSum(&r)
 	return a.Model, r.Done()
 }
 
@@ -172,6 +169,5 @@ func (n *Node) unreadable(u *unread) *Node {
 	whole := &Node{id: n.id, seconds: n.seconds, nanos: n.nanos, depth: n.depth, first: n.first, rare: n.rare}
 	whole.payload = Unknown{kind: u.kind, body: "null"}
 	whole.line.set(string(u.body))
-	whole.digest.Store(&u.digest)
 	return whole
 }

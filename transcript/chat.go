@@ -17,9 +17,6 @@ func (im *importer) chat(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	// IDs are derived from a session, and the format has none. The hash of the file takes its place.
-	im.session = im.fingerprint()
-
 	c := &chatFile{importer: im}
 	if err := im.documents(data, c.line); err != nil {
 		return err

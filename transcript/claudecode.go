@@ -32,11 +32,6 @@ func (im *importer) claudeCode(r io.Reader) error {
 		return err
 	}
 
-	// IDs are derived from the session.
-	if s.session == "" {
-		s.session = s.fingerprint()
-	}
-
 	if len(s.main.tree.entries) == 0 {
 		s.promote()
 	}

@@ -92,7 +92,8 @@
 // # Times and IDs
 //
 // A node has the time of its line. If the line's ID is a UUID, the node has the same ID. Other IDs are derived from the
-// session's ID and the name of the line. Importing a file twice returns the same conversation.
+// session's ID and the name of the line. Importing a file twice returns the same conversation. A file without a session
+// ID, such as chat messages, needs [Options.Session] for that. An ID never depends on content.
 //
 // # Concurrency
 //

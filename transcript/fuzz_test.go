@@ -27,7 +27,7 @@ func fuzz(f *testing.F, format transcript.Format, seeds ...string) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, lenient := range []bool{false, true} {
-			in, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient})
+			in, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient, Session: "s"})
 			if err != nil {
 				var e *transcript.Error
 				require.ErrorAs(t, err, &e)
@@ -42,7 +42,7 @@ func fuzz(f *testing.F, format transcript.Format, seeds ...string) {
 			for _, n := range in.Notes {
 				require.NotEmpty(t, n.String())
 			}
-			again, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient})
+			again, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient, Session: "s"})
 			require.NoError(t, err)
 			var a, b bytes.Buffer
 			require.NoError(t, in.DAG.Write(&a))
@@ -204,6 +204,17 @@ func TestLimits(t *testing.T) {
 	_, err = transcript.Import("gopher", strings.NewReader(""), nil)
 	require.ErrorIs(t, err, transcript.ErrUnknownFormat)
 	require.EqualError(t, err, "import gopher: unknown format: the formats are chat, claude-code, langchain, nano-agent, pi")
+
+	// Each unreadable line costs about a kilobyte, however short it is.
+	for _, format := range []transcript.Format{transcript.Chat, transcript.ClaudeCode, transcript.LangChain, transcript.Pi} {
+		const lines = 10_000
+		in, err := transcript.Import(format, strings.NewReader(strings.Repeat("{}\n", lines)), &transcript.Options{Lenient: true})
+		require.NoError(t, err, format)
+		require.Equal(t, lines, in.DAG.Len(), format)
+		_, err = transcript.Import(format, strings.NewReader(strings.Repeat("{}\n", lines+1)), &transcript.Options{Lenient: true})
+		require.ErrorIs(t, err, transcript.ErrLimit, format)
+		require.ErrorContains(t, err, "more than 10000 lines cannot be read: ")
+	}
 
 	failing := errors.New("the disk is gone")
 	for _, format := range transcript.Formats() {

@@ -1,8 +1,8 @@
 package transcript
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"strconv"
 	"time"
@@ -22,9 +22,11 @@ func (im *importer) id(name string, at time.Time) node.ID {
 		}
 	}
 
+	session := cmp.Or(im.session, im.opts.Session)
+
 	// The same name a second time gets another ID, because again is part of the hash.
 	for again := 0; ; again++ {
-		sum := sha256.Sum256([]byte(string(im.format) + "\x00" + im.session + "\x00" + name + "\x00" + strconv.Itoa(again)))
+		sum := sha256.Sum256([]byte(string(im.format) + "\x00" + session + "\x00" + name + "\x00" + strconv.Itoa(again)))
 
 		// 48 bits of time as in a UUIDv7, the version and the variant.
 		id := uuid.UUID(sum[:16])
@@ -70,6 +72,3 @@ func (im *importer) make(m nodeSpec) (*node.Node, error) {
 	}
 	return n, nil
 }
-
-// fingerprint returns a hash of the file. It takes the place of a session ID in files without one.
-func (im *importer) fingerprint() string { return hex.EncodeToString(im.sum.Sum(nil)[:16]) }

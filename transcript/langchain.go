@@ -20,9 +20,6 @@ func (im *importer) langChain(r io.Reader) error {
 		return err
 	}
 
-	// As for chat: the format has no session.
-	im.session = im.fingerprint()
-
 	c := &langChainFile{chatFile{importer: im}}
 	if err := im.documents(data, c.line); err != nil {
 		return err

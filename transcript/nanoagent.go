@@ -29,10 +29,7 @@ func (im *importer) nanoAgent(r io.Reader) error {
 		return err
 	}
 
-	// IDs are made from the session's. Without one, the file's content takes its place.
-	if im.session = text(top, "session_id"); im.session == "" {
-		im.session = im.fingerprint()
-	}
+	im.session = text(top, "session_id")
 
 	for _, m := range without(top, "metadata", "head_ids", "nodes") {
 		im.about = append(im.about, about{"nano-agent." + m.Name, m.Value})

@@ -30,10 +30,6 @@ func (im *importer) pi(r io.Reader) error {
 		return err
 	}
 
-	if s.session == "" {
-		s.session = s.fingerprint()
-	}
-
 	im.heads, err = s.tree.build()
 	return err
 }

@@ -4,13 +4,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
@@ -89,7 +89,7 @@ func Formats() []Format { return []Format{Chat, ClaudeCode, LangChain, NanoAgent
 // Options change how a file is read. A nil *Options means the defaults.
 type Options struct {
 	// Lenient imports a file despite broken lines:
-	//   - an unreadable line is kept as a record and noted,
+	//   - an unreadable line is kept as a record and noted, up to 10,000 lines,
 	//   - a line with a missing parent starts a conversation,
 	//   - a cycle is cut,
 	//   - of different lines with the same ID, the first keeps it and each later one starts a conversation.
@@ -99,8 +99,12 @@ type Options struct {
 	// Limit is the maximum length of a file in bytes. Memory use is proportional to the length. Defaults to 1 GiB.
 	Limit int64
 	// Time is the time of a node if the file has none for the node or for any node before it. Defaults to the beginning
-	// of 1970: importing a file twice then returns the same conversation.
+	// of 1970.
 	Time time.Time
+	// Session takes the place of the session's ID in a file without one. The IDs of nodes are derived from it. Never
+	// derive it from the content: such IDs would confirm guesses of content that is erased later. Defaults to a random
+	// text, so that importing such a file twice returns different IDs.
+	Session string
 }
 
 // Imported is the content of a file.
@@ -167,7 +171,7 @@ func (n Note) String() string {
 // Import reads a file of this format, to the end of r. Every error is an *Error. The Imported returned with an error is
 // empty.
 func Import(format Format, r io.Reader, o *Options) (Imported, error) {
-	im := &importer{format: format, used: map[node.ID]bool{}, sum: sha256.New()}
+	im := &importer{format: format, used: map[node.ID]bool{}}
 	if o != nil {
 		im.opts = *o
 	}
@@ -178,14 +182,16 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	if im.opts.Time.IsZero() {
 		im.opts.Time = time.Unix(0, 0)
 	}
+	if im.opts.Session == "" {
+		im.opts.Session = uuid.NewString()
+	}
 
 	read, ok := importers[format]
 	if !ok {
 		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: the formats are %s", ErrUnknownFormat, joinNames(Formats()))}
 	}
 
-	// The reader also hashes the file, for a session without a name (see fingerprint).
-	if err := read(im, io.TeeReader(r, im.sum)); err != nil {
+	if err := read(im, r); err != nil {
 		var e *Error
 		if !errors.As(err, &e) {
 			err = &Error{Format: format, Err: err}
@@ -196,9 +202,9 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 	return im.imported(), nil
 }
 
-// seenElsewhere is the node.Answer.Seen of responses in files without the system prompt and the tools. It is the digest
+// seenElsewhere is the node.Answer.Seen of responses in files without the system prompt and the tools. It is that
 // of no conversation. Thinking bound to its preceding transcript is therefore kept, but not sent again.
-var seenElsewhere = node.Digest(sha256.Sum256([]byte("plait.transcript.seen elsewhere")))
+var seenElsewhere = node.Seen(sha256.Sum256([]byte("plait.transcript.seen elsewhere")))
 
 var importers = map[Format]func(*importer, io.Reader) error{
 	NanoAgent:  (*importer).nanoAgent,
@@ -220,14 +226,14 @@ func joinNames(formats []Format) string {
 type importer struct {
 	format  Format
 	opts    Options
-	session string // IDs are derived from it and from the file's names
+	session string // the ID in the file, or ""
 	used    map[node.ID]bool
-	sum     hash.Hash // of the bytes read so far
 	notes   []Note
 	heads   [][]*node.Node // of each conversation, the main one first
 	about   []about        // metadata of every conversation
-	// replaced counts the nodes replaced by compactions, up to maxReplaced.
-	replaced int
+	// replaced counts the nodes replaced by compactions, up to maxReplaced, and broken the unreadable lines, up to
+	// maxUnreadable.
+	replaced, broken int
 	// own is set once a line was recognized. foreign is the number of the first unrecognized line, or 0.
 	own     bool
 	foreign int

@@ -148,10 +148,16 @@ func (t *tree) record(e *entry, custom node.Custom) error {
 	return nil
 }
 
+// maxUnreadable limits the unreadable lines of a file. Each takes about a kilobyte, however short it is.
+const maxUnreadable = 10_000
+
 // unreadable keeps a broken line as a record if the options are lenient. Otherwise it returns err.
 func (im *importer) unreadable(t *tree, l line, err error) error {
 	if !im.opts.Lenient {
 		return err
+	}
+	if im.broken++; im.broken > maxUnreadable {
+		return im.errorf(l.at, "", ErrLimit, "more than %d lines cannot be read: %v", maxUnreadable, err)
 	}
 
 	im.note(l.at, "", NoteRecord, "it cannot be read: %v", err)

@@ -78,7 +78,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	cache := b.cache()
 	differs := b.rules.Messages
 	kind := variant{
-		prefill: b.options.Prefill, drops: b.drops() != "", unsigned: differs.Unsigned, plain: differs.Plain,
+		prefill: b.options.Prefill, unsigned: differs.Unsigned, plain: differs.Plain,
 		files: differs.FilesFor(b.options.TextOnly), mark: markOf(cache),
 	}
 	b.encoded = encodings()[kind].Encode(req.Messages)
@@ -134,7 +134,6 @@ func (b *builder) cache() api.Cache {
 // variant holds everything the bytes of a message depend on, besides the messages.
 type variant struct {
 	prefill  bool
-	drops    bool // the API drops stale thinking itself
 	unsigned bool // the server reads thinking without a signature
 	plain    bool // the server knows only the blocks known to Plait
 	files    servers.Files
@@ -147,11 +146,10 @@ var encodings = sync.OnceValue(func() map[variant]*dialect.Encoding {
 	all := map[variant]*dialect.Encoding{}
 	for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
 		for _, files := range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
-			// The other four are true or false.
-			for bits := range 1 << 4 {
+			// The other three are true or false.
+			for bits := range 1 << 3 {
 				kind := variant{
-					prefill: bits&1 > 0, drops: bits&2 > 0, unsigned: bits&4 > 0, plain: bits&8 > 0,
-					files: files, mark: markOf(policy),
+					prefill: bits&1 > 0, unsigned: bits&2 > 0, plain: bits&4 > 0, files: files, mark: markOf(policy),
 				}
 				all[kind] = &dialect.Encoding{
 					Rules: rules(kind),
@@ -298,21 +296,16 @@ func (b *builder) settle() {
 
 	// The order matters: binding is read from "thinking" before settleTokens removes it from Options.Body.
 	forced := b.settleToolChoice()
-	binding := b.drops()
+	binding := b.binding()
 	b.settleTokens()
 	b.settleThinking(forced, binding)
 }
 
-// drops returns the "block_binding" of thinking in Options.Body if it asks the API to drop stale thinking, and ""
-// otherwise.
-func (b *builder) drops() content.JSON {
+// binding returns the "block_binding" of thinking in Options.Body, or "".
+func (b *builder) binding() content.JSON {
 	thinking, _ := jsonx.Take(b.further, "thinking")
 	list, _ := jsonx.Members(thinking) // without members if it is not an object
 	binding, _ := jsonx.Take(list, blockBinding)
-	list, _ = jsonx.Members(binding)
-	if behavior, _, _ := jsonx.TakeText(list, "prefix_mismatch_behavior"); behavior != "drop_block" {
-		return ""
-	}
 	return binding
 }
 

@@ -104,7 +104,10 @@ func TestServerMustBeKnownAndAddressed(t *testing.T) {
 	} {
 		_, err := api.NewClient(New("m", o), nil).Send(t.Context(), hello)
 		require.ErrorIs(t, err, api.ErrInvalidRequest, name)
-		require.ErrorContains(t, err, "Options.Server", name)
+		require.ErrorContains(t, err, map[string]string{
+			"unknown":      `Options.Server: "lama" is not a known server; known are `,
+			"at Anthropic": "Options.Server: the base URL is Anthropic's own, and not that of llama.cpp: set it in Options.SDK",
+		}[name])
 	}
 }
 

@@ -33,7 +33,7 @@ func TestBodiesAreAsWrittenDown(t *testing.T) {
 	add("thinking in a turn that began without", api.Options{Thinking: api.ThinkTokens(2000)}, begun...)
 	add("thinking after more than results", api.Options{Thinking: api.ThinkTokens(2000)}, hi, assistant(thought("s"), call("a")), user(result("a"), said("More.")))
 	add("thinking after stale thinking", api.Options{Thinking: api.ThinkTokens(2000)}, hi, assistant(content.Thinking{Text: "Old.", Signature: "s", Stale: true}, call("a")), user(result("a")))
-	add("stale thinking that the API drops", api.Options{Body: `{"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}`}, hi,
+	add("stale thinking that the API would drop", api.Options{Body: `{"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}`}, hi,
 		assistant(content.Thinking{Text: "Old.", Signature: "s", Stale: true}, said("Well.")), user(said("On.")))
 
 	const search, found = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`, `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`

@@ -29,9 +29,8 @@ const CacheOwn api.Cache = "own"
 //     and system prompts), and on the last two user messages. They move as the conversation grows, without changing the
 //     cached content. CacheOff sets none. CacheOwn is this provider's own. Any other policy is noted, and sets none.
 //     See platform.claude.com/docs/en/build-with-claude/prompt-caching.
-//   - Stale thinking (content.Thinking.Stale) is left out, because the newest models refuse it. If Body holds
-//     {"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop_block"}}}, it is sent, and the API drops it
-//     itself.
+//   - Stale thinking (content.Thinking.Stale) is left out, because the newest models refuse it. This does not depend on
+//     the "block_binding" of "thinking" in Body, which is sent as it is.
 //   - Header may hold "anthropic-beta".
 type Options struct {
 	api.Options

@@ -20,7 +20,7 @@ var (
 
 // rules returns the rules of the API, or of a compatible server, for conversations.
 func rules(kind variant) dialect.Rules {
-	accepter := accepter{target: kind.files.In(target()), dropsStale: kind.drops, plain: kind.plain}
+	accepter := accepter{target: kind.files.In(target()), plain: kind.plain}
 	accepter.target.UnsignedThinking = kind.unsigned
 
 	// Calls come last, because newer models refuse text after a call.
@@ -53,9 +53,8 @@ func resumable(b content.Opaque) bool {
 
 // accepter implements dialect.Rules.Accept for this API.
 type accepter struct {
-	target     dialect.Target
-	dropsStale bool // the API drops stale thinking itself, and would refuse it otherwise
-	plain      bool // see variant
+	target dialect.Target
+	plain  bool // see variant
 }
 
 // accept is the table of the API's rules for each kind of block. If a row does not return, the rules for switching
@@ -64,7 +63,7 @@ func (a accepter) accept(role content.Role, block content.Block, nested bool) (c
 	switch b := block.(type) {
 	case content.Text, content.Image, content.Document, content.ToolUse:
 	case content.Thinking:
-		if b.Stale && !a.dropsStale {
+		if b.Stale {
 			return nil, "thinking that belongs to an earlier transcript, which has changed"
 		}
 	case content.ToolResult:

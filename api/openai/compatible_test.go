@@ -134,7 +134,10 @@ func TestServerMustBeKnownAndAddressed(t *testing.T) {
 		for _, p := range []api.Provider{NewChat("m", o), NewResponses("m", o)} {
 			_, err := api.NewClient(p, nil).Send(context.Background(), hello())
 			require.ErrorIs(t, err, api.ErrInvalidRequest, name)
-			require.ErrorContains(t, err, "Options.Server", name)
+			require.ErrorContains(t, err, map[string]string{
+				"unknown":   `Options.Server: "lama" is not a known server; known are `,
+				"at OpenAI": "Options.Server: the base URL is OpenAI's own, and not that of llama.cpp: set it in Options.SDK",
+			}[name])
 		}
 		_, _, err := ChatBody(hello(), "m", o)
 		require.ErrorIs(t, err, api.ErrInvalidRequest, name)

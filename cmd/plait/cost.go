@@ -115,7 +115,7 @@ func (s *streams) cost(files []string, pricesFile string, cache bool) (costRepor
 	}
 
 	all := &report.Costs{Prices: prices}
-	counted := map[string]bool{} // the nodes in all, by ID and digest: files may share nodes
+	counted := map[string]bool{} // the nodes in all, by ID: files may share nodes
 	for _, name := range files {
 		d, err := s.load(name)
 		if err != nil {
@@ -126,7 +126,7 @@ func (s *streams) cost(files []string, pricesFile string, cache bool) (costRepor
 		own := &report.Costs{Prices: prices}
 		for n, m := range responses(d) {
 			own.Add(m.Answer.Model, m.Answer.Usage)
-			if key := n.ID().String() + n.Digest().String(); !counted[key] {
+			if key := n.ID().String(); !counted[key] {
 				counted[key] = true
 				all.Add(m.Answer.Model, m.Answer.Usage)
 			}

@@ -247,7 +247,7 @@ func redactCommand(s *streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "redact FILE NODE…",
-		Short: "Erase the content of nodes; their positions and digests are kept",
+		Short: "Erase the content of nodes; their IDs and positions are kept",
 		Long: `Erases the content of each NODE from FILE, which is replaced, unless -o names
 another. The nodes before and after them stay valid, and verify lists them as
 redacted. Copies of FILE, and what was sent to a model or written to a log, are

@@ -138,7 +138,7 @@ func TestNoOutputHoldsADigest(t *testing.T) {
 
 	var digests []string
 	for _, n := range d.WithChildren() {
-		digests = append(digests, strings.TrimPrefix(n.Digest().String(), "sha256:")[:8])
+		digests = append(digests, fmt.Sprintf("%x", n.Digest())[:8])
 	}
 	for _, args := range []string{
 		"log FILE", "log FILE --all", "log FILE --oneline", "log FILE --json", "log FILE --failed", "diff FILE OTHER", "diff FILE OTHER --json",

@@ -17,11 +17,12 @@ func verifyCommand(s *streams) *cobra.Command {
 	var asJSON, strict bool
 	cmd := &cobra.Command{
 		Use:   "verify FILE…",
-		Short: "Check that the digest of every node is correct",
-		Long: `Recomputes the digest of every node in each FILE, and prints a line for each
-FILE and for each node whose digest is wrong. Nodes whose content was erased,
-and nodes of kinds that this version does not know, cannot be checked, and are
-listed too.
+		Short: "Check the checksum of every node",
+		Long: `Checks the checksum of every node in each FILE, and prints a line with the
+counts for each FILE and a line for each node whose checksum is wrong. Nodes
+whose content was erased, and nodes of kinds that this version does not know,
+are checked and listed. Nodes without a checksum are listed too; if nothing in a
+FILE can be checked, that is a finding.
 
 Calls that wait for results are listed. With --strict they are findings, and so
 is everything else that a repair would change in a request: a call without a
@@ -62,10 +63,12 @@ type verifiedFile struct {
 	// Error is the reason why the file cannot be read, or "".
 	Error    string        `json:"error,omitempty"`
 	Nodes    int           `json:"nodes"`
+	Checked  int           `json:"checked"`
 	Findings []dag.Finding `json:"findings"`
 	Waiting  []dag.Finding `json:"waiting"`
 	Redacted []node.ID     `json:"redacted"`
 	Unknown  []node.ID     `json:"unknown"`
+	Unsummed []node.ID     `json:"unsummed"`
 }
 
 // verify checks the files. If one cannot be read, the others are checked nevertheless.
@@ -136,9 +139,9 @@ func verification(d dag.DAG, strict bool) dag.Verification {
 // reportOf returns the report on a file. No list in it is nil: in JSON each is a list.
 func reportOf(name string, v dag.Verification) verifiedFile {
 	return verifiedFile{
-		File: name, OK: v.OK(), Nodes: v.Nodes,
+		File: name, OK: v.OK(), Nodes: v.Nodes, Checked: v.Checked,
 		Findings: append([]dag.Finding{}, v.Findings...), Waiting: append([]dag.Finding{}, v.Waiting...),
-		Redacted: ids(v.Redacted), Unknown: ids(v.Unknown),
+		Redacted: ids(v.Redacted), Unknown: ids(v.Unknown), Unsummed: ids(v.Unsummed),
 	}
 }
 

@@ -41,7 +41,7 @@ func TestGrowth(t *testing.T) {
 			for range n {
 				d = d.User("Think.")
 				m := response(claude, 5000, 0)
-				m.Blocks, m.Answer.Seen = thinks, d.Transcript().Seen()
+				m.Blocks, m.Answer.Seen = thinks, d.Seen()
 				d = d.Append(m)
 			}
 			return d

@@ -17,9 +17,14 @@ var (
 	// AloneOf returns a pointer to the list of a *node.Node alone: a *[1]*node.Node. The list is a part of the node,
 	// and must not be changed.
 	AloneOf func(n any) any
+	// SameNode reports whether two values of *node.Node are one node, perhaps redacted in one of them. It compares the
+	// nodes before them by ID alone.
+	SameNode func(a, b any) bool
 	// AppendNode appends the saved form of a *node.Node, as its method Append does, and never remembers it. It is for a
 	// reader that needs all forms of a long conversation just once more.
 	AppendNode func(n any, dst []byte) []byte
+	// AppendPortable appends what the method MarshalJSON of a *node.Node returns.
+	AppendPortable func(n any, dst []byte) []byte
 )
 
 // Memo holds a few values by key: the last ones set. The caller must be able to compute a value again. The zero value

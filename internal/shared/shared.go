@@ -24,8 +24,8 @@ type Transcript struct {
 type Facts interface {
 	// Summary returns the compaction with message i as its summary, or false if the message comes from Nodes[i] itself.
 	Summary(i int) (node.ID, bool)
-	// Seen returns dag.Transcript.Seen with the messages appended.
-	Seen(after ...content.Message) node.Digest
+	// Seen returns dag.DAG.Seen; with goOn, that of the conversation with the message content.GoOn at its end.
+	Seen(goOn bool) node.Seen
 	// Sum returns the sum of count over the messages. It calls count only for new messages since the last Sum with the
 	// key. Count must be additive, and always the same for a key. With a nil key nothing is remembered.
 	Sum(key any, count func([]content.Message) int) int

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -152,9 +153,34 @@ func replaceFile(path string, text []byte) error {
 	return err
 }
 
+// maxTape is the maximum size of a file in bytes.
+const maxTape = 1 << 30
+
+// readLimited reads a file of at most maxTape bytes.
+func readLimited(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	// The size of a device or a pipe is not known before it is read.
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() <= maxTape {
+		text, err := io.ReadAll(io.LimitReader(f, maxTape+1))
+		if err != nil || len(text) <= maxTape {
+			return text, err
+		}
+	}
+	return nil, fmt.Errorf("%s has more than %d bytes", path, maxTape)
+}
+
 // readTape reads a tape for playing.
 func readTape(path string) ([]*track, error) {
-	text, err := os.ReadFile(path)
+	text, err := readLimited(path)
 	if os.IsNotExist(err) {
 		return nil, fmt.Errorf("%w: %w; it is recorded with PLAIT_RECORD=1", ErrUnusable, err)
 	} else if err != nil {

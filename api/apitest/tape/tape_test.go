@@ -340,6 +340,15 @@ func TestTapeRefusesWhatItCannotLookInto(t *testing.T) {
 	require.ErrorIs(t, err, tape.ErrUnusable)
 }
 
+func TestTapeOfAnySizeIsNotRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tape.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"plait_tape":1}`), 0o600))
+	require.NoError(t, os.Truncate(path, 1<<40)) // a gap takes no space on the disk
+	_, err := tape.Open(path, nil)
+	require.ErrorIs(t, err, tape.ErrUnusable)
+	require.ErrorContains(t, err, "has more than 1073741824 bytes")
+}
+
 func TestTapeKeepsFurtherHeaders(t *testing.T) {
 	next := roundTrip(func(req *http.Request) (*http.Response, error) {
 		res := response(req, http.NoBody)

@@ -26,7 +26,7 @@ type Node struct {
 	Kind    string    `json:"kind"`
 	Time    time.Time `json:"time"`
 	Body    Body      `json:"body"`
-	Digest  string    `json:"digest"`
+	Sum     string    `json:"sum"`
 }
 
 // Body is the content of a node. It has the members of all kinds in a corpus.

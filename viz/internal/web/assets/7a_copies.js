@@ -158,7 +158,7 @@ function beginningOf(key) {
 }
 
 // savedPart is the saved form of a part. A node that follows from less than before is another one: it gets an ID of its
-// own, and whoever reads it computes its digest. All others stay as they are.
+// own, and has no checksum. All others stay as they are.
 function savedPart({anew, keys, heads}) {
   const ids = new Map(), lines = []; // the new IDs, by the old ones
   const idOf = key => ids.get(nodeOf(key).id) ?? nodeOf(key).id;
@@ -188,7 +188,7 @@ function afterTheirNeeds(keys) {
   return placed;
 }
 
-// remadeLine is the saved form of a node under its new ID, with other parents and without its digest. The rest stays as
+// remadeLine is the saved form of a node under its new ID, with other parents and without its checksum. The rest stays as
 // it is written, but for what refers to nodes: the IDs in the body's list of them, and the results that a message has
 // of its parents.
 function remadeLine(node, parents, idOf, ids) {
@@ -205,7 +205,7 @@ function remadeLine(node, parents, idOf, ids) {
 
   members.set('id', JSON.stringify(ids.get(node.id))).set('parents', JSON.stringify(parents.map(idOf)));
   members.delete('redacted');
-  members.delete('digest');
+  members.delete('sum');
   return objectText(members);
 }
 
