@@ -71,7 +71,8 @@ func ParseDigest(text string) (Digest, error) {
 //     tools of a node that withdraws none, the state of a finished execution.
 //
 // The digest does not cover time, metadata, usage, model, latency, the totals of a run, and the fields of a tool
-// execution beside the call and its result (the executed call, the program's details, the full output). Two runs with
+// execution beside the call and its result (the executed call, the program's details, the full output). Of an unfinished
+// execution it covers the call to execute and the note: they are what a person is shown. Two runs with
 // the same content have the same digests, whatever their IDs. Fields of a newer version in a body are kept, but not
 // covered.
 //

@@ -9,13 +9,13 @@ import hashlib, json, sys
 # type may be named like a kind, and a kind like a block.
 KINDS = {
     "system": "name text", "tools": "tools withdrawn", "message": "role blocks", "compaction": "summary",
-    "tool_execution": "index tool input state result is_error child", "sub_graph": "title heads summary",
+    "tool_execution": "index tool input state ran note deferred result is_error child", "sub_graph": "title heads summary",
     "stop_reason": "reason detail", "custom": "name json"}
 BLOCKS = {
     "text": "type text extra", "image": "type source extra", "document": "type source title extra",
     "thinking": "type text signature redacted extra", "opaque": "type api json", "cut_tool_use": "type name input",
     "tool_use": "type name input extra", "tool_result": "type call_id content is_error extra"}
-PARTS = {"tool": "name description schema extra", "source": "media_type data text url file_id", "extra": "api json"}
+PARTS = {"tool": "name description schema extra", "ran": "tool input", "source": "media_type data text url file_id", "extra": "api json"}
 
 class Number(str):
     """A number as it was written: 1 and 1.0 differ."""
@@ -68,7 +68,7 @@ def hashed(o, members, nodes, refer):
             continue
         v = o.get(name)
         if any_json: name, v = free(o, name)
-        elif name in ("source", "extra"): v = hashed(v, PARTS[name], nodes, refer)
+        elif name in ("source", "extra", "ran"): v = hashed(v, PARTS[name], nodes, refer)
         elif name == "tools": v = listed(lambda t: hashed(t, PARTS["tool"], nodes, refer), v)
         elif name in ("child", "heads"): v = listed(lambda id: canonical(nodes[id]["digest"]), v)
         elif name == "call_id": v = canonical(refer(v or ""))
