@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
@@ -19,8 +20,9 @@ type Pending struct {
 	Key node.CallKey
 	// Call is the call to execute, after all hooks.
 	Call Call
-	// Tool is the tool's name as the model wrote it.
-	Tool string
+	// Tool is the tool's name, and Input the arguments, as the model wrote them.
+	Tool  string
+	Input content.JSON
 	// Approval reports that a person has to approve the call.
 	Approval bool
 	// Deferred reports that the call is executed outside the run. With Approval, the run pauses again for its result
@@ -57,7 +59,7 @@ func PendingOf(n *node.Node, path ...node.CallKey) Pending {
 		input = "{}" // a model may write none; a tool gets an object
 	}
 	return Pending{
-		Key: key, Tool: e.Tool, Note: e.Note, Path: slices.Clone(path), Started: e.Started,
+		Key: key, Tool: e.Tool, Input: e.Input, Note: e.Note, Path: slices.Clone(path), Started: e.Started,
 		Call: Call{
 			Name: cmp.Or(e.Ran.Tool, e.Tool), Input: input, Message: key.Message, Index: key.Index, ID: e.CallID,
 		},

@@ -24,11 +24,11 @@ func TestPendingIsWhatWaitsForSomebody(t *testing.T) {
 
 	require.Equal(t, []dag.Pending{
 		{
-			Key: node.CallKey{Message: message, Index: 1}, Tool: "get_weather", Deferred: true, Started: start,
+			Key: node.CallKey{Message: message, Index: 1}, Tool: "get_weather", Input: `{"city":"Paris"}`, Deferred: true, Started: start,
 			Call: dag.Call{Name: "get_weather", Input: `{"city":"Paris"}`, Message: message, Index: 1, ID: "t2"},
 		},
 		{
-			Key: node.CallKey{Message: message, Index: 2}, Tool: "get_weather", Approval: true, Deferred: true, Note: "It costs.",
+			Key: node.CallKey{Message: message, Index: 2}, Tool: "get_weather", Input: `{"city":"New York"}`, Approval: true, Deferred: true, Note: "It costs.",
 			Call: dag.Call{Name: "get_forecast", Input: `{"city":"Oslo"}`, Message: message, Index: 2, ID: "t3"},
 		},
 	}, d.Pending())

@@ -182,47 +182,62 @@ type Waiting struct {
 // Pending yields the executions that wait for somebody outside, at every head and inside paused sub-agents, in order.
 func Pending(heads []*node.Node) func(yield func(Waiting) bool) {
 	return func(yield func(Waiting) bool) {
-		// Sub-agents may nest to any depth: use a stack, not recursion. Its top comes next.
-		var stack []Waiting
-		seen := map[node.ID]bool{} // a damaged file may hold a conversation several times
-		stack = push(stack, heads, nil, nil)
-		for len(stack) > 0 {
-			top := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-
-			// A sub-agent that waits for nothing is no reason to wait: then its call does.
-			if child := top.Node.Children(); child.Len() > 0 && !seen[top.Node.ID()] {
-				seen[top.Node.ID()] = true
-				key, _ := top.Node.Call()
-				if longer := push(stack, child.Slice(), top.Path, &key); len(longer) > len(stack) {
-					stack = longer
+		seen := map[node.ID]bool{} // executions with a child: a damaged file may hold a conversation several times
+		for p := range Phases(heads) {
+			// Sub-agents may nest to any depth: use a stack, not recursion.
+			stack := []conversation{{waiting: p.Started}}
+			for len(stack) > 0 {
+				top := &stack[len(stack)-1]
+				n := top.next()
+				if n == nil {
+					// A sub-agent that waits for nothing is no reason to wait: then its call does.
+					if top.around.Node != nil && !top.waits && !yield(top.around) {
+						return
+					}
+					stack = stack[:len(stack)-1]
 					continue
 				}
-			}
-			if !yield(top) {
-				return
+
+				top.waits = true
+				w := Waiting{n, top.path}
+				if child := n.Children(); child.Len() > 0 && !seen[n.ID()] {
+					seen[n.ID()] = true
+					stack = append(stack, inside(w, child))
+				} else if !yield(w) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// push adds the waiting executions at the heads to the stack, the first one on top. Their path is path, and call if it
-// is not nil.
-func push(stack []Waiting, heads []*node.Node, path []node.CallKey, call *node.CallKey) []Waiting {
-	if call != nil {
-		path = append(path[:len(path):len(path)], *call)
-	}
-	from := len(stack)
-	for p := range Phases(heads) {
-		for _, n := range p.Started {
-			if n == nil {
-				continue
-			}
-			if e := n.Payload().(node.ToolExecution); e.State.Paused() || e.Child.Len() > 0 {
-				stack = append(stack, Waiting{n, path})
-			}
+// conversation is the conversation of a sub-agent while its waiting calls are listed.
+type conversation struct {
+	around  Waiting // the call of the sub-agent; zero for the outermost conversation
+	path    []node.CallKey
+	waiting []*node.Node // the unfinished executions left; nil entries are calls without one
+	waits   bool         // one was listed
+}
+
+// next returns the next execution that waits for somebody, or nil.
+func (c *conversation) next() *node.Node {
+	for len(c.waiting) > 0 {
+		n := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		// A call that runs here waits for nobody.
+		if n != nil && n.Payload().(node.ToolExecution).State.Paused() {
+			return n
 		}
 	}
-	slices.Reverse(stack[from:])
-	return stack
+	return nil
+}
+
+// inside returns the conversation of the sub-agent in the call w.
+func inside(w Waiting, child node.List[*node.Node]) conversation {
+	key, _ := w.Node.Call()
+	c := conversation{around: w, path: append(w.Path[:len(w.Path):len(w.Path)], key)}
+	for p := range Phases(child.Slice()) {
+		c.waiting = append(c.waiting, p.Started...)
+	}
+	return c
 }
