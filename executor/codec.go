@@ -178,23 +178,12 @@ func (k ToolTaskCodec) Encode(d dag.DAG, attributes map[string]any) ([][]byte, e
 
 	var tasks [][]byte
 	c := ContinuationOf(d)
+	c.Attributes = attributes
 	for _, p := range pending {
 		if asks[p.Key.Message] || !p.Started.IsZero() {
 			continue
 		}
-		if err := first(checkUTF8("name", p.Tool), checkUTF8("executed_name", p.Call.Name), checkObject("arguments", p.Call.Input)); err != nil {
-			return nil, err
-		}
-		dst := write.Int([]byte{'{'}, "schema_version", savedVersion)
-		dst = write.OptString(write.OptString(dst, "run_id", c.Run), "continuation_id", c.ID)
-		dst = write.OptString(write.String(dst, "call", p.Key.String()), "tool_call_id", p.Call.ID)
-		dst = write.String(write.String(dst, "name", p.Tool), "executed_name", p.Call.Name)
-		dst = write.JSON(dst, "arguments", p.Call.Input)
-		if p.Input != p.Call.Input {
-			dst = write.JSON(dst, "asked", p.Input)
-		}
-		dst = write.OptString(dst, "note", p.Note)
-		task, err := sized(append(appendAttributes(dst, attributes, k.Keys), '}'))
+		task, err := k.EncodeCall(c, p)
 		if err != nil {
 			return nil, err
 		}
@@ -204,6 +193,26 @@ func (k ToolTaskCodec) Encode(d dag.DAG, attributes map[string]any) ([][]byte, e
 		return nil, &CodecError{Field: "calls", Err: errNoTask}
 	}
 	return tasks, nil
+}
+
+// EncodeCall returns one call as a task, with the run, the ID and the attributes of c. The call may also wait for
+// approval: the task then shows it to whoever approves, and is for no worker.
+func (k ToolTaskCodec) EncodeCall(c Continuation, p dag.Pending) ([]byte, error) {
+	err := first(checkUTF8("name", p.Tool), checkUTF8("executed_name", p.Call.Name),
+		checkObject("arguments", p.Call.Input))
+	if err != nil {
+		return nil, err
+	}
+	dst := write.Int([]byte{'{'}, "schema_version", savedVersion)
+	dst = write.OptString(write.OptString(dst, "run_id", c.Run), "continuation_id", c.ID)
+	dst = write.OptString(write.String(dst, "call", p.Key.String()), "tool_call_id", p.Call.ID)
+	dst = write.String(write.String(dst, "name", p.Tool), "executed_name", p.Call.Name)
+	dst = write.JSON(dst, "arguments", p.Call.Input)
+	if p.Input != p.Call.Input {
+		dst = write.JSON(dst, "asked", p.Input)
+	}
+	dst = write.OptString(write.OptTrue(dst, "approval", p.Approval), "note", p.Note)
+	return sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
 }
 
 // Decode reads one task written by Encode, under the rules of ContinuationCodec.Decode.
@@ -219,7 +228,8 @@ func (k ToolTaskCodec) Decode(data []byte) (ToolTask, error) {
 	if err != nil {
 		o.Fail("call", err)
 	}
-	t.Pending = dag.Pending{Key: key, Tool: o.Text("name"), Deferred: true, Note: o.OptText("note", "")}
+	t.Pending = dag.Pending{Key: key, Tool: o.Text("name"), Approval: o.Flag("approval"), Note: o.OptText("note", "")}
+	t.Pending.Deferred = !t.Pending.Approval
 	t.Pending.Call = Call{
 		Name: o.Text("executed_name"), Input: o.arguments("arguments", true), Message: key.Message, Index: key.Index,
 		ID: o.OptText("tool_call_id", ""),
@@ -431,9 +441,9 @@ func (o savedObject) attributes() map[string]string {
 	return texts
 }
 
-// result reads a result. Its content is a list of blocks, or a string for one text.
-func (o savedObject) result() Result {
-	o.Only("call", "shown", "by", "at", "result", "is_error", "terminate", "details", "details_text", "usage", "full")
+// result reads a result, beside other members. Its content is a list of blocks, or a string for one text.
+func (o savedObject) result(members ...string) Result {
+	o.Only(append(members, "result", "is_error", "terminate", "details", "details_text", "usage", "full")...)
 	if !o.Has("result") {
 		o.Refuse(errors.New("it has neither approve nor result"))
 		return Result{}

@@ -148,28 +148,45 @@ func (r *Reply) UnmarshalJSON(data []byte) error {
 		}
 		read.Shown = shown
 	}
+
+	read, err := o.reply(read, "call", "shown")
+	if err == nil {
+		*r = read
+	}
+	return err
+}
+
+// ReplyTo reads a reply to a call that was shown, as a person or a page writes it: the output of Reply.MarshalJSON
+// without "call" and "shown". Its errors are those of UnmarshalJSON.
+func ReplyTo(p dag.Pending, data []byte) (Reply, error) {
+	o := savedObject{jsonx.Read(content.JSON(data), maxNested)}
+	return o.reply(Reply{Call: p.Key, Shown: Shown(p)})
+}
+
+// reply completes a reply with what was decided. members are those that were read before.
+func (o savedObject) reply(read Reply, members ...string) (Reply, error) {
 	read.By, read.At = o.OptText("by", ""), o.time("at")
+	members = append(members, "by", "at")
 
 	// o.Only refuses all other members, so that a misspelled one is not ignored.
 	switch {
 	case o.Has("approve") && o.Flag("approve"):
-		o.Only("call", "shown", "by", "at", "approve", "arguments", "arguments_text")
+		o.Only(append(members, "approve", "arguments", "arguments_text")...)
 		read.kind, read.input = approved, o.arguments("arguments", false)
 	case o.Has("approve"):
-		o.Only("call", "shown", "by", "at", "approve", "reason")
+		o.Only(append(members, "approve", "reason")...)
 		read.kind, read.reason = declined, o.OptText("reason", "")
 	default:
-		read.kind, read.result = returned, o.result()
+		read.kind, read.result = returned, o.result(members...)
 	}
 
 	if err := o.err(); err != nil {
-		return err
+		return Reply{}, err
 	}
 	if err := read.check(); err != nil {
-		return err
+		return Reply{}, err
 	}
-	*r = read
-	return nil
+	return read, nil
 }
 
 // check returns an error if r is not valid, or cannot be written.

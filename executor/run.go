@@ -398,7 +398,7 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 
 		// Package durable stores these nodes together with the pause, so it skips the marked save.
 		r.saveWith(pausing.Mark(context.WithoutCancel(r.ctx)))
-		if !emit(r, Paused{paused.Continuation}) {
+		if !emit(r, Paused{paused.Continuation, r.d}) {
 			return End{}, errLeft
 		}
 		return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)
