@@ -73,10 +73,8 @@ func pauses(ctx context.Context, model api.Provider) (dag.DAG, error) {
 	agent := executor.Agent{Provider: model, Tools: []dag.Tool{send}, Hooks: []executor.Hook{executor.RequireApproval("send_mail")}}
 	d, err := agent.Run(ctx, dag.New().User("Write to Ada that I am late."))
 
-	var paused *executor.PausedError
-	if errors.As(err, &paused) { // ask somebody, now or next week, here or in another process
-		call := paused.Continuation.Pending[0]
-		d, err = agent.Resume(ctx, d, paused.Continuation, map[string]executor.Reply{call.ID: executor.Declined("not today")})
+	if errors.Is(err, executor.ErrPaused) { // ask somebody, now or next week, here or in another process
+		d, err = agent.Resume(ctx, d, executor.Declined(d.Pending()[0], "not today"))
 	}
 	return d, err
 }

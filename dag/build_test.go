@@ -40,10 +40,10 @@ func askWeather() dag.DAG {
 		System("Answer briefly. Call tools in parallel when you can.").
 		Tools(declared("get_weather", "Current weather for one city.")).
 		User("Weather in Tokyo, Paris and New York?").
-		Assistant("I'll look it up.",
+		Assistant("",
 			use("t1", "get_weather", `{"city":"Tokyo"}`),
 			use("t2", "get_weather", `{"city":"Paris"}`),
-			use("t3", "get_weather", `{"city":"New York"}`))
+			use("t3", "get_weather", `{"city":"New York"}`), content.Text{Text: "I'll look it up."})
 }
 
 // toldWeather is the same, answered and ended.
@@ -277,16 +277,27 @@ func TestCloseToolsNeedsAnOpenPhase(t *testing.T) {
 	d := askWeather()
 	other := dag.New().User("x").Assistant("", use("t1", "get_weather", "{}"))
 	for name, d := range map[string]dag.DAG{
-		"empty":                   fresh(),
-		"after words":             fresh().User("x").Assistant("y"),
-		"two phases":              d.Join(other),
-		"calls of the user":       fresh().User("", use("a", "f", "{}")),
-		"a head beside the phase": d.Join(dag.New().User("x")),
-		"closed":                  d.CloseTools(),
+		"empty":             fresh(),
+		"after words":       fresh().User("x").Assistant("y"),
+		"calls of the user": fresh().User("", use("a", "f", "{}")),
+		"closed":            d.CloseTools(),
 	} {
 		require.Empty(t, d.OpenCalls(), name)
 		require.ErrorIs(t, d.CloseTools().Err(), dag.ErrNoCalls, name)
 	}
+	require.ErrorIs(t, d.Join(other).CloseTools().Err(), dag.ErrNoCalls, "two phases: which one is not said")
+}
+
+func TestOpenCallsCoverEveryHead(t *testing.T) {
+	d := askWeather()
+	other := dag.New().User("x").Assistant("Look.", use("t1", "get_weather", "{}"))
+	both := d.Join(dag.New().User("y"), other)
+	require.Equal(t, append(d.OpenCalls(), other.OpenCalls()...), both.OpenCalls())
+	require.Len(t, both.OpenCalls(), 4)
+	require.Equal(t, node.CallKey{Message: other.Head().ID(), Index: 1}, other.OpenCalls()[0].Key(), "the index is that of the block")
+
+	half := both.WithHeads(d.AppendExecutions(execution(1, "b")).Head(), other.Head())
+	require.Equal(t, []string{"t1", "t3", "t1"}, open(half))
 }
 
 func TestToolsAreAUnionByNameWithTheLastDefinition(t *testing.T) {

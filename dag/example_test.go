@@ -182,9 +182,9 @@ func ExampleDAG_String() {
 		content.ToolUse{ID: "t2", Name: "get_weather", Input: `{"city":"Paris"}`},
 		content.ToolUse{ID: "t3", Name: "get_weather", Input: `{"city":"New York"}`}).
 		CloseTools(
-			node.ToolExecution{Index: 0, Result: content.Words("22 °C, sunny")},
-			node.ToolExecution{Index: 1, Result: content.Words("18 °C, rain")},
-			node.ToolExecution{Index: 2, Result: content.Words("the station does not answer"), IsError: true}).
+			node.ToolExecution{Index: 1, Result: content.Words("22 °C, sunny")},
+			node.ToolExecution{Index: 2, Result: content.Words("18 °C, rain")},
+			node.ToolExecution{Index: 3, Result: content.Words("the station does not answer"), IsError: true}).
 		Assistant("Sunny in Tokyo, rain in Paris.").
 		Stop(content.StopEndTurn)
 	fmt.Println(d)

@@ -63,8 +63,8 @@ func conversation(n int) dag.DAG {
 			Assistant(words[:100+i*53%3500],
 				content.ToolUse{ID: fmt.Sprint("call_a", i), Name: "read", Input: `{"path":"/tmp/a","limit":100}`},
 				content.ToolUse{ID: fmt.Sprint("call_b", i), Name: "read", Input: `{"path":"/tmp/b","limit":100}`}).
-			CloseTools(node.ToolExecution{Index: 0, Result: content.Words(words[:200+i*71%3500])},
-				node.ToolExecution{Index: 1, Result: content.Words(words[:200+i*31%3500])})
+			CloseTools(node.ToolExecution{Index: 1, Result: content.Words(words[:200+i*71%3500])},
+				node.ToolExecution{Index: 2, Result: content.Words(words[:200+i*31%3500])})
 	}
 	return d
 }

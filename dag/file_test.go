@@ -47,9 +47,9 @@ func sample(t testing.TB) dag.DAG {
 			call("a", "f", `{"city" : "Paris"} `), call("a", "f", "{\n}"), call("", "g", `{"cut off`),
 			call("deep", "g", content.JSON(strings.Repeat("[", 300)+strings.Repeat("]", 300)))).
 		CloseTools(
-			node.ToolExecution{Index: 0, Result: content.Words("15 degrees"), Started: start, Ended: start.Add(time.Second)},
-			node.ToolExecution{Index: 1, Result: content.Words(hard), IsError: true},
-			node.ToolExecution{Index: 2, Child: node.ListOf(child.Heads()...)})
+			node.ToolExecution{Index: 7, Result: content.Words("15 degrees"), Started: start, Ended: start.Add(time.Second)},
+			node.ToolExecution{Index: 8, Result: content.Words(hard), IsError: true},
+			node.ToolExecution{Index: 9, Child: node.ListOf(child.Heads()...)})
 	require.NoError(t, d.Err())
 	d = d.SubGraph("research", child).Custom("acme.note", map[string]any{"b": 1, "a": "<&>"})
 	meta, err := node.Meta{}.With("cost", map[string]any{"eur": 0.25})

@@ -27,7 +27,7 @@ func FromTranscript(t Transcript) DAG {
 	}
 
 	// Keep the lineage: nodes refer to it weakly, and each message extends it.
-	var kept *lineage
+	var kept *transcriptCache
 	for i, m := range t.Messages {
 		if m.Blocks.Len() == 0 {
 			return d.fail("FromTranscript", fmt.Errorf("message %d: %w", i, ErrEmpty))
@@ -69,9 +69,9 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 		return d
 	}
 
-	open := make(map[string][]int, len(p.calls)) // indexes of the calls without an execution, by ID
-	for i := range p.calls {
-		id := p.call(i).ID
+	open := make(map[string][]int, len(p.List)) // numbers of the calls without an execution, by ID
+	for i := range p.List {
+		id := p.Call(i).ID
 		open[id] = append(open[id], i)
 	}
 
@@ -84,11 +84,11 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 		}
 		open[result.CallID] = indexes[1:]
 
-		e := node.ToolExecution{Index: indexes[0], Result: result.Content, IsError: result.IsError}
-		if err := p.execute(d.Source(), e.Index, e); err != nil {
+		e := node.ToolExecution{Index: p.At[indexes[0]], Result: result.Content, IsError: result.IsError}
+		if err := p.execute(d.Source(), indexes[0], e); err != nil {
 			return d.fail("FromTranscript", err)
 		}
-		executions = append(executions, p.done[e.Index])
+		executions = append(executions, p.Done[indexes[0]])
 	}
 	if len(executions) == 0 {
 		return d

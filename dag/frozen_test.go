@@ -58,10 +58,10 @@ func frozen(t *testing.T) dag.DAG {
 
 	d = d.CloseTools(
 		node.ToolExecution{
-			Index: 0, Result: content.Words("15 deg"), Started: start, Ended: start.Add(time.Second), Child: node.ListOf(child.Heads()...),
+			Index: 4, Result: content.Words("15 deg"), Started: start, Ended: start.Add(time.Second), Child: node.ListOf(child.Heads()...),
 			Ran: node.Ran{Tool: "look_up", Input: `{"at":2}`}, Usage: usage, Details: `{"rows":1}`, Full: content.Words("15 degrees"),
 		},
-		node.ToolExecution{Index: 1, Result: content.Words("It failed."), IsError: true})
+		node.ToolExecution{Index: 5, Result: content.Words("It failed."), IsError: true})
 	d = d.Append(node.Message{Role: content.User, Blocks: blocks(t,
 		content.ToolResult{CallID: "call_3", Content: content.Words("A late result."), IsError: true, Extra: extra})})
 	d = d.Append(node.SubGraph{Title: "research", CallID: "call_1", Heads: node.ListOf(child.Heads()...), Summary: "Done."})
@@ -84,7 +84,15 @@ func frozen(t *testing.T) dag.DAG {
 	again := d.Assistant("", use("call_4", "look", "{}"), use("call_5", "look", "{}")).AppendExecutions(
 		node.ToolExecution{Index: 0, State: node.ExecutionInDoubt, Result: content.Words(content.OutcomeUnknown), IsError: true},
 		node.ToolExecution{Index: 1, State: node.ExecutionStarted, Started: start})
-	all := stopped.Join(other, again)
+	waits := d.Assistant("Ask.", use("call_6", "look", "{}")).AppendExecutions(node.ToolExecution{
+		Index: 1, State: node.ExecutionAwaitingApproval, Ran: node.Ran{Tool: "look_up"}, Note: "It costs.", Deferred: true,
+		Decided: node.Decided{By: "Ann", At: start, Rule: "always ask"},
+		Spent: node.Spent{
+			Run: "r1", Turns: 1, Calls: 2, InnerTurns: 3, InnerCalls: 4, Usage: usage, ToolUsage: usage, Elapsed: time.Second,
+			Cost: 0.5, CostKnown: true,
+		},
+	})
+	all := stopped.Join(other, again, waits)
 	require.NoError(t, all.Err())
 	return all
 }

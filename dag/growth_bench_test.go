@@ -19,7 +19,7 @@ func small(n int) dag.DAG {
 	for i := 1; i < n; i += 5 {
 		d = d.User(fmt.Sprint("question ", i)).
 			Assistant("Let me see.", use("a", "f", `{"x":1}`), use("b", "f", `{"x":2}`)).
-			CloseTools(node.ToolExecution{Result: content.Words("18 °C")}, node.ToolExecution{Index: 1, Result: content.Words("22 °C")})
+			CloseTools(node.ToolExecution{Index: 1, Result: content.Words("18 °C")}, node.ToolExecution{Index: 2, Result: content.Words("22 °C")})
 	}
 	return d
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// lineage is a cached transcript of one branch. It only grows at its end: the transcript of an earlier node is a prefix
+// transcriptCache is a cached transcript of one branch. It only grows at its end: the transcript of an earlier node is a prefix
 // of it. A fork gets a lineage of its own.
 //
 // Nodes refer to a lineage weakly (see mark): it is kept only as long as it is read, and can be collected at any time.
-type lineage struct {
+type transcriptCache struct {
 	mu sync.Mutex // guards all fields; a prefix of t in use by a reader never changes
 
 	t         Transcript          // append only
@@ -56,7 +56,7 @@ type sum struct{ messages, total int }
 
 // mark selects a prefix of a lineage: the transcript up to one node. Nodes remember it under markKey.
 type mark struct {
-	lineage                 weak.Pointer[lineage]
+	lineage                 weak.Pointer[transcriptCache]
 	system, tools, messages int // lengths of the prefix
 }
 
@@ -95,10 +95,10 @@ func init() {
 
 // lineage returns a lineage, and its prefix with the transcript of the heads. If an ancestor still remembers its
 // lineage, the cost is proportional to the nodes since then.
-func (d DAG) lineage() (*lineage, mark) { return d.lineageWithout("") }
+func (d DAG) lineage() (*transcriptCache, mark) { return d.lineageWithout("") }
 
 // lineageWithout is lineage for the transcript without these tools.
-func (d DAG) lineageWithout(w without) (*lineage, mark) {
+func (d DAG) lineageWithout(w without) (*transcriptCache, mark) {
 	// The transcript of several heads belongs to no node that could remember it.
 	if len(d.heads) != 1 {
 		p := d.build(w)
@@ -124,7 +124,7 @@ func (d DAG) lineageWithout(w without) (*lineage, mark) {
 
 // grown finds the latest ancestor that remembers a lineage, and returns the lineage extended up to head. It returns nil
 // if there is none, or if the nodes since then change earlier messages.
-func grown(head *node.Node, w without) (*lineage, mark) {
+func grown(head *node.Node, w without) (*transcriptCache, mark) {
 	var fresh []*node.Node // the nodes after the ancestor, from the head backward
 	n, key := head, w.key()
 	for {
@@ -161,7 +161,7 @@ func grown(head *node.Node, w without) (*lineage, mark) {
 
 // extended returns the lineage of base, with the nodes after base added in order. m is the mark of base. It returns nil
 // if the nodes change earlier messages: the transcript must then be built from all nodes.
-func (p *lineage) extended(base *node.Node, m mark, fresh []*node.Node) (*lineage, mark) {
+func (p *transcriptCache) extended(base *node.Node, m mark, fresh []*node.Node) (*transcriptCache, mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rigid {
@@ -237,7 +237,7 @@ func addClosed(closed map[node.ID]bool, nodes []*node.Node) {
 
 // declare adds a system prompt or tools of n. If this would change an earlier prompt or tool, or if the prompt or a tool
 // may have been declared before, it does nothing and returns false.
-func (p *lineage) declare(n *node.Node, payload node.Payload) bool {
+func (p *transcriptCache) declare(n *node.Node, payload node.Payload) bool {
 	switch payload := payload.(type) {
 	case node.System:
 		// The prompt is there already: the same text, or no text again, changes nothing.
@@ -277,7 +277,7 @@ func (p *lineage) declare(n *node.Node, payload node.Payload) bool {
 }
 
 // prompt adds a system prompt with a new name.
-func (p *lineage) prompt(prompt node.System, by origin) {
+func (p *transcriptCache) prompt(prompt node.System, by origin) {
 	at := -1
 	if prompt.Text != "" {
 		at = len(p.t.System)
@@ -289,7 +289,7 @@ func (p *lineage) prompt(prompt node.System, by origin) {
 }
 
 // name records the index of a named prompt.
-func (p *lineage) name(prompt string, at int) {
+func (p *transcriptCache) name(prompt string, at int) {
 	if p.prompts == nil {
 		p.prompts = map[string]int{}
 	}
@@ -297,7 +297,7 @@ func (p *lineage) name(prompt string, at int) {
 }
 
 // tool adds a definition, unless it is there already. It skips the tools in p.without.
-func (p *lineage) tool(def content.Tool, by origin) {
+func (p *transcriptCache) tool(def content.Tool, by origin) {
 	if _, has := p.tools[def.Name]; has || p.without.has(def.Name) {
 		return
 	}
@@ -309,13 +309,13 @@ func (p *lineage) tool(def content.Tool, by origin) {
 }
 
 // fork returns a copy of the prefix m, or nil if it has to be built from all nodes. p.mu must be held.
-func (p *lineage) fork(m mark) *lineage {
+func (p *transcriptCache) fork(m mark) *transcriptCache {
 	// Thinking depends on everything before it, and thinks and lost are known only for all of p.
 	if p.thinks {
 		return nil
 	}
 
-	f := &lineage{summaries: p.summaries, summaryAt: p.summaryAt, without: p.without, retired: p.retired}
+	f := &transcriptCache{summaries: p.summaries, summaryAt: p.summaryAt, without: p.without, retired: p.retired}
 	for name, at := range p.prompts {
 		if at < 0 {
 			return nil // an empty prompt has no index, so it may be in the prefix or after it
@@ -341,7 +341,7 @@ func (p *lineage) fork(m mark) *lineage {
 
 // compacted returns the lineage after the compaction n with payload c. It returns nil if c names nodes without a
 // message: the transcript must then be built from all nodes. p.mu must be held.
-func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
+func (p *transcriptCache) compacted(n *node.Node, c node.Compaction) *transcriptCache {
 	// Nothing is removed: the summary is one more message at the end.
 	if c.Replaced.Len() == 0 {
 		f := p.fork(p.mark())
@@ -357,7 +357,7 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 	}
 
 	// Other readers hold a prefix of p, so build a new one instead of removing from it.
-	f := &lineage{
+	f := &transcriptCache{
 		tools: maps.Clone(p.tools), prompts: maps.Clone(p.prompts), without: p.without, retired: p.retired,
 		summaries: map[node.ID]summary{}, summaryAt: map[int]*node.Node{},
 	}
@@ -396,7 +396,7 @@ func (p *lineage) compacted(n *node.Node, c node.Compaction) *lineage {
 
 // replacedBy returns, by index, the messages replaced by c, and the index of the first one. It returns false if c names
 // a node without a message in the transcript, or if its first named node has no message of its own.
-func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok bool) {
+func (p *transcriptCache) replacedBy(c node.Compaction) (removed []bool, first int, ok bool) {
 	own, executions := p.index()
 	removed = make([]bool, len(p.t.Messages))
 	first = len(p.t.Messages)
@@ -422,7 +422,7 @@ func (p *lineage) replacedBy(c node.Compaction) (removed []bool, first int, ok b
 
 // index returns the index of each node's own message, and for each execution the index of a message in its place. It
 // leaves out an execution if its place depends on the order of all nodes.
-func (p *lineage) index() (own, executions map[node.ID]int) {
+func (p *transcriptCache) index() (own, executions map[node.ID]int) {
 	own, executions = make(map[node.ID]int, len(p.t.Messages)), map[node.ID]int{}
 	for i, n := range p.t.Nodes {
 		if p.isSummary(i) {
@@ -444,13 +444,13 @@ func (p *lineage) index() (own, executions map[node.ID]int) {
 	return own, executions
 }
 
-func (p *lineage) isSummary(i int) bool {
+func (p *transcriptCache) isSummary(i int) bool {
 	_, is := p.summaryAt[i]
 	return is
 }
 
 // addSummary records message s.entry as the summary of a compaction.
-func (p *lineage) addSummary(compaction *node.Node, s summary) {
+func (p *transcriptCache) addSummary(compaction *node.Node, s summary) {
 	if p.summaries == nil {
 		p.summaries, p.summaryAt = map[node.ID]summary{}, map[int]*node.Node{}
 	}
@@ -458,7 +458,7 @@ func (p *lineage) addSummary(compaction *node.Node, s summary) {
 }
 
 // markStale marks invalid thinking, in the messages from first on. p.mu must be held, unless p is not shared yet.
-func (p *lineage) markStale(first int) {
+func (p *transcriptCache) markStale(first int) {
 	for i := first; i < len(p.t.Messages); i++ {
 		m, ok := p.t.Nodes[i].Message()
 
@@ -485,7 +485,7 @@ func (p *lineage) markStale(first int) {
 }
 
 // seenOf returns DAG.Seen of the first messages of the prefix m. p.mu must be held, unless p is not shared yet.
-func (p *lineage) seenOf(m mark, messages int) node.Seen {
+func (p *transcriptCache) seenOf(m mark, messages int) node.Seen {
 	s := p.seen
 
 	// The remembered value can be continued if it has the same beginning and is not of a longer prefix.
@@ -504,7 +504,7 @@ func (p *lineage) seenOf(m mark, messages int) node.Seen {
 	return s.value
 }
 
-func (p *lineage) remember(key any, s sum) {
+func (p *transcriptCache) remember(key any, s sum) {
 	if p.sums == nil {
 		p.sums = map[any]sum{}
 	}
@@ -512,12 +512,12 @@ func (p *lineage) remember(key any, s sum) {
 }
 
 // mark returns a mark for all of p.
-func (p *lineage) mark() mark {
+func (p *transcriptCache) mark() mark {
 	return mark{lineage: weak.Make(p), system: len(p.t.System), tools: len(p.t.Tools), messages: len(p.t.Messages)}
 }
 
 // at returns the prefix m. Its slices are shared and must not be changed.
-func (p *lineage) at(m mark) Transcript {
+func (p *transcriptCache) at(m mark) Transcript {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Transcript{
@@ -527,7 +527,7 @@ func (p *lineage) at(m mark) Transcript {
 }
 
 // declared returns the definition of the tool with this name in the prefix m.
-func (p *lineage) declared(m mark, name string) (content.Tool, bool) {
+func (p *transcriptCache) declared(m mark, name string) (content.Tool, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at, has := p.tools[name]; has && at < m.tools {
@@ -537,7 +537,7 @@ func (p *lineage) declared(m mark, name string) (content.Tool, bool) {
 }
 
 // share returns the prefix m for package executor.
-func (p *lineage) share(m mark) shared.Transcript {
+func (p *transcriptCache) share(m mark) shared.Transcript {
 	t := p.at(m)
 	return shared.Transcript{
 		System: t.System, Tools: t.Tools, Messages: t.Messages, Nodes: t.Nodes, Facts: &facts{p, m},
@@ -546,7 +546,7 @@ func (p *lineage) share(m mark) shared.Transcript {
 
 // facts is the shared.Facts of the prefix m of a lineage.
 type facts struct {
-	*lineage
+	*transcriptCache
 	m mark
 }
 
@@ -568,7 +568,7 @@ func (f *facts) Seen(goOn bool) node.Seen {
 }
 
 func (f *facts) Sum(key any, count func([]content.Message) int) int {
-	p, m, messages := f.lineage, f.m, f.at(f.m).Messages
+	p, m, messages := f.transcriptCache, f.m, f.at(f.m).Messages
 	if key == nil {
 		return count(messages)
 	}

@@ -38,7 +38,7 @@ func logs(t *testing.T) map[string]dag.DAG {
 	nested := fresh().User("Compare Fuji and Zugspitze.").
 		Assistant("", use("a", "search", `{"query":"Zugspitze"}`), use("b", "research", `{"question":"How high is the Fuji?"}`)).
 		CloseTools(execution(0, "2,962 m"), helped).
-		Assistant("One more look.", use("c", "search", `{}`)).CloseTools(execution(0, "nothing new")).
+		Assistant("One more look.", use("c", "search", `{}`)).CloseTools(execution(1, "nothing new")).
 		Assistant("The Fuji is higher.").Stop(content.StopEndTurn)
 	var calls []content.Block
 	for i := range 10 {
@@ -76,7 +76,7 @@ func logs(t *testing.T) map[string]dag.DAG {
 		"11 two conversations": dag.New().WithSource(src).User("one").Assistant("1").Join(dag.New().WithSource(src).User("two")),
 		"12 their merge":       dag.New().WithSource(src).User("one").Assistant("1").Join(dag.New().WithSource(src).User("two")).User("both"),
 		"13 hostile text": fresh().System(hostile).User(hostile).Assistant(hostile, use("a", hostile, content.JSON(hostile))).
-			CloseTools(execution(0, hostile)).Custom(hostile, hostile),
+			CloseTools(execution(1, hostile)).Custom(hostile, hostile),
 		"14 wide and combined": fresh().User(strings.Repeat("漢字かな", 20)).Assistant("e" + strings.Repeat("\u0301", 40) + " ok").
 			User(strings.Repeat("👨‍👩‍👧‍👦 ", 30)).Assistant("🇯🇵🇫🇷 ❤️ 👍🏽 각 न्धा").User("\u0301lone mark \u200d joiner"),
 		"15 started calls":  askWeather().AppendExecutions(execution(0, "22 °C"), started(1), started(2)),
@@ -150,7 +150,7 @@ func TestLogIsSafeToPrint(t *testing.T) {
 	}
 	for range 400 {
 		d := fresh().System(random()).User(random()).Assistant(random(), use(random(), random(), content.JSON(random())), use("", "f", "{}"))
-		d = d.CloseTools(execution(0, random())).Custom(random(), random()).SubGraph(random(), d).Stop(content.Stop(random()))
+		d = d.CloseTools(execution(1, random())).Custom(random(), random()).SubGraph(random(), d).Stop(content.Stop(random()))
 		require.NoError(t, d.Err())
 		requireHarmless(t, d.Join(d.Back(1).User(random())).String())
 		for _, f := range d.Validate() {

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -273,9 +274,9 @@ func calledBy(n *node.Node, e describe.Execution) (tool string, input content.JS
 		return e.Tool, e.Input
 	}
 	if m, ok := n.Parent(0).Message(); ok {
-		calls := callsOf(m.Blocks)
-		if i := calls.of(n.Payload().(node.ToolExecution)); i >= 0 {
-			return calls.calls[i].Name, calls.calls[i].Input
+		calls := lineage.CallsOf(m.Blocks)
+		if i := calls.Of(n.Payload().(node.ToolExecution)); i >= 0 {
+			return calls.Call(i).Name, calls.Call(i).Input
 		}
 	}
 	return e.Tool, e.Input

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -206,8 +207,9 @@ func leftBehind(nodes []*node.Node) map[node.ID]bool {
 
 	// The start and the result of a call are two nodes. The caller and the index identify the call.
 	callOf := func(n *node.Node) (call, bool) {
-		m, _ := callerOf(n).Message()
-		return call{callerOf(n).ID(), callsOf(m.Blocks).of(n.Payload().(node.ToolExecution))}, callerOf(n) != n
+		caller := lineage.CallerOf(n)
+		m, _ := caller.Message()
+		return call{caller.ID(), lineage.CallsOf(m.Blocks).Of(n.Payload().(node.ToolExecution))}, caller != n
 	}
 
 	// A node other than an execution after the calls ends the phase, with or without results.
@@ -239,10 +241,9 @@ func leftBehind(nodes []*node.Node) map[node.ID]bool {
 // closePhases returns the conversation with all open tool phases at its heads closed. Each results message is a head in
 // place of the first head of its phase.
 func (d DAG) closePhases() DAG {
-	callers, phases := byCaller(d.heads)
 	var heads []*node.Node
-	for _, caller := range callers {
-		one := d.WithHeads(phases[caller.ID()]...)
+	for _, b := range lineage.Branches(d.heads) {
+		one := d.WithHeads(b.Heads...)
 		p, open := one.openPhase()
 		if !open {
 			heads = append(heads, one.heads...)
@@ -250,8 +251,8 @@ func (d DAG) closePhases() DAG {
 		}
 
 		// Two branches may have executed the same call. Only one result can be sent, and Merge cannot choose.
-		if len(p.spare) > 0 {
-			err := fmt.Errorf("%w: %s is not the first execution of a call", ErrMerge, p.spare[0])
+		if len(p.Spare) > 0 {
+			err := fmt.Errorf("%w: %s is not the first execution of a call", ErrMerge, p.Spare[0])
 			return d.fail("Merge", err)
 		}
 		closed := one.CloseTools()

@@ -40,7 +40,7 @@ func branches() (start, lisbon, oslo, open, asked dag.DAG) {
 	start = fresh().WithSource(node.Source{}).System("s").Tools(declared("f", "")).User("Where to?")
 	lisbon = start.Assistant("", use("l1", "f", "{}")).CloseTools(execution(0, "warm")).Assistant("Lisbon.")
 	oslo = start.System("Pirate.").Tools(declared("g", "")).Assistant("", use("o1", "g", "{}")).CloseTools(execution(0, "cold")).Assistant("Oslo.")
-	open = start.Assistant("Let me see.", use("x1", "f", "{}"), use("x2", "f", "{}"))
+	open = start.Assistant("", use("x1", "f", "{}"), use("x2", "f", "{}"), content.Text{Text: "Let me see."})
 	return start, lisbon, oslo, open, start.Assistant("Rome.").User("Sure?")
 }
 

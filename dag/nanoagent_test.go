@@ -384,9 +384,9 @@ func diamond(t *testing.T, swap bool) {
 // nanoSamples is that system's three sample conversations, as they are built here.
 func nanoSamples(t *testing.T) map[string]dag.DAG {
 	base := dag.New().System("You are helpful.").Tools(declared("get_weather", "Weather."), declared("fail", "Fails.")).User("Weather?")
-	failed := execution(1, "Tool error: boom")
+	failed := execution(2, "Tool error: boom")
 	failed.IsError = true
-	unknown := execution(2, "Unknown tool: nope")
+	unknown := execution(3, "Unknown tool: nope")
 	unknown.IsError = true
 	inner := dag.New().System("inner").User("deep").Assistant("bottom")
 	outer := dag.New().System("outer").User("go").Assistant("", use("s1", "sub", "{}")).
@@ -395,13 +395,13 @@ func nanoSamples(t *testing.T) map[string]dag.DAG {
 	pictures := dag.New().System("one").System("two").User("look", image).
 		Assistant("", content.Opaque{API: "openai-responses", JSON: `{"type":"reasoning","encrypted_content":"x","summary":[]}`},
 			use("a", "sub", "{}"), use("b", "draw", "{}")).
-		CloseTools(node.ToolExecution{Index: 0, Result: content.Words("done"), Child: node.ListOf(outer.Heads()...)},
-			node.ToolExecution{Index: 1, Result: mustOf(t, image)})
+		CloseTools(node.ToolExecution{Index: 1, Result: content.Words("done"), Child: node.ListOf(outer.Heads()...)},
+			node.ToolExecution{Index: 2, Result: mustOf(t, image)})
 	samples := map[string]dag.DAG{
-		"single tool": base.Assistant("I'll look.", use("t1", "get_weather", `{"city":"Tokyo"}`)).CloseTools(execution(0, "22 °C")).
+		"single tool": base.Assistant("I'll look.", use("t1", "get_weather", `{"city":"Tokyo"}`)).CloseTools(execution(1, "22 °C")).
 			Assistant("22 °C.").Stop(content.StopEndTurn),
 		"parallel": base.Assistant("", content.Thinking{Text: "hm", Signature: "s"}, use("t1", "get_weather", "{}"), use("t2", "fail", "{}"), use("t3", "nope", "{}")).
-			CloseTools(execution(0, "22 °C"), failed, unknown).Assistant("Partly.").Stop(content.StopEndTurn),
+			CloseTools(execution(1, "22 °C"), failed, unknown).Assistant("Partly.").Stop(content.StopEndTurn),
 		"sub-agents, images, branch": pictures.Assistant("fine").Stop(content.StopEndTurn).Join(pictures.Assistant("other")),
 	}
 	for name, d := range samples {

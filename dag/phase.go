@@ -3,212 +3,69 @@ package dag
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/blockcodec"
-	"github.com/plait-dev/plait/internal/memo"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
-// phase is an open tool phase: the message with the calls, and the executions at the heads.
-type phase struct {
-	caller *node.Node      // the message of the assistant
-	calls  []content.Block // each a content.ToolUse
-
-	// By call; nil for a call without one. A call in done is not in started.
-	done    []*node.Node // executions with a result
-	started []*node.Node // executions without a result
-
-	spare []*node.Node // executions of no call, or further ones of a call in done
-}
+// phase is an open tool phase that can be continued.
+type phase struct{ lineage.Phase }
 
 // openPhase returns the open tool phase at the heads: the only head is a message of the assistant with calls, or all
-// heads are executions of one message.
+// heads are executions of one message. Heads of several messages are branches, and have none together.
 func (d DAG) openPhase() (phase, bool) {
-	var p phase
-
-	// All heads must belong to one caller, or they are branches and not a fan.
-	for _, h := range d.heads {
-		caller := callerOf(h)
-		if p.caller != nil && p.caller.ID() != caller.ID() {
-			return phase{}, false
-		}
-		p.caller = caller
-	}
-	if p.caller == nil {
+	branches := lineage.Branches(d.heads)
+	if len(branches) != 1 {
 		return phase{}, false
 	}
-
-	m, ok := p.caller.Message()
-	if !ok || m.Role != content.Assistant {
-		return p, false
-	}
-	p.calls = callBlocks(m.Blocks)
-	slots := make([]*node.Node, 2*len(p.calls))
-	p.done, p.started = slots[:len(p.calls):len(p.calls)], slots[len(p.calls):]
-	if len(d.heads) == 1 && p.caller == d.heads[0] {
-		return p, len(p.calls) > 0 // no call was executed yet
-	}
-
-	// Sort the executions at the heads into the slots of their calls.
-	calls := callsByID{calls: m.Blocks.ToolUses()}
-	for _, h := range d.heads {
-		e, ok := h.Payload().(node.ToolExecution)
-		if !ok {
-			continue
-		}
-		switch i := calls.of(e); {
-		case i >= 0 && isUnfinished(h):
-			p.started[i] = h // two starts of a call are no more than one
-		case i >= 0 && p.done[i] == nil:
-			p.done[i] = h
-		default:
-			p.spare = append(p.spare, h)
-		}
-	}
-
-	// A call with a result is no longer in doubt, even if its start is a head too.
-	for i := range p.calls {
-		if p.done[i] != nil {
-			p.started[i] = nil
-		}
-	}
-	return p, len(p.calls) > 0
+	p, open := branches[0].Phase()
+	return phase{p}, open
 }
 
-// callBlocks returns the tool calls among blocks. Unlike content.Blocks.ToolUses it does not copy them, because a phase
-// is opened several times.
-func callBlocks(blocks content.Blocks) []content.Block {
-	calls := make([]content.Block, 0, blocks.Len())
-	for _, b := range blocks.All() {
-		if _, is := b.(content.ToolUse); is {
-			calls = append(calls, b)
-		}
-	}
-	return calls
-}
-
-// call returns the tool call with an index.
-func (p phase) call(i int) content.ToolUse { return p.calls[i].(content.ToolUse) }
-
-// callerOf returns the message with the calls of the head h: the parent of an execution, and h itself for any other
-// node.
-func callerOf(h *node.Node) *node.Node {
-	if h.NumParents() == 1 && isExecution(h) {
-		return h.Parent(0)
-	}
-	return h
-}
-
-// byCaller groups heads by their callerOf. It returns the callers in the order of their first heads, and the heads by
-// the caller's ID.
-func byCaller(heads []*node.Node) (callers []*node.Node, phases map[node.ID][]*node.Node) {
-	phases = map[node.ID][]*node.Node{}
-	for _, h := range heads {
-		caller := callerOf(h)
-		if phases[caller.ID()] == nil {
-			callers = append(callers, caller)
-		}
-		phases[caller.ID()] = append(phases[caller.ID()], h)
-	}
-	return callers, phases
-}
-
-func isExecution(n *node.Node) bool {
-	_, ok := n.Payload().(node.ToolExecution)
-	return ok
-}
+func isExecution(n *node.Node) bool { return lineage.IsExecution(n) }
 
 // isUnfinished reports whether n is an execution without a result: its call was started, or its sub-agent is paused.
-func isUnfinished(n *node.Node) bool {
-	e, ok := n.Payload().(node.ToolExecution)
-	return ok && e.State.Unfinished()
-}
+func isUnfinished(n *node.Node) bool { return lineage.IsUnfinished(n) }
 
-// callsByID holds the calls of a message, with an index by call ID.
-type callsByID struct {
-	calls []content.ToolUse
-
-	once  sync.Once
-	first map[string]int // index of the first call with each ID; made by once
-}
-
-// callsKey is the key under which a message's blocks remember callsOf.
-type callsKey struct{}
-
-// callsOf returns the calls of a message. They are remembered with the blocks, because each execution of the message
-// needs them.
-func callsOf(blocks content.Blocks) *callsByID {
-	if calls, ok := memo.OfBlocks(blocks).Get(callsKey{}).(*callsByID); ok {
-		return calls
-	}
-	calls := &callsByID{calls: blocks.ToolUses()}
-	memo.OfBlocks(blocks).Put(callsKey{}, calls)
-	return calls
-}
-
-// of returns the index of the call executed by e: the call at e.Index or, if CallID does not match, the first call with
-// that ID. It returns -1 if there is none.
-func (c *callsByID) of(e node.ToolExecution) int {
-	if e.Index >= 0 && e.Index < len(c.calls) && (e.CallID == "" || e.CallID == c.calls[e.Index].ID) {
-		return e.Index
-	}
-	if e.CallID == "" {
-		return -1
-	}
-
-	// Most executions have the right index, so the map is made for the first one that has not. Going backward, the
-	// first call with an ID is set last and counts.
-	c.once.Do(func() {
-		c.first = make(map[string]int, len(c.calls))
-		for i, call := range slices.Backward(c.calls) {
-			c.first[call.ID] = i
-		}
-	})
-	if i, has := c.first[e.CallID]; has {
-		return i
-	}
-	return -1
-}
-
-// Call is one tool call of an assistant's message, with its index among the message's calls. Package executor passes
-// the same type to tools, hooks and observers.
+// Call is one tool call of an assistant's message. Package executor passes the same type to tools, hooks and observers.
 type Call struct {
 	// Name is the tool's name.
 	Name string
 	// Input holds the arguments. In a call of [DAG.OpenCalls] they are as the model wrote them. In package executor
 	// they are a JSON object, {} if the model wrote none.
 	Input content.JSON
-	// Index is the index of the call among the calls of its message.
-	Index int
-	// ID is the provider's ID of the call. It may be empty or used twice; Index is unique.
+	// Message is the ID of the message with the call, and Index the index of the call's block in it. Together they
+	// identify the call: see Key.
+	Message node.ID
+	Index   int
+	// ID is the provider's ID of the call. It may be empty, reused or used twice.
 	ID string
 }
 
-// OpenCalls returns the tool calls at the head without a result, in call order. In a partly executed tool phase, these
-// are the calls without an execution, or with an unfinished one (node.ExecutionState.Unfinished). A call is open only
-// until another node follows; then [DAG.Validate] reports it.
+// Key returns the call's identity.
+func (c Call) Key() node.CallKey { return node.CallKey{Message: c.Message, Index: c.Index} }
+
+// OpenCalls returns the tool calls at the heads without a result, in the order of the heads, and the calls of a message
+// in call order. In a partly executed tool phase, these are the calls without an execution, or with an unfinished one
+// (node.ExecutionState.Unfinished). A call is open only until another node follows; then [DAG.Validate] reports it.
+//
+// It leaves out the calls inside paused sub-agents: [DAG.Pending] has those that wait for somebody.
 func (d DAG) OpenCalls() []Call {
 	// The usual head is a message: no execution has to be matched with its calls.
 	if h := d.Head(); h != nil && !isExecution(h) {
 		return callsIn(h)
 	}
-	p, ok := d.openPhase()
-	if !ok {
-		return nil
-	}
 
-	open := make([]Call, 0, len(p.calls))
-	for i := range p.calls {
-		if p.done[i] == nil {
-			open = append(open, callOf(p.call(i), i))
+	var open []Call
+	for p := range lineage.Phases(d.heads) {
+		for i := range p.List {
+			if p.Done[i] == nil {
+				open = append(open, callOf(p.Call(i), p.Caller.ID(), p.At[i]))
+			}
 		}
-	}
-	if len(open) == 0 {
-		return nil
 	}
 	return open
 }
@@ -228,20 +85,20 @@ func callsIn(n *node.Node) []Call {
 				// At most all remaining blocks are calls.
 				calls = make([]Call, 0, m.Blocks.Len()-i)
 			}
-			calls = append(calls, callOf(use, len(calls)))
+			calls = append(calls, callOf(use, n.ID(), i))
 		}
 	}
 	return calls
 }
 
-func callOf(use content.ToolUse, index int) Call {
-	return Call{Name: use.Name, Input: use.Input, Index: index, ID: use.ID}
+func callOf(use content.ToolUse, message node.ID, index int) Call {
+	return Call{Name: use.Name, Input: use.Input, Message: message, Index: index, ID: use.ID}
 }
 
 // CloseTools ends the tool phase at the head. It appends each execution as a child of the assistant's message, and
 // after them one message with every result in call order.
 //
-// Index selects the call of an execution. CallID, Tool and Input are taken from the call. A call without an execution
+// Index selects the call of an execution: it is the index of the call's block in the message. CallID, Tool and Input are taken from the call. A call without an execution
 // gets an error result with the text content.NoResult, so that no call stays open. For a started call
 // (node.ExecutionStarted) the text is content.OutcomeUnknown, and the execution is marked as in doubt.
 //
@@ -286,15 +143,15 @@ func closeTools(src node.Source, heads []*node.Node, executions []node.Payload) 
 	}
 
 	// Each call gets a result, in the order of the calls: APIs refuse a call without one.
-	results := make([]content.Block, len(p.calls))
-	for i := range p.calls {
-		if p.done[i] == nil {
+	results := make([]content.Block, len(p.List))
+	for i := range p.List {
+		if p.Done[i] == nil {
 			if err := p.execute(src, i, p.missing(i)); err != nil {
 				return nil, err
 			}
 		}
-		result := p.done[i].Payload().(node.ToolExecution).Answer()
-		result.CallID = p.call(i).ID
+		result := p.Done[i].Payload().(node.ToolExecution).Answer()
+		result.CallID = p.Call(i).ID
 		results[i] = result
 	}
 
@@ -338,13 +195,14 @@ func (d DAG) executed(src node.Source, executions []node.Payload) (phase, error)
 	for _, e := range executions {
 		// A started call may get an execution, but a call with a result gets no second one.
 		index := e.(node.ToolExecution).Index
+		i := p.Number(index)
 		switch {
-		case index < 0 || index >= len(p.calls):
-			return phase{}, fmt.Errorf("%w %d: the message has %s, counted from 0", ErrNoCalls, index, count(len(p.calls), "call"))
-		case p.done[index] != nil:
-			return phase{}, fmt.Errorf("%w %d: it has an execution already", ErrNoCalls, index)
+		case i < 0:
+			return phase{}, fmt.Errorf("%w: block %d of the message is no tool call", ErrNoCalls, index)
+		case p.Done[i] != nil:
+			return phase{}, fmt.Errorf("%w: call %d has its result already", ErrNoCalls, index)
 		}
-		if err := p.execute(src, index, e); err != nil {
+		if err := p.execute(src, i, e); err != nil {
 			return phase{}, err
 		}
 	}
@@ -354,37 +212,39 @@ func (d DAG) executed(src node.Source, executions []node.Payload) (phase, error)
 // missing returns an execution with an error result for a call without a result.
 func (p phase) missing(i int) node.ToolExecution {
 	var e node.ToolExecution
-	if p.started[i] != nil {
-		e = p.started[i].Payload().(node.ToolExecution)
+	if p.Started[i] != nil {
+		e = p.Started[i].Payload().(node.ToolExecution)
 	}
 
-	// Only a started call is in doubt. A paused one keeps the executed call and the usage so far.
-	if e.State != node.ExecutionStarted {
-		return node.ToolExecution{Index: i, Result: content.Words(content.NoResult), IsError: true, Ran: e.Ran, Usage: e.Usage}
+	// Only a started call is in doubt, here or elsewhere. A paused one keeps the executed call and the usage so far.
+	if !lineage.InDoubt(e) {
+		return node.ToolExecution{
+			Index: p.At[i], Result: content.Words(content.NoResult), IsError: true, Ran: e.Ran, Usage: e.Usage,
+		}
 	}
 	return node.ToolExecution{
-		Index: i, State: node.ExecutionInDoubt, Result: content.Words(content.OutcomeUnknown), IsError: true,
+		Index: p.At[i], State: node.ExecutionInDoubt, Result: content.Words(content.OutcomeUnknown), IsError: true,
 		Started: e.Started, Ran: e.Ran,
 	}
 }
 
 // heads returns the executions so far: first those of the calls in call order, then the spare ones.
 func (p phase) heads() []*node.Node {
-	heads := make([]*node.Node, 0, len(p.calls)+len(p.spare))
-	for i := range p.calls {
-		if n := cmp.Or(p.done[i], p.started[i]); n != nil {
+	heads := make([]*node.Node, 0, len(p.List)+len(p.Spare))
+	for i := range p.List {
+		if n := cmp.Or(p.Done[i], p.Started[i]); n != nil {
 			heads = append(heads, n)
 		}
 	}
-	return append(heads, p.spare...)
+	return append(heads, p.Spare...)
 }
 
-// execute adds a node for an execution of the call with that index.
-func (p phase) execute(src node.Source, index int, execution node.Payload) error {
-	call, given := p.call(index), execution.(node.ToolExecution)
+// execute adds a node for an execution of the call with that number.
+func (p phase) execute(src node.Source, i int, execution node.Payload) error {
+	call, given := p.Call(i), execution.(node.ToolExecution)
 	e := given
-	e.CallID, e.Tool, e.Input = call.ID, call.Name, call.Input
-	if before := p.started[index]; before != nil && e.Child.Len() == 0 {
+	e.CallID, e.Tool, e.Input, e.Index = call.ID, call.Name, call.Input, p.At[i]
+	if before := p.Started[i]; before != nil && e.Child.Len() == 0 {
 		e.Child = before.Children() // the conversation of a paused sub-agent must not be lost
 	}
 
@@ -393,14 +253,14 @@ func (p phase) execute(src node.Source, index int, execution node.Payload) error
 		execution = e
 	}
 
-	n, err := node.New(src, execution, node.Meta{}, p.caller)
+	n, err := node.New(src, execution, node.Meta{}, p.Caller)
 
 	// An execution without a result leaves the call open, and replaces an earlier one of this kind.
-	if err == nil && isUnfinished(n) {
-		p.started[index] = n
+	if err == nil && e.State.Unfinished() {
+		p.Started[i] = n
 		return nil
 	}
-	p.done[index], p.started[index] = n, nil
+	p.Done[i], p.Started[i] = n, nil
 	return err
 }
 
@@ -411,7 +271,7 @@ func resultOf(n *node.Node) content.ToolResult {
 	result := e.Answer()
 
 	// A start is sent only if no result can follow any more: see view.inDoubt.
-	if e.State == node.ExecutionStarted {
+	if lineage.InDoubt(e) {
 		result.Content, result.IsError = content.Words(content.OutcomeUnknown), true
 	}
 	if e.CallID != "" || n.NumParents() != 1 {
@@ -419,8 +279,9 @@ func resultOf(n *node.Node) content.ToolResult {
 	}
 
 	m, _ := n.Parent(0).Message()
-	if calls := callsOf(m.Blocks).calls; e.Index >= 0 && e.Index < len(calls) {
-		result.CallID = calls[e.Index].ID
+	calls := lineage.CallsOf(m.Blocks)
+	if i := calls.Number(e.Index); i >= 0 {
+		result.CallID = calls.Call(i).ID
 	}
 	return result
 }

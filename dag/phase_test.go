@@ -247,7 +247,7 @@ func TestPausedSubAgentLeavesItsCallOpenAndIsNeverSent(t *testing.T) {
 	require.NoError(t, d.Err())
 	require.Len(t, d.OpenCalls(), 1)
 	require.Equal(t, 1, d.OpenCalls()[0].Index)
-	require.Equal(t, askWeather().AppendExecutions(execution(0, "a"), execution(2, "c")).Messages(), d.Messages())
+	require.Equal(t, spell(askWeather().AppendExecutions(execution(0, "a"), execution(2, "c")).Messages()), spell(d.Messages()))
 	require.Empty(t, d.Validate())
 
 	var waiting []string

@@ -20,8 +20,8 @@ func secretive(t testing.TB) dag.DAG {
 	child := counting().WithSource(node.Counting(start.AddDate(1, 0, 0))).User("childAsk").Assistant("childAnswer")
 	d := counting().System("system").User("ask").
 		Assistant("calls", content.ToolUse{ID: "a", Name: "f", Input: `{"x":"argsA"}`}, content.ToolUse{ID: "b", Name: "f", Input: `{"x":"argsB"}`}).
-		CloseTools(node.ToolExecution{Index: 0, Result: content.Words("resultA"), Details: `"detailA"`},
-			node.ToolExecution{Index: 1, Result: content.Words("childAnswer"), Child: node.ListOf(child.Heads()...)}).
+		CloseTools(node.ToolExecution{Index: 1, Result: content.Words("resultA"), Details: `"detailA"`},
+			node.ToolExecution{Index: 2, Result: content.Words("childAnswer"), Child: node.ListOf(child.Heads()...)}).
 		Assistant("answer").WithRef("first").User("more").SubGraph("subject", child).Assistant("end")
 	require.NoError(t, d.Err())
 	return d

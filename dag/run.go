@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -26,11 +27,11 @@ type Run struct {
 // LastRun returns the newest run before the head, and whether there is one. Of several branches, it is that of the last
 // head. LastRun visits the nodes of that run only.
 func (d DAG) LastRun() (Run, bool) {
-	callers, phases := byCaller(d.heads)
-	if len(callers) == 0 {
+	branches := lineage.Branches(d.heads)
+	if len(branches) == 0 {
 		return Run{}, false
 	}
-	d.heads = phases[callers[len(callers)-1].ID()]
+	d.heads = branches[len(branches)-1].Heads
 
 	var run Run
 	for n := range d.backward {

@@ -13,7 +13,9 @@ import (
 )
 
 // begun adds the start of a run by an agent.
-func begun(d dag.DAG, agent string) dag.DAG { return d.Append(node.RunStart{Agent: agent, Run: "run of " + agent}) }
+func begun(d dag.DAG, agent string) dag.DAG {
+	return d.Append(node.RunStart{Agent: agent, Run: "run of " + agent})
+}
 
 // responded adds a response that took 10 tokens.
 func responded(d dag.DAG, blocks ...content.Block) dag.DAG {

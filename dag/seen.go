@@ -81,7 +81,7 @@ func seenAfter(seen node.Seen, id node.ID, flags byte, kept ...byte) node.Seen {
 
 // seenWith returns the value after message i. seen is the value before it. p.mu must be held, unless p is not shared
 // yet.
-func (p *lineage) seenWith(seen node.Seen, i int) node.Seen {
+func (p *transcriptCache) seenWith(seen node.Seen, i int) node.Seen {
 	n, blocks, flags := p.t.Nodes[i], p.t.Messages[i].Blocks, byte(0)
 	if compaction, is := p.summaryAt[i]; is {
 		n, flags = compaction, seenSummary

@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -193,7 +194,7 @@ func (s *speller) answered(id string) string {
 // callNames returns names of the calls before the results in n, by call ID.
 func callNames(n *node.Node) map[string][]string {
 	for i := range n.NumParents() {
-		m, ok := callerOf(n.Parent(i)).Message()
+		m, ok := lineage.CallerOf(n.Parent(i)).Message()
 		if !ok || m.Role != content.Assistant {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -50,10 +51,10 @@ func copied[E any](list []E) []E {
 }
 
 // build builds the transcript, without the tools in w, from all nodes.
-func (d DAG) build(w without) *lineage {
+func (d DAG) build(w without) *transcriptCache {
 	nodes := d.Nodes()
 	view := viewOf(nodes)
-	p := &lineage{rigid: view.rigid, without: w}
+	p := &transcriptCache{rigid: view.rigid, without: w}
 	p.t.Messages, p.t.Nodes = make([]content.Message, 0, view.messages), make([]*node.Node, 0, view.messages)
 
 	var setup setup
@@ -239,7 +240,7 @@ func (v view) inDoubt(n *node.Node) bool { return v.followed[n.ID()] && !v.close
 func startedBefore(n *node.Node) (started []*node.Node) {
 	for i := range n.NumParents() {
 		p := n.Parent(i)
-		if e, ok := p.Payload().(node.ToolExecution); ok && e.State == node.ExecutionStarted && p.NumParents() == 1 {
+		if e, ok := p.Payload().(node.ToolExecution); ok && lineage.InDoubt(e) && p.NumParents() == 1 {
 			started = append(started, p)
 		}
 	}

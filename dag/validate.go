@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
@@ -115,7 +116,7 @@ type validator struct {
 	settled map[*node.Node]phaseCheck // the check of all nodes before a node on the trunk; it misses no result
 
 	caller *node.Node // the parent of the latest execution, and its calls
-	calls  *callsByID
+	calls  *lineage.Calls
 }
 
 func newValidator() *validator {
@@ -180,7 +181,38 @@ func (v *validator) conversation(d DAG) {
 				v.several = true
 			}
 		}
+		v.branches(d)
+	}
+}
+
+// branches checks the tool phases of each branch of d: a result in one branch is none of another's.
+func (v *validator) branches(d DAG) {
+	all := lineage.Branches(d.heads)
+	if len(all) < 2 {
 		v.phases(d)
+		return
+	}
+
+	v.several = true
+	first := len(v.early)
+	for _, b := range all {
+		v.phases(DAG{heads: b.Heads})
+	}
+
+	// A tool may be declared in one branch and called in another: the next node joins them.
+	if first == len(v.early) {
+		return
+	}
+	declared := map[string]bool{}
+	for _, n := range postOrder(d.heads) {
+		if tools, ok := n.Payload().(node.Tools); ok {
+			for _, def := range tools.Defs.Slice() {
+				declared[def.Name] = true
+			}
+		}
+	}
+	for _, c := range v.early[first:] {
+		v.late[c] = v.late[c] || declared[c.tool]
 	}
 }
 
@@ -338,13 +370,13 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 	// The executions of a wide tool phase come one after the other: index the calls of their parent once.
 	if p := n.Parent(0); p != v.caller {
 		m, _ := p.Message()
-		v.caller, v.calls = p, &callsByID{}
+		v.caller, v.calls = p, &lineage.Calls{}
 		if m.Role == content.Assistant {
-			v.calls = callsOf(m.Blocks)
+			v.calls = lineage.CallsOf(m.Blocks)
 		}
 	}
-	if v.calls.of(e) < 0 {
-		v.report(n, StrayExecution, "%s has no call %d with id %q", v.caller, e.Index, e.CallID)
+	if v.calls.Of(e) < 0 {
+		v.report(n, StrayExecution, "block %d of %s is no call with id %q", e.Index, v.caller, e.CallID)
 	}
 }
 
@@ -391,7 +423,7 @@ func (v *validator) phases(d DAG) {
 
 	// Open calls at the heads are no findings: they may still be executed.
 	if open, ok := d.openPhase(); ok {
-		p.pending = open.caller.ID()
+		p.pending = open.Caller.ID()
 	}
 	p.end(false)
 }

@@ -28,12 +28,12 @@ func step(r *rand.Rand, d dag.DAG, others []dag.DAG) dag.DAG {
 	case 5:
 		return d.ToolResults(result(id(), "x"))
 	case 6:
-		if calls := d.OpenCalls(); len(calls) > 1 {
+		if calls := d.OpenCalls(); len(calls) > 1 && d.CloseTools().Err() == nil { // several branches have no phase together
 			return d.AppendExecutions(execution(calls[r.IntN(len(calls))].Index, "x"))
 		}
 		return d.Custom("note", 1)
 	case 7, 8:
-		if len(d.OpenCalls()) > 0 {
+		if len(d.OpenCalls()) > 0 && d.CloseTools().Err() == nil {
 			return d.CloseTools()
 		}
 		return d.Stop(content.StopEndTurn)

@@ -8,6 +8,7 @@ import (
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
@@ -92,18 +93,14 @@ func (d DAG) waiting() []shared.OpenCall {
 
 // ownWaiting returns the open calls at the heads, without those in sub-agents. seen has the callers visited before.
 func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []shared.OpenCall) {
-	callers, phases := byCaller(d.heads)
-	for _, caller := range callers {
-		if seen[caller.ID()] {
+	for p := range lineage.Phases(d.heads) {
+		if seen[p.Caller.ID()] {
 			continue
 		}
-		seen[caller.ID()] = true
-
-		// openPhase needs the heads of one caller alone.
-		p, _ := New().WithHeads(phases[caller.ID()]...).openPhase()
-		for i := range p.calls {
-			if p.done[i] == nil {
-				calls = append(calls, shared.OpenCall{Caller: caller, Index: i, Use: p.call(i), Started: p.started[i]})
+		seen[p.Caller.ID()] = true
+		for i := range p.List {
+			if p.Done[i] == nil {
+				calls = append(calls, shared.OpenCall{Caller: p.Caller, Index: p.At[i], Use: p.Call(i), Started: p.Started[i]})
 			}
 		}
 	}

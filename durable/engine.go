@@ -24,7 +24,7 @@ type Engine struct {
 	// continue it. Set executor.DeferAll as the strategy of an agent if workers execute all of its calls.
 	Agents map[string]executor.Agent
 	// CallOptions returns the limits of a deferred call. Defaults to the zero CallOptions for every call.
-	CallOptions func(p executor.Pending) CallOptions
+	CallOptions func(p dag.Pending) CallOptions
 	// Attributes names the attributes (executor.WithAttributes) to store with a pause and to send with its calls. See
 	// executor.ContinuationCodec. Defaults to none.
 	Attributes []string
@@ -214,7 +214,7 @@ func (e *Engine) pool() (*pool, error) {
 }
 
 // formats lists the formats of continuations for this version. See executor.ContinuationCodec.
-var formats = []int{1}
+var formats = []int{2}
 
 // claim claims up to limit runs, or only the given run if it is not "". It returns a function for each claimed run,
 // which executes it.
@@ -244,7 +244,7 @@ func (e *Engine) attempts() int {
 }
 
 // callOptions returns the options of a call of an agent, with their defaults.
-func (e *Engine) callOptions(agent string, p executor.Pending) (opts CallOptions) {
+func (e *Engine) callOptions(agent string, p dag.Pending) (opts CallOptions) {
 	if e.CallOptions != nil {
 		opts = e.CallOptions(p)
 	}
@@ -275,8 +275,8 @@ func attemptsOf(tools []dag.Tool, name string) int {
 // repeatable is the default of CallOptions.Attempts for a tool that allows repetition.
 const repeatable = 5
 
-// pauseOf returns the saved form of a continuation, with a task for each awaited call.
-func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, error) {
+// pauseOf returns the saved form of the pause of d, with a task for each awaited call.
+func (e *Engine) pauseOf(run store.Run, c executor.Continuation, d dag.DAG) (*store.Pause, error) {
 	// Use the ID of the durable run. The executor's changes if the run is begun again after a crash.
 	c.Run = run.ID
 	payload, err := executor.ContinuationCodec{Keys: e.Attributes}.Encode(c)
@@ -285,12 +285,12 @@ func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, 
 	}
 	p := &store.Pause{Continuation: c.ID, Format: formats[len(formats)-1], Payload: payload}
 
-	for _, pending := range c.Pending {
+	for _, pending := range d.Pending() {
 		if c.Reason == content.StopApproval && !pending.Approval {
 			continue // deferred as well; the run pauses for it again, after the approvals
 		}
 
-		payload, err := e.taskOf(c, pending)
+		payload, err := executor.ToolTaskCodec{Keys: e.Attributes}.EncodeCall(c, pending)
 		if err != nil {
 			return nil, err
 		}
@@ -298,7 +298,7 @@ func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, 
 		// No worker executes a call that needs approval: only Engine.Reply answers it, without limits of time or
 		// attempts.
 		task := store.Task{
-			Key: store.Key{Call: pending.ID}, Tool: pending.Call.Name, Payload: payload, External: pending.Approval,
+			Key: store.Key{Call: pending.Key.String()}, Tool: pending.Call.Name, Payload: payload, External: pending.Approval,
 		}
 		if !pending.Approval {
 			opts := e.callOptions(run.Agent, pending)
@@ -307,16 +307,4 @@ func (e *Engine) pauseOf(run store.Run, c executor.Continuation) (*store.Pause, 
 		p.Tasks = append(p.Tasks, task)
 	}
 	return p, nil
-}
-
-// taskOf returns the saved form of a call for a worker, or for the person who approves it. It leaves out the other
-// calls of the pause and the path to a sub-agent.
-func (e *Engine) taskOf(c executor.Continuation, p executor.Pending) ([]byte, error) {
-	p.Path, p.Approval, p.Deferred = nil, false, true
-	c.Reason, c.Pending, c.Agents = content.StopResults, []executor.Pending{p}, nil
-	tasks, err := executor.ToolTaskCodec{Keys: e.Attributes}.Encode(c)
-	if err != nil {
-		return nil, err
-	}
-	return tasks[0], nil
 }

@@ -25,11 +25,11 @@ type running struct {
 	began time.Time // before the claim
 
 	conversation *store.Conversation
-	stored       []*node.Node       // the heads of the last commit
-	pending      []executor.Pending // the pending calls of the resumed continuation
-	next         store.Step         // for the next commit, which sets Lease and Append
-	over         bool               // a step has ended the lease: the run has paused or ended
-	held         context.Context    // done when the lease is lost or Serve interrupts: nothing is stored after that
+	stored       []*node.Node    // the heads of the last commit
+	pending      []node.CallKey  // the pending calls of the resumed continuation
+	next         store.Step      // for the next commit, which sets Lease and Append
+	over         bool            // a step has ended the lease: the run has paused or ended
+	held         context.Context // done when the lease is lost or Serve interrupts: nothing is stored after that
 }
 
 // do executes the run up to its next pause or its end.
@@ -80,30 +80,30 @@ func (r *running) execute(ctx context.Context) (dag.DAG, error) {
 		return d, &parkError{err}
 	}
 
-	r.next.Consume, r.pending = r.Continuation.ID, paused.Pending
+	r.next.Consume, r.pending = r.Continuation.ID, paused.Calls
 	if paused.Reason == content.StopApproval {
 		// An approval counts once, so consume it before the approved calls run. After a crash it cannot be used again.
 		if _, err := r.commit(ctx, nil); err != nil {
 			return d, &storeError{err}
 		}
 	}
-	return agent.Resume(ctx, d, paused, replies)
+	return agent.Resume(executor.WithAttributes(ctx, paused.Attributes), d, replies...)
 }
 
 // replies returns the continuation with the replies to its calls.
-func (r *running) replies() (executor.Continuation, map[string]executor.Reply, error) {
+func (r *running) replies() (executor.Continuation, []executor.Reply, error) {
 	paused, err := executor.ContinuationCodec{}.Decode(r.Continuation.Payload)
 	if err != nil {
 		return paused, nil, err
 	}
 
-	replies := map[string]executor.Reply{}
+	var replies []executor.Reply
 	for _, result := range r.Continuation.Results {
 		var reply executor.Reply
 		if err := reply.UnmarshalJSON(result.Payload); err != nil {
 			return paused, nil, fmt.Errorf("the reply to %s: %w", result.Key, err)
 		}
-		replies[result.Key.Call] = reply
+		replies = append(replies, reply)
 	}
 	return paused, replies, nil
 }
@@ -129,7 +129,7 @@ func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Co
 		}
 
 		// All results of a continuation are stored in the step that consumes it. Wait for the last one.
-		if r.next.Consume != "" && slices.ContainsFunc(r.pending, func(p executor.Pending) bool { return isOpen(d, p) }) {
+		if r.next.Consume != "" && waits(d, r.pending) {
 			return nil
 		}
 
@@ -158,22 +158,9 @@ func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Co
 	}
 }
 
-// isOpen reports whether a pending call has no result in d, the conversation of the run.
-func isOpen(d dag.DAG, p executor.Pending) bool {
-	for _, agent := range p.Path {
-		d = dag.FromNode(unfinished(d, agent.Index))
-	}
-	return slices.ContainsFunc(d.OpenCalls(), func(c executor.Call) bool { return c.Index == p.Call.Index })
-}
-
-// unfinished returns the unfinished execution of the call with an index, or nil.
-func unfinished(d dag.DAG, index int) *node.Node {
-	for _, h := range d.Heads() {
-		if e, ok := h.Payload().(node.ToolExecution); ok && e.Index == index && e.State.Unfinished() {
-			return h
-		}
-	}
-	return nil
+// waits reports whether one of the calls still waits in d.
+func waits(d dag.DAG, calls []node.CallKey) bool {
+	return slices.ContainsFunc(d.Pending(), func(p dag.Pending) bool { return slices.Contains(calls, p.Key) })
 }
 
 // store commits the next step with the new nodes of d. It does nothing if there is nothing to commit.
@@ -215,7 +202,7 @@ func (r *running) failed(ctx context.Context, d dag.DAG, err error) {
 	case errors.Is(err, executor.ErrVersion):
 		r.leave(ctx, err)
 	case errors.As(err, &paused):
-		pause, err := r.engine.pauseOf(r.Run, paused.Continuation)
+		pause, err := r.engine.pauseOf(r.Run, paused.Continuation, d)
 		if err != nil {
 			r.finish(ctx, d, store.Step{End: store.RunParked, Reason: err.Error()}) // with the nodes before the pause
 			return

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -63,6 +62,6 @@ func expired(task store.TaskState) store.Result {
 		r.Outcome, text = store.OutcomeError, fmt.Sprintf(textExhausted, task.Claims)
 	}
 
-	r.Payload, _ = executor.Failed(text).MarshalJSON() // a text can be encoded
+	r.Payload, _ = failure(r.Key, text).MarshalJSON() // a text can be encoded
 	return r
 }

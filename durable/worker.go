@@ -2,15 +2,10 @@ package durable
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
@@ -144,7 +139,7 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 		return
 	}
 
-	done := failed("The call cannot be read: %v", err)
+	done := failed(key, "The call cannot be read: %v", err)
 	if err == nil {
 		done = w.call(held, task, call)
 	}
@@ -152,7 +147,7 @@ func (w *Worker) do(ctx context.Context, s Settings, task store.ClaimedTask, beg
 	case held.Err() != nil && done.returned:
 		// The tool has returned a result in spite of that. It is accepted if it is the first one.
 	case errors.Is(context.Cause(held), errDeadline):
-		done = outcome{kind: store.OutcomeTimeout, reply: executor.Failed(textLate)}
+		done = outcome{kind: store.OutcomeTimeout, reply: executor.FailedFor(call.Pending.Key, textLate)}
 	case errors.Is(context.Cause(held), errInterrupted):
 		w.release(ctx, s, task, 0, false)
 		return
@@ -179,7 +174,7 @@ func (w *Worker) accept(ctx context.Context, s Settings, task store.ClaimedTask,
 	}
 	if err != nil {
 		result.Outcome = store.OutcomeError
-		payload, _ = executor.Failed("The call failed: " + err.Error()).MarshalJSON() // a text can be encoded
+		payload, _ = failed(key, "The call failed: %v", err).reply.MarshalJSON() // a text can be encoded
 	}
 	result.Payload = payload
 
@@ -217,8 +212,14 @@ type outcome struct {
 	again    *retryError // set if the tool has returned Retry
 }
 
-func failed(format string, args ...any) outcome {
-	return outcome{kind: store.OutcomeError, reply: executor.Failed(fmt.Sprintf(format, args...))}
+func failed(key store.Key, format string, args ...any) outcome {
+	return outcome{kind: store.OutcomeError, reply: failure(key, fmt.Sprintf(format, args...))}
+}
+
+// failure returns the reply with an error result for the call of a key.
+func failure(key store.Key, text string) executor.Reply {
+	call, _ := node.ParseCallKey(key.Call) // the engine made it
+	return executor.FailedFor(call, text)
 }
 
 // call executes a call with the tool of its name.
@@ -247,56 +248,23 @@ func (w *Worker) call(ctx context.Context, task store.ClaimedTask, decoded execu
 		return result, err
 	}
 
-	// The executor executes calls of a conversation: make one with this call.
-	use := content.ToolUse{ID: decoded.Call.ID, Name: decoded.Call.Name, Input: decoded.Call.Input}
-	d := dag.New().WithSource(sourceOf(task.Lease.Key)).Assistant("", use)
-	d, err := agent.ExecuteTools(ctx, d)
-
-	done := outcomeOf(d, err)
+	reply, err := agent.Work(ctx, decoded.Pending)
+	done := outcome{kind: store.OutcomeOK, reply: reply}
+	if err != nil || reply.Result().IsError {
+		done.kind = store.OutcomeError
+	}
 	select {
 	case r := <-late:
 		errors.As(r.err, &done.again)
 
 		// The conversation has no Terminate, and no result that came after the end of the context.
 		if r.err == nil && (ctx.Err() != nil || r.result.Terminate) {
-			done = outcome{kind: store.OutcomeOK, reply: executor.Returned(r.result)}
+			done = outcome{kind: store.OutcomeOK, reply: executor.Returned(decoded.Pending, r.result)}
 		}
 		done.returned = r.err == nil
 	default: // the tool has panicked, or has not returned, or was not called
 	}
 	return done
-}
-
-// sourceOf returns a source of IDs. The first ID is derived from the key of the call, so that executor.IdempotencyKey
-// is the same at each attempt. The others are random.
-func sourceOf(key store.Key) node.Source {
-	first := true
-	return node.Source{NewID: func() node.ID {
-		if first {
-			first = false
-			return uuid.NewHash(sha256.New(), uuid.Nil, []byte(key.String()), 8)
-		}
-		return uuid.Must(uuid.NewV7())
-	}}
-}
-
-// outcomeOf returns the outcome of the call in a conversation after ExecuteTools. err is the error of ExecuteTools.
-func outcomeOf(d dag.DAG, err error) outcome {
-	for _, n := range slices.Backward(d.Nodes()) {
-		e, ok := n.Payload().(node.ToolExecution)
-		if !ok {
-			continue
-		}
-
-		done := outcome{kind: store.OutcomeOK, reply: executor.Returned(executor.Result{
-			Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full,
-		})}
-		if e.IsError {
-			done.kind = store.OutcomeError
-		}
-		return done
-	}
-	return failed("The call came to no result: %v", err)
 }
 
 // timeoutOf returns the tool's own timeout, or d if it has none.

@@ -145,15 +145,14 @@ func (a Agent) withDefaults() Agent {
 //   - Calls that are open when the run begins, after a crash for example, are executed first. Earlier executions are
 //     kept, and paused sub-agents continue in their conversations. A call that was started and has no result may be in
 //     doubt: see [Agent.Save].
-//   - A call that is open at any head is executed, however many heads there are. The other heads stay as they are. If
-//     such a call is pending, [Agent.Resume] takes the conversation without the other heads.
+//   - A call that is open at any head is executed, however many heads there are. The other heads stay as they are.
 //   - Calls continue the run, whatever the model's stop reason. If a response reached its limit of tokens, its last call
 //     is not executed, because its arguments may be cut off. It gets an error result. The second such response in a row
 //     ends the run: see [Limits.Turns].
 //   - An empty response leaves no message. After a response that waits for a provider's own tools (content.StopPause),
 //     the conversation is sent again.
 //   - If calls need approval or are deferred ([AskApproval], [Defer], [DeferAll]), the run pauses: the error is a
-//     *[PausedError] with the [Continuation] for [Agent.Resume], and the calls are open in the conversation.
+//     *[PausedError], and dag.DAG.Pending lists the calls for [Agent.Resume].
 //
 // The conversation is valid beside any error, and a later Run continues it. If a step of the chain failed
 // (dag.DAG.Err), it is the conversation before that step. Errors:
@@ -183,53 +182,46 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 	return stream(func(yield func(Event, error) bool) *run { return newRun(ctx, a, d, yield) }, (*run).begin)
 }
 
-// Resume continues a run that paused. d is the conversation that came with c, or the same loaded from a file. The keys
-// of replies are the IDs of c.Pending.
+// Resume continues a run that paused, with replies to the calls that wait. d is the conversation that came with the
+// pause, or the same loaded from a file; dag.DAG.Pending lists the calls. Nothing else has to be kept of a pause. The
+// context needs the attributes of the run again ([WithAttributes]), if its tools use any.
 //
-// In a pause for approval, each call that needs approval requires a reply: [Approved], [ApprovedWith] or [Declined].
-// Then the calls are executed, or the run pauses for results. Prepare and Before hooks do not see the calls again.
+//   - A call that waits for approval is decided by [Approved], [ApprovedWith] or [Declined]. If one call of a message has
+//     a reply, each call of that message that waits for approval needs one. Then the calls are executed, or the run
+//     pauses for results. Prepare and Before hooks do not see an approved call again. Calls beside it that nobody
+//     decided about are decided now.
+//   - A call that waits for its result gets it by [Returned], [Failed] or [ReturnedFor]. Results may come in any order,
+//     and in parts: while some are missing, the run pauses again. Terminate of a result counts only if all results come
+//     at once, because it is not saved.
+//   - The same holds for the calls inside paused sub-agents, which replies name in the same way. A sub-agent without any
+//     reply stays paused. The agent needs a [SubAgent] with the name of the call, as before the pause, and so on down
+//     the path. If it has none, nothing is done, and the error is ErrNoAgent.
+//   - A branch whose calls wait and have no reply stays as it is.
+//   - The same result again changes nothing.
 //
-// In a pause for results, replies are [Returned] and [Failed]. They may come in any order, and in parts. While some are
-// missing, the run pauses again, with another Continuation whose Parent is this one. The same result may be sent again
-// with that Continuation. Terminate of a result counts only if all results come at once, because it is not saved.
+// What the conversation says about approval is never believed: a call is executed because of the reply, and a reply to
+// a call inside a sub-agent approves that call alone. Two Resumes of the same value with the same approval execute the
+// call twice, with one [IdempotencyKey]: a store's compare-and-set of the head prevents it, and [ClaimOnce] in one
+// process. If a crash in a resumed run lost the next pause, [Agent.Run] executes the calls that are still open.
 //
-// The calls of a sub-agent (Pending.Path) have replies of the same kinds, depending on the reason of the sub-agent's
-// own pause. A sub-agent without any reply stays paused, and the run pauses again for it. The agent needs a [SubAgent]
-// with the name of the call, as before the pause, and so on down the path. If it has none, nothing is done, and the
-// error is ErrNoAgent.
-//
-// A continuation is resumed once. A second time is a *[ResumeError] with [ErrStale], whatever the replies, as far as
-// the conversation shows the first one: pass the latest conversation to Resume, or use [ClaimOnce]. If a crash in a
-// resumed run lost the next continuation, [Agent.Run] executes the calls that are still open.
-//
-// Errors: before anything is executed, a *[ResumeError] about c or one of the replies, and the errors of Run; then
-// those of Run. If the context ends while hooks check c or a result, the run is refused, so that no result is lost.
-func (a Agent) Resume(ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply) (dag.DAG, error) {
-	return unobserved(resumed(ctx, a, d, c, nil), func(r *run) error { return r.resume(c, replies, false) })
+// Errors: before anything is executed, a *[ResumeError] about one of the replies, and the errors of Run; then those of
+// Run. If the context ends while hooks check the pause or a result, the run is refused, so that no result is lost.
+func (a Agent) Resume(ctx context.Context, d dag.DAG, replies ...Reply) (dag.DAG, error) {
+	return unobserved(resumed(ctx, a, d, nil), func(r *run) error { return r.resume(replies) })
 }
 
 // ResumeStream is Resume as a sequence of events, as Stream is Run.
-func (a Agent) ResumeStream(
-	ctx context.Context, d dag.DAG, c Continuation, replies map[string]Reply,
-) iter.Seq2[Event, error] {
-	return stream(func(yield func(Event, error) bool) *run { return resumed(ctx, a, d, c, yield) },
-		func(r *run) error { return r.resume(c, replies, false) })
+func (a Agent) ResumeStream(ctx context.Context, d dag.DAG, replies ...Reply) iter.Seq2[Event, error] {
+	return stream(func(yield func(Event, error) bool) *run { return resumed(ctx, a, d, yield) },
+		func(r *run) error { return r.resume(replies) })
 }
 
-// resumed returns the run that continues where c paused.
-func resumed(ctx context.Context, a Agent, d dag.DAG, c Continuation, yield func(Event, error) bool) *run {
-	if ctx != nil {
-		ctx = c.attach(ctx)
-	}
-	return newRun(ctx, a.after(c), d, yield)
-}
-
-// after returns the agent with the rest of its time limit after the pause c.
-func (a Agent) after(c Continuation) Agent {
+// resumed returns the run that continues after the pause of d, with the rest of its time limit.
+func resumed(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
 	if a.Limits.Time > 0 {
-		a.Limits.Time = max(a.Limits.Time-c.Totals.Elapsed, 1) // 0 would be no limit
+		a.Limits.Time = max(a.Limits.Time-spentIn(d.Heads()).Elapsed, 1) // 0 would be no limit
 	}
-	return a
+	return newRun(ctx, a, d, yield)
 }
 
 // stream returns the sequence of a run's events, for a single use.

@@ -15,25 +15,28 @@ import (
 // gets its result once, from the tool, a decision, its timeout, or the end of the run. The first one counts, and a
 // later result is dropped.
 type toolCall struct {
-	phase *toolPhase
-	index int // in phase.calls, which may lack calls that were executed before
+	phase  *toolPhase
+	index  int // in phase.calls, which may lack calls that were executed before
+	number int // among the calls of the message
 
 	// The run's goroutine writes these before it executes the calls of the phase.
-	call     Call    // as the model wrote it
-	ran      Call    // as it is executed, after repairs, hooks and replies
-	repair   string  // how the arguments were repaired; "" if they were not
-	isObject bool    // ran.Input is known to be a JSON object; false if it was not checked since it was set
-	*task            // executes the call; noTask until the tool is found
-	approval bool    // a person has to approve it before any call of the phase is executed
-	deferred bool    // it is executed outside the run; the strategy may set it too
-	reason   string  // a hook's reason for approval or deferral
-	outside  *Result // the reply to a deferred call, until the After hooks have seen it
-	early    bool    // it has its result without being executed here
+	call     Call         // as the model wrote it
+	ran      Call         // as it is executed, after repairs, hooks and replies
+	repair   string       // how the arguments were repaired; "" if they were not
+	isObject bool         // ran.Input is known to be a JSON object; false if it was not checked since it was set
+	*task                 // executes the call; noTask until the tool is found
+	approval bool         // a person has to approve it before any call of the phase is executed
+	deferred bool         // it is executed outside the run; the strategy may set it too
+	reason   string       // a hook's reason for approval or deferral
+	early    bool         // it has its result without being executed here
+	stays    bool         // nobody replied to it: its unfinished execution stays
+	decided  node.Decided // who decided about it; evidence only
 
 	// These are set if the call's sub-agent was paused before.
-	kept   *node.Node    // has the conversation of the sub-agent; nil if none was paused
-	resume *agentResume  // the sub-agent's continuation and replies; nil if the run is not resumed
-	spent  time.Duration // the part of timeout that the sub-agent used before
+	head   *node.Node     // the unfinished execution of the call; nil if there is none
+	kept   *node.Node     // has the conversation of the sub-agent; nil if none was paused
+	resume *insideReplies // the replies for calls inside; nil if it is not resumed
+	spent  time.Duration  // the part of timeout that the sub-agent used before
 
 	// These are set if an earlier run started the call.
 	start   *node.ToolExecution // the start; nil if there is none
@@ -316,17 +319,6 @@ func (c *toolCall) pauseAgent(pause *agentPause) bool {
 	return true
 }
 
-// waitingAgent returns the pause of the call's sub-agent, or nil if the call waits for something else.
-func (c *toolCall) waitingAgent() *agentPause {
-	switch {
-	case c.state == agentPaused:
-		return c.pause
-	case c.resume != nil:
-		return &c.resume.agentPause
-	}
-	return nil
-}
-
 // executionOf returns the node of the call with a result.
 func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecution {
 	var inner innerOutcome
@@ -337,6 +329,7 @@ func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecutio
 		CallID: c.call.ID, Index: c.call.Index, Tool: c.call.Name, Input: c.call.Input,
 		Result: result.Content, IsError: result.IsError, Started: c.started, Ended: ended,
 		Usage: inner.usage.Plus(result.Usage), Details: result.Details, Full: result.Full, Ran: c.changes(),
+		Decided: c.decided,
 	}
 	if c.inDoubt {
 		e.State, e.Started, e.Ended = node.ExecutionInDoubt, c.start.Started, time.Time{}

@@ -1,17 +1,15 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/google/uuid"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -21,8 +19,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// savedVersion is the version of the formats written by this package, and the only one it reads.
-const savedVersion = 1
+// savedVersion is the version of the formats written by this package, and the only one it reads. Version 1 held the
+// state of a pause, which is in the conversation now.
+const savedVersion = 2
 
 const (
 	maxSaved     = 64 << 20 // bytes of a continuation or a task
@@ -64,29 +63,25 @@ type VersionError = dag.VersionError
 
 // Reasons for refusing a member.
 var (
-	errNegative = errors.New("it is negative")
 	errUTF8     = errors.New("it is not UTF-8")
 	errTooLarge = fmt.Errorf("it is larger than %d bytes", maxSaved)
 	errNoTime   = errors.New("it is not a time in the form of RFC 3339")
-	errApproval = errors.New("the run waits for approval: no result can be brought yet")
+	errNoTask   = errors.New("no call waits for a result that somebody may bring now")
+	errVersion1 = errors.New("it is of the former version of Plait: run the conversation that it belongs to, which pauses anew")
 )
 
 // ContinuationCodec writes a [Continuation] as JSON, and reads it. The conversation is saved separately, for example by
 // dag.DAG.Save. The zero value writes no attribute.
 //
-// The output holds none of the program's secrets, but it holds the calls' arguments: protect it like the conversation.
-// Anybody able to change it decides which calls are executed: read it from a store of your own, not from a browser.
+// The output holds keys of calls, and neither arguments nor secrets of the program. Nothing is executed because of it.
 type ContinuationCodec struct {
 	// Keys names the attributes to write. Each is converted to a string, and cut to 200 bytes. No other attribute is
 	// ever written: name IDs, not secrets. Defaults to none.
 	Keys []string
 }
 
-// Encode returns c as one JSON object on one line, the same bytes for the same c. Of the totals, Reason and Detail are
-// not written; Decode sets Reason to that of the pause.
-//
-// If Decode would refuse c, Encode returns the same *[CodecError]. The continuations of a run are valid unless a hook
-// gave a call a name or an ID that is not UTF-8.
+// Encode returns c as one JSON object on one line, the same bytes for the same c. If Decode would refuse c, Encode
+// returns the same *[CodecError].
 func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -94,33 +89,27 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 
 	dst := write.Int([]byte{'{'}, "schema_version", savedVersion)
 	dst = write.OptString(write.OptString(dst, "run_id", c.Run), "continuation_id", c.ID)
-	dst = write.OptString(write.OptString(dst, "parent_continuation_id", c.Parent),
-		"pause_reason", string(c.Reason))
-	dst = write.Name(write.OptString(dst, "message_id", c.Message.String()), "pending")
-
-	dst = append(dst, '[')
-	for _, p := range c.Pending {
-		dst = p.append(write.Comma(dst))
+	dst = write.OptString(write.OptString(dst, "parent_continuation_id", c.Parent), "pause_reason", string(c.Reason))
+	dst = append(write.Name(dst, "calls"), '[')
+	for _, key := range c.Calls {
+		dst = write.Quote(write.Comma(dst), key.String())
 	}
-
-	dst = appendAgents(append(dst, ']'), c.Agents)
-	dst = appendInner(appendTotals(dst, c.Totals), c.InnerTurns, c.InnerCalls)
-	return sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
+	return sized(append(appendAttributes(append(dst, ']'), c.Attributes, k.Keys), '}'))
 }
 
 // Decode reads the output of Encode. It does not retain data, and its use of memory is proportional to data. All
 // attributes in data are read, regardless of Keys, as strings. Unknown members are ignored, as in a saved node. The
 // order of members and the space between them do not matter.
 //
-// Every error is a *[CodecError]. If the version is not 1, its chain holds a *[VersionError]. Decode refuses
+// Every error is a *[CodecError]. If the version is not 2, its chain holds a *[VersionError]. A continuation of version
+// 1 held the state of its pause, which is in the conversation now: run that conversation, and it pauses anew. Decode
+// refuses
 //
 //   - more than 64 MiB,
 //   - a missing required member, and a value of the wrong type,
 //   - the same name twice in an object,
-//   - an unknown pause_reason, a message_id that is not a node ID, and an empty ID,
-//   - in pending: the same ID twice, and indexes not in ascending order,
-//   - in pending: arguments that are not a JSON object, and a call that contradicts pause_reason,
-//   - in agents: a path through a missing sub-agent, and a sub-agent without a pending call.
+//   - an unknown pause_reason, and an empty ID,
+//   - calls that are not keys, and the same key twice.
 func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	o, err := readSaved(data)
 	if err != nil {
@@ -128,26 +117,17 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 	}
 	o.version()
 
-	var c Continuation
-	c.Run, c.ID, c.Parent = o.Text("run_id"), o.Text("continuation_id"), o.OptText("parent_continuation_id", "")
-	c.Reason, c.Message = content.Stop(o.Text("pause_reason")), o.node("message_id")
-	c.Agents = o.agents()
-
-	// Agents are read first: a call inside one names it by its path.
-	paths := pathsOf(c.Agents)
-	for call := range o.Objects("pending") {
-		p := savedObject{call}.pending()
-		p.Path = savedObject{call}.pathOf(paths)
-		c.Pending = append(c.Pending, p)
+	c := Continuation{
+		Run: o.OptText("run_id", ""), ID: o.Text("continuation_id"), Parent: o.OptText("parent_continuation_id", ""),
+		Reason: content.Stop(o.Text("pause_reason")),
 	}
-
-	// The reason is not saved with the totals of a sub-agent. It follows from the pending calls below it.
-	asking := c.above(asksApproval)
-	for i, a := range c.Agents {
-		c.Agents[i].Totals.Reason = stopReason(asking[pathKey(a.Path)])
+	for i, text := range o.Texts("calls") {
+		key, err := node.ParseCallKey(text)
+		if err != nil {
+			o.Fail("calls", fmt.Errorf("item %d: %w", i, err))
+		}
+		c.Calls = append(c.Calls, key)
 	}
-	c.Totals = savedObject{o.Object("totals")}.totals(c.Reason)
-	c.InnerTurns, c.InnerCalls = o.inner()
 	for name, value := range o.attributes() {
 		if c.Attributes == nil {
 			c.Attributes = map[string]any{}
@@ -167,22 +147,16 @@ func (k ContinuationCodec) Decode(data []byte) (Continuation, error) {
 
 // ToolTask is a deferred call in the form sent to a worker.
 type ToolTask struct {
-	// Run and Continuation identify the pause. Resume it with the result as a [Reply]: see [Agent.Resume].
+	// Run and Continuation identify the pause in which the task was made.
 	Run, Continuation string
-	// Turn is the number of requests the run has sent so far.
-	Turn int
-	// ID identifies the call in replies.
-	ID string
-	// Call is the call to execute.
-	Call Call
-	// Tool is the tool's name as the model wrote it.
-	Tool string
+	// Pending is the call. Its result is a [Reply]: see [Returned], and [Agent.Work], which executes it.
+	Pending dag.Pending
 	// Attributes holds the attributes of the run named by the codec's Keys.
 	Attributes map[string]string
 }
 
-// ToolTaskCodec writes the deferred calls of a [Continuation] as tasks for workers: JSON, one object for each call. The
-// zero value writes no attribute.
+// ToolTaskCodec writes the deferred calls of a paused conversation as tasks for workers: JSON, one object for each call.
+// The zero value writes no attribute.
 //
 // A task holds the call's arguments unchanged. They may contain anything from the conversation: tasks are as sensitive
 // as the conversation, and do not belong in a log.
@@ -191,41 +165,54 @@ type ToolTaskCodec struct {
 	Keys []string
 }
 
-// Encode returns one task for each pending call that waits for its result, in call order. Each is one JSON object on
-// one line, the same bytes for the same c. While one call of a message waits for approval, no call of that message has
-// a task, because none may be executed yet. Its errors are those of ContinuationCodec.Encode. If there are no tasks,
-// the error is a *[CodecError] too.
-func (k ToolTaskCodec) Encode(c Continuation) ([][]byte, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-
-	// One call that asks for approval holds back all calls of its message, that is, all with the same path.
-	asks := map[string]bool{}
-	for _, p := range c.Pending {
-		asks[pathKey(p.Path)] = asks[pathKey(p.Path)] || p.Approval
+// Encode returns one task for each call of d that waits for its result and that nobody has begun, in the order of
+// dag.DAG.Pending, with the attributes of c. Each is one JSON object on one line, the same bytes for the same d. While
+// one call of a message waits for approval, no call of that message has a task, because none may be executed yet. If
+// there are no tasks, the error is a *[CodecError].
+func (k ToolTaskCodec) Encode(d dag.DAG, attributes map[string]any) ([][]byte, error) {
+	pending := d.Pending()
+	asks := map[node.ID]bool{} // messages with a call that waits for approval
+	for _, p := range pending {
+		asks[p.Key.Message] = asks[p.Key.Message] || p.Approval
 	}
 
 	var tasks [][]byte
-	for _, p := range c.Pending {
-		if asks[pathKey(p.Path)] {
+	c := ContinuationOf(d)
+	c.Attributes = attributes
+	for _, p := range pending {
+		if asks[p.Key.Message] || !p.Started.IsZero() {
 			continue
 		}
-		dst := write.Int([]byte{'{'}, "schema_version", savedVersion)
-		dst = write.OptString(write.OptString(dst, "run_id", c.Run), "continuation_id", c.ID)
-		dst = p.appendNames(write.Int(dst, "turn", c.Totals.Turns))
-		dst = write.JSON(write.String(dst, "executed_name", p.Call.Name), "arguments", p.Call.Input)
-
-		task, err := sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
+		task, err := k.EncodeCall(c, p)
 		if err != nil {
 			return nil, err
 		}
 		tasks = append(tasks, task)
 	}
 	if len(tasks) == 0 {
-		return nil, &CodecError{Field: "pause_reason", Err: errApproval}
+		return nil, &CodecError{Field: "calls", Err: errNoTask}
 	}
 	return tasks, nil
+}
+
+// EncodeCall returns one call as a task, with the run, the ID and the attributes of c. The call may also wait for
+// approval: the task then shows it to whoever approves, and is for no worker.
+func (k ToolTaskCodec) EncodeCall(c Continuation, p dag.Pending) ([]byte, error) {
+	err := first(checkUTF8("name", p.Tool), checkUTF8("executed_name", p.Call.Name),
+		checkObject("arguments", p.Call.Input))
+	if err != nil {
+		return nil, err
+	}
+	dst := write.Int([]byte{'{'}, "schema_version", savedVersion)
+	dst = write.OptString(write.OptString(dst, "run_id", c.Run), "continuation_id", c.ID)
+	dst = write.OptString(write.String(dst, "call", p.Key.String()), "tool_call_id", p.Call.ID)
+	dst = write.String(write.String(dst, "name", p.Tool), "executed_name", p.Call.Name)
+	dst = write.JSON(dst, "arguments", p.Call.Input)
+	if p.Input != p.Call.Input {
+		dst = write.JSON(dst, "asked", p.Input)
+	}
+	dst = write.OptString(write.OptTrue(dst, "approval", p.Approval), "note", p.Note)
+	return sized(append(appendAttributes(dst, c.Attributes, k.Keys), '}'))
 }
 
 // Decode reads one task written by Encode, under the rules of ContinuationCodec.Decode.
@@ -236,141 +223,57 @@ func (k ToolTaskCodec) Decode(data []byte) (ToolTask, error) {
 	}
 	o.version()
 
-	t := ToolTask{Run: o.Text("run_id"), Continuation: o.Text("continuation_id"), Turn: o.Int("turn")}
-	o.Text("executed_name") // required in a task, but not in a continuation
-	p := o.pending()
-	t.ID, t.Call, t.Tool, t.Attributes = p.ID, p.Call, p.Tool, o.attributes()
+	t := ToolTask{Run: o.OptText("run_id", ""), Continuation: o.Text("continuation_id"), Attributes: o.attributes()}
+	key, err := node.ParseCallKey(o.Text("call"))
+	if err != nil {
+		o.Fail("call", err)
+	}
+	t.Pending = dag.Pending{Key: key, Tool: o.Text("name"), Approval: o.Flag("approval"), Note: o.OptText("note", "")}
+	t.Pending.Deferred = !t.Pending.Approval
+	t.Pending.Call = Call{
+		Name: o.Text("executed_name"), Input: o.arguments("arguments", true), Message: key.Message, Index: key.Index,
+		ID: o.OptText("tool_call_id", ""),
+	}
+	t.Pending.Input = cmp.Or(o.arguments("asked", false), t.Pending.Call.Input)
 
 	if err := o.err(); err != nil {
 		return ToolTask{}, err
 	}
-	err = first(checkID("run_id", t.Run), checkID("continuation_id", t.Continuation), checkCount("turn", t.Turn),
-		p.check(""))
-	if err != nil {
+	if err := first(checkID("continuation_id", t.Continuation), checkObject("arguments", t.Pending.Call.Input)); err != nil {
 		return ToolTask{}, err
 	}
 	return t, nil
 }
 
-// MarshalJSON returns the reply as one JSON object:
-//
-//   - {"approve":true} and {"approve":true,"arguments":{…}},
-//   - {"approve":false} and {"approve":false,"reason":"…"},
-//   - {"result":[blocks…]}, with "is_error", "terminate", "details", "usage" and "full" if the result has them.
-//
-// It returns a *[CodecError] for the zero Reply, for arguments that are not a JSON object, for a result that a run
-// would not accept, and for a result with a Child. A conversation cannot be sent: describe its outcome in Details.
-//
-// Package encoding/json reformats the output of MarshalJSON: JSON in arguments, details and the extras of blocks keeps
-// its value, but not its bytes.
-func (r Reply) MarshalJSON() ([]byte, error) {
-	if err := r.check(); err != nil {
-		return nil, err
-	}
-	dst := []byte{'{'}
-
-	if r.kind == returned {
-		return append(r.result.append(dst), '}'), nil
-	}
-	dst = strconv.AppendBool(write.Name(dst, "approve"), r.kind == approved)
-	return append(write.OptString(write.JSON(dst, "arguments", r.input), "reason", r.reason), '}'), nil
-}
-
-// UnmarshalJSON reads the output of MarshalJSON, and also {"result":"text"}. It is strict, because a mistake in a reply
-// written by hand could execute a call: an unknown member, one that does not fit the others, and null are a
-// *[CodecError]. After an error r is unchanged.
-func (r *Reply) UnmarshalJSON(data []byte) error {
-	o := savedObject{jsonx.Read(content.JSON(data), maxNested)}
-
-	// o.Only refuses all other members, so that a misspelled one is not ignored.
-	var read Reply
+// check returns an error if c is not valid.
+func (c Continuation) check() error {
+	err := first(checkUTF8("run_id", c.Run), checkID("continuation_id", c.ID),
+		checkUTF8("parent_continuation_id", c.Parent))
 	switch {
-	case o.Has("approve") && o.Flag("approve"):
-		o.Only("approve", "arguments", "arguments_text")
-		read = ApprovedWith(o.arguments("arguments", false))
-	case o.Has("approve"):
-		o.Only("approve", "reason")
-		read = Declined(o.OptText("reason", ""))
-	default:
-		read = Returned(o.result())
+	case err != nil:
+		return err
+	case c.Reason != content.StopApproval && c.Reason != content.StopResults:
+		return wrong("pause_reason", "it is neither %s nor %s", content.StopApproval, content.StopResults)
+	case len(c.Calls) == 0:
+		return wrong("calls", "no call waits")
 	}
 
-	if err := o.err(); err != nil {
-		return err
+	seen := make(map[node.CallKey]bool, len(c.Calls))
+	for i, key := range c.Calls {
+		switch path := "calls/" + strconv.Itoa(i); {
+		case key.Message == node.ID{} || key.Index < 0:
+			return &CodecError{Field: path, Err: jsonx.ErrAbsent}
+		case seen[key]:
+			return wrong(path, "the call stands here twice")
+		}
+		seen[key] = true
 	}
-	if err := read.check(); err != nil {
-		return err
-	}
-	*r = read
 	return nil
 }
 
-// check returns an error if c is not valid.
-func (c Continuation) check() error {
-	err := first(checkID("run_id", c.Run), checkID("continuation_id", c.ID),
-		checkUTF8("parent_continuation_id", c.Parent))
-	if err != nil {
-		return err
-	}
-
-	switch {
-	case c.Reason != content.StopApproval && c.Reason != content.StopResults:
-		return wrong("pause_reason", "it is neither %s nor %s", content.StopApproval, content.StopResults)
-	case c.Message == node.ID{}:
-		return &CodecError{Field: "message_id", Err: jsonx.ErrAbsent}
-	case len(c.Pending) == 0:
-		return wrong("pending", "no call waits")
-	}
-
-	// The pending calls are checked after the agents, because checkPending needs valid paths.
-	if err := c.checkAgents(); err != nil {
-		return err
-	}
-	return first(c.checkPending(), checkTotals("totals", c.Totals),
-		checkCount("inner_turns", c.InnerTurns), checkCount("inner_calls", c.InnerCalls))
-}
-
-func checkTotals(path string, t node.StopReason) error {
-	if cost := t.Cost; cost < 0 || math.IsNaN(cost) || math.IsInf(cost, 0) {
-		return wrong(path+"/cost", "%v is no cost: it is negative or not finite", cost)
-	}
-	return first(checkCount(path+"/turns", t.Turns), checkCount(path+"/tool_calls", t.ToolCalls))
-}
-
-// check returns an error if the call is not valid. Names may be empty: a model can write an empty name, and an Agent's
-// Handler can execute such a call.
-func (p Pending) check(path string) error {
-	err := first(checkID(path+"tool_call_id", p.ID), checkCount(path+"index", p.Call.Index),
-		checkUTF8(path+"call_id", p.Call.ID), checkUTF8(path+"name", p.Tool),
-		checkUTF8(path+"executed_name", p.Call.Name))
-	if err == nil && !p.Call.Input.IsObject() {
-		err = &CodecError{Field: path + "arguments", Err: jsonx.ErrNotObject}
-	}
-
-	// RFC 3339 has four digits for the year.
-	if y := p.Started.UTC().Year(); err == nil && (y < 0 || y > 9999) {
-		err = &CodecError{Field: path + "started", Err: errNoTime}
-	}
-	return err
-}
-
-// check returns an error if r is not valid, or cannot be written.
-func (r Reply) check() error {
-	switch {
-	case r.kind == noReply:
-		return wrong("", "it is no reply")
-	case r.input != "" && !r.input.IsObject():
-		return &CodecError{Field: "arguments", Err: jsonx.ErrNotObject}
-	case r.result.Child.Len() > 0:
-		return wrong("result", "a conversation, its Child, cannot be sent")
-	}
-
-	// valid checks Full too, but does not name it as the member.
-	if err := holdable(r.result.Full); err != nil {
-		return &CodecError{Field: "full", Err: err}
-	}
-	if err := r.result.valid(); err != nil {
-		return &CodecError{Field: "result", Err: err}
+func checkObject(field string, input content.JSON) error {
+	if !input.IsObject() {
+		return &CodecError{Field: field, Err: jsonx.ErrNotObject}
 	}
 	return nil
 }
@@ -403,64 +306,6 @@ func checkUTF8(field, text string) error {
 		return &CodecError{Field: field, Err: errUTF8}
 	}
 	return nil
-}
-
-func checkCount(field string, n int) error {
-	if n < 0 {
-		return &CodecError{Field: field, Err: errNegative}
-	}
-	return nil
-}
-
-func (p Pending) append(dst []byte) []byte {
-	dst = p.appendNames(append(dst, '{'))
-	if p.Call.Name != p.Tool {
-		dst = write.String(dst, "executed_name", p.Call.Name)
-	}
-	dst = write.OptTrue(write.OptTrue(write.JSON(dst, "arguments", p.Call.Input), "approval", p.Approval),
-		"deferred", p.Deferred)
-	dst = write.OptString(appendPath(dst, p.Path), "reason", p.Reason)
-	if !p.Started.IsZero() {
-		dst = write.String(dst, "started", p.Started.UTC().Format(time.RFC3339Nano))
-	}
-	return append(dst, '}')
-}
-
-// appendPath appends the indexes of the calls in a path. The calls themselves are written with the agents.
-func appendPath(dst []byte, path []Call) []byte {
-	if len(path) == 0 {
-		return dst
-	}
-	dst = append(write.Name(dst, "path"), '[')
-	for _, call := range path {
-		dst = strconv.AppendInt(write.Comma(dst), int64(call.Index), 10)
-	}
-	return append(dst, ']')
-}
-
-// appendNames appends the members that identify the call.
-func (p Pending) appendNames(dst []byte) []byte {
-	dst = write.Int(write.OptString(dst, "tool_call_id", p.ID), "index", p.Call.Index)
-	if p.Call.ID != p.ID {
-		dst = write.String(dst, "call_id", p.Call.ID)
-	}
-	return write.String(dst, "name", p.Tool)
-}
-
-func appendTotals(dst []byte, t node.StopReason) []byte {
-	dst = append(write.Name(dst, "totals"), '{')
-	dst = write.Int(write.Int(dst, "turns", t.Turns), "tool_calls", t.ToolCalls)
-	dst = write.OptValue(write.OptValue(dst, "usage", t.Usage), "tool_usage", t.ToolUsage)
-	if t.Cost != 0 || t.CostKnown {
-		dst = strconv.AppendFloat(write.Name(dst, "cost"), t.Cost, 'g', -1, 64)
-		dst = write.OptTrue(dst, "cost_partial", !t.CostKnown)
-	}
-	return append(write.OptInt(dst, "elapsed_ns", t.Elapsed), '}')
-}
-
-// appendInner appends the turns and the calls inside tools, if there were any.
-func appendInner(dst []byte, turns, calls int) []byte {
-	return write.OptInt(write.OptInt(dst, "inner_turns", turns), "inner_calls", calls)
 }
 
 // appendAttributes appends the attributes named by keys, sorted by name.
@@ -526,18 +371,13 @@ func (o savedObject) err() error {
 }
 
 func (o savedObject) version() {
-	if v := o.Int("schema_version"); v != savedVersion {
-		o.Fail("schema_version", &VersionError{Version: v, Supported: savedVersion})
+	v := o.Int("schema_version")
+	switch err := error(&VersionError{Version: v, Supported: savedVersion}); {
+	case v == 1:
+		o.Fail("schema_version", fmt.Errorf("%w: %w", err, errVersion1))
+	case v != savedVersion:
+		o.Fail("schema_version", err)
 	}
-}
-
-func (o savedObject) node(name string) node.ID {
-	text := o.Text(name)
-	id, err := uuid.Parse(text)
-	if err != nil || id.String() != text {
-		o.Fail(name, errors.New("it is no node's id: a UUID in lower-case hexadecimal with hyphens"))
-	}
-	return id
 }
 
 // time returns an optional time; zero if it is absent.
@@ -577,43 +417,6 @@ func (o savedObject) usage(name string) (u content.Usage) {
 	return u
 }
 
-// totals reads the totals of a run. Tokens and time may be negative: servers miscount, and clocks are set back. The
-// member "cost" is absent if the cost is 0 and not known.
-func (o savedObject) totals(reason content.Stop) node.StopReason {
-	t := node.StopReason{
-		Reason: reason, Turns: o.Int("turns"), ToolCalls: o.Int("tool_calls"), Usage: o.usage("usage"),
-		ToolUsage: o.usage("tool_usage"), Elapsed: time.Duration(o.OptInt64("elapsed_ns")),
-	}
-	if o.Has("cost") {
-		t.Cost, t.CostKnown = o.Number("cost"), !o.Flag("cost_partial")
-	}
-	return t
-}
-
-// inner reads the turns and the calls inside tools. A member is absent if it is 0.
-func (o savedObject) inner() (turns, calls int) {
-	if o.Has("inner_turns") {
-		turns = o.Int("inner_turns")
-	}
-	if o.Has("inner_calls") {
-		calls = o.Int("inner_calls")
-	}
-	return turns, calls
-}
-
-// pending reads a call.
-func (o savedObject) pending() Pending {
-	p := Pending{
-		ID: o.Text("tool_call_id"), Tool: o.Text("name"), Approval: o.Flag("approval"), Deferred: o.Flag("deferred"),
-		Reason: o.OptText("reason", ""), Started: o.time("started"),
-	}
-	p.Call = Call{
-		Name: o.OptText("executed_name", p.Tool), Input: o.arguments("arguments", true), Index: o.Int("index"),
-		ID: o.OptText("call_id", p.ID),
-	}
-	return p
-}
-
 // attributes reads the attributes of a run; nil if there are none.
 func (o savedObject) attributes() map[string]string {
 	if !o.Has("attributes") {
@@ -638,9 +441,9 @@ func (o savedObject) attributes() map[string]string {
 	return texts
 }
 
-// result reads a result. Its content is a list of blocks, or a string for one text.
-func (o savedObject) result() Result {
-	o.Only("result", "is_error", "terminate", "details", "details_text", "usage", "full")
+// result reads a result, beside other members. Its content is a list of blocks, or a string for one text.
+func (o savedObject) result(members ...string) Result {
+	o.Only(append(members, "result", "is_error", "terminate", "details", "details_text", "usage", "full")...)
 	if !o.Has("result") {
 		o.Refuse(errors.New("it has neither approve nor result"))
 		return Result{}

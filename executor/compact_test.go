@@ -116,8 +116,8 @@ func TestPoliciesWriteMessagesAsText(t *testing.T) {
 		Assistant("I call.", content.Thinking{Text: "hm", Signature: "s"}, apitest.Use("fast", content.JSON(`{"n":1}`)),
 			apitest.Use("fast", content.JSON(`{"n":2}`))).
 		CloseTools(
-			node.ToolExecution{Index: 0, Result: content.Words(strings.Repeat("long ", 1000))},
-			node.ToolExecution{Index: 1, Result: content.Words("no"), IsError: true}).
+			node.ToolExecution{Index: 2, Result: content.Words(strings.Repeat("long ", 1000))},
+			node.ToolExecution{Index: 3, Result: content.Words("no"), IsError: true}).
 		Messages()
 	told := func(output string) string {
 		return "user: Look:\nuser: [image https://example.com/a.png]\nuser: [document report.txt]\nassistant: I call.\n" +

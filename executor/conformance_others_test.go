@@ -49,7 +49,7 @@ func named(id, tool string, input content.JSON) content.ToolUse {
 }
 
 // brought is a result from outside.
-func brought(words string) executor.Reply { return executor.Returned(text(words)) }
+func brought(words string) answer { return returned(text(words)) }
 
 // said is the texts of the user's side, results left out.
 func said(d dag.DAG) (list []string) {
@@ -792,7 +792,7 @@ func repeating(t *testing.T) {
 		}
 		d, err := agent.Run(t.Context(), ask(tooltest.Returning("act", "")))
 		for range 5 {
-			d, err = agent.Resume(t.Context(), d, paused(t, err), map[string]executor.Reply{"tc_1": brought("ok")})
+			d, err = agent.Resume(t.Context(), d, replySet{"tc_1": brought("ok")}.of(d)...)
 		}
 		require.NoError(t, err)
 		require.Equal(t, []string{"Go.", fmt.Sprintf(nudge, 3)}, said(d))
@@ -827,21 +827,23 @@ var agentCore = []conform{
 		d, err := executor.Agent{Provider: model, Strategy: executor.DeferAll()}.Run(t.Context(), ask(act))
 		c := paused(t, err)
 		require.Equal(t, content.StopResults, c.Reason)
-		require.Equal(t, []executor.Pending{{
-			ID: "tc_1", Tool: "echo", Deferred: true,
-			Call: executor.Call{ID: "tc_1", Name: "echo", Input: `{"text":"hello"}`},
-		}}, c.Pending)
+		message := d.Heads()[0].Parent(0).ID()
+		require.Equal(t, []dag.Pending{{
+			Key: node.CallKey{Message: message}, Tool: "echo", Input: `{"text":"hello"}`, Deferred: true,
+			Call: executor.Call{ID: "tc_1", Name: "echo", Input: `{"text":"hello"}`, Message: message},
+		}}, d.Pending())
+		require.Equal(t, []node.CallKey{{Message: message}}, c.Calls)
 		require.Empty(t, ran())
 		require.Len(t, model.Requests(), 1)
 		require.Len(t, d.OpenCalls(), 1)
-		require.Zero(t, c.Totals.ToolCalls)
+		require.Empty(t, d.Head().Payload().(node.ToolExecution).Result.Text())
 	}},
 	{
 		id: "A3", says: "a result from outside lets the same run go on",
 		differs: "An execution does not say that somebody else carried it out: the model cannot tell either, and the program knows what it replied.",
 		test: func(t *testing.T) {
 			agent, d, c, model := deferredEcho(t, "tc_1")
-			all, end, err := watch(t, agent.ResumeStream(t.Context(), d, c, map[string]executor.Reply{"tc_1": brought("ok")}))
+			all, end, err := watch(t, agent.ResumeStream(t.Context(), d, replySet{"tc_1": brought("ok")}.of(d)...))
 			require.NoError(t, err)
 			require.Equal(t, "Done.", end.DAG.Text())
 			require.Equal(t, c.Run, only[executor.RunStart](all)[0].Run)
@@ -853,8 +855,8 @@ var agentCore = []conform{
 		},
 	},
 	{id: "A4", says: "a continuation that was JSON on the way is resumed as one that was not", test: func(t *testing.T) {
-		agent, d, c, _ := deferredEcho(t, "tc_1")
-		d, err := agent.Resume(t.Context(), reloaded(t, d), recoded(t, c), map[string]executor.Reply{"tc_1": brought("ok")})
+		agent, d, _, _ := deferredEcho(t, "tc_1")
+		d, err := agent.Resume(t.Context(), reloaded(t, d), replySet{"tc_1": brought("ok")}.of(reloaded(t, d))...)
 		require.NoError(t, err)
 		require.Equal(t, "Done.", d.Text())
 		require.Equal(t, []string{"ok"}, outcomes(t, d))
@@ -872,25 +874,24 @@ var agentCore = []conform{
 			}}}
 			require.Empty(t, c1.Parent)
 
-			all, end, err := watch(t, agent.ResumeStream(t.Context(), d, c1, map[string]executor.Reply{"tc_2": brought("r2")}))
+			all, end, err := watch(t, agent.ResumeStream(t.Context(), d, replySet{"tc_2": brought("r2")}.of(d)...))
 			c2 := paused(t, err)
 			d = end.DAG
 			require.Equal(t, content.StopResults, c2.Reason)
 			require.NotEqual(t, c1.ID, c2.ID)
 			require.Equal(t, c1.ID, c2.Parent)
 			require.Equal(t, c1.Run, c2.Run)
-			require.Len(t, c2.Pending, 1)
-			require.Equal(t, "tc_1", c2.Pending[0].ID)
+			require.Equal(t, []string{"tc_1"}, waiting(d))
 			require.Empty(t, only[executor.MessageStart](all), "nothing is said")
-			require.Equal(t, "r2", d.Heads()[0].Payload().(node.ToolExecution).Result.Text())
+			require.Equal(t, "r2", d.Heads()[1].Payload().(node.ToolExecution).Result.Text())
 			require.Len(t, model.Requests(), 1)
 
-			_, err = agent.Resume(t.Context(), d, c2, map[string]executor.Reply{"tc_2": brought("other"), "tc_1": brought("r1")})
+			_, err = agent.Resume(t.Context(), d, replySet{"tc_2": brought("other"), "tc_1": brought("r1")}.of(d)...)
 			require.ErrorIs(t, err, executor.ErrConflict)
-			_, err = agent.Resume(t.Context(), d, c2, map[string]executor.Reply{"tc_3": brought("r3"), "tc_1": brought("r1")})
+			_, err = agent.Resume(t.Context(), d, replySet{"tc_3": brought("r3"), "tc_1": brought("r1")}.of(d)...)
 			require.ErrorIs(t, err, executor.ErrUnknownCall)
 
-			d, err = agent.Resume(t.Context(), reloaded(t, d), recoded(t, c2), map[string]executor.Reply{"tc_2": brought("r2"), "tc_1": brought("r1")})
+			d, err = agent.Resume(t.Context(), reloaded(t, d), replySet{"tc_2": brought("r2"), "tc_1": brought("r1")}.of(reloaded(t, d))...)
 			require.NoError(t, err, "the same result again changes nothing")
 			require.Equal(t, "Done.", d.Text())
 			require.Equal(t, []string{"r1", "r2"}, outcomes(t, d))
@@ -908,12 +909,12 @@ var agentCore = []conform{
 				Provider: apitest.NewScript(apitest.Call(named("tc_1", "missing", `{"key":"SECRET"}`), named("tc_2", "act", `{"key":"SECRET"}`))),
 				Strategy: executor.DeferAll(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			}
-			all, _, err := watch(t, agent.Stream(t.Context(), ask(tooltest.Returning("act", ""))))
+			_, end, err := watch(t, agent.Stream(t.Context(), ask(tooltest.Returning("act", ""))))
 			require.ErrorIs(t, err, executor.ErrPaused)
 			require.NotContains(t, err.Error(), "SECRET")
 			require.Contains(t, log.String(), "missing")
 			require.NotContains(t, log.String(), "SECRET")
-			require.Equal(t, content.JSON(`{"key":"SECRET"}`), only[executor.Paused](all)[0].Continuation.Pending[0].Call.Input)
+			require.Equal(t, content.JSON(`{"key":"SECRET"}`), end.DAG.Pending()[0].Call.Input)
 		},
 	},
 	{id: "A7", says: "a pause says which turn it is, why, and for how many calls of which kind; and who resumes it learns the same", test: func(t *testing.T) {
@@ -925,14 +926,14 @@ var agentCore = []conform{
 		all, end, err := watch(t, agent.Stream(t.Context(), ask(echo)))
 		require.ErrorIs(t, err, executor.ErrPaused)
 		c := only[executor.Paused](all)[0].Continuation
-		require.Equal(t, 1, c.Totals.Turns)
+		require.Equal(t, 1, end.Stop.Turns)
 		require.Equal(t, content.StopResults, c.Reason)
 		require.NotEmpty(t, c.ID)
-		require.Len(t, c.Pending, 1)
-		require.False(t, c.Pending[0].Approval)
-		require.True(t, c.Pending[0].Deferred)
+		require.Len(t, end.DAG.Pending(), 1)
+		require.False(t, end.DAG.Pending()[0].Approval)
+		require.True(t, end.DAG.Pending()[0].Deferred)
 
-		all, _, err = watch(t, agent.ResumeStream(t.Context(), end.DAG, c, map[string]executor.Reply{"tc_1": brought("ok")}))
+		all, _, err = watch(t, agent.ResumeStream(t.Context(), end.DAG, replySet{"tc_1": brought("ok")}.of(end.DAG)...))
 		require.NoError(t, err)
 		require.Equal(t, c, resumed)
 		turns := only[executor.TurnEnd](all)
@@ -1136,15 +1137,14 @@ var agentCore = []conform{
 		d, err := agent.Run(t.Context(), ask(act))
 		c := paused(t, err)
 		require.Equal(t, content.StopApproval, c.Reason)
-		require.Len(t, c.Pending, 1)
-		require.Equal(t, "tc_1", c.Pending[0].ID)
-		require.Equal(t, "it is risky", c.Pending[0].Reason)
+		require.Equal(t, []string{"tc_1"}, waiting(d))
+		require.Equal(t, "it is risky", d.Pending()[0].Note)
 		require.Len(t, model.Requests(), 1)
 		require.Empty(t, ran())
 
-		_, err = agent.Resume(t.Context(), d, c, nil)
+		_, err = agent.Resume(t.Context(), d)
 		require.ErrorIs(t, err, executor.ErrMissingReply)
-		all, end, err := watch(t, agent.ResumeStream(t.Context(), d, c, map[string]executor.Reply{"tc_1": executor.Approved()}))
+		all, end, err := watch(t, agent.ResumeStream(t.Context(), d, replySet{"tc_1": approved()}.of(d)...))
 		require.NoError(t, err)
 		require.Len(t, ran(), 1)
 		require.Equal(t, c.Run, only[executor.RunStart](all)[0].Run)
@@ -1157,12 +1157,12 @@ var agentCore = []conform{
 			})
 		change := before(func(executor.Call) executor.Decision { return executor.Modify(`{"value":123}`) })
 		wrong := "error: Validation failed for tool \"strict\":\n  - value: must be string, is integer\n\nReceived arguments:\n"
-		for want, reply := range map[string]executor.Reply{
-			`{"value":123}`: executor.Approved(), wrong + `{"value":4}`: executor.ApprovedWith(`{"value":4}`),
+		for want, reply := range map[string]answer{
+			`{"value":123}`: approved(), wrong + `{"value":4}`: approvedWith(`{"value":4}`),
 		} {
 			agent = executor.Agent{Provider: once(named("tc_1", "strict", `{}`)), Hooks: []executor.Hook{change, executor.RequireApproval()}}
 			d, err = agent.Run(t.Context(), ask(strict))
-			d, err = agent.Resume(t.Context(), d, paused(t, err), map[string]executor.Reply{"tc_1": reply})
+			d, err = agent.Resume(t.Context(), d, replySet{"tc_1": reply}.of(d)...)
 			require.NoError(t, err)
 			require.Equal(t, []string{want}, outcomes(t, d), "only what a person made of the arguments is checked")
 		}
@@ -1176,18 +1176,17 @@ var agentCore = []conform{
 			d, err := agent.Run(t.Context(), ask(act))
 			c1 := paused(t, err)
 			require.Equal(t, content.StopApproval, c1.Reason)
-			require.Len(t, c1.Pending, 2)
+			require.Len(t, d.Pending(), 2)
 
-			d, err = agent.Resume(t.Context(), d, c1, map[string]executor.Reply{"tc_1": executor.Declined(""), "tc_2": executor.Approved()})
+			d, err = agent.Resume(t.Context(), d, replySet{"tc_1": declined(""), "tc_2": approved()}.of(d)...)
 			c2 := paused(t, err)
 			require.Equal(t, content.StopResults, c2.Reason)
-			require.Len(t, c2.Pending, 1)
-			require.Equal(t, "tc_2", c2.Pending[0].ID)
+			require.Equal(t, []string{"tc_2"}, waiting(d))
 			require.Equal(t, []string{"error: Tool call denied: denied by user"}, outcomes(t, d))
 			require.Len(t, model.Requests(), 1)
 			require.Empty(t, ran())
 
-			d, err = agent.Resume(t.Context(), d, c2, map[string]executor.Reply{"tc_2": brought("ok")})
+			d, err = agent.Resume(t.Context(), d, replySet{"tc_2": brought("ok")}.of(d)...)
 			require.NoError(t, err)
 			require.Equal(t, []string{"error: Tool call denied: denied by user", "ok"}, outcomes(t, d))
 		},
@@ -1205,8 +1204,8 @@ var agentCore = []conform{
 		require.Equal(t, []string{"run", "turn 1", "(assistant", "block", ")", "paused", "end: awaiting_tool_results"}, told)
 	}},
 	{id: "A24", says: "where a run is resumed, the call starts and ends, the model speaks, and the stream ends", test: func(t *testing.T) {
-		agent, d, c, _ := deferredEcho(t, "tc_1")
-		told, _, err := story(agent.ResumeStream(t.Context(), d, c, map[string]executor.Reply{"tc_1": brought("ok")}))
+		agent, d, _, _ := deferredEcho(t, "tc_1")
+		told, _, err := story(agent.ResumeStream(t.Context(), d, replySet{"tc_1": brought("ok")}.of(d)...))
 		require.NoError(t, err)
 		require.Equal(t, []string{
 			"run", "start 0", "end 0", "(user", ")", "turn end 1", "turn 2", "(assistant", "block", ")", "turn end 2", "end: end_turn",
@@ -1318,12 +1317,12 @@ var agentCore = []conform{
 			apitest.Call(call("spends")), apitest.Call(call("spends"), named("tc_1", "far", "{}")).Usage(content.Usage{Input: 9}), apitest.Say("Done."),
 		)}
 		all, end, err := watch(t, agent.Stream(t.Context(), ask(spends, far)))
-		c := paused(t, err)
+		require.ErrorIs(t, err, executor.ErrPaused)
 		require.EqualValues(t, 5, only[executor.TurnEnd](all)[0].ToolUsage.Total(), "what tools take is counted once, and apart")
 		require.Len(t, only[executor.TurnEnd](all), 1)
-		require.EqualValues(t, 10, c.Totals.ToolUsage.Total())
-		bill := executor.Returned(executor.Result{Usage: content.Usage{Output: 2}})
-		all, end, err = watch(t, agent.ResumeStream(t.Context(), end.DAG, c, map[string]executor.Reply{"tc_1": bill}))
+		require.EqualValues(t, 10, end.Stop.ToolUsage.Total())
+		bill := returned(executor.Result{Usage: content.Usage{Output: 2}})
+		all, end, err = watch(t, agent.ResumeStream(t.Context(), end.DAG, replySet{"tc_1": bill}.of(end.DAG)...))
 		require.NoError(t, err)
 		require.EqualValues(t, 12, end.Stop.ToolUsage.Total())
 		require.EqualValues(t, 9, only[executor.TurnEnd](all)[0].Usage.Total(), "a turn that paused has its usage too")
@@ -1350,7 +1349,7 @@ var agentCore = []conform{
 			read.Attributes = c.Attributes
 			require.Equal(t, c, read)
 
-			newer := bytes.Replace(data, []byte(`"schema_version":1`), []byte(`"schema_version":999`), 1)
+			newer := bytes.Replace(data, []byte(`"schema_version":2`), []byte(`"schema_version":999`), 1)
 			_, err = codec.Decode(newer)
 			require.ErrorIs(t, err, executor.ErrVersion)
 		},
@@ -1362,22 +1361,22 @@ var agentCore = []conform{
 			act, _ := spy("foo_bar")
 			model := apitest.NewScript(apitest.Call(named("tc_1", "foo.bar", `{"text":"hello"}`), named("tc_2", "foo_bar", `{}`)))
 			agent := executor.Agent{Provider: model, Strategy: executor.DeferAll(), Hooks: []executor.Hook{executor.Underscores()}}
-			_, err := agent.Run(executor.WithAttributes(t.Context(), map[string]any{"tenant_id": 7, "api_key": "SECRET"}), ask(act))
+			d, err := agent.Run(executor.WithAttributes(t.Context(), map[string]any{"tenant_id": 7, "api_key": "SECRET"}), ask(act))
 			c := paused(t, err)
 			codec := executor.ToolTaskCodec{Keys: []string{"tenant_id"}}
-			tasks, err := codec.Encode(c)
+			tasks, err := codec.Encode(d, c.Attributes)
 			require.NoError(t, err)
 			require.Len(t, tasks, 2)
 			first, err := codec.Decode(tasks[0])
 			require.NoError(t, err)
 			require.Equal(t, executor.ToolTask{
-				Run: c.Run, Continuation: c.ID, Turn: 1, ID: "tc_1", Tool: "foo.bar",
-				Call:       executor.Call{ID: "tc_1", Name: "foo_bar", Input: `{"text":"hello"}`},
-				Attributes: map[string]string{"tenant_id": "7"},
+				Run: c.Run, Continuation: c.ID, Pending: d.Pending()[0], Attributes: map[string]string{"tenant_id": "7"},
 			}, first)
+			require.Equal(t, "foo_bar", first.Pending.Call.Name)
 
-			_, err = executor.Agent{Provider: once(call("foo_bar")), Hooks: []executor.Hook{executor.RequireApproval()}}.Run(t.Context(), ask(act))
-			_, err = codec.Encode(paused(t, err))
+			d, err = executor.Agent{Provider: once(call("foo_bar")), Hooks: []executor.Hook{executor.RequireApproval()}}.Run(t.Context(), ask(act))
+			require.ErrorIs(t, err, executor.ErrPaused)
+			_, err = codec.Encode(d, nil)
 			require.Error(t, err, "nobody is to carry out yet what waits for approval")
 		},
 	},

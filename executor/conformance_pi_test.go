@@ -186,10 +186,10 @@ var highest = []conform{
 			c := paused(t, err)
 			require.Len(t, model.Requests(), 1)
 			require.Equal(t, content.StopResults, c.Reason)
-			require.Equal(t, []string{"tc_1"}, waiting(c))
-			require.Equal(t, executor.Call{Name: "echo", Input: `{"value":"a"}`, ID: "tc_1"}, c.Pending[0].Call)
+			require.Equal(t, []string{"tc_1"}, waiting(d))
+			require.Equal(t, executor.Call{Name: "echo", Input: `{"value":"a"}`, ID: "tc_1", Message: c.Calls[0].Message}, d.Pending()[0].Call)
 
-			events := collect(agent.ResumeStream(t.Context(), d, c, map[string]executor.Reply{"tc_1": executor.Returned(text("ok"))}))
+			events := collect(agent.ResumeStream(t.Context(), d, replySet{"tc_1": returned(text("ok"))}.of(d)...))
 			require.Equal(t, c.Run, only[executor.RunStart](events)[0].Run)
 			d = only[executor.End](events)[0].DAG
 			require.Equal(t, "Done.", d.Text())
@@ -213,13 +213,13 @@ var highest = []conform{
 					agent, model := deferring(t, "b")
 					d, err := agent.Run(t.Context(), dag.New().User("Go."))
 					c1 := paused(t, err)
-					require.Equal(t, []string{"tc_1", "tc_2"}, waiting(c1))
+					require.Equal(t, []string{"tc_1", "tc_2"}, waiting(d))
 					require.Empty(t, c1.Parent)
 
 					d, c1 = moved(t, d, c1)
-					d, err = agent.Resume(t.Context(), d, c1, map[string]executor.Reply{"tc_1": executor.Returned(text("r1"))})
+					d, err = agent.Resume(t.Context(), d, replySet{"tc_1": returned(text("r1"))}.of(d)...)
 					c2 := paused(t, err)
-					require.Equal(t, []string{"tc_2"}, waiting(c2))
+					require.Equal(t, []string{"tc_2"}, waiting(d))
 					require.Equal(t, c1.ID, c2.Parent)
 					require.NotEqual(t, c1.ID, c2.ID)
 					require.Equal(t, c1.Run, c2.Run)
@@ -227,7 +227,7 @@ var highest = []conform{
 					require.Len(t, model.Requests(), 1)
 
 					d, c2 = moved(t, d, c2)
-					d, err = agent.Resume(t.Context(), d, c2, map[string]executor.Reply{"tc_2": executor.Returned(text("r2"))})
+					d, err = agent.Resume(t.Context(), d, replySet{"tc_2": returned(text("r2"))}.of(d)...)
 					require.NoError(t, err)
 					require.Equal(t, []string{"r1", "r2"}, outcomes(t, d))
 					require.Equal(t, "Done.", d.Text())
@@ -242,12 +242,11 @@ var highest = []conform{
 			c := paused(t, err)
 			require.Equal(t, content.StopApproval, c.Reason)
 
-			d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"tc_1": executor.Declined(""), "tc_2": executor.Approved()})
+			d, err = agent.Resume(t.Context(), d, replySet{"tc_1": declined(""), "tc_2": approved()}.of(d)...)
 			c = paused(t, err)
 			require.Equal(t, content.StopResults, c.Reason)
-			require.Equal(t, []string{"tc_2"}, waiting(c))
-			done := executed(d)
-			require.Len(t, done, 1)
+			require.Equal(t, []string{"tc_2"}, waiting(d))
+			done := executed(d)[:1]
 			require.Equal(t, "tc_1", done[0].CallID)
 			require.Equal(t, "Tool call denied: denied by user", done[0].Result.Text())
 			require.Len(t, model.Requests(), 1)
@@ -269,7 +268,7 @@ var highest = []conform{
 			read.Attributes, c.Attributes = nil, nil
 			require.Equal(t, c, read)
 
-			later := bytes.Replace(written, []byte(`"schema_version":1,`), []byte(`"schema_version":999,`), 1)
+			later := bytes.Replace(written, []byte(`"schema_version":2,`), []byte(`"schema_version":999,`), 1)
 			_, err = codec.Decode(later)
 			require.ErrorIs(t, err, executor.ErrVersion)
 			var version *executor.VersionError
@@ -1395,9 +1394,9 @@ func paused(t *testing.T, err error) executor.Continuation {
 }
 
 // waiting is the ids of the calls that wait.
-func waiting(c executor.Continuation) (ids []string) {
-	for _, p := range c.Pending {
-		ids = append(ids, p.ID)
+func waiting(d dag.DAG) (ids []string) {
+	for _, p := range d.Pending() {
+		ids = append(ids, nameOf(d, p))
 	}
 	return ids
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/node"
 )
 
 // beginRepeated is the beginning of textRepeated.
@@ -45,26 +47,36 @@ const maxName = 100
 // maxArguments is the maximum size of arguments, in bytes. Larger ones are refused unread.
 const maxArguments = 10 << 20
 
-// decide decides about each open call, before any of them is executed.
-func (r *run) decide(open []Call) *toolPhase {
-	p := newPhase(r, len(open))
-	kept, starts := keptAgents(r.d), startsOf(r.d)
-	refused := 0
-	for i, call := range open {
-		c := &p.calls[i]
-		c.call, c.kept = normalized(call), kept[call.Index]
+// decide decides about each open call, before any of them is executed. again is set for a phase that was decided before
+// a pause, and has replies.
+func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
+	p := newPhase(r, open.Open())
+	refused, next := 0, 0
+	for i := range open.List {
+		if open.Done[i] != nil {
+			continue
+		}
+		c := &p.calls[next]
+		next++
+		use := open.Call(i)
+		c.number = i
+		c.call = normalized(Call{Name: use.Name, Input: use.Input, Message: p.message, Index: open.At[i], ID: use.ID})
 		c.ran = c.call
+		if p := r.elsewhere; p != nil {
+			c.ran.Message, c.ran.Index = p.Key.Message, p.Key.Index
+		}
 
-		// Every call counts for the limit on calls, also one that is denied or unknown.
-		within := r.ledger.claimCall(false)
-
-		// An earlier run has started this call: it may have had its effects already.
-		if start, ok := starts[c.call.Index]; ok {
+		// Every call counts for the limit on calls once, also one that is denied or unknown.
+		within := again || r.ledger.claimCall(false)
+		if head := open.Started[i]; head != nil && r.decideWaiting(c, head, within, again) {
+			continue
+		}
+		if start := r.startElsewhere(c.call); start != nil {
 			c.start = start
 			r.decideAgain(c, within)
 			continue
 		}
-		if refusal := r.refusal(c.call, within); refusal != "" {
+		if refusal := r.refusal(c, within); refusal != "" {
 			c.answer(failure("%s", refusal))
 			refused++
 			continue
@@ -76,20 +88,53 @@ func (r *run) decide(open []Call) *toolPhase {
 		}
 		r.authorize(c)
 	}
-	if r.stalls.refuse(refused == len(open)) && r.stop == "" {
+	if !again && r.stalls.refuse(refused == len(p.calls)) && r.stop == "" {
 		r.stop = content.StopLoop
 	}
 	return p
 }
 
+// decideWaiting decides about a call with an unfinished execution, the head. It returns false if the call is decided
+// like one without.
+func (r *run) decideWaiting(c *toolCall, head *node.Node, within, again bool) bool {
+	c.head = head
+	e := head.Payload().(node.ToolExecution)
+	if e.Child.Len() > 0 {
+		c.kept = head
+	}
+	if again {
+		key := c.call.Key()
+		if reply := r.replies.own[key]; reply != nil {
+			r.reply(c, &e, reply)
+			return true
+		}
+		if inside := r.replies.inside[key]; inside != nil {
+			r.continueAgent(c, &e, inside)
+			return true
+		}
+		if e.State.Paused() {
+			c.stays = true
+			return true
+		}
+	}
+
+	// An earlier run has started this call, or somebody elsewhere: it may have had its effects already.
+	if e.State != node.ExecutionStarted && !lineage.InDoubt(e) {
+		return false
+	}
+	c.start = &e
+	r.decideAgain(c, within)
+	return true
+}
+
 // refusal returns the error text for a call that may not run, or "". within reports that the call is within the limits
 // on calls, of this run and of the runs around it.
-func (r *run) refusal(call Call, within bool) string {
-	limits := &r.agent.Limits
+func (r *run) refusal(c *toolCall, within bool) string {
+	call, limits := c.call, &r.agent.Limits
 	switch {
 	case r.ctx.Err() != nil:
 		return textNotStarted
-	case call.Index+1 == r.cutOff:
+	case c.number+1 == r.cutOff:
 		return fmt.Sprintf(textCutOff, call.Name)
 	case r.stop == content.StopLoop:
 		return textLoop
@@ -101,10 +146,10 @@ func (r *run) refusal(call Call, within bool) string {
 	// Compatible servers do not always respect the options of the request.
 	case r.requested.ToolChoice == api.ToolsNone:
 		return fmt.Sprintf(textNoTools, call.Name)
-	case r.requested.OneCall && call.Index > 0:
+	case r.requested.OneCall && c.number > 0:
 		return fmt.Sprintf(textOneCall, call.Name)
 
-	case limits.CallsPerTurn > 0 && call.Index >= limits.CallsPerTurn:
+	case limits.CallsPerTurn > 0 && c.number >= limits.CallsPerTurn:
 		return fmt.Sprintf(textPerTurn, call.Name, limits.CallsPerTurn)
 	case !within:
 		r.stop, r.totals.Detail = content.StopCallLimit, r.ledger.outerCalls()
@@ -161,7 +206,7 @@ func (r *run) find(c *toolCall) (err error) {
 			"tool", safetext.Escape(c.ran.Name, maxName), "run", r.id)
 		return r.notFound(c.ran.Name)
 	}
-	c.task, c.deferred = found, c.deferred || found.deferred
+	c.task, c.deferred = found, c.deferred || found.deferred && r.elsewhere == nil
 	if found.prepare == nil {
 		return nil
 	}
@@ -244,6 +289,10 @@ func (r *run) authorize(c *toolCall) {
 				c.answer(failure("%v", err))
 				return
 			}
+		}
+
+		if d.rule != "" {
+			c.decided = node.Decided{Rule: d.rule, At: c.phase.now()}
 		}
 
 		// A decision about the call ends the chain. A request to wait does not: a later hook may still deny.

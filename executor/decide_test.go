@@ -72,8 +72,8 @@ func TestCallsThatCannotBePreparedAreNotAuthorized(t *testing.T) {
 // TestAResultThatWasCutMayBeBroughtAgainWhole replies again to a call whose result is in the conversation.
 func TestAResultThatWasCutMayBeBroughtAgainWhole(t *testing.T) {
 	agent := executor.Agent{Tools: []dag.Tool{far}, Provider: modelOf(withID("a", "far", "1"), withID("b", "far", "2"))()}
-	reply := func(text string) map[string]executor.Reply {
-		return map[string]executor.Reply{"a": executor.Returned(executor.Result{Content: content.Words(text)})}
+	reply := func(text string) replySet {
+		return replySet{"a": returned(executor.Result{Content: content.Words(text)})}
 	}
 	whole := strings.Repeat("word ", 1000)
 
@@ -81,15 +81,15 @@ func TestAResultThatWasCutMayBeBroughtAgainWhole(t *testing.T) {
 		agent.Hooks = hooks
 		agent.Provider = modelOf(withID("a", "far", "1"), withID("b", "far", "2"))()
 		d, err := agent.Run(t.Context(), ask(far))
-		d, err = agent.Resume(t.Context(), d, pauseOf(t, err), reply(whole))
-		again := pauseOf(t, err)
+		d, err = agent.Resume(t.Context(), d, reply(whole).of(d)...)
+		pauseOf(t, err)
 
 		// Without the hook, only the result and what it was cut from can match.
 		agent.Hooks = nil
-		_, err = agent.Resume(t.Context(), d, again, reply(whole))
+		_, err = agent.Resume(t.Context(), d, reply(whole).of(d)...)
 		pauseOf(t, err)
 		for _, other := range []string{"", "word"} {
-			_, err = agent.Resume(t.Context(), d, again, reply(other))
+			_, err = agent.Resume(t.Context(), d, reply(other).of(d)...)
 			require.ErrorIs(t, err, executor.ErrConflict, "%s: %q", name, other)
 		}
 	}

@@ -3,13 +3,13 @@ package executor
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -40,10 +40,11 @@ type effective struct {
 
 func (e effective) Effect() Effect { return e.effect }
 
-// IdempotencyKey returns a key for the tool call of ctx: the ID of the message with the call, a slash, and the index of
-// the call. A repeated execution of the call has the same key, even after a crash and in another process. No other call
-// has it. Pass it to a service that does the work for a key only once. It returns "" if ctx is not the context of a
-// tool, of [Hook.After] or of [Hook.InDoubt].
+// IdempotencyKey returns a key for the tool call of ctx: the call's key (node.CallKey) and, if a hook or a person changed
+// its arguments, a short hash of the arguments that are executed. A repeated execution of the call has the same key,
+// even after a crash, in another process, and in a worker ([Agent.Work]). No other call has it, and no other arguments.
+// Pass it to a service that does the work for a key only once. It returns "" if ctx is not the context of a tool, of
+// [Hook.After] or of [Hook.InDoubt].
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idempotencyKey{}).(string)
 	return key
@@ -54,7 +55,21 @@ type idempotencyKey struct{}
 
 // key returns the call's IdempotencyKey.
 func (c *toolCall) key() string {
-	return c.phase.message.String() + "/" + strconv.Itoa(c.call.Index)
+	if p := c.phase.r.elsewhere; p != nil {
+		return idempotencyKeyOf(p.Key, p.Input, c.ran.Input)
+	}
+	return idempotencyKeyOf(c.call.Key(), c.call.Input, c.ran.Input)
+}
+
+// idempotencyKeyOf returns the key of a call with the arguments as the model wrote them and as they are executed.
+func idempotencyKeyOf(key node.CallKey, asked, ran content.JSON) string {
+	if asked = orEmpty(asked); ran == asked || canonical(ran) == canonical(asked) {
+		return key.String()
+	}
+
+	// A service that remembers keys must not answer one operation with the result of another.
+	sum := sha256.Sum256([]byte(canonical(ran)))
+	return key.String() + "-" + hex.EncodeToString(sum[:6])
 }
 
 // effectOf returns the effect of the calls of a tool.
@@ -65,30 +80,13 @@ func effectOf(t Tool) Effect {
 	return EffectUnknown
 }
 
-// startsOf returns the started executions without a result at the heads of d, by the index of their call.
-func startsOf(d dag.DAG) map[int]*node.ToolExecution {
-	var starts map[int]*node.ToolExecution
-	for _, h := range executionHeads(d) {
-		e := h.Payload().(node.ToolExecution)
-		if e.State != node.ExecutionStarted {
-			continue
-		}
-		if starts == nil {
-			starts = map[int]*node.ToolExecution{}
-		}
-		start := e // a copy: otherwise each e, start or not, would be allocated on the heap
-		starts[e.Index] = &start
-	}
-	return starts
-}
-
 // saveStarts saves the start of calls before they are executed, together with their message and earlier results that
 // are not saved yet. It reports whether the calls may begin, and whether the consumer left.
 func (p *toolPhase) saveStarts(calls []*toolCall) (saved, left bool) {
 	starts := make([]node.ToolExecution, len(calls))
 	for i, c := range calls {
 		starts[i] = node.ToolExecution{
-			Index: c.call.Index, State: node.ExecutionStarted, Started: p.now(), Ran: c.changes(),
+			Index: c.call.Index, State: node.ExecutionStarted, Started: p.now(), Ran: c.changes(), Decided: c.decided,
 		}
 	}
 
@@ -115,13 +113,13 @@ func (p *toolPhase) saveStarts(calls []*toolCall) (saved, left bool) {
 // decideAgain decides about a call that an earlier run started and that has no result. within is as for refusal.
 func (r *run) decideAgain(c *toolCall, within bool) {
 	// The text of the refusal says that the call was not executed, and nobody knows that here.
-	if r.refusal(c.call, within) != "" {
+	if r.refusal(c, within) != "" {
 		c.leaveInDoubt("")
 		return
 	}
 
 	// Prepare and Before hooks do not see the call again: a service that knows its key must get the same arguments.
-	c.ran = c.startedAs()
+	c.ran = startedAs(c.call, c.start)
 
 	// A sub-agent continues with its last saved step. Its own calls may be in doubt.
 	err := r.find(c)
@@ -172,11 +170,10 @@ func (r *run) askInDoubtHooks(c *toolCall) (Decision, error) {
 	return Decision{}, nil
 }
 
-// startedAs returns the call as it was started before.
-func (c *toolCall) startedAs() Call {
-	ran := c.call
-	ran.Name, ran.Input = cmp.Or(c.start.Ran.Tool, ran.Name), cmp.Or(c.start.Ran.Input, ran.Input)
-	return ran
+// startedAs returns the call as the execution e has it.
+func startedAs(call Call, e *node.ToolExecution) Call {
+	call.Name, call.Input = cmp.Or(e.Ran.Tool, call.Name), cmp.Or(e.Ran.Input, call.Input)
+	return call
 }
 
 // leaveInDoubt answers the call with a result that names its outcome unknown. The reason may be empty.
@@ -214,3 +211,6 @@ func (c *toolCall) whyAsk(reason string) string {
 	}
 	return text
 }
+
+// startElsewhere returns the start of a call on another branch that the conversation has, or nil.
+func (r *run) startElsewhere(call Call) *node.ToolExecution { return nil }

@@ -372,14 +372,14 @@ func TestAPersonDecidesAboutACallInDoubt(t *testing.T) {
 		}}},
 	}
 	for name, c := range map[string]struct {
-		reply executor.Reply
+		reply answer
 		want  string
 		runs  int
 		state node.ExecutionState
 	}{
-		"approved": {executor.Approved(), "paid", 1, node.ExecutionFinished},
-		"declined": {executor.Declined(""), "error: " + content.OutcomeUnknown + " (a person decided not to execute it again)", 0, node.ExecutionInDoubt},
-		"reason":   {executor.Declined("I paid it myself"), "error: " + content.OutcomeUnknown + " (I paid it myself)", 0, node.ExecutionInDoubt},
+		"approved": {approved(), "paid", 1, node.ExecutionFinished},
+		"declined": {declined(""), "error: " + content.OutcomeUnknown + " (a person decided not to execute it again)", 0, node.ExecutionInDoubt},
+		"reason":   {declined("I paid it myself"), "error: " + content.OutcomeUnknown + " (I paid it myself)", 0, node.ExecutionInDoubt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runs, keys = 0, nil
@@ -388,18 +388,13 @@ func TestAPersonDecidesAboutACallInDoubt(t *testing.T) {
 			pause := pauseOf(t, err)
 			require.Equal(t, content.StopApproval, pause.Reason)
 			require.Equal(t, "in doubt: it was started at 2026-01-02T03:04:05Z, and the outcome is unknown: look at the account",
-				pause.Pending[0].Reason)
-			require.Equal(t, []time.Time{startedAt, startedAt}, []time.Time{pause.Pending[0].Started, pause.Pending[1].Started})
-			require.Equal(t, []bool{true, false}, []bool{pause.Pending[0].Approval, pause.Pending[1].Approval})
-			require.Len(t, starts(paused), 2, "the calls stay started")
-
-			data, err := executor.ContinuationCodec{}.Encode(pause)
-			require.NoError(t, err)
-			pause, err = executor.ContinuationCodec{}.Decode(data)
-			require.NoError(t, err)
-			replies := map[string]executor.Reply{pause.Pending[0].ID: c.reply}
+				paused.Pending()[0].Note)
+			require.Len(t, paused.Pending(), 1, "the call beside it may be executed again, and waits for nobody")
+			require.Equal(t, startedAt, paused.Pending()[0].Started)
+			require.Len(t, starts(paused), 1, "and stays started")
+			replies := replySet{callNames(paused)[paused.Pending()[0].Key]: c.reply}
 			var begun dag.DAG
-			for event, err := range agent.ResumeStream(t.Context(), paused, pause, replies) {
+			for event, err := range agent.ResumeStream(t.Context(), paused, replies.of(paused)...) {
 				require.NoError(t, err)
 				if _, ok := event.(executor.ToolEnd); ok && begun.Len() == 0 {
 					begun = saved
@@ -412,7 +407,7 @@ func TestAPersonDecidesAboutACallInDoubt(t *testing.T) {
 			}
 			require.Equal(t, c.runs, runs)
 			for _, key := range keys {
-				require.Equal(t, pause.Message.String()+"/0", key)
+				require.Equal(t, pause.Calls[0].String(), key)
 			}
 		})
 	}
@@ -442,18 +437,17 @@ func TestResumeRefusesAContinuationWhoseCallsWereStarted(t *testing.T) {
 				d = crashed(agent.Tools, call("pay"))
 			}
 			d, err := agent.Run(t.Context(), d)
-			pause := pauseOf(t, err)
-			replies := map[string]executor.Reply{pause.Pending[0].ID: executor.Approved()}
-			_, err = agent.Resume(t.Context(), d, pause, replies)
+			require.ErrorIs(t, err, executor.ErrPaused)
+			reply := executor.Approved(d.Pending()[0])
+			_, err = agent.Resume(t.Context(), d, reply)
 			require.NoError(t, err)
 
 			require.Len(t, starts(saved), 1)
-			_, err = agent.Resume(t.Context(), saved, pause, replies)
-			require.ErrorIs(t, err, executor.ErrStale)
-			require.ErrorContains(t, err, "was started, and its outcome is unknown")
+			_, err = agent.Resume(t.Context(), saved, reply)
+			require.ErrorIs(t, err, executor.ErrUnknownCall, "it was started, and waits no more")
 
 			_, err = agent.Run(t.Context(), saved)
-			require.Len(t, pauseOf(t, err).Pending, 1, "the person is asked again")
+			require.Len(t, pauseOf(t, err).Calls, 1, "the person is asked again")
 		})
 	}
 }
@@ -467,11 +461,11 @@ func TestSubAgentContinuesAfterACrashInAResumedRun(t *testing.T) {
 		Save: func(_ context.Context, d dag.DAG) error { saved = append(saved, d); return nil },
 	}
 	paused, err := agent.Run(t.Context(), dag.New().User("Go."))
-	pause := pauseOf(t, err)
+	require.ErrorIs(t, err, executor.ErrPaused)
 	require.Empty(t, starts(paused), "nothing is in doubt in a pause")
 	saved = nil
-	replies := map[string]executor.Reply{pause.Pending[0].ID: executor.Approved()}
-	_, err = agent.Resume(t.Context(), paused, pause, replies)
+	reply := executor.Approved(paused.Pending()[0])
+	_, err = agent.Resume(t.Context(), paused, reply)
 	require.NoError(t, err)
 	require.Equal(t, []string{"pay"}, count.ran())
 
@@ -480,15 +474,14 @@ func TestSubAgentContinuesAfterACrashInAResumedRun(t *testing.T) {
 		if len(starts(d)) == 0 {
 			continue // before or after the call
 		}
-		_, err = agent.Resume(t.Context(), d, pause, replies)
-		require.ErrorIs(t, err, executor.ErrStale, "step %d", i)
-		require.ErrorContains(t, err, "was started, and its outcome is unknown")
+		_, err = agent.Resume(t.Context(), d, reply)
+		require.ErrorIs(t, err, executor.ErrUnknownCall, "step %d", i)
 
 		d, err = agent.Run(t.Context(), d)
 		var again *executor.PausedError
 		switch {
 		case errors.As(err, &again):
-			require.Len(t, again.Continuation.Agents, 1)
+			require.Len(t, again.Continuation.Calls, 1)
 			outcome = append(outcome, "asked again")
 		default:
 			require.NoError(t, err)

@@ -163,9 +163,11 @@ type TurnEnd struct {
 	DAG dag.DAG
 }
 
-// Paused reports that calls are pending: see [Continuation].
+// Paused reports that calls are pending.
 type Paused struct {
 	Continuation Continuation
+	// DAG is the conversation with the pending calls: see dag.DAG.Pending.
+	DAG dag.DAG
 }
 
 // End is the end of the run.

@@ -170,9 +170,8 @@ func TestEventsDescribeTheWholeRun(t *testing.T) {
 		}
 		ctx := executor.WithAttributes(t.Context(), map[string]any{"tenant": "acme"})
 		end, err := tell(agent.Stream(ctx, d))
-		c := pauseOf(t, err)
-		replies := map[string]executor.Reply{c.Pending[0].ID: executor.Failed("too far")}
-		_, err = tell(agent.ResumeStream(ctx, end.DAG, c, replies))
+		require.ErrorIs(t, err, executor.ErrPaused)
+		_, err = tell(agent.ResumeStream(ctx, end.DAG, executor.Failed(end.DAG.Pending()[0], "too far")))
 		require.NoError(t, err)
 		requireGolden(t, "events.txt", withoutIDs(lines))
 	})

@@ -88,7 +88,7 @@ func TestEventsAreInOneConsistentOrder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{
 			"run", "turn 1", "(assistant", "retry 1", "repaired", "block", "block", "block", "block", "block", ")",
-			"start 0", "start 1", "end 1", "start 2", "start 3", "end 2", "end 3", "end 0", "(user", ")", "turn end 1",
+			"start 1", "start 2", "end 2", "start 3", "start 4", "end 3", "end 4", "end 1", "(user", ")", "turn end 1",
 			"turn 2", "(assistant", "block", ")", "turn end 2",
 			"end: end_turn",
 		}, told)
@@ -232,10 +232,9 @@ func TestPauseOfTurnZeroCountsNoUsageOfAnEarlierRun(t *testing.T) {
 	d := ask(fast).Append(node.Message{Role: content.Assistant, Blocks: blocks, Answer: used})
 	agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done.")), Hooks: []executor.Hook{executor.RequireApproval()}}
 	d, err = agent.Run(t.Context(), d)
-	c := pauseOf(t, err)
+	require.ErrorIs(t, err, executor.ErrPaused)
 
-	replies := map[string]executor.Reply{c.Pending[0].ID: executor.Approved()}
-	all, end, err := watch(t, agent.ResumeStream(t.Context(), d, c, replies))
+	all, end, err := watch(t, agent.ResumeStream(t.Context(), d, executor.Approved(d.Pending()[0])))
 	require.NoError(t, err)
 	turns := only[executor.TurnEnd](all)
 	require.Equal(t, []int{0, 1}, turnsOf(turns))
@@ -251,11 +250,9 @@ func TestPausedTurnReportsItsTotalTime(t *testing.T) {
 	model := apitest.NewScript(apitest.Call(call("took"), call("away")).Usage(content.Usage{Output: 5}), apitest.Say("Done."))
 	agent := executor.Agent{Provider: model}
 	d, err := agent.Run(t.Context(), ask(took, away))
-	var paused *executor.PausedError
-	require.ErrorAs(t, err, &paused)
-	c := paused.Continuation
+	require.ErrorIs(t, err, executor.ErrPaused)
 	var turns []executor.TurnEnd
-	for event := range agent.ResumeStream(t.Context(), d, c, map[string]executor.Reply{c.Pending[0].ID: executor.Returned(executor.Result{Usage: content.Usage{Output: 4}})}) {
+	for event := range agent.ResumeStream(t.Context(), d, executor.Returned(d.Pending()[0], executor.Result{Usage: content.Usage{Output: 4}})) {
 		switch e := event.(type) {
 		case executor.TurnEnd:
 			turns = append(turns, e)

@@ -274,7 +274,8 @@ func TestBoundToolChecksItsSchema(t *testing.T) {
 	require.NoError(t, err)
 	said := outcomes(t, d)
 	require.Equal(t, "a", said[0])
-	require.Equal(t, executor.Call{Name: "pick", Input: `{"n": 10, "more": true}`, Index: 0, ID: "a"}, got)
+	require.Equal(t, "a", got.ID)
+	require.Equal(t, executor.Call{Name: "pick", Input: `{"n": 10, "more": true}`, Message: got.Message, ID: "a"}, got)
 	require.Contains(t, said[1], "  - n: must be a multiple of 5")
 	require.Contains(t, said[2], "  - n: is required")
 }

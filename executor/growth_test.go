@@ -180,10 +180,9 @@ func TestGrowth(t *testing.T) {
 			if !errors.As(err, &paused) {
 				panic(fmt.Sprint("no pause: ", err))
 			}
-			reply := executor.Returned(executor.Result{Content: content.Words("done")})
-			replies := map[string]executor.Reply{paused.Continuation.Pending[0].ID: reply}
+			reply := executor.Returned(d.Pending()[0], executor.Result{Content: content.Words("done")})
 			return func() {
-				_, err := a.Resume(context.Background(), d, paused.Continuation, replies)
+				_, err := a.Resume(context.Background(), d, reply)
 				check(err)
 			}
 		}},
@@ -394,12 +393,12 @@ func resume(results func(n int) int, hooks ...executor.Hook) func(t testing.TB, 
 		if !errors.As(err, &paused) {
 			panic(fmt.Sprint("no pause: ", err))
 		}
-		replies := map[string]executor.Reply{}
-		for _, p := range paused.Continuation.Pending[:results(n)] {
-			replies[p.ID] = executor.Returned(executor.Result{Content: content.Words("done")})
+		var replies []executor.Reply
+		for _, p := range d.Pending()[:results(n)] {
+			replies = append(replies, executor.Returned(p, executor.Result{Content: content.Words("done")}))
 		}
 		return func() {
-			_, err := a.Resume(context.Background(), d, paused.Continuation, replies)
+			_, err := a.Resume(context.Background(), d, replies...)
 			var again *executor.PausedError
 			if results(n) < n && errors.As(err, &again) {
 				return // for the other results

@@ -74,7 +74,8 @@ type Hook struct {
 	// Next gets each completed turn. The run continues with the conversation, provider and options of the turn that it
 	// returns. An error ends the run.
 	Next func(ctx context.Context, turn Turn) (Turn, error)
-	// Resume is called before a pause is resumed. An error refuses it.
+	// Resume is called before a pause is resumed, and for each continuing sub-agent with its own pause. An error refuses
+	// it.
 	Resume func(ctx context.Context, c Continuation) error
 }
 
@@ -110,6 +111,7 @@ type Decision struct {
 	result Result
 
 	checked bool
+	rule    string
 }
 
 type action int
@@ -141,15 +143,22 @@ func (d Decision) Checked() Decision {
 	return d
 }
 
+// Rule names the rule of the program that decided in place of a person, such as "always allow ls". The name is kept in
+// the execution (node.Decided).
+func (d Decision) Rule(name string) Decision {
+	d.rule = name
+	return d
+}
+
 // UseResult answers the call with result and does not execute it. No further hook sees the call.
 func UseResult(result Result) Decision { return Decision{action: useResult, result: result} }
 
 // AskApproval asks a person to approve the call: the run pauses before any call of the message is executed. See
-// [Continuation].
+// [Agent.Resume].
 func AskApproval(reason string) Decision { return Decision{action: askApproval, reason: reason} }
 
 // Defer leaves the call to be executed outside the run: the run pauses for its result when the other calls of the
-// message have theirs. See [Continuation].
+// message have theirs. See [Agent.Resume].
 func Defer(reason string) Decision { return Decision{action: deferred, reason: reason} }
 
 // ExecuteAgain executes a call in doubt a second time. It is for [Hook.InDoubt] only.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
 )
 
 // Limits end a run. Each has a stop reason of its own, and every call has its result when a run stops.
@@ -349,15 +350,16 @@ func (l *ledger) take(u content.Usage) {
 	}
 }
 
-// begin restores the ledger from the pause c. open is the number of calls still without a result. It reports whether a
-// call was refused for the limit on calls. The ledgers of the runs around it count all this already.
-func (l *ledger) begin(c Continuation, open int) (refused bool) {
+// begin restores the ledger after a pause. open is the number of calls still without a result, which were counted
+// before. It reports whether a call was refused for the limit on calls. The ledgers of the runs around it count all this
+// already.
+func (l *ledger) begin(s node.Spent, open int) (refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tokens = c.Totals.Usage.Plus(c.Totals.ToolUsage)
-	l.tools, l.cost = c.Totals.ToolUsage, c.Totals.Cost
-	l.partial = !c.Totals.CostKnown
-	l.turns, l.innerTurns = c.Totals.Turns+c.InnerTurns, c.InnerTurns
-	l.calls, l.innerCalls = c.Totals.ToolCalls+open+c.InnerCalls, c.InnerCalls
+	l.tokens = s.Usage.Plus(s.ToolUsage)
+	l.tools, l.cost = s.ToolUsage, s.Cost
+	l.partial = s.Run != "" && !s.CostKnown
+	l.turns, l.innerTurns = s.Turns+s.InnerTurns, s.InnerTurns
+	l.calls, l.innerCalls = s.Calls+open+s.InnerCalls, s.InnerCalls
 	return l.refused()
 }

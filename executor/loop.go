@@ -28,22 +28,23 @@ func (r *run) loop() (content.Stop, error) {
 		return "", errLeft
 	}
 
-	next := r.executeOpen()
+	next := r.begunOpen()
 	for !next.over {
 		next = r.takeTurn(next.input)
 	}
 	return next.stop, next.err
 }
 
-// executeOpen executes the calls that an earlier run left open. Without any, the first turn begins with the messages of
+// begunOpen executes the calls that an earlier run left open. Without any, the first turn begins with the messages of
 // the queues.
-func (r *run) executeOpen() step {
+func (r *run) begunOpen() step {
 	if stop, err := r.closeBranches(); stop != "" || err != nil {
 		return end(stop, err)
 	}
 	if r.waits() {
 		return r.closeTurn(r.caller(), content.Usage{}, "")
 	}
+	r.replies = nil
 
 	if stop, err := r.ended(); stop != "" {
 		return end(stop, err)
@@ -157,6 +158,7 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 
 	// A declaration must not come between the calls and their results. The agent's declarations follow now.
 	done, err := r.tools()
+	r.replies = nil // they were for the calls that were open
 	if err != nil {
 		return end(r.badStop(err), err)
 	}

@@ -37,9 +37,9 @@ func RunFor[T any](ctx context.Context, a Agent, d dag.DAG) (T, dag.DAG, error) 
 
 // ResumeFor is [Agent.Resume] with structured output, as [RunFor] is [Agent.Run].
 func ResumeFor[T any](
-	ctx context.Context, a Agent, d dag.DAG, c Continuation, replies map[string]Reply,
+	ctx context.Context, a Agent, d dag.DAG, replies ...Reply,
 ) (T, dag.DAG, error) {
-	d, err := WithOutput[T](a).Resume(ctx, d, c, replies)
+	d, err := WithOutput[T](a).Resume(ctx, d, replies...)
 	return finalOutput[T](d, err)
 }
 

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -74,17 +76,6 @@ func (p *toolPhase) needsApproval() bool {
 	return false
 }
 
-// agents returns the paused sub-agents of a run that is resumed.
-func (p *toolPhase) agents() []*agentResume {
-	var agents []*agentResume
-	for i := range p.calls {
-		if s := p.calls[i].resume; s != nil {
-			agents = append(agents, s)
-		}
-	}
-	return agents
-}
-
 // open returns the calls that have no result and are not being executed, in call order.
 func (p *toolPhase) open() []*toolCall {
 	var open []*toolCall
@@ -101,7 +92,7 @@ func (p *toolPhase) open() []*toolCall {
 func (p *toolPhase) execute() bool {
 	calls := make([]*toolCall, 0, len(p.calls))
 	for i := range p.calls {
-		if c := &p.calls[i]; c.state == waiting && !c.deferred && (c.resume == nil || !c.resume.held) {
+		if c := &p.calls[i]; c.state == waiting && !c.deferred && !c.stays {
 			calls = append(calls, c)
 		}
 	}
@@ -413,28 +404,48 @@ type closedPhase struct {
 	results    []Result
 }
 
-// tools executes the open calls at the head and closes the phase. If calls need approval or are deferred, the error is
-// a *PausedError.
+// tools executes the open calls at the head and closes the phase. If calls wait for somebody, the error is a
+// *PausedError.
 func (r *run) tools() (closedPhase, error) {
-	open := r.d.OpenCalls()
-	if len(open) == 0 {
+	closed, err := r.executePhase()
+	if errors.Is(err, errPhasePaused) {
+		err = r.paused()
+	}
+	return closed, err
+}
+
+// errPhasePaused reports that calls of a phase wait for somebody.
+var errPhasePaused = errors.New("executor: calls of the phase wait")
+
+// executePhase is tools, with errPhasePaused for a phase whose calls wait.
+func (r *run) executePhase() (closedPhase, error) {
+	branches := lineage.Branches(r.d.Heads())
+	if len(branches) != 1 {
+		return closedPhase{}, nil
+	}
+	open, is := branches[0].Phase()
+	if !is || open.Open() == 0 {
 		return r.closeExecuted()
 	}
 
-	p := r.replied // the replies of a resumed run decided already
-	if r.replied = nil; p == nil {
-		r.inspect(r.caller())
-
-		// Hooks may take long, to ask a person for example, so emit the held events first.
-		if slices.ContainsFunc(r.agent.Hooks, Hook.decides) && !r.flush() {
-			return closedPhase{}, errLeft
-		}
-		p = r.decide(open)
+	// A resumed run leaves the calls alone that nobody replied to.
+	replied := r.replies != nil && r.replies.given(open)
+	if r.replies != nil && !replied && waitsForSomebody(open) {
+		return closedPhase{}, errPhasePaused
 	}
+	if !replied {
+		r.inspect(open.Caller)
+	}
+
+	// Hooks may take long, to ask a person for example, so emit the held events first.
+	if slices.ContainsFunc(r.agent.Hooks, Hook.decides) && !r.flush() {
+		return closedPhase{}, errLeft
+	}
+	p := r.decide(open, replied)
 
 	// Nothing is executed before the decision: a person may deny the call because of the calls beside it.
 	if p.needsApproval() && r.ctx.Err() == nil {
-		return closedPhase{}, r.pause(p, content.StopApproval)
+		return closedPhase{}, r.pause(p)
 	}
 	if !p.execute() {
 		return closedPhase{}, errLeft
@@ -443,7 +454,7 @@ func (r *run) tools() (closedPhase, error) {
 	// The calls still open are deferred, or their sub-agents are paused. A run that has ended does not pause for them.
 	if open := p.open(); len(open) > 0 {
 		if r.ctx.Err() == nil {
-			return closedPhase{}, r.pause(p, content.StopResults)
+			return closedPhase{}, r.pause(p)
 		}
 		if !p.giveUp(open) {
 			return closedPhase{}, errLeft
@@ -452,33 +463,38 @@ func (r *run) tools() (closedPhase, error) {
 	return r.closePhase(p)
 }
 
+// waitsForSomebody reports whether a call of the phase waits for somebody outside.
+func waitsForSomebody(p lineage.Phase) bool {
+	return slices.ContainsFunc(p.Started, func(n *node.Node) bool {
+		return n != nil && n.Payload().(node.ToolExecution).State.Paused()
+	})
+}
+
 // closeBranches executes the open calls if the conversation has several branches, one tool phase after the other. Heads
-// without open calls stay.
+// without open calls stay. If calls of any branch wait for somebody, the error is a *PausedError.
 func (r *run) closeBranches() (content.Stop, error) {
-	for _, branch := range openBranches(r.d) {
-		heads, tools := r.d.Heads(), r.ledger.toolUsage()
+	branches := lineage.Branches(r.d.Heads())
+	if len(branches) < 2 {
+		return "", nil
+	}
 
-		// The phase runs on its branch alone. r.beside adds the other heads to each conversation that is saved or
-		// emitted.
-		r.d = r.d.WithHeads(branch...)
-		r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(instead(heads, branch, d.Heads())...) }
-		caller := r.caller()
-		done, err := r.tools()
-		r.d, r.beside = r.beside(r.d), nil
-		if err != nil {
+	waits := false
+	for _, branch := range branches {
+		if branch.Caller() == nil {
+			continue
+		}
+		stop, err := r.closeBranch(branch)
+		switch {
+		case errors.Is(err, errPhasePaused):
+			waits = true
+		case err != nil:
 			return r.badStop(err), err
+		case stop != "":
+			return stop, nil
 		}
-
-		ended := TurnEnd{
-			Turn: r.turn, Message: caller, Executions: done.executions,
-			ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
-		}
-		if !emit(r, ended) {
-			return "", errLeft
-		}
-		if r.stop != "" {
-			return r.stop, nil
-		}
+	}
+	if waits {
+		return "", r.paused()
 	}
 
 	// bind could not declare the agent's prompt and tools while calls were open. A run records its start here.
@@ -491,62 +507,27 @@ func (r *run) closeBranches() (content.Stop, error) {
 	return "", nil
 }
 
-// openBranches returns the heads of each open tool phase. It returns nil if all heads belong to one phase.
-func openBranches(d dag.DAG) [][]*node.Node {
-	if d.Head() != nil { // the usual case needs no list of heads
-		return nil
-	}
-	heads := d.Heads()
-	if len(heads) < 2 {
-		return nil
+// closeBranch executes the open calls of one branch of several, and returns the reason to stop after it, or "".
+func (r *run) closeBranch(branch lineage.Branch) (content.Stop, error) {
+	heads, tools := r.d.Heads(), r.ledger.toolUsage()
+
+	// The phase runs on its branch alone. r.beside adds the other heads to each conversation that is saved or emitted.
+	r.d = r.d.WithHeads(branch.Heads...)
+	r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(branch.Replace(heads, d.Heads())...) }
+	done, err := r.executePhase()
+	r.d, r.beside = r.beside(r.d), nil
+	if err != nil {
+		return "", err
 	}
 
-	// Group the heads by phase: executions of one message belong together.
-	var order []node.ID
-	phases := map[node.ID][]*node.Node{}
-	for _, h := range heads {
-		caller := callerOf(h)
-		if phases[caller.ID()] == nil {
-			order = append(order, caller.ID())
-		}
-		phases[caller.ID()] = append(phases[caller.ID()], h)
+	ended := TurnEnd{
+		Turn: r.turn, Message: branch.Last, Executions: done.executions,
+		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
 	}
-	if len(order) < 2 {
-		return nil
+	if !emit(r, ended) {
+		return "", errLeft
 	}
-
-	// Keep the branches that end in an open phase.
-	var open [][]*node.Node
-	for _, id := range order {
-		caller := callerOf(phases[id][0])
-		if asksForTools(caller) {
-			open = append(open, phases[id])
-		}
-	}
-	return open
-}
-
-// callerOf returns the message with the calls of the head h: the parent of an execution, and h itself for any other
-// node.
-func callerOf(h *node.Node) *node.Node {
-	if isExecution(h) && h.NumParents() == 1 {
-		return h.Parent(0)
-	}
-	return h
-}
-
-// instead returns heads with now in place of the first of gone, and without the rest of gone.
-func instead(heads, gone, now []*node.Node) []*node.Node {
-	var list []*node.Node
-	for _, h := range heads {
-		switch slices.Index(gone, h) {
-		case -1:
-			list = append(list, h)
-		case 0:
-			list = append(list, now...)
-		}
-	}
-	return list
+	return r.stop, nil
 }
 
 // inspect checks a message with calls before they are decided. It sets which call may be cut off, and the reason to stop
@@ -642,7 +623,7 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 		c := &p.calls[i]
 		closed.terminates = closed.terminates && c.ends
 		if closed.results != nil {
-			closed.results[c.call.Index] = *c.result
+			closed.results[c.number] = *c.result
 		}
 	}
 	return closed, nil
@@ -692,18 +673,7 @@ func executionsBefore(n *node.Node) []node.ToolExecution {
 	return list
 }
 
-// executionHeads returns the executions among the heads of d. It costs nothing for the usual single head, a message.
-func executionHeads(d dag.DAG) []*node.Node {
-	if h := d.Head(); h != nil && !isExecution(h) {
-		return nil
-	}
-	return slices.DeleteFunc(d.Heads(), func(h *node.Node) bool { return !isExecution(h) })
-}
-
-func isExecution(n *node.Node) bool {
-	_, ok := n.Payload().(node.ToolExecution)
-	return ok
-}
+func isExecution(n *node.Node) bool { return lineage.IsExecution(n) }
 
 // caller returns the message with the open calls, or nil.
 func (r *run) caller() *node.Node {
@@ -711,7 +681,7 @@ func (r *run) caller() *node.Node {
 		return h
 	}
 	for _, h := range r.d.Heads() {
-		if h = callerOf(h); isMessage(h) {
+		if h = lineage.CallerOf(h); isMessage(h) {
 			return h
 		}
 	}
@@ -723,15 +693,7 @@ func isMessage(n *node.Node) bool {
 	return ok
 }
 
-func callsTools(n *node.Node) bool {
-	m, _ := n.Message()
-	return hasCalls(m.Blocks)
-}
-
 // asksForTools reports whether n is a message of the assistant with tool calls.
-func asksForTools(n *node.Node) bool {
-	m, _ := n.Message()
-	return m.Role == content.Assistant && hasCalls(m.Blocks)
-}
+func asksForTools(n *node.Node) bool { return lineage.HasCalls(n) }
 
 func hasCalls(blocks content.Blocks) bool { return has[content.ToolUse](blocks) }

@@ -88,7 +88,7 @@ func (w *crashWorld) live() {
 		d, err = agent.Run(w.t.Context(), d)
 		var paused *executor.PausedError
 		for errors.As(err, &paused) {
-			d, err = agent.Resume(w.t.Context(), d, paused.Continuation, w.replies(paused.Continuation))
+			d, err = agent.Resume(w.t.Context(), d, w.replies(d)...)
 		}
 		if err == nil || errors.Is(err, executor.ErrAnswered) {
 			return
@@ -241,22 +241,21 @@ func (w *crashWorld) allow(call executor.Call) {
 }
 
 // replies approves some of the calls that wait, and declines the others.
-func (w *crashWorld) replies(c executor.Continuation) map[string]executor.Reply {
+func (w *crashWorld) replies(d dag.DAG) (replies []executor.Reply) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	replies := map[string]executor.Reply{}
-	for _, p := range c.Pending {
+	for _, p := range d.Pending() {
 		if !p.Approval {
 			continue
 		}
 		if w.rand.IntN(2) == 0 {
 			w.seen["declined"]++
-			replies[p.ID] = executor.Declined("no")
+			replies = append(replies, executor.Declined(p, "no"))
 			continue
 		}
 		w.seen["approved"]++
 		w.allow(p.Call)
-		replies[p.ID] = executor.Approved()
+		replies = append(replies, executor.Approved(p))
 	}
 	return replies
 }

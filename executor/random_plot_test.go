@@ -233,11 +233,11 @@ func (p *plot) messageEnd(e executor.MessageEnd) {
 	switch {
 	case role == content.Assistant:
 		p.said = e.Node
-		if calls := m.Blocks.ToolUses(); len(calls) > 0 {
-			p.phase = map[int]*act{}
-			for i := range calls {
-				p.phase[i] = &act{}
+		for _, i := range indexesOf(m) {
+			if p.phase == nil {
+				p.phase = map[int]*act{}
 			}
+			p.phase[i] = &act{}
 		}
 	case p.phase != nil:
 		p.closed = e.Node
@@ -249,6 +249,16 @@ func (p *plot) messageEnd(e executor.MessageEnd) {
 		}
 		p.arrived(p.queues.delivered, m.Blocks.Text())
 	}
+}
+
+// indexesOf returns the indexes of the blocks with the calls of a message.
+func indexesOf(m node.Message) (indexes []int) {
+	for i, b := range m.Blocks.All() {
+		if _, is := b.(content.ToolUse); is {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
 }
 
 // flush tells what became of the calls, call by call.
@@ -266,7 +276,7 @@ func (p *plot) flush() {
 // checkResults: the results are in call order, one for each call, and those that were told (I1, I3).
 func (p *plot) checkResults(results []content.ToolResult) {
 	said, _ := p.said.Message()
-	calls := said.Blocks.ToolUses()
+	calls, indexes := said.Blocks.ToolUses(), indexesOf(said)
 	if !p.check("I1", len(results) == len(calls), "%d results of %d calls", len(results), len(calls)) {
 		return
 	}
@@ -274,7 +284,7 @@ func (p *plot) checkResults(results []content.ToolResult) {
 		p.check("I3", r.CallID == calls[i].ID, "result %d has the id %q of another call than %q", i, r.CallID, calls[i].ID)
 		p.check("I1", r.Content.Text() != content.NoResult, "call %d has no result", i)
 		p.tell("  result %d: %v %s", i, r.IsError, r.Content.Text())
-		if a := p.phase[i]; a != nil {
+		if a := p.phase[indexes[i]]; a != nil {
 			same := a.execution.Result.Equal(r.Content) && a.execution.IsError == r.IsError
 			p.check("I3", same, "call %d ended with %q, and its result is %q", i, a.execution.Result.Text(), r.Content.Text())
 		}
@@ -425,7 +435,7 @@ func (p *plot) turnEnd(e executor.TurnEnd) {
 	p.check("I1", p.phase == nil || p.closed != nil, "the turn ends without results")
 	p.check("I1", len(e.Executions) == calls, "%d executions of %d calls", len(e.Executions), calls)
 	for i, x := range e.Executions {
-		p.check("I3", x.Index == i, "execution %d is of call %d", i, x.Index)
+		p.check("I3", i == 0 || x.Index > e.Executions[i-1].Index, "execution %d is of call %d", i, x.Index)
 	}
 	p.check("I1", len(e.DAG.OpenCalls()) == 0, "calls are open at the end of a turn")
 	for id := range p.nodes {
@@ -444,13 +454,19 @@ func (p *plot) pause(e executor.Paused) {
 	p.flush()
 	c := e.Continuation
 	p.check("I7", c.Run == p.id, "the continuation is of the run %s and not of %s", c.Run, p.id)
-	p.check("I7", c.Message == p.said.ID(), "the continuation is of another message")
-	p.check("I7", c.Reason == c.Totals.Reason && (c.Reason == content.StopApproval || c.Reason == content.StopResults), "paused for %q", c.Reason)
-	pending, last := map[int]bool{}, -1
-	asks := false
-	for _, x := range c.Pending {
-		p.tell("pending %s %s %s %v %v %s", x.ID, x.Call.Name, x.Call.Input, x.Approval, x.Deferred, x.Reason)
+	p.check("I7", c.Reason == content.StopApproval || c.Reason == content.StopResults, "paused for %q", c.Reason)
+}
+
+// pausedWith checks the conversation of a pause: what waits in it (I7).
+func (p *plot) pausedWith(d dag.DAG) {
+	c := executor.ContinuationOf(d)
+	p.check("I7", c.ID == p.continuation.ID && c.Run == p.continuation.Run && slices.Equal(c.Calls, p.continuation.Calls) && c.Reason == p.continuation.Reason,
+		"the conversation shows the pause %v, and %v was told", c, p.continuation)
+	pending, last, asks, all := map[int]bool{}, -1, false, d.Pending()
+	for _, x := range all {
+		p.tell("pending %s %s %v %v %s", x.Call.Name, x.Call.Input, x.Approval, x.Deferred, x.Note)
 		if len(x.Path) > 0 {
+			p.pausedAgent(x.Path[0].Index, pending)
 			continue
 		}
 		asks = asks || x.Approval
@@ -463,9 +479,8 @@ func (p *plot) pause(e executor.Paused) {
 			p.check("I5", p.w.seen(n).ran == 0, "call %d waits, and was carried out", last)
 		}
 	}
-	p.pausedAgents(c, pending)
 	for i, a := range p.phase {
-		p.check("I1", pending[i] != a.ended, "call %d waits: %v, and has ended: %v", i, pending[i], a.ended)
+		p.check("I1", pending[i] != a.ended || asks && !a.ended && !a.started, "call %d waits: %v, and has ended: %v", i, pending[i], a.ended)
 		if asks && a.ended {
 			n := numberOf(a.call.ID, a.call.Input)
 			s := p.w.seen(n)
@@ -474,25 +489,20 @@ func (p *plot) pause(e executor.Paused) {
 	}
 }
 
-// pausedAgents: each sub-agent that waits has told so in this part of the run, or is where it was (I7).
-func (p *plot) pausedAgents(c executor.Continuation, pending map[int]bool) {
-	for _, agent := range c.Agents {
-		if len(agent.Path) > 1 {
-			continue
-		}
-		index := agent.Path[0].Index
-		a := p.phase[index]
-		if !p.check("I2", a != nil && !pending[index], "the sub-agent of call %d waits, and the call is not open, or waits too", index) {
-			continue
-		}
-		pending[index] = true
-		if a.started {
-			p.check("I7", a.waits(), "the sub-agent of call %d waits, and did not tell so", index)
-		}
-		if child := p.pausedIn(index); p.check("I7", child != nil, "the sub-agent of call %d waits, and never began", index) {
-			p.check("I7", child.continuation.ID == agent.ID && child.id == agent.Run, "the sub-agent of call %d waits at another pause than it told", index)
-		}
+// pausedAgent: a sub-agent that waits has told so in this part of the run, or is where it was (I7).
+func (p *plot) pausedAgent(index int, pending map[int]bool) {
+	if pending[index] {
+		return
 	}
+	pending[index] = true
+	a := p.phase[index]
+	if !p.check("I2", a != nil, "the sub-agent of call %d waits, and the call is not open", index) {
+		return
+	}
+	if a.started {
+		p.check("I7", a.waits(), "the sub-agent of call %d waits, and did not tell so", index)
+	}
+	p.check("I7", p.pausedIn(index) != nil, "the sub-agent of call %d waits, and never began", index)
 }
 
 // end checks the End: one, last, in no turn but at a pause, and with what it says in the conversation (I4).
@@ -506,6 +516,9 @@ func (p *plot) end(e executor.End, err error, alone bool) {
 	p.dag = e.DAG
 	p.check("I4", p.open == "" && p.inTurn == p.paused, "the run ends inside of a turn or message")
 	p.check("I4", p.inside || errors.Is(err, executor.ErrPaused) == p.paused, "the pause and the error are at odds: %v", err)
+	if p.paused {
+		p.pausedWith(e.DAG)
+	}
 	if !p.paused {
 		head := e.DAG.Head()
 		if p.check("I4", head != nil, "the conversation has no single head") {

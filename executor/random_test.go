@@ -102,6 +102,7 @@ type world struct {
 	slept    time.Duration // what the consumer slept
 	attempts int           // how often the run was resumed
 	again    int           // how often it was run anew at a pause
+	elapsed  time.Duration // the totals at the last pause
 }
 
 func newWorld(t *testing.T, seed, script uint64) *world {
@@ -167,9 +168,6 @@ func (w *world) complain() {
 // context is one that ends at a random time, by cancel or deadline, late, or never.
 func (w *world) context() (context.Context, context.CancelFunc) {
 	ctx := w.ctx()
-	if w.attempts > 0 && w.again == 0 { // a run that is resumed has its attributes from the continuation
-		ctx = context.WithValue(context.Background(), witnessKey{}, w.witness)
-	}
 	switch {
 	case w.eternal, w.calm:
 		return ctx, func() {}

@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/pausing"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
@@ -85,9 +86,13 @@ type run struct {
 	// left open.
 	requested api.Options
 
-	resumed bool       // until the phase that had paused is closed
-	parent  string     // the ID of the resumed continuation
-	replied *toolPhase // the calls that were pending, decided by the replies; nil once they are executed
+	// These are set if the run is resumed.
+	resumed bool            // until the phase that had paused is closed
+	parent  string          // the ID of the pause before
+	replies *replies        // what somebody replied to pending calls; nil in a run that is not resumed
+	open    []lineage.Phase // the open phases of the given conversation
+
+	elsewhere *dag.Pending // the call of another conversation that is executed here; see Agent.Work
 }
 
 func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
@@ -166,7 +171,8 @@ func (r *run) bind() error {
 	}
 
 	r.id = r.d.Source().ID().String()
-	declared := r.withAgents()
+	at := r.declaring()
+	declared := r.withAgents(at)
 	if err := declared.Err(); err != nil {
 		return err
 	}
@@ -183,11 +189,26 @@ func (r *run) bind() error {
 	// A declaration must not come between open calls and their results. It was checked above, to refuse it as early as
 	// possible; declare appends it after the results.
 	r.began = r.d.Source().Time()
-	if r.waits() && declared.Head() != r.d.Head() {
+	if r.waits() && !slices.Equal(declared.Heads(), at.Heads()) {
 		return nil
 	}
-	r.d, r.declared = declared, true
+	r.declared = true
+	if at.Head() != r.d.Head() {
+		declared = declared.WithHeads(r.d.Heads()...)
+	}
+	r.d = declared
 	return nil
+}
+
+// declaring returns the conversation that declarations are compared with. In an open tool phase it is that of the
+// message with the calls: its transcript is remembered, and executions declare nothing.
+func (r *run) declaring() dag.DAG {
+	if r.d.Head() == nil || isExecution(r.d.Head()) {
+		if branches := lineage.Branches(r.d.Heads()); len(branches) == 1 && branches[0].Caller() != nil {
+			return r.d.WithHeads(branches[0].Last)
+		}
+	}
+	return r.d
 }
 
 // bindTools finds the function of each tool that d declares.
@@ -247,9 +268,8 @@ func (r *run) instruct() (err error) {
 }
 
 // withAgents returns the conversation with the agent's prompt and tools.
-func (r *run) withAgents() dag.DAG {
+func (r *run) withAgents(d dag.DAG) dag.DAG {
 	// An agent without a prompt leaves that of the conversation. An empty text of Instructions removes it.
-	d := r.d
 	if r.prompt != "" || r.agent.Instructions != nil {
 		// Do not send a prompt twice if the program has added the same text to the conversation itself.
 		own := d.SystemPrompt(agentPrompt) == "" && slices.Contains(d.SystemPrompts(), safetext.UTF8(r.prompt))
@@ -272,18 +292,22 @@ func (r *run) transcript() shared.Transcript {
 
 // waits reports whether the conversation ends in a tool phase that is not closed.
 func (r *run) waits() bool {
-	if h := r.d.Head(); h != nil { // the usual case needs no list of heads or calls
+	if h := r.d.Head(); h != nil { // the usual case needs no list of heads
 		return isExecution(h) || asksForTools(h)
 	}
-	heads := r.d.Heads()
-	return len(r.d.OpenCalls()) > 0 || len(heads) > 0 && isExecution(heads[0]) || len(openBranches(r.d)) > 0
+	for _, b := range lineage.Branches(r.d.Heads()) {
+		if b.Caller() != nil || isExecution(b.Heads[0]) {
+			return true
+		}
+	}
+	return false
 }
 
 // declare declares the agent's prompt and tools if bind could not, because calls were open, and records the start of
 // the run.
 func (r *run) declare() error {
 	if !r.declared {
-		d := r.withAgents()
+		d := r.withAgents(r.d)
 		if err := d.Err(); err != nil {
 			return err
 		}
@@ -362,7 +386,10 @@ func (r *run) outcome(begin func(*run) error) (End, error) {
 	if r.broken != nil {
 		return r.refuse(r.broken)
 	}
-	if err := begin(r); err != nil {
+	switch err := begin(r); {
+	case errors.Is(err, errRepeated):
+		return r.refuse(nil) // nothing is left to do
+	case err != nil:
 		return r.refuse(err)
 	}
 	return r.end(r.loop())
@@ -398,7 +425,7 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 
 		// Package durable stores these nodes together with the pause, so it skips the marked save.
 		r.saveWith(pausing.Mark(context.WithoutCancel(r.ctx)))
-		if !emit(r, Paused{paused.Continuation}) {
+		if !emit(r, Paused{paused.Continuation, r.d}) {
 			return End{}, errLeft
 		}
 		return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)

@@ -476,7 +476,7 @@ func TestRunIsRefusedBeforeItBegins(t *testing.T) {
 		require.ErrorIs(t, err, dag.ErrEmpty)
 		require.NoError(t, d.Err())
 
-		d, err = executor.Agent{Provider: model}.Resume(t.Context(), before.User(""), executor.Continuation{}, nil)
+		d, err = executor.Agent{Provider: model}.Resume(t.Context(), before.User(""))
 		require.ErrorIs(t, err, dag.ErrEmpty)
 		require.NoError(t, d.Err())
 	})

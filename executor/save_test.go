@@ -187,11 +187,11 @@ func TestPausedRunIsSaved(t *testing.T) {
 		Save: func(_ context.Context, d dag.DAG) error { saved = d; return nil },
 	}
 	d, err := agent.Run(t.Context(), ask())
-	c := pauseOf(t, err)
+	pauseOf(t, err)
 	require.Equal(t, d.Heads(), saved.Heads())
-	require.Len(t, d.Heads(), 2, "two of three calls have a result")
+	require.Len(t, d.Heads(), 3, "two of three calls have a result, and the third waits")
 
-	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{"b": executor.Failed("x")})
+	d, err = agent.Resume(t.Context(), d, replySet{"b": failed("x")}.of(d)...)
 	require.NoError(t, err)
 	require.Equal(t, d.Heads(), saved.Heads())
 	require.Equal(t, []string{"a", "error: x", `error: Tool "nobody" not found. Available tools: a, b`}, outcomes(t, d))

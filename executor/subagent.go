@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -32,7 +34,7 @@ type Task struct {
 //   - If a sub-agent reaches a limit, its own or that of a run around it, its result is its text so far, with a note
 //     about the limit. If it fails, or is stopped for a loop, the result is an error.
 //   - If a sub-agent pauses, the run around it pauses too, as soon as the other calls of the phase have their results.
-//     The [Continuation] has the calls of both; see [PausedAgent]. A sub-agent cannot pause inside a [Handler], or
+//     dag.DAG.Pending has the calls of both. A sub-agent cannot pause inside a [Handler], or
 //     inside a program's own tool that calls it and has no Unwrap method: there the result is an error.
 //   - With [Agent.Save] of the run around it, its steps are saved one by one, as the Child of the call. After a crash
 //     it continues after the last saved step. Its own calls may be in doubt, and its limits count anew. This holds at
@@ -81,7 +83,7 @@ func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 	// The call can pause only if its own tool is this sub-agent: a resumed run finds the sub-agent by the tool's name.
 	var paused *PausedError
 	if errors.As(failure, &paused) && around != nil && around.agent == s {
-		return Result{}, &pausedError{agentPause{end.DAG, paused.Continuation}, around}
+		return Result{}, &pausedError{agentPause{end.DAG, paused.Continuation.Reason}, around}
 	}
 
 	// After a crash between the sub-agent's last response and the end of its run, the response is the result.
@@ -103,15 +105,19 @@ func (s *subAgent) events(ctx context.Context, agent Agent, call *toolCall, task
 		return fresh
 	}
 
-	if resume := call.resume; resume != nil {
-		a := agent.after(resume.continuation)
+	d := dag.FromNode(call.kept)
+	if inside := call.resume; inside != nil {
 		return stream(
-			func(yield func(Event, error) bool) *run { return newRun(ctx, a, resume.dag, yield) },
-			func(r *run) error { return r.resume(resume.continuation, resume.replies, true) },
+			func(yield func(Event, error) bool) *run { return resumed(ctx, agent, d, yield) },
+			func(r *run) error {
+				r.open = slices.Collect(lineage.Phases(d.Heads()))
+				r.replies = inside.replies()
+				return r.resumePlaced(true)
+			},
 		)
 	}
 
-	// Without a continuation, the saved conversation is run again, unless the call has another task now.
+	// Without replies, the saved conversation is run again, unless the call has another task now.
 	before := call.kept.Payload().(node.ToolExecution)
 	if cmp.Or(before.Ran.Input, before.Input) != call.ran.Input {
 		return fresh
@@ -119,7 +125,6 @@ func (s *subAgent) events(ctx context.Context, agent Agent, call *toolCall, task
 	call.addUsage(before.Usage)
 
 	// The program may have ended after the sub-agent's run, before its result was saved.
-	d := dag.FromNode(call.kept)
 	if stop, over := endOf(d); over {
 		return func(yield func(Event, error) bool) { yield(End{DAG: d, Stop: stop}, nil) }
 	}

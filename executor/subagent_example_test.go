@@ -57,13 +57,9 @@ func ExampleSubAgent_approval() {
 	if !errors.As(err, &paused) {
 		panic(err)
 	}
-	for _, p := range paused.Continuation.Pending {
-		fmt.Println("approve?", p.Call.Name, "in:")
-		for _, call := range p.Path {
-			fmt.Println("  sub-agent", call.Name)
-		}
+	for _, p := range d.Pending() {
+		fmt.Println("approve?", p.Call.Name, "inside", len(p.Path), "sub-agents")
 	}
-	saved, _ := executor.ContinuationCodec{}.Encode(paused.Continuation)
 	folder, _ := os.MkdirTemp("", "")
 	defer func() { _ = os.RemoveAll(folder) }()
 	file := filepath.Join(folder, "run.json")
@@ -72,18 +68,12 @@ func ExampleSubAgent_approval() {
 	// In a second process: the same agents, whose models have something to say now.
 	after := nested("review", done)(nested("cleanup", done)(nested("git", done)(say("delete_branch"))))
 	agent = executor.Agent{Provider: apitest.NewScript(done), Tools: []dag.Tool{after}}
-	c, _ := executor.ContinuationCodec{}.Decode(saved)
 	d, _ = dag.Load(file)
-	d, err = agent.Resume(context.Background(), d, c, map[string]executor.Reply{c.Pending[0].ID: executor.Approved()})
-	fmt.Println(c.Pending[0].ID)
+	d, err = agent.Resume(context.Background(), d, executor.Approved(d.Pending()[0]))
 	fmt.Println(d.Text(), err)
 	// Output:
 	// executed: look_for_review
-	// approve? delete_branch in:
-	//   sub-agent review
-	//   sub-agent cleanup
-	//   sub-agent git
+	// approve? delete_branch inside 3 sub-agents
 	// executed: delete_branch
-	// review/cleanup/git/delete_branch
 	// Done. <nil>
 }

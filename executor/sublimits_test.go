@@ -335,12 +335,8 @@ func TestLimitsOfTheRunAroundHoldOverPauses(t *testing.T) {
 			d, err := agent.Run(t.Context(), dag.New().User("Go."))
 			for pauses := 0; err != nil; pauses++ {
 				require.Less(t, pauses, 9)
-				loaded, pause := saveAndLoad(t, d, err)
-				replies := map[string]executor.Reply{}
-				for _, p := range pause.Pending {
-					replies[p.ID] = executor.Approved()
-				}
-				d, err = agent.Resume(t.Context(), loaded, pause, replies)
+				loaded, _ := saveAndLoad(t, d, err)
+				d, err = agent.Resume(t.Context(), loaded, approvedAll(loaded)...)
 			}
 
 			require.Equal(t, straight.ran(), pausing.ran(), "%+v", c)
@@ -359,18 +355,29 @@ var backwards = executor.Strategy(func(calls []executor.Ready) []executor.Batch 
 	return batches
 })
 
-func TestContinuationHoldsTheTurnsAndCallsInsideTools(t *testing.T) {
+func TestPauseHoldsTheTurnsAndCallsInsideTools(t *testing.T) {
 	var f family
 	inner := f.works(1, "one", "two")
 	inner.Hooks = []executor.Hook{executor.RequireApproval()}
 	agent := f.delegates(executor.Limits{}, f.delegates(executor.Limits{}, inner), f.works(2, "look"))
 	d, err := agent.Run(t.Context(), dag.New().User("Go."))
-	_, c := saveAndLoad(t, d, err)
-	require.Equal(t, 1, c.Totals.Turns)
-	require.Equal(t, []int{1 + 1 + 3, 1 + 2 + 2}, []int{c.InnerTurns, c.InnerCalls})
-	require.Len(t, c.Agents, 2)
-	require.Equal(t, []int{1, 2}, []int{c.Agents[0].InnerTurns, c.Agents[0].InnerCalls})
-	require.Equal(t, []int{0, 0}, []int{c.Agents[1].InnerTurns, c.Agents[1].InnerCalls})
+	loaded, _ := saveAndLoad(t, d, err)
+
+	spent := func(d dag.DAG) node.Spent {
+		for _, h := range d.Heads() {
+			if e, ok := h.Payload().(node.ToolExecution); ok && e.Spent.Run != "" {
+				return e.Spent
+			}
+		}
+		return node.Spent{}
+	}
+	outer := spent(loaded)
+	require.Equal(t, []int{1, 1 + 1 + 3, 1 + 2 + 2}, []int{outer.Turns, outer.InnerTurns, outer.InnerCalls})
+	middle := dag.FromNode(loaded.Heads()[0])
+	require.Equal(t, []int{1, 2}, []int{spent(middle).InnerTurns, spent(middle).InnerCalls})
+	inside := spent(dag.FromNode(middle.Head()))
+	require.Equal(t, []int{0, 0}, []int{inside.InnerTurns, inside.InnerCalls})
+	require.NotEqual(t, outer.Run, inside.Run)
 }
 
 func TestCallRefusedBeforeAPauseStopsTheRunsAround(t *testing.T) {
@@ -379,10 +386,10 @@ func TestCallRefusedBeforeAPauseStopsTheRunsAround(t *testing.T) {
 	inner.Hooks = []executor.Hook{executor.RequireApproval("one")}
 	agent := f.delegates(executor.Limits{Calls: 3}, f.delegates(executor.Limits{}, inner))
 	d, err := agent.Run(t.Context(), dag.New().User("Go."))
-	loaded, c := saveAndLoad(t, d, err)
-	require.Equal(t, []string{"suba/suba/one"}, idsOf(c))
+	loaded, _ := saveAndLoad(t, d, err)
+	require.Equal(t, []string{"suba/suba/one"}, idsOf(loaded))
 
-	d, err = agent.Resume(t.Context(), loaded, c, map[string]executor.Reply{"suba/suba/one": executor.Approved()})
+	d, err = agent.Resume(t.Context(), loaded, replySet{"suba/suba/one": approved()}.of(loaded)...)
 	require.NoError(t, err)
 	require.Equal(t, []string{"one"}, f.ran())
 	require.EqualValues(t, 3, f.requests.Load(), "no run asks its model again")

@@ -229,7 +229,7 @@ func TestNilsAreErrors(t *testing.T) {
 		"Run":          func() (dag.DAG, error) { return agent.Run(none, d) },
 		"ExecuteTools": func() (dag.DAG, error) { return agent.ExecuteTools(none, d) },
 		"Resume": func() (dag.DAG, error) {
-			return agent.Resume(none, d, executor.Continuation{Attributes: map[string]any{"a": 1}}, nil)
+			return agent.Resume(none, d)
 		},
 	} {
 		after, err := run()

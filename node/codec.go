@@ -183,6 +183,10 @@ func (n *Node) appendBody(dst []byte, f form) []byte {
 		dst = write.Int(dst, "index", p.Index)
 		dst = f.JSON(write.OptString(dst, "tool", p.Tool), "input", string(p.Input))
 		dst = write.OptString(dst, "state", string(p.State))
+		if p.State.Unfinished() { // what waits is content: a reply is given to it
+			dst = write.OptString(appendRan(dst, p.Ran, f.Form), "note", p.Note)
+			dst = write.OptTrue(dst, "deferred", p.Deferred)
+		}
 		dst = write.OptTrue(f.blocks(write.Name(dst, "result"), p.Result), "is_error", p.IsError)
 		dst = f.heads(dst, "child", p.Child)
 	case SubGraph:
@@ -282,7 +286,11 @@ func (n *Node) appendInfo(dst []byte) []byte {
 		}
 		dst = write.JSON(dst, "details", a.Details)
 	case ToolExecution:
-		dst = appendRan(appendTime(appendTime(dst, "started", p.Started), "ended", p.Ended), p.Ran)
+		dst = appendTime(appendTime(dst, "started", p.Started), "ended", p.Ended)
+		if !p.State.Unfinished() {
+			dst = write.OptTrue(write.OptString(appendRan(dst, p.Ran, write.Form{}), "note", p.Note), "deferred", p.Deferred)
+		}
+		dst = appendSpent(appendDecided(dst, p.Decided), p.Spent)
 		dst = write.JSON(write.OptValue(dst, "usage", p.Usage), "details", p.Details)
 		if p.Full.Len() > 0 {
 			dst = p.Full.Append(write.Name(dst, "full"))
@@ -293,7 +301,7 @@ func (n *Node) appendInfo(dst []byte) []byte {
 	case StopReason:
 		dst = write.OptInt(write.OptInt(dst, "turns", p.Turns), "tool_calls", p.ToolCalls)
 		dst = write.OptInt(write.OptValue(dst, "usage", p.Usage), "elapsed_ns", p.Elapsed)
-		dst = appendCost(write.OptValue(dst, "tool_usage", p.ToolUsage), p)
+		dst = appendCost(write.OptValue(dst, "tool_usage", p.ToolUsage), p.Cost, p.CostKnown)
 	}
 
 	if len(dst) == empty {
@@ -310,13 +318,13 @@ func appendTime(dst []byte, name string, t time.Time) []byte {
 }
 
 // appendCost appends the cost of a run. It appends nothing for an unknown cost, and 0 for a known cost of 0.
-func appendCost(dst []byte, p StopReason) []byte {
-	if p.Cost == 0 && !p.CostKnown {
+func appendCost(dst []byte, cost float64, known bool) []byte {
+	if cost == 0 && !known {
 		return dst
 	}
-	b, _ := json.Marshal(p.Cost) // no error: checkInfo has checked that it is finite
+	b, _ := json.Marshal(cost) // no error: checkInfo has checked that it is finite
 	dst = append(write.Name(dst, "cost"), b...)
-	return write.OptTrue(dst, "cost_partial", !p.CostKnown)
+	return write.OptTrue(dst, "cost_partial", !known)
 }
 
 // appendLimits appends the limits of a run, without those that it does not have.
@@ -329,12 +337,31 @@ func appendLimits(dst []byte, l RunLimits) []byte {
 	return append(write.OptInt(write.OptValue(dst, "cost", l.Cost), "time_ns", l.Time), '}')
 }
 
-func appendRan(dst []byte, r Ran) []byte {
+func appendRan(dst []byte, r Ran, f write.Form) []byte {
 	if r == (Ran{}) {
 		return dst
 	}
 	dst = write.OptString(append(write.Name(dst, "ran"), '{'), "tool", r.Tool)
-	return append(write.JSON(dst, "input", r.Input), '}')
+	return append(f.JSON(dst, "input", string(r.Input)), '}')
+}
+
+func appendDecided(dst []byte, d Decided) []byte {
+	if d == (Decided{}) {
+		return dst
+	}
+	dst = write.OptString(append(write.Name(dst, "decided"), '{'), "by", d.By)
+	return append(write.OptString(appendTime(dst, "at", d.At), "rule", d.Rule), '}')
+}
+
+func appendSpent(dst []byte, s Spent) []byte {
+	if s == (Spent{}) {
+		return dst
+	}
+	dst = write.OptString(append(write.Name(dst, "spent"), '{'), "run", s.Run)
+	dst = write.OptInt(write.OptInt(dst, "turns", s.Turns), "calls", s.Calls)
+	dst = write.OptInt(write.OptInt(dst, "inner_turns", s.InnerTurns), "inner_calls", s.InnerCalls)
+	dst = write.OptValue(write.OptValue(dst, "usage", s.Usage), "tool_usage", s.ToolUsage)
+	return append(appendCost(write.OptInt(dst, "elapsed_ns", s.Elapsed), s.Cost, s.CostKnown), '}')
 }
 
 // envelope is a saved node.
@@ -394,6 +421,10 @@ type info struct {
 	Started     time.Time      `json:"started"`
 	Ended       time.Time      `json:"ended"`
 	Ran         ran            `json:"ran"`
+	Note        string         `json:"note"`
+	Deferred    bool           `json:"deferred"`
+	Decided     decided        `json:"decided"`
+	Spent       spent          `json:"spent"`
 	Details     jsontext.Value `json:"details"`
 	DetailsText string         `json:"details_text"`
 	Full        []part         `json:"full"`
@@ -422,6 +453,40 @@ type ran struct {
 	InputText string         `json:"input_text"`
 }
 
+func (r ran) value() Ran {
+	return Ran{Tool: r.Tool, Input: write.Either[content.JSON](r.Input, r.InputText)}
+}
+
+type decided struct {
+	By   string    `json:"by"`
+	At   time.Time `json:"at"`
+	Rule string    `json:"rule"`
+}
+
+type spent struct {
+	Run         string        `json:"run"`
+	Turns       int           `json:"turns"`
+	Calls       int           `json:"calls"`
+	InnerTurns  int           `json:"inner_turns"`
+	InnerCalls  int           `json:"inner_calls"`
+	Usage       content.Usage `json:"usage"`
+	ToolUsage   content.Usage `json:"tool_usage"`
+	ElapsedNS   int64         `json:"elapsed_ns"`
+	Cost        *float64      `json:"cost"`
+	CostPartial bool          `json:"cost_partial"`
+}
+
+func (s spent) value() Spent {
+	v := Spent{
+		Run: s.Run, Turns: s.Turns, Calls: s.Calls, InnerTurns: s.InnerTurns, InnerCalls: s.InnerCalls,
+		Usage: s.Usage, ToolUsage: s.ToolUsage, Elapsed: time.Duration(s.ElapsedNS),
+	}
+	if s.Cost != nil {
+		v.Cost, v.CostKnown = *s.Cost, !s.CostPartial
+	}
+	return v
+}
+
 type body struct {
 	Text      string         `json:"text"`
 	Tools     []tool         `json:"tools"`
@@ -434,6 +499,9 @@ type body struct {
 	Input     jsontext.Value `json:"input"`
 	InputText string         `json:"input_text"`
 	State     string         `json:"state"`
+	Ran       ran            `json:"ran"`
+	Note      string         `json:"note"`
+	Deferred  bool           `json:"deferred"`
 	Result    []part         `json:"result"`
 	IsError   bool           `json:"is_error"`
 	Child     []string       `json:"child"`
@@ -585,7 +653,10 @@ func (e envelope) informed(n *Node) (Payload, error) {
 
 		// A file may give a time in another zone.
 		p.Started, p.Ended, p.Usage, p.Full = i.Started.UTC(), i.Ended.UTC(), i.Usage, full
-		p.Ran = Ran{Tool: i.Ran.Tool, Input: write.Either[content.JSON](i.Ran.Input, i.Ran.InputText)}
+		if !p.State.Unfinished() { // the body has them otherwise
+			p.Ran, p.Note, p.Deferred = i.Ran.value(), i.Note, i.Deferred
+		}
+		p.Decided, p.Spent = Decided{By: i.Decided.By, At: i.Decided.At.UTC(), Rule: i.Decided.Rule}, i.Spent.value()
 		p.Details = write.Either[content.JSON](i.Details, i.DetailsText)
 		read = p
 
@@ -684,8 +755,12 @@ func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 			return nil, &FieldError{Field: "child", Err: err}
 		}
 		result, err := n.parts("result", b.Result)
-		return ToolExecution{CallID: b.CallID, Index: b.Index, Tool: b.Tool, Input: write.Either[content.JSON](b.Input, b.InputText),
-			State: ExecutionState(b.State), Result: result, IsError: b.IsError, Child: ListOf(child...)}, err
+		e := ToolExecution{CallID: b.CallID, Index: b.Index, Tool: b.Tool, Input: write.Either[content.JSON](b.Input, b.InputText),
+			State: ExecutionState(b.State), Result: result, IsError: b.IsError, Child: ListOf(child...)}
+		if e.State.Unfinished() {
+			e.Ran, e.Note, e.Deferred = b.Ran.value(), b.Note, b.Deferred
+		}
+		return e, err
 
 	case "sub_graph":
 		heads, err := lookup(b.Heads, resolve)

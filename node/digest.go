@@ -57,8 +57,9 @@ const redactedTag = "plait.redacted.v1"
 //
 // The digest does not cover time, metadata, usage, model, latency, the ID, limits and totals of a run, the version of
 // its agent, and the fields of a tool execution beside the call and its result (the executed call, the program's
-// details, the full output). Two runs with the same content have the same digests, whatever their IDs. Fields of a
-// newer version in a body are kept, but not covered.
+// details, the full output). Of an unfinished execution it covers the call to execute and the note: they are what a
+// person is shown. Two runs with the same content have the same digests, whatever their IDs. Fields of a newer version
+// in a body are kept, but not covered.
 //
 // The digest of a redacted node is the SHA-256 of "plait.redacted.v1", NUL and its ID: it equals only itself.
 //

@@ -57,7 +57,12 @@ func payloads(t testing.TB) []node.Payload {
 			ResponseID: "r", Stop: content.StopEndTurn, Usage: usage, Latency: time.Second, Retries: 2, Seen: node.Seen{1, 2, 3}}},
 		node.ToolExecution{CallID: "c", Index: 1, Tool: "f", Input: `{"a" : 1.0}`, Result: content.Words("ok"), IsError: true,
 			State: node.ExecutionInDoubt, Started: start, Ended: start.Add(time.Millisecond), Child: node.ListOf(child), Usage: usage,
-			Ran: node.Ran{Tool: "g", Input: `{"b" : 2.0}`}, Details: `[1.0 , null]`, Full: content.Words("ok, and so on")},
+			Ran: node.Ran{Tool: "g", Input: `{"b" : 2.0}`}, Details: `[1.0 , null]`, Full: content.Words("ok, and so on"),
+			Note: "n", Deferred: true, Decided: node.Decided{By: "Ann", At: start, Rule: "r"},
+			Spent: node.Spent{
+				Run: "r1", Turns: 1, Calls: 2, InnerTurns: 3, InnerCalls: 4, Usage: usage, ToolUsage: usage, Elapsed: time.Second,
+				Cost: 0.5, CostKnown: true,
+			}},
 		node.SubGraph{Title: "t", CallID: "c", Heads: node.ListOf(child), Summary: "s"},
 		node.Compaction{Summary: content.Words("so far"), Replaced: node.ListOf(child.ID())},
 		node.RunStart{Agent: "support", Run: "r", Version: "3", Limits: node.RunLimits{Turns: 50, Calls: 9, Tokens: 1000, Cost: 0.1, Time: time.Minute}},
@@ -111,6 +116,37 @@ func TestEveryPayloadIsSavedAndReadBack(t *testing.T) {
 		require.Equal(t, n.Digest(), again.Digest())
 		require.Equal(t, tail(t, n), tail(t, again))
 	}
+}
+
+// TestWaitingCallIsSavedAndUnderTheDigest: what a person is shown of a call is content, and everything else about it is kept.
+func TestWaitingCallIsSavedAndUnderTheDigest(t *testing.T) {
+	whole := payloads(t)[3].(node.ToolExecution)
+	whole.State, whole.Result, whole.IsError = node.ExecutionAwaitingApproval, content.Blocks{}, false
+	whole.Child = node.List[*node.Node]{}
+	m := newMaker(t)
+	n := m.node(whole)
+	line := string(n.Append(nil))
+	require.Contains(t, line, `"state":"awaiting_approval","ran":{"tool":"g","input":{"b" : 2.0}},"note":"n","deferred":true,"result":[]}`)
+	require.Contains(t, line, `"decided":{"by":"Ann","at":"2026-01-02T03:04:05Z","rule":"r"},"spent":{"run":"r1","turns":1,"calls":2,`)
+
+	got, err := node.Parse([]byte(line), nil)
+	require.NoError(t, err)
+	require.Equal(t, whole, got.Payload())
+	require.NoError(t, got.Verify())
+
+	for what, changed := range map[string]func(*node.ToolExecution){
+		"state": func(e *node.ToolExecution) { e.State = node.ExecutionAwaitingResults },
+		"tool":  func(e *node.ToolExecution) { e.Ran.Tool = "h" },
+		"input": func(e *node.ToolExecution) { e.Ran.Input = `{"b":3}` },
+		"note":  func(e *node.ToolExecution) { e.Note = "m" },
+	} {
+		other := whole
+		changed(&other)
+		require.NotEqual(t, n.Digest(), m.node(other).Digest(), what)
+	}
+	other := whole
+	other.Decided, other.Spent, other.Started = node.Decided{}, node.Spent{}, start.Add(time.Hour)
+	require.Equal(t, n.Digest(), m.node(other).Digest())
 }
 
 // TestExecutionKeepsItsInfo: what the info of an execution holds comes back as it was, whatever it is.
@@ -247,6 +283,9 @@ func TestNewErrors(t *testing.T) {
 		"far start":               node.ToolExecution{Started: far},
 		"far end":                 node.ToolExecution{Ended: far},
 		"broken details":          node.ToolExecution{Details: "{"},
+		"far decision":            node.ToolExecution{Decided: node.Decided{At: far}},
+		"spent a negative count":  node.ToolExecution{Spent: node.Spent{Turns: -1}},
+		"spent no cost":           node.ToolExecution{Spent: node.Spent{Cost: math.NaN()}},
 		"details of two values":   node.ToolExecution{Details: "1 2"},
 		"details that are space":  node.ToolExecution{Details: " "},
 		"details with a twin":     node.ToolExecution{Details: `{"a":1,"a":2}`},

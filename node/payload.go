@@ -127,7 +127,8 @@ type Answer struct {
 // ToolExecution is the execution of one tool call. It lies between the message with the call and the results message of
 // the tool phase. It is drawn, and never sent.
 type ToolExecution struct {
-	// CallID and Index identify the call in the assistant's message: the provider's ID, and the index among the calls.
+	// CallID and Index identify the call in the assistant's message: the provider's ID, and the index of the call's
+	// block among the blocks of the message. The message and the index are its [CallKey].
 	CallID string
 	Index  int
 	// Tool is the name of the tool, and Input the arguments of the call.
@@ -143,8 +144,19 @@ type ToolExecution struct {
 	Started, Ended time.Time
 	// Child holds the heads of the conversation of a sub-agent that ran for this call; empty if there was none.
 	Child List[*Node]
-	// Ran is the executed call, if a hook changed it. It is outside the digest.
+	// Ran is the call to execute, or the executed one, if a hook or a person changed it. It is outside the digest of a
+	// finished execution.
 	Ran Ran
+	// Note is the reason why an unfinished execution waits, as a hook gave it. It may be empty.
+	Note string
+	// Deferred reports of a call that waits for approval that it is executed elsewhere once it is approved.
+	Deferred bool
+	// Decided tells who decided about the call. It is evidence, and never authority: nothing is executed because of
+	// it. It is outside the digest.
+	Decided Decided
+	// Spent is what the run had used when it paused, as far as no other node has it. It is in one of the executions of
+	// a pause, and outside the digest.
+	Spent Spent
 	// Usage counts the tokens used by the tool itself, such as those of a sub-agent. It is outside the digest.
 	Usage content.Usage
 	// Details is the program's own record of the execution: any valid JSON value, or empty. It is outside the digest.
@@ -166,19 +178,21 @@ const (
 	// ExecutionInDoubt is the state of a started execution with an unknown outcome. Its result is an error with the
 	// text content.OutcomeUnknown.
 	ExecutionInDoubt ExecutionState = "in_doubt"
-	// ExecutionAwaitingApproval is the state of a call whose sub-agent is paused until calls are approved. Child is the
-	// conversation of the sub-agent, as far as it got. The execution has no result, is never sent, and is a head until
-	// the sub-agent continues.
+	// ExecutionAwaitingApproval is the state of a call that a person has to approve: Ran is what was shown, and Note
+	// why. With a Child, the call's sub-agent is paused until calls inside are approved; Child is the conversation of
+	// the sub-agent, as far as it got. The execution has no result, is never sent, and is a head until the run
+	// continues. With Started, the call was started before, and nobody knows its outcome.
 	ExecutionAwaitingApproval = ExecutionState(content.StopApproval)
-	// ExecutionAwaitingResults is the state of a call whose sub-agent is paused until deferred calls have their
-	// results. It is otherwise like ExecutionAwaitingApproval.
+	// ExecutionAwaitingResults is the state of a call whose result comes from outside. With Started, somebody has begun
+	// to execute it there; without a result, it is then in doubt. With a Child, the call's sub-agent is paused until
+	// calls inside have their results. It is otherwise like ExecutionAwaitingApproval.
 	ExecutionAwaitingResults = ExecutionState(content.StopResults)
 )
 
 // Unfinished reports whether an execution in this state has no result yet. Its call is open.
 func (s ExecutionState) Unfinished() bool { return s == ExecutionStarted || s.Paused() }
 
-// Paused reports whether the call's sub-agent is paused.
+// Paused reports whether the call waits for approval, for its result from outside, or for its paused sub-agent.
 func (s ExecutionState) Paused() bool {
 	return s == ExecutionAwaitingApproval || s == ExecutionAwaitingResults
 }
@@ -189,6 +203,30 @@ type Ran struct {
 	Tool string
 	// Input holds the arguments.
 	Input content.JSON
+}
+
+// Decided tells who decided about a call in place of the model. The zero value is nobody.
+type Decided struct {
+	// By names the person, as the program gave it. At is the time of the decision.
+	By string
+	At time.Time
+	// Rule names the rule of the program that decided in place of a person.
+	Rule string
+}
+
+// Spent is what a run has used until a pause, over all of its pauses.
+type Spent struct {
+	// Run is the ID of the run; "" for a zero Spent.
+	Run string
+	// Turns and Calls count requests and finished calls; InnerTurns and InnerCalls those of runs inside tools.
+	Turns, Calls           int
+	InnerTurns, InnerCalls int
+	// Usage and ToolUsage count tokens, and Elapsed the time without the pauses.
+	Usage, ToolUsage content.Usage
+	Elapsed          time.Duration
+	// Cost and CostKnown are as in [StopReason].
+	Cost      float64
+	CostKnown bool
 }
 
 // SubGraph adds a child conversation to this one.
@@ -339,9 +377,12 @@ func checkedBody(p Payload) (Payload, error) {
 		p.CallID, p.Tool, p.Input = safetext.UTF8(p.CallID), safetext.UTF8(p.Tool), cleanJSON(p.Input)
 		p.State = ExecutionState(safetext.UTF8(string(p.State)))
 		p.Ran = Ran{Tool: safetext.UTF8(p.Ran.Tool), Input: cleanJSON(p.Ran.Input)}
+		p.Note, p.Spent.Run = safetext.UTF8(p.Note), safetext.UTF8(p.Spent.Run)
+		p.Decided.By, p.Decided.Rule = safetext.UTF8(p.Decided.By), safetext.UTF8(p.Decided.Rule)
 
 		// A file keeps the times in UTC and without a monotonic reading.
 		p.Started, p.Ended = p.Started.UTC().Round(0), p.Ended.UTC().Round(0)
+		p.Decided.At = p.Decided.At.UTC().Round(0)
 		return kept(given, p), errors.Join(checkResult(p.Result), checkHeads(p.Child))
 
 	case SubGraph:
@@ -397,7 +438,8 @@ func checkInfo(p Payload) error {
 		return inField("details", checkDetails(p.Answer.Details))
 	case ToolExecution:
 		return errors.Join(inField("started", checkTime(p.Started)), inField("ended", checkTime(p.Ended)),
-			inField("details", checkDetails(p.Details)), inField("full", checkResult(p.Full)))
+			inField("details", checkDetails(p.Details)), inField("full", checkResult(p.Full)),
+			inField("decided/at", checkTime(p.Decided.At)), inField("spent", p.Spent.check()))
 	case RunStart:
 		return inField("limits", p.Limits.check())
 	case StopReason:
@@ -419,6 +461,13 @@ func checkCost(cost float64) error {
 		return fmt.Errorf("%v is not a cost: it is negative or not finite", cost)
 	}
 	return nil
+}
+
+func (s Spent) check() error {
+	if min(s.Turns, s.Calls, s.InnerTurns, s.InnerCalls) < 0 {
+		return errors.New("a count is negative")
+	}
+	return checkCost(s.Cost)
 }
 
 func inField(field string, err error) error {

@@ -41,7 +41,7 @@ func (n *Node) Redacted() bool { return n.seldom().erased }
 //
 //   - message: the role; the order, IDs and names of its calls; the order, call IDs and error flags of its results; its
 //     Answer except ResponseID, Seen and Details;
-//   - execution: the ID, index and tool of its call, its state, its times and its usage;
+//   - execution: the ID, index and tool of its call, its state, its times, its usage and what its run had spent;
 //   - tools: the names of declared tools (without a provider's own tools, which are removed) and of withdrawn tools;
 //   - system prompt and custom record: the name;
 //   - compaction: the IDs of the replaced nodes;
@@ -292,11 +292,11 @@ func (n *Node) shares(k int, result content.ToolResult) bool {
 	return k < n.NumParents() && n.parents()[k].answers(result)
 }
 
-// callIDs finds the call IDs of executions. It remembers the calls of the last caller: the executions of a tool phase
+// callIDs finds the call IDs of executions. It remembers the blocks of the last caller: the executions of a tool phase
 // have the same one.
 type callIDs struct {
 	caller *Node
-	calls  []content.ToolUse
+	blocks content.Blocks
 }
 
 // of returns the call ID of the execution n with payload e. An execution made by hand may have only an Index.
@@ -307,12 +307,13 @@ func (c *callIDs) of(n *Node, e ToolExecution) string {
 
 	if c.caller != n.first[0] {
 		m, _ := n.first[0].Message()
-		c.caller, c.calls = n.first[0], m.Blocks.ToolUses()
+		c.caller, c.blocks = n.first[0], m.Blocks
 	}
-	if e.Index >= 0 && e.Index < len(c.calls) {
-		return c.calls[e.Index].ID
+	if e.Index < 0 || e.Index >= c.blocks.Len() {
+		return ""
 	}
-	return ""
+	call, _ := c.blocks.At(e.Index).(content.ToolUse)
+	return call.ID
 }
 
 // isBlank reports whether n has only the content of a redacted node.
@@ -343,7 +344,7 @@ func (n *Node) blank(was *Node, all bool) Payload {
 		return n.blankMessage(was, p)
 
 	case ToolExecution:
-		p.Input, p.Ran = redactedInput, Ran{}
+		p.Input, p.Ran, p.Note, p.Decided = redactedInput, Ran{}, "", Decided{}
 
 		// The details and the full output may repeat the result, so they are erased with it.
 		if all || p.Result.Len() > 0 && neutral(p.Result) {

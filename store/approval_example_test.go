@@ -15,35 +15,18 @@ type letter struct {
 	To string `json:"to"`
 }
 
-// approve runs a session on with a person's decision. It needs nothing but what is stored: running the conversation as
-// it is asks for approval again, and returns a continuation.
-func approve(ctx context.Context, s *store.Store, agent executor.Agent, key, question string, yes bool) (dag.DAG, error) {
+// reply runs a session on with a person's decision. It needs nothing but what is stored, and the reply.
+func reply(ctx context.Context, s *store.Store, agent executor.Agent, key string, decision []byte) (dag.DAG, error) {
 	c, err := s.Conversation(ctx, key)
 	if err != nil {
 		return dag.DAG{}, err
 	}
+	var r executor.Reply
+	if err := r.UnmarshalJSON(decision); err != nil {
+		return dag.DAG{}, err
+	}
 	agent.Save = c.Append
-	if len(c.DAG().OpenCalls()) == 0 {
-		return c.DAG(), errors.New("nothing waits for approval") // without this, Run would send a request
-	}
-
-	d, err := agent.Run(ctx, c.DAG())
-	var paused *executor.PausedError
-	if !errors.As(err, &paused) {
-		return d, err
-	}
-	if paused.Continuation.Message.String() != question {
-		return d, errors.New("the question is an old one")
-	}
-
-	replies := map[string]executor.Reply{}
-	for _, call := range paused.Continuation.Pending {
-		replies[call.ID] = executor.Declined("The user declined.")
-		if yes {
-			replies[call.ID] = executor.Approved()
-		}
-	}
-	return agent.Resume(ctx, d, paused.Continuation, replies)
+	return agent.Resume(ctx, c.DAG(), r)
 }
 
 // A run that paused for approval is resumed by a later request, perhaps after a restart. Only the conversation is
@@ -63,21 +46,22 @@ func Example_approval() {
 	c, _ := sessions.Conversation(ctx, "ann")
 	first := agent
 	first.Save = c.Append
-	_, err := first.Run(ctx, c.DAG().User("Write to Bob."))
-	var paused *executor.PausedError
-	if !errors.As(err, &paused) {
+	d, err := first.Run(ctx, c.DAG().User("Write to Bob."))
+	if !errors.Is(err, executor.ErrPaused) {
 		fmt.Println(err)
 		return
 	}
-	question := paused.Continuation.Message.String()
-	fmt.Println(paused.Continuation.Pending[0].Tool, paused.Continuation.Pending[0].Call.Input)
+	call := d.Pending()[0]
+	fmt.Println(call.Tool, call.Call.Input)
 
-	d, err := approve(ctx, sessions, agent, "ann", question, true)
+	// The user's decision names the call and what was shown.
+	decision, _ := executor.Approved(call).MarshalJSON()
+	d, err = reply(ctx, sessions, agent, "ann", decision)
 	fmt.Println(d.Text(), err)
-	_, err = approve(ctx, sessions, agent, "ann", question, true) // a second click
-	fmt.Println(err)
+	_, err = reply(ctx, sessions, agent, "ann", decision) // a second click
+	fmt.Println(errors.Is(err, executor.ErrUnknownCall))
 	// Output:
 	// send {"to":"Bob"}
 	// It is sent. <nil>
-	// nothing waits for approval
+	// true
 }

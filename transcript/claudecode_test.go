@@ -232,7 +232,7 @@ func TestClaudeCodeAnOpenPhaseStaysOpen(t *testing.T) {
 	require.Len(t, open, 1)
 	require.Equal(t, "t2", open[0].ID)
 	require.Equal(t, []string{"message", "custom", "message", "tool_execution"}, kinds(in.Main()))
-	closed := in.Main().CloseTools(node.ToolExecution{Index: 1, Result: content.Words("late")})
+	closed := in.Main().CloseTools(node.ToolExecution{Index: open[0].Index, Result: content.Words("late")})
 	require.NoError(t, closed.Err())
 	require.Equal(t, "u:!t1=did t1!t2=late", spell(closed)[2])
 }

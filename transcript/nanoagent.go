@@ -506,8 +506,8 @@ func claim(n *nanoNode, e *node.ToolExecution) bool {
 	}
 
 	// Two calls of a message may have the same ID. Each execution gets a call of its own.
-	for i, call := range m.Blocks.ToolUses() {
-		if call.ID == e.CallID && !parent.claimed[i] && m.Role == content.Assistant {
+	for i, b := range m.Blocks.All() {
+		if call, ok := b.(content.ToolUse); ok && call.ID == e.CallID && !parent.claimed[i] && m.Role == content.Assistant {
 			parent.claimed[i] = true
 			e.Index, e.Tool, e.Input = i, call.Name, call.Input
 			return true

@@ -152,7 +152,7 @@ func TestNanoAgentNodesKeepWhatTheFileSaysOfThem(t *testing.T) {
 		if e, ok := n.Payload().(node.ToolExecution); ok && e.Tool == "Research" {
 			child = dag.FromNode(n)
 			require.Contains(t, e.Details, "subagent_8f2c6ec8cc41")
-			require.Equal(t, 0, e.Index)
+			require.Equal(t, 1, e.Index)
 		}
 	}
 	require.Equal(t, "research done", child.Text())

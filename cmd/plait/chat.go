@@ -305,15 +305,14 @@ func (c *chat) respond(ctx context.Context, d dag.DAG) error {
 
 // resumePause continues the paused run in the conversation, if there is one.
 func (c *chat) resumePause(ctx context.Context) error {
-	paused, found, err := pauseIn(c.d)
-	if err != nil || !found {
-		return err
+	if len(c.d.Pending()) == 0 {
+		return nil
 	}
 	agent, d, err := c.agentOf(c.d)
 	if err != nil {
 		return err
 	}
-	return c.settle(ctx, agent, d, &executor.PausedError{Continuation: paused})
+	return c.settle(ctx, agent, d, executor.ErrPaused)
 }
 
 // agentOf returns the agent of the chat.
@@ -327,23 +326,20 @@ func (c *chat) agentOf(d dag.DAG) (executor.Agent, dag.DAG, error) {
 
 // settle asks for the approvals of a paused run, until the run ends, and saves the conversation.
 func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, failure error) error {
-	for paused := (*executor.PausedError)(nil); errors.As(failure, &paused); {
+	for errors.Is(failure, executor.ErrPaused) {
 		// A line of a script is a message, not a decision about a call of FILE.
-		open := c.opened.undecided(paused.Continuation)
+		open := c.opened.undecided(d)
 		if open && !c.console.editing() {
-			return unapproved(c.file, paused.Continuation)
+			return unapproved(c.file, d)
 		}
 
 		// Save the pause before the first question: a chat ended by the user during a question can be continued.
-		var err error
-		if c.d, err = withPause(d, paused); err == nil {
-			err = c.keep(c.d)
-		}
-		if err != nil {
+		c.d = d
+		if err := c.keep(d); err != nil {
 			return err
 		}
 
-		replies, err := c.askApprovals(ctx, paused.Continuation, open)
+		replies, err := c.askApprovals(ctx, d, open)
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
 			return errPaused
 		}
@@ -359,14 +355,11 @@ func (c *chat) settle(ctx context.Context, agent executor.Agent, d dag.DAG, fail
 
 		before := d
 		d, failure = c.watch(ctx, func(ctx context.Context) iter.Seq2[executor.Event, error] {
-			return agent.ResumeStream(ctx, before, paused.Continuation, replies)
+			return agent.ResumeStream(ctx, before, replies...)
 		})
 	}
 
-	d, err := withPause(d, nil)
-	if err == nil {
-		err = c.keep(d)
-	}
+	err := c.keep(d)
 	c.d, c.failed = d, failure != nil || err != nil
 
 	switch {
@@ -409,26 +402,23 @@ func (c *chat) watch(ctx context.Context, begin func(context.Context) iter.Seq2[
 }
 
 // askApprovals asks about each call that needs approval. open is set if they were open in FILE.
-func (c *chat) askApprovals(
-	ctx context.Context, paused executor.Continuation, open bool,
-) (map[string]executor.Reply, error) {
-	replies := map[string]executor.Reply{}
-	for _, p := range paused.Pending {
+func (c *chat) askApprovals(ctx context.Context, d dag.DAG, open bool) (replies []executor.Reply, err error) {
+	for _, p := range d.Pending() {
 		// A deferred call waits for a result, which a person at the chat cannot give.
 		if !p.Approval {
 			continue
 		}
 		ask := c.askApproval
 		if open {
-			ask = func(ctx context.Context, p executor.Pending) (executor.Reply, error) {
-				return c.screen.askOpenCall(ctx, c.console, p.Call)
+			ask = func(ctx context.Context, p dag.Pending) (executor.Reply, error) {
+				return c.screen.askOpenCall(ctx, c.console, p)
 			}
 		}
 		reply, err := ask(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		replies[p.ID] = reply
+		replies = append(replies, reply)
 	}
 
 	if len(replies) == 0 {
@@ -438,7 +428,7 @@ func (c *chat) askApprovals(
 }
 
 // askApproval asks about a call, unless the user has decided about all calls of its tool.
-func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Reply, error) {
+func (c *chat) askApproval(ctx context.Context, p dag.Pending) (executor.Reply, error) {
 	// A decision about one tool overrides the decision about all.
 	decided, ok := c.decided[p.Call.Name]
 	if !ok && c.decided["*"] {
@@ -462,12 +452,12 @@ func (c *chat) askApproval(ctx context.Context, p executor.Pending) (executor.Re
 		case "v", "never":
 			c.decided[p.Call.Name] = false
 		default:
-			return declined(answer), nil
+			return declined(p, answer), nil
 		}
 	}
 
 	if decided {
-		return executor.Approved(), nil
+		return executor.Approved(p), nil
 	}
-	return declined(""), nil
+	return declined(p, ""), nil
 }

@@ -53,9 +53,6 @@ then on. A ref that exists already is moved.`,
 				}
 			}
 
-			if at != "" && d.Metadata().Get(pauseKey) != "" {
-				d = d.WithMetadata(pauseKey, nil) // the pause belongs to another head
-			}
 			if err := d.Err(); err != nil {
 				return err
 			}
@@ -143,9 +140,6 @@ one FILE, each named with --at. STRATEGY is
 			}
 
 			d := dag.Merge(dag.MergeStrategy(how), branches...)
-			if d.Err() == nil && d.Metadata().Get(pauseKey) != "" {
-				d = d.WithMetadata(pauseKey, nil) // its calls are closed
-			}
 			if err := d.Err(); err != nil {
 				return err
 			}
@@ -275,9 +269,6 @@ not changed. A run that is paused in FILE cannot be resumed afterwards.`,
 			}
 
 			d = d.Redact(erased.Redacted...)
-			if d.Err() == nil && d.Metadata().Get(pauseKey) != "" {
-				d = d.WithMetadata(pauseKey, nil) // it holds arguments of calls
-			}
 			return s.replace(args[0], output, d, erased, asJSON)
 		},
 	}

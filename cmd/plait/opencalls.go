@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -15,7 +14,7 @@ import (
 // openCalls makes the calls that are open when a run begins wait for approval. They are in FILE, which may come from
 // somebody else. A later call is in a response to a request of this process, and the flags decide about it.
 //
-// A paused run is the other way for FILE to name calls: see pauseIn.
+// The calls that wait in FILE are the other ones that it names. Nobody believes that they are approved.
 type openCalls struct {
 	asked atomic.Bool // the run has sent a request, so every open call is in a response to this process
 }
@@ -42,43 +41,21 @@ func (o *openCalls) hook(executed map[string]bool) executor.Hook {
 }
 
 // undecided reports whether a pause holds calls of FILE that a person has to approve.
-func (o *openCalls) undecided(c executor.Continuation) bool {
-	return !o.asked.Load() && slices.ContainsFunc(c.Pending, func(p executor.Pending) bool { return p.Approval })
-}
-
-// pauseIn returns the continuation of a paused run in the metadata of a conversation. Every call in it waits for
-// approval, unless it is executed elsewhere: FILE may come from somebody else, and cannot spare a call the question.
-func pauseIn(d dag.DAG) (c executor.Continuation, found bool, err error) {
-	kept := d.Metadata().Get(pauseKey)
-	if kept == "" || kept == "null" {
-		return c, false, nil
-	}
-	if c, err = (executor.ContinuationCodec{}).Decode([]byte(kept)); err != nil {
-		return c, false, err
-	}
-
-	c.Pending = slices.Clone(c.Pending)
-	for i := range c.Pending {
-		if !c.Pending[i].Deferred {
-			c.Pending[i].Approval = true
-		}
-	}
-	return c, true, nil
-}
+func (o *openCalls) undecided(d dag.DAG) bool { return !o.asked.Load() && asksApproval(d) }
 
 // declined returns the reply for a call that the user declined. The model reads the text as an instruction.
-func declined(instead string) executor.Reply {
+func declined(p dag.Pending, instead string) executor.Reply {
 	const text = "the user declined"
 	if instead == "" {
-		return executor.Declined(text)
+		return executor.Declined(p, text)
 	}
-	return executor.Declined(text + ": " + instead)
+	return executor.Declined(p, text+": "+instead)
 }
 
 // askOpenCall asks about a call of FILE. No decision about a tool spares it the question.
-func (s *screen) askOpenCall(ctx context.Context, c *console, call executor.Call) (executor.Reply, error) {
+func (s *screen) askOpenCall(ctx context.Context, c *console, p dag.Pending) (executor.Reply, error) {
 	s.note("This call was already open in the conversation:")
-	s.call(call)
+	s.call(p.Call)
 	answer, err := c.ask(ctx, "[y]es, [n]o, or what to do instead: ")
 	if err != nil {
 		return executor.Reply{}, err
@@ -86,40 +63,39 @@ func (s *screen) askOpenCall(ctx context.Context, c *console, call executor.Call
 
 	switch strings.ToLower(answer) {
 	case "y", "yes":
-		return executor.Approved(), nil
+		return executor.Approved(p), nil
 	case "n", "no":
-		return declined(""), nil
+		return declined(p, ""), nil
 	}
-	return declined(answer), nil
+	return declined(p, answer), nil
 }
 
 // askOpenCalls asks about each call of FILE that waits for approval. Without a terminal it refuses the run.
-func (r *runner) askOpenCalls(ctx context.Context, name string, c executor.Continuation) (map[string]executor.Reply, error) {
+func (r *runner) askOpenCalls(ctx context.Context, name string, d dag.DAG) (replies []executor.Reply, err error) {
 	asking := newConsole(r.streams, nil)
 	if !asking.editing() {
-		return nil, unapproved(name, c)
+		return nil, unapproved(name, d)
 	}
 	defer asking.close()
 
 	screen := newScreen(r.streams)
-	replies := map[string]executor.Reply{}
-	for _, p := range c.Pending {
+	for _, p := range d.Pending() {
 		if !p.Approval {
 			continue
 		}
-		reply, err := screen.askOpenCall(ctx, asking, p.Call)
+		reply, err := screen.askOpenCall(ctx, asking, p)
 		if err != nil {
 			return nil, fmt.Errorf("interrupted: nothing was executed, and %s is unchanged", name)
 		}
-		replies[p.ID] = reply
+		replies = append(replies, reply)
 	}
 	return replies, nil
 }
 
 // unapproved returns the error about calls of FILE that cannot be asked about.
-func unapproved(name string, c executor.Continuation) error {
+func unapproved(name string, d dag.DAG) error {
 	var calls []string
-	for _, p := range c.Pending {
+	for _, p := range d.Pending() {
 		if p.Approval {
 			calls = append(calls, safetext.Line(p.Call.Name+" "+string(p.Call.Input), 70))
 		}

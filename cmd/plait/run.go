@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -200,11 +199,19 @@ func (r *runner) endpointFlags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// The keys in the metadata of a file.
-const (
-	pauseKey = "plait.continuation" // the continuation of a paused run
-	runKey   = "plait.run"          // the runSettings of the last run
-)
+// runKey is the key in the metadata of a file for the runSettings of the last run.
+const runKey = "plait.run"
+
+// formerPauseKey is the key under which a former version kept the state of a pause.
+const formerPauseKey = "plait.continuation"
+
+// noPause returns the reason why a conversation cannot be resumed.
+func noPause(d dag.DAG) error {
+	if d.Metadata().Get(formerPauseKey) != "" {
+		return errors.New("a former version of Plait paused the run: plait run --approve FILE pauses it anew")
+	}
+	return errors.New("the conversation holds no paused run")
+}
 
 // runSettings are the flags of a run to repeat on resume. They are saved in the file.
 type runSettings struct {
@@ -253,14 +260,14 @@ func (r *runner) run(ctx context.Context, name string) (err error) {
 
 	after, err := r.watch(agent.Stream(ctx, d))
 	var paused *executor.PausedError
-	if errors.As(err, &paused) && !r.approve && r.opened.undecided(paused.Continuation) {
-		replies, refusal := r.askOpenCalls(ctx, name, paused.Continuation)
+	if errors.As(err, &paused) && !r.approve && r.opened.undecided(after) {
+		replies, refusal := r.askOpenCalls(ctx, name, after)
 		if refusal != nil {
 			return refusal
 		}
 
 		held = false
-		after, err = r.watch(agent.ResumeStream(ctx, after, paused.Continuation, replies))
+		after, err = r.watch(agent.ResumeStream(ctx, after, replies...))
 		if refused := (*executor.ResumeError)(nil); errors.As(err, &refused) {
 			return err // nothing was executed
 		}
@@ -284,15 +291,11 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 		return err
 	}
 
-	paused, found, err := pauseIn(d)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	if !found {
-		return fmt.Errorf("%s: the conversation holds no paused run", name)
+	if len(d.Pending()) == 0 {
+		return fmt.Errorf("%s: %w", name, noPause(d))
 	}
 
-	replies, err := r.replies()
+	replies, err := r.replies(d)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.results, err)
 	}
@@ -319,7 +322,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 		}
 	}
 
-	after, err := r.watch(agent.ResumeStream(ctx, d, paused, replies))
+	after, err := r.watch(agent.ResumeStream(ctx, d, replies...))
 	var refused *executor.ResumeError
 	if errors.As(err, &refused) {
 		return err // nothing was executed
@@ -375,22 +378,10 @@ func (r *runner) showRepair(text string) {
 }
 
 // showArguments prints the pending calls with repaired arguments: the model did not write a JSON object.
-func (r *runner) showArguments(d dag.DAG, c executor.Continuation) {
-	// The last response has the arguments as the model wrote them.
-	written := map[string]content.JSON{}
-	for _, m := range slices.Backward(d.Messages()) {
-		if m.Role != content.Assistant {
-			continue
-		}
-		for _, use := range m.Blocks.ToolUses() {
-			written[use.ID] = use.Input
-		}
-		break
-	}
-
-	for _, p := range c.Pending {
-		if input, ok := written[p.Call.ID]; ok && input != "" && input != p.Call.Input {
-			r.showRepair(fmt.Sprintf("call %s: arguments: the JSON object inside what the model wrote is used", p.ID))
+func (r *runner) showArguments(d dag.DAG) {
+	for _, p := range pendingIn(d) {
+		if len(p.Path) == 0 && p.Input != "" && p.Input != p.Call.Input {
+			r.showRepair(fmt.Sprintf("call %s: arguments: the JSON object inside what the model wrote is used", p.name))
 		}
 	}
 }
@@ -421,7 +412,7 @@ func (r *runner) userBlocks(name string) ([]content.Block, error) {
 }
 
 // replies reads the file of --results.
-func (r *runner) replies() (map[string]executor.Reply, error) {
+func (r *runner) replies(d dag.DAG) ([]executor.Reply, error) {
 	data, err := r.read(r.results)
 	if err != nil {
 		return nil, err
@@ -436,14 +427,9 @@ func (r *runner) replies() (map[string]executor.Reply, error) {
 		return nil, errors.New(`it is not an object of replies, such as {"call_1": {"result": "22 °C"}}`)
 	}
 
-	replies := make(map[string]executor.Reply, len(saved))
-	// Sorted: of several wrong replies, the same one is reported each time.
-	for _, id := range slices.Sorted(maps.Keys(saved)) {
-		var reply executor.Reply
-		if err := reply.UnmarshalJSON(saved[id]); err != nil {
-			return nil, fmt.Errorf("the reply to %q: %w", id, replyError(err))
-		}
-		replies[id] = reply
+	replies, wrong, err := repliesTo(d, saved)
+	if err != nil {
+		return nil, fmt.Errorf("the reply to %q: %w", wrong, replyError(err))
 	}
 	return replies, nil
 }
@@ -781,14 +767,8 @@ func rescue(name, dir, other string, d dag.DAG, reason error) (saved string, err
 
 // finish saves the conversation and prints the result of the run.
 func (r *runner) finish(name string, d dag.DAG, failure error) error {
-	var paused *executor.PausedError
-	errors.As(failure, &paused)
-	d, err := withPause(d, paused)
+	_, err := r.keep(name, d)
 	if err != nil {
-		return err
-	}
-
-	if _, err := r.keep(name, d); err != nil {
 		return errors.Join(err, failure)
 	}
 
@@ -800,9 +780,9 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	out := &streams{out: target, err: r.err}
 
 	switch {
-	case paused != nil:
-		r.showArguments(d, paused.Continuation)
-		if err := out.printJSON(pauseOf(paused.Continuation, r.repairs.all())); err != nil {
+	case errors.Is(failure, executor.ErrPaused):
+		r.showArguments(d)
+		if err := out.printJSON(pauseOf(d, r.repairs.all())); err != nil {
 			return err
 		}
 		return &exitError{code: exitPaused}
@@ -818,22 +798,6 @@ func (r *runner) finish(name string, d dag.DAG, failure error) error {
 	return err
 }
 
-// withPause returns the conversation with the continuation of a paused run in its metadata, or without one if paused is
-// nil.
-func withPause(d dag.DAG, paused *executor.PausedError) (dag.DAG, error) {
-	if paused == nil {
-		if d.Metadata().Get(pauseKey) != "" {
-			d = d.WithMetadata(pauseKey, nil)
-		}
-		return d, nil
-	}
-	kept, err := executor.ContinuationCodec{}.Encode(paused.Continuation)
-	if err != nil {
-		return d, err
-	}
-	return d.WithMetadata(pauseKey, json.RawMessage(kept)), nil
-}
-
 // pause is the JSON output for a paused run.
 type pause struct {
 	Paused content.Stop  `json:"paused"`
@@ -846,6 +810,7 @@ type pause struct {
 // pendingCall is a call waiting for a result or an approval.
 type pendingCall struct {
 	ID        string          `json:"id"`
+	Call      node.CallKey    `json:"call"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 	Approval  bool            `json:"approval,omitempty"`
@@ -853,10 +818,13 @@ type pendingCall struct {
 }
 
 // pauseOf returns the JSON for a paused run.
-func pauseOf(c executor.Continuation, repairs []string) pause {
+func pauseOf(d dag.DAG, repairs []string) pause {
+	c := executor.ContinuationOf(d)
 	p := pause{Paused: c.Reason, Run: c.Run, Repairs: repairs}
-	for _, call := range c.Pending {
-		p.Calls = append(p.Calls, pendingCall{call.ID, call.Call.Name, json.RawMessage(call.Call.Input), call.Approval, call.Reason})
+	for _, call := range pendingIn(d) {
+		p.Calls = append(p.Calls, pendingCall{
+			call.name, call.Key, call.Call.Name, json.RawMessage(call.Call.Input), call.Approval, call.Note,
+		})
 	}
 	return p
 }

@@ -191,7 +191,7 @@ func (v *served) stream(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event
 
 // resumeStream resumes a paused run like "plait resume".
 func (v *served) resumeStream(
-	ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
+	ctx context.Context, d dag.DAG, replies ...executor.Reply,
 ) iter.Seq2[executor.Event, error] {
 	r := v.runner
 	r.defers = true // as in resume: the replies have the results of these tools
@@ -199,7 +199,7 @@ func (v *served) resumeStream(
 	if err != nil {
 		return failed(d, err)
 	}
-	return v.kept(&r, d.Metadata().Get(runKey), agent.ResumeStream(ctx, d, c, replies))
+	return v.kept(&r, d.Metadata().Get(runKey), agent.ResumeStream(ctx, d, replies...))
 }
 
 // failed returns the events of a run that could not begin.
@@ -207,7 +207,7 @@ func failed(d dag.DAG, err error) iter.Seq2[executor.Event, error] {
 	return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, err) }
 }
 
-// kept returns the events of a run, and keeps its settings and its pause for the metadata of the file.
+// kept returns the events of a run, and keeps its settings for the metadata of the file.
 func (v *served) kept(
 	r *runner, settings content.JSON, events iter.Seq2[executor.Event, error],
 ) iter.Seq2[executor.Event, error] {
@@ -215,15 +215,9 @@ func (v *served) kept(
 		for event, err := range events {
 			switch e := event.(type) {
 			case executor.RunStart:
-				// A run that starts or is resumed replaces the pause before.
 				v.file.setMetadata(runKey, settings)
-				v.file.setMetadata(pauseKey, "")
 			case executor.Repaired:
 				r.showRepairs(e.Repairs)
-			case executor.Paused:
-				if saved, err := (executor.ContinuationCodec{}).Encode(e.Continuation); err == nil {
-					v.file.setMetadata(pauseKey, content.JSON(saved))
-				}
 			}
 
 			if !yield(event, err) {

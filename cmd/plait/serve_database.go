@@ -224,7 +224,7 @@ func (w *watched) showRun(c *store.Conversation) error {
 		}
 		from.Run, from.Detail = stateOf(run, tasks), detailOf(run, tasks)
 		if run.State == store.RunWaiting {
-			paused = append(paused, durablePause(db, c.DAG(), run, tasks))
+			paused = append(paused, durablePause(db, run, tasks))
 		}
 	}
 
@@ -251,46 +251,25 @@ func newest(d dag.DAG) (t time.Time) {
 	return t
 }
 
-// openMessage returns the ID of the message with the open calls at the head of a conversation.
-func openMessage(d dag.DAG) node.ID {
-	heads := d.Heads()
-	if len(heads) == 0 {
-		return node.ID{}
-	}
-	if _, execution := heads[0].Payload().(node.ToolExecution); execution {
-		return heads[0].Parent(0).ID()
-	}
-	return heads[0].ID()
-}
-
 // durablePause returns the open calls of a durable run. Replies go to the database: any process with the run's agent
 // resumes it.
-func durablePause(db *sqlite.DB, d dag.DAG, run store.Run, tasks []store.TaskState) live.Paused {
-	c := executor.Continuation{Run: run.ID, ID: run.Continuation, Message: openMessage(d)}
+func durablePause(db *sqlite.DB, run store.Run, tasks []store.TaskState) live.Paused {
+	c := executor.Continuation{Run: run.ID, ID: run.Continuation, Reason: content.StopResults}
 	for _, t := range tasks {
-		task, err := executor.ToolTaskCodec{}.Decode(t.Task.Payload)
-		// A call with a result is not open, and the payload of another version cannot be shown.
+		key, err := node.ParseCallKey(t.Task.Key.Call)
+		// A call with a result is not open.
 		if t.Done || err != nil {
 			continue
 		}
-		p := executor.Pending{
-			ID: t.Task.Key.Call, Call: task.Call, Tool: task.Tool, Approval: t.Task.External, Deferred: !t.Task.External,
+		c.Calls = append(c.Calls, key)
+		if t.Task.External {
+			c.Reason = content.StopApproval // a person can decide about it on the page
 		}
-		if !t.Task.External && t.Worker != "" {
-			p.Reason = "Claimed by the worker " + t.Worker + "."
-		}
-		c.Pending = append(c.Pending, p)
-	}
-
-	// Approvals come first: a person can decide about them on the page.
-	c.Reason = content.StopResults
-	if slices.ContainsFunc(c.Pending, func(p executor.Pending) bool { return p.Approval }) {
-		c.Reason = content.StopApproval
 	}
 
 	engine := &durable.Engine{Store: db}
-	return live.Paused{Continuation: c, Reply: func(ctx context.Context, call string, reply executor.Reply) error {
-		err := engine.Reply(ctx, store.Key{Run: run.ID, Continuation: run.Continuation, Call: call}, reply)
+	return live.Paused{Continuation: c, Reply: func(ctx context.Context, reply executor.Reply) error {
+		err := engine.Reply(ctx, store.Key{Run: run.ID, Continuation: run.Continuation, Call: reply.Call.String()}, reply)
 		if errors.Is(err, store.ErrResultConflict) {
 			return fmt.Errorf("the call was answered elsewhere: %w", err)
 		}

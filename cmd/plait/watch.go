@@ -13,6 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/viz/live"
@@ -140,7 +141,7 @@ func (w *watched) show(data []byte, sum [sha256.Size]byte) {
 // set shows a loaded conversation with its paused run.
 func (w *watched) set(d dag.DAG) {
 	w.page.Set(d)
-	if c, found, err := pauseIn(d); err == nil && found { // a value of another program is ignored
+	if c := executor.ContinuationOf(d); c.ID != "" {
 		w.page.SetPaused(live.Paused{Continuation: c})
 	}
 }
@@ -249,20 +250,16 @@ func (w *watched) saveStored(d dag.DAG) error {
 	return nil
 }
 
-// withMetadata returns d with the metadata of the run. A pause is kept only if the conversation has one head: otherwise
-// it cannot be resumed.
+// withMetadata returns d with the metadata of the run.
 func (w *watched) withMetadata(d dag.DAG) dag.DAG {
-	for _, key := range []string{runKey, pauseKey} {
-		value, ok := w.metadata[key]
-		switch {
-		case !ok || value == "" && d.Metadata().Get(key) == "":
-		case value == "" || key == pauseKey && len(d.Heads()) != 1:
-			d = d.WithMetadata(key, nil)
-		default:
-			d = d.WithMetadata(key, json.RawMessage(value))
-		}
+	value, ok := w.metadata[runKey]
+	switch {
+	case !ok || value == "" && d.Metadata().Get(runKey) == "":
+		return d
+	case value == "":
+		return d.WithMetadata(runKey, nil)
 	}
-	return d
+	return d.WithMetadata(runKey, json.RawMessage(value))
 }
 
 // rescue saves the conversation in another file, the same each time. The error has the reason. See the function rescue.

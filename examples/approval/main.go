@@ -53,15 +53,12 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 
 	answers := bufio.NewScanner(in)
 	d, err := agent.Run(ctx, d)
-	var paused *executor.PausedError
-	for errors.As(err, &paused) {
-		replies := map[string]executor.Reply{}
-		for _, p := range paused.Continuation.Pending {
-			if p.Approval { // the other pending calls need no reply
-				replies[p.ID] = ask(answers, out, p)
-			}
+	for errors.Is(err, executor.ErrPaused) {
+		var replies []executor.Reply
+		for _, p := range d.Pending() {
+			replies = append(replies, ask(answers, out, p))
 		}
-		d, err = agent.Resume(ctx, d, paused.Continuation, replies)
+		d, err = agent.Resume(ctx, d, replies...)
 	}
 
 	left, _ := files.list(ctx, struct{}{})
@@ -70,24 +67,24 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // ask shows a call and returns the user's decision. At the end of the input it denies the call.
-func ask(answers *bufio.Scanner, out io.Writer, p executor.Pending) executor.Reply {
+func ask(answers *bufio.Scanner, out io.Writer, p dag.Pending) executor.Reply {
 	fmt.Fprintf(out, "\nThe agent wants to run\n\n    %s %s\n\n", visible(p.Call.Name), visible(string(p.Call.Input)))
 	for {
 		fmt.Fprint(out, "allow, deny [why], or edit {other arguments}? ")
 		if !answers.Scan() {
 			fmt.Fprintln(out, "\nNo answer: denied.")
-			return executor.Declined("nobody was there to approve it")
+			return executor.Declined(p, "nobody was there to approve it")
 		}
 
 		word, rest, _ := strings.Cut(strings.TrimSpace(answers.Text()), " ")
 		input := content.JSON(strings.TrimSpace(rest))
 		switch {
 		case word == "allow" && rest == "":
-			return executor.Approved()
+			return executor.Approved(p)
 		case word == "deny":
-			return executor.Declined(strings.TrimSpace(rest))
+			return executor.Declined(p, strings.TrimSpace(rest))
 		case word == "edit" && input.IsObject():
-			return executor.ApprovedWith(input) // the run checks it against the tool's schema
+			return executor.ApprovedWith(p, input) // the run checks it against the tool's schema
 		}
 		fmt.Fprintln(out, `Not understood. An edit looks like this: edit {"path": "some.txt"}`)
 	}

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +25,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 )
 
 func main() {
@@ -71,24 +71,13 @@ func resume(ctx context.Context, out io.Writer) error {
 		return err
 	}
 
-	// Without the file, a crash came before it was written. An empty continuation counts as stale, below.
-	var c executor.Continuation
-	saved, err := os.ReadFile(continuation)
-	if err == nil {
-		c, err = executor.ContinuationCodec{}.Decode(saved)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-
-	replies, err := collect(c)
+	replies, err := collect(d)
 	if err != nil {
 		return err
 	}
 
-	if d, err = agent.Resume(ctx, d, c, replies); errors.Is(err, executor.ErrStale) {
-		d, err = agent.Run(ctx, d) // a crash left a continuation older than the conversation
-	}
+	// After a crash nothing may be pending: Resume then continues as Run does.
+	d, err = agent.Resume(ctx, d, replies...)
 
 	// The model has answered before: only the output is repeated.
 	if errors.Is(err, executor.ErrAnswered) {
@@ -98,10 +87,9 @@ func resume(ctx context.Context, out io.Writer) error {
 }
 
 // collect reads the available results.
-func collect(c executor.Continuation) (map[string]executor.Reply, error) {
-	replies := map[string]executor.Reply{}
-	for _, p := range c.Pending {
-		saved, err := os.ReadFile(at(results, c, p.ID))
+func collect(d dag.DAG) (replies []executor.Reply, err error) {
+	for _, p := range d.Pending() {
+		saved, err := os.ReadFile(at(results, p.Key))
 
 		// The call has no result yet. Resume takes the others and pauses again.
 		if errors.Is(err, fs.ErrNotExist) {
@@ -113,9 +101,9 @@ func collect(c executor.Continuation) (map[string]executor.Reply, error) {
 			err = json.Unmarshal(saved, &reply)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the result of %q: %w", p.ID, err)
+			return nil, fmt.Errorf("the result of %s: %w", p.Key, err)
 		}
-		replies[p.ID] = reply
+		replies = append(replies, reply)
 	}
 	return replies, nil
 }
@@ -132,22 +120,14 @@ func store(out io.Writer, d dag.DAG, failure error) error {
 	}
 
 	// Only a paused run leaves something to do for a worker.
-	var paused *executor.PausedError
-	if !errors.As(failure, &paused) {
+	if !errors.Is(failure, executor.ErrPaused) {
 		return failure
 	}
 
-	c := paused.Continuation
-	saved, err := executor.ContinuationCodec{}.Encode(c)
-	if err == nil {
-		err = write(continuation, saved)
-	}
-
 	// All calls of this agent are deferred and none asks for approval: task i is that of pending call i.
-	made, refused := executor.ToolTaskCodec{}.Encode(c)
-	err = errors.Join(err, refused)
+	made, err := executor.ToolTaskCodec{}.Encode(d, nil)
 	for i, task := range made {
-		file := at(tasks, c, c.Pending[i].ID)
+		file := at(tasks, d.Pending()[i].Key)
 		err = errors.Join(err, write(file, task))
 		fmt.Fprintf(out, "waiting for %s\n", file)
 	}
@@ -207,7 +187,7 @@ func carryOut(file, result string) error {
 	if err != nil {
 		return err
 	}
-	reply, err := json.Marshal(count(task.Call))
+	reply, err := json.Marshal(count(task.Pending))
 	if err != nil {
 		return err
 	}
@@ -222,30 +202,27 @@ type Place struct {
 var shelves = map[string]string{"Lima": "1,200 bolts", "Oslo": "4,700 bolts"}
 
 // count is the tool's implementation.
-func count(call executor.Call) executor.Reply {
+func count(p dag.Pending) executor.Reply {
 	var in Place
-	if err := call.Input.Decode(&in); err != nil {
-		return executor.Failed(err.Error())
+	if err := p.Call.Input.Decode(&in); err != nil {
+		return executor.Failed(p, err.Error())
 	}
 	if bolts, ok := shelves[in.City]; ok {
-		return executor.Returned(executor.Result{Content: content.Words(bolts)})
+		return executor.Returned(p, executor.Result{Content: content.Words(bolts)})
 	}
-	return executor.Failed("there is no warehouse in " + in.City)
+	return executor.Failed(p, "there is no warehouse in "+in.City)
 }
 
-// The files. The conversation is the state. Beside it are the continuation of the paused run, and a task and a result
-// for each call.
+// The files. The conversation is the state. Beside it are a task and a result for each call.
 var (
 	conversation = filepath.Join("handover", "conversation.json")
-	continuation = filepath.Join("handover", "continuation.json")
 	tasks        = filepath.Join("handover", "tasks")
 	results      = filepath.Join("handover", "results")
 )
 
-// at returns the file for a pending call. Call IDs come from a provider: they must be escaped in a path, and may be
-// used again in another message. The ID of the message with the calls keeps the names unique.
-func at(folder string, c executor.Continuation, id string) string {
-	return filepath.Join(folder, c.Message.String()+"-"+url.QueryEscape(id)+".json")
+// at returns the file for a pending call.
+func at(folder string, call node.CallKey) string {
+	return filepath.Join(folder, fmt.Sprintf("%s-%d.json", call.Message, call.Index))
 }
 
 // write replaces a file atomically: a reader sees the whole file or none.

@@ -128,9 +128,8 @@ func (t terminal) respond(ctx context.Context, d dag.DAG) dag.DAG {
 	defer stop()
 
 	d, err := t.show(t.agent.Stream(ctx, d))
-	for paused := (*executor.PausedError)(nil); errors.As(err, &paused); {
-		replies := t.approve(paused.Continuation.Pending)
-		d, err = t.show(t.agent.ResumeStream(ctx, d, paused.Continuation, replies))
+	for errors.Is(err, executor.ErrPaused) {
+		d, err = t.show(t.agent.ResumeStream(ctx, d, t.approve(d.Pending())...))
 	}
 	if err != nil {
 		fmt.Fprintf(t.out, "(stopped: %v)\n", err)
@@ -159,14 +158,13 @@ func (t terminal) show(events iter.Seq2[executor.Event, error]) (d dag.DAG, err 
 }
 
 // approve asks about each call. At the end of the input it declines.
-func (t terminal) approve(pending []executor.Pending) map[string]executor.Reply {
-	replies := map[string]executor.Reply{}
+func (t terminal) approve(pending []dag.Pending) (replies []executor.Reply) {
 	for _, p := range pending {
 		answer, _ := t.read(fmt.Sprintf("Run %s %s? [y/N] ", clean(p.Call.Name), clean(string(p.Call.Input))))
 		if answer == "y" {
-			replies[p.ID] = executor.Approved()
+			replies = append(replies, executor.Approved(p))
 		} else {
-			replies[p.ID] = executor.Declined("the user declined")
+			replies = append(replies, executor.Declined(p, "the user declined"))
 		}
 	}
 	return replies

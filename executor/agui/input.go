@@ -2,6 +2,7 @@ package agui
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -162,46 +163,58 @@ func (in input) tools(own []dag.Tool) (all []dag.Tool, theirs map[string]bool) {
 	return all, theirs
 }
 
-// replies returns the client's replies to the pending calls: its decisions, and the results of its own tools. Results
-// of the program's deferred tools do not come from the client.
-func (s *stream) replies(c executor.Continuation) map[string]executor.Reply {
-	replies := map[string]executor.Reply{}
+// replies returns the client's replies to the pending calls of d: its decisions, and the results of its own tools.
+// Results of the program's deferred tools do not come from the client.
+func (s *stream) replies(d dag.DAG) (replies []executor.Reply) {
+	pending := d.Pending()
+	asks := slices.ContainsFunc(pending, func(p dag.Pending) bool { return p.Approval })
 	s.given = map[string]bool{}
-	for _, p := range c.Pending {
-		for _, entry := range s.in.Resume {
-
-			if p.Approval && entry.InterruptID == s.interruptID(c, p) {
-				replies[p.ID] = entry.reply()
-			}
+	for _, p := range pending {
+		if reply, given := s.decision(p); given {
+			replies = append(replies, reply)
+			continue
 		}
 		for _, m := range s.in.Messages {
-			// A run takes no results while a call waits for approval. A result that is taken is not sent back.
-			if c.Reason == content.StopResults && m.Role == "tool" && s.theirs(p) && m.ToolCallID == s.callID(c, p) {
-				replies[p.ID], s.given[m.ToolCallID] = m.reply(), true
+			// No results are taken while a call waits for approval. A result that is taken is not sent back. A client may
+			// send a message twice.
+			if !asks && m.Role == "tool" && s.theirs(p) && m.ToolCallID == s.callID(p) {
+				replies = append(replies, m.reply(p))
+				s.given[m.ToolCallID] = true
+				break
 			}
 		}
 	}
 	return replies
 }
 
+// decision returns the client's decision about a pending call, the last one if it sent several.
+func (s *stream) decision(p dag.Pending) (reply executor.Reply, given bool) {
+	for _, entry := range s.in.Resume {
+		if p.Approval && entry.InterruptID == interruptID(p) {
+			reply, given = entry.reply(p), true
+		}
+	}
+	return reply, given
+}
+
 // reply returns the decision about a call. Only a clear approval approves it.
-func (e resumeEntry) reply() executor.Reply {
+func (e resumeEntry) reply(p dag.Pending) executor.Reply {
 	var d decision
 	err := json.Unmarshal(e.Payload, &d)
 	switch {
 	case err != nil || e.Status != "resolved" || !d.Approved:
-		return executor.Declined(d.Reason)
+		return executor.Declined(p, d.Reason)
 	case len(d.Input) > 0 && string(d.Input) != "null":
-		return executor.ApprovedWith(content.JSON(d.Input))
+		return executor.ApprovedWith(p, content.JSON(d.Input))
 	}
-	return executor.Approved()
+	return executor.Approved(p)
 }
 
 // reply returns the result of a tool of the client.
-func (m inputMessage) reply() executor.Reply {
+func (m inputMessage) reply(p dag.Pending) executor.Reply {
 	blocks, err := m.blocks()
 	if err != nil {
-		return executor.Failed("The tool's result could not be read.")
+		return executor.Failed(p, "The tool's result could not be read.")
 	}
-	return executor.Returned(executor.Result{Content: blocks, IsError: m.Error != ""})
+	return executor.Returned(p, executor.Result{Content: blocks, IsError: m.Error != ""})
 }

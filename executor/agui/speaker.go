@@ -2,13 +2,13 @@ package agui
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
 )
@@ -135,7 +135,7 @@ func (s *stream) child(e executor.Child) {
 	if !s.SubAgents {
 		return
 	}
-	key := pathKey(e.Path)
+	key := pathKey(keysOf(e.Path))
 	a := s.agents[key]
 	if start, ok := e.Event.(executor.RunStart); ok && a == nil {
 		a = s.startAgent(e.Path, start)
@@ -171,7 +171,7 @@ func (s *stream) child(e executor.Child) {
 func (s *stream) startAgent(path []executor.Call, start executor.RunStart) *speaker {
 	parent, call := s.main, path[len(path)-1]
 	if len(path) > 1 {
-		if parent = s.agents[pathKey(path[:len(path)-1])]; parent == nil {
+		if parent = s.agents[pathKey(keysOf(path[:len(path)-1]))]; parent == nil {
 			return nil
 		}
 	}
@@ -189,7 +189,7 @@ func (s *stream) startAgent(path []executor.Call, start executor.RunStart) *spea
 		Type: "SUBAGENT_STARTED", Name: call.Name, ParentSubagent: parent.run, ParentMessageID: parent.calling,
 		ParentCallID: a.run,
 	})
-	s.agents[pathKey(path)] = a
+	s.agents[pathKey(keysOf(path))] = a
 	return a
 }
 
@@ -205,15 +205,15 @@ func (s *speaker) end(e executor.End) {
 
 // suspend sends the end of the paused sub-agents when the response ends, each with the interrupts of its own calls.
 // Inner sub-agents come first.
-func (s *stream) suspend(c executor.Continuation) {
+func (s *stream) suspend(pending []dag.Pending) {
 	keys := slices.SortedFunc(maps.Keys(s.agents), func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
 	})
 	for _, key := range keys {
 		o := &outcome{Type: "suspended"}
-		for _, p := range c.Pending {
+		for _, p := range pending {
 			if pathKey(p.Path) == key {
-				o.InterruptIDs = append(o.InterruptIDs, s.interruptID(c, p))
+				o.InterruptIDs = append(o.InterruptIDs, interruptID(p))
 			}
 		}
 		s.agents[key].say(event{Type: "SUBAGENT_FINISHED", Outcome: o})
@@ -221,10 +221,19 @@ func (s *stream) suspend(c executor.Continuation) {
 }
 
 // pathKey names the sub-agent that a path leads to.
-func pathKey(path []executor.Call) string {
+func pathKey(path []node.CallKey) string {
 	var key strings.Builder
 	for _, call := range path {
-		fmt.Fprintf(&key, "/%d", call.Index)
+		key.WriteString("/" + call.String())
 	}
 	return key.String()
+}
+
+// keysOf returns the keys of the calls in a path.
+func keysOf(path []executor.Call) []node.CallKey {
+	keys := make([]node.CallKey, len(path))
+	for i, call := range path {
+		keys[i] = call.Key()
+	}
+	return keys
 }

@@ -2,14 +2,15 @@ package agui
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/webguard"
@@ -72,15 +73,15 @@ func (s *stream) run(ctx context.Context, c *store.Conversation) {
 			return
 		}
 
-		// No continuation is stored: the conversation is run again, and pauses with the same calls. The request may
-		// have their answers. Use each of them once.
-		replies := s.replies(paused.Continuation)
+		// The conversation is run again, and pauses with the same calls. The request may have their answers. Use each of
+		// them once.
+		replies := s.replies(end.DAG)
 		s.in.Resume, s.in.Messages = nil, nil
 		if len(replies) == 0 {
-			s.pause(paused.Continuation)
+			s.pause(end.DAG)
 			return
 		}
-		events = agent.ResumeStream(ctx, end.DAG, paused.Continuation, replies)
+		events = agent.ResumeStream(ctx, end.DAG, replies...)
 	}
 }
 
@@ -164,20 +165,21 @@ func (s *stream) sendState(state *Shared) {
 }
 
 // theirs reports whether the client executes a pending call.
-func (s *stream) theirs(p executor.Pending) bool { return len(p.Path) == 0 && s.tools[p.Call.Name] }
+func (s *stream) theirs(p dag.Pending) bool { return len(p.Path) == 0 && s.tools[p.Call.Name] }
 
 // callID returns the ID of a pending call. It returns "" for a call of a sub-agent, because the client has not seen it.
-func (s *stream) callID(c executor.Continuation, p executor.Pending) string {
+func (s *stream) callID(p dag.Pending) string {
 	if len(p.Path) > 0 {
 		return ""
 	}
-	return callOf(s.ids[c.Message], p.Call.Index)
+	return callOf(s.ids[p.Key.Message], p.Key.Index)
 }
 
-// interruptID returns the ID of the question about a call. It includes the message, so that an old answer cannot
-// approve a later call.
-func (s *stream) interruptID(c executor.Continuation, p executor.Pending) string {
-	return c.Message.String() + "/" + p.ID
+// interruptID returns the ID of the question about a call: its key and a digest of what is shown, so that an old answer
+// cannot approve another call, or other arguments.
+func interruptID(p dag.Pending) string {
+	shown := executor.Shown(p)
+	return p.Key.String() + "/" + hex.EncodeToString(shown[:8])
 }
 
 // approval is the schema of an answer to a question for approval.
@@ -193,19 +195,21 @@ var approval = map[string]any{
 
 // pause ends the response of a paused run. If calls of the client's tools are pending, it sends their IDs. Otherwise it
 // sends interrupts: questions for approval, and calls whose results come from elsewhere.
-func (s *stream) pause(c executor.Continuation) {
-	s.suspend(c)
+func (s *stream) pause(d dag.DAG) {
+	pending := d.Pending()
+	s.suspend(pending)
+	asks := slices.ContainsFunc(pending, func(p dag.Pending) bool { return p.Approval })
 	var calls []string
 	var questions []interrupt
-	for _, p := range c.Pending {
+	for _, p := range pending {
 		switch {
 		case p.Approval:
-			questions = append(questions, s.question(c, p, "tool_call", approval))
-		case c.Reason != content.StopResults: // not yet: other calls need approval first
+			questions = append(questions, s.question(p, "tool_call", approval))
+		case asks: // not yet: other calls need approval first
 		case s.theirs(p):
-			calls = append(calls, s.callID(c, p))
+			calls = append(calls, s.callID(p))
 		default:
-			questions = append(questions, s.question(c, p, "tool_result", map[string]any{}))
+			questions = append(questions, s.question(p, "tool_result", map[string]any{}))
 		}
 	}
 
@@ -218,13 +222,13 @@ func (s *stream) pause(c executor.Continuation) {
 }
 
 // question returns the interrupt for a pending call.
-func (s *stream) question(c executor.Continuation, p executor.Pending, reason string, schema map[string]any) interrupt {
+func (s *stream) question(p dag.Pending, reason string, schema map[string]any) interrupt {
 	var input any = string(p.Call.Input) // not always JSON: the model wrote it
 	if p.Call.Input.Valid() {
 		input = p.Call.Input
 	}
 	return interrupt{
-		ID: s.interruptID(c, p), Reason: reason, Message: p.Reason, ToolCallID: s.callID(c, p), ResponseSchema: schema,
+		ID: interruptID(p), Reason: reason, Message: p.Note, ToolCallID: s.callID(p), ResponseSchema: schema,
 		Metadata: map[string]any{"tool": p.Call.Name, "input": input},
 	}
 }

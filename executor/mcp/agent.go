@@ -71,7 +71,6 @@ type agentServer struct {
 // pausedRun is a run that waits for approval.
 type pausedRun struct {
 	dag          dag.DAG
-	continuation executor.Continuation
 	conversation *store.Conversation // nil if none is kept
 }
 
@@ -91,7 +90,7 @@ func (s *agentServer) call(
 		}
 		conversation = run.conversation
 		agent = saving(agent, conversation)
-		events = agent.ResumeStream(ctx, run.dag, run.continuation, replies(run.continuation, r.Params.InputResponses))
+		events = agent.ResumeStream(ctx, run.dag, replies(run.dag, r.Params.InputResponses)...)
 	} else {
 		d := dag.New()
 		if q.Conversation != "" {
@@ -114,25 +113,24 @@ func (s *agentServer) call(
 			return nil, AgentResult{Text: end.DAG.Text(), Stop: string(end.Stop.Reason), Conversation: q.Conversation}, err
 		}
 
-		c := pause.Continuation
-		if c.Reason != content.StopApproval {
+		if pause.Continuation.Reason != content.StopApproval {
 			return nil, AgentResult{}, fmt.Errorf("the agent waits for deferred results: %w", err)
 		}
-		questions := questions(c)
+		questions := questions(end.DAG)
 		switch {
 		case r.ClientCapabilities() == nil || r.ClientCapabilities().Elicitation == nil:
 			questions = nil // everything is declined
 		case r.ProtocolVersion() >= roundTrips:
-			state := s.keep(pausedRun{end.DAG, c, conversation})
+			state := s.keep(pausedRun{end.DAG, conversation})
 			return &sdk.CallToolResult{InputRequests: questions, RequestState: state}, AgentResult{}, nil
 		}
 
 		// An older client is asked while it waits for the result.
-		answers, err := elicit(ctx, r.Session, c, questions)
+		answers, err := elicit(ctx, r.Session, end.DAG, questions)
 		if err != nil {
 			return nil, AgentResult{}, err
 		}
-		events = agent.ResumeStream(ctx, end.DAG, c, replies(c, answers))
+		events = agent.ResumeStream(ctx, end.DAG, replies(end.DAG, answers)...)
 	}
 }
 
@@ -218,17 +216,17 @@ func report(
 }
 
 // questions asks for approval of each call that needs it.
-func questions(c executor.Continuation) sdk.InputRequestMap {
+func questions(d dag.DAG) sdk.InputRequestMap {
 	all := sdk.InputRequestMap{}
-	for _, p := range c.Pending {
+	for _, p := range d.Pending() {
 		if !p.Approval {
 			continue
 		}
 		message := fmt.Sprintf("May the agent call %s with these arguments? %s", p.Call.Name, p.Call.Input)
-		if p.Reason != "" {
-			message += "\n" + p.Reason
+		if p.Note != "" {
+			message += "\n" + p.Note
 		}
-		all[p.ID] = &sdk.ElicitParams{Mode: "form", Message: message, RequestedSchema: map[string]any{
+		all[p.Key.String()] = &sdk.ElicitParams{Mode: "form", Message: message, RequestedSchema: map[string]any{
 			"type":       "object",
 			"properties": map[string]any{"approve": map[string]any{"type": "boolean", "title": "Approve"}},
 			"required":   []string{"approve"},
@@ -239,28 +237,28 @@ func questions(c executor.Continuation) sdk.InputRequestMap {
 
 // replies converts a user's answers to replies. Only an accepted form whose approve is the boolean true approves a
 // call; every other answer, and none, declines it.
-func replies(c executor.Continuation, answers sdk.InputResponseMap) map[string]executor.Reply {
-	all := map[string]executor.Reply{}
-	for _, p := range c.Pending {
+func replies(d dag.DAG, answers sdk.InputResponseMap) (all []executor.Reply) {
+	for _, p := range d.Pending() {
 		if !p.Approval {
 			continue
 		}
-		all[p.ID] = executor.Declined("")
-		answer, _ := answers[p.ID].(*sdk.ElicitResult)
+		reply := executor.Declined(p, "")
+		answer, _ := answers[p.Key.String()].(*sdk.ElicitResult)
 		if answer != nil && answer.Action == "accept" && answer.Content["approve"] == true {
-			all[p.ID] = executor.Approved()
+			reply = executor.Approved(p)
 		}
+		all = append(all, reply)
 	}
 	return all
 }
 
 // elicit asks the client's user about the calls, in call order, by requests to the client.
 func elicit(
-	ctx context.Context, session *sdk.ServerSession, c executor.Continuation, questions sdk.InputRequestMap,
+	ctx context.Context, session *sdk.ServerSession, d dag.DAG, questions sdk.InputRequestMap,
 ) (sdk.InputResponseMap, error) {
 	answers := sdk.InputResponseMap{}
-	for _, p := range c.Pending {
-		question, asked := questions[p.ID].(*sdk.ElicitParams)
+	for _, p := range d.Pending() {
+		question, asked := questions[p.Key.String()].(*sdk.ElicitParams)
 		if !asked {
 			continue
 		}
@@ -268,7 +266,7 @@ func elicit(
 		if err != nil {
 			return nil, fmt.Errorf("asking for approval: %w", err)
 		}
-		answers[p.ID] = answer
+		answers[p.Key.String()] = answer
 	}
 	return answers, nil
 }

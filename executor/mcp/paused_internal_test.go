@@ -6,7 +6,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 )
 
 func TestOnlyTheBooleanTrueApproves(t *testing.T) {
@@ -14,30 +17,32 @@ func TestOnlyTheBooleanTrueApproves(t *testing.T) {
 		return &sdk.ElicitResult{Action: "accept", Content: fields}
 	}
 	var nobody *sdk.ElicitResult
+	d := dag.New().User("Go.").Assistant("", content.ToolUse{ID: "c", Name: "erase", Input: "{}"}).
+		AppendExecutions(node.ToolExecution{State: node.ExecutionAwaitingApproval})
+	p := d.Pending()[0]
 	for name, c := range map[string]struct {
 		answer sdk.InputResponse
 		want   executor.Reply
 	}{
-		"true":               {accept(map[string]any{"approve": true}), executor.Approved()},
-		"true and more":      {accept(map[string]any{"approve": true, "note": "yes"}), executor.Approved()},
-		"no form":            {accept(nil), executor.Declined("")},
-		"an empty form":      {accept(map[string]any{}), executor.Declined("")},
-		"false":              {accept(map[string]any{"approve": false}), executor.Declined("")},
-		"the text true":      {accept(map[string]any{"approve": "true"}), executor.Declined("")},
-		"1":                  {accept(map[string]any{"approve": 1.0}), executor.Declined("")},
-		"a list":             {accept(map[string]any{"approve": []any{true}}), executor.Declined("")},
-		"other fields":       {accept(map[string]any{"Approve": true, "approved": true, "all": true}), executor.Declined("")},
-		"declined with true": {&sdk.ElicitResult{Action: "decline", Content: map[string]any{"approve": true}}, executor.Declined("")},
-		"another action":     {&sdk.ElicitResult{Action: "Accept", Content: map[string]any{"approve": true}}, executor.Declined("")},
+		"true":               {accept(map[string]any{"approve": true}), executor.Approved(p)},
+		"true and more":      {accept(map[string]any{"approve": true, "note": "yes"}), executor.Approved(p)},
+		"no form":            {accept(nil), executor.Declined(p, "")},
+		"an empty form":      {accept(map[string]any{}), executor.Declined(p, "")},
+		"false":              {accept(map[string]any{"approve": false}), executor.Declined(p, "")},
+		"the text true":      {accept(map[string]any{"approve": "true"}), executor.Declined(p, "")},
+		"1":                  {accept(map[string]any{"approve": 1.0}), executor.Declined(p, "")},
+		"a list":             {accept(map[string]any{"approve": []any{true}}), executor.Declined(p, "")},
+		"other fields":       {accept(map[string]any{"Approve": true, "approved": true, "all": true}), executor.Declined(p, "")},
+		"declined with true": {&sdk.ElicitResult{Action: "decline", Content: map[string]any{"approve": true}}, executor.Declined(p, "")},
+		"another action":     {&sdk.ElicitResult{Action: "Accept", Content: map[string]any{"approve": true}}, executor.Declined(p, "")},
 		//lint:ignore SA1019 servers of the older protocol ask for it
-		"another kind of answer": {&sdk.ListRootsResult{}, executor.Declined("")},
-		"a nil answer":           {nobody, executor.Declined("")},
-		"no answer":              {nil, executor.Declined("")},
+		"another kind of answer": {&sdk.ListRootsResult{}, executor.Declined(p, "")},
+		"a nil answer":           {nobody, executor.Declined(p, "")},
+		"no answer":              {nil, executor.Declined(p, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			paused := executor.Continuation{Pending: []executor.Pending{{ID: "c", Approval: true}}}
-			got := replies(paused, sdk.InputResponseMap{"c": c.answer})
-			require.Equal(t, map[string]executor.Reply{"c": c.want}, got)
+			got := replies(d, sdk.InputResponseMap{p.Key.String(): c.answer})
+			require.Equal(t, []executor.Reply{c.want}, got)
 		})
 	}
 }

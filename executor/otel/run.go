@@ -143,7 +143,7 @@ func (r *run) observe(ctx context.Context, event executor.Event, err error) cont
 	case executor.Paused:
 		c := e.Continuation
 		r.span.AddEvent("plait.pause", trace.WithAttributes(
-			pauseReasonKey.String(string(c.Reason)), pauseCallsKey.Int(len(c.Pending))))
+			pauseReasonKey.String(string(c.Reason)), pauseCallsKey.Int(len(c.Calls))))
 
 		// A call with a paused sub-agent has no ToolEnd here. It has another ToolStart in the resumed run.
 		r.endCalls("")

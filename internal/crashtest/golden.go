@@ -162,22 +162,30 @@ func WriteGolden(t *testing.T, db Store) {
 	_, err := db.Commit(ctx, store.Step{Lease: claim(stateParked), End: store.RunParked, Reason: "nobody can read it"})
 	require.NoError(t, err)
 	tasks, err := process.ClaimTasks(ctx, store.ClaimTasksRequest{
-		Worker: "a process", Tools: []string{"count"}, Key: firstCall(t, db, stateCalled),
+		Worker: "a process", Tools: []string{"count"}, Key: firstCall(t, db, stateCalled).Task.Key,
 	})
 	require.NoError(t, err)
 	require.Len(t, tasks, 1)
 
 	// This run comes last: with its call the process is gone.
-	require.NoError(t, engine.Reply(ctx, firstCall(t, db, stateDoubt), executor.Approved()))
+	require.NoError(t, engine.Reply(ctx, firstCall(t, db, stateDoubt).Task.Key, executor.Approved(shown(t, firstCall(t, db, stateDoubt)))))
 	execute(stateDoubt)
 }
 
-func firstCall(t *testing.T, db store.Runs, run string) store.Key {
+// shown returns the call of a task, as it is shown to whoever replies.
+func shown(t testing.TB, task store.TaskState) dag.Pending {
+	t.Helper()
+	decoded, err := executor.ToolTaskCodec{}.Decode(task.Task.Payload)
+	require.NoError(t, err)
+	return decoded.Pending
+}
+
+func firstCall(t *testing.T, db store.Runs, run string) store.TaskState {
 	t.Helper()
 	tasks, err := db.Tasks(context.Background(), run)
 	require.NoError(t, err)
 	require.NotEmpty(t, tasks)
-	return tasks[0].Task.Key
+	return tasks[0]
 }
 
 // FinishGolden fails if a run of WriteGolden, perhaps by a former version, is not in its state, or does not finish.
@@ -203,7 +211,7 @@ func FinishGolden(t *testing.T, db Store) {
 
 	// Two of the runs need a person: one waits for an approval, and one is parked.
 	engine, worker := goldenEngine(db, func() {})
-	require.NoError(t, engine.Reply(ctx, firstCall(t, db, stateInner), executor.Approved()))
+	require.NoError(t, engine.Reply(ctx, firstCall(t, db, stateInner).Task.Key, executor.Approved(shown(t, firstCall(t, db, stateInner)))))
 	require.NoError(t, db.Requeue(ctx, stateParked))
 
 	// Serve until all runs are done.

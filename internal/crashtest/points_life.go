@@ -100,7 +100,7 @@ func (l *life) process(name string, db Store, renewing bool) (*durable.Engine, *
 	workers := executor.Agent{Provider: model, Tools: []dag.Tool{work}, Strategy: executor.DeferAll()}
 	engine := &durable.Engine{
 		Store: p, Settings: settings,
-		CallOptions: func(executor.Pending) durable.CallOptions { return durable.CallOptions{Attempts: -1} },
+		CallOptions: func(dag.Pending) durable.CallOptions { return durable.CallOptions{Attempts: -1} },
 		Agents: map[string]executor.Agent{
 			deferring: workers, dropped: workers, parked: workers,
 			asking: {
@@ -203,7 +203,7 @@ func (l *life) approve(engine *durable.Engine) {
 	}
 	for _, task := range tasks {
 		if !task.Done {
-			l.repeat(func() error { return engine.Reply(l.ctx, task.Task.Key, executor.Approved()) })
+			l.repeat(func() error { return engine.Reply(l.ctx, task.Task.Key, executor.Approved(shown(l.t, task))) })
 		}
 	}
 }

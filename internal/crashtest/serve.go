@@ -96,7 +96,7 @@ func (p *process) serve(ctx context.Context, slots int) error {
 	}
 	engine := &durable.Engine{
 		Store: p, Settings: settings, Attempts: 1000,
-		CallOptions: func(executor.Pending) durable.CallOptions { return durable.CallOptions{Attempts: -1} },
+		CallOptions: func(dag.Pending) durable.CallOptions { return durable.CallOptions{Attempts: -1} },
 		Agents:      map[string]executor.Agent{"a": {Provider: model, Tools: []dag.Tool{work}, Strategy: executor.DeferAll()}},
 	}
 	worker := &durable.Worker{Store: p, Settings: settings, Tools: []executor.Tool{work}}

@@ -273,22 +273,22 @@ func (r Reader) Objects(name string) iter.Seq[Reader] {
 	}
 }
 
-// Ints returns a required list of integers.
-func (r Reader) Ints(name string) []int {
+// Texts returns a required list of strings.
+func (r Reader) Texts(name string) []string {
 	list := r.Value(name)
 	if !strings.HasPrefix(string(list), "[") {
 		r.Fail(name, errNotList)
 		return nil
 	}
 
-	var ints []int
+	var texts []string
 	for item := range scanItems(string(list)) {
-		n, err := strconv.Atoi(string(item))
-		if err != nil {
-			r.Fail(name, errNotInteger)
+		text, ok := Text(item)
+		if !ok {
+			r.Fail(name, ErrNotText)
 			return nil
 		}
-		ints = append(ints, n)
+		texts = append(texts, text)
 	}
-	return ints
+	return texts
 }

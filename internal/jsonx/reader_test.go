@@ -30,8 +30,8 @@ func TestReaderReturnsMembersByName(t *testing.T) {
 	require.Empty(t, r.JSON("none"))
 	require.Len(t, r.Members(), 9)
 
-	require.Equal(t, []int{3, -1}, Read(`{"at":[3, -1]}`, 2).Ints("at"))
-	require.Empty(t, Read(`{"at":[]}`, 2).Ints("at"))
+	require.Equal(t, []string{"a", ""}, Read(`{"at":["a", ""]}`, 2).Texts("at"))
+	require.Empty(t, Read(`{"at":[]}`, 2).Texts("at"))
 
 	at := 0
 	for item := range r.Objects("list") {
@@ -45,8 +45,8 @@ func TestReaderReturnsMembersByName(t *testing.T) {
 func TestReaderReportsTheFirstErrorWithItsPath(t *testing.T) {
 	for want, read := range map[string]func(Reader){
 		"none: it is missing":                func(r Reader) { r.Text("none") },
-		"on: it is no list":                  func(r Reader) { r.Ints("on") },
-		"list: it is no integer that fits":   func(r Reader) { r.Ints("list") },
+		"on: it is no list":                  func(r Reader) { r.Texts("on") },
+		"list: it is no string":              func(r Reader) { r.Texts("list") },
 		"n: it is no string":                 func(r Reader) { r.Text("n"); r.Text("none") },
 		"big: it is no integer that fits":    func(r Reader) { r.Int("big") },
 		"name: it is no number that fits":    func(r Reader) { r.Number("name") },

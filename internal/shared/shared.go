@@ -44,7 +44,7 @@ var CloseTools func(src node.Source, heads []*node.Node, executions []node.Paylo
 // OpenCall is a call without a result.
 type OpenCall struct {
 	Caller  *node.Node // the message with the call
-	Index   int        // of the call, among the calls of the message
+	Index   int        // of the call's block in the message
 	Use     content.ToolUse
 	Started *node.Node // the execution without a result; nil for none
 }

@@ -54,9 +54,7 @@ type Options struct {
 	// ResumeStream fits. d has only the heads of that run. As Run, it is called on a goroutine of its own, once at a
 	// time, with a context that ends when the page stops the run and when the server is closed. Defaults to nil: open
 	// calls are shown, and cannot be answered.
-	Resume func(
-		ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
-	) iter.Seq2[executor.Event, error]
+	Resume func(ctx context.Context, d dag.DAG, replies ...executor.Reply) iter.Seq2[executor.Event, error]
 	// Save receives the whole conversation, including heads outside the run. For a run that the page began, it is
 	// called on the run's goroutine, after each turn and at the end. An error is shown on the page, and the run
 	// continues. Defaults to nil: the program saves in Run.

@@ -1,10 +1,12 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -13,23 +15,27 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
 // Paused is a paused run for [Server.SetPaused].
 type Paused struct {
+	// Continuation names the calls that wait. The conversation has everything else about them.
 	Continuation executor.Continuation
 	// Reply receives each answer at once, for a run that another process resumes, as package durable does. It may be
 	// called for several calls at the same time. An error is shown to the answering user, and the call stays open.
 	// Defaults to nil: Options.Resume resumes the run when all calls are answered.
-	Reply func(ctx context.Context, call string, reply executor.Reply) error
+	Reply func(ctx context.Context, reply executor.Reply) error
 }
 
 // pause is a paused run. The server's mu guards it.
 type pause struct {
 	executor.Continuation
+	pending []dag.Pending             // as shown
+	names   map[node.CallKey]string   // of the sub-agents in the paths
 	reply   sender                    // nil for Options.Resume
-	replies map[string]executor.Reply // by the ID of the call
+	replies map[string]executor.Reply // by the key of the call
 	answers map[string]string         // the same in words, for people
 }
 
@@ -62,7 +68,7 @@ const (
 )
 
 // asks returns the kind of answer a call needs.
-func (p *pause) asks(call executor.Pending) asks {
+func (p *pause) asks(call dag.Pending) asks {
 	switch {
 	case call.Approval:
 		return asksApproval
@@ -74,8 +80,8 @@ func (p *pause) asks(call executor.Pending) asks {
 
 // complete reports whether all calls that need an answer have one.
 func (p *pause) complete() bool {
-	return !slices.ContainsFunc(p.Pending, func(call executor.Pending) bool {
-		return p.asks(call) != "" && p.answers[call.ID] == ""
+	return !slices.ContainsFunc(p.pending, func(call dag.Pending) bool {
+		return p.asks(call) != "" && p.answers[call.Key.String()] == ""
 	})
 }
 
@@ -84,25 +90,32 @@ func (p *pause) complete() bool {
 func (p *pause) heads(d dag.DAG) []*node.Node {
 	var heads []*node.Node
 	for _, h := range d.Heads() {
-		_, execution := h.Payload().(node.ToolExecution)
-		if h.ID() == p.Message || execution && h.NumParents() == 1 && h.Parent(0).ID() == p.Message {
+		if at := lineage.CallerOf(h).ID(); slices.ContainsFunc(p.pending, func(call dag.Pending) bool { return messageOf(call) == at }) {
 			heads = append(heads, h)
 		}
 	}
 	return heads
 }
 
+// messageOf returns the message of the run itself that leads to the call.
+func messageOf(call dag.Pending) node.ID {
+	if len(call.Path) > 0 {
+		return call.Path[0].Message
+	}
+	return call.Key.Message
+}
+
 // shown returns the pause for the page.
 func (s *Server) shown(p *pause) pausedRun {
-	run := pausedRun{ID: p.ID, Node: p.Message, Takes: s.takesAnswers(p)}
-	for _, c := range p.Pending {
+	run := pausedRun{ID: p.ID, Node: messageOf(p.pending[0]), Takes: s.takesAnswers(p)}
+	for _, c := range p.pending {
 		var path []string
 		for _, call := range c.Path {
-			path = append(path, call.Name)
+			path = append(path, p.names[call])
 		}
 		run.Calls = append(run.Calls, openCall{
-			ID: c.ID, Tool: c.Call.Name, Input: string(c.Call.Input), Path: strings.Join(path, " › "), Reason: c.Reason,
-			Asks: p.asks(c), Doubt: !c.Started.IsZero(), Answer: p.answers[c.ID],
+			ID: c.Key.String(), Tool: c.Call.Name, Input: string(c.Call.Input), Path: strings.Join(path, " › "), Reason: c.Note,
+			Asks: p.asks(c), Doubt: !c.Started.IsZero(), Answer: p.answers[c.Key.String()],
 		})
 	}
 	return run
@@ -123,13 +136,12 @@ func (s *Server) SetPaused(list ...Paused) {
 	var pauses []*pause
 	before := s.paused()
 	for _, given := range list {
-		p := newPause(given.Continuation)
+		p := newPause(given.Continuation, s.d)
 		if i := slices.IndexFunc(s.pauses, func(old *pause) bool { return old.ID == p.ID }); i >= 0 {
-			p = s.pauses[i] // with its answers
-			p.Continuation = given.Continuation
+			p.replies, p.answers = s.pauses[i].replies, s.pauses[i].answers
 		}
 		p.reply = given.Reply
-		if len(p.heads(s.d)) > 0 {
+		if len(p.pending) > 0 {
 			pauses = append(pauses, p)
 		}
 	}
@@ -140,8 +152,29 @@ func (s *Server) SetPaused(list ...Paused) {
 	}
 }
 
-func newPause(c executor.Continuation) *pause {
-	return &pause{Continuation: c, replies: map[string]executor.Reply{}, answers: map[string]string{}}
+// newPause returns the pause of the calls of c that wait in d.
+func newPause(c executor.Continuation, d dag.DAG) *pause {
+	p := &pause{
+		Continuation: c, names: map[node.CallKey]string{}, replies: map[string]executor.Reply{}, answers: map[string]string{},
+	}
+	for _, call := range d.Pending() {
+		if slices.Contains(c.Calls, call.Key) {
+			p.pending = append(p.pending, call)
+		}
+	}
+
+	// The names of the sub-agents are in the executions on the way.
+	nodes := d.Heads()
+	for len(nodes) > 0 {
+		n := nodes[0]
+		nodes = nodes[1:]
+		if e, is := n.Payload().(node.ToolExecution); is && e.State.Paused() && e.Child.Len() > 0 {
+			key, _ := n.Call()
+			p.names[key] = cmp.Or(e.Ran.Tool, e.Tool)
+			nodes = append(nodes, e.Child.Slice()...)
+		}
+	}
+	return p
 }
 
 // publishPauses publishes the paused runs. s.mu must be held.
@@ -175,7 +208,9 @@ func (s *Server) dropPauses(drop func(*pause) bool) {
 const errAnswered = "answered"
 
 // reply accepts the answer to a call. Only the first answer counts.
-func (s *Server) reply(ctx context.Context, id, call string, reply executor.Reply, what asks, words string) *refusal {
+func (s *Server) reply(ctx context.Context, id string, reply executor.Reply, what asks, words string) *refusal {
+	call := reply.Call.String()
+
 	// Without a function to send the answer, it is collected under the same lock as the claim.
 	s.mu.Lock()
 	p, no := s.claim(id, call, what, words)
@@ -190,7 +225,7 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 	s.mu.Unlock()
 
 	// The call is claimed: until send returns, other answers are refused.
-	if err := attempt("the answer", func() error { return send(ctx, call, reply) }); err != nil {
+	if err := attempt("the answer", func() error { return send(ctx, reply) }); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(p.answers, call)
@@ -201,7 +236,7 @@ func (s *Server) reply(ctx context.Context, id, call string, reply executor.Repl
 }
 
 // sender sends an answer to the process that resumes the run. It is nil if this server does.
-type sender func(ctx context.Context, call string, reply executor.Reply) error
+type sender func(ctx context.Context, reply executor.Reply) error
 
 // claim marks a call as answered, or refuses the answer. s.mu must be held.
 func (s *Server) claim(id, call string, what asks, words string) (*pause, *refusal) {
@@ -223,14 +258,14 @@ func (s *Server) claim(id, call string, what asks, words string) (*pause, *refus
 		return nil, refuse(http.StatusConflict, "running", "another run is in progress")
 	}
 
-	at := slices.IndexFunc(p.Pending, func(c executor.Pending) bool { return c.ID == call })
+	at := slices.IndexFunc(p.pending, func(c dag.Pending) bool { return c.Key.String() == call })
 	switch {
 	case at < 0:
 		return nil, refuse(http.StatusNotFound, "unknown_call", fmt.Sprintf("no call %.80q waits", call))
 	case p.answers[call] != "":
 		return nil, refuse(http.StatusConflict, errAnswered, "this call was answered before: "+p.answers[call])
-	case p.asks(p.Pending[at]) != what:
-		return nil, refuse(http.StatusBadRequest, "bad_reply", "the call waits for "+waitsFor(p.asks(p.Pending[at])))
+	case p.asks(p.pending[at]) != what:
+		return nil, refuse(http.StatusBadRequest, "bad_reply", "the call waits for "+waitsFor(p.asks(p.pending[at])))
 	}
 
 	// All pages show the answer at once. reply removes it again if it is not accepted.
@@ -261,14 +296,15 @@ func (s *Server) collect(p *pause, call string, reply executor.Reply) {
 	// The run begins at these heads alone: other heads of the conversation are not its own.
 	before := p.heads(s.d)
 	s.dropPauses(func(other *pause) bool { return other == p })
-	d, c := s.d.WithHeads(before...), p.Continuation
-	s.start(func(ctx context.Context) runEvents { return s.options.Resume(ctx, d, c, p.replies) },
+	d, replies := s.d.WithHeads(before...), slices.Collect(maps.Values(p.replies))
+	s.start(func(ctx context.Context) runEvents { return s.options.Resume(ctx, d, replies...) },
 		func(got outcome) { s.refused(p, before, got) })
 }
 
 // refused shows the calls again, without answers, if the run could not be resumed and nothing was executed.
 func (s *Server) refused(p *pause, before []*node.Node, got outcome) {
-	if got.err == nil || got.executed || errors.Is(got.err, executor.ErrPaused) || errors.Is(got.err, executor.ErrStale) {
+	if got.err == nil || got.executed || errors.Is(got.err, executor.ErrPaused) ||
+		errors.Is(got.err, executor.ErrStale) || errors.Is(got.err, executor.ErrUnknownCall) {
 		return
 	}
 
@@ -277,8 +313,24 @@ func (s *Server) refused(p *pause, before []*node.Node, got outcome) {
 
 	// If the conversation was continued otherwise, the calls are no longer open.
 	if slices.EqualFunc(before, p.heads(s.d), func(a, b *node.Node) bool { return a.ID() == b.ID() }) {
-		s.addPause(newPause(p.Continuation))
+		s.addPause(newPause(p.Continuation, s.d))
 	}
+}
+
+// pending returns a call of a pause. For an unknown call, it returns one that nothing waits for.
+func (s *Server) pending(id, call string) dag.Pending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.pauses {
+		if i := slices.IndexFunc(p.pending, func(c dag.Pending) bool { return c.Key.String() == call }); p.ID == id && i >= 0 {
+			return p.pending[i]
+		}
+	}
+	key, err := node.ParseCallKey(call)
+	if err != nil {
+		key.Message = node.ID{1}
+	}
+	return dag.Pending{Key: key}
 }
 
 // postAnswer accepts an answer to an open call.
@@ -291,8 +343,9 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request) *refusal {
 		return no
 	}
 
-	var reply executor.Reply
-	if err := reply.UnmarshalJSON(asked.Reply); err != nil {
+	// The pause is what the page has shown.
+	reply, err := executor.ReplyTo(s.pending(asked.Pause, asked.Call), asked.Reply)
+	if err != nil {
 		return refuse(http.StatusBadRequest, "bad_reply", err.Error())
 	}
 	var kind struct {
@@ -316,7 +369,7 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request) *refusal {
 		what, words = asksApproval, "denied"
 	}
 
-	if no := s.reply(r.Context(), asked.Pause, asked.Call, reply, what, words); no != nil {
+	if no := s.reply(r.Context(), asked.Pause, reply, what, words); no != nil {
 		return no
 	}
 	w.WriteHeader(http.StatusAccepted)

@@ -70,7 +70,7 @@ func (r *run) see(event executor.Event, err error) string {
 		r.used, r.now = r.used+e.Usage.Total()+e.ToolUsage.Total(), 0
 		r.tools, r.doing = nil, ""
 	case executor.Paused:
-		r.paused = "paused: " + count(int64(len(e.Continuation.Pending)), "call") + " waiting"
+		r.paused = "paused: " + count(int64(len(e.Continuation.Calls)), "call") + " waiting"
 	case executor.End:
 		return r.end(e, err)
 	}

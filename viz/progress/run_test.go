@@ -78,7 +78,7 @@ func TestEveryEventChangesTheLine(t *testing.T) {
 		require.Equal(t, "stop: max_turns · 2 turns · 1,000 tokens · cost 3.0000 · 1m25s", r.see(executor.End{Stop: stop}, nil))
 		require.Empty(t, r.see(executor.End{}, nil), "a run that did not begin")
 		require.Equal(t, "stop: failed · 0 turns · cost 3.0000 · 1m25s", r.see(executor.End{}, errors.New("broken")))
-		see(executor.Paused{Continuation: executor.Continuation{Pending: make([]executor.Pending, 2)}}, nil, "turn 2 · 1m25s · 11 tokens · cost 3.0000", "")
+		see(executor.Paused{Continuation: executor.Continuation{Calls: make([]node.CallKey, 2)}}, nil, "turn 2 · 1m25s · 11 tokens · cost 3.0000", "")
 		require.Equal(t, "paused: 2 calls waiting · 1 turn · cost 3.0000 · 1m25s", r.see(executor.End{Stop: node.StopReason{Reason: content.StopApproval, Turns: 1}}, nil))
 	})
 }

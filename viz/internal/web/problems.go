@@ -2,11 +2,11 @@ package web
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -29,25 +29,17 @@ func problems(d dag.DAG, pic *placed) []Problem {
 
 		// In place of the call of a paused sub-agent, those in its conversation are listed.
 		if open.Started == nil || !open.Started.Payload().(node.ToolExecution).State.Paused() {
-			add(open.Caller, fmt.Sprintf("call %d, of %s, waits for its result", open.Index+1, open.Use.Name), true)
+			m, _ := open.Caller.Message()
+			number := lineage.CallsOf(m.Blocks).Number(open.Index) + 1
+			add(open.Caller, fmt.Sprintf("call %d, of %s, waits for its result", number, open.Use.Name), true)
 		}
 	}
 
 	var undeclared []dag.Finding
-	confirmed := 0
 	for _, f := range d.Validate() {
 		if f.Kind == dag.CallWithoutResult && waits[f.Node.ID()] {
 			continue
 		}
-
-		// With several heads, a result may only seem to have no call.
-		if f.Kind == dag.ResultWithoutCall && len(d.Heads()) > 1 && confirmed < maxConfirmed {
-			confirmed++
-			if !holdsAlone(f) {
-				continue
-			}
-		}
-
 		if f.Kind == dag.UndeclaredTool {
 			undeclared = append(undeclared, f)
 			continue
@@ -72,18 +64,6 @@ func problems(d dag.DAG, pic *placed) []Problem {
 		list = append(list, found[k]...)
 	}
 	return list
-}
-
-// maxConfirmed limits the findings checked a second time. A check takes time proportional to the length of the path to
-// the node.
-const maxConfirmed = 50
-
-// holdsAlone reports whether a finding holds for the path to its node. Validate reads all heads as one conversation. If
-// two branches have a result of the same call, the second one seems to have no call there.
-func holdsAlone(f dag.Finding) bool {
-	return slices.ContainsFunc(dag.New().WithHeads(f.Node).Validate(), func(other dag.Finding) bool {
-		return other.Kind == f.Kind && other.Node.ID() == f.Node.ID()
-	})
 }
 
 // undeclaredText returns the number of calls of undeclared tools, and the names of the first few tools.

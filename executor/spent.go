@@ -1,0 +1,89 @@
+package executor
+
+import (
+	"cmp"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
+)
+
+// This file is the one place for what a run keeps over its pauses and no other node has.
+
+// spent returns what the run has used so far, for an execution of a pause.
+func (r *run) spent() node.Spent {
+	r.sum("")
+	t := r.totals
+	s := node.Spent{
+		Run: r.id, Turns: t.Turns, Calls: t.ToolCalls, Usage: t.Usage, ToolUsage: t.ToolUsage, Elapsed: t.Elapsed,
+		Cost: t.Cost, CostKnown: t.CostKnown,
+	}
+	s.InnerTurns, s.InnerCalls = r.ledger.inner()
+	return s
+}
+
+// spentIn returns what the run that paused at the heads has used; zero if there is no pause. It is in an unfinished
+// execution; after Accept of the last result, in a finished one. Of several pauses, the last one counts: what a run has
+// used only grows.
+func spentIn(heads []*node.Node) (latest node.Spent) {
+	waits := false
+	for _, h := range heads {
+		e, ok := h.Payload().(node.ToolExecution)
+		if !ok || e.Spent.Run == "" || waits && !e.State.Unfinished() {
+			continue
+		}
+		s := e.Spent
+		later := cmp.Or(cmp.Compare(s.Turns, latest.Turns), cmp.Compare(s.Calls, latest.Calls), cmp.Compare(s.Elapsed, latest.Elapsed))
+		if later > 0 || latest.Run == "" || e.State.Unfinished() && !waits {
+			latest, waits = s, e.State.Unfinished()
+		}
+	}
+	return latest
+}
+
+// keepSpent records what the run has used so far in one of the executions of a pause that wait, the first one. If
+// nothing new waits, that is an execution that stays.
+func (p *toolPhase) keepSpent(executions []node.ToolExecution) []node.ToolExecution {
+	if len(executions) == 0 {
+		return nil
+	}
+	spent := p.r.spent()
+	for i := range executions {
+		if executions[i].State.Unfinished() {
+			executions[i].Spent = spent
+			return executions
+		}
+	}
+	for i := range p.calls {
+		if c := &p.calls[i]; c.stays {
+			e := c.head.Payload().(node.ToolExecution)
+			e.Spent = spent
+			return append(executions, e)
+		}
+	}
+	return executions
+}
+
+// restore takes over the identity, the totals and the limits of the run that paused.
+func (r *run) restore(s node.Spent) {
+	if s.Run != "" {
+		r.id = s.Run
+	}
+	r.turn = s.Turns
+	r.totals = node.StopReason{Turns: s.Turns, ToolCalls: s.Calls, Usage: s.Usage, ToolUsage: s.ToolUsage}
+	r.before = s.Elapsed
+
+	// The message with the calls was inspected before the pause. Restore the reasons to stop after it.
+	open := 0
+	for _, p := range r.open {
+		if r.replies.given(p) {
+			open += p.Open()
+		}
+		if m, _ := p.Caller.Message(); m.Answer.Stop == content.StopContext {
+			r.stop = content.StopContext
+		}
+	}
+	if r.ledger.begin(s, open) {
+		r.stop = content.StopCallLimit
+	}
+	r.recount()
+}

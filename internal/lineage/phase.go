@@ -1,0 +1,243 @@
+package lineage
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/memo"
+	"github.com/plait-dev/plait/node"
+)
+
+// Phase is an open tool phase: the message with the calls, and the executions at the heads.
+type Phase struct {
+	Caller *node.Node // the message of the assistant
+	*Calls
+
+	// By the number of the call; nil for a call without one. A call in Done is not in Started.
+	Done    []*node.Node // executions with a result
+	Started []*node.Node // executions without a result
+
+	Spare []*node.Node // executions of no call, or further ones of a call in Done
+}
+
+// Phase returns the open tool phase of the branch. It is false if the branch does not end in one.
+func (b Branch) Phase() (Phase, bool) {
+	p := Phase{Caller: b.Last}
+	m, ok := b.Last.Message()
+	if !ok || m.Role != content.Assistant {
+		return p, false
+	}
+
+	// A phase with executions is opened several times, so its calls are remembered.
+	if len(b.Heads) == 1 && b.Heads[0] == b.Last {
+		p.Calls = ReadCalls(m.Blocks)
+	} else {
+		p.Calls = CallsOf(m.Blocks)
+	}
+	if len(p.List) == 0 {
+		return p, false
+	}
+
+	slots := make([]*node.Node, 2*len(p.List))
+	p.Done, p.Started = slots[:len(p.List):len(p.List)], slots[len(p.List):]
+	for _, h := range b.Heads {
+		p.add(h)
+	}
+	return p, true
+}
+
+// add sorts a head into the slot of its call.
+func (p *Phase) add(h *node.Node) {
+	e, ok := h.Payload().(node.ToolExecution)
+	if !ok {
+		return
+	}
+
+	// A call with a result is no longer in doubt, even if its start is a head too.
+	switch i := p.Of(e); {
+	case i < 0:
+		p.Spare = append(p.Spare, h)
+	case e.State.Unfinished():
+		if p.Done[i] == nil {
+			p.Started[i] = h // a second start replaces the first
+		}
+	case p.Done[i] != nil:
+		p.Spare = append(p.Spare, h)
+	default:
+		p.Done[i], p.Started[i] = h, nil
+	}
+}
+
+// Phases yields the open tool phases at the heads, one for each branch that ends in one.
+func Phases(heads []*node.Node) func(yield func(Phase) bool) {
+	return func(yield func(Phase) bool) {
+		for _, b := range Branches(heads) {
+			if p, open := b.Phase(); open && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// Open returns how many calls have no result.
+func (p Phase) Open() (n int) {
+	for _, done := range p.Done {
+		if done == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Calls holds the tool calls of a message.
+type Calls struct {
+	List []content.Block // each a content.ToolUse; blocks, because a copy of each call would allocate
+	At   []int           // the index of each call among the blocks of the message, ascending
+
+	once  sync.Once
+	first map[string]int // number of the first call with each ID; made by once
+}
+
+// ReadCalls returns the calls of a message.
+func ReadCalls(blocks content.Blocks) *Calls {
+	c := &Calls{List: make([]content.Block, 0, blocks.Len()), At: make([]int, 0, blocks.Len())}
+	for i, b := range blocks.All() {
+		if _, is := b.(content.ToolUse); is {
+			c.List, c.At = append(c.List, b), append(c.At, i)
+		}
+	}
+	return c
+}
+
+// callsKey is the key under which a message's blocks remember CallsOf.
+type callsKey struct{}
+
+// CallsOf is ReadCalls. The calls are remembered with the blocks, because each execution of the message needs them.
+func CallsOf(blocks content.Blocks) *Calls {
+	if calls, ok := memo.OfBlocks(blocks).Get(callsKey{}).(*Calls); ok {
+		return calls
+	}
+	calls := ReadCalls(blocks)
+	memo.OfBlocks(blocks).Put(callsKey{}, calls)
+	return calls
+}
+
+// Call returns the call with a number.
+func (c *Calls) Call(number int) content.ToolUse { return c.List[number].(content.ToolUse) }
+
+// Number returns the number of the call whose block has this index, counted among the calls; -1 if there is none.
+func (c *Calls) Number(index int) int {
+	// Without other blocks between the calls, the number is known at once.
+	if len(c.At) > 0 {
+		if i := index - c.At[0]; i >= 0 && i < len(c.At) && c.At[i] == index {
+			return i
+		}
+	}
+	i, found := slices.BinarySearch(c.At, index)
+	if !found {
+		return -1
+	}
+	return i
+}
+
+// Of returns the number of the call executed by e: the call at e.Index or, if CallID does not match, the first call with
+// that ID. It returns -1 if there is none.
+func (c *Calls) Of(e node.ToolExecution) int {
+	if i := c.Number(e.Index); i >= 0 && (e.CallID == "" || e.CallID == c.Call(i).ID) {
+		return i
+	}
+	if e.CallID == "" {
+		return -1
+	}
+
+	// Most executions have the right index, so the map is made for the first one that has not. Going backward, the
+	// first call with an ID is set last and counts.
+	c.once.Do(func() {
+		c.first = make(map[string]int, len(c.List))
+		for i := range slices.Backward(c.List) {
+			c.first[c.Call(i).ID] = i
+		}
+	})
+	if i, has := c.first[e.CallID]; has {
+		return i
+	}
+	return -1
+}
+
+// InDoubt reports whether the call of an unfinished execution may have been executed: it was started, here or
+// elsewhere, and has no result. The call of a paused sub-agent is not in doubt.
+func InDoubt(e node.ToolExecution) bool {
+	return e.State == node.ExecutionStarted || e.State.Paused() && e.Started != time.Time{} && e.Child.Len() == 0
+}
+
+// Waiting is an execution that waits for somebody outside, and the path to it.
+type Waiting struct {
+	Node *node.Node // the execution
+	// Path has the calls of the sub-agents around it, the outermost first. It is shared and must not be changed.
+	Path []node.CallKey
+}
+
+// Pending yields the executions that wait for somebody outside, at every head and inside paused sub-agents, in order.
+func Pending(heads []*node.Node) func(yield func(Waiting) bool) {
+	return func(yield func(Waiting) bool) {
+		seen := map[node.ID]bool{} // executions with a child: a damaged file may hold a conversation several times
+		for p := range Phases(heads) {
+			// Sub-agents may nest to any depth: use a stack, not recursion.
+			stack := []conversation{{waiting: p.Started}}
+			for len(stack) > 0 {
+				top := &stack[len(stack)-1]
+				n := top.next()
+				if n == nil {
+					// A sub-agent that waits for nothing is no reason to wait: then its call does.
+					if top.around.Node != nil && !top.waits && !yield(top.around) {
+						return
+					}
+					stack = stack[:len(stack)-1]
+					continue
+				}
+
+				top.waits = true
+				w := Waiting{n, top.path}
+				if child := n.Children(); child.Len() > 0 && !seen[n.ID()] {
+					seen[n.ID()] = true
+					stack = append(stack, inside(w, child))
+				} else if !yield(w) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// conversation is the conversation of a sub-agent while its waiting calls are listed.
+type conversation struct {
+	around  Waiting // the call of the sub-agent; zero for the outermost conversation
+	path    []node.CallKey
+	waiting []*node.Node // the unfinished executions left; nil entries are calls without one
+	waits   bool         // one was listed
+}
+
+// next returns the next execution that waits for somebody, or nil.
+func (c *conversation) next() *node.Node {
+	for len(c.waiting) > 0 {
+		n := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		// A call that runs here waits for nobody.
+		if n != nil && n.Payload().(node.ToolExecution).State.Paused() {
+			return n
+		}
+	}
+	return nil
+}
+
+// inside returns the conversation of the sub-agent in the call w.
+func inside(w Waiting, child node.List[*node.Node]) conversation {
+	key, _ := w.Node.Call()
+	c := conversation{around: w, path: append(w.Path[:len(w.Path):len(w.Path)], key)}
+	for p := range Phases(child.Slice()) {
+		c.waiting = append(c.waiting, p.Started...)
+	}
+	return c
+}
