@@ -19,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -204,7 +205,7 @@ func TestToolThatAsksForItIsCalledAgain(t *testing.T) {
 	})
 	attempts := func(n int) func(*scene) {
 		return func(s *scene) {
-			s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{Attempts: n} }
+			s.engine.CallOptions = func(dag.Pending) CallOptions { return CallOptions{Attempts: n} }
 		}
 	}
 	play(t, tool, attempts(3), func(s *scene) {
@@ -226,7 +227,7 @@ func TestToolThatAsksForItIsCalledAgain(t *testing.T) {
 func TestCallWithoutAWorkerEndsAtItsDeadline(t *testing.T) {
 	play(t, counter("count", has), func(s *scene) {
 		s.worker.Tools = nil
-		s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{ResultTimeout: time.Hour} }
+		s.engine.CallOptions = func(dag.Pending) CallOptions { return CallOptions{ResultTimeout: time.Hour} }
 	}, func(s *scene) {
 		began := time.Now()
 		require.Equal(t, store.RunDone, s.wait(s.start()).State)
@@ -241,7 +242,7 @@ func TestDeadlineInterruptsACall(t *testing.T) {
 		return "", ctx.Err()
 	})
 	play(t, executor.WithTimeout(tool, 0), func(s *scene) {
-		s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{ResultTimeout: time.Hour} }
+		s.engine.CallOptions = func(dag.Pending) CallOptions { return CallOptions{ResultTimeout: time.Hour} }
 	}, func(s *scene) {
 		s.wait(s.start())
 		require.Contains(t, s.text(), "no result by its deadline")
@@ -267,12 +268,12 @@ func TestApprovalIsAPauseThatAReplyEnds(t *testing.T) {
 		require.Zero(t, calls.Load())
 		task, err := executor.ToolTaskCodec{}.Decode(states[0].Task.Payload)
 		require.NoError(t, err)
-		require.Equal(t, `{"item":"bolts"}`, string(task.Call.Input))
+		require.Equal(t, `{"item":"bolts"}`, string(task.Pending.Call.Input))
 
-		require.NoError(t, s.engine.Reply(s.ctx, states[0].Task.Key, executor.Approved()))
-		require.NoError(t, s.engine.Reply(s.ctx, states[0].Task.Key, executor.Approved()), "the same again")
-		require.ErrorIs(t, s.engine.Reply(s.ctx, states[0].Task.Key, executor.Declined("")), store.ErrResultConflict)
-		require.NoError(t, s.engine.Reply(s.ctx, states[1].Task.Key, executor.Declined("not now")))
+		require.NoError(t, s.engine.Reply(s.ctx, states[0].Task.Key, executor.Approved(shown(s.T, states[0]))))
+		require.NoError(t, s.engine.Reply(s.ctx, states[0].Task.Key, executor.Approved(shown(s.T, states[0]))), "the same again")
+		require.ErrorIs(t, s.engine.Reply(s.ctx, states[0].Task.Key, executor.Declined(shown(s.T, states[0]), "")), store.ErrResultConflict)
+		require.NoError(t, s.engine.Reply(s.ctx, states[1].Task.Key, executor.Declined(shown(s.T, states[1]), "not now")))
 		require.Equal(t, store.RunDone, s.wait(run).State)
 		require.EqualValues(t, 1, calls.Load())
 		require.Contains(t, s.text(), "many bolts")
@@ -378,7 +379,7 @@ func TestShutdownReleasesClaims(t *testing.T) {
 		return "", ctx.Err()
 	})
 	play(t, executor.WithTimeout(tool, 0), func(s *scene) {
-		s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{Attempts: 2} }
+		s.engine.CallOptions = func(dag.Pending) CallOptions { return CallOptions{Attempts: 2} }
 	}, func(s *scene) {
 		run := s.start()
 		synctest.Wait()
@@ -506,9 +507,9 @@ func TestUnreadableContinuationIsParked(t *testing.T) {
 				Continuation: "p", Format: format, Payload: []byte("?"), Tasks: []store.Task{{Key: key, Tool: "nobody"}},
 			}})
 			require.NoError(t, err)
-			require.NoError(t, s.engine.Reply(s.ctx, key, executor.Failed("")))
+			require.NoError(t, s.engine.Reply(s.ctx, key, executor.FailedFor(node.CallKey{Message: node.ID{1}}, "")))
 		}
-		begin("damaged", 1)
+		begin("damaged", 2)
 		begin("newer", 99)
 
 		ctx, cancel := context.WithCancel(s.ctx)
@@ -653,7 +654,7 @@ func TestUnclaimedCallAcceptsAReply(t *testing.T) {
 		states, err := s.runs.Tasks(s.ctx, run)
 		require.NoError(t, err)
 		for _, state := range states {
-			require.NoError(t, s.engine.Reply(s.ctx, state.Task.Key, executor.Failed("the shelf is gone")))
+			require.NoError(t, s.engine.Reply(s.ctx, state.Task.Key, executor.Failed(shown(s.T, state), "the shelf is gone")))
 		}
 		s.wait(run)
 		require.Equal(t, "the shelf is gone. the shelf is gone. ", s.text())
@@ -709,7 +710,7 @@ func TestHandleReleasesItsCallWhenStopped(t *testing.T) {
 		return "many " + item, nil
 	})
 	change := func(s *scene) {
-		s.engine.CallOptions = func(executor.Pending) CallOptions { return CallOptions{Attempts: 2} }
+		s.engine.CallOptions = func(dag.Pending) CallOptions { return CallOptions{Attempts: 2} }
 	}
 	play(t, stuck, change, func(s *scene) {
 		s.stop()

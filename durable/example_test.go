@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"expvar"
 	"fmt"
 	"sync"
@@ -36,7 +37,10 @@ func findOrder(_ context.Context, in Order) (string, error) { return in.Number +
 
 func refund(ctx context.Context, in Order) (string, error) {
 	key, _ := durable.CallKey(ctx)
-	return fmt.Sprintf("refunded %s, once for %s", in.Number, key.Call), nil
+	if key.Call == "" {
+		return "", errors.New("no key")
+	}
+	return fmt.Sprintf("refunded %s, once for its key", in.Number), nil
 }
 
 // A run is started, its calls are executed by a worker, and an engine goes on with the results. All three could be in
@@ -53,7 +57,7 @@ func Example() {
 		Agents: map[string]executor.Agent{"support": {
 			Provider: support(), Tools: []dag.Tool{find, pay}, Strategy: executor.DeferAll(),
 		}},
-		CallOptions: func(p executor.Pending) durable.CallOptions { return durable.CallOptions{ResultTimeout: time.Hour} },
+		CallOptions: func(p dag.Pending) durable.CallOptions { return durable.CallOptions{ResultTimeout: time.Hour} },
 	}
 	worker := &durable.Worker{Store: db, Tools: []executor.Tool{find, pay}}
 
@@ -84,7 +88,7 @@ func Example() {
 	// done end_turn <nil>
 	// Your order A-7 is refunded. <nil>
 	// find_order → A-7 cost 12 €
-	// refund → refunded A-7, once for call_2_1
+	// refund → refunded A-7, once for its key
 }
 
 // A run that needs approval waits in the store for a reply. It may come days later, to another process.
@@ -123,9 +127,9 @@ func ExampleEngine_Reply() {
 	}
 	for _, call := range calls {
 		task, err := executor.ToolTaskCodec{}.Decode(call.Task.Payload)
-		fmt.Println("asks for", task.Call.Name, task.Call.Input, err)
-		fmt.Println(engine.Reply(ctx, call.Task.Key, executor.Declined("the order is too old")))
-		fmt.Println(engine.Reply(ctx, call.Task.Key, executor.Approved()) != nil)
+		fmt.Println("asks for", task.Pending.Call.Name, task.Pending.Call.Input, err)
+		fmt.Println(engine.Reply(ctx, call.Task.Key, executor.Declined(task.Pending, "the order is too old")))
+		fmt.Println(engine.Reply(ctx, call.Task.Key, executor.Approved(task.Pending)) != nil)
 	}
 
 	end, err := engine.Wait(ctx, run)

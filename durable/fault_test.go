@@ -406,7 +406,7 @@ func TestApprovedCallIsNotRepeatedAfterACrash(t *testing.T) {
 					states, err := w.runs.Tasks(context.Background(), runs[0])
 					require.NoError(t, err)
 					for _, state := range states {
-						require.NoError(t, (&Engine{Store: w.runs}).Reply(context.Background(), state.Task.Key, executor.Approved()))
+						require.NoError(t, (&Engine{Store: w.runs}).Reply(context.Background(), state.Task.Key, executor.Approved(shown(t, state))))
 					}
 				}
 				approve()

@@ -21,11 +21,11 @@ type newer struct {
 
 // upgrade replaces the version of saved data.
 func upgrade(data []byte) []byte {
-	return bytes.Replace(data, []byte(`"schema_version":1`), []byte(`"schema_version":2`), 1)
+	return bytes.Replace(data, []byte(`"schema_version":2`), []byte(`"schema_version":3`), 1)
 }
 
 func downgrade(data []byte) []byte {
-	return bytes.Replace(data, []byte(`"schema_version":2`), []byte(`"schema_version":1`), 1)
+	return bytes.Replace(data, []byte(`"schema_version":3`), []byte(`"schema_version":2`), 1)
 }
 
 func (n newer) Commit(ctx context.Context, s store.Step) (store.Head, error) {

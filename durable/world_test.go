@@ -14,6 +14,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/store"
+	"github.com/stretchr/testify/require"
 )
 
 // world is a store, and the processes that share it. Time in it is not real.
@@ -100,7 +101,7 @@ func (w *world) add(change func(p *process)) *process {
 	tool := counter("count", p.count)
 	p.engine = &Engine{
 		Store: p, Settings: settings, Attempts: 1000,
-		CallOptions: func(executor.Pending) CallOptions { return w.options },
+		CallOptions: func(dag.Pending) CallOptions { return w.options },
 		Agents: map[string]executor.Agent{"a": {
 			Provider: twoCalls("count"), Tools: []dag.Tool{tool}, Strategy: executor.DeferAll(),
 		}},
@@ -422,4 +423,12 @@ func at(point string, what fault, nth int) func(string) fault {
 		}
 		return ""
 	}
+}
+
+// shown returns the call of a task, as it is shown to whoever replies.
+func shown(t testing.TB, task store.TaskState) dag.Pending {
+	t.Helper()
+	decoded, err := executor.ToolTaskCodec{}.Decode(task.Task.Payload)
+	require.NoError(t, err)
+	return decoded.Pending
 }

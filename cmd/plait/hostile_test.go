@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
 )
 
 // question is a conversation in a file of its own, which a model is to go on with.
@@ -225,9 +226,11 @@ func TestResumeNamesTheReplyThatIsWrong(t *testing.T) {
 		`{"call_1":{"result":"22"}`:    `unexpected end of JSON input`,
 		`{"call_1":{"approve":"yes"}}`: `the reply to "call_1": approve: it is neither true nor false`,
 	} {
+		waiting := dag.New().User("Go.").Assistant("", content.ToolUse{ID: "call_1", Name: "look", Input: "{}"}).
+			AppendExecutions(node.ToolExecution{State: node.ExecutionAwaitingApproval})
 		r := &runner{streams: &streams{}, results: filepath.Join(t.TempDir(), "replies.json")}
 		require.NoError(t, os.WriteFile(r.results, []byte(replies), 0o600))
-		_, err := r.replies()
+		_, err := r.replies(waiting)
 		require.ErrorContains(t, err, reason, replies)
 	}
 }

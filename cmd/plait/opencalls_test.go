@@ -76,22 +76,20 @@ func openIn(t *testing.T) map[string]dag.DAG {
 	require.NoError(t, agent.Err())
 	elsewhere := open.Join(asked.Assistant("It is warm."))
 	require.Len(t, elsewhere.Heads(), 2)
-	waiting, err := withPause(open, &executor.PausedError{Continuation: pauseAt(open, false, true)})
-	require.NoError(t, err)
+	waiting := pauseAt(open, false, true)
+	require.NoError(t, waiting.Err())
 	return map[string]dag.DAG{"open": open, "half": half, "at another head": elsewhere, "paused": waiting, "in a sub-agent": agent}
 }
 
-// pauseAt returns the continuation of a run that paused at the head of d, with a pending call for each value.
-func pauseAt(d dag.DAG, approval ...bool) executor.Continuation {
-	c := executor.Continuation{ID: "pause", Run: "run", Message: d.Head().ID(), Reason: content.StopApproval}
-	m, _ := d.Head().Message()
-	for i, call := range m.Blocks.ToolUses() {
-		c.Pending = append(c.Pending, executor.Pending{
-			ID: call.ID, Tool: call.Name, Approval: approval[i],
-			Call: executor.Call{Index: i, Name: call.Name, ID: call.ID, Input: call.Input},
-		})
+// pauseAt returns the conversation of a run that paused at the head of d: calls for which approval is set wait for it.
+func pauseAt(d dag.DAG, approval ...bool) dag.DAG {
+	var waits []node.ToolExecution
+	for i, call := range d.OpenCalls() {
+		if approval[i] {
+			waits = append(waits, node.ToolExecution{Index: call.Index, State: node.ExecutionAwaitingApproval})
+		}
 	}
-	return c
+	return d.AppendExecutions(waits...)
 }
 
 func TestRunRefusesOpenCallsOfAFileWithoutATerminal(t *testing.T) {
@@ -161,9 +159,7 @@ func TestACallThatWasStartedIsNotExecutedAgain(t *testing.T) {
 // TestResumeAsksWhateverTheFileSays: neither the pause nor the settings in FILE spare a call the question, now or later.
 func TestResumeAsksWhateverTheFileSays(t *testing.T) {
 	d := dag.New().User("Weather?").Assistant("", use("call_1", "Paris"), use("call_2", "Tokyo"))
-	c := pauseAt(d, false, true)
-	d, err := withPause(d, &executor.PausedError{Continuation: c})
-	require.NoError(t, err)
+	d = pauseAt(d, false, true)
 	settings := map[string]any{"provider": "anthropic", "model": "claude-test", "approve": false}
 	f := forge(t, d.WithMetadata(runKey, settings), fake.AnthropicMessage(use("call_3", "Rome")))
 	before, err := os.ReadFile(f.file)
@@ -176,9 +172,13 @@ func TestResumeAsksWhateverTheFileSays(t *testing.T) {
 		f.requireUntouched(before)
 	}
 
-	// The model's next call waits too, without a flag.
-	decided := `{"call_1":{"approve":false},"call_2":{"approve":false}}`
-	out, errs, code := command(decided, f.args("resume", f.file, "--results", "-")...)
+	// The call beside it waits too, though FILE does not say so.
+	out, errs, code := command(`{"call_2":{"approve":false}}`, f.args("resume", f.file, "--results", "-")...)
+	require.Equal(t, exitPaused, code, errs)
+	require.Contains(t, out, `"city": "Paris"`)
+
+	// And so does the model's next call, without a flag.
+	out, errs, code = command(`{"call_1":{"approve":false}}`, f.args("resume", f.file, "--results", "-")...)
 	require.Equal(t, exitPaused, code, errs)
 	require.Contains(t, out, `"city": "Rome"`)
 	require.Contains(t, out, "awaiting_approval")
@@ -187,8 +187,7 @@ func TestResumeAsksWhateverTheFileSays(t *testing.T) {
 
 func TestResumeExecutesTheModelsCallsOnlyIfTheCommandLineSaysSo(t *testing.T) {
 	d := dag.New().User("Weather?").Assistant("", use("call_1", "Paris"))
-	d, err := withPause(d, &executor.PausedError{Continuation: pauseAt(d, true)})
-	require.NoError(t, err)
+	d = pauseAt(d, true)
 	f := forge(t, d, fake.AnthropicMessage(use("call_2", "Rome")), fake.AnthropicMessage(content.Text{Text: "Done."}))
 	out, errs, code := command(`{"call_1":{"approve":false}}`, f.args("resume", f.file, "--results", "-", "--approve=false")...)
 	require.Equal(t, exitDone, code, errs)
@@ -215,14 +214,15 @@ func TestServeAsksAboutOpenCallsOfAFile(t *testing.T) {
 	require.NoError(t, v.show(f.file))
 	defer v.page.Close()
 
-	var paused *executor.PausedError
+	var paused dag.DAG
 	for event, err := range v.stream(t.Context(), openIn(t)["open"]) {
-		if _, ok := event.(executor.End); ok {
-			require.ErrorAs(t, err, &paused)
+		if e, ok := event.(executor.End); ok {
+			require.ErrorIs(t, err, executor.ErrPaused)
+			paused = e.DAG
 		}
 	}
-	require.Len(t, paused.Continuation.Pending, 2)
-	for _, p := range paused.Continuation.Pending {
+	require.Len(t, paused.Pending(), 2)
+	for _, p := range paused.Pending() {
 		require.True(t, p.Approval)
 	}
 	require.Zero(t, f.executed())

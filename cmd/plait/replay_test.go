@@ -15,7 +15,6 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/providertest"
 )
 
@@ -375,7 +374,7 @@ func resultsOf(t *testing.T, calls []pendingCall, messages []content.Message) st
 			open = slices.Delete(open, i, i+1)
 		}
 	}
-	replies := map[string]executor.Reply{}
+	replies := map[string]any{}
 	for _, call := range calls {
 		i := slices.IndexFunc(all, func(a answered) bool { return a.ID == call.ID })
 		if i < 0 {
@@ -384,7 +383,7 @@ func resultsOf(t *testing.T, calls []pendingCall, messages []content.Message) st
 			})
 		}
 		if i >= 0 {
-			replies[call.ID] = executor.Returned(executor.Result{Content: all[i].Content, IsError: all[i].IsError})
+			replies[call.ID] = map[string]any{"result": all[i].Content, "is_error": all[i].IsError}
 			all = slices.Delete(all, i, i+1)
 		}
 	}

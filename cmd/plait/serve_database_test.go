@@ -19,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/durable"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 	"github.com/plait-dev/plait/viz/live"
@@ -260,7 +261,7 @@ func TestApprovalOfADurableRunOnThePageContinuesIt(t *testing.T) {
 	page.until(`"asks":"result"`)
 	tasks, err = s.db.Tasks(t.Context(), "r")
 	require.NoError(t, err)
-	require.NoError(t, s.engine.Reply(t.Context(), tasks[0].Task.Key, executor.Failed("nobody"))) // another program
+	require.NoError(t, s.engine.Reply(t.Context(), tasks[0].Task.Key, executor.FailedFor(callOf(t, tasks[0]), "nobody"))) // another program
 	res := answer(`{"result":"blue"}`)
 	require.Equal(t, http.StatusConflict, res.StatusCode)
 	text, err := io.ReadAll(res.Body)
@@ -295,4 +296,12 @@ func TestStateOfARunWithACallInDoubtIsInDoubt(t *testing.T) {
 	require.Less(t, urgency(live.Entry{Waits: true}), urgency(live.Entry{State: "in doubt"}))
 	require.Less(t, urgency(live.Entry{State: "failed"}), urgency(live.Entry{State: "running"}))
 	require.Less(t, urgency(live.Entry{State: "running"}), urgency(live.Entry{State: "done"}))
+}
+
+// callOf returns the key of the call of a task.
+func callOf(t *testing.T, task store.TaskState) node.CallKey {
+	t.Helper()
+	key, err := node.ParseCallKey(task.Task.Key.Call)
+	require.NoError(t, err)
+	return key
 }

@@ -370,10 +370,7 @@ func TestServeContinuesAPausedRunInPlace(t *testing.T) {
 	answer := func(reply string) *http.Response {
 		d, err := dag.Load(path)
 		require.NoError(t, err)
-		c, found, err := pauseIn(d)
-		require.NoError(t, err)
-		require.True(t, found)
-		return v.ask("POST", "/answer", fmt.Sprintf(`{"pause":%q,"call":"c1","reply":%s}`, c.ID, reply))
+		return v.ask("POST", "/answer", fmt.Sprintf(`{"pause":%q,"call":%q,"reply":%s}`, executor.ContinuationOf(d).ID, d.Pending()[0].Key, reply))
 	}
 
 	require.Equal(t, http.StatusAccepted, answer(`{"approve":true}`).StatusCode)
@@ -386,29 +383,7 @@ func TestServeContinuesAPausedRunInPlace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Rome is gone.", back.Text())
 	require.Len(t, back.Heads(), 1)
-	_, found, _ := pauseIn(back)
-	require.False(t, found, "the pause is used")
-}
-
-// A file may come from somebody else: it cannot spare a call the question.
-func TestServeAsksAboutACallWhoseApprovalWasRemovedFromTheFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "talk.json")
-	call := func(id string) executor.Pending {
-		return executor.Pending{ID: id, Tool: "remove", Call: executor.Call{Name: "remove", ID: id, Input: "{}"}}
-	}
-	asked, changed := call("c1"), call("c2")
-	asked.Approval, changed.Call.Index = true, 1
-
-	d := dag.New().User("Remove both.").Assistant("", content.ToolUse{ID: "c1", Name: "remove", Input: "{}"}, content.ToolUse{ID: "c2", Name: "remove", Input: "{}"})
-	d, err := withPause(d, &executor.PausedError{Continuation: executor.Continuation{
-		ID: "pause", Run: "run", Message: d.Head().ID(), Reason: content.StopApproval, Pending: []executor.Pending{asked, changed},
-	}})
-	require.NoError(t, err)
-	saved(t, path, d)
-
-	v := serving(t, path, "--provider", "anthropic", "--model", "claude-test")
-	v.until(`"paused":[{`)
-	require.Equal(t, http.StatusAccepted, v.ask("POST", "/answer", `{"pause":"pause","call":"c2","reply":{"approve":false}}`).StatusCode)
+	require.Empty(t, back.Pending(), "the pause is used")
 }
 
 func TestServeIsRefused(t *testing.T) {

@@ -84,7 +84,7 @@ func newSite(t *testing.T, opts *river.Options, change func([]store.Wake) []stor
 	s.front = &durable.Engine{Store: open(), Settings: durable.Settings{Poll: 20 * time.Millisecond}}
 	s.engine = &durable.Engine{
 		Store: open(), Agents: map[string]executor.Agent{"a": agentOf(tools...)}, Settings: quiet(),
-		CallOptions: func(executor.Pending) durable.CallOptions { return durable.CallOptions{Attempts: 2} },
+		CallOptions: func(dag.Pending) durable.CallOptions { return durable.CallOptions{Attempts: 2} },
 	}
 	s.worker = &durable.Worker{Store: open(), Tools: tools, Settings: quiet()}
 	return s

@@ -286,7 +286,7 @@ func pause(t *testing.T, c *collector, keys []string) (dag.DAG, executor.Continu
 func resume(ctx context.Context, t *testing.T, c *collector, d dag.DAG, from executor.Continuation) {
 	t.Helper()
 	_, err := c.agent(apitest.NewScript(apitest.Say("Done.")), say("hi")).
-		Resume(ctx, d, from, map[string]executor.Reply{from.Pending[0].ID: executor.Approved()})
+		Resume(executor.WithAttributes(ctx, from.Attributes), d, executor.Approved(d.Pending()[0]))
 	require.NoError(t, err)
 }
 
@@ -361,9 +361,8 @@ func TestPausedSubAgentIsResumedBelowItsNewCall(t *testing.T) {
 		"invoke_agent", "  chat script", "  execute_tool helper", "    invoke_agent helper", "      chat script", "",
 	}, "\n"), before.tree())
 
-	c := paused.Continuation
 	_, err = after.agent(apitest.NewScript(apitest.Say("Done.")), helper(apitest.Say("Done."))).
-		Resume(t.Context(), d, c, map[string]executor.Reply{c.Pending[0].ID: executor.Approved()})
+		Resume(executor.WithAttributes(t.Context(), paused.Continuation.Attributes), d, executor.Approved(d.Pending()[0]))
 	require.NoError(t, err)
 	require.Equal(t, strings.Join([]string{
 		"invoke_agent", "  execute_tool helper", "    invoke_agent helper", "      execute_tool say", "      chat script",

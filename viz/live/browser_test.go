@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -297,24 +296,6 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	other.stop()
 }
 
-func TestAPauseWithAnotherReasonInARealBrowser(t *testing.T) {
-	agent, _ := remover(removes("Rome"))
-	d, c := pauseOf(t, agent)
-	s := New(d, &Options{Resume: agent.ResumeStream})
-	s.SetPaused(Paused{Continuation: c})
-	b := open(t, s)
-	b.does("wait", ".ask", "text", "needs approval")
-	b.does("fill", ".ask input", "value", "too far")
-
-	c.Pending = slices.Clone(c.Pending)
-	c.Pending[0].Reason = "It was claimed by another worker. " + hostile
-	s.SetPaused(Paused{Continuation: c})
-	b.does("wait", ".ask .said", "text", "claimed by another worker. "+hostile)
-	b.does("click", ".ask .deny") // what was typed into the card is still there
-	b.does("wait", ".row", "text", "too far")
-	b.stop()
-}
-
 func TestAnotherResultInARealBrowser(t *testing.T) {
 	d := start().Tools(forecast(opened())).User("Weather in Oslo?")
 	d, err := executor.Run(t.Context(), looks("Oslo is warm.", "Oslo"), d)
@@ -540,7 +521,7 @@ func TestTheStateOfARunElsewhereInARealBrowser(t *testing.T) {
 	agent, _ := remover(apitest.Call(apitest.Use("ask", none{})))
 	d, c := pauseOf(t, agent)
 	s := New(d, nil)
-	s.SetPaused(Paused{Continuation: c, Reply: func(context.Context, string, executor.Reply) error { return nil }})
+	s.SetPaused(Paused{Continuation: c, Reply: func(context.Context, executor.Reply) error { return nil }})
 	s.SetOrigin(Origin{Changed: time.Now(), Run: "in doubt", Detail: "calls: 1 of 2 waiting, 1 in doubt"})
 	b := open(t, s)
 	b.does("wait", "#state.odd", "text", "in doubt") // although a call waits

@@ -150,7 +150,7 @@ func TestPausedSubAgentOfAnEditedResponseAsksOnItsBranch(t *testing.T) {
 	e := s.listen(t)
 	before := pausedIn(t, e.until(isIdle))
 
-	status, said := s.postEdit(t, d.Node(c.Message), "I ask politely.", "")
+	status, said := s.postEdit(t, d.Node(topOf(d, c)), "I ask politely.", "")
 	require.Equal(t, http.StatusAccepted, status, said)
 	e.until(isIdle)
 	require.Empty(t, asked.Validate())
@@ -192,12 +192,12 @@ func TestCallInDoubtOfAnEditedResponseIsInDoubt(t *testing.T) {
 		return executor.AskApproval("Was it removed?"), nil
 	}})
 	d, c := pauseOf(t, agent)
-	d = d.AppendExecutions(node.ToolExecution{State: node.ExecutionStarted, Started: time.Unix(7, 0).UTC()})
+	d = d.AppendExecutions(node.ToolExecution{Index: c.Calls[0].Index, State: node.ExecutionStarted, Started: time.Unix(7, 0).UTC()})
 	s, asked := editing(t, d, agent.Stream)
 	e := s.listen(t)
 	e.until(isIdle)
 
-	status, said := s.postEdit(t, d.Node(c.Message), "I remove it.", "")
+	status, said := s.postEdit(t, d.Node(topOf(d, c)), "I remove it.", "")
 	require.Equal(t, http.StatusAccepted, status, said)
 	p := pausedIn(t, e.until(isIdle))
 	require.Empty(t, asked.Validate())
@@ -243,3 +243,6 @@ func TestEditIsRefused(t *testing.T) {
 	}
 	require.True(t, dag.Equal(d, s.DAG()))
 }
+
+// topOf returns the message of d that leads to the first call of a pause.
+func topOf(d dag.DAG, _ executor.Continuation) node.ID { return messageOf(d.Pending()[0]) }

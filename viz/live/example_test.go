@@ -95,13 +95,14 @@ func ExampleOptions_resume() {
 			pause = paused.Continuation
 		}
 	}
-	fmt.Println(pause.Pending[0].Call.Name, pause.Pending[0].Call.Input)
+	call := s.DAG().Pending()[0]
+	fmt.Println(call.Call.Name, call.Call.Input)
 
 	// What the page does when somebody presses "Approve".
 	p := open(server.URL, s.Token())
 	defer p.close()
 	p.until(`"paused":[{`)
-	p.post("/answer", fmt.Sprintf(`{"pause":%q,"call":%q,"reply":{"approve":true}}`, pause.ID, pause.Pending[0].ID))
+	p.post("/answer", fmt.Sprintf(`{"pause":%q,"call":%q,"reply":{"approve":true}}`, pause.ID, call.Key))
 	p.until(`"state":"idle"`)
 	fmt.Println(s.DAG().Text())
 	// Output:

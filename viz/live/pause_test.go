@@ -94,7 +94,7 @@ func TestApprovalOnThePageResumesTheRunInPlace(t *testing.T) {
 	agent, removed := remover(removes("Rome"), apitest.Say("Done."))
 	s, e, p := pausing(t, agent)
 	require.Equal(t, []openCall{{ID: p.Calls[0].ID, Tool: "remove", Input: `{"city":"Rome"}`, Asks: asksApproval}}, p.Calls)
-	require.Equal(t, s.DAG().Head().ID(), p.Node)
+	require.Equal(t, s.DAG().Head().Parent(0).ID(), p.Node)
 	require.Empty(t, *removed)
 
 	s.accepts(t, p, 0, `{"approve":true}`)
@@ -140,7 +140,7 @@ type none struct{}
 func TestCallsBesideAnApprovalWaitForIt(t *testing.T) {
 	agent, removed := remover(apitest.Call(apitest.Use("remove", place{"Rome"}), apitest.Use("ask", none{})), apitest.Say("Done."))
 	s, e, p := pausing(t, agent)
-	require.Equal(t, []asks{asksApproval, ""}, []asks{p.Calls[0].Asks, p.Calls[1].Asks})
+	require.Len(t, p.Calls, 1, "nobody has decided about the other call")
 	s.accepts(t, p, 0, `{"approve":true}`)
 	e.until(func(a activity) bool { return a.State == running })
 	next := pausedIn(t, e.until(isIdle))
@@ -232,44 +232,42 @@ func TestAnswersToAllCallsAtOnceReachTheRun(t *testing.T) {
 
 	for range 200 {
 		got := make(chan int, 1)
-		s := New(d, &Options{Resume: func(
-			_ context.Context, d dag.DAG, _ executor.Continuation, replies map[string]executor.Reply,
-		) iter.Seq2[executor.Event, error] {
+		s := New(d, &Options{Resume: func(_ context.Context, d dag.DAG, replies ...executor.Reply) iter.Seq2[executor.Event, error] {
 			got <- len(replies)
 			return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, nil) }
 		}})
 		s.SetPaused(Paused{Continuation: c})
 
 		var all sync.WaitGroup
-		refused := make([]*refusal, len(c.Pending))
-		for i, call := range c.Pending {
+		refused := make([]*refusal, len(c.Calls))
+		for i, call := range d.Pending() {
 			all.Go(func() {
-				refused[i] = s.reply(t.Context(), c.ID, call.ID, executor.Approved(), asksApproval, "approved")
+				refused[i] = s.reply(t.Context(), c.ID, executor.Approved(call), asksApproval, "approved")
 			})
 		}
 		all.Wait()
-		require.Equal(t, make([]*refusal, len(c.Pending)), refused)
-		require.Equal(t, len(c.Pending), <-got)
+		require.Equal(t, make([]*refusal, len(c.Calls)), refused)
+		require.Equal(t, len(c.Calls), <-got)
 		require.NoError(t, s.Close())
 	}
 }
 
-type resumes = func(context.Context, dag.DAG, executor.Continuation, map[string]executor.Reply) runEvents
+type resumes = func(context.Context, dag.DAG, ...executor.Reply) runEvents
 
 func TestRunThatCannotBeResumedAsksAgain(t *testing.T) {
 	for name, first := range map[string]struct {
 		resume resumes
 		want   string
 	}{
-		"an error": {func(_ context.Context, d dag.DAG, _ executor.Continuation, _ map[string]executor.Reply) runEvents {
+		"an error": {func(_ context.Context, d dag.DAG, _ ...executor.Reply) runEvents {
 			return func(yield func(executor.Event, error) bool) {
 				yield(executor.End{DAG: d}, errors.New("no key\nfor it"))
 			}
 		}, "no key\nfor it"},
-		"a panic": {func(context.Context, dag.DAG, executor.Continuation, map[string]executor.Reply) runEvents {
+		"a panic": {func(context.Context, dag.DAG, ...executor.Reply) runEvents {
 			panic("no key\nfor it")
 		}, "the run panicked: no key\nfor it"},
-		"a panic in between": {func(context.Context, dag.DAG, executor.Continuation, map[string]executor.Reply) runEvents {
+		"a panic in between": {func(context.Context, dag.DAG, ...executor.Reply) runEvents {
 			return func(func(executor.Event, error) bool) { panic("late") }
 		}, "the run panicked: late"},
 	} {
@@ -296,7 +294,7 @@ func TestRunThatCannotBeResumedAsksAgain(t *testing.T) {
 func TestPanicAfterARunIsShown(t *testing.T) {
 	agent, _ := remover(removes("Rome"))
 	s, e, p := pausing(t, agent)
-	s.options.Resume = func(_ context.Context, d dag.DAG, _ executor.Continuation, _ map[string]executor.Reply) runEvents {
+	s.options.Resume = func(_ context.Context, d dag.DAG, _ ...executor.Reply) runEvents {
 		return func(yield func(executor.Event, error) bool) { yield(executor.End{DAG: d}, (*fs.PathError)(nil)) }
 	}
 	s.options.Run = runs(apitest.Say("Yes."))
@@ -311,11 +309,9 @@ func TestPanicAfterARunIsShown(t *testing.T) {
 func TestStartedCallIsNotOfferedAgainAfterAPanic(t *testing.T) {
 	agent, removed := remover(removes("Rome"), apitest.Say("Done."))
 	s, e, p := pausing(t, agent)
-	s.options.Resume = func(
-		ctx context.Context, d dag.DAG, c executor.Continuation, replies map[string]executor.Reply,
-	) runEvents {
+	s.options.Resume = func(ctx context.Context, d dag.DAG, replies ...executor.Reply) runEvents {
 		return func(yield func(executor.Event, error) bool) {
-			for event, err := range agent.ResumeStream(ctx, d, c, replies) {
+			for event, err := range agent.ResumeStream(ctx, d, replies...) {
 				if _, ended := event.(executor.ToolEnd); ended {
 					panic("late")
 				}
@@ -338,7 +334,7 @@ func TestPanicOfReplyLeavesItsCallOpen(t *testing.T) {
 	d, c := pauseOf(t, agent)
 	tries := 0
 	s := serve(t, d, nil)
-	s.SetPaused(Paused{c, func(context.Context, string, executor.Reply) error {
+	s.SetPaused(Paused{c, func(context.Context, executor.Reply) error {
 		if tries++; tries == 1 {
 			panic("no connection\nto <b>anything</b>")
 		}
@@ -400,12 +396,12 @@ func TestReplyReceivesEachAnswer(t *testing.T) {
 	agent, _ := remover(removes("Rome", "Oslo"))
 	d, c := pauseOf(t, agent)
 	var got []string
-	paused := Paused{c, func(_ context.Context, call string, reply executor.Reply) error {
+	paused := Paused{c, func(_ context.Context, reply executor.Reply) error {
 		if len(got) == 1 {
 			return errors.New("another result was accepted before")
 		}
 		text, err := reply.MarshalJSON()
-		got = append(got, call+" "+string(text))
+		got = append(got, string(text))
 		return err
 	}}
 	s := serve(t, d, nil)
@@ -414,7 +410,10 @@ func TestReplyReceivesEachAnswer(t *testing.T) {
 	p := pausedIn(t, e.until(isIdle))
 
 	s.accepts(t, p, 0, `{"approve":true}`)
-	require.Equal(t, []string{p.Calls[0].ID + ` {"approve":true}`}, got)
+	want, err := executor.Approved(d.Pending()[0]).MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, []string{string(want)}, got)
+	require.Equal(t, p.Calls[0].ID, d.Pending()[0].Key.String())
 	status, text := s.answer(t, p.ID, p.Calls[1].ID, `{"approve":true}`)
 	require.Equal(t, http.StatusConflict, status)
 	require.JSONEq(t, `{"error":"not_accepted","message":"another result was accepted before"}`, text)
