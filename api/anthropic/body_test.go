@@ -481,7 +481,7 @@ func TestToolChoiceNamesTheToolThatIsSent(t *testing.T) {
 			continue
 		}
 		require.NotContains(t, body, "tool_choice", name)
-		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: noChoice}}, notes[1:])
+		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: `ToolChoice is left out: there is no tool "` + name + `"`}}, notes[1:])
 	}
 }
 

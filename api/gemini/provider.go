@@ -80,7 +80,7 @@ func (p *Provider) trip(
 		Prepare: func() (roundtrip.Call, error) {
 			body, err := b.body(req)
 			return roundtrip.Call{
-				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes,
+				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.Notes,
 			}, err
 		},
 		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
