@@ -268,6 +268,7 @@ func (b *builder) settle() {
 	binding := b.drops()
 	b.settleTokens()
 	b.settleThinking(forced, binding)
+	b.setContainer()
 }
 
 // drops returns the "block_binding" of thinking in Options.Body if it asks the API to drop stale thinking, and ""
@@ -607,9 +608,10 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 	return append(m.append(dst, at), '}')
 }
 
-// written are the members written by appendBlock and marks.append, for blocks of any type. An Extra cannot add them
-// again.
-var written = []string{cacheControl, "type", "text", "source", "title", "thinking", "signature", "data", "id", "name",
+// written are the members written by appendBlock and marks.append, for blocks of any type, and those never sent: the
+// facts about a response, and a member of a stream that earlier versions of Plait kept in thinking. An Extra cannot add
+// them.
+var written = []string{noteMember, estimatedTokens, cacheControl, "type", "text", "source", "title", "thinking", "signature", "data", "id", "name",
 	"input", "tool_use_id", "content", "is_error"}
 
 func appendThinking(dst []byte, t content.Thinking) []byte {
@@ -653,11 +655,17 @@ func appendSource(dst []byte, s content.Source) []byte {
 	return append(dst, '}')
 }
 
-// appendOpaque appends a block unchanged, except for a cache_control missing in m: it is left out.
+// appendOpaque appends a block unchanged, except for the facts about its response, and for a cache_control missing in
+// m: they are left out.
 func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
 	list, _ := jsonx.Members(o.JSON) // it was checked when the block was made
-	if mark, rest := jsonx.Take(list, cacheControl); mark != "" && m[at] != mark {
+	noted, list := jsonx.Take(list, noteMember)
+	mark, rest := jsonx.Take(list, cacheControl)
+	switch {
+	case mark != "" && m[at] != mark:
 		return append(dst, jsonx.Object(rest)...)
+	case noted != "":
+		return append(dst, jsonx.Object(list)...)
 	}
 	return append(dst, o.JSON...)
 }

@@ -85,7 +85,7 @@ func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish
 
 	// Only the last block can have been cut off.
 	if n := len(blocks); n > 0 {
-		blocks[n-1] = cutCall(blocks[n-1], finish.Stop)
+		blocks[n-1] = withContainer(cutCall(blocks[n-1], finish.Stop), finish.Stop, details.Get(containerMember))
 	}
 	return blocks, finish, nil
 }

@@ -49,6 +49,12 @@ func (d *Details) Set(name string, value content.JSON) {
 	d.list = append(d.list, jsonx.Member{Name: name, Value: value})
 }
 
+// Get returns the value of a member, or "".
+func (d *Details) Get(name string) content.JSON {
+	value, _ := jsonx.Take(d.list, name)
+	return value
+}
+
 // JSON returns the members as an object, or "" if there are none or if they are not valid JSON.
 func (d *Details) JSON() content.JSON {
 	if len(d.list) == 0 {
