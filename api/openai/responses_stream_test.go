@@ -187,13 +187,13 @@ func itemEvent(kind, index, item string) string {
 func TestResponsesFailuresInAStreamAreTyped(t *testing.T) {
 	for event, want := range map[string]error{
 		`{"type":"error","code":"rate_limit_exceeded","message":"slow down","param":null,"sequence_number":2}`:            api.ErrRateLimited,
-		`{"type":"error","error":{"type":"insufficient_quota","code":"insufficient_quota","message":"no credit"}}`:        api.ErrAuth,
+		`{"type":"error","error":{"type":"insufficient_quota","code":"insufficient_quota","message":"no credit"}}`:        api.ErrQuota,
 		`{"error":{"type":"server_error","message":"sorry","code":null}}`:                                                 api.ErrServer,
 		`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"long"}}`:     api.ErrContextTooLong,
 		`[{"error":{"code":429,"message":"slow down"}}]`:                                                                  api.ErrRateLimited,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oh"}}}`:        api.ErrServer,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"oh"}}}`: api.ErrRateLimited,
-		`{"type":"response.failed","response":{"error":{"code":"invalid_prompt","message":"oh"}}}`:                        api.ErrInvalidRequest,
+		`{"type":"response.failed","response":{"error":{"code":"invalid_prompt","message":"oh"}}}`:                        api.ErrFiltered,
 		`{"type":"response.failed","response":{"status":"failed","error":null}}`:                                          api.ErrServer,
 		`{"type":"response.cancelled","response":{"status":"cancelled"}}`:                                                 api.ErrServer,
 	} {
