@@ -75,6 +75,7 @@ type event struct {
 type decoder struct {
 	header  http.Header
 	finish  api.Finish
+	tokens  tokens
 	details roundtrip.Details
 	blocks  []*assembly
 	// The number of blocks yielded. They are yielded in order.
@@ -106,7 +107,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 			API: API, Model: e.Message.Model, ResponseID: e.Message.ID,
 			Stop: stopOf(e.Message.StopReason, e.Message.StopWord),
 		}
-		e.Message.Usage.update(&d.finish.Usage)
+		d.count(e.Message.Usage)
 		d.details.Add(e.Message.Further)
 
 		// The finish so far, in case the response breaks off.
@@ -183,7 +184,7 @@ func (d *decoder) open(i int) (*assembly, error) {
 
 // messageDelta updates the usage and the stop reason.
 func (d *decoder) messageDelta(e event) error {
-	e.Usage.update(&d.finish.Usage)
+	d.count(e.Usage)
 
 	var delta struct {
 		StopReason string    `json:"stop_reason"`
@@ -204,6 +205,13 @@ func (d *decoder) messageDelta(e event) error {
 		d.finish.Stop = stopOf(delta.StopReason, delta.StopWord)
 	}
 	return nil
+}
+
+// count updates the usage.
+func (d *decoder) count(u usage) {
+	u.update(&d.tokens)
+	d.finish.Usage = d.tokens.total()
+	d.details.AddUsage(u.Further)
 }
 
 // ready returns the complete blocks, in order. The last one is kept until the end of the response if the end decides

@@ -191,7 +191,12 @@ func isErrorList(data []byte) bool {
 
 // note keeps everything in a chunk except its candidates.
 func (d *decoder) note(c chunk) {
-	d.usage.update(c.Usage)
+	var counts usage
+	if len(c.Usage) > 0 && json.Unmarshal(c.Usage, &counts, jsonx.Lenient) == nil {
+		d.usage.update(counts)
+		d.details.AddUsage(c.Usage, "promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount",
+			"toolUsePromptTokenCount", "totalTokenCount")
+	}
 	for _, field := range []struct {
 		to   *string
 		from string
