@@ -230,6 +230,9 @@ func (d *decoder) noteCandidate(c candidate) {
 	if c.FinishReason != "" {
 		d.reason, d.message = c.FinishReason, c.FinishMessage
 	}
+	if stopOf(c.FinishReason, false) == content.StopRefusal {
+		d.details.Set("finishReason", jsonx.Quote(c.FinishReason)) // the stop reason does not say which filter
+	}
 	if c.FinishMessage != "" {
 		d.details.Set("finishMessage", jsonx.Quote(c.FinishMessage))
 	}

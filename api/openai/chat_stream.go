@@ -205,6 +205,9 @@ func (d *chatDecoder) close(c choice) {
 	d.logprobs.add("logprobs", content.JSON(c.Chances), 0)
 	if reason := textOf(content.JSON(c.Reason)); reason != "" {
 		d.finish.Stop, d.ended = stopOf(reason), true
+		if d.finish.Stop == content.StopRefusal {
+			d.details.Set("finish_reason", jsonx.Quote(reason)) // a filter, not the model
+		}
 	}
 }
 

@@ -343,7 +343,10 @@ func (r response) finish(blocks []content.Block, limit int, details roundtrip.De
 			f.Stop = content.StopMaxTokens
 		}
 	case "incomplete":
-		f.Stop = incompleteStop(r.Incomplete.Reason)
+		if f.Stop = incompleteStop(r.Incomplete.Reason); f.Stop == content.StopRefusal {
+			details.Set("incomplete_details", `{"reason":`+jsonx.Quote(r.Incomplete.Reason)+`}`)
+			f.Details = details.JSON()
+		}
 	case "queued", "in_progress":
 		// A server answers before the model does. A later request may succeed.
 		return f, &api.Error{Kind: api.ErrServer, API: ResponsesAPI, Status: http.StatusOK, Type: r.Status,
