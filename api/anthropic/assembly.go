@@ -41,6 +41,9 @@ func assemble(start content.JSON) (*assembly, error) {
 	a.kind, _, _ = jsonx.TakeText(list, "type")
 	if a.kind == "tool_use" || isServerCall(a.kind) {
 		a.tool, _, _ = jsonx.TakeText(list, "name")
+		if toolset, _, _ := jsonx.TakeText(list, toolsetName); toolset != "" {
+			a.tool = toolset + "_" + a.tool
+		}
 	}
 	return a, nil
 }

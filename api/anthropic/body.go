@@ -81,10 +81,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	// Notes about messages come before those about tools, system prompts and options.
 	b.Notes = b.encoded.Notes
 	tools := b.rules.Fit(differs, &b.options.Options, req.Tools, b.Note)
-	b.KeepTools(tools, 0, func(t content.Tool) (content.Tool, string, bool) {
-		f := fits.Get(t, fit)
-		return f.tool, f.why, f.ok
-	}, sentName)
+	b.keepTools(tools)
 	system := req.System
 
 	// If the server ignores the option for the form of the response, a system prompt describes the form.
@@ -204,7 +201,22 @@ func (b *builder) keepSystem(system []string) {
 	}
 }
 
-// sentName returns the name of a tool in the request. A server tool may have its own.
+// keepTools keeps the acceptable definitions. A toolset that several tools are of is sent once.
+func (b *builder) keepTools(tools []content.Tool) {
+	toolsets := map[content.JSON]bool{}
+	b.KeepTools(tools, 0, func(t content.Tool) (content.Tool, string, bool) {
+		f := fits.Get(t, fit)
+		if entry := f.tool.Extra.For(API); f.ok && f.tool.Server() && isToolset(typeOf(f.tool)) {
+			if toolsets[entry] {
+				return f.tool, "", false
+			}
+			toolsets[entry] = true
+		}
+		return f.tool, f.why, f.ok
+	}, sentName)
+}
+
+// sentName returns the name of a tool in the request. A tool of the API's own may have another.
 func sentName(t content.Tool) string {
 	if !t.Server() {
 		return t.Name
@@ -216,6 +228,19 @@ func sentName(t content.Tool) string {
 	}
 	return t.Name
 }
+
+// typeOf returns the type of a tool of the API's own, or "".
+func typeOf(t content.Tool) string {
+	list, _ := jsonx.Members(t.Extra.For(API)) // none without an Extra
+	kind, _, _ := jsonx.TakeText(list, "type")
+	if kind == "custom" {
+		return ""
+	}
+	return kind
+}
+
+// isToolset reports whether the tools of a type have one entry without a name: browser_toolset_20260801, mcp_toolset.
+func isToolset(kind string) bool { return strings.Contains(kind, "toolset") }
 
 // fitted is a definition in the form the API accepts. If it is ok, why is the change made, or ""; otherwise why is the
 // reason to leave the tool out.
@@ -235,13 +260,13 @@ func fit(def content.Tool) fitted {
 		return fitted{t, why, false}
 	}
 
+	// The API knows the description and the schema of its own tools, also of those that a program executes.
+	if typeOf(t) != "" {
+		t.Description, t.Schema = "", ""
+		return fitted{t, "", true}
+	}
 	if t.Server() {
-		further, _ := jsonx.Members(t.Extra.For(API))
-		kind, _, _ := jsonx.TakeText(further, "type")
-		if kind == "" || kind == "custom" {
-			return fitted{t, "it has no schema and is not a server tool of this API", false}
-		}
-		return fitted{t, why, true}
+		return fitted{t, "it has no schema and is not a server tool of this API", false}
 	}
 
 	schema, _ := jsonx.Members(t.Schema)
@@ -547,14 +572,15 @@ func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 		further, _ = jsonx.Members(extra) // it was checked with the tool
 	}
 
-	// A function is sent as its fields. A server tool is sent as its Extra, and its name is added if it is needed.
+	// A function is sent as its fields. A tool of the API's own is sent as its Extra, and its name is added if it is
+	// needed.
 	own := []string{cacheControl} // marks.append writes it
-	if kind, _, _ := jsonx.TakeText(further, "type"); !t.Server() {
+	if !t.Server() {
 		dst = write.OptString(dst, "name", t.Name)
 		dst = write.OptString(dst, "description", t.Description)
 		dst = append(write.Name(dst, "input_schema"), t.Schema...)
 		own = append(own, "name", "description", "input_schema")
-	} else if name, _ := jsonx.Take(further, "name"); name == "" && kind != "mcp_toolset" {
+	} else if name, _ := jsonx.Take(further, "name"); name == "" && !isToolset(typeOf(t)) {
 		dst = write.OptString(dst, "name", t.Name)
 	}
 
@@ -593,7 +619,7 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 		dst, extra = appendThinking(dst, block), block.Extra
 	case content.ToolUse:
 		dst = write.String(append(dst, `{"type":"tool_use"`...), "id", block.ID)
-		dst = append(write.Name(write.OptString(dst, "name", block.Name), "input"), block.Input...)
+		dst = append(write.Name(write.OptString(dst, "name", memberName(block)), "input"), block.Input...)
 		extra = block.Extra
 	case content.ToolResult:
 		dst, extra = m.appendToolResult(dst, block, at), block.Extra
@@ -606,6 +632,16 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 		dst = roundtrip.AppendMembers(dst, list, written...)
 	}
 	return append(m.append(dst, at), '}')
+}
+
+// memberName returns the name of a call as the API has it: that of a toolset's tool lacks the toolset.
+func memberName(call content.ToolUse) string {
+	list, _ := jsonx.Members(call.Extra.For(API)) // none without an Extra
+	toolset, _, _ := jsonx.TakeText(list, toolsetName)
+	if name, ok := strings.CutPrefix(call.Name, toolset+"_"); ok && toolset != "" && name != "" {
+		return name
+	}
+	return call.Name
 }
 
 // written are the members written by appendBlock and marks.append, for blocks of any type, and those never sent: the

@@ -47,7 +47,8 @@ func (b *Builder) LeaveOut(names ...string) {
 }
 
 // KeepTools keeps the acceptable definitions, at most limit; 0 is no limit. Fit returns a definition in the API's form
-// and the reason for a change, or false and the reason to leave the tool out. No two tools have the same key.
+// and the reason for a change, or false and the reason to leave the tool out: "" if another one declares it. No two
+// tools have the same key.
 func (b *Builder) KeepTools(
 	tools []content.Tool, limit int, fit func(content.Tool) (content.Tool, string, bool), key func(content.Tool) string,
 ) {
@@ -63,6 +64,8 @@ func (b *Builder) KeepTools(
 		}
 
 		switch {
+		case !ok && why == "":
+			continue
 		case !ok:
 			b.Note(api.RepairTool, "the tool %q is left out: %s", def.Name, why)
 			continue

@@ -80,7 +80,7 @@ var (
 		"image":             members("type source cache_control"),
 		"document":          members("type source title context citations cache_control"),
 		"search_result":     members("type source title content citations cache_control"),
-		"tool_use":          members("type id name input cache_control caller"),
+		"tool_use":          members("type id name input cache_control caller toolset_name"),
 		"tool_result":       members("type tool_use_id content is_error cache_control"),
 		"thinking":          members("type thinking signature"),
 		"redacted_thinking": members("type data"),
@@ -94,6 +94,7 @@ var (
 	anthropicServerResult = members("type tool_use_id content cache_control caller")
 	anthropicCustom       = members("type name description input_schema cache_control strict defer_loading eager_input_streaming " +
 		"input_examples allowed_callers")
+	anthropicToolset      = members("type configs mcp_server_name tools default_config cache_control")
 	anthropicUserBlocks   = members("text image document search_result tool_result container_upload")
 	anthropicResultBlocks = members("text image document search_result tool_reference")
 
