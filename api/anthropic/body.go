@@ -29,7 +29,7 @@ import (
 // The options of req take precedence over those in o. Errors are *api.Error: api.ErrNothing if there is no message to
 // send, and those of api.Options.Check.
 func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
-	b := builder{options: o.over(req.Options), model: model}
+	b := newBuilder(o, req, model)
 	parts, err := b.body(req)
 	if err != nil {
 		return nil, nil, err
@@ -42,7 +42,8 @@ type builder struct {
 	roundtrip.Builder
 	options Options
 	model   string
-	rules   *servers.Rules // of the server
+	about   []api.RepairNote // about the options
+	rules   *servers.Rules   // of the server
 	// The value of "thinking"; "" for none.
 	thinking content.JSON
 	system   []string
@@ -52,6 +53,12 @@ type builder struct {
 	encoded dialect.Encoded
 	// The markers of tools and system prompts. With CacheOwn, also those of messages.
 	marks marks
+}
+
+// newBuilder returns a builder with the options of a request over those of the provider.
+func newBuilder(o *Options, req api.Request, model string) builder {
+	options, notes := o.over(req.Options)
+	return builder{options: options, model: model, about: notes}
 }
 
 // body returns the body, and sets b.Notes.
@@ -79,7 +86,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	}
 
 	// Notes about messages come before those about tools, system prompts and options.
-	b.Notes = b.encoded.Notes
+	b.Notes = append(slices.Clip(b.encoded.Notes), b.about...)
 	tools := b.rules.Fit(differs, &b.options.Options, req.Tools, b.Note)
 	b.keepTools(tools)
 	system := req.System

@@ -52,7 +52,7 @@ func Import(body []byte) (req api.Request, model string, err error) {
 	// System prompts have no Extra, so their markers go into Options.Body.
 	rest = append(rest, member("system", marks)...)
 	if len(rest) > 0 {
-		req.Options.Body = jsonx.Object(rest)
+		req.Options.Body, req.Options.BodyAPI = jsonx.Object(rest), API
 	}
 
 	req.Options.Cache = api.CacheOff

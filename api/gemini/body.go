@@ -26,7 +26,7 @@ import (
 // The options of req take precedence over those in o. Errors are *api.Error: api.ErrNothing if there is no message to
 // send, and those of api.Options.Check.
 func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
-	b := builder{options: o.over(req.Options), model: model}
+	b := newBuilder(o, req, model)
 	parts, err := b.body(req)
 	if err != nil {
 		return nil, nil, err
@@ -39,10 +39,17 @@ type builder struct {
 	roundtrip.Builder
 	options Options
 	model   string
+	about   []api.RepairNote // about the options
 	// Of Tools, the functions, and the entries of "tools" for the tools run by the API.
 	functions []content.Tool
 	servers   []content.Tool
 	system    []string
+}
+
+// newBuilder returns a builder with the options of a request over those of the provider.
+func newBuilder(o *Options, req api.Request, model string) builder {
+	options, notes := o.over(req.Options)
+	return builder{options: options, model: model, about: notes}
 }
 
 // body returns the body, and sets b.Notes.
@@ -65,7 +72,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	}
 
 	// Notes about messages come before those about tools, system prompts and options.
-	b.Notes = encoded.Notes
+	b.Notes = append(slices.Clip(encoded.Notes), b.about...)
 	b.keepTools(req.Tools)
 	b.system = b.System(req.System)
 

@@ -75,7 +75,7 @@ func (p *Provider) counted(body *wire.Parts) (content.JSON, error) {
 func (p *Provider) trip(
 	req api.Request, counts bool, read func(res *http.Response) iter.Seq2[api.Event, error],
 ) roundtrip.Trip {
-	b := builder{options: p.options.over(req.Options), model: p.model}
+	b := newBuilder(&p.options, req, p.model)
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) {
 			body, err := b.body(req)

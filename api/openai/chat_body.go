@@ -40,7 +40,7 @@ func ChatBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNo
 
 // chatCall builds the request.
 func chatCall(req api.Request, model string, o *Options, asked server) (call, error) {
-	options, err := o.resolve(req, ChatAPI)
+	options, notes, err := o.resolve(req, ChatAPI)
 	if err := cmp.Or(err, asked.check(ChatAPI)); err != nil {
 		return call{}, err
 	}
@@ -53,7 +53,7 @@ func chatCall(req api.Request, model string, o *Options, asked server) (call, er
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
 	}
 
-	b := chatBuilder{Builder: roundtrip.Builder{Notes: encoded.Notes}, options: options, model: model, rules: rules}
+	b := chatBuilder{Builder: roundtrip.Builder{Notes: append(slices.Clip(encoded.Notes), notes...)}, options: options, model: model, rules: rules}
 	parts := append([][]byte{b.front(req)}, encoded.Items()...)
 	return call{
 		options: options,

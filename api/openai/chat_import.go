@@ -50,7 +50,7 @@ func ImportChat(body []byte) (req api.Request, model string, err error) {
 	}
 
 	if len(rest) > 0 {
-		req.Options.Body = jsonx.Object(rest)
+		req.Options.Body, req.Options.BodyAPI = jsonx.Object(rest), ChatAPI
 	}
 	return req, model, nil
 }

@@ -50,7 +50,7 @@ func ResponsesBody(req api.Request, model string, o *Options) ([]byte, []api.Rep
 
 // responsesCall builds the request.
 func responsesCall(req api.Request, model string, o *Options, asked server) (call, error) {
-	options, err := o.resolve(req, ResponsesAPI)
+	options, notes, err := o.resolve(req, ResponsesAPI)
 	if err := cmp.Or(err, asked.check(ResponsesAPI)); err != nil {
 		return call{}, err
 	}
@@ -76,7 +76,7 @@ func responsesCall(req api.Request, model string, o *Options, asked server) (cal
 	front := b.front(req)
 	parts := append([][]byte{front}, encoded.Items()...)
 	body := wire.NewParts(append(parts, []byte("]}"))...)
-	notes := append(slices.Clip(encoded.Notes), b.Notes...)
+	notes = append(slices.Concat(encoded.Notes, notes), b.Notes...)
 	return call{options: options, body: body, notes: notes, streams: !options.NoStream, limit: b.limit()}, nil
 }
 

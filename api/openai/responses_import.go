@@ -57,7 +57,7 @@ func ImportResponses(body []byte) (req api.Request, model string, err error) {
 
 	// The instructions come first, even if "input" is before them in the body.
 	req.System = append(req.System, front...)
-	req.Options.Body = jsonx.Object(withDefaults(rest))
+	req.Options.Body, req.Options.BodyAPI = jsonx.Object(withDefaults(rest)), ResponsesAPI
 	return req, model, nil
 }
 
