@@ -30,6 +30,8 @@ func frozenPauses() map[string]executor.Continuation {
 	partly := totals
 	partly.Reason, partly.CostKnown = content.StopApproval, false
 	research := executor.Call{Name: "research", Input: `{"task":"find it"}`, ID: "call_1"}
+	kept := totals
+	kept.Usage.CacheWriteLong = 2
 	write := executor.Call{Name: "write", Input: `{"task":"write it"}`, ID: "call_2/", Index: 2}
 	check := executor.Call{Name: "check", Input: `{"task":"check it"}`, ID: "call_7", Index: 1}
 
@@ -41,6 +43,12 @@ func frozenPauses() map[string]executor.Continuation {
 				{ID: "call_2", Tool: "foo.bar", Deferred: true, Call: executor.Call{Name: "foo_bar", Input: "{\n}", ID: "twice", Index: 2}},
 			},
 			Attributes: map[string]any{"tenant": "acme"},
+		},
+		"testdata/usage.v1.json": {
+			Run: "run_1", ID: "pause_4", Reason: content.StopResults, Message: message, Totals: kept,
+			Pending: []executor.Pending{
+				{ID: "call_1", Tool: "look", Deferred: true, Call: executor.Call{Name: "look", Input: "{}", ID: "call_1"}},
+			},
 		},
 		"testdata/doubt.v1.json": {
 			Run: "run_1", ID: "pause_3", Reason: content.StopApproval, Message: message, Totals: partly,
