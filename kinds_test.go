@@ -313,6 +313,10 @@ var others = map[string]map[string]alike{
 	"content": {
 		"api/anthropic: accepter.opaque": {"ToolUse CutToolUse ToolResult Unknown",
 			"is refused where an opaque block turns out to be one"},
+		"api/anthropic: containerOf": {"Image Document CutToolUse ToolResult Unknown",
+			"cannot be the last block of a response that waits for a server tool"},
+		"api/anthropic: withContainer": {"Image Document CutToolUse ToolResult Unknown",
+			"cannot be the last block of a response that waits for a server tool"},
 		"api/anthropic: extraOf": {"Thinking CutToolUse Unknown", "cannot have a cache marker"},
 		"api/anthropic: lastMarkable": {"Thinking ToolUse CutToolUse Opaque Unknown",
 			"cannot have a cache marker of ours"},

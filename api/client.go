@@ -84,7 +84,7 @@ func NewClient(p Provider, o *ClientOptions) *Client {
 }
 
 // Send sends the request and returns the whole response. Its errors are those of Stream. With an error it returns the
-// part of the response received so far, like [Fold.Partial].
+// part of a response with the most content of all attempts, like [Fold.Partial].
 func (c *Client) Send(ctx context.Context, req Request) (Response, error) {
 	return c.send(ctx, req, func(Event) error { return nil })
 }
@@ -104,7 +104,8 @@ func (c *Client) SendFunc(ctx context.Context, req Request, f func(Event) error)
 //
 // Errors:
 //
-//   - The error of the last attempt is yielded unchanged.
+//   - The error of the last attempt is yielded. If there were others before it, it is an *[AttemptsError] with all of
+//     them.
 //   - If the context ended, its error and its cause are in the chain.
 //   - If the provider breaks the rules of [Provider], the error is ErrProtocol.
 //   - If the response has no end, the error is ErrCut.
@@ -131,15 +132,16 @@ func emitTo(yield func(Event, error) bool) func(Event) error {
 }
 
 // send sends the request, with retries. It calls emit with each event, and returns the first error of emit. With any
-// other error it returns the part of the response received so far.
+// other error it returns the part of a response received so far.
 func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) (Response, error) {
+	failed := failures{emit: emit}
 	for number := 1; ; number++ {
 		if ctx.Err() != nil {
-			return Response{}, ended(ctx, ctx.Err())
+			return failed.end(ended(ctx, ctx.Err()))
 		}
 		end, err := c.pace.begin(ctx)
 		if err != nil {
-			return Response{}, ended(ctx, err)
+			return failed.end(ended(ctx, err))
 		}
 
 		// The pace counts requests under way, so it ends even if the consumer panics.
@@ -156,33 +158,55 @@ func (c *Client) send(ctx context.Context, req Request, emit func(Event) error) 
 			return attempt.fold.response, nil
 		}
 
-		// The part already received was paid for, so the caller learns of it with every failure.
-		part, arrived := attempt.partial()
-		fail := func(err error) (Response, error) {
-			if arrived {
-				if stopped := emit(Cut{part.Finish}); stopped != nil {
-					return Response{}, stopped
-				}
-			}
-			return part, err
-		}
+		part := attempt.partial()
+		failed.part = larger(failed.part, part)
 		if number >= c.options.Attempts || !Retryable(err) || ctx.Err() != nil {
-			return fail(ended(ctx, err))
+			return failed.end(ended(ctx, err))
 		}
-
 		wait, refused := c.wait(ctx, number, err)
 		if refused != nil {
-			return fail(refused)
+			return failed.end(refused)
 		}
 
-		// The events of this attempt are void from here on.
+		// The events of this attempt are void from here on, and its usage is reported.
 		if stopped := emit(Retry{Attempt: number, Wait: wait, Err: err, Cut: Cut{part.Finish}}); stopped != nil {
 			return Response{}, stopped
 		}
+		failed.retried(err)
 		if !sleep(ctx, wait) {
-			return Response{}, fmt.Errorf("%w, while waiting to retry: %v", ended(ctx, ctx.Err()), err)
+			return failed.end(fmt.Errorf("%w, while waiting to retry", ended(ctx, ctx.Err())))
 		}
 	}
+}
+
+// failures are the failed attempts of a request.
+type failures struct {
+	emit func(Event) error
+	// The part with the most content. Its Usage is that of the last attempt, unless a Retry reported it.
+	part    Response
+	earlier []error // of the attempts with a Retry after them
+}
+
+// retried records an attempt that is followed by a Retry.
+func (f *failures) retried(err error) {
+	f.earlier = append(f.earlier, err)
+	if f.part.Finish != (Finish{}) {
+		f.part.Usage = content.Usage{Incomplete: true}
+	}
+}
+
+// end emits what is known about the part of the response, and returns the part and the error of the request. The part
+// was paid for, so the caller learns of it with every failure.
+func (f *failures) end(err error) (Response, error) {
+	if f.part.Finish != (Finish{}) {
+		if stopped := f.emit(Cut{f.part.Finish}); stopped != nil {
+			return Response{}, stopped
+		}
+	}
+	if len(f.earlier) > 0 {
+		err = &AttemptsError{Err: err, Earlier: f.earlier}
+	}
+	return f.part, err
 }
 
 // events returns the provider's sequence. Without a provider or a sequence it returns one with an error.
@@ -256,19 +280,19 @@ func (a *attempt) finish() error {
 	return a.stopped
 }
 
-// partial returns the received part of a failed response, and reports whether there is any.
-func (a *attempt) partial() (part Response, arrived bool) {
+// partial returns the received part of a failed response, or the zero Response if there is none.
+func (a *attempt) partial() Response {
 	a.fold.finished = false // also if the provider failed after its Finish
-	part = a.fold.Partial()
+	part := a.fold.Partial()
 	if part.Finish == (Finish{}) {
-		return part, false
+		return part
 	}
 
 	part.Stop = content.StopCut
 	if part.Latency == 0 {
 		part.Latency = time.Since(a.start)
 	}
-	return part, true
+	return part
 }
 
 // ended returns err with the context's error and its cause in the chain, if err is due to the end of the context.
@@ -348,9 +372,10 @@ type Fold struct {
 	last     *piece           // of open: the last delta's, of block lastOf; nil after a BlockEnd
 	lastOf   int
 	response Response
-	begun    bool // an event was added, so Repaired is too late
-	known    bool // a Cut was added: response.Finish holds its content
-	finished bool // a Finish was added: response is whole
+	kept     Response // the part with the most content of earlier attempts
+	begun    bool     // an event was added, so Repaired is too late
+	known    bool     // a Cut was added: response.Finish holds its content
+	finished bool     // a Finish was added: response is whole
 }
 
 // piece joins consecutive deltas of one kind.
@@ -361,7 +386,7 @@ type piece struct {
 }
 
 // Add adds the next event. If the event breaks the rules of [Provider], Add changes nothing and returns an error with
-// ErrProtocol in its chain. A [Retry] resets the Fold.
+// ErrProtocol in its chain. A [Retry] begins a new response.
 func (f *Fold) Add(event Event) error {
 	if f.finished {
 		return protocol("%T after the end of the response", event)
@@ -369,8 +394,11 @@ func (f *Fold) Add(event Event) error {
 
 	switch e := event.(type) {
 	case Retry:
+		if e.Cut.Finish != (Finish{}) {
+			f.response.Finish, f.known = e.Cut.Finish, true
+		}
 		// The next attempt may begin with Repaired, so begun stays false.
-		*f = Fold{}
+		*f = Fold{kept: f.Partial()}
 		return nil
 	case Repaired:
 		if f.begun {
@@ -456,12 +484,29 @@ func (f *Fold) pieceOf(d Delta) *piece {
 //   - then the deltas of further blocks: text as content.Text, thinking as content.Thinking without a signature, and
 //     the arguments of a tool call as content.CutToolUse.
 //
+// If several attempts broke off, Partial returns the part with the most content: a part without any does not replace
+// it. Its Usage is that of the last attempt, because each [Retry] has the usage of the attempt before it.
+//
 // If nothing arrived, Partial returns the zero Response with Repairs.
 func (f *Fold) Partial() Response {
 	if f.finished {
 		return f.response
 	}
+	return larger(f.kept, f.current())
+}
 
+// larger returns the part with more content of an earlier and a later attempt. Its Usage is that of the later one.
+func larger(earlier, later Response) Response {
+	if len(earlier.Blocks.Append(nil)) <= len(later.Blocks.Append(nil)) {
+		return later
+	}
+	earlier.Usage = later.Usage
+	earlier.Usage.Incomplete = true
+	return earlier
+}
+
+// current returns the received part of the current attempt.
+func (f *Fold) current() Response {
 	part := f.response
 	blocks := make([]content.Block, 0, len(f.blocks)+len(f.open))
 	for _, b := range f.blocks {

@@ -118,7 +118,8 @@ func TestClientWaitsExponentiallyWithinBounds(t *testing.T) {
 		client := api.NewClient(script(overload), &api.ClientOptions{Attempts: 7, MinWait: time.Second, MaxWait: 10 * time.Second})
 		start, waited := time.Now(), time.Duration(0)
 		events, err := collect(t, client.Stream(t.Context(), request))
-		require.Same(t, busy, err, "the last error comes as it was")
+		require.ErrorIs(t, err, busy, "the last error comes as it was")
+		require.ErrorContains(t, err, "(7 attempts)")
 		require.Len(t, events, 6, "7 attempts, 6 waits")
 		for i, full := range []time.Duration{1, 2, 4, 8, 10, 10} {
 			retry := events[i].(api.Retry)

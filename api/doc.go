@@ -28,7 +28,7 @@
 // # Errors
 //
 // A failure of a model's API is an [*Error]. Test for its kind with errors.Is: [ErrRateLimited], [ErrOverloaded],
-// [ErrContextTooLong], [ErrInvalidRequest], [ErrAuth], [ErrNotFound], [ErrFiltered], [ErrServer], [ErrTransport],
+// [ErrContextTooLong], [ErrInvalidRequest], [ErrAuth], [ErrQuota], [ErrNotFound], [ErrFiltered], [ErrServer], [ErrTransport],
 // [ErrCut], [ErrStalled], [ErrNothing]; a provider that breaks its own rules is [ErrProtocol]. When the context ends a
 // request, the context's error and its cause are in the chain. For a response that [Decode] cannot read, it returns an
 // [*OutputError].

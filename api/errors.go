@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,8 @@ var (
 	ErrInvalidRequest = errors.New("invalid request")
 	// ErrAuth: the key is missing, wrong, or not allowed to do this.
 	ErrAuth = errors.New("not authorized")
+	// ErrQuota: the account has no credit, or has reached its limit of spending. Waiting does not help.
+	ErrQuota = errors.New("quota exhausted")
 	// ErrNotFound: no such model or resource.
 	ErrNotFound = errors.New("not found")
 	// ErrFiltered: a content filter refused the request.
@@ -101,6 +104,53 @@ func (e *Error) Unwrap() []error {
 		}
 	}
 	return chain
+}
+
+// AttemptsError is the error of a request that was sent more than once. It unwraps to the error of the last attempt
+// alone: errors.Is and [Retryable] decide by that one.
+type AttemptsError struct {
+	// Err is the error of the last attempt, or the reason why there was none.
+	Err error
+	// Earlier are the errors of the attempts before it, in order.
+	Earlier []error
+}
+
+// Error returns the text of Err, and after it those of the attempts before. Equal ones in a row are joined.
+func (e *AttemptsError) Error() string {
+	last := e.Err.Error()
+	var list []string
+	for i := 0; i < len(e.Earlier); {
+		n := i + 1
+		for n < len(e.Earlier) && e.Earlier[n].Error() == e.Earlier[i].Error() {
+			n++
+		}
+		which := "attempt " + strconv.Itoa(i+1)
+		if n > i+1 {
+			which = fmt.Sprintf("attempts %d to %d", i+1, n)
+		}
+		list = append(list, which+": "+e.Earlier[i].Error())
+		i = n
+	}
+
+	if len(list) == 1 && e.Earlier[0].Error() == last {
+		return fmt.Sprintf("%s (%d attempts)", last, len(e.Earlier)+1)
+	}
+	return last + " (" + strings.Join(list, "; ") + ")"
+}
+
+// Unwrap returns Err.
+func (e *AttemptsError) Unwrap() error { return e.Err }
+
+// Elsewhere reports whether another provider may accept the request after one failed with err: if the error is
+// [Retryable], or one of ErrQuota, ErrAuth, ErrNotFound, ErrContextTooLong and ErrProtocol. The others are about the
+// request itself: an invalid option, refused content, the end of the context.
+func Elsewhere(err error) bool {
+	for _, kind := range []error{ErrQuota, ErrAuth, ErrNotFound, ErrContextTooLong, ErrProtocol} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return Retryable(err)
 }
 
 // Retryable reports whether the same request may succeed later: whether ErrRateLimited, ErrOverloaded, ErrServer,

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Fallback returns a provider that sends a request to first, and to the others in order while they fail for lack of
-// capacity or because of an outage: with a [Retryable] error (ErrRateLimited, ErrOverloaded, ErrServer, ErrTransport,
-// ErrCut or ErrStalled). Any other error is returned unchanged, because another provider would not help.
+// Fallback returns a provider that sends a request to first, and to the others in order while they fail with an error
+// that another provider may not have: see [Elsewhere]. [FallbackIf] decides by a function of the program's.
 //
 //   - A [Retry] comes before the events of the next provider. Its Err is why the previous one failed, and its Wait is
 //     0. The part of the response before it is void, so a fallback is possible in the middle of a response.
@@ -19,20 +18,30 @@ import (
 //   - A provider with a requested wait (Error.RetryAfter) is skipped until the wait is over. If all are waiting, no
 //     request is sent. The error is then that of the provider with the shortest remaining wait, with RetryAfter set to
 //     that time.
-//   - If all fail, the error of the last one is returned.
+//   - If all fail, the error is an *[AttemptsError] with all of them. It unwraps to the last [Retryable] one, so that a
+//     Client retries, and to the last one if there is none.
 //
 // A [Client] of the returned provider retries all of them, from the first. Changing the provider loses the parts of a
 // conversation that only their origin can read: see docs/switching.md. The options of a request go to every provider;
 // use [With] for options of one provider.
 func Fallback(first Provider, others ...Provider) Provider {
-	f := &fallback{}
+	return FallbackIf(Elsewhere, first, others...)
+}
+
+// FallbackIf is [Fallback], and goes on to the next provider if elsewhere reports true for the error. Elsewhere is
+// called by every request, also at the same time.
+func FallbackIf(elsewhere func(err error) bool, first Provider, others ...Provider) Provider {
+	f := &fallback{elsewhere: elsewhere}
 	for _, p := range slices.Concat([]Provider{first}, others) {
 		f.members = append(f.members, &member{provider: p})
 	}
 	return f
 }
 
-type fallback struct{ members []*member }
+type fallback struct {
+	elsewhere func(err error) bool
+	members   []*member
+}
 
 // member is a provider and the wait it requested.
 type member struct {
@@ -51,6 +60,7 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 			return
 		}
 
+		var failed []error
 		for i, m := range ready {
 			attempt := attempt{emit: emitTo(yield), start: time.Now()}
 			// The method of Client handles a nil provider, and one that returns a nil sequence.
@@ -61,13 +71,13 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 			}
 
 			m.failed(err)
-			part, arrived := attempt.partial()
-			cut := Cut{part.Finish}
+			failed = append(failed, err)
+			cut := Cut{attempt.partial().Finish}
 
-			// The last provider has failed, or another one would not help: report the error.
-			if i == len(ready)-1 || !Retryable(err) || ctx.Err() != nil {
-				if !arrived || yield(cut, nil) {
-					yield(nil, err)
+			// The last provider has failed, or another one would not help: report the errors.
+			if i == len(ready)-1 || !f.elsewhere(err) || ctx.Err() != nil {
+				if cut.Finish == (Finish{}) || yield(cut, nil) {
+					yield(nil, joined(failed))
 				}
 				return
 			}
@@ -76,6 +86,24 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 			}
 		}
 	})
+}
+
+// joined returns the error of a request that failed with each of the providers in a row.
+func joined(failed []error) error {
+	if len(failed) == 1 {
+		return failed[0]
+	}
+
+	// A request that cannot be repaired elsewhere is reported as such, whatever failed before it.
+	last := len(failed) - 1
+	if Elsewhere(failed[last]) {
+		for i, err := range failed {
+			if Retryable(err) {
+				last = i
+			}
+		}
+	}
+	return &AttemptsError{Err: failed[last], Earlier: slices.Concat(failed[:last], failed[last+1:])}
 }
 
 // ready returns the members without a wait, in order. If there are none, it returns the error with the shortest

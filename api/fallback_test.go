@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -15,11 +16,11 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-func TestFallbackSendsToTheNextProviderOnOverloadAndOutage(t *testing.T) {
+func TestFallbackSendsToTheNextProviderWhereItMayHelp(t *testing.T) {
 	for kind, next := range map[error]bool{
 		api.ErrRateLimited: true, api.ErrOverloaded: true, api.ErrServer: true, api.ErrTransport: true, api.ErrCut: true, api.ErrStalled: true,
-		api.ErrContextTooLong: false, api.ErrInvalidRequest: false, api.ErrAuth: false, api.ErrNotFound: false, api.ErrFiltered: false,
-		api.ErrProtocol: false, api.ErrNothing: false,
+		api.ErrContextTooLong: true, api.ErrAuth: true, api.ErrQuota: true, api.ErrNotFound: true, api.ErrProtocol: true,
+		api.ErrInvalidRequest: false, api.ErrFiltered: false, api.ErrNothing: false,
 	} {
 		failure := &api.Error{Kind: kind, API: "first"}
 		first, second := script([]any{failure}), script(good)
@@ -49,7 +50,7 @@ func TestFallbackReportsWhatArrivedOfAFailedAnswer(t *testing.T) {
 	part := api.Cut{Finish: api.Finish{API: "first", Model: "m", Usage: content.Usage{Output: 7}}}
 	first, second := script([]any{says(0, "Hel"), part, busy}), script([]any{says(0, "It"), busy})
 	events, err := collect(t, api.Fallback(first, second).Stream(t.Context(), request))
-	require.Same(t, busy, err)
+	require.ErrorIs(t, err, busy)
 	require.Equal(t, []string{"BlockEnd", "Retry", "BlockEnd", "Cut"}, kinds(events))
 	cut := events[1].(api.Retry).Cut
 	require.Equal(t, int64(7), cut.Usage.Output, "the failed answer was paid for")
@@ -59,11 +60,14 @@ func TestFallbackReportsWhatArrivedOfAFailedAnswer(t *testing.T) {
 func TestFallbackFailsWithTheLastError(t *testing.T) {
 	last := &api.Error{Kind: api.ErrServer, API: "third"}
 	events, err := collect(t, api.Fallback(script(overload), script(overload), script([]any{last})).Stream(t.Context(), request))
-	require.Same(t, last, err)
+	require.ErrorIs(t, err, last)
+	var attempts *api.AttemptsError
+	require.ErrorAs(t, err, &attempts)
+	require.Len(t, attempts.Earlier, 2)
 	require.Equal(t, []string{"Retry", "Retry"}, kinds(events))
 	require.Equal(t, 2, events[1].(api.Retry).Attempt)
 
-	_, err = collect(t, api.Fallback(nil, script(good)).Stream(t.Context(), request))
+	_, err = collect(t, api.Fallback(nil, nil).Stream(t.Context(), request))
 	require.ErrorIs(t, err, api.ErrProtocol)
 }
 
@@ -109,6 +113,33 @@ func TestFallbackPassesOverAProviderThatAskedToWait(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(start), "a client waits for it")
 		require.Equal(t, 2, first.requests)
 	})
+}
+
+// TestFallbackIsRetriedIfOneOfItsProvidersMayBe: the last one has no credit, but the first was only overloaded.
+func TestFallbackIsRetriedIfOneOfItsProvidersMayBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := script(overload, good), script([]any{&api.Error{Kind: api.ErrQuota}})
+		answer, err := api.NewClient(api.Fallback(first, second), nil).Send(t.Context(), request)
+		require.NoError(t, err)
+		require.Equal(t, "Hello", answer.Blocks.Text())
+	})
+
+	invalid := &api.Error{Kind: api.ErrInvalidRequest}
+	_, err := collect(t, api.Fallback(script(overload), script([]any{invalid})).Stream(t.Context(), request))
+	require.ErrorIs(t, err, invalid)
+	require.False(t, api.Retryable(err))
+}
+
+func TestFallbackIfDecidesByAFunction(t *testing.T) {
+	filtered := &api.Error{Kind: api.ErrFiltered}
+	first, second := script([]any{filtered}), script(good)
+	onFilter := func(err error) bool { return errors.Is(err, api.ErrFiltered) }
+	_, err := collect(t, api.FallbackIf(onFilter, first, second).Stream(t.Context(), request))
+	require.NoError(t, err)
+
+	_, err = collect(t, api.FallbackIf(onFilter, script(overload), second).Stream(t.Context(), request))
+	require.ErrorIs(t, err, api.ErrOverloaded)
+	require.Equal(t, 1, second.requests)
 }
 
 func TestFallbackKeepsTheRulesOfAProvider(t *testing.T) {

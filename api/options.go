@@ -54,6 +54,10 @@ type Options struct {
 	// Plait. It overrides members set by Options. Members for the conversation, the model or streaming are dropped,
 	// with a note. Defaults to none.
 	Body content.JSON
+	// BodyAPI names the API in whose form Body is, such as "anthropic"; Import functions set it. A provider of another
+	// API sends the settings that all APIs have (see dialect.Settings), and leaves out the others, with a note. Defaults
+	// to "": Body is in the form of the provider's own API.
+	BodyAPI string
 }
 
 // Over returns o with its zero fields taken from defaults. Metadata and Header are merged key by key, and Body member
@@ -78,7 +82,10 @@ func (o Options) Over(defaults Options) Options {
 	o.Cache = cmp.Or(o.Cache, defaults.Cache)
 	o.Idle = cmp.Or(o.Idle, defaults.Idle)
 	o.Header = overHeader(o.Header, defaults.Header)
-	o.Body = overBody(o.Body, defaults.Body)
+	if o.BodyAPI == "" || defaults.BodyAPI == "" || o.BodyAPI == defaults.BodyAPI || o.Body == "" {
+		o.Body = overBody(o.Body, defaults.Body)
+		o.BodyAPI = cmp.Or(o.BodyAPI, defaults.BodyAPI)
+	}
 	return o
 }
 

@@ -1,6 +1,9 @@
 package api_test
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -33,8 +36,15 @@ func TestFoldReturnsWhatArrived(t *testing.T) {
 	require.Equal(t, content.StopCut, part.Stop)
 	require.Equal(t, content.Usage{Incomplete: true}, part.Usage)
 
+	// The largest part of all attempts is kept.
 	require.NoError(t, fold.Add(api.Retry{}))
-	require.Zero(t, fold.Partial())
+	require.Equal(t, part, fold.Partial())
+	require.NoError(t, fold.Add(api.Delta{Kind: api.DeltaText, Text: "He"}))
+	require.Equal(t, part, fold.Partial())
+	require.NoError(t, fold.Add(api.Delta{Kind: api.DeltaText, Text: strings.Repeat("llo", 99)}))
+	require.Equal(t, "He"+strings.Repeat("llo", 99), fold.Partial().Blocks.Text())
+
+	fold = api.Fold{}
 	require.NoError(t, fold.Add(api.Delta{Kind: api.DeltaInput}))
 	require.Equal(t, content.StopCut, fold.Partial().Stop)
 	require.True(t, fold.Partial().Usage.Incomplete, "the model had begun")
@@ -65,6 +75,58 @@ func TestRetryReportsTheUsageOfTheAttempt(t *testing.T) {
 		require.ErrorIs(t, err, api.ErrAuth)
 		require.Equal(t, "Half", part.Blocks.Text())
 	})
+}
+
+// TestTheBestPartOfAllAttemptsIsKept ends a request in each of the ways after a response that broke off.
+func TestTheBestPartOfAllAttemptsIsKept(t *testing.T) {
+	half := func() apitest.Turn {
+		return apitest.Say("Half of it").Usage(content.Usage{Input: 5}).Fail(&api.Error{Kind: api.ErrCut, API: "script"})
+	}
+	down := &api.Error{Kind: api.ErrOverloaded, API: "script"}
+	locked := &api.Error{Kind: api.ErrAuth, API: "script"}
+	for name, c := range map[string]struct {
+		turns []apitest.Turn
+		want  error
+		text  string
+	}{
+		"503s":                   {[]apitest.Turn{half(), apitest.Fail(down).Always()}, api.ErrOverloaded, "script: overloaded (attempt 1: script: response cut off; attempts 2 to 3: script: overloaded)"},
+		"a wrong key":            {[]apitest.Turn{half(), apitest.Fail(locked)}, api.ErrAuth, "script: not authorized (attempt 1: script: response cut off)"},
+		"an empty second answer": {[]apitest.Turn{half(), apitest.Say("").Fail(&api.Error{Kind: api.ErrCut}), apitest.Fail(locked)}, api.ErrAuth, ""},
+		"less the second time":   {[]apitest.Turn{half(), apitest.Say("Ha").Usage(content.Usage{Input: 5}).Fail(locked)}, api.ErrAuth, ""},
+		"a cancel in between":    {[]apitest.Turn{half(), apitest.Fail(down)}, context.Canceled, "stop: context canceled, while waiting to retry (attempt 1: script: response cut off)"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			client := api.NewClient(apitest.NewScript(c.turns...), nil)
+			var spent content.Usage
+			var fold api.Fold
+			part, err := client.SendFunc(ctx, request, func(e api.Event) error {
+				if retry, ok := e.(api.Retry); ok {
+					spent = spent.Plus(retry.Cut.Usage)
+					if c.want == context.Canceled {
+						cancel(errors.New("stop"))
+					}
+				}
+				return fold.Add(e)
+			})
+			require.ErrorIs(t, err, c.want, name)
+			if c.text != "" {
+				require.EqualError(t, err, c.text, name)
+			}
+			require.Equal(t, "Half of it", part.Blocks.Text(), name)
+			require.Equal(t, content.StopCut, part.Stop, name)
+			require.Equal(t, "script", part.API, name)
+			require.Equal(t, part.Blocks, fold.Partial().Blocks, "a consumer of the stream has it too")
+
+			// Each attempt's tokens are counted once: in its Retry, or in the part.
+			paid := int64(5)
+			if name == "less the second time" {
+				paid = 10
+			}
+			require.Equal(t, paid, spent.Plus(part.Usage).Input, name)
+		})
+	}
 }
 
 // TestDetailsOfAResponseAreAnObject: a conversation could not hold anything else.

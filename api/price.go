@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,7 +20,7 @@ var ErrPrice = errors.New("invalid price")
 type PriceError struct {
 	// Model is the key of the price in [Prices].
 	Model string
-	// Field is the field of [Price]: "Input", "Output", "CacheRead" or "CacheWrite".
+	// Field is the field of [Price]: "Input", "Output", "CacheRead", "CacheWrite" or "CacheWriteLong".
 	Field string
 	// Value is the value of the field.
 	Value float64
@@ -55,6 +56,9 @@ type Price struct {
 	// CacheWrite is for tokens of the request written to a prompt cache. Defaults to unknown: they are estimated at
 	// Input. If the API charges more for writing, the estimate is too low.
 	CacheWrite float64
+	// CacheWriteLong is for those of them written for longer, for an hour at Anthropic. Defaults to unknown: they are
+	// estimated like the others, too low.
+	CacheWriteLong float64
 }
 
 // Check returns why p cannot be used: a *[PriceError] if a price is negative, infinite or NaN. It reports the first
@@ -96,6 +100,7 @@ type priceField struct {
 func (p Price) fields() []priceField {
 	return []priceField{
 		{"Input", p.Input}, {"Output", p.Output}, {"CacheRead", p.CacheRead}, {"CacheWrite", p.CacheWrite},
+		{"CacheWriteLong", p.CacheWriteLong},
 	}
 }
 
@@ -181,9 +186,9 @@ func (p Price) sum(u content.Usage) (s sum) {
 			s.missing = s.missing || price == 0 && !free
 		}
 	}
-	addCached := func(tokens int64, price float64) {
+	addCached := func(tokens int64, price, estimate float64) {
 		if price == 0 {
-			price = p.Input
+			price = estimate
 			s.estimated = s.estimated || tokens > 0 && !free
 		}
 		add(tokens, price)
@@ -191,8 +196,10 @@ func (p Price) sum(u content.Usage) (s sum) {
 
 	add(u.Input, p.Input)
 	add(u.Output, p.Output)
-	addCached(u.CacheRead, p.CacheRead)
-	addCached(u.CacheWrite, p.CacheWrite)
+	addCached(u.CacheRead, p.CacheRead, p.Input)
+	long := min(max(u.CacheWriteLong, 0), max(u.CacheWrite, 0))
+	addCached(u.CacheWrite-long, p.CacheWrite, p.Input)
+	addCached(long, p.CacheWriteLong, cmp.Or(p.CacheWrite, p.Input))
 
 	s.cost = min(s.cost, math.MaxFloat64) // the sum may overflow to infinity
 	return s

@@ -190,6 +190,28 @@ func TestPriceFilesThatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
+func TestWritesForAnHourHaveTheirPrice(t *testing.T) {
+	used := content.Usage{CacheWrite: 3_000_000, CacheWriteLong: 1_000_000}
+	list, err := api.ReadPrices(strings.NewReader(
+		`{"date":"2026-11-01","currency":"USD","models":{"m":{"input":3,"output":15,"cache_write":3.75,"cache_write_long":6}}}`))
+	require.NoError(t, err)
+	cost, complete := list.Prices["m"].Cost(used)
+	require.InDelta(t, 2*3.75+6, cost, 1e-9)
+	require.True(t, complete)
+
+	for price, want := range map[api.Price]float64{
+		{Input: 3, Output: 15, CacheWrite: 3.75}: 3 * 3.75,
+		{Input: 3, Output: 15}:                   9,
+	} {
+		cost, complete := price.Cost(used)
+		require.InDelta(t, want, cost, 1e-9)
+		require.False(t, complete, "it is an estimate")
+	}
+	cost, complete = api.Price{}.Cost(used)
+	require.Zero(t, cost)
+	require.True(t, complete, "a free model")
+}
+
 func TestEmptyModelNameHasNoPrice(t *testing.T) {
 	for _, model := range []string{"-latest", "models/", "models/-latest", "-20250101"} {
 		_, known := api.Prices{"": {Input: 1, Output: 1}}.Of(model)

@@ -17,7 +17,7 @@ import (
 //		"date": "2026-11-01",
 //		"currency": "USD",
 //		"models": {
-//			"claude-sonnet-4-5": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75},
+//			"claude-sonnet-4-5": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75, "cache_write_long": 6},
 //			"my-local-model": {"input": 0, "output": 0}
 //		}
 //	}
@@ -91,10 +91,10 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 
 // readPrice reads the price of a model, or returns a *PriceError with the model's name.
 func readPrice(model string, saved jsonx.Reader) (Price, error) {
-	saved.Only("input", "output", "cache_read", "cache_write")
+	saved.Only("input", "output", "cache_read", "cache_write", "cache_write_long")
 
 	var p Price
-	known := [4]bool{}
+	known := [5]bool{}
 	for i, f := range []struct {
 		name, member string
 		to           *float64
@@ -102,6 +102,7 @@ func readPrice(model string, saved jsonx.Reader) (Price, error) {
 	}{
 		{"Input", "input", &p.Input, true}, {"Output", "output", &p.Output, true},
 		{"CacheRead", "cache_read", &p.CacheRead, false}, {"CacheWrite", "cache_write", &p.CacheWrite, false},
+		{"CacheWriteLong", "cache_write_long", &p.CacheWriteLong, false},
 	} {
 		value := saved.OptValue(f.member)
 		known[i] = value != "" && value != "null"

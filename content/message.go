@@ -85,10 +85,13 @@ type Usage struct {
 	// CacheRead and CacheWrite are the numbers of request tokens read from and written to a prompt cache.
 	CacheRead  int64 `json:"cache_read,omitzero"`
 	CacheWrite int64 `json:"cache_write,omitzero"`
+	// CacheWriteLong is the number of CacheWrite tokens written for longer than usual, at a price of their own: for an
+	// hour at Anthropic.
+	CacheWriteLong int64 `json:"cache_write_long,omitzero"`
 	// Reasoning is the number of Output tokens spent on thinking, if the provider reports it.
 	Reasoning int64 `json:"reasoning,omitzero"`
-	// Incomplete reports that more tokens were used than are counted here: a response was cut off, or its provider did
-	// not report them.
+	// Incomplete reports that more was used than these counts show: a response was cut off, its provider did not report
+	// tokens, or it charges for more than tokens, such as searches, another speed or another kind of input.
 	Incomplete bool `json:"incomplete,omitzero"`
 }
 
@@ -114,7 +117,7 @@ func (u Usage) each(v Usage, of func(a, b int64) int64) Usage {
 	return Usage{
 		Input: of(u.Input, v.Input), Output: of(u.Output, v.Output),
 		CacheRead: of(u.CacheRead, v.CacheRead), CacheWrite: of(u.CacheWrite, v.CacheWrite),
-		Reasoning: of(u.Reasoning, v.Reasoning),
+		CacheWriteLong: of(u.CacheWriteLong, v.CacheWriteLong), Reasoning: of(u.Reasoning, v.Reasoning),
 	}
 }
 

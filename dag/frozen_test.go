@@ -24,7 +24,7 @@ const frozenFile = "testdata/conversation.v1.json"
 func frozen(t *testing.T) dag.DAG {
 	t.Helper()
 	extra := content.Extra{API: "anthropic", JSON: `{"cache_control":{"type":"ephemeral"}}`}
-	usage := content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5, Incomplete: true}
+	usage := content.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, CacheWriteLong: 2, Reasoning: 5, Incomplete: true}
 	child := counting().WithSource(node.Counting(start.Add(time.Hour))).User("Do it.").Assistant("Done.")
 
 	d := counting().WithMetadata("title", "Every kind and field").

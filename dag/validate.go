@@ -266,7 +266,8 @@ func (v *validator) node(n *node.Node) {
 }
 
 func (v *validator) message(n *node.Node, m node.Message) {
-	if m.Blocks.Len() == 0 {
+	// A refusal may come without a text. It is kept for its reason, and not sent.
+	if m.Blocks.Len() == 0 && m.Answer.Stop != content.StopRefusal {
 		v.report(n, EmptyMessage, "")
 	}
 

@@ -11,7 +11,7 @@ import (
 )
 
 // ask sends one request and appends the response to the conversation, even if it broke off. It returns the response and
-// its node, nil for an empty response.
+// its node, nil for an empty response that is no refusal.
 func (r *run) ask() (api.Response, *node.Node, error) {
 	if !r.flush() {
 		return api.Response{}, nil, errLeft
@@ -105,12 +105,14 @@ func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error
 	})
 }
 
-// take appends the answer to the conversation and returns its node. For an empty answer it only counts the usage.
+// take appends the answer to the conversation and returns its node. For an empty answer, except a refusal, it only
+// counts the usage.
 func (r *run) take(answer api.Response) (*node.Node, error) {
 	r.spend(answer.Model, answer.Usage)
 
-	// Providers refuse an empty message, so an empty answer leaves none.
-	if silent(answer) {
+	// Providers refuse an empty message, so an empty answer leaves none. A refusal is kept for its reason: the provider's
+	// details. It is not sent.
+	if silent(answer) && answer.Stop != content.StopRefusal {
 		if !emit(r, MessageEnd{Turn: r.turn}) {
 			return nil, errLeft
 		}

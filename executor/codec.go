@@ -413,6 +413,7 @@ func (o savedObject) usage(name string) (u content.Usage) {
 	in := o.Object(name)
 	u.Input, u.Output, u.Reasoning = in.OptInt64("input"), in.OptInt64("output"), in.OptInt64("reasoning")
 	u.CacheRead, u.CacheWrite = in.OptInt64("cache_read"), in.OptInt64("cache_write")
+	u.CacheWriteLong = in.OptInt64("cache_write_long")
 	u.Incomplete = in.Flag("incomplete")
 	return u
 }

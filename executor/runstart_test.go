@@ -129,7 +129,7 @@ func TestAResumedRunHasOneStart(t *testing.T) {
 	require.Equal(t, c.Run, last.Start.Run)
 	require.Equal(t, 1, last.Stop.Turns)
 
-	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{c.Pending[0].ID: executor.Approved()})
+	d, err = agent.Resume(t.Context(), d, executor.Approved(d.Pending()[0]))
 	require.NoError(t, err)
 	require.Len(t, runStarts(d), 1)
 
@@ -138,7 +138,7 @@ func TestAResumedRunHasOneStart(t *testing.T) {
 	d, err = agent.Run(t.Context(), ask(fast).Assistant("", call("fast")))
 	c = pauseOf(t, err)
 	require.Empty(t, runStarts(d))
-	d, err = agent.Resume(t.Context(), d, c, map[string]executor.Reply{c.Pending[0].ID: executor.Approved()})
+	d, err = agent.Resume(t.Context(), d, executor.Approved(d.Pending()[0]))
 	require.NoError(t, err)
 	requireValid(t, d)
 	require.Len(t, runStarts(d), 1)

@@ -189,6 +189,7 @@ func plainUsage(r *plain.Reader) (u content.Usage) {
 	r.Expect("{")
 	u.Input, u.Output = r.OptInt("input"), r.OptInt("output")
 	u.CacheRead, u.CacheWrite = r.OptInt("cache_read"), r.OptInt("cache_write")
+	u.CacheWriteLong = r.OptInt("cache_write_long")
 	u.Reasoning, u.Incomplete = r.OptInt("reasoning"), r.OptTrue("incomplete")
 	r.Expect("}")
 

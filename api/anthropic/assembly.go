@@ -27,6 +27,9 @@ type assembly struct {
 	done bool
 }
 
+// estimatedTokens is a member of thinking deltas. It is no part of the block, and a signed block with it is refused.
+const estimatedTokens = "estimated_tokens"
+
 // assemble returns the assembly for the block begun by a content_block_start.
 func assemble(start content.JSON) (*assembly, error) {
 	list, err := jsonx.Members(start)
@@ -38,6 +41,9 @@ func assemble(start content.JSON) (*assembly, error) {
 	a.kind, _, _ = jsonx.TakeText(list, "type")
 	if a.kind == "tool_use" || isServerCall(a.kind) {
 		a.tool, _, _ = jsonx.TakeText(list, "name")
+		if toolset, _, _ := jsonx.TakeText(list, toolsetName); toolset != "" {
+			a.tool = toolset + "_" + a.tool
+		}
 	}
 	return a, nil
 }
@@ -55,7 +61,7 @@ func (a *assembly) add(delta content.JSON) (api.DeltaKind, string, error) {
 	for _, m := range list {
 		text, isText := jsonx.Text(m.Value)
 		switch {
-		case m.Name == "type":
+		case m.Name == "type", m.Name == estimatedTokens:
 		case m.Name == "partial_json" && isText:
 			a.input.WriteString(text)
 			kind, shown = api.DeltaInput, text

@@ -40,7 +40,7 @@ func BenchmarkRequest(b *testing.B) {
 		_, _, err := Body(req, "claude-x", plain)
 		return err
 	}, func(req api.Request) error {
-		made := builder{options: plain.over(req.Options), model: "claude-x"}
+		made := newBuilder(plain, req, "claude-x")
 		_, err := made.body(req)
 		return err
 	}, func(n int) func() error {

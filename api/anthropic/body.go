@@ -29,40 +29,39 @@ import (
 // The options of req take precedence over those in o. Errors are *api.Error: api.ErrNothing if there is no message to
 // send, and those of api.Options.Check.
 func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
-	b := builder{options: o.over(req.Options), model: model}
+	b := newBuilder(o, req, model)
 	parts, err := b.body(req)
 	if err != nil {
 		return nil, nil, err
 	}
-	return parts.Bytes(), b.notes, nil
+	return parts.Bytes(), b.Notes, nil
 }
 
 // builder is one request under construction.
 type builder struct {
+	roundtrip.Builder
 	options Options
 	model   string
-	rules   *servers.Rules // of the server
-	// The members of Options.Body, except those already taken out.
-	further []jsonx.Member
+	about   []api.RepairNote // about the options
+	rules   *servers.Rules   // of the server
 	// The value of "thinking"; "" for none.
 	thinking content.JSON
-	tools    []content.Tool
 	system   []string
 	// For each system prompt of system, the object that may hold its marker; "" if Options.Body has none.
 	beside []content.JSON
 	// The messages after repair.
 	encoded dialect.Encoded
-	notes   []api.RepairNote
 	// The markers of tools and system prompts. With CacheOwn, also those of messages.
 	marks marks
 }
 
-// note records a change about no single message.
-func (b *builder) note(kind api.RepairKind, format string, args ...any) {
-	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
+// newBuilder returns a builder with the options of a request over those of the provider.
+func newBuilder(o *Options, req api.Request, model string) builder {
+	options, notes := o.over(req.Options)
+	return builder{options: options, model: model, about: notes}
 }
 
-// body returns the body, and sets b.notes.
+// body returns the body, and sets b.Notes.
 func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	if _, err := roundtrip.Checked(API, b.options.Options); err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		return nil, badServer("%q is not a known server; known are %s", b.options.Server, strings.Join(servers.Names(), ", "))
 	}
 	if b.options.Body != "" {
-		b.further, _ = jsonx.Members(b.options.Body) // it was checked
+		b.Further, _ = jsonx.Members(b.options.Body) // it was checked
 	}
 
 	cache := b.cache()
@@ -87,13 +86,14 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	}
 
 	// Notes about messages come before those about tools, system prompts and options.
-	b.notes = b.encoded.Notes
-	b.keepTools(b.rules.Fit(differs, &b.options.Options, req.Tools, b.note))
+	b.Notes = append(slices.Clip(b.encoded.Notes), b.about...)
+	tools := b.rules.Fit(differs, &b.options.Options, req.Tools, b.Note)
+	b.keepTools(tools)
 	system := req.System
 
 	// If the server ignores the option for the form of the response, a system prompt describes the form.
 	if b.options.Output.JSON != "" && differs.IgnoresForm {
-		system = b.rules.FormPrompt(system, b.options.Output, b.note)
+		system = b.rules.FormPrompt(system, b.options.Output, b.Note)
 		b.options.Output = api.Schema{}
 	}
 
@@ -101,7 +101,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	b.settle()
 
 	if !slices.Contains(policies, b.options.Cache) {
-		b.note(api.RepairOption, "Cache %q is left out: the API has no such policy", string(b.options.Cache))
+		b.Note(api.RepairOption, "Cache %q is left out: the API has no such policy", string(b.options.Cache))
 	}
 
 	// The encoding sets the markers of a policy. The conversation's own depend on all of its messages.
@@ -109,7 +109,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	if cache == CacheOwn {
 		items = b.ownItems()
 	} else {
-		b.marks = frontMarks(markOf(cache), b.tools, b.system)
+		b.marks = frontMarks(markOf(cache), b.Tools, b.system)
 	}
 
 	// The body stays in pieces: the encoded messages are shared with other requests and not copied.
@@ -124,7 +124,7 @@ var policies = []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, CacheOwn
 // markers.
 func (b *builder) cache() api.Cache {
 	cache := b.options.Cache
-	whole, _ := jsonx.Take(b.further, cacheControl)
+	whole, _ := jsonx.Take(b.Further, cacheControl)
 	if whole != "" && cache != CacheOwn || !slices.Contains(policies, cache) {
 		return api.CacheOff
 	}
@@ -167,14 +167,14 @@ var encodings = sync.OnceValue(func() map[variant]*dialect.Encoding {
 func (b *builder) ownItems() [][]byte {
 	// A cache_control of the whole request counts as one of the markers.
 	room := maxMarks
-	if whole, _ := jsonx.Take(b.further, cacheControl); whole != "" {
+	if whole, _ := jsonx.Take(b.Further, cacheControl); whole != "" {
 		room--
 	}
 
 	messages := b.encoded.Messages()
-	own, left := ownMarks(b.tools, b.beside, messages, room)
+	own, left := ownMarks(b.Tools, b.beside, messages, room)
 	for _, why := range left {
-		b.note(api.RepairOption, "%s", why)
+		b.Note(api.RepairOption, "%s", why)
 	}
 	b.marks = own
 
@@ -189,8 +189,8 @@ func (b *builder) ownItems() [][]byte {
 func (b *builder) keepSystem(system []string) {
 	// The markers of system prompts are in Options.Body, because prompts have no Extra.
 	var beside []jsonx.Raw
-	if given, rest := jsonx.Take(b.further, "system"); b.options.Cache == CacheOwn && given.Decode(&beside) == nil {
-		b.further = rest
+	if given, rest := jsonx.Take(b.Further, "system"); b.options.Cache == CacheOwn && given.Decode(&beside) == nil {
+		b.Further = rest
 	}
 
 	for i, s := range system {
@@ -201,37 +201,27 @@ func (b *builder) keepSystem(system []string) {
 				b.beside[len(b.beside)-1] = content.JSON(beside[i])
 			}
 		} else if s != "" {
-			b.note(api.RepairDropped, "a system prompt of white space")
+			b.Note(api.RepairDropped, "a system prompt of white space")
 		}
 	}
 }
 
-// keepTools keeps the acceptable definitions.
+// keepTools keeps the acceptable definitions. A toolset that several tools are of is sent once.
 func (b *builder) keepTools(tools []content.Tool) {
-	seen := map[string]bool{}
-	for _, def := range tools {
-		f := fits.Get(def, fit)
-		t, why, ok := f.tool, f.why, f.ok
-
-		// A server tool's own name may be the name of another tool.
-		if ok && seen[sentName(t)] {
-			ok, why = false, "it is declared twice"
+	toolsets := map[content.JSON]bool{}
+	b.KeepTools(tools, 0, func(t content.Tool) (content.Tool, string, bool) {
+		f := fits.Get(t, fit)
+		if entry := f.tool.Extra.For(API); f.ok && f.tool.Server() && isToolset(typeOf(f.tool)) {
+			if toolsets[entry] {
+				return f.tool, "", false
+			}
+			toolsets[entry] = true
 		}
-
-		switch {
-		case !ok:
-			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
-			continue
-		case why != "":
-			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
-		}
-
-		seen[sentName(t)] = true
-		b.tools = append(b.tools, t)
-	}
+		return f.tool, f.why, f.ok
+	}, sentName)
 }
 
-// sentName returns the name of a tool in the request. A server tool may have its own.
+// sentName returns the name of a tool in the request. A tool of the API's own may have another.
 func sentName(t content.Tool) string {
 	if !t.Server() {
 		return t.Name
@@ -243,6 +233,19 @@ func sentName(t content.Tool) string {
 	}
 	return t.Name
 }
+
+// typeOf returns the type of a tool of the API's own, or "".
+func typeOf(t content.Tool) string {
+	list, _ := jsonx.Members(t.Extra.For(API)) // none without an Extra
+	kind, _, _ := jsonx.TakeText(list, "type")
+	if kind == "custom" {
+		return ""
+	}
+	return kind
+}
+
+// isToolset reports whether the tools of a type have one entry without a name: browser_toolset_20260801, mcp_toolset.
+func isToolset(kind string) bool { return strings.Contains(kind, "toolset") }
 
 // fitted is a definition in the form the API accepts. If it is ok, why is the change made, or ""; otherwise why is the
 // reason to leave the tool out.
@@ -262,13 +265,13 @@ func fit(def content.Tool) fitted {
 		return fitted{t, why, false}
 	}
 
+	// The API knows the description and the schema of its own tools, also of those that a program executes.
+	if typeOf(t) != "" {
+		t.Description, t.Schema = "", ""
+		return fitted{t, "", true}
+	}
 	if t.Server() {
-		further, _ := jsonx.Members(t.Extra.For(API))
-		kind, _, _ := jsonx.TakeText(further, "type")
-		if kind == "" || kind == "custom" {
-			return fitted{t, "it has no schema and is not a server tool of this API", false}
-		}
-		return fitted{t, why, true}
+		return fitted{t, "it has no schema and is not a server tool of this API", false}
 	}
 
 	schema, _ := jsonx.Members(t.Schema)
@@ -288,22 +291,19 @@ var propertyName = pattern.Of(`^[a-zA-Z0-9_.-]{1,64}$`)
 // settle computes the options that depend on the conversation or on each other.
 func (b *builder) settle() {
 	// These members are made from the request.
-	for _, own := range []string{"model", "system", "tools", "messages", "stream"} {
-		if b.takeFurther(own) != "" {
-			b.note(api.RepairOption, "%q in Options.Body is left out", own)
-		}
-	}
+	b.LeaveOut("model", "system", "tools", "messages", "stream")
 
 	// The order matters: binding is read from "thinking" before settleTokens removes it from Options.Body.
 	forced := b.settleToolChoice()
 	binding := b.binding()
 	b.settleTokens()
 	b.settleThinking(forced, binding)
+	b.setContainer()
 }
 
 // binding returns the "block_binding" of thinking in Options.Body, or "".
 func (b *builder) binding() content.JSON {
-	thinking, _ := jsonx.Take(b.further, "thinking")
+	thinking, _ := jsonx.Take(b.Further, "thinking")
 	list, _ := jsonx.Members(thinking) // without members if it is not an object
 	binding, _ := jsonx.Take(list, blockBinding)
 	return binding
@@ -311,20 +311,13 @@ func (b *builder) binding() content.JSON {
 
 const blockBinding = "block_binding"
 
-// takeFurther removes a member from Options.Body and returns it.
-func (b *builder) takeFurther(name string) content.JSON {
-	value, rest := jsonx.Take(b.further, name)
-	b.further = rest
-	return value
-}
-
 // settleToolChoice sets tool_choice from the options, unless Options.Body has one, and removes it if its tool is not
 // declared. It reports whether the model is forced to call a tool.
 func (b *builder) settleToolChoice() bool {
-	value, _ := jsonx.Take(b.further, "tool_choice")
+	value, _ := jsonx.Take(b.Further, "tool_choice")
 	if value == "" {
 		value = b.toolChoice()
-		b.further = append(b.further, member("tool_choice", value)...)
+		b.Further = append(b.Further, member("tool_choice", value)...)
 	}
 
 	var choice struct {
@@ -337,50 +330,42 @@ func (b *builder) settleToolChoice() bool {
 
 	// The API refuses a choice without tools, or of an undeclared tool.
 	named := choice.Type != "tool" ||
-		slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == choice.Name })
-	if len(b.tools) == 0 || !named {
-		b.takeFurther("tool_choice")
-		b.note(api.RepairOption, noChoice)
+		slices.ContainsFunc(b.Tools, func(t content.Tool) bool { return sentName(t) == choice.Name })
+	if len(b.Tools) == 0 || !named {
+		b.Take("tool_choice")
+		b.Note(api.RepairOption, "tool_choice is left out: there is no such tool")
 		return false
 	}
 
 	return choice.Type == "any" || choice.Type == "tool"
 }
 
-const noChoice = "tool_choice is left out: there is no such tool"
-
 // member returns a list of one member, or of none if the value is empty.
 func member(name string, value content.JSON) []jsonx.Member {
-	if value == "" {
-		return nil
-	}
-	return []jsonx.Member{{Name: name, Value: value}}
+	var list roundtrip.Header
+	list.Set(name, value)
+	return list
 }
 
 // toolChoice returns the tool_choice of the options. The options name a tool as it was declared, not by its sentName.
 func (b *builder) toolChoice() content.JSON {
-	o := b.options
+	one := b.options.OneCall
 	dst := []byte{'{'}
-	switch name := o.ToolChoice.Tool(); {
-	case name != "":
-		at := slices.IndexFunc(b.tools, func(t content.Tool) bool { return t.Name == name })
-		if at < 0 {
-			b.note(api.RepairOption, noChoice)
-			return ""
-		}
-		dst = write.String(append(dst, `"type":"tool"`...), "name", sentName(b.tools[at]))
-	case o.ToolChoice == api.ToolsAny:
-		dst = append(dst, `"type":"any"`...)
-	case o.ToolChoice == api.ToolsNone:
+	switch choice, tool := b.Choice(b.options.ToolChoice, b.Tools); {
+	case choice == api.ToolsNone:
 		return `{"type":"none"}`
+	case choice == api.ToolsAny:
+		dst = append(dst, `"type":"any"`...)
+	case choice != api.ToolsAuto:
+		dst = write.String(append(dst, `"type":"tool"`...), "name", sentName(tool))
 	// ToolsAuto is the API's default. It is sent only to carry disable_parallel_tool_use.
-	case !o.OneCall || len(b.tools) == 0:
+	case !one || len(b.Tools) == 0:
 		return ""
 	default:
 		dst = append(dst, `"type":"auto"`...)
 	}
 
-	if o.OneCall {
+	if one {
 		dst = append(dst, `,"disable_parallel_tool_use":true`...)
 	}
 	return content.JSON(append(dst, '}'))
@@ -391,7 +376,7 @@ func (b *builder) settleTokens() {
 	o := &b.options
 
 	// A "thinking" with a type in Options.Body replaces the one of the options. One without is merged into it below.
-	given := b.takeFurther("thinking")
+	given := b.Take("thinking")
 	further, err := jsonx.Members(given)
 	if kind, _, _ := jsonx.TakeText(further, "type"); kind != "" || given != "" && err != nil {
 		b.thinking = given
@@ -399,7 +384,7 @@ func (b *builder) settleTokens() {
 
 	budget := o.Thinking.Tokens()
 	if budget > 0 && budget < leastThinking {
-		b.note(api.RepairOption, "a thinking budget of %d is sent as %d, the minimum", budget, leastThinking)
+		b.Note(api.RepairOption, "a thinking budget of %d is sent as %d, the minimum", budget, leastThinking)
 		budget = leastThinking
 	}
 
@@ -408,7 +393,7 @@ func (b *builder) settleTokens() {
 	case o.MaxTokens == 0:
 		o.MaxTokens = defaultMaxTokens + budget
 	case budget >= o.MaxTokens && b.thinking == "":
-		b.note(api.RepairOption, "MaxTokens of %d leaves no room for %d tokens of thinking: it is sent as %d",
+		b.Note(api.RepairOption, "MaxTokens of %d leaves no room for %d tokens of thinking: it is sent as %d",
 			o.MaxTokens, budget, budget+o.MaxTokens)
 		o.MaxTokens += budget
 	}
@@ -453,17 +438,17 @@ func (b *builder) settleThinking(forced bool, binding content.JSON) {
 		return
 	case forced:
 		b.thinking = still
-		b.note(api.RepairOption, "thinking is off: tool_choice forces a call")
+		b.Note(api.RepairOption, "thinking is off: tool_choice forces a call")
 		return
 	case enabled && !thinkingFits(b.encoded.Backward()):
 		b.thinking = still
-		b.note(api.RepairOption, "thinking is off: the turn began without thinking")
+		b.Note(api.RepairOption, "thinking is off: the turn began without thinking")
 		return
 	}
 
-	if further := b.takeFurther("temperature"); further != "" || b.options.Temperature != nil {
+	if further := b.Take("temperature"); further != "" || b.options.Temperature != nil {
 		b.options.Temperature = nil
-		b.note(api.RepairOption, "temperature is left out while the model thinks")
+		b.Note(api.RepairOption, "temperature is left out while the model thinks")
 	}
 }
 
@@ -498,61 +483,51 @@ func onlyResults(m content.Message) bool  { return len(m.Blocks.ToolResults()) =
 // front returns the body up to the messages.
 func (b *builder) front() []byte {
 	dst := write.String([]byte{'{'}, "model", b.model)
-	for _, m := range b.header() {
-		dst = append(write.Name(dst, m.Name), m.Value...)
-	}
-
-	dst = b.appendTools(dst)
-	dst = b.appendSystem(dst)
+	dst = roundtrip.AppendMembers(dst, b.header())
+	dst = roundtrip.AppendList(dst, "tools", b.Tools, b.appendTool)
+	dst = roundtrip.AppendList(dst, "system", b.system, b.appendSystem)
 	return append(write.Name(dst, "messages"), '[')
 }
 
 // header returns the configuration of the response. Members of Options.Body come last, and replace the others.
 func (b *builder) header() []jsonx.Member {
 	o := b.options
-	list := member("max_tokens", content.JSON(strconv.Itoa(o.MaxTokens)))
-	if o.Temperature != nil {
-		list = append(list, member("temperature", b.temperature(*o.Temperature))...)
-	}
-	list = append(list, member("stop_sequences", b.stopSequences())...)
-	list = append(list, member("thinking", b.thinking)...)
-	list = append(list, member("output_config", b.outputConfig())...)
-	list = append(list, member("metadata", b.metadata())...)
+	var list roundtrip.Header
+	list.SetInt("max_tokens", o.MaxTokens)
+	list.SetTemperature(b.temperature())
+	list.Set("stop_sequences", b.stopSequences())
+	list.Set("thinking", b.thinking)
+	list.Set("output_config", b.outputConfig())
+	list.Set("metadata", b.metadata())
 
-	// No member may appear twice: those of Options.Body replace those of the options.
-	for _, m := range b.further {
-		_, list = jsonx.Take(list, m.Name)
-	}
-	list = append(list, b.further...)
-
+	list = b.Header(list)
 	if !o.NoStream {
-		list = append(list, jsonx.Member{Name: "stream", Value: "true"})
+		list.Set("stream", "true")
 	}
 	return list
 }
 
 // temperature returns the temperature, limited to the API's range.
-func (b *builder) temperature(t float64) content.JSON {
-	if t > 1 {
-		b.note(api.RepairOption, "a temperature of %v is sent as 1, the maximum", t)
-		t = 1
+func (b *builder) temperature() *float64 {
+	t := b.options.Temperature
+	if t != nil && *t > 1 {
+		b.Note(api.RepairOption, "a temperature of %v is sent as 1, the maximum", *t)
+		most := 1.0
+		return &most
 	}
-	return content.JSON(strconv.FormatFloat(t, 'g', -1, 64))
+	return t
 }
 
 // outputConfig returns the effort of thinking and the format of the response; "" for neither.
 func (b *builder) outputConfig() content.JSON {
-	var list []jsonx.Member
+	var list roundtrip.Header
 
 	// The level of thinking is an effort here. "thinking" has its mode or its budget.
 	if level := b.options.Thinking.Level(); level != "" {
-		list = member("effort", jsonx.Quote(level))
+		list.Set("effort", jsonx.Quote(level))
 	}
-
 	if form := b.options.Output.JSON; form != "" {
-		list = append(list, member("format", jsonx.Object([]jsonx.Member{
-			{Name: "type", Value: `"json_schema"`}, {Name: "schema", Value: form},
-		}))...)
+		list.Set("format", jsonx.Object([]jsonx.Member{{Name: "type", Value: `"json_schema"`}, {Name: "schema", Value: form}}))
 	}
 
 	if len(list) == 0 {
@@ -568,7 +543,7 @@ func (b *builder) metadata() content.JSON {
 		if key == "user_id" {
 			list = member(key, jsonx.Quote(b.options.Metadata[key]))
 		} else {
-			b.note(api.RepairOption, "%q in Metadata is left out: the API accepts only user_id", key)
+			b.Note(api.RepairOption, "%q in Metadata is left out: the API accepts only user_id", key)
 		}
 	}
 
@@ -580,30 +555,13 @@ func (b *builder) metadata() content.JSON {
 
 // stopSequences returns the list of acceptable stop sequences; "" for none.
 func (b *builder) stopSequences() content.JSON {
-	dst := []byte{'['}
-	for _, s := range b.options.StopSequences {
+	stops := slices.DeleteFunc(slices.Clone(b.options.StopSequences), func(s string) bool {
 		if blank(s) {
-			b.note(api.RepairOption, "a stop sequence of white space is left out")
-			continue
+			b.Note(api.RepairOption, "a stop sequence of white space is left out")
 		}
-		dst = append(write.Comma(dst), jsonx.Quote(s)...)
-	}
-
-	if len(dst) == 1 {
-		return ""
-	}
-	return content.JSON(append(dst, ']'))
-}
-
-func (b *builder) appendTools(dst []byte) []byte {
-	if len(b.tools) == 0 {
-		return dst
-	}
-	dst = append(write.Name(dst, "tools"), '[')
-	for i, t := range b.tools {
-		dst = b.appendTool(write.Comma(dst), i, t)
-	}
-	return append(dst, ']')
+		return blank(s)
+	})
+	return b.Stops(stops, len(stops))
 }
 
 // appendTool appends the definition of tool i, with its marker.
@@ -614,31 +572,26 @@ func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 		further, _ = jsonx.Members(extra) // it was checked with the tool
 	}
 
-	// A function is sent as its fields. A server tool is sent as its Extra, and its name is added if it is needed.
-	var own []string
-	if kind, _, _ := jsonx.TakeText(further, "type"); !t.Server() {
+	// A function is sent as its fields. A tool of the API's own is sent as its Extra, and its name is added if it is
+	// needed.
+	own := []string{cacheControl} // marks.append writes it
+	if !t.Server() {
 		dst = write.OptString(dst, "name", t.Name)
 		dst = write.OptString(dst, "description", t.Description)
 		dst = append(write.Name(dst, "input_schema"), t.Schema...)
-		own = []string{"name", "description", "input_schema"}
-	} else if name, _ := jsonx.Take(further, "name"); name == "" && kind != "mcp_toolset" {
+		own = append(own, "name", "description", "input_schema")
+	} else if name, _ := jsonx.Take(further, "name"); name == "" && !isToolset(typeOf(t)) {
 		dst = write.OptString(dst, "name", t.Name)
 	}
 
-	dst = appendFurther(dst, further, own...)
+	dst = roundtrip.AppendMembers(dst, further, own...)
 	return append(b.marks.append(dst, spot{tool: i + 1}), '}')
 }
 
-func (b *builder) appendSystem(dst []byte) []byte {
-	if len(b.system) == 0 {
-		return dst
-	}
-	dst = append(write.Name(dst, "system"), '[')
-	for i, s := range b.system {
-		dst = write.String(append(write.Comma(dst), `{"type":"text"`...), "text", s)
-		dst = append(b.marks.append(dst, spot{system: i + 1}), '}')
-	}
-	return append(dst, ']')
+// appendSystem appends system prompt i, with its marker.
+func (b *builder) appendSystem(dst []byte, i int, s string) []byte {
+	dst = write.String(append(dst, `{"type":"text"`...), "text", s)
+	return append(b.marks.append(dst, spot{system: i + 1}), '}')
 }
 
 // appendMessage appends a repaired message, with the markers at.
@@ -666,7 +619,7 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 		dst, extra = appendThinking(dst, block), block.Extra
 	case content.ToolUse:
 		dst = write.String(append(dst, `{"type":"tool_use"`...), "id", block.ID)
-		dst = append(write.Name(write.OptString(dst, "name", block.Name), "input"), block.Input...)
+		dst = append(write.Name(write.OptString(dst, "name", memberName(block)), "input"), block.Input...)
 		extra = block.Extra
 	case content.ToolResult:
 		dst, extra = m.appendToolResult(dst, block, at), block.Extra
@@ -676,13 +629,25 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 
 	if further := extra.For(API); further != "" && further != "{}" {
 		list, _ := jsonx.Members(further) // it was checked when the block was made
-		dst = appendFurther(dst, list, written...)
+		dst = roundtrip.AppendMembers(dst, list, written...)
 	}
 	return append(m.append(dst, at), '}')
 }
 
-// written are the members written by appendBlock, for blocks of any type. An Extra cannot add them again.
-var written = []string{"type", "text", "source", "title", "thinking", "signature", "data", "id", "name",
+// memberName returns the name of a call as the API has it: that of a toolset's tool lacks the toolset.
+func memberName(call content.ToolUse) string {
+	list, _ := jsonx.Members(call.Extra.For(API)) // none without an Extra
+	toolset, _, _ := jsonx.TakeText(list, toolsetName)
+	if name, ok := strings.CutPrefix(call.Name, toolset+"_"); ok && toolset != "" && name != "" {
+		return name
+	}
+	return call.Name
+}
+
+// written are the members written by appendBlock and marks.append, for blocks of any type, and those never sent: the
+// facts about a response, and a member of a stream that earlier versions of Plait kept in thinking. An Extra cannot add
+// them.
+var written = []string{noteMember, estimatedTokens, cacheControl, "type", "text", "source", "title", "thinking", "signature", "data", "id", "name",
 	"input", "tool_use_id", "content", "is_error"}
 
 func appendThinking(dst []byte, t content.Thinking) []byte {
@@ -726,21 +691,17 @@ func appendSource(dst []byte, s content.Source) []byte {
 	return append(dst, '}')
 }
 
-// appendOpaque appends a block unchanged, except for a cache_control missing in m: it is left out.
+// appendOpaque appends a block unchanged, except for the facts about its response, and for a cache_control missing in
+// m: they are left out.
 func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
 	list, _ := jsonx.Members(o.JSON) // it was checked when the block was made
-	if mark, rest := jsonx.Take(list, cacheControl); mark != "" && m[at] != mark {
+	noted, list := jsonx.Take(list, noteMember)
+	mark, rest := jsonx.Take(list, cacheControl)
+	switch {
+	case mark != "" && m[at] != mark:
 		return append(dst, jsonx.Object(rest)...)
+	case noted != "":
+		return append(dst, jsonx.Object(list)...)
 	}
 	return append(dst, o.JSON...)
-}
-
-// appendFurther appends members, except those with a name in but, and cache_control: marks.append writes it.
-func appendFurther(dst []byte, list []jsonx.Member, but ...string) []byte {
-	for _, m := range list {
-		if m.Name != cacheControl && !slices.Contains(but, m.Name) {
-			dst = append(write.Name(dst, m.Name), m.Value...)
-		}
-	}
-	return dst
 }

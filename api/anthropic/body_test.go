@@ -450,7 +450,7 @@ func TestAConversationEndsWithTheUserUnlessItIsAPrefill(t *testing.T) {
 // TestACallOfAServerToolWaitsForTheCallsItMakes keeps a code execution open while the tools that it calls are answered.
 func TestACallOfAServerToolWaitsForTheCallsItMakes(t *testing.T) {
 	execution := content.Opaque{API: API, JSON: `{"type":"server_tool_use","id":"srvtoolu_1","name":"code_execution","input":{}}`}
-	called := content.ToolUse{ID: "a", Name: "get_weather", Input: `{}`, Extra: own(`{"caller":{"type":"code_execution_20250825","tool_id":"srvtoolu_1"}}`)}
+	called := content.ToolUse{ID: "a", Name: "get_weather", Input: `{}`, Extra: own(`{"caller":{"type":"code_execution_20250825","tool_id":"srvtoolu_1"},"plait":{"container":"c"}}`)}
 	ended := content.Opaque{API: API, JSON: `{"type":"code_execution_tool_result","tool_use_id":"srvtoolu_1","content":{}}`}
 	messages := []content.Message{user(said("?")), assistant(execution, called), user(result("a")), assistant(ended, said("Done.")), user(said("!"))}
 	for _, n := range []int{3, 5} {
@@ -481,7 +481,7 @@ func TestToolChoiceNamesTheToolThatIsSent(t *testing.T) {
 			continue
 		}
 		require.NotContains(t, body, "tool_choice", name)
-		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: noChoice}}, notes[1:])
+		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: `ToolChoice is left out: there is no tool "` + name + `"`}}, notes[1:])
 	}
 }
 

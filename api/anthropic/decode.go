@@ -71,6 +71,9 @@ func knownDocument(rest []jsonx.Member) content.Block {
 	return content.Document{Source: s, Title: title, Extra: extra(rest)}
 }
 
+// toolsetName is the member of a call with the toolset of its tool.
+const toolsetName = "toolset_name"
+
 func knownToolUse(rest []jsonx.Member) content.Block {
 	id, rest, ok := jsonx.TakeText(rest, "id")
 	name, rest, named := jsonx.TakeText(rest, "name")
@@ -78,6 +81,11 @@ func knownToolUse(rest []jsonx.Member) content.Block {
 		return nil
 	}
 	input, rest := jsonx.Take(rest, "input")
+
+	// The name of a toolset's tool is only known together with the toolset: a program may have a tool of the same name.
+	if toolset, _, _ := jsonx.TakeText(rest, toolsetName); toolset != "" {
+		name = toolset + "_" + name
+	}
 	return content.ToolUse{ID: id, Name: name, Input: input, Extra: extra(rest)}
 }
 

@@ -75,6 +75,9 @@ func kindOf(e *api.Error) error {
 	case e.Status == http.StatusRequestEntityTooLarge, e.Type == "request_too_large",
 		e.Type == "exceed_context_size_error", tooLong(message):
 		return api.ErrContextTooLong
+	case e.Type == "billing_error", strings.Contains(message, "credit balance is too low"):
+		// The API reports an account without credit as an invalid request.
+		return api.ErrQuota
 	case strings.Contains(message, "content filter"):
 		return api.ErrFiltered
 	case roundtrip.RefusesInput(message):
@@ -97,7 +100,7 @@ func tooLong(message string) bool {
 // kindOfType returns the kind of an error inside a stream, by its type. The types of Bedrock end in "Exception".
 func kindOfType(kind string) error {
 	switch kind {
-	case "authentication_error", "permission_error", "billing_error":
+	case "authentication_error", "permission_error":
 		return api.ErrAuth
 	case "not_found_error":
 		return api.ErrNotFound

@@ -52,7 +52,7 @@ func Import(body []byte) (req api.Request, model string, err error) {
 	// System prompts have no Extra, so their markers go into Options.Body.
 	rest = append(rest, member("system", marks)...)
 	if len(rest) > 0 {
-		req.Options.Body = jsonx.Object(rest)
+		req.Options.Body, req.Options.BodyAPI = jsonx.Object(rest), API
 	}
 
 	req.Options.Cache = api.CacheOff
@@ -88,7 +88,8 @@ func importSystem(j content.JSON) (system []string, marks content.JSON, err erro
 	return system, marks, nil
 }
 
-// importTools reads definitions. A tool without input_schema is a server tool, and keeps all of its members in Extra.
+// importTools reads definitions. A tool without input_schema is one of the API's own, and keeps all of its members in
+// Extra. A toolset has no name and is named after its type.
 func importTools(j content.JSON) ([]content.Tool, error) {
 	objects, err := roundtrip.ImportObjects("tools", j)
 	if err != nil {
@@ -96,6 +97,7 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 	}
 
 	var tools []content.Tool
+	names := roundtrip.ToolNames{}
 	for _, object := range objects {
 		var def content.Tool
 		schema, rest := jsonx.Take(object.List, "input_schema")
@@ -108,6 +110,9 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 		}
 
 		def.Extra = extra(rest)
+		if kind := typeOf(def); def.Name == "" && isToolset(kind) {
+			def.Name = names.Name(kind)
+		}
 		tools = append(tools, def)
 	}
 	return tools, nil

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"net/http"
+	"slices"
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
@@ -33,22 +34,81 @@ type usage struct {
 	Details    struct {
 		Thinking *int64 `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
+	Cached struct {
+		Hour *int64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	Further jsonx.Raw `json:",embed"` // all others
 }
 
-// update copies the counts present in u to total.
-func (u usage) update(total *content.Usage) {
+// tokens are the counts of a response so far, as the API reports them.
+type tokens struct {
+	counted content.Usage
+	// Iterations of the API's own that counted lacks, such as the compaction of the conversation.
+	beside content.Usage
+	// Something has a price of its own.
+	priced bool
+}
+
+// total returns all tokens of the response.
+func (t tokens) total() content.Usage {
+	all := t.counted.Plus(t.beside)
+	all.Incomplete = all.Incomplete || t.priced
+	return all
+}
+
+// update copies the counts present in u to t.
+func (u usage) update(t *tokens) {
 	for _, count := range []struct {
 		to   *int64
 		from *int64
 	}{
-		{&total.Input, u.Input},
-		{&total.Output, u.Output},
-		{&total.CacheRead, u.CacheRead},
-		{&total.CacheWrite, u.CacheWrite},
-		{&total.Reasoning, u.Details.Thinking},
+		{&t.counted.Input, u.Input},
+		{&t.counted.Output, u.Output},
+		{&t.counted.CacheRead, u.CacheRead},
+		{&t.counted.CacheWrite, u.CacheWrite},
+		{&t.counted.CacheWriteLong, u.Cached.Hour},
+		{&t.counted.Reasoning, u.Details.Thinking},
 	} {
 		if count.from != nil {
 			*count.to = *count.from
+		}
+	}
+
+	var further struct {
+		Requests   map[string]any `json:"server_tool_use"`
+		Tier       string         `json:"service_tier"`
+		Speed      string         `json:"speed"`
+		Place      string         `json:"inference_geo"`
+		Iterations []struct {
+			Type string `json:"type"`
+			usage
+		} `json:"iterations"`
+	}
+	if len(u.Further) == 0 || json.Unmarshal(u.Further, &further, jsonx.Lenient) != nil {
+		return // in another form than the API's
+	}
+
+	// Only the fetches of pages cost nothing beside their tokens.
+	for name, n := range further.Requests {
+		t.priced = t.priced || n != 0.0 && name != "web_fetch_requests"
+	}
+	t.priced = t.priced || !slices.Contains([]string{"", "standard"}, further.Tier) ||
+		!slices.Contains([]string{"", "standard"}, further.Speed) ||
+		!slices.Contains([]string{"", "global", "not_available"}, further.Place)
+
+	if len(further.Iterations) == 0 {
+		return
+	}
+	t.beside = content.Usage{}
+	for _, i := range further.Iterations {
+		switch i.Type {
+		case "message": // the top-level counts include it
+		case "compaction":
+			var own tokens
+			i.usage.update(&own)
+			t.beside = t.beside.Plus(own.counted)
+		default:
+			t.priced = true // of another model
 		}
 	}
 }
@@ -78,14 +138,17 @@ func decodeMessage(data []byte, header http.Header) ([]content.Block, api.Finish
 	}
 
 	finish := api.Finish{API: API, Model: m.Model, ResponseID: m.ID, Stop: stopOf(m.StopReason, m.StopWord)}
-	m.Usage.update(&finish.Usage)
+	var tokens tokens
+	m.Usage.update(&tokens)
+	finish.Usage = tokens.total()
 	var details roundtrip.Details
 	details.Add(m.Further)
+	details.AddUsage(m.Usage.Further)
 	finish.Details = details.JSON()
 
 	// Only the last block can have been cut off.
 	if n := len(blocks); n > 0 {
-		blocks[n-1] = cutCall(blocks[n-1], finish.Stop)
+		blocks[n-1] = withContainer(cutCall(blocks[n-1], finish.Stop), finish.Stop, details.Get(containerMember))
 	}
 	return blocks, finish, nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/compatible"
+	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // API is the name of Anthropic's Messages API in blocks, definitions, responses and errors.
@@ -56,12 +57,13 @@ const (
 	leastThinking    = 1024
 )
 
-// over returns the options for one request. Those of the request take precedence.
-func (o *Options) over(request api.Options) Options {
+// over returns the options for one request, and notes about them. Those of the request take precedence.
+func (o *Options) over(request api.Options) (Options, []api.RepairNote) {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	c.Options = request.Over(c.Options)
-	return c
+	var notes []api.RepairNote
+	c.Options, notes = roundtrip.Resolved(API, request, c.Options)
+	return c, notes
 }

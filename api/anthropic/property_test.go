@@ -63,10 +63,11 @@ func askedAtRandom(w *providertest.World) providertest.Asked {
 	}
 }
 
-// stillRuns reports whether a server tool's call waits, which is left out when the user speaks before its result came.
+// stillRuns reports whether a server tool's call waits, which is left out when the turn ends before its result came.
 func stillRuns(repaired []content.Message) bool {
 	waiting := map[place]string{}
-	unpaired(append(repaired[:len(repaired):len(repaired)], content.Message{Role: content.User, Blocks: content.Words("x")}), waiting)
+	unpaired(append(repaired[:len(repaired):len(repaired)],
+		content.Message{Role: content.Assistant, Blocks: content.Words("x")}, content.Message{Role: content.User, Blocks: content.Words("x")}), waiting)
 	return len(waiting) > 0
 }
 

@@ -35,7 +35,10 @@ func (p *Provider) Model() string { return p.model }
 // New returns a Provider for the named model, such as "claude-sonnet-4-5". A nil o means all defaults. New sends
 // nothing to the API: a missing key is an error of the first request, api.ErrAuth.
 func New(model string, o *Options) *Provider {
-	p := &Provider{model: model, options: o.over(api.Options{})}
+	p := &Provider{model: model}
+	if o != nil {
+		p.options = *o
+	}
 	client := sdk.NewClient(p.options.SDK...)
 	p.post = client.Post
 	return p
@@ -64,12 +67,12 @@ var counted = []string{
 func (p *Provider) trip(
 	req api.Request, path string, read func(res *http.Response, whole bool) iter.Seq2[api.Event, error],
 ) roundtrip.Trip {
-	b := builder{options: p.options.over(req.Options), model: p.model}
+	b := newBuilder(&p.options, req, p.model)
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) {
 			body, err := b.body(req)
 			return roundtrip.Call{
-				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes,
+				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.Notes,
 			}, err
 		},
 		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {

@@ -113,35 +113,16 @@ func (p *pairing) look(at place, b content.Opaque) {
 	}
 }
 
-// close drops the calls open at the end of m, except those waiting for their own tool calls.
+// close drops the calls open at the end of m, unless the turn is unfinished: m then has tool calls of its own, and the
+// API continues its calls together with their results.
 func (p *pairing) close(m content.Message) {
-	waits := map[string]bool{}
-	for _, call := range m.Blocks.ToolUses() {
-		waits[callerOf(call)] = true
+	if len(m.Blocks.ToolUses()) > 0 {
+		return
 	}
-
 	for id, at := range p.open {
-		if !waits[id] {
-			p.drop[at] = "a call of a server tool without its result"
-			delete(p.open, id)
-		}
+		p.drop[at] = "a call of a server tool without its result"
+		delete(p.open, id)
 	}
-}
-
-// callerOf returns the ID of the server tool's call that makes the call; "" if the model itself makes it.
-func callerOf(call content.ToolUse) string {
-	further := call.Extra.For(API)
-	if further == "" {
-		return ""
-	}
-
-	var extra struct {
-		Caller struct {
-			ToolID string `json:"tool_id"`
-		} `json:"caller"`
-	}
-	_ = further.Decode(&extra) // anything else is not a caller
-	return extra.Caller.ToolID
 }
 
 // serverCall is a call of a server tool.

@@ -28,6 +28,9 @@ func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 			if errors.Is(err, errNotJSON) && !events.Next() {
 				err = cut(err) // the stream ends in the middle of an event
 			}
+			if err != nil {
+				out = append(out, d.held()...)
+			}
 			for _, e := range out {
 				if !yield(e, nil) {
 					return
@@ -39,6 +42,12 @@ func streamed(res *http.Response) iter.Seq2[api.Event, error] {
 			}
 
 			if d.ended {
+				return
+			}
+		}
+
+		for _, e := range d.held() {
+			if !yield(e, nil) {
 				return
 			}
 		}
@@ -66,10 +75,13 @@ type event struct {
 type decoder struct {
 	header  http.Header
 	finish  api.Finish
+	tokens  tokens
 	details roundtrip.Details
 	blocks  []*assembly
 	// The number of blocks yielded. They are yielded in order.
 	given int
+	// A block is of a server tool, or made by one, so the end of the stream may name a container.
+	served bool
 	// Set by message_stop.
 	ended bool
 }
@@ -95,7 +107,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 			API: API, Model: e.Message.Model, ResponseID: e.Message.ID,
 			Stop: stopOf(e.Message.StopReason, e.Message.StopWord),
 		}
-		e.Message.Usage.update(&d.finish.Usage)
+		d.count(e.Message.Usage)
 		d.details.Add(e.Message.Further)
 
 		// The finish so far, in case the response breaks off.
@@ -129,6 +141,8 @@ func (d *decoder) start(e event) ([]api.Event, error) {
 		return nil, protocol("block %d: %w", e.Index, err)
 	}
 	d.blocks = append(d.blocks, a)
+	caller, _ := jsonx.Take(a.members, "caller")
+	d.served = d.served || isServerCall(a.kind) || isServerResult(a.kind) || caller != ""
 	return d.ready(false)
 }
 
@@ -170,7 +184,7 @@ func (d *decoder) open(i int) (*assembly, error) {
 
 // messageDelta updates the usage and the stop reason.
 func (d *decoder) messageDelta(e event) error {
-	e.Usage.update(&d.finish.Usage)
+	d.count(e.Usage)
 
 	var delta struct {
 		StopReason string    `json:"stop_reason"`
@@ -193,13 +207,20 @@ func (d *decoder) messageDelta(e event) error {
 	return nil
 }
 
-// ready returns the complete blocks, in order. A last call without arguments is kept until the end of the response:
-// only then is it known to be complete or cut off.
+// count updates the usage.
+func (d *decoder) count(u usage) {
+	u.update(&d.tokens)
+	d.finish.Usage = d.tokens.total()
+	d.details.AddUsage(u.Further)
+}
+
+// ready returns the complete blocks, in order. The last one is kept until the end of the response if the end decides
+// about it: whether a call without arguments is complete, and which container a server tool used.
 func (d *decoder) ready(end bool) ([]api.Event, error) {
 	var out []api.Event
 	for ; d.given < len(d.blocks); d.given++ {
 		a, last := d.blocks[d.given], d.given == len(d.blocks)-1
-		if !end && (!a.done || last && a.emptyCall()) {
+		if !end && (!a.done || last && (a.emptyCall() || d.served)) {
 			break
 		}
 
@@ -210,11 +231,24 @@ func (d *decoder) ready(end bool) ([]api.Event, error) {
 
 		// Only the last block of a response can have been cut off.
 		if last && end {
-			b = cutCall(b, d.finish.Stop)
+			b = withContainer(cutCall(b, d.finish.Stop), d.finish.Stop, d.details.Get(containerMember))
 		}
 		out = append(out, api.BlockEnd{Index: d.given, Block: b})
 	}
 	return out, nil
+}
+
+// held returns the complete block that waits for the end of a response that broke off.
+func (d *decoder) held() []api.Event {
+	if d.given == len(d.blocks) || !d.blocks[d.given].done {
+		return nil
+	}
+	b, err := d.blocks[d.given].block()
+	if err != nil {
+		return nil
+	}
+	d.given++
+	return []api.Event{api.BlockEnd{Index: d.given - 1, Block: b}}
 }
 
 // end returns the last events of the response.

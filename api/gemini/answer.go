@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/api"
@@ -12,7 +13,7 @@ import (
 type chunk struct {
 	Candidates []candidate `json:"candidates"`
 	Prompt     jsonx.Raw   `json:"promptFeedback"` // read by noteFeedback
-	Usage      usage       `json:"usageMetadata"`
+	Usage      jsonx.Raw   `json:"usageMetadata"`
 	Model      string      `json:"modelVersion"`
 	ID         string      `json:"responseId"`
 	Error      jsonx.Raw   `json:"error"`
@@ -52,6 +53,14 @@ type usage struct {
 	Candidates *int64 `json:"candidatesTokenCount"`
 	Thoughts   *int64 `json:"thoughtsTokenCount"`
 	ToolUse    *int64 `json:"toolUsePromptTokenCount"`
+	// Tokens by the kind of their content.
+	Asked   []modality `json:"promptTokensDetails"`
+	Written []modality `json:"candidatesTokensDetails"`
+}
+
+type modality struct {
+	Kind  string `json:"modality"`
+	Count int64  `json:"tokenCount"`
 }
 
 // update copies the counts present in later to u.
@@ -64,6 +73,19 @@ func (u *usage) update(later usage) {
 			*count.to = *count.from
 		}
 	}
+	if later.Asked != nil {
+		u.Asked = later.Asked
+	}
+	if later.Written != nil {
+		u.Written = later.Written
+	}
+}
+
+// priced reports whether there are tokens with another price than text has: audio, and pictures made by the model.
+func (u usage) priced() bool {
+	audio := func(m modality) bool { return m.Count > 0 && m.Kind == "AUDIO" }
+	made := func(m modality) bool { return m.Count > 0 && m.Kind != "TEXT" }
+	return slices.ContainsFunc(u.Asked, audio) || slices.ContainsFunc(u.Written, made)
 }
 
 // total converts the counts. In the API's, the prompt includes the tokens read from the cache, and the candidates do
@@ -80,6 +102,7 @@ func (u usage) total() content.Usage {
 	return content.Usage{
 		Input: max(n(u.Prompt)-n(u.Cached), 0) + n(u.ToolUse), CacheRead: n(u.Cached),
 		Output: n(u.Candidates) + n(u.Thoughts), Reasoning: n(u.Thoughts),
+		Incomplete: u.priced(),
 	}
 }
 

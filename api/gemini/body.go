@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -27,33 +26,33 @@ import (
 // The options of req take precedence over those in o. Errors are *api.Error: api.ErrNothing if there is no message to
 // send, and those of api.Options.Check.
 func Body(req api.Request, model string, o *Options) ([]byte, []api.RepairNote, error) {
-	b := builder{options: o.over(req.Options), model: model}
+	b := newBuilder(o, req, model)
 	parts, err := b.body(req)
 	if err != nil {
 		return nil, nil, err
 	}
-	return parts.Bytes(), b.notes, nil
+	return parts.Bytes(), b.Notes, nil
 }
 
 // builder is one request under construction.
 type builder struct {
+	roundtrip.Builder
 	options Options
 	model   string
-	// The members of Options.Body, except those already taken out.
-	further   []jsonx.Member
+	about   []api.RepairNote // about the options
+	// Of Tools, the functions, and the entries of "tools" for the tools run by the API.
 	functions []content.Tool
-	// The entries of "tools" for the tools run by the API.
-	servers []content.JSON
-	system  []string
-	notes   []api.RepairNote
+	servers   []content.Tool
+	system    []string
 }
 
-// note records a change about no single message.
-func (b *builder) note(kind api.RepairKind, format string, args ...any) {
-	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
+// newBuilder returns a builder with the options of a request over those of the provider.
+func newBuilder(o *Options, req api.Request, model string) builder {
+	options, notes := o.over(req.Options)
+	return builder{options: options, model: model, about: notes}
 }
 
-// body returns the body, and sets b.notes.
+// body returns the body, and sets b.Notes.
 func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	if _, err := roundtrip.Checked(API, b.options.Options); err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 
 		// Of a member under both of its names, the last one holds: that of the request follows that of the provider.
 		for i, m := range list {
-			b.further = append(without(b.further, list[i:i+1]), m)
+			b.Further = append(without(b.Further, list[i:i+1]), m)
 		}
 	}
 
@@ -73,10 +72,9 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	}
 
 	// Notes about messages come before those about tools, system prompts and options.
-	b.notes = encoded.Notes
+	b.Notes = append(slices.Clip(encoded.Notes), b.about...)
 	b.keepTools(req.Tools)
-	b.keepApart()
-	b.keepSystem(req.System)
+	b.system = b.System(req.System)
 
 	pieces := append([][]byte{b.front()}, encoded.Items()...)
 	return wire.NewParts(append(pieces, []byte("]}"))...), nil
@@ -92,19 +90,14 @@ func (b *builder) front() []byte {
 	generation := merged(b.generationConfig(), b.take("generationConfig"))
 	labels := b.labels()
 
-	dst := b.appendTools(b.appendSystem([]byte{'{'}))
-	for _, m := range []jsonx.Member{{Name: "toolConfig", Value: choice}, {Name: "labels", Value: labels}} {
-		if m.Value != "" {
-			dst = append(write.Name(dst, m.Name), m.Value...)
-		}
-	}
+	var list roundtrip.Header
+	list.Set("toolConfig", choice)
+	list.Set("labels", labels)
+	list = append(list, b.Further...)
+	list.Set("generationConfig", generation)
 
-	for _, m := range b.further {
-		dst = append(write.Name(dst, m.Name), m.Value...)
-	}
-	if generation != "" {
-		dst = append(write.Name(dst, "generationConfig"), generation...)
-	}
+	dst := b.appendTools(b.appendSystem([]byte{'{'}))
+	dst = roundtrip.AppendMembers(dst, list)
 	return append(write.Name(dst, "contents"), '[')
 }
 
@@ -113,7 +106,7 @@ func (b *builder) leaveOut() {
 	// These members are made from the request, or are in its address.
 	for _, own := range []string{"contents", "systemInstruction", "tools", "model"} {
 		if b.take(own) != "" {
-			b.note(api.RepairOption, "%q in Options.Body is left out", own)
+			b.Note(api.RepairOption, "%q in Options.Body is left out", own)
 		}
 	}
 
@@ -123,16 +116,16 @@ func (b *builder) leaveOut() {
 
 	// The API refuses system prompts and tools next to cached content.
 	if choice := b.take("toolConfig"); choice != "" || len(b.system)+len(b.functions)+len(b.servers) > 0 {
-		b.note(api.RepairOption, "system prompts and tools are left out: the cached content holds them")
+		b.Note(api.RepairOption, "system prompts and tools are left out: the cached content holds them")
 	}
 	b.system, b.functions, b.servers = nil, nil, nil
 }
 
 // take removes a member from Options.Body and returns it. The API has two names for each member; both are removed.
 func (b *builder) take(name string) content.JSON {
-	value, rest := jsonx.Take(b.further, name)
+	value, rest := jsonx.Take(b.Further, name)
 	other, rest := jsonx.Take(rest, snake(name))
-	b.further = rest
+	b.Further = rest
 	if value == "" {
 		return other
 	}
@@ -184,7 +177,7 @@ func merged(own []jsonx.Member, further content.JSON) content.JSON {
 // toolConfig returns the configuration of the tools from the options.
 func (b *builder) toolConfig() []jsonx.Member {
 	if b.options.OneCall {
-		b.note(api.RepairOption, "OneCall is left out: the API does not have it")
+		b.Note(api.RepairOption, "OneCall is left out: the API does not have it")
 	}
 
 	list := b.toolChoice()
@@ -206,7 +199,7 @@ func (b *builder) ownToolConfig() content.JSON {
 	for _, name := range []string{"functionCallingConfig", "function_calling_config"} {
 		var left content.JSON
 		if left, list = jsonx.Take(list, name); left != "" {
-			b.note(api.RepairOption, "%q in Options.Body is left out: there are no functions", name)
+			b.Note(api.RepairOption, "%q in Options.Body is left out: there are no functions", name)
 		}
 	}
 	return jsonx.Object(list)
@@ -215,67 +208,36 @@ func (b *builder) ownToolConfig() content.JSON {
 // toolChoice returns the choice of the options. It uses the declared name of a tool, because every API accepts this
 // name.
 func (b *builder) toolChoice() []jsonx.Member {
-	choice := b.options.ToolChoice
-	name := choice.Tool()
+	choice, tool := b.Choice(b.options.ToolChoice, b.functions)
+	config := []byte(`{"mode":"ANY"`)
 	switch {
 	case choice == api.ToolsAuto:
 		return nil
-	case len(b.functions) == 0, name != "" && !b.declared(name):
-		// A choice of no tool holds anyway, and needs no note.
-		if choice.Forced() {
-			b.note(api.RepairOption, "ToolChoice is left out: there is no such tool")
-		}
-		return nil
-	}
-
-	config := []byte(`{"mode":"ANY"`)
-	switch {
 	case choice == api.ToolsNone:
 		config = []byte(`{"mode":"NONE"`)
-	case name != "":
-		config = append(append(append(config, `,"allowedFunctionNames":[`...), jsonx.Quote(name)...), ']')
+	case choice != api.ToolsAny:
+		config = append(append(append(config, `,"allowedFunctionNames":[`...), jsonx.Quote(tool.Name)...), ']')
 	}
 	return []jsonx.Member{{Name: "functionCallingConfig", Value: content.JSON(append(config, '}'))}}
-}
-
-// declared reports whether there is a function with the given name.
-func (b *builder) declared(name string) bool {
-	for _, t := range b.functions {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // generationConfig returns the configuration of the response from the options.
 func (b *builder) generationConfig() []jsonx.Member {
 	o := b.options
-	var list []jsonx.Member
-	set := func(name string, value content.JSON) { list = append(list, jsonx.Member{Name: name, Value: value}) }
-
-	if o.MaxTokens > 0 {
-		// The API's number has 32 bits.
-		set("maxOutputTokens", content.JSON(strconv.Itoa(min(o.MaxTokens, math.MaxInt32))))
-	}
-	if o.Temperature != nil {
-		set("temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64)))
-	}
-	if stops := b.stopSequences(); stops != "" {
-		set("stopSequences", stops)
-	}
-	if thinking := b.thinkingConfig(); thinking != "" {
-		set("thinkingConfig", thinking)
-	}
+	var list roundtrip.Header
+	list.SetInt("maxOutputTokens", min(o.MaxTokens, math.MaxInt32)) // the API's number has 32 bits
+	list.SetTemperature(o.Temperature)
+	list.Set("stopSequences", b.Stops(o.StopSequences, maxStops))
+	list.Set("thinkingConfig", b.thinkingConfig())
 
 	if form := b.form(); form != "" {
 		// The API accepts a schema only for a response of this type.
-		set("responseMimeType", `"application/json"`)
-		set("responseJsonSchema", form)
+		list.Set("responseMimeType", `"application/json"`)
+		list.Set("responseJsonSchema", form)
 	}
 
 	if o.Cache != api.CacheShort {
-		b.note(api.RepairOption, "Cache %q is left out: the API caches by itself", string(o.Cache))
+		b.Note(api.RepairOption, "Cache %q is left out: the API caches by itself", string(o.Cache))
 	}
 	return list
 }
@@ -283,39 +245,17 @@ func (b *builder) generationConfig() []jsonx.Member {
 // maxStops is the maximum number of stop sequences.
 const maxStops = 5
 
-// stopSequences returns the list of acceptable stop sequences; "" for none.
-func (b *builder) stopSequences() content.JSON {
-	stops := b.options.StopSequences
-	if len(stops) == 0 {
-		return ""
-	}
-	if len(stops) > maxStops {
-		b.note(api.RepairOption, "%d of %d stop sequences are left out", len(stops)-maxStops, len(stops))
-		stops = stops[:maxStops]
-	}
-
-	dst := []byte{'['}
-	for _, s := range stops {
-		dst = append(write.Comma(dst), jsonx.Quote(s)...)
-	}
-	return content.JSON(append(dst, ']'))
-}
-
 // form returns the schema of the response; "" for none.
 func (b *builder) form() content.JSON {
 	switch {
 	case b.options.Output.JSON == "":
 		return ""
 	case b.older() && len(b.functions) > 0:
-		b.note(api.RepairOption, "Output is left out: the model accepts no schema together with tools")
+		b.Note(api.RepairOption, "Output is left out: the model accepts no schema together with tools")
 		return ""
 	}
 
-	form, dropped := target().Form(b.options.Output.JSON)
-	if len(dropped) > 0 {
-		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
-	}
-	return form
+	return b.Builder.Form(target(), b.options.Output.JSON)
 }
 
 // older reports whether the model is known to be older than firstSigned.
@@ -361,7 +301,7 @@ func (b *builder) labels() content.JSON {
 	case len(b.options.Metadata) == 0 || err != nil:
 		return ""
 	case !b.options.vertex():
-		b.note(api.RepairOption, "Metadata is left out: only Vertex AI has labels")
+		b.Note(api.RepairOption, "Metadata is left out: only Vertex AI has labels")
 		return ""
 	case b.holds("labels"):
 		return ""
@@ -374,33 +314,22 @@ func (b *builder) labels() content.JSON {
 // holds reports whether Options.Body has a member, under either of its names.
 func (b *builder) holds(name string) bool {
 	for _, n := range []string{name, snake(name)} {
-		if value, _ := jsonx.Take(b.further, n); value != "" && value != "null" {
+		if value, _ := jsonx.Take(b.Further, n); value != "" && value != "null" {
 			return true
 		}
 	}
 	return false
 }
 
-// keepSystem keeps the acceptable system prompts.
-func (b *builder) keepSystem(system []string) {
-	for _, s := range system {
-		if strings.TrimSpace(s) != "" {
-			b.system = append(b.system, s)
-		} else if s != "" {
-			b.note(api.RepairDropped, "a system prompt of white space")
-		}
-	}
-}
-
 func (b *builder) appendSystem(dst []byte) []byte {
 	if len(b.system) == 0 {
 		return dst
 	}
-	dst = append(write.Name(dst, "systemInstruction"), `{"parts":[`...)
-	for _, s := range b.system {
-		dst = append(write.String(append(write.Comma(dst), '{'), "text", s), '}')
-	}
-	return append(dst, "]}"...)
+	dst = append(write.Name(dst, "systemInstruction"), '{')
+	dst = roundtrip.AppendList(dst, "parts", b.system, func(dst []byte, _ int, s string) []byte {
+		return append(write.String(append(dst, '{'), "text", s), '}')
+	})
+	return append(dst, '}')
 }
 
 // saysNothing reports whether a conversation is one message of white space. The API accepts one only with a

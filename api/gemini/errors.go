@@ -97,6 +97,10 @@ func kindOf(e *api.Error, reason string) error {
 		}
 	}
 
+	// The type is that of a rate limit, but waiting does not help.
+	if has("credits are depleted", "billing account is disabled", "requires billing to be enabled") {
+		return api.ErrQuota
+	}
 	if kind := kinds[e.Type]; kind != nil {
 		return kind
 	}

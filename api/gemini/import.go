@@ -51,7 +51,7 @@ func Import(body []byte) (req api.Request, err error) {
 	}
 
 	if len(rest) > 0 {
-		req.Options.Body = jsonx.Object(rest)
+		req.Options.Body, req.Options.BodyAPI = jsonx.Object(rest), API
 	}
 	return req, nil
 }

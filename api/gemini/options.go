@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/internal/pattern"
+	"github.com/plait-dev/plait/internal/roundtrip"
 	"google.golang.org/genai"
 )
 
@@ -37,14 +38,15 @@ type Options struct {
 	SDK *genai.ClientConfig
 }
 
-// over returns the options for one request. Those of the request take precedence.
-func (o *Options) over(request api.Options) Options {
+// over returns the options for one request, and notes about them. Those of the request take precedence.
+func (o *Options) over(request api.Options) (Options, []api.RepairNote) {
 	var c Options
 	if o != nil {
 		c = *o
 	}
-	c.Options = request.Over(c.Options)
-	return c
+	var notes []api.RepairNote
+	c.Options, notes = roundtrip.Resolved(API, request, c.Options)
+	return c, notes
 }
 
 // vertex reports whether the options select Vertex AI. The environment may do so too, but Body must not depend on it.

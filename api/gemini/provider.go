@@ -75,12 +75,12 @@ func (p *Provider) counted(body *wire.Parts) (content.JSON, error) {
 func (p *Provider) trip(
 	req api.Request, counts bool, read func(res *http.Response) iter.Seq2[api.Event, error],
 ) roundtrip.Trip {
-	b := builder{options: p.options.over(req.Options), model: p.model}
+	b := newBuilder(&p.options, req, p.model)
 	return roundtrip.Trip{
 		Prepare: func() (roundtrip.Call, error) {
 			body, err := b.body(req)
 			return roundtrip.Call{
-				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.notes,
+				API: API, Options: b.options.Options, Whole: b.options.NoStream, Body: body, Notes: b.Notes,
 			}, err
 		},
 		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {

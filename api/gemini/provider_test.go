@@ -51,6 +51,7 @@ func TestErrorsHaveTheirKind(t *testing.T) {
 		{400, said("INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."), api.ErrAuth},
 		{400, said("INVALID_ARGUMENT", "The request violates our Responsible AI practices."), api.ErrFiltered},
 		{400, said("FAILED_PRECONDITION", "User location is not supported for the API use."), api.ErrInvalidRequest},
+		{429, said("RESOURCE_EXHAUSTED", "Your prepayment credits are depleted."), api.ErrQuota},
 		{401, said("UNAUTHENTICATED", "no"), api.ErrAuth},
 		{403, said("PERMISSION_DENIED", "no"), api.ErrAuth},
 		{404, said("NOT_FOUND", "models/x is not found"), api.ErrNotFound},

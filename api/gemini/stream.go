@@ -132,6 +132,8 @@ type decoder struct {
 	about        []jsonx.Member
 	details      roundtrip.Details
 
+	partial *partialCall // the call whose arguments arrive now; nil for none
+
 	open  content.Block // the last block, still able to grow; nil at the beginning
 	text  strings.Builder
 	index int // of the open block
@@ -191,7 +193,12 @@ func isErrorList(data []byte) bool {
 
 // note keeps everything in a chunk except its candidates.
 func (d *decoder) note(c chunk) {
-	d.usage.update(c.Usage)
+	var counts usage
+	if len(c.Usage) > 0 && json.Unmarshal(c.Usage, &counts, jsonx.Lenient) == nil {
+		d.usage.update(counts)
+		d.details.AddUsage(c.Usage, "promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount",
+			"toolUsePromptTokenCount", "totalTokenCount")
+	}
 	for _, field := range []struct {
 		to   *string
 		from string
@@ -225,6 +232,9 @@ func (d *decoder) noteCandidate(c candidate) {
 	if c.FinishReason != "" {
 		d.reason, d.message = c.FinishReason, c.FinishMessage
 	}
+	if stopOf(c.FinishReason, false) == content.StopRefusal {
+		d.details.Set("finishReason", jsonx.Quote(c.FinishReason)) // the stop reason does not say which filter
+	}
 	if c.FinishMessage != "" {
 		d.details.Set("finishMessage", jsonx.Quote(c.FinishMessage))
 	}
@@ -247,6 +257,13 @@ func (d *decoder) noteCandidate(c candidate) {
 
 // part adds a part to the response.
 func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
+	if call, rest, ok := pieceOf(raw, d.partial != nil); ok {
+		return d.piece(call, rest)
+	}
+	if d.partial != nil {
+		return nil, errors.New("it comes before the end of a call")
+	}
+
 	b, err := decodePart(raw)
 	if err != nil || b == nil {
 		return nil, err
@@ -269,6 +286,28 @@ func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
 		d.calls = true
 	}
 	return append(out, d.show(b)...), nil
+}
+
+// piece adds a piece of a call. The call is given when it is complete.
+func (d *decoder) piece(call, rest []jsonx.Member) ([]api.Event, error) {
+	var out []api.Event
+	if d.partial == nil {
+		d.partial = &partialCall{}
+		out = d.close()
+	}
+	done, err := d.partial.add(call, rest)
+	switch {
+	case err != nil:
+		return out, err
+	case d.partial.call.Name == "":
+		return out, errors.New("a call without a name")
+	case done:
+		b := d.partial.block(true)
+		d.open, d.partial, d.calls = b, nil, true
+		return append(out, d.show(b)...), nil
+	}
+	// A delta without text shows which tool is called.
+	return append(out, api.Delta{Index: d.index, Kind: api.DeltaInput, Tool: d.partial.call.Name}), nil
 }
 
 // grow adds b to the open block, and reports whether it could. Both must be text, or both thinking, without other
@@ -365,6 +404,14 @@ func (d *decoder) close() []api.Event {
 func (d *decoder) end() ([]api.Event, error) {
 	if err := d.ended(); err != nil {
 		return nil, err
+	}
+
+	// The call that the limit of tokens cut off has arguments that cannot be executed.
+	if d.partial != nil {
+		if stopOf(d.reason, true) != content.StopMaxTokens {
+			return nil, protocol("a call whose arguments have no end")
+		}
+		d.open, d.calls = d.partial.block(false), true
 	}
 
 	d.keepAbout()

@@ -6,6 +6,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // messageOwn lists the members of an assistant message that neither an Extra nor an Opaque may set.
@@ -27,7 +28,7 @@ func appendAssistant(dst []byte, m content.Message) []byte {
 		dst = appendParts(dst, said.parts)
 	}
 
-	dst = appendMembers(dst, said.further)
+	dst = roundtrip.AppendMembers(dst, said.further)
 	if len(said.calls) > 0 {
 		dst = append(write.Name(dst, "tool_calls"), '[')
 		begin := len(dst)
@@ -202,7 +203,7 @@ func appendCall(dst []byte, call content.ToolUse) []byte {
 
 	nested, further := jsonx.Take(further, kind)
 	dst = append(appendFurther(dst, nested, "name", inner), '}')
-	return append(appendMembers(dst, further, "id", "type", "index"), '}')
+	return append(roundtrip.AppendMembers(dst, further, "id", "type", "index"), '}')
 }
 
 // extra keeps members without a field in the block.

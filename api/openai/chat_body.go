@@ -2,7 +2,6 @@ package openai
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,13 +11,14 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/pattern"
+	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/servers"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
 const (
-	maxChatTools = 128
-	maxStops     = 4
+	maxTools = 128
+	maxStops = 4
 )
 
 // ChatBody returns the body of the Chat Completions request that sends req to model, and the changes made for the API
@@ -40,7 +40,7 @@ func ChatBody(req api.Request, model string, o *Options) ([]byte, []api.RepairNo
 
 // chatCall builds the request.
 func chatCall(req api.Request, model string, o *Options, asked server) (call, error) {
-	options, err := o.resolve(req, ChatAPI)
+	options, notes, err := o.resolve(req, ChatAPI)
 	if err := cmp.Or(err, asked.check(ChatAPI)); err != nil {
 		return call{}, err
 	}
@@ -53,12 +53,12 @@ func chatCall(req api.Request, model string, o *Options, asked server) (call, er
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
 	}
 
-	b := chatBuilder{options: options, model: model, rules: rules, notes: encoded.Notes}
+	b := chatBuilder{Builder: roundtrip.Builder{Notes: append(slices.Clip(encoded.Notes), notes...)}, options: options, model: model, rules: rules}
 	parts := append([][]byte{b.front(req)}, encoded.Items()...)
 	return call{
 		options: options,
 		body:    wire.NewParts(append(parts, []byte("]}"))...),
-		notes:   b.notes,
+		notes:   b.Notes,
 		streams: !options.NoStream,
 	}, nil
 }
@@ -91,93 +91,64 @@ func (o *Options) supports(model string, server servers.Chat) chatSupport {
 
 // chatBuilder builds the part of a request body in front of the messages.
 type chatBuilder struct {
+	roundtrip.Builder
 	options Options
 	model   string
-	rules   *servers.Rules // of the server
-	tools   []content.Tool
-	list    []jsonx.Member // the members so far, without tools
-	notes   []api.RepairNote
-}
-
-func (b *chatBuilder) note(kind api.RepairKind, format string, args ...any) {
-	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
-}
-
-// set adds a member. An empty value adds nothing.
-func (b *chatBuilder) set(name string, value content.JSON) {
-	if value != "" {
-		b.list = append(b.list, jsonx.Member{Name: name, Value: value})
-	}
+	rules   *servers.Rules   // of the server
+	list    roundtrip.Header // the members so far, without tools
 }
 
 // front returns the body up to the first message after the system prompts: the options, the tools and the system
 // prompts.
 func (b *chatBuilder) front(req api.Request) []byte {
 	// The tools come first: thinking and the tool choice depend on those that are sent.
-	b.keepTools(b.rules.Fit(b.rules.Chat.API, &b.options.Options, req.Tools, b.note))
+	b.KeepTools(b.rules.Fit(b.rules.Chat.API, &b.options.Options, req.Tools, b.Note), maxTools, fitChat, sentName)
 
-	b.set("model", jsonx.Quote(b.model))
+	b.list.Set("model", jsonx.Quote(b.model))
 	b.setResponseOptions()
 	b.setToolChoice()
 
 	// The members of Options.Body come last, because they replace those made of the options.
-	b.addBody()
+	b.takeBody()
+	members := b.Header(b.list)
 
 	// If the server cannot hold the model to a schema, a system prompt describes it.
 	system := req.System
 	if differs := b.rules.Chat; b.options.Output.JSON != "" && (differs.ObjectOnly || differs.IgnoresForm) {
-		system = b.rules.FormPrompt(system, b.options.Output, b.note)
+		system = b.rules.FormPrompt(system, b.options.Output, b.Note)
 	}
 
-	dst := appendMembers([]byte{'{'}, b.list)
-	dst = b.appendTools(dst)
+	dst := roundtrip.AppendMembers([]byte{'{'}, members)
+	dst = roundtrip.AppendList(dst, "tools", b.Tools, appendTool)
 	dst = append(write.Name(dst, "messages"), '[')
-	return b.appendSystem(dst, system)
+	for _, s := range b.System(system) {
+		dst = write.String(append(dst, '{'), "role", cmp.Or(b.options.SystemRole, "system"))
+		dst = append(write.String(dst, "content", s), "},"...)
+	}
+	return dst
 }
 
 // setResponseOptions sets the members that control the response.
 func (b *chatBuilder) setResponseOptions() {
 	o := b.options
-	if o.MaxTokens > 0 {
-		b.set(cmp.Or(o.MaxTokensName, b.rules.Chat.MaxTokens, maxTokens), content.JSON(strconv.Itoa(o.MaxTokens)))
-	}
-	if o.Temperature != nil {
-		b.set("temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64)))
-	}
-
-	b.set("stop", b.stops())
+	b.list.SetInt(cmp.Or(o.MaxTokensName, b.rules.Chat.MaxTokens, maxTokens), o.MaxTokens)
+	b.list.SetTemperature(o.Temperature)
+	b.list.Set("stop", b.Stops(o.StopSequences, maxStops))
 	b.setThinking()
-	b.set("response_format", b.format())
-	b.set("metadata", b.metadata())
-	b.set(caching(o.Cache, b.model, b.rules, b.note))
+	b.list.Set("response_format", b.format())
+	b.list.Set("metadata", b.metadata())
+	b.list.Set(caching(o.Cache, b.model, b.rules, b.Note))
 
 	if !o.NoStream {
-		b.set("stream", "true")
+		b.list.Set("stream", "true")
 		// Without this option, a stream of OpenAI has no usage.
 		if !b.rules.Chat.NoStreamOptions {
-			b.set("stream_options", `{"include_usage":true}`)
+			b.list.Set("stream_options", `{"include_usage":true}`)
 		}
 	}
 }
 
 const maxTokens = "max_completion_tokens"
-
-func (b *chatBuilder) stops() content.JSON {
-	stops := b.options.StopSequences
-	if len(stops) > maxStops {
-		b.note(api.RepairOption, "only the first %d of %d stop sequences are sent", maxStops, len(stops))
-		stops = stops[:maxStops]
-	}
-	if len(stops) == 0 {
-		return ""
-	}
-
-	dst := []byte{'['}
-	for _, s := range stops {
-		dst = append(write.Comma(dst), jsonx.Quote(s)...)
-	}
-	return content.JSON(append(dst, ']'))
-}
 
 // setThinking sets the amount of thinking. OpenAI's models that do not reason refuse the member.
 func (b *chatBuilder) setThinking() {
@@ -186,7 +157,7 @@ func (b *chatBuilder) setThinking() {
 	// The models of such a server think by default, so even an unset Thinking must become "off".
 	if thinks == servers.ThinkingToggle && b.forcesCall() {
 		if t != api.ThinkOff {
-			b.note(api.RepairOption, "thinking is off: ToolChoice forces a call, which %s refuses otherwise", b.rules.Name)
+			b.Note(api.RepairOption, "thinking is off: ToolChoice forces a call, which %s refuses otherwise", b.rules.Name)
 		}
 		t = api.ThinkOff
 	}
@@ -197,29 +168,29 @@ func (b *chatBuilder) setThinking() {
 	case !reasons(b.model):
 		// Off and auto need no note: they do not ask the model to think.
 		if t != api.ThinkOff && t != api.ThinkAuto {
-			b.note(api.RepairOption, "Thinking is left out: the model does not reason")
+			b.Note(api.RepairOption, "Thinking is left out: the model does not reason")
 		}
 		return
 	}
 
 	switch thinks {
 	case servers.ReasoningOf:
-		b.set("reasoning", reasoningOf(t))
+		b.list.Set("reasoning", reasoningOf(t))
 	case servers.ThinkingToggle:
 		if t == api.ThinkOff {
-			b.set("thinking", `{"type":"disabled"}`)
+			b.list.Set("thinking", `{"type":"disabled"}`)
 		} else {
-			b.set("reasoning_effort", b.effort(t))
+			b.list.Set("reasoning_effort", b.effort(t))
 		}
 	default:
-		b.set("reasoning_effort", b.effort(t))
+		b.list.Set("reasoning_effort", b.effort(t))
 	}
 }
 
 // forcesCall reports whether the tool choice will be sent, and forces a call.
 func (b *chatBuilder) forcesCall() bool {
 	choice := b.options.ToolChoice
-	return choice == api.ToolsAny && len(b.tools) > 0 || choice.Tool() != "" && b.has(choice.Tool())
+	return choice == api.ToolsAny && len(b.Tools) > 0 || choice.Tool() != "" && b.declares(choice.Tool())
 }
 
 // effort returns how much the model thinks as a level, or "" for the default.
@@ -228,7 +199,7 @@ func (b *chatBuilder) effort(t api.Thinking) content.JSON {
 	case t == api.ThinkOff:
 		return `"none"`
 	case t.Tokens() > 0:
-		b.note(api.RepairOption, "a thinking budget of %d tokens is left out: the API has only levels", t.Tokens())
+		b.Note(api.RepairOption, "a thinking budget of %d tokens is left out: the API has only levels", t.Tokens())
 	case t.Level() != "":
 		return jsonx.Quote(t.Level())
 	}
@@ -259,11 +230,7 @@ func (b *chatBuilder) format() content.JSON {
 		return `{"type":"json_object"}`
 	}
 
-	schema, dropped := chatTarget().Form(form.JSON)
-	if len(dropped) > 0 {
-		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
-	}
-
+	schema := b.Form(chatTarget(), form.JSON)
 	schema, _ = withProperties(schema)
 	inner := []jsonx.Member{{Name: "name", Value: jsonx.Quote(form.Name)}, {Name: "schema", Value: schema}}
 
@@ -285,73 +252,64 @@ func (b *chatBuilder) metadata() content.JSON {
 	}
 	body, _ := jsonx.Members(b.options.Body) // checked by resolve
 	if kept, _ := jsonx.Take(body, "store"); kept != "true" {
-		b.note(api.RepairOption, `metadata is left out: the API accepts it only with "store": true in Options.Body`)
+		b.Note(api.RepairOption, `metadata is left out: the API accepts it only with "store": true in Options.Body`)
 		return ""
 	}
-	return metadata(b.options.Metadata, b.note)
+	return metadata(b.options.Metadata, b.Note)
 }
 
 // setToolChoice sets the members that control tool calls.
 func (b *chatBuilder) setToolChoice() {
-	choice := b.options.ToolChoice
-	switch name := choice.Tool(); {
-	case choice == api.ToolsAuto:
-	case len(b.tools) == 0:
-		b.note(api.RepairOption, "ToolChoice is left out: there are no tools")
-	case choice == api.ToolsAny:
-		b.set("tool_choice", `"required"`)
-	case choice == api.ToolsNone:
-		b.set("tool_choice", `"none"`)
-	case !b.has(name):
-		b.note(api.RepairOption, "ToolChoice is left out: there is no tool %q", name)
+	switch choice, tool := b.Choice(b.options.ToolChoice, b.Tools); choice {
+	case api.ToolsAuto:
+	case api.ToolsAny:
+		b.list.Set("tool_choice", `"required"`)
+	case api.ToolsNone:
+		b.list.Set("tool_choice", `"none"`)
 	default:
-		b.set("tool_choice", b.chosen(name))
+		b.list.Set("tool_choice", chosenInChat(tool))
 	}
 
 	// The API refuses this member in a request without tools.
-	if b.options.OneCall && len(b.tools) > 0 {
-		b.set("parallel_tool_calls", "false")
+	if b.options.OneCall && len(b.Tools) > 0 {
+		b.list.Set("parallel_tool_calls", "false")
 	}
 }
 
-// has reports whether a tool with this name is sent.
-func (b *chatBuilder) has(name string) bool {
-	return slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == name })
+// declares reports whether a tool with this name is sent.
+func (b *chatBuilder) declares(name string) bool {
+	return slices.ContainsFunc(b.Tools, func(t content.Tool) bool { return sentName(t) == name })
 }
 
-// chosen returns the tool choice for one tool.
-func (b *chatBuilder) chosen(name string) content.JSON {
+// chosenInChat returns the tool choice for one tool.
+func chosenInChat(t content.Tool) content.JSON {
 	kind := "function"
-	if slices.ContainsFunc(b.tools, func(t content.Tool) bool { return sentName(t) == name && isCustom(t.Extra) }) {
+	if isCustom(t.Extra) {
 		kind = "custom"
 	}
-
-	inner := jsonx.Object([]jsonx.Member{{Name: "name", Value: jsonx.Quote(name)}})
+	inner := jsonx.Object([]jsonx.Member{{Name: "name", Value: jsonx.Quote(sentName(t))}})
 	return jsonx.Object([]jsonx.Member{{Name: "type", Value: jsonx.Quote(kind)}, {Name: kind, Value: inner}})
 }
 
-// addBody adds the members of Options.Body. They replace members of the same name.
-func (b *chatBuilder) addBody() {
+// takeBody keeps the acceptable members of Options.Body.
+func (b *chatBuilder) takeBody() {
 	if b.options.Body == "" {
 		return
 	}
 	body, _ := jsonx.Members(b.options.Body) // checked by resolve
 	for _, m := range body {
 		if why := b.unfit(m); why != "" {
-			b.note(api.RepairOption, "%q in Options.Body is left out: %s", m.Name, why)
+			b.Note(api.RepairOption, "%q in Options.Body is left out: %s", m.Name, why)
 			continue
 		}
 
 		// The limit of tokens has several names: a request must carry one of them only.
-		names := []string{m.Name}
 		if m.Name == "max_tokens" || m.Name == maxTokens {
-			names = []string{"max_tokens", maxTokens, b.options.MaxTokensName}
+			for _, name := range []string{"max_tokens", maxTokens, b.options.MaxTokensName} {
+				_, b.list = jsonx.Take(b.list, name)
+			}
 		}
-
-		for _, name := range names {
-			_, b.list = jsonx.Take(b.list, name)
-		}
-		b.list = append(b.list, m)
+		b.Further = append(b.Further, m)
 	}
 }
 
@@ -371,28 +329,14 @@ func (b *chatBuilder) unfit(m jsonx.Member) string {
 			break
 		}
 		for _, kind := range []string{"function", "custom"} {
-			if inner, err := jsonx.Members(value(list, kind)); err == nil && !b.has(firstText(inner, "name")) {
+			if inner, err := jsonx.Members(value(list, kind)); err == nil && !b.declares(firstText(inner, "name")) {
 				return "there is no such tool"
 			}
 		}
 	}
 
-	if (m.Name == "tool_choice" || m.Name == "parallel_tool_calls") && len(b.tools) == 0 {
+	if (m.Name == "tool_choice" || m.Name == "parallel_tool_calls") && len(b.Tools) == 0 {
 		return "there are no tools"
 	}
 	return ""
-}
-
-// appendSystem writes each system prompt as a message with a comma after it.
-func (b *chatBuilder) appendSystem(dst []byte, system []string) []byte {
-	for _, s := range system {
-		switch {
-		case strings.TrimSpace(s) != "":
-			dst = write.String(append(dst, '{'), "role", cmp.Or(b.options.SystemRole, "system"))
-			dst = append(write.String(dst, "content", s), "},"...)
-		case s != "":
-			b.note(api.RepairDropped, "a system prompt of white space")
-		}
-	}
-	return dst
 }

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/servers"
 )
 
@@ -187,7 +187,7 @@ func appendImage(dst []byte, b content.Image) []byte {
 		dst = append(write.Name(dst, "detail"), detail...)
 	}
 
-	return appendMembers(append(dst, '}'), further, "type", "image_url")
+	return roundtrip.AppendMembers(append(dst, '}'), further, "type", "image_url")
 }
 
 func appendDocument(dst []byte, b content.Document) []byte {
@@ -231,15 +231,5 @@ func appendFurther(dst []byte, further content.JSON, but ...string) []byte {
 		return dst
 	}
 	list, _ := jsonx.Members(further) // checked when the block was made
-	return appendMembers(dst, list, but...)
-}
-
-// appendMembers writes the members in list except those named in but.
-func appendMembers(dst []byte, list []jsonx.Member, but ...string) []byte {
-	for _, m := range list {
-		if !slices.Contains(but, m.Name) {
-			dst = append(write.Name(dst, m.Name), m.Value...)
-		}
-	}
-	return dst
+	return roundtrip.AppendMembers(dst, list, but...)
 }

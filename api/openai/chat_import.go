@@ -50,7 +50,7 @@ func ImportChat(body []byte) (req api.Request, model string, err error) {
 	}
 
 	if len(rest) > 0 {
-		req.Options.Body = jsonx.Object(rest)
+		req.Options.Body, req.Options.BodyAPI = jsonx.Object(rest), ChatAPI
 	}
 	return req, model, nil
 }
@@ -62,7 +62,7 @@ func importChatTools(j content.JSON) ([]content.Tool, error) {
 	}
 
 	var tools []content.Tool
-	names := toolNames{}
+	names := roundtrip.ToolNames{}
 	for _, one := range list {
 		tools = append(tools, importChatTool(one, names))
 	}
@@ -70,7 +70,7 @@ func importChatTools(j content.JSON) ([]content.Tool, error) {
 }
 
 // importChatTool reads a tool definition. Anything but a function is a server tool, kept in its Extra.
-func importChatTool(tool roundtrip.Imported, names toolNames) content.Tool {
+func importChatTool(tool roundtrip.Imported, names roundtrip.ToolNames) content.Tool {
 	kind, outer, _ := jsonx.TakeText(tool.List, "type")
 	function, outer := jsonx.Take(outer, "function")
 	inner, err := jsonx.Members(function)
@@ -78,7 +78,7 @@ func importChatTool(tool roundtrip.Imported, names toolNames) content.Tool {
 		custom, _ := jsonx.Members(value(tool.List, "custom")) // nil for other types
 		name, _, named := jsonx.TakeText(custom, "name")
 		if !named {
-			name = names.name(kind)
+			name = names.Name(kind)
 		}
 		return content.Tool{Name: name, Extra: content.Extra{API: ChatAPI, JSON: tool.Raw}}
 	}

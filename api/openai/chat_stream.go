@@ -180,9 +180,17 @@ func (d *chatDecoder) read(data []byte, notJSON error) (completion, error) {
 
 	d.finish.ResponseID = cmp.Or(d.finish.ResponseID, textOf(content.JSON(c.ID)))
 	d.finish.Model = cmp.Or(d.finish.Model, textOf(content.JSON(c.Model)))
-	d.finish.Usage = usageOf(d.finish.Usage, c.Usage)
+	d.count(c.Usage)
 	d.details.Add(c.Further)
 	return c, nil
+}
+
+// count reads a usage.
+func (d *chatDecoder) count(usage jsonx.Raw) {
+	d.finish.Usage = usageOf(d.finish.Usage, usage)
+	d.details.AddUsage(usage, "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens",
+		"prompt_cache_miss_tokens", "prompt_tokens_details.cached_tokens", "prompt_tokens_details.cache_write_tokens",
+		"completion_tokens_details.reasoning_tokens")
 }
 
 // first reports whether c is the first of several choices. The others are ignored.
@@ -192,11 +200,14 @@ func (c choice) first() bool {
 
 // close reads the members of a choice beside its message.
 func (d *chatDecoder) close(c choice) {
-	d.finish.Usage = usageOf(d.finish.Usage, c.Usage)
+	d.count(c.Usage)
 	d.details.Add(c.Further)
 	d.logprobs.add("logprobs", content.JSON(c.Chances), 0)
 	if reason := textOf(content.JSON(c.Reason)); reason != "" {
 		d.finish.Stop, d.ended = stopOf(reason), true
+		if d.finish.Stop == content.StopRefusal {
+			d.details.Set("finish_reason", jsonx.Quote(reason)) // a filter, not the model
+		}
 	}
 }
 
@@ -219,6 +230,7 @@ func (d *chatDecoder) end(yield func(api.Event, error) bool) {
 	if d.logprobs.nonEmpty() {
 		d.details.Set("logprobs", d.logprobs.json())
 	}
+	d.finish.Usage.Incomplete = d.finish.Usage.Incomplete || pricedTier(&d.details)
 	d.finish.Details = d.details.JSON()
 
 	// Tool calls of a response cut off early may lack their arguments.
@@ -256,6 +268,12 @@ func stopOf(reason string) content.Stop {
 	return content.Stop(reason)
 }
 
+// pricedTier reports whether a response was served at another price than that of its tokens.
+func pricedTier(d *roundtrip.Details) bool {
+	tier := textOf(d.Get("service_tier"))
+	return tier == "flex" || tier == "priority"
+}
+
 // usageOf converts the API's usage. The API counts cached tokens, read and written, as part of the prompt, and thinking
 // as part of the completion. If raw is absent or cannot be decoded, usageOf returns before.
 func usageOf(before content.Usage, raw jsonx.Raw) content.Usage {
@@ -266,9 +284,11 @@ func usageOf(before content.Usage, raw jsonx.Raw) content.Usage {
 		Details    struct {
 			Cached  int64 `json:"cached_tokens"`
 			Written int64 `json:"cache_write_tokens"`
+			Audio   int64 `json:"audio_tokens"`
 		} `json:"prompt_tokens_details"`
 		Said struct {
 			Reasoning int64 `json:"reasoning_tokens"`
+			Audio     int64 `json:"audio_tokens"`
 		} `json:"completion_tokens_details"`
 	}
 	if len(raw) == 0 || raw.Kind() != '{' || json.Unmarshal(raw, &u, jsonx.Lenient) != nil {
@@ -279,5 +299,6 @@ func usageOf(before content.Usage, raw jsonx.Raw) content.Usage {
 	return content.Usage{
 		Input: max(u.Prompt-read-written, 0), Output: max(u.Completion, 0),
 		CacheRead: read, CacheWrite: written, Reasoning: max(u.Said.Reasoning, 0),
+		Incomplete: u.Details.Audio > 0 || u.Said.Audio > 0, // audio has a price of its own
 	}
 }

@@ -3,35 +3,19 @@ package openai
 import (
 	"cmp"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
-// keepTools keeps the tool definitions acceptable to the API.
-func (b *chatBuilder) keepTools(tools []content.Tool) {
-	for _, t := range tools {
-		fit, why, ok := chatTarget().Tool(t)
-		switch {
-		// The rules for switching already refused it, for the reason in why.
-		case !ok:
-		case b.has(sentName(fit)):
-			ok, why = false, "it is declared twice"
-		case len(b.tools) == maxChatTools:
-			ok, why = false, "there are more than the API accepts"
-		}
-
-		if !ok {
-			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
-			continue
-		}
-
-		if why != "" {
-			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
-		}
-		b.tools = append(b.tools, completed(fit, b.note))
+// fitChat converts a definition for Chat Completions.
+func fitChat(def content.Tool) (content.Tool, string, bool) {
+	t, why, ok := chatTarget().Tool(def)
+	if !ok {
+		return t, why, false
 	}
+	t, listed := completed(t)
+	return t, also(why, listed), true
 }
 
 // sentName returns the tool name sent to the API: the definition of a custom tool has a name of its own.
@@ -48,19 +32,7 @@ func sentName(t content.Tool) string {
 	return cmp.Or(firstText(inner, "name"), t.Name)
 }
 
-func (b *chatBuilder) appendTools(dst []byte) []byte {
-	if len(b.tools) == 0 {
-		return dst
-	}
-
-	dst = append(write.Name(dst, "tools"), '[')
-	for _, t := range b.tools {
-		dst = appendTool(write.Comma(dst), t)
-	}
-	return append(dst, ']')
-}
-
-func appendTool(dst []byte, t content.Tool) []byte {
+func appendTool(dst []byte, _ int, t content.Tool) []byte {
 	further := t.Extra.For(ChatAPI)
 	if t.Server() {
 		return append(dst, further...)

@@ -110,7 +110,24 @@ func newError(name string, status int, header http.Header, body []byte) *api.Err
 	}
 
 	e.Kind = kindOf(status, words)
+	if e.RetryAfter == 0 && e.Kind == api.ErrRateLimited {
+		e.RetryAfter = askedWait(e.Message)
+	}
 	return e
+}
+
+// askedWait returns the wait in a message such as "Please try again in 3.5s." Inside a stream, no header has it.
+func askedWait(message string) time.Duration {
+	_, after, found := strings.Cut(message, "try again in ")
+	if !found {
+		return 0
+	}
+	word, _, _ := strings.Cut(after, " ")
+	d, err := time.ParseDuration(strings.TrimRight(word, ".,;"))
+	if err != nil {
+		return 0
+	}
+	return max(0, d)
 }
 
 func requestID(header http.Header) string {
@@ -162,7 +179,8 @@ var kinds = map[string]error{
 	"context_length_exceeded": api.ErrContextTooLong, "exceed_context_size_error": api.ErrContextTooLong,
 	"request_too_large": api.ErrContextTooLong,
 
-	"insufficient_quota": api.ErrAuth, "billing_hard_limit_reached": api.ErrAuth, "billing_not_active": api.ErrAuth,
+	"insufficient_quota": api.ErrQuota, "billing_hard_limit_reached": api.ErrQuota, "billing_not_active": api.ErrQuota,
+	"insufficient_credits": api.ErrQuota, "insufficient_balance": api.ErrQuota,
 	"access_terminated": api.ErrAuth, "account_deactivated": api.ErrAuth, "invalid_api_key": api.ErrAuth,
 	"authentication_error": api.ErrAuth, "invalid_authentication": api.ErrAuth, "permission_denied": api.ErrAuth,
 	"unauthenticated": api.ErrAuth, "permission_error": api.ErrAuth,
@@ -184,7 +202,7 @@ var kinds = map[string]error{
 	"server_error": api.ErrServer, "internal_error": api.ErrServer, "internal_server_error": api.ErrServer,
 	"api_error": api.ErrServer, "internal": api.ErrServer, "vector_store_timeout": api.ErrServer,
 
-	"invalid_request_error": api.ErrInvalidRequest, "invalid_prompt": api.ErrInvalidRequest,
+	"invalid_request_error": api.ErrInvalidRequest, "invalid_prompt": api.ErrFiltered, // flagged as against the usage policy
 	"invalid_argument": api.ErrInvalidRequest, "invalid_encrypted_content": api.ErrInvalidRequest,
 	"badrequesterror": api.ErrInvalidRequest,
 }

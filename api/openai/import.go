@@ -3,7 +3,6 @@ package openai
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
@@ -41,17 +40,6 @@ func importTexts(where string, j content.JSON) ([]string, error) {
 
 // noArguments is the schema of a function without declared arguments.
 const noArguments content.JSON = `{"type":"object","properties":{}}`
-
-// toolNames names server tools after their type. The second tool of a type is named "type_2", and so on.
-type toolNames map[string]int
-
-func (n toolNames) name(kind string) string {
-	n[kind]++
-	if n[kind] == 1 {
-		return kind
-	}
-	return kind + "_" + strconv.Itoa(n[kind])
-}
 
 // sides joins consecutive blocks of one role to a message. The results of a tool phase and the user's text after them
 // are therefore one message.

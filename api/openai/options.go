@@ -81,15 +81,17 @@ func (o *Options) orNone() Options {
 	return *o
 }
 
-// resolve returns o with the options of the request over its own, or an error if no request can be made with them.
-func (o *Options) resolve(req api.Request, name string) (Options, error) {
+// resolve returns o with the options of the request over its own and notes about them, or an error if no request can be
+// made with them.
+func (o *Options) resolve(req api.Request, name string) (Options, []api.RepairNote, error) {
 	c := o.orNone()
-	c.Options = req.Options.Over(c.Options)
+	var notes []api.RepairNote
+	c.Options, notes = roundtrip.Resolved(name, req.Options, c.Options)
 	if _, known := servers.Of(c.Server); !known {
-		return c, badServer(name, "%q is not a known server; known are %s", c.Server, strings.Join(servers.Names(), ", "))
+		return c, nil, badServer(name, "%q is not a known server; known are %s", c.Server, strings.Join(servers.Names(), ", "))
 	}
 	_, err := roundtrip.Checked(name, c.Options)
-	return c, err
+	return c, notes, err
 }
 
 // badServer returns the error for an Options.Server unusable for requests.

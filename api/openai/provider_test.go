@@ -61,7 +61,7 @@ func TestErrorsHaveTheirKind(t *testing.T) {
 		{400, `{"error":{"message":"The response was filtered","type":null,"code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`, api.ErrFiltered, "content_filter"},
 		{401, openAI("invalid_request_error", `"invalid_api_key"`, "Incorrect API key"), api.ErrAuth, "invalid_api_key"},
 		{401, `{"detail":"Unauthorized"}`, api.ErrAuth, ""},
-		{402, `{"error":"no credit"}`, api.ErrAuth, ""},
+		{402, `{"error":"no credit"}`, api.ErrQuota, ""},
 		{403, openAI("invalid_request_error", "null", "You are not allowed to sample from this model"), api.ErrAuth, "invalid_request_error"},
 		{404, openAI("invalid_request_error", `"model_not_found"`, "no such model"), api.ErrNotFound, "model_not_found"},
 		{404, `{"error":{"code":"DeploymentNotFound","message":"The API deployment does not exist"}}`, api.ErrNotFound, "DeploymentNotFound"},
@@ -69,7 +69,7 @@ func TestErrorsHaveTheirKind(t *testing.T) {
 		{413, "<html>too large</html>", api.ErrContextTooLong, ""},
 		{422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, api.ErrInvalidRequest, ""},
 		{429, openAI("tokens", `"rate_limit_exceeded"`, "slow down"), api.ErrRateLimited, "rate_limit_exceeded"},
-		{429, openAI("insufficient_quota", `"insufficient_quota"`, "You exceeded your current quota"), api.ErrAuth, "insufficient_quota"},
+		{429, openAI("insufficient_quota", `"insufficient_quota"`, "You exceeded your current quota"), api.ErrQuota, "insufficient_quota"},
 		{429, `[{"error":{"code":429,"message":"Resource exhausted","status":"RESOURCE_EXHAUSTED"}}]`, api.ErrRateLimited, "RESOURCE_EXHAUSTED"},
 		{429, "", api.ErrRateLimited, ""},
 		{500, openAI("server_error", "null", "The server had an error"), api.ErrServer, "server_error"},
@@ -94,7 +94,7 @@ func TestErrorsHaveTheirKind(t *testing.T) {
 func TestAnErrorInsideAnAnswerIsTyped(t *testing.T) {
 	for body, want := range map[string]error{
 		`{"error":{"message":"so it is","type":"server_error","param":null,"code":null}}`:                  api.ErrServer,
-		`{"error":{"message":"so it is","type":"insufficient_quota","code":"insufficient_quota"}}`:         api.ErrAuth,
+		`{"error":{"message":"so it is","type":"insufficient_quota","code":"insufficient_quota"}}`:         api.ErrQuota,
 		`{"error":{"message":"so it is","type":"invalid_request_error","code":"context_length_exceeded"}}`: api.ErrContextTooLong,
 		`{"error":{"message":"so it is","type":"invalid_request_error","code":null}}`:                      api.ErrInvalidRequest,
 		`{"type":"error","code":"rate_limit_exceeded","message":"so it is","param":null}`:                  api.ErrRateLimited,

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/servers"
 	"github.com/plait-dev/plait/internal/wire"
 )
@@ -50,14 +50,19 @@ func ResponsesBody(req api.Request, model string, o *Options) ([]byte, []api.Rep
 
 // responsesCall builds the request.
 func responsesCall(req api.Request, model string, o *Options, asked server) (call, error) {
-	options, err := o.resolve(req, ResponsesAPI)
+	options, notes, err := o.resolve(req, ResponsesAPI)
 	if err := cmp.Or(err, asked.check(ResponsesAPI)); err != nil {
 		return call{}, err
 	}
 
 	b := responsesBuilder{options: options, model: model, server: asked, rules: asked.differs(), reasons: reasons(model)}
 	// The members of Options.Body are needed first: they decide about reasoning and the limit.
-	b.takeBody()
+	if options.Body != "" {
+		b.Further, _ = jsonx.Members(options.Body) // checked by resolve
+		b.LeaveOut(
+			"model", "instructions", "input", "tools", "stream", "previous_response_id", "conversation", "background",
+		)
+	}
 
 	differs := b.rules.Responses
 	encoded := responsesEncodings()[responsesSupport{
@@ -71,7 +76,7 @@ func responsesCall(req api.Request, model string, o *Options, asked server) (cal
 	front := b.front(req)
 	parts := append([][]byte{front}, encoded.Items()...)
 	body := wire.NewParts(append(parts, []byte("]}"))...)
-	notes := append(slices.Clip(encoded.Notes), b.notes...)
+	notes = append(slices.Concat(encoded.Notes, notes), b.Notes...)
 	return call{options: options, body: body, notes: notes, streams: !options.NoStream, limit: b.limit()}, nil
 }
 
@@ -83,7 +88,7 @@ func (b *responsesBuilder) limit() int {
 	}
 
 	n := b.options.MaxTokens
-	if given, _ := jsonx.Take(b.further, "max_output_tokens"); given != "" {
+	if given, _ := jsonx.Take(b.Further, "max_output_tokens"); given != "" {
 		n, _ = strconv.Atoi(string(given)) // anything but a number is no limit
 	}
 	return n
@@ -105,47 +110,17 @@ func reasons(model string) bool {
 
 // responsesBuilder builds the part of a request body in front of the items.
 type responsesBuilder struct {
+	roundtrip.Builder
 	options Options
 	model   string
 	server  server
 	rules   *servers.Rules // of the server
 	reasons bool
-	further []jsonx.Member // of Options.Body
-	tools   []content.Tool
-	notes   []api.RepairNote
-}
-
-func (b *responsesBuilder) note(kind api.RepairKind, format string, args ...any) {
-	b.notes = append(b.notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
-}
-
-// takeBody keeps the members allowed in Options.Body.
-func (b *responsesBuilder) takeBody() {
-	if b.options.Body == "" {
-		return
-	}
-
-	list, _ := jsonx.Members(b.options.Body) // checked by resolve
-	for _, m := range list {
-		switch m.Name {
-		case "model", "instructions", "input", "tools", "stream", "previous_response_id", "conversation", "background":
-			b.note(api.RepairOption, "%q in Options.Body is left out", m.Name)
-		default:
-			b.further = append(b.further, m)
-		}
-	}
-}
-
-// takeFurther removes a member of Options.Body and returns it.
-func (b *responsesBuilder) takeFurther(name string) content.JSON {
-	var value content.JSON
-	value, b.further = jsonx.Take(b.further, name)
-	return value
 }
 
 // keeping returns the kind of reasoning to send.
 func (b *responsesBuilder) keeping() keeping {
-	stored, _ := jsonx.Take(b.further, "store")
+	stored, _ := jsonx.Take(b.Further, "store")
 	switch {
 	case !b.reasons:
 		return keepNone
@@ -160,117 +135,66 @@ func (b *responsesBuilder) keeping() keeping {
 // front returns the body up to its items.
 func (b *responsesBuilder) front(req api.Request) []byte {
 	// The tools come first: the tool choice depends on those that are sent.
-	b.keepTools(b.rules.Fit(b.rules.Responses, &b.options.Options, req.Tools, b.note))
+	tools := b.rules.Fit(b.rules.Responses, &b.options.Options, req.Tools, b.Note)
+	b.KeepTools(tools, maxTools, fitResponses, func(t content.Tool) string { return t.Name })
 
 	// If the server does not apply the schema of the response, a system prompt describes it.
 	system := req.System
 	if b.options.Output.JSON != "" && b.rules.Responses.IgnoresForm {
-		system = b.rules.FormPrompt(system, b.options.Output, b.note)
+		system = b.rules.FormPrompt(system, b.options.Output, b.Note)
 	}
 
 	dst := write.String([]byte{'{'}, "model", b.model)
-	dst = write.OptString(dst, "instructions", b.instructions(system))
-	for _, m := range b.header() {
-		dst = append(write.Name(dst, m.Name), m.Value...)
-	}
-
-	dst = b.appendTools(dst)
+	dst = write.OptString(dst, "instructions", strings.Join(b.System(system), "\n\n"))
+	dst = roundtrip.AppendMembers(dst, b.header())
+	dst = roundtrip.AppendList(dst, "tools", b.Tools, appendResponsesTool)
 	return append(write.Name(dst, "input"), '[')
 }
 
-// instructions joins the system prompts, except blank ones.
-func (b *responsesBuilder) instructions(system []string) string {
-	var texts []string
-	for _, s := range system {
-		if strings.TrimSpace(s) != "" {
-			texts = append(texts, s)
-		} else if s != "" {
-			b.note(api.RepairDropped, "a system prompt of white space")
-		}
-	}
-	return strings.Join(texts, "\n\n")
-}
-
 // header returns the members that control the response, those of Options.Body last.
-func (b *responsesBuilder) header() []jsonx.Member {
+func (b *responsesBuilder) header() roundtrip.Header {
 	o := b.options
 
 	// The API stores nothing: the conversation has the thinking itself, encrypted.
-	list := []jsonx.Member{{Name: "store", Value: "false"}}
+	var list roundtrip.Header
+	list.Set("store", "false")
 	if b.reasons {
-		list = append(list, jsonx.Member{Name: "include", Value: `["reasoning.encrypted_content"]`})
+		list.Set("include", `["reasoning.encrypted_content"]`)
 	}
 
-	// add appends a member, unless its value is "".
-	add := func(name string, value content.JSON) {
-		if value != "" {
-			list = append(list, jsonx.Member{Name: name, Value: value})
-		}
-	}
-
-	add("max_output_tokens", b.maxTokens())
-	if o.Temperature != nil {
-		add("temperature", content.JSON(strconv.FormatFloat(*o.Temperature, 'g', -1, 64)))
-	}
-
+	list.SetInt("max_output_tokens", b.maxTokens())
+	list.SetTemperature(o.Temperature)
 	if len(o.StopSequences) > 0 {
-		b.note(api.RepairOption, "stop sequences are left out: the API does not have them")
+		b.Note(api.RepairOption, "stop sequences are left out: the API does not have them")
 	}
-	add("tool_choice", b.toolChoice())
-	if o.OneCall && len(b.tools) > 0 {
-		add("parallel_tool_calls", "false")
+	list.Set("tool_choice", b.toolChoice())
+	if o.OneCall && len(b.Tools) > 0 {
+		list.Set("parallel_tool_calls", "false")
 	}
 
 	// A member of Options.Body with the same name is merged: a program can add to it.
-	add("reasoning", over(b.reasoning(), b.takeFurther("reasoning")))
-	add("text", over(b.format(), b.takeFurther("text")))
-	add("metadata", metadata(o.Metadata, b.note))
-	add(caching(o.Cache, b.model, b.rules, b.note))
+	list.Set("reasoning", roundtrip.Over(b.reasoning(), b.Take("reasoning")))
+	list.Set("text", roundtrip.Over(b.format(), b.Take("text")))
+	list.Set("metadata", metadata(o.Metadata, b.Note))
+	list.Set(caching(o.Cache, b.model, b.rules, b.Note))
 
-	// Members of Options.Body replace those of the same name.
-	for _, m := range b.further {
-		_, list = jsonx.Take(list, m.Name)
-	}
-	list = append(list, b.further...)
-
+	list = b.Header(list)
 	if !o.NoStream {
-		list = append(list, jsonx.Member{Name: "stream", Value: "true"})
+		list.Set("stream", "true")
 	}
 	return list
-}
-
-// over returns the object ours with the members of theirs added. A member of both is taken from theirs. If theirs is
-// not an object, it replaces ours.
-func over(ours, theirs content.JSON) content.JSON {
-	if ours == "" || theirs == "" {
-		return ours + theirs
-	}
-
-	list, _ := jsonx.Members(ours)
-	further, err := jsonx.Members(theirs)
-	if err != nil {
-		return theirs
-	}
-
-	for _, m := range further {
-		_, list = jsonx.Take(list, m.Name)
-	}
-	return jsonx.Object(append(list, further...))
 }
 
 // leastTokens is the smallest max_output_tokens accepted by OpenAI. Compatible servers accept any.
 const leastTokens = 16
 
-func (b *responsesBuilder) maxTokens() content.JSON {
+func (b *responsesBuilder) maxTokens() int {
 	n := b.options.MaxTokens
-	if n == 0 {
-		return ""
+	if n > 0 && n < leastTokens && !b.server.compatible {
+		b.Note(api.RepairOption, "MaxTokens %d became %d, the minimum of the API", n, leastTokens)
+		return leastTokens
 	}
-	if n < leastTokens && !b.server.compatible {
-		b.note(api.RepairOption, "MaxTokens %d became %d, the minimum of the API", n, leastTokens)
-		n = leastTokens
-	}
-	return content.JSON(strconv.Itoa(n))
+	return n
 }
 
 // reasoning returns how much the model thinks, and requests a summary of it.
@@ -281,14 +205,14 @@ func (b *responsesBuilder) reasoning() content.JSON {
 		return ""
 	case !b.reasons:
 		if t != api.ThinkOff {
-			b.note(api.RepairOption, "Thinking is left out: the model does not reason")
+			b.Note(api.RepairOption, "Thinking is left out: the model does not reason")
 		}
 		return ""
 	case t == api.ThinkOff:
 		return `{"effort":"none"}`
 	case t.Tokens() > 0:
 		// Without a level, the model chooses how much it thinks.
-		b.note(api.RepairOption, "the thinking budget is left out: the API has only levels")
+		b.Note(api.RepairOption, "the thinking budget is left out: the API has only levels")
 	case t.Level() != "":
 		return `{"effort":` + jsonx.Quote(t.Level()) + `,"summary":"auto"}`
 	}
@@ -303,11 +227,7 @@ func (b *responsesBuilder) format() content.JSON {
 		return ""
 	}
 
-	schema, dropped := responsesTarget().Form(out.JSON)
-	if len(dropped) > 0 {
-		b.note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
-	}
-
+	schema := b.Form(responsesTarget(), out.JSON)
 	schema, _ = withProperties(schema)
 	dst := write.OptString([]byte(`{"format":{"type":"json_schema"`), "name", out.Name)
 	dst = append(write.Name(dst, "schema"), schema...)
@@ -317,22 +237,16 @@ func (b *responsesBuilder) format() content.JSON {
 
 // toolChoice returns the tool choice, or "" if the model decides or the choice cannot be sent.
 func (b *responsesBuilder) toolChoice() content.JSON {
-	choice := b.options.ToolChoice
-	name := choice.Tool()
-	at := slices.IndexFunc(b.tools, func(t content.Tool) bool { return t.Name == name })
-
-	switch {
-	case choice == api.ToolsAuto:
+	switch choice, tool := b.Choice(b.options.ToolChoice, b.Tools); choice {
+	case api.ToolsAuto:
 		return ""
-	case len(b.tools) == 0, name != "" && at < 0:
-		b.note(api.RepairOption, "ToolChoice is left out: there is no such tool")
-		return ""
-	case name != "":
-		return chosen(b.tools[at])
-	case choice == api.ToolsNone:
+	case api.ToolsAny:
+		return `"required"`
+	case api.ToolsNone:
 		return `"none"`
+	default:
+		return chosen(tool)
 	}
-	return `"required"`
 }
 
 // chosen returns the tool choice for one tool: by its name if a program executes it, by its type if the API does.
@@ -354,34 +268,17 @@ func chosen(t content.Tool) content.JSON {
 // customTool is the type of a tool that takes any text as input.
 const customTool = "custom"
 
-// maxTools is the maximum number of tools in a request to the API.
-const maxTools = 128
-
-// keepTools keeps the acceptable tool definitions, in the API's form.
-func (b *responsesBuilder) keepTools(tools []content.Tool) {
-	seen := map[string]bool{}
-	for _, t := range tools {
-		fit, why, ok := responsesTarget().Tool(t)
-		switch {
-		case ok && seen[t.Name]:
-			ok, why = false, "it is declared twice"
-		case ok && len(b.tools) == maxTools:
-			ok, why = false, fmt.Sprintf("the API accepts %d tools", maxTools)
-		case ok && t.Server() && !hasType(t):
-			ok, why = false, "it has no schema and is not a server tool of this API"
-		}
-
-		if !ok {
-			b.note(api.RepairTool, "the tool %q is left out: %s", t.Name, why)
-			continue
-		}
-		if why != "" {
-			b.note(api.RepairTool, "the tool %q: %s", t.Name, why)
-		}
-
-		seen[t.Name] = true
-		b.tools = append(b.tools, completed(fit, b.note))
+// fitResponses converts a definition for the Responses API.
+func fitResponses(def content.Tool) (content.Tool, string, bool) {
+	t, why, ok := responsesTarget().Tool(def)
+	if ok && t.Server() && !hasType(t) {
+		return t, "it has no schema and is not a server tool of this API", false
 	}
+	if !ok {
+		return t, why, false
+	}
+	t, listed := completed(t)
+	return t, also(why, listed), true
 }
 
 func hasType(t content.Tool) bool {
@@ -389,21 +286,9 @@ func hasType(t content.Tool) bool {
 	return memberType(list) != ""
 }
 
-func (b *responsesBuilder) appendTools(dst []byte) []byte {
-	if len(b.tools) == 0 {
-		return dst
-	}
-
-	dst = append(write.Name(dst, "tools"), '[')
-	for _, t := range b.tools {
-		dst = appendResponsesTool(write.Comma(dst), t)
-	}
-	return append(dst, ']')
-}
-
 // appendResponsesTool writes a tool definition: a function, a custom tool, or a tool of the API with the members of its
 // Extra.
-func appendResponsesTool(dst []byte, t content.Tool) []byte {
+func appendResponsesTool(dst []byte, _ int, t content.Tool) []byte {
 	list, _ := extraOf(t.Extra)
 
 	dst = append(dst, '{')
@@ -415,9 +300,9 @@ func appendResponsesTool(dst []byte, t content.Tool) []byte {
 			dst = write.OptString(dst, "description", t.Description)
 			_, list = jsonx.Take(list, "description")
 		}
-		dst = appendMembers(dst, list, "type", "name", "parameters")
+		dst = roundtrip.AppendMembers(dst, list, "type", "name", "parameters")
 	case t.Server():
-		dst = appendMembers(dst, list)
+		dst = roundtrip.AppendMembers(dst, list)
 	default:
 		dst = write.String(append(dst, `"type":"function"`...), "name", t.Name)
 		dst = write.OptString(dst, "description", t.Description)
@@ -426,7 +311,7 @@ func appendResponsesTool(dst []byte, t content.Tool) []byte {
 		if strict, _ := jsonx.Take(list, "strict"); strict == "" {
 			dst = append(write.Name(dst, "strict"), "false"...)
 		}
-		dst = appendMembers(dst, list, "type", "name", "description", "parameters")
+		dst = roundtrip.AppendMembers(dst, list, "type", "name", "description", "parameters")
 	}
 
 	return append(dst, '}')

@@ -165,7 +165,7 @@ func unsealed(items []any) []any {
 // TestRecordedResponsesErrorsAreTyped gives every recorded error its kind.
 func TestRecordedResponsesErrorsAreTyped(t *testing.T) {
 	kinds := map[string]error{
-		"invalid_api_key": api.ErrAuth, "model_not_found": api.ErrNotFound, "insufficient_quota": api.ErrAuth, "server_error": api.ErrServer,
+		"invalid_api_key": api.ErrAuth, "model_not_found": api.ErrNotFound, "insufficient_quota": api.ErrQuota, "server_error": api.ErrServer,
 		"invalid_request_error": api.ErrInvalidRequest, "invalid_function_parameters": api.ErrInvalidRequest,
 		"unsupported_file": api.ErrInvalidRequest, "invalid_value": api.ErrInvalidRequest,
 	}

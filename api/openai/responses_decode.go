@@ -272,13 +272,13 @@ func (d *itemDecoder) customCall(list []jsonx.Member) []content.Block {
 // response is a response in the form of the API. In a stream, response.created holds the beginning of it, and the last
 // event holds all of it.
 type response struct {
-	Object     string        `json:"object"`
-	ID         string        `json:"id"`
-	Model      string        `json:"model"`
-	Status     string        `json:"status"`
-	Error      jsonx.Raw     `json:"error"`
-	Output     []jsonx.Raw   `json:"output"`
-	Usage      responseUsage `json:"usage"`
+	Object     string      `json:"object"`
+	ID         string      `json:"id"`
+	Model      string      `json:"model"`
+	Status     string      `json:"status"`
+	Error      jsonx.Raw   `json:"error"`
+	Output     []jsonx.Raw `json:"output"`
+	Usage      jsonx.Raw   `json:"usage"`
 	Incomplete struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
@@ -308,7 +308,12 @@ type responseUsage struct {
 	} `json:"output_tokens_details"`
 }
 
-func (u responseUsage) usage() content.Usage {
+// usage returns the counts. A usage in another form than the API's has none.
+func (r response) usage() content.Usage {
+	var u responseUsage
+	if len(r.Usage) == 0 || json.Unmarshal(r.Usage, &u, jsonx.Lenient) != nil {
+		return content.Usage{}
+	}
 	cached, written := u.InputDetails.Cached, u.InputDetails.Written
 	return content.Usage{
 		Input: max(0, u.Input-cached-written), CacheRead: cached, CacheWrite: written,
@@ -318,7 +323,7 @@ func (u responseUsage) usage() content.Usage {
 
 // cut returns the facts reported by the API before the end of the response.
 func (r response) cut() api.Cut {
-	return api.Cut{Finish: api.Finish{API: ResponsesAPI, Model: r.Model, ResponseID: r.ID, Usage: r.Usage.usage()}}
+	return api.Cut{Finish: api.Finish{API: ResponsesAPI, Model: r.Model, ResponseID: r.ID, Usage: r.usage()}}
 }
 
 // finish returns the end of a response with these blocks. A response of limit tokens or more was cut off, even if its
@@ -326,6 +331,9 @@ func (r response) cut() api.Cut {
 func (r response) finish(blocks []content.Block, limit int, details roundtrip.Details) (api.Finish, error) {
 	f := r.cut().Finish
 	details.Add(r.Further, echoed...)
+	details.AddUsage(r.Usage, "input_tokens", "output_tokens", "total_tokens", "input_tokens_details.cached_tokens",
+		"input_tokens_details.cache_write_tokens", "output_tokens_details.reasoning_tokens")
+	f.Usage.Incomplete = f.Usage.Incomplete || pricedTier(&details)
 	f.Details = details.JSON()
 
 	switch r.Status {
@@ -335,7 +343,14 @@ func (r response) finish(blocks []content.Block, limit int, details roundtrip.De
 			f.Stop = content.StopMaxTokens
 		}
 	case "incomplete":
-		f.Stop = incompleteStop(r.Incomplete.Reason)
+		if f.Stop = incompleteStop(r.Incomplete.Reason); f.Stop == content.StopRefusal {
+			details.Set("incomplete_details", `{"reason":`+jsonx.Quote(r.Incomplete.Reason)+`}`)
+			f.Details = details.JSON()
+		}
+	case "queued", "in_progress":
+		// A server answers before the model does. A later request may succeed.
+		return f, &api.Error{Kind: api.ErrServer, API: ResponsesAPI, Status: http.StatusOK, Type: r.Status,
+			Message: "the response is not finished"}
 	default:
 		return f, roundtrip.Protocol(ResponsesAPI, "the response has the status %q", r.Status)
 	}

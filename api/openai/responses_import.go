@@ -57,7 +57,7 @@ func ImportResponses(body []byte) (req api.Request, model string, err error) {
 
 	// The instructions come first, even if "input" is before them in the body.
 	req.System = append(req.System, front...)
-	req.Options.Body = jsonx.Object(withDefaults(rest))
+	req.Options.Body, req.Options.BodyAPI = jsonx.Object(withDefaults(rest)), ResponsesAPI
 	return req, model, nil
 }
 
@@ -86,7 +86,7 @@ func importResponsesTools(j content.JSON) ([]content.Tool, error) {
 	}
 
 	var tools []content.Tool
-	names := toolNames{}
+	names := roundtrip.ToolNames{}
 	for _, one := range list {
 		tools = append(tools, importResponsesTool(one, names))
 	}
@@ -94,11 +94,11 @@ func importResponsesTools(j content.JSON) ([]content.Tool, error) {
 }
 
 // importResponsesTool reads a tool definition. Anything but a function is a server tool, kept in its Extra.
-func importResponsesTool(tool roundtrip.Imported, names toolNames) content.Tool {
+func importResponsesTool(tool roundtrip.Imported, names roundtrip.ToolNames) content.Tool {
 	kind, list, _ := jsonx.TakeText(tool.List, "type")
 	name, list, named := jsonx.TakeText(list, "name")
 	if !named {
-		name = names.name(kind)
+		name = names.Name(kind)
 	}
 
 	// A member "function" marks a definition for Chat Completions.

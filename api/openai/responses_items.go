@@ -6,6 +6,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
+	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // appendItems appends the items of a repaired message. It implements dialect.Encoding.Append.
@@ -88,7 +89,7 @@ func (w *itemWriter) assistantText(t content.Text) {
 		w.dst = append(w.dst, `{"type":"message","role":"assistant"`...)
 		item, _ := jsonx.Members(content.JSON(note.Item)) // nil if the text was not a part of a message
 		lost := w.loses(note)
-		w.dst = appendMembers(w.dst, item, "type", "role", "content", lost)
+		w.dst = roundtrip.AppendMembers(w.dst, item, "type", "role", "content", lost)
 		if lost == "" {
 			w.see(note)
 		}
@@ -104,7 +105,7 @@ func (w *itemWriter) assistantText(t content.Text) {
 
 	w.dst = write.OptString(append(w.dst, '{'), "type", kind)
 	w.dst = write.String(w.dst, text, t.Text)
-	w.dst = appendMembers(w.dst, list, "type", text)
+	w.dst = roundtrip.AppendMembers(w.dst, list, "type", text)
 	w.dst = append(w.dst, '}')
 }
 
@@ -131,7 +132,7 @@ func (w *itemWriter) loses(n ownNote) string {
 // extra writes the further members of a block except those named in but.
 func (w *itemWriter) extra(e content.Extra, but ...string) {
 	list, _ := extraOf(e)
-	w.dst = appendMembers(w.dst, list, but...)
+	w.dst = roundtrip.AppendMembers(w.dst, list, but...)
 }
 
 func (w *itemWriter) reasoning(t content.Thinking) {
@@ -159,7 +160,7 @@ func (w *itemWriter) reasoning(t content.Thinking) {
 		_, list = jsonx.Take(list, "encrypted_content")
 	}
 
-	w.dst = appendMembers(w.dst, list, "type")
+	w.dst = roundtrip.AppendMembers(w.dst, list, "type")
 	w.dst = append(w.dst, '}')
 }
 
@@ -174,7 +175,7 @@ func (w *itemWriter) call(c content.ToolUse) {
 	w.dst = write.String(w.dst, "call_id", c.ID)
 	w.dst = write.String(w.dst, "name", c.Name)
 	w.dst = append(write.Name(w.dst, input), written...)
-	w.dst = appendMembers(w.dst, list, "type", "call_id", "name", input, w.loses(note))
+	w.dst = roundtrip.AppendMembers(w.dst, list, "type", "call_id", "name", input, w.loses(note))
 	w.dst = append(w.dst, '}')
 }
 
@@ -230,7 +231,7 @@ func (w *itemWriter) image(b content.Image) {
 	}
 
 	w.source(b.Source, "image_url", "image_url")
-	w.dst = appendMembers(w.dst, list, "type", "image_url", "file_id")
+	w.dst = roundtrip.AppendMembers(w.dst, list, "type", "image_url", "file_id")
 }
 
 func (w *itemWriter) document(b content.Document) {

@@ -187,13 +187,13 @@ func itemEvent(kind, index, item string) string {
 func TestResponsesFailuresInAStreamAreTyped(t *testing.T) {
 	for event, want := range map[string]error{
 		`{"type":"error","code":"rate_limit_exceeded","message":"slow down","param":null,"sequence_number":2}`:            api.ErrRateLimited,
-		`{"type":"error","error":{"type":"insufficient_quota","code":"insufficient_quota","message":"no credit"}}`:        api.ErrAuth,
+		`{"type":"error","error":{"type":"insufficient_quota","code":"insufficient_quota","message":"no credit"}}`:        api.ErrQuota,
 		`{"error":{"type":"server_error","message":"sorry","code":null}}`:                                                 api.ErrServer,
 		`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"long"}}`:     api.ErrContextTooLong,
 		`[{"error":{"code":429,"message":"slow down"}}]`:                                                                  api.ErrRateLimited,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oh"}}}`:        api.ErrServer,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"oh"}}}`: api.ErrRateLimited,
-		`{"type":"response.failed","response":{"error":{"code":"invalid_prompt","message":"oh"}}}`:                        api.ErrInvalidRequest,
+		`{"type":"response.failed","response":{"error":{"code":"invalid_prompt","message":"oh"}}}`:                        api.ErrFiltered,
 		`{"type":"response.failed","response":{"status":"failed","error":null}}`:                                          api.ErrServer,
 		`{"type":"response.cancelled","response":{"status":"cancelled"}}`:                                                 api.ErrServer,
 	} {
@@ -212,7 +212,8 @@ func TestAResponseThatFailedIsAnError(t *testing.T) {
 		`{"object":"response","status":"failed","error":{"code":"server_error","message":"sorry"},"output":[]}`: api.ErrServer,
 		`{"error":{"message":"The model is overloaded","type":"server_error","code":"server_is_overloaded"}}`:   api.ErrOverloaded,
 		`[{"error":{"message":"slow down","code":429}}]`:                                                        api.ErrRateLimited,
-		`{"object":"response","status":"in_progress","output":[]}`:                                              api.ErrProtocol,
+		`{"object":"response","status":"in_progress","output":[]}`:                                              api.ErrServer,
+		`{"object":"response","status":"queued","output":[]}`:                                                   api.ErrServer,
 		`{"object":"response","status":"completed","output":[7]}`:                                               api.ErrProtocol,
 		`[]`: api.ErrProtocol,
 		``:   api.ErrProtocol,
@@ -239,7 +240,7 @@ func TestAResponseStreamThatBreaksTheProtocol(t *testing.T) {
 		"an item that begins twice":   itemEvent("added", "0", textItem) + itemEvent("added", "0", textItem) + completedEvent,
 		"an item that ends twice":     itemEvent("done", "0", textItem) + itemEvent("done", "0", textItem) + completedEvent,
 		"an item that does not end":   itemEvent("added", "0", textItem) + completedEvent,
-		"an answer without a status":  `data: {"type":"response.completed","response":{"status":"queued"}}` + "\n\n",
+		"an answer without a status":  `data: {"type":"response.completed","response":{"status":"dreaming"}}` + "\n\n",
 		"an end without a response":   `data: {"type":"response.completed"}` + "\n\n",
 	} {
 		_, err := foldResponse(stream)

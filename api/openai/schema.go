@@ -4,26 +4,31 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// completed returns the tool with a schema acceptable to OpenAI's APIs.
-func completed(t content.Tool, note func(kind api.RepairKind, format string, args ...any)) content.Tool {
+// completed returns the tool with a schema acceptable to OpenAI's APIs, and the reason for a change to note, or "".
+func completed(t content.Tool) (content.Tool, string) {
 	if t.Server() {
-		return t
+		return t, ""
 	}
 
 	full, listed := withProperties(t.Schema)
-	if listed {
-		note(api.RepairTool,
-			`the tool %q: arrays without "items" in its schema are sent with "items" of any type`,
-			t.Name)
-	}
 	t.Schema = full
-	return t
+	if listed {
+		return t, `arrays without "items" in its schema are sent with "items" of any type`
+	}
+	return t, ""
+}
+
+// also joins two reasons, each of which may be "".
+func also(why, further string) string {
+	if why == "" || further == "" {
+		return why + further
+	}
+	return why + "; " + further
 }
 
 // withProperties adds the parts required by OpenAI's APIs to a schema: "properties" of the root, and "items" of every

@@ -163,13 +163,15 @@ func savedRequestOf(d dag.DAG) (a savedRequest) {
 	return a
 }
 
-// request returns the request for a conversation. If the conversation was imported from a request to the same API, it
-// has the options of that request.
+// request returns the request for a conversation. If the conversation was imported from a request, it has the options of
+// that request. Another API gets the settings that all APIs have.
 func request(d dag.DAG, e endpoint) api.Request {
 	t := d.Transcript()
 	req := api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages}
 	if a := savedRequestOf(d); a.API == e.api {
 		req.Options.Cache, req.Options.Body = a.Cache, content.JSON(a.Body)
+	} else {
+		req.Options.Body, req.Options.BodyAPI = content.JSON(a.Body), a.API
 	}
 	return req
 }

@@ -42,6 +42,7 @@ type runner struct {
 	byFile          bool // FILE names the provider and its server
 	whole           bool
 	body            string
+	settings        settings
 	defers          bool
 	unchecked       bool
 	approve         bool
@@ -188,6 +189,7 @@ func (r *runner) endpointFlags(cmd *cobra.Command) {
 	f.StringVar(&r.provider, "provider", "", "the `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini, or a server:\n"+
 		"llama.cpp, vllm, ollama, lmstudio, openrouter,\ndeepseek, groq, mistral (default: that of the last\nrun, or as the model's name suggests)")
 	f.StringVar(&r.model, "model", "", "the `MODEL`")
+	r.settings.flags(cmd)
 	bodyFlag(cmd, &r.body)
 	f.StringVar(&r.baseURL, "base-url", "", "the `URL` of the API, for a server of your own")
 	f.BoolVar(&r.whole, "no-stream", false, "request whole responses")
@@ -221,6 +223,10 @@ type runSettings struct {
 	Whole    bool   `json:"no_stream,omitempty"`
 	// Unchecked is set if calls are not checked before they are deferred.
 	Unchecked bool `json:"unchecked,omitempty"`
+	// The settings for responses; zero for the default.
+	MaxTokens   int      `json:"max_tokens,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	Effort      string   `json:"effort,omitempty"`
 }
 
 func (r *runner) run(ctx context.Context, name string) (err error) {
@@ -527,6 +533,9 @@ func (r *runner) choose(d dag.DAG) error {
 		r.model, r.baseURL = cmp.Or(r.model, before.Model), cmp.Or(r.baseURL, before.BaseURL)
 	}
 	r.unchecked = r.unchecked || before.Unchecked
+	r.settings.maxTokens = cmp.Or(r.settings.maxTokens, before.MaxTokens)
+	r.settings.temperature.value = cmp.Or(r.settings.temperature.value, before.Temperature)
+	r.settings.effort = cmp.Or(r.settings.effort, before.Effort)
 
 	switch {
 	case r.provider != "":
@@ -606,9 +615,15 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 	}
 
 	// Saved for resume, and for the next run.
-	d = d.WithMetadata(runKey, runSettings{e.name, how.model, secret.URL(r.baseURL), r.whole, r.unchecked})
+	d = d.WithMetadata(runKey, runSettings{
+		e.name, how.model, secret.URL(r.baseURL), r.whole, r.unchecked,
+		r.settings.maxTokens, r.settings.temperature.value, r.settings.effort,
+	})
 
-	options := request(d, e).Options
+	options, err := r.settings.over(e.api, request(d, e).Options)
+	if err != nil {
+		return executor.Agent{}, d, err
+	}
 	options.Idle = r.idle
 	a := executor.Agent{Provider: e.dial(how), Options: options, Limits: executor.Limits{Turns: r.turns}}
 

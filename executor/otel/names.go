@@ -92,7 +92,7 @@ func usageAttributes(u content.Usage) []attribute.KeyValue {
 // kinds are the kinds of an error of a provider. The first that matches counts.
 var kinds = []error{
 	api.ErrRateLimited, api.ErrOverloaded, api.ErrServer, api.ErrTransport, api.ErrCut, api.ErrStalled,
-	api.ErrContextTooLong, api.ErrInvalidRequest, api.ErrAuth, api.ErrNotFound, api.ErrFiltered, api.ErrProtocol,
+	api.ErrContextTooLong, api.ErrInvalidRequest, api.ErrAuth, api.ErrQuota, api.ErrNotFound, api.ErrFiltered, api.ErrProtocol,
 	api.ErrNothing,
 }
 

@@ -13,6 +13,9 @@ import (
 type Details struct {
 	list []jsonx.Member
 	last jsonx.Raw // the last object added: the chunks of a stream repeat theirs
+
+	usage     content.JSON // see AddUsage; the last member, whenever it is reported
+	lastUsage jsonx.Raw
 }
 
 // Add adds the members of an object, except null members and the ones named in but. A later value replaces an earlier
@@ -49,12 +52,19 @@ func (d *Details) Set(name string, value content.JSON) {
 	d.list = append(d.list, jsonx.Member{Name: name, Value: value})
 }
 
+// Get returns the value of a member, or "".
+func (d *Details) Get(name string) content.JSON {
+	value, _ := jsonx.Take(d.list, name)
+	return value
+}
+
 // JSON returns the members as an object, or "" if there are none or if they are not valid JSON.
 func (d *Details) JSON() content.JSON {
-	if len(d.list) == 0 {
+	list := Header(d.list)
+	if list.Set(usageMember, d.usage); len(list) == 0 {
 		return ""
 	}
-	if object := jsonx.Object(d.list); object.Valid() {
+	if object := jsonx.Object(list); object.Valid() {
 		return object
 	}
 	return ""

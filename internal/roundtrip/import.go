@@ -2,6 +2,7 @@ package roundtrip
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
@@ -39,4 +40,16 @@ func ImportObjects(where string, j content.JSON) ([]Imported, error) {
 		objects[i] = Imported{one, list}
 	}
 	return objects, nil
+}
+
+// ToolNames names server tools after their type. The second tool of a type is named "type_2", and so on.
+type ToolNames map[string]int
+
+// Name returns the name of the next tool of a type.
+func (n ToolNames) Name(kind string) string {
+	n[kind]++
+	if n[kind] == 1 {
+		return kind
+	}
+	return kind + "_" + strconv.Itoa(n[kind])
 }

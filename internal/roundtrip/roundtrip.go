@@ -184,8 +184,10 @@ func KindOf(status int) error {
 	switch {
 	case status < 400:
 		return nil
-	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden:
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return api.ErrAuth
+	case status == http.StatusPaymentRequired:
+		return api.ErrQuota
 	case status == http.StatusNotFound:
 		return api.ErrNotFound
 	case status == http.StatusRequestEntityTooLarge:

@@ -52,7 +52,7 @@ func (r *run) see(event executor.Event, err error) string {
 	case executor.Retry:
 		r.heard = time.Now().Add(e.Wait) // the wait before the next attempt is no silence of the model
 		r.doing = "retrying in " + e.Wait.Round(100*time.Millisecond).String()
-		return fmt.Sprintf("turn %d: attempt %d failed, %s", e.Turn, e.Attempt, r.doing)
+		return fmt.Sprintf("turn %d: attempt %d failed, %s: %v", e.Turn, e.Attempt, r.doing, e.Err)
 	case executor.MessageEnd:
 		r.answered(e)
 

@@ -45,7 +45,7 @@ func TestEveryEventChangesTheLine(t *testing.T) {
 		require.Equal(t, "turn 1 · 10s · no response for 10s", r.line(time.Now()))
 		see(delta(api.DeltaThinking), nil, "turn 1 · 10s · thinking", "")
 		see(delta(api.DeltaText), nil, "turn 1 · 10s · answering", "")
-		see(executor.Retry{Turn: 1, Retry: api.Retry{Attempt: 2, Wait: 2540 * time.Millisecond}}, nil, "turn 1 · 10s · retrying in 2.5s", "turn 1: attempt 2 failed, retrying in 2.5s")
+		see(executor.Retry{Turn: 1, Retry: api.Retry{Attempt: 2, Wait: 2540 * time.Millisecond, Err: api.ErrServer}}, nil, "turn 1 · 10s · retrying in 2.5s", "turn 1: attempt 2 failed, retrying in 2.5s: server error")
 		time.Sleep(12 * time.Second)
 		require.Equal(t, "turn 1 · 22s · retrying in 2.5s", r.line(time.Now()), "silence is counted from the next attempt")
 		time.Sleep(600 * time.Millisecond)

@@ -130,6 +130,10 @@ func (*anthropic) stream(_ []byte, answer string, cut bool) string {
 	// The stream begins with the message without its content and its end. Both follow in events of their own.
 	var s anthropicStream
 	end := map[string]any{"stop_reason": m["stop_reason"], "stop_sequence": m["stop_sequence"]}
+	if container, ok := m["container"]; ok {
+		end["container"] = container
+		delete(m, "container")
+	}
 	usage := m["usage"]
 	m["content"], m["stop_reason"], m["stop_sequence"] = jsontext.Value("[]"), jsontext.Value("null"),
 		jsontext.Value("null")

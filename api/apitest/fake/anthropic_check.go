@@ -22,6 +22,8 @@ import (
 //     of the message before it. Call IDs are unique and well formed. Calls come last in their message.
 //   - Every message has content. Text is not empty or blank. A block is in a message of the right role. The last
 //     message is the user's, or an assistant's waiting for a server tool. A message does not end with thinking.
+//   - A call of a server tool has its result before the turn ends. A request with a waiting call of code execution names
+//     the container, if the code made calls itself.
 //   - The temperature is from 0 to 1.
 //   - Thinking is signed. While it is enabled, an open tool loop begins with it, and budget, temperature and
 //     tool_choice fit.
@@ -48,6 +50,7 @@ type anthropicCheck struct {
 	maxTokens int
 	thinking  string // "enabled", "adaptive" or "disabled"
 	tools     []string
+	container bool // the request names a container
 	cached    int  // blocks with cache_control
 	short     bool // one of them has a TTL of five minutes
 	blocks    []anthropicRequestBlock
@@ -77,7 +80,7 @@ var (
 		"image":             members("type source cache_control"),
 		"document":          members("type source title context citations cache_control"),
 		"search_result":     members("type source title content citations cache_control"),
-		"tool_use":          members("type id name input cache_control caller"),
+		"tool_use":          members("type id name input cache_control caller toolset_name"),
 		"tool_result":       members("type tool_use_id content is_error cache_control"),
 		"thinking":          members("type thinking signature"),
 		"redacted_thinking": members("type data"),
@@ -91,6 +94,7 @@ var (
 	anthropicServerResult = members("type tool_use_id content cache_control caller")
 	anthropicCustom       = members("type name description input_schema cache_control strict defer_loading eager_input_streaming " +
 		"input_examples allowed_callers")
+	anthropicToolset      = members("type configs mcp_server_name tools default_config cache_control")
 	anthropicUserBlocks   = members("text image document search_result tool_result container_upload")
 	anthropicResultBlocks = members("text image document search_result tool_reference")
 
@@ -190,6 +194,8 @@ func (c *anthropicCheck) request(body []byte) {
 	if v, ok := o["stream"]; ok && v.Kind() != 't' && v.Kind() != 'f' {
 		c.fail("stream: Input should be a valid boolean")
 	}
+
+	_, c.container = o["container"]
 
 	// Only the first failure counts: this order decides about the reported one.
 	c.checkTools(o)

@@ -3,6 +3,7 @@ package fake
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
@@ -28,6 +29,18 @@ func (c *anthropicCheck) checkTools(o object) {
 		if custom {
 			path += ".custom"
 			c.only(path, tool, anthropicCustom)
+		}
+
+		// A toolset has no name, and no member for one (BrowserToolset20260801Param and BetaMCPToolsetParam of the SDK).
+		if kind := text(tool["type"]); strings.Contains(kind, "toolset") {
+			path += "." + kind
+			c.only(path, tool, anthropicToolset)
+			if kind == "mcp_toolset" {
+				c.text(path, tool, "mcp_server_name")
+			}
+			c.cacheControl(path, tool)
+			c.tools = append(c.tools, kind)
+			continue
 		}
 
 		name := c.text(path, tool, "name")
