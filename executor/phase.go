@@ -473,14 +473,9 @@ func waitsForSomebody(p lineage.Phase) bool {
 // closeBranches executes the open calls if the conversation has several branches, one tool phase after the other. Heads
 // without open calls stay. If calls of any branch wait for somebody, the error is a *PausedError.
 func (r *run) closeBranches() (content.Stop, error) {
-	branches := lineage.Branches(r.d.Heads())
-	if len(branches) < 2 {
-		return "", nil
-	}
-
-	waits := false
+	branches, waits := lineage.Branches(r.d.Heads()), false
 	for _, branch := range branches {
-		if branch.Caller() == nil {
+		if len(branches) < 2 || branch.Caller() == nil {
 			continue
 		}
 		stop, err := r.closeBranch(branch)
