@@ -37,7 +37,9 @@ const (
 //	  - The conversation of a sub-agent is drawn under its execution.
 //	  - A row has at most 100 cells, unless the graph alone takes more than three quarters of them. A longer text
 //	    ends in "…".
-//	  - Text is shown on one line and cleaned: nothing in it can control a terminal.
+//	  - Text is shown on one line and cleaned: nothing in it can control a terminal. It is in the order in which it is
+//	    read. If it has letters that read from right to left, U+2068 and U+2069 enclose it, for the terminal to order
+//	    them alone.
 //	  - A chain with an error ends in the error.
 //
 // The form is for people and may change. Programs should read the nodes.

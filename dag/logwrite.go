@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -91,13 +92,23 @@ func (l *logger) row(graph string, pieces ...piece) {
 		pieces = pieces[:len(pieces)-1]
 	}
 
+	// A piece with letters that read from right to left must not change the order of the pieces around it.
 	for _, s := range pieces {
+		s.text = l.isolate(s.text)
 		if l.Color && s.color != "" {
 			s.text = "\x1b[" + string(s.color) + "m" + s.text + "\x1b[0m"
 		}
 		l.out.WriteString(s.text)
 	}
 	l.out.WriteByte('\n')
+}
+
+// isolate returns the text of a piece with its own direction. The arrow or cross before a result stays outside.
+func (l *logger) isolate(text string) string {
+	if sign, rest, found := strings.Cut(text, " "); found && (sign == l.arrow || sign == l.cross) {
+		return sign + " " + safetext.Isolate(rest)
+	}
+	return safetext.Isolate(text)
 }
 
 // framed returns characters of the graph, in ASCII if l is set to it.

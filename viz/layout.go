@@ -39,6 +39,9 @@ type Box struct {
 	X, Y, W, H int
 	// Lines is the text: plain, cut, without control characters, and not escaped for any format.
 	Lines []string
+	// FromRight reports for each line whether it reads from right to left, and so begins at the right side of the box:
+	// the first letter of the text decides, also for the lines that it is broken into. It is nil if no line does.
+	FromRight []bool
 	// Heading is the number of lines with the kind of the box. The content follows them.
 	Heading int
 	// Style and Shape determine the colors and the outline of the box.
@@ -141,7 +144,7 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 	m := out.plot(box)
 	m.label(l, cells)
 	if note := l.note(box, unfolded); note != "" {
-		m.note, _ = wrap(note, lineCells)
+		m.note, _, _ = wrap(note, lineCells)
 	}
 	return m, l, nil
 }
@@ -164,7 +167,8 @@ type item struct {
 	room    int
 	face    face
 	lines   []string
-	heading int // the number of lines in the heading
+	right   []bool // by line: true if it reads from right to left; nil if none does
+	heading int    // the number of lines in the heading
 	w, h    int
 	parents []int // items in the same room
 	kids    []int // items in the same room
@@ -243,7 +247,7 @@ func (m *plot) label(l labeller, cells int) {
 			it.face.label = lines(it.face.label, l.mark(it.vertex))
 		}
 
-		it.lines, it.heading = wrap(it.face.label, cells)
+		it.lines, it.right, it.heading = wrap(it.face.label, cells)
 		it.w, it.h = boxSize(it.lines, it.face.shape)
 	}
 }
@@ -263,7 +267,7 @@ func (m *plot) picture() *Picture {
 		it := &m.items[i]
 		v := &m.vertices[it.vertex]
 		b := Box{
-			Nodes: len(it.members), Number: v.number, Lines: it.lines, Heading: it.heading,
+			Nodes: len(it.members), Number: v.number, Lines: it.lines, FromRight: it.right, Heading: it.heading,
 			Style: it.face.style, Shape: it.face.shape,
 			X: it.x - it.w/2, Y: m.rows[it.row].y, W: it.w, H: it.h, Frame: none, Owner: v.owner,
 		}

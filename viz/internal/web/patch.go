@@ -92,6 +92,7 @@ type Place struct {
 	H     int    `json:"h"`
 	Style string `json:"style"`
 	Text  string `json:"text"`
+	Right int64  `json:"right,omitempty"`
 	Head  int    `json:"head,omitempty"`
 	Frame int    `json:"frame"`
 }
@@ -108,6 +109,7 @@ type Fold struct {
 	H      int    `json:"h"`
 	Style  string `json:"style"`
 	Text   string `json:"text"`
+	Right  int64  `json:"right,omitempty"`
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 }

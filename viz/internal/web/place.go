@@ -100,7 +100,7 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 		if b.Inside == nil {
 			p.places = append(p.places, Place{
 				Key: keys[i], N: b.Number, In: in, X: b.X, Y: b.Y, W: b.W, H: b.H,
-				Style: string(b.Style), Text: text, Head: b.Head, Frame: p.frameOf[b.Number],
+				Style: string(b.Style), Text: text, Right: fromRight(b), Head: b.Head, Frame: p.frameOf[b.Number],
 			})
 			continue
 		}
@@ -110,7 +110,7 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 		keys[i] = foldKey(first, height[b.Inside])
 		p.folds = append(p.folds, Fold{
 			Key: keys[i], In: in, First: first, Nodes: b.Nodes, X: b.X, Y: b.Y, W: b.W, H: b.H,
-			Style: string(b.Style), Text: text, Width: b.Inside.Width, Height: b.Inside.Height,
+			Style: string(b.Style), Text: text, Right: fromRight(b), Width: b.Inside.Width, Height: b.Inside.Height,
 		})
 		p.lay(b.Inside, keys[i], height, foldKey)
 	}
@@ -125,4 +125,15 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 	for _, f := range pic.Frames {
 		p.rooms = append(p.rooms, Room{Title: f.Title, In: in, X: f.X, Y: f.Y, W: f.W, H: f.H})
 	}
+}
+
+// fromRight returns the lines of a box that read from right to left, as bits: the lowest is the first line. A box has
+// fewer lines than JavaScript has bits.
+func fromRight(b *viz.Box) (lines int64) {
+	for i, right := range b.FromRight {
+		if right && i < 31 {
+			lines |= 1 << i
+		}
+	}
+	return lines
 }
