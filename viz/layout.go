@@ -32,6 +32,11 @@ type Box struct {
 	Node *node.Node
 	// Nodes is the number of nodes in the box: 1, or more if it is folded.
 	Nodes int
+	// Results is the message with the result of the call in the box, and ResultsNumber its index in reading order. Only
+	// results of several calls have a box of their own, which joins the calls, unless LayoutOptions.Full is set. It is
+	// nil for other boxes.
+	Results       *node.Node
+	ResultsNumber int
 	// Number is the index of the node in reading order, from 0; of the first node if there are several. Folding does
 	// not change it. Mermaid's IDs, n0, n1 …, use the same numbers.
 	Number int
@@ -90,7 +95,7 @@ type LayoutOptions struct {
 	LabelLines int
 	// LabelChars limits the characters of a text in a box. Defaults to 120, also when negative.
 	LabelChars int
-	// Full draws every node. Otherwise wide fans are grouped, and in a conversation of more than 80 boxes, or wider
+	// Full draws every node. Otherwise the only result of a tool phase is in the box of its call, wide fans are grouped, and in a conversation of more than 80 boxes, or wider
 	// than a screen, the conversations of sub-agents and the middle of long runs become boxes with a summary, as
 	// [Mermaid] draws them. Defaults to false.
 	Full bool
@@ -133,12 +138,14 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 	}
 
 	out := outlineOfDAG(d)
+	out.full = o.Full
 	l := labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()}
 	unfolded := out.fold(plans[0])
 	box, cells := unfolded, lineCells
 	if !o.Full {
 		// Even small drawings group wide fans: only Full uses plans[0].
-		_, box, cells = out.legible(l, plans, 1, out.fold)
+		f := out.legible(l, plans, 1, legibleHeight, out.fold)
+		box, cells = f.box, f.cells
 	}
 
 	m := out.plot(box)
@@ -236,7 +243,7 @@ func (o *outline) plot(box []int) *plot {
 func (m *plot) label(l labeller, cells int) {
 	for i := range m.items {
 		it := &m.items[i]
-		if len(it.members) == 1 {
+		if m.isSingle(it.members) {
 			it.face = l.face(it.vertex)
 		} else {
 			it.face = l.foldedFace(it.members)
@@ -273,8 +280,12 @@ func (m *plot) picture() *Picture {
 		}
 
 		// A folded box represents no single node, and is no head.
-		if b.Nodes == 1 {
-			b.Node, b.Head = v.node, v.head
+		if m.isSingle(it.members) {
+			b.Node, b.Head, b.Nodes = v.node, v.head, 1
+			if len(it.members) > 1 {
+				results := &m.vertices[it.members[1]]
+				b.Results, b.ResultsNumber = results.node, results.number
+			}
 		}
 
 		p.Boxes = append(p.Boxes, b)
@@ -315,7 +326,7 @@ func (m *plot) frame(p *Picture) {
 		y := m.rows[r.row].y - framePad - titleHeight
 		last := m.rows[r.row+r.rows-1]
 		p.Frames = append(p.Frames, Frame{
-			Title: g.title, Owner: r.owner, Outer: at[g.outer+1],
+			Title: g.title, Owner: r.owner, Outer: at[m.items[r.owner].room],
 			X: r.x - r.left, W: r.left + r.right, Y: y, H: last.y + last.h + framePad*(1+r.depth) - y,
 		})
 	}

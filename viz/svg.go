@@ -127,6 +127,9 @@ func (s *svgWriter) summary() string {
 	nodes, failures := 0, 0
 	for _, b := range s.Boxes {
 		nodes += b.Nodes
+		if b.Results != nil {
+			nodes++
+		}
 		if b.Style == StyleFailed {
 			failures++
 		}

@@ -290,7 +290,7 @@ func TestSVGDescriptionCountsNodes(t *testing.T) {
 	for range 100 {
 		d = d.User("Go on.")
 	}
-	require.Equal(t, "110 nodes in 56 boxes: a dashed box holds several. 1 failed, in a box of its own.", said(&SVGOptions{}))
+	require.Equal(t, "110 nodes in 20 boxes: a dashed box holds several. 1 failed, in a box of its own.", said(&SVGOptions{}))
 }
 
 // TestSVGFramesAndTips has a conversation in a frame that stays open, behind turns that are folded.

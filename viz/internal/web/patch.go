@@ -95,6 +95,7 @@ type Place struct {
 	Right int64  `json:"right,omitempty"`
 	Head  int    `json:"head,omitempty"`
 	Frame int    `json:"frame"`
+	Of    int    `json:"of,omitempty"` // never 0: a call follows a message
 }
 
 // Fold is a box with several nodes, and the size of the picture inside it.

@@ -33,10 +33,18 @@ func boxesOf(p *viz.Picture) []*viz.Box {
 	for stack := []*viz.Picture{p}; len(stack) > 0; {
 		p, stack = stack[len(stack)-1], stack[:len(stack)-1]
 		for i := range p.Boxes {
-			if b := &p.Boxes[i]; b.Inside != nil {
+			b := &p.Boxes[i]
+			if b.Inside != nil {
 				stack = append(stack, b.Inside)
-			} else {
-				boxes = append(boxes, b)
+				continue
+			}
+
+			// A result in the box of its call is a node like others.
+			boxes = append(boxes, b)
+			if b.Results != nil {
+				results := *b
+				results.Node, results.Number, results.Results = b.Results, b.ResultsNumber, nil
+				boxes = append(boxes, &results)
 			}
 		}
 	}
@@ -102,6 +110,12 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 				Key: keys[i], N: b.Number, In: in, X: b.X, Y: b.Y, W: b.W, H: b.H,
 				Style: string(b.Style), Text: text, Right: fromRight(b), Head: b.Head, Frame: p.frameOf[b.Number],
 			})
+			if b.Results != nil {
+				p.places = append(p.places, Place{
+					Key: p.key(b.ResultsNumber), N: b.ResultsNumber, In: in, Style: string(viz.StyleUser),
+					Frame: p.frameOf[b.ResultsNumber], Of: keys[i],
+				})
+			}
 			continue
 		}
 
