@@ -51,7 +51,6 @@ func ExampleDAG_Redact() {
 	// ○ user      [redacted]
 	// ● assistant → find_customer
 	// ▪ find_customer() → customer 17
-	// ◇ results   1
 	// ● assistant Welcome.
 	// 5 nodes: every digest is correct
 	// message 00000001: redacted

@@ -95,9 +95,9 @@ type LayoutOptions struct {
 	LabelLines int
 	// LabelChars limits the characters of a text in a box. Defaults to 120, also when negative.
 	LabelChars int
-	// Full draws every node. Otherwise the only result of a tool phase is in the box of its call, wide fans are grouped, and in a conversation of more than 80 boxes, or wider
-	// than a screen, the conversations of sub-agents and the middle of long runs become boxes with a summary, as
-	// [Mermaid] draws them. Defaults to false.
+	// Full draws every node. Otherwise the only result of a tool phase is in the box of its call, and wide fans are
+	// grouped. In a conversation of more than 80 boxes, wider than a screen, or higher than two, the conversations of
+	// sub-agents and the middle of long runs become boxes with a summary, as [Mermaid] draws them. Defaults to false.
 	Full bool
 	// Inside also lays out the nodes in each folded box, as a picture of its own. A large inner picture is folded too,
 	// so there are pictures in pictures. Each node has a box of its own in one of them. Defaults to false.

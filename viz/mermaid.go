@@ -73,7 +73,8 @@ type MermaidOptions struct {
 //     output can be put into a Markdown fence as it is.
 //   - The same graph gives the same bytes. IDs (n0, n1 …) number the nodes in reading order. Folding does not change
 //     them.
-//   - A conversation of more than 80 boxes, or wider than 1,440 pixels, is folded to fit a screen: the inside of
+//   - The only result of a tool phase is in the box of its call. The results of several calls join them in a box.
+//   - A conversation of more than 80 boxes, wider than 1,440 or higher than 1,800 pixels is folded: the inside of
 //     sub-agents and the middle of long runs of turns become dashed boxes with a summary. If more than eight calls are
 //     side by side, calls with the same tool and outcome share a box: at most eight boxes are drawn in a row. A box at
 //     the top shows how much is folded.

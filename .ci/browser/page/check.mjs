@@ -221,6 +221,7 @@ const checks = {
     equal((await marks('del'))[0], 'first', 'what the left says');
     equal((await marks('ins'))[0], 'second', 'what the right says');
     ok((await marks('.sum'))[0].startsWith('6 nodes, 2 model calls, 1 tool call'), 'totals');
+    ok((await marks('.why')).some(why => why.startsWith('max_turns')), 'why one failed: ' + await marks('.why'));
     await page.click('[aria-label="swap sides"]');
     equal((await marks('del'))[0], 'second', 'swapped');
     await press(page, 'Escape');
@@ -890,7 +891,10 @@ const checks = {
     equal(await page.getAttribute('#status', 'aria-live'), 'polite', 'status');
     for (let i = 0; i < 12; i++) {
       await press(page, 'Tab');
-      const [width, style] = await page.evaluate(() => { const s = getComputedStyle(document.activeElement); return [s.outlineWidth, s.outlineStyle]; });
+      const [width, style] = await page.evaluate(() => {
+        const e = document.activeElement, s = getComputedStyle(e.dataset.fold ? e.querySelector('rect') : e);
+        return e.dataset.fold ? [s.strokeWidth, s.stroke] : [s.outlineWidth, s.outlineStyle];
+      });
       const at = await page.evaluate(() => document.activeElement.id || document.activeElement.outerHTML);
       if (at !== 'outline' && !at.startsWith('<body')) ok(parseFloat(width) >= 1 && style !== 'none', 'focus is seen: ' + at);
     }
