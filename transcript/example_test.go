@@ -42,6 +42,7 @@ func Example() {
 	// ▪ Task(description: "Ask", prompt: "When do beans need water?", sub… → When two fingers deep is dry.
 	// │ ┊ ○ user      When do beans need water?
 	// │ ┊ ● assistant When two fingers deep is dry.
+	// ◇ results   1
 	// ● assistant Feel the soil first.
 	// ▫ record    claude-code.system.compact_boundary parentUuid: null, isSidechain: false, userType: ext…
 	// ≡ compaction of 8 nodes: Kim asked about watering; the soil tells when.
