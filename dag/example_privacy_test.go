@@ -51,7 +51,6 @@ func ExampleDAG_Redact() {
 	// ○ user      [redacted]
 	// ● assistant → find_customer
 	// ▪ find_customer() → customer 17
-	// ◇ results   1
 	// ● assistant Welcome.
 	// 5 nodes: 5 checked, 3 redacted, 0 unknown, 0 findings
 	// message 00000001: redacted

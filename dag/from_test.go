@@ -91,5 +91,4 @@ func ExampleFromTranscript() {
 	// ○ user      What is the time?
 	// ● assistant → clock
 	// ▪ clock() → 12:00
-	// ◇ results   1
 }

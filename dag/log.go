@@ -35,11 +35,14 @@ const (
 //		◇ results   2, 1 failed
 //
 //	  - Several heads are numbered.
+//	  - The message with the only result of a phase has no row: that of the call shows the result.
 //	  - The conversation of a sub-agent is drawn under its execution.
 //	  - The start of a run has a row only if another agent takes over.
 //	  - A row has at most 100 cells, unless the graph alone takes more than three quarters of them. A longer text
 //	    ends in "…".
-//	  - Text is shown on one line and cleaned: nothing in it can control a terminal.
+//	  - Text is shown on one line and cleaned: nothing in it can control a terminal. It is in the order in which it is
+//	    read. If it has letters that read from right to left, U+2068 and U+2069 enclose it, for the terminal to order
+//	    them alone.
 //	  - A chain with an error ends in the error.
 //
 // The form is for people and may change. Programs should read the nodes.
@@ -69,7 +72,11 @@ func (d DAG) log(l logger) string {
 	if d.err != nil {
 		l.row("", piece{l.cross + " " + l.line(d.err.Error(), l.width-2), red})
 	}
-	return strings.TrimSuffix(l.out.String(), "\n")
+	text := strings.TrimSuffix(l.out.String(), "\n")
+	if l.Fold && l.written > maxRows {
+		return l.middleLeftOut(text)
+	}
+	return text
 }
 
 // severalModels reports whether the responses name more than one model. The log then names the model of each.
@@ -96,17 +103,19 @@ func severalModels(d DAG) bool {
 type logger struct {
 	LogOptions
 	signs
-	marked  bool                 // show refs, and a single head too
-	refs    map[node.ID][]string // names of the refs of each node
-	frame   *strings.Replacer    // replaces the characters of the graph by ASCII; nil to keep them
-	out     *strings.Builder
-	width   int                     // of a row, in cells
-	at      map[node.ID]int         // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
-	instead map[node.ID]*node.Node  // for each start of a run that is left out, the node before it; nil for none
-	placed  int                     // number of nodes with an index
-	models  bool                    // name the model of each response
-	waiting map[node.ID]int         // number of open calls of each message
-	shortID func(*node.Node) string // the name of the node in each row; nil for none
+	marked   bool                 // show refs, and a single head too
+	refs     map[node.ID][]string // names of the refs of each node
+	frame    *strings.Replacer    // replaces the characters of the graph by ASCII; nil to keep them
+	out      *strings.Builder
+	width    int                     // of a row, in cells
+	at       map[node.ID]int         // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
+	instead  map[node.ID]*node.Node  // for each start of a run that is left out, the node before it; nil for none
+	placed   int                     // number of nodes with an index
+	models   bool                    // name the model of each response
+	waiting  map[node.ID]int         // number of open calls of each message
+	shortID  func(*node.Node) string // the name of the node in each row; nil for none
+	written  int                     // number of rows
+	failures []int                   // the rows of failed nodes
 }
 
 // draw writes the conversation with these heads, except nodes drawn before.
@@ -198,13 +207,14 @@ type drawing struct {
 	hidden   map[int]bool   // the other hidden executions
 	open     []int          // by column: number of undrawn nodes that are connected to it; 0 for a free column
 	last     int            // column of the latest node
+	latest   int            // the node of the latest row
 
 	parentsOf []int // the latest result of parents; its memory is used again by the next call
 }
 
 func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 	size := len(nodes)
-	g := &drawing{logger: l, nodes: nodes, base: l.placed, last: -1,
+	g := &drawing{logger: l, nodes: nodes, base: l.placed, last: -1, latest: -1,
 		marks: map[int]string{}, folds: map[int]int{}, more: map[int]int{}, hidden: map[int]bool{},
 		column: make([]int, size), kids: make([]int, size), executed: make([]bool, size), comb: make([]bool, size)}
 	l.placed += size
@@ -281,9 +291,12 @@ func (g *drawing) node(i int) {
 	}
 
 	// The column stays open for as many rows as the node has children.
-	c, f := g.column[i], g.faceOf(n, g.executed[i])
+	c := g.column[i]
 	g.open[c] += g.kids[i]
-	g.write(g.cells(c, f.glyph), i, f)
+	if !g.isShownBefore(i) {
+		f := g.faceOf(n, g.executed[i])
+		g.write(g.cells(c, f.glyph), i, f)
+	}
 	g.last = c
 	g.children(n)
 
@@ -291,6 +304,23 @@ func (g *drawing) node(i int) {
 	if g.folds[i+1] == 0 {
 		g.fan(i)
 	}
+}
+
+// isShownBefore reports whether node i is the message with the only result of a tool phase, and the row of the call,
+// directly before it, shows the result. It has a row of its own all the same if it is marked or named.
+func (g *drawing) isShownBefore(i int) bool {
+	n := g.nodes[i]
+	if n.NumParents() != 1 || g.marks[i] != "" || g.shortID != nil {
+		return false
+	}
+
+	// Ask for the content of nodes last: a node may be decoded only if it is drawn.
+	p := g.at[n.Parent(0).ID()] - g.base
+	if p < 0 || p != g.latest || g.kids[p] != 1 || !isExecution(n.Parent(0)) || n.Parent(0).Children().Len() > 0 {
+		return false
+	}
+	m, ok := n.Message()
+	return ok && m.Blocks.Len() == 1 && len(m.Blocks.ToolResults()) == 1
 }
 
 // write writes the row of node i: the graph, the word for its kind, its mark, and as much text as fits.
@@ -310,6 +340,10 @@ func (g *drawing) write(graph string, i int, f face) {
 		row = append(row, piece{"(" + g.line(m, g.width/3) + ")", yellow}, piece{" ", ""})
 	}
 
+	g.latest = i
+	if f.why != "" {
+		g.failures = append(g.failures, g.written)
+	}
 	used := safetext.Width(before)
 	for _, s := range row {
 		used += safetext.Width(s.text)

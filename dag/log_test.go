@@ -3,6 +3,7 @@ package dag_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -113,9 +114,13 @@ func requireNoControls(t *testing.T, text string) {
 	}
 }
 
+// isolated is a text that reads from right to left, as a row has it.
+var isolated = regexp.MustCompile("\u2068([^\u2068\u2069\n]*)\u2069")
+
 // requireHarmless fails as requireNoControls does, and when a row is too wide.
 func requireHarmless(t *testing.T, log string) {
 	t.Helper()
+	log = isolated.ReplaceAllString(log, "$1")
 	requireNoControls(t, log)
 	for row := range strings.Lines(log) {
 		// Without a table of widths: no more than 100 characters that take room, none of them counted twice.
@@ -128,6 +133,22 @@ func requireHarmless(t *testing.T, log string) {
 		require.LessOrEqual(t, spacing, 100, row)
 		require.Equal(t, strings.TrimRight(row, " \n"), strings.TrimSuffix(row, "\n"), "no space at the end")
 	}
+}
+
+// TestLogKeepsItsRowsWhateverTheirDirection: a terminal that orders letters by their direction orders those of a text
+// alone, and not the tool, the arrow and the result. Other rows have no signs for it.
+func TestLogKeepsItsRowsWhateverTheirDirection(t *testing.T) {
+	d := fresh().User("שלום, 12.").Assistant("", use("1", "search", `{"q":"خطأ 5"}`), use("2", "list", "{}")).
+		CloseTools(execution(0, "3 קבצים"), execution(1, "7 files"))
+	require.Equal(t, strings.Join([]string{
+		"○ user      \u2068שלום, 12.\u2069",
+		"● assistant → search, list",
+		"├─╮",
+		"▪ │ \u2068search(q: \"خطأ 5\")\u2069 → \u20683 קבצים\u2069",
+		"│ ▪ list() → 7 files",
+		"├─╯",
+		"◇ results   2",
+	}, "\n"), d.String())
 }
 
 func TestLogIsSafeToPrint(t *testing.T) {

@@ -81,6 +81,44 @@ func TestLogsAtTheirLimits(t *testing.T) {
 	goldentest.Require(t, "loglimits.golden", all.String())
 }
 
+// TestFoldedLogHasALimit: of a conversation of any length it writes at most 60 rows, with the first failures.
+func TestFoldedLogHasALimit(t *testing.T) {
+	turns := func(n, every int) dag.DAG {
+		d := fresh()
+		for i := range n {
+			result := execution(0, fmt.Sprint("done ", i))
+			result.IsError = every > 0 && i%every == every-1
+			d = d.User(fmt.Sprint("turn ", i)).Assistant("", use("1", "step", "{}")).CloseTools(result)
+		}
+		return d.Assistant("fine")
+	}
+	rows := func(d dag.DAG) []string {
+		require.NoError(t, d.Err())
+		return strings.Split(strings.TrimSpace(logOf(t, d, &dag.LogOptions{Fold: true})), "\n")
+	}
+
+	long := rows(turns(5_000, 11)) // 20,001 nodes, 454 failures
+	require.Len(t, long, 18+1+20+1+18)
+	require.Equal(t, "○ user      turn 0", long[0])
+	require.Regexp(t, `^⋮ [\d,]+ rows left out, with \d+ failures, of which the first 20:$`, long[18])
+	for _, row := range long[19:39] {
+		require.Contains(t, row, "step ✗ done")
+	}
+	require.Contains(t, long[len(long)-1], "fine")
+	for _, row := range rows(turns(5_000, 0)) {
+		require.NotContains(t, row, "left out", "a run without failures is short anyway")
+	}
+	require.LessOrEqual(t, len(rows(turns(30, 7))), 60)
+
+	branches := turns(100, 0)
+	for i := range 40 {
+		branches = branches.Join(fresh().WithSource(later(i+1)).User("root").User("again"))
+	}
+	all := rows(branches)
+	require.Len(t, all, 18+1+18)
+	require.Regexp(t, `rows left out, no failures$`, all[18])
+}
+
 func TestUnreachedNodesAreListedWithTheirSize(t *testing.T) {
 	kept, dropped := line(1, `"kind":"system","body":{"text":"a"}`), line(2, `"kind":"system","body":{"text":"b"}`)
 	d := read(t, document(`,"heads":[`+ref(1)+`]`, kept, dropped))

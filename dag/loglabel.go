@@ -111,13 +111,13 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 // pieces returns the texts of a face, cleaned, in at most width cells.
 func (s signs) pieces(f face, width int) []piece {
 	if f.why == "" {
-		return []piece{note(s.text(join(f.name, f.text), f.outcome, width))}
+		return s.text(join(f.name, f.text), f.outcome, width)
 	}
 
 	// A long name leaves two thirds of the row to the failure.
 	var row []piece
 	if name := s.line(f.name, max(width/3, 8)); name != "" {
-		row = append(row, note(name+" "))
+		row = append(row, note(name), note(" "))
 		width -= safetext.Width(name) + 1
 	}
 	why := s.line(f.why, width)
@@ -130,24 +130,24 @@ func (s signs) pieces(f face, width int) []piece {
 		return row
 	}
 	rest := s.text(f.text, f.outcome, width-1)
-	if !strings.HasPrefix(rest, ",") {
-		rest = " " + rest
+	if len(rest) > 0 && !strings.HasPrefix(rest[0].text, ",") {
+		row = append(row, note(" "))
 	}
-	return append(row, note(rest))
+	return append(row, rest...)
 }
 
 // text returns a text and the outcome after it, cleaned, in at most width cells. A long outcome gets at least two
 // fifths of the cells.
-func (s signs) text(text, outcome string, width int) string {
+func (s signs) text(text, outcome string, width int) []piece {
 	end := s.line(outcome, width)
 	if end == "" {
-		return s.line(text, width)
+		return []piece{note(s.line(text, width))}
 	}
 	text = s.line(text, max(width-safetext.Width(end)-1, width*3/5))
 	if text == "" {
-		return end
+		return []piece{note(end)}
 	}
-	return text + " " + s.line(outcome, width-safetext.Width(text)-1)
+	return []piece{note(text), note(" "), note(s.line(outcome, width-safetext.Width(text)-1))}
 }
 
 // line returns text on one line, cleaned, in at most width cells.

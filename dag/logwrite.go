@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -26,7 +27,9 @@ type LogOptions struct {
 	// if negative.
 	Last int
 	// Fold draws the middle of a long run of nodes, and the calls of a wide fan beyond the first few, as one row with
-	// their numbers. Failures, heads, nodes with refs, forks and merges are always drawn. Defaults to false.
+	// their numbers. Failures, heads, nodes with refs, forks and merges are drawn. If more than 60 rows are left, only
+	// the first and the last are written, and the first 20 failures between them with the number of all. Defaults to
+	// false.
 	Fold bool
 }
 
@@ -91,13 +94,24 @@ func (l *logger) row(graph string, pieces ...piece) {
 		pieces = pieces[:len(pieces)-1]
 	}
 
+	// A piece with letters that read from right to left must not change the order of the pieces around it.
 	for _, s := range pieces {
+		s.text = l.isolate(s.text)
 		if l.Color && s.color != "" {
 			s.text = "\x1b[" + string(s.color) + "m" + s.text + "\x1b[0m"
 		}
 		l.out.WriteString(s.text)
 	}
 	l.out.WriteByte('\n')
+	l.written++
+}
+
+// isolate returns the text of a piece with its own direction. The arrow or cross before a result stays outside.
+func (l *logger) isolate(text string) string {
+	if sign, rest, found := strings.Cut(text, " "); found && (sign == l.arrow || sign == l.cross) {
+		return sign + " " + safetext.Isolate(rest)
+	}
+	return safetext.Isolate(text)
 }
 
 // framed returns characters of the graph, in ASCII if l is set to it.
@@ -116,7 +130,44 @@ const (
 	keepLinks = 4 // messages or tool phases that are drawn at each end of a run
 	leastFold = 6 // minimum number of nodes in a folded row
 	keepCalls = 3 // calls of a wide fan that are drawn
+
+	maxRows      = 60 // of a folded log
+	keepRows     = 18 // rows that are written at each end of a longer one
+	keepFailures = 20 // failures that are written between them
 )
+
+// middleLeftOut returns the first rows of a log, the first failures after them, and the last rows.
+func (l *logger) middleLeftOut(text string) string {
+	rows := strings.Split(text, "\n")
+	end := len(rows) - keepRows
+	var failed []int
+	for _, i := range l.failures {
+		if i >= keepRows && i < end {
+			failed = append(failed, i)
+		}
+	}
+
+	out := &strings.Builder{}
+	l.out = out
+	tell := func(text string) { l.row("⋮ ", note(l.line(text, l.width-2))) }
+	out.WriteString(strings.Join(rows[:keepRows], "\n") + "\n")
+	left := count(end-keepRows, "row") + " left out"
+	switch {
+	case len(failed) == 0:
+		tell(left + ", no failures")
+	case len(failed) <= keepFailures:
+		tell(left + ", except " + count(len(failed), "failure") + ":")
+	default:
+		tell(left + ", with " + count(len(failed), "failure") + ", of which the first " + number(keepFailures) + ":")
+	}
+	for _, i := range failed[:min(len(failed), keepFailures)] {
+		out.WriteString(rows[i] + "\n")
+	}
+	if len(failed) > 0 {
+		l.row("⋮ ")
+	}
+	return out.String() + strings.Join(rows[end:], "\n")
+}
 
 // foldRuns finds the runs to draw as one row. A run lies between two nodes that no path bypasses, and has no node that
 // must be drawn. The nodes near its two ends are not folded.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"unique"
 
 	"github.com/plait-dev/plait/content"
@@ -185,7 +186,11 @@ func textOf(described describe.Node) string {
 	switch {
 	case described.Sort == describe.Call:
 		text := describe.Arguments(described.Called.Input, maxArguments)
-		if result := firstLine(describe.Text(described.Blocks)); result != "" {
+		result, _, _ := strings.Cut(strings.TrimSpace(safetext.Head(describe.Text(described.Blocks), 4*maxText)), "\n")
+		if described.Failed {
+			result, _ = described.Reason()
+		}
+		if result != "" {
 			text += " → " + result
 		}
 		return safetext.Line(text, maxText)

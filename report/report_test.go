@@ -295,6 +295,7 @@ func TestCauseIsTheFailureThatEndedTheRun(t *testing.T) {
 	}{
 		"a run that ended well":        {tolerated.Append(answer(content.StopEndTurn, "18 °C.")), ""},
 		"a call, and then an error":    {again(tolerated, "no such city").Stop(content.StopError), "get_weather: no such city"},
+		"the line that tells most":     {again(tolerated, "exit status 1\n--- FAIL: TestX\n").Stop(content.StopError), "get_weather: --- FAIL: TestX"},
 		"the first of two calls":       {two.Stop(content.StopError), "get_weather: late"},
 		"a limit behind a failed call": {tolerated.Stop(content.StopMaxTurns), "the run ended: max_turns"},
 		"a limit":                      {again(tolerated, "").Stop(content.StopMaxTurns), "the run ended: max_turns"},

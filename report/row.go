@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/plait-dev/plait/api"
@@ -331,19 +330,17 @@ func (r *Row) failureOf(n *node.Node, described describe.Node) *Failure {
 	return &Failure{Node: describe.Name(n.ID(), r.names), Text: reason(described, why)}
 }
 
-// reason returns the name of the failed step and the first line of the cause.
+// reason returns the name of the failed step and the most telling line of the cause.
 func reason(described describe.Node, why string) string {
-	text := firstLine(described.Text)
+	text, _ := describe.Telling(described.Text)
 	switch described.Sort {
 	case describe.Call:
-		why, text = cmp.Or(described.Called.Tool, "tool"), describe.WithOutcome(described.State, firstLine(describe.Text(described.Blocks)))
-		if text == "" {
-			text = "failed"
-		}
+		line, _ := describe.Telling(describe.Text(described.Blocks))
+		why, text = cmp.Or(described.Called.Tool, "tool"), cmp.Or(describe.WithOutcome(described.State, line), "failed")
 	case describe.Results:
 		for _, result := range described.Blocks.ToolResults() {
 			if result.IsError {
-				text = firstLine(describe.Text(result.Content))
+				text, _ = describe.Telling(describe.Text(result.Content))
 				break
 			}
 		}
@@ -355,15 +352,4 @@ func reason(described describe.Node, why string) string {
 		why += ": " + text
 	}
 	return safetext.Line(why, maxReason)
-}
-
-// firstLine returns the first nonblank line of a text.
-func firstLine(text string) string {
-	const enough = 4 * maxReason
-	for line := range strings.Lines(safetext.Head(strings.TrimSpace(text), enough)) {
-		if line = strings.TrimSpace(line); line != "" {
-			return line
-		}
-	}
-	return ""
 }

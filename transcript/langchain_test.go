@@ -60,7 +60,6 @@ func ExampleImport_langChain() {
 	// ○ user      Weather in Paris?
 	// ● assistant → get_weather
 	// ▪ get_weather(city: "Paris") → 18 °C
-	// ◇ results   1
 	// ● assistant 18 °C.
 }
 

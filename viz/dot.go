@@ -158,12 +158,12 @@ func (it *item) dot(o *outline) attributes {
 
 	// A style of a node replaces the default, so "filled" is repeated.
 	switch {
-	case len(it.members) > 1:
+	case !o.isSingle(it.members):
 		list = append(list, encoding.Attribute{Key: "style", Value: `"rounded,filled,dashed"`})
 	case it.face.shape == ShapeTurn:
 		list = append(list, encoding.Attribute{Key: "style", Value: `"rounded,filled"`})
 	}
-	if len(it.members) == 1 && o.vertices[it.vertex].head > 0 {
+	if o.isSingle(it.members) && o.vertices[it.vertex].head > 0 {
 		list = append(list, encoding.Attribute{Key: "penwidth", Value: "3"})
 	}
 	return list

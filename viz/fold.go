@@ -33,8 +33,12 @@ var plans = []plan{
 	{fans: wideFan, depth: 1, keep: -1},
 	{fans: wideFan, depth: 1, keep: 24},
 	{fans: wideFan, depth: 1, keep: 12},
+	{fans: wideFan, depth: 1, keep: 8},
 	{fans: wideFan, depth: 1, keep: 6},
+	{fans: wideFan, depth: 1, keep: 5},
+	{fans: wideFan, depth: 1, keep: 4},
 	{fans: wideFan, depth: 1, keep: 3},
+	{fans: wideFan, depth: 1, keep: 2},
 	{fans: wideFan, depth: 1, keep: 1},
 	{fans: wideFan, depth: 1, keep: 1, failed: 16},
 	{fans: 4, depth: 1, keep: 1, failed: 8},
@@ -48,9 +52,19 @@ var plans = []plan{
 
 // Limits for a drawing to be legible on a screen.
 const (
-	legibleBoxes = 80
-	legibleWidth = 1440 // pixels
+	legibleBoxes  = 80
+	legibleWidth  = 1440                // pixels
+	legibleHeight = 1640                // pixels: as Mermaid draws it, at most 1800
+	noteHeight    = 4*lineHeight + gapY // of the note on a folded picture
 )
+
+// folding is a drawing that is folded to be legible.
+type folding struct {
+	plan   int   // its index
+	box    []int // as returned by fold
+	cells  int   // the maximum length of a line
+	height int   // of the picture, in pixels
+}
 
 const (
 	wideFan   = 8 // more calls than this side by side are grouped
@@ -59,11 +73,10 @@ const (
 	lookAhead = 8 // the search for the ends of branches visits at most this many vertices for each one drawn
 )
 
-// legible tries plans[from:] in order and returns the first one with a legible drawing: its index, its boxes as
-// returned by fold, and the maximum length of a line in cells. If all are too wide, it returns the narrowest of the
-// measured ones.
-func (o *outline) legible(l labeller, plans []plan, from int, fold func(plan) []int) (index int, box []int, cells int) {
-	narrowest := math.MaxInt
+// legible tries plans[from:] in order and returns the first drawing that is legible and not higher than height. If all
+// are too large, it returns the measured one that exceeds the limits least.
+func (o *outline) legible(l labeller, plans []plan, from, height int, fold func(plan) []int) (best folding) {
+	least, unfolded := math.MaxFloat64, countBoxes(fold(plans[0]))
 	for i := from; i < len(plans); i++ {
 		folded := fold(plans[i])
 
@@ -72,20 +85,36 @@ func (o *outline) legible(l labeller, plans []plan, from int, fold func(plan) []
 			continue
 		}
 
+		// A folded picture has a note above it.
+		limit := height
+		if countBoxes(folded) < unfolded {
+			limit -= noteHeight
+		}
+
 		// Shorter lines make narrower boxes. Try them before folding more.
 		for _, cells := range []int{lineCells, fewCells} {
 			m := o.plot(folded)
 			m.label(l, cells)
-			width := m.picture().Width
-			if width <= legibleWidth {
-				return i, folded, cells
+			p := m.picture()
+			if excess := excessOf(p, limit); excess < least {
+				least, best = excess, folding{i, folded, cells, p.Height}
 			}
-			if width < narrowest {
-				narrowest, index, box = width, i, folded
+			if least <= 1 {
+				return best
 			}
 		}
 	}
-	return index, box, fewCells
+	return best
+}
+
+// excessOf returns a number above 1 for a picture that is too large, and a larger one the more it is. One that is too
+// wide has to be scrolled in two directions, so that counts first.
+func excessOf(p *Picture, height int) float64 {
+	const widthFirst = 1000
+	if p.Width > legibleWidth {
+		return widthFirst * float64(p.Width) / legibleWidth
+	}
+	return float64(p.Height) / float64(height)
 }
 
 // note returns how a drawing is folded, for its reader: the number of nodes, boxes and failures. It returns "" if the
@@ -110,7 +139,7 @@ func (l labeller) note(box, unfolded []int) string {
 		failed += bad
 
 		// A failure has a box of its own if nothing else is in it, or only the conversation inside the failed call.
-		if len(in) == 1 && bad > 0 || bad > 0 && l.o.isOwn(in) && l.o.vertices[i].grave {
+		if l.o.isSingle(in) && bad > 0 || bad > 0 && l.o.isOwn(in) && l.o.vertices[i].grave {
 			drawn++
 		}
 	}
@@ -162,6 +191,13 @@ func (o *outline) fold(p plan) []int {
 			if v.group != none && home[v.group] != none {
 				box[i] = home[v.group]
 			}
+		}
+	}
+
+	// The only result of a tool phase is in the box of its call.
+	for i := range box {
+		if c := o.shownBy(i); c != none && box[i] == i && box[c] == c {
+			box[i] = c
 		}
 	}
 
@@ -497,6 +533,12 @@ func without(vertices []int, hidden []bool) []int {
 // foldChain folds wide fans, and then runs of links. The ends of a chain and links with a pinned vertex are always
 // drawn; a run lies between two of them. joined is set for vertices in the box of a run or of branches.
 func (o *outline) foldChain(chain []link, p plan, pinned []bool, box []int, joined []bool) {
+	// A result in the box of its call is folded with it.
+	chain = slices.DeleteFunc(chain, func(l link) bool { return box[l.last] != l.last && box[l.last] == o.shownBy(l.last) })
+	if len(chain) == 0 {
+		return
+	}
+
 	if p.fans > 0 {
 		for _, l := range chain {
 			if o.all(l.inner, isCall) {
@@ -653,14 +695,25 @@ func (o *outline) foldable(i int) bool {
 	return i != o.focus && len(v.also) == 0 && (v.hangs == none || !o.groups[v.hangs].shared)
 }
 
-// isOwn reports whether a box contains only its first member and, perhaps, the conversation of that member's sub-agent.
+// isOwn reports whether a box contains only its first member and, perhaps, the message with its result and the
+// conversation of its sub-agent.
 func (o *outline) isOwn(members []int) bool {
-	if len(members) == 1 {
-		return true
-	}
+	own := members[0]
+	inside := o.inside(members)
+	return len(inside) == len(members)-1 || len(inside) == len(members)-2 && o.shownBy(members[len(members)-1]) == own
+}
 
-	first := &o.vertices[members[0]]
-	return first.hangs != none && members[len(members)-1] == o.groups[first.hangs].last && members[1] == members[0]+1
+// inside returns those members of a box that belong to the conversation of the first one.
+func (o *outline) inside(members []int) []int {
+	hangs := o.vertices[members[0]].hangs
+	if hangs == none {
+		return nil
+	}
+	end := len(members)
+	for end > 1 && members[end-1] > o.groups[hangs].last {
+		end--
+	}
+	return members[1:end]
 }
 
 // foldedFace returns the look of a box with several vertices.
@@ -671,11 +724,14 @@ func (l labeller) foldedFace(members []int) face {
 
 	first := &l.o.vertices[members[0]]
 	if l.o.isOwn(members) {
-		f := l.face(members[0])
-		inside := fmt.Sprintf("… %s inside (n%d to n%d)", count(len(members)-1, "node"),
-			l.o.vertices[members[1]].number, l.o.vertices[members[len(members)-1]].number)
-		f.label = lines(f.label, listed(inside, l.failures(members[1:])), l.reasons(members[1:]))
-		if l.failures(members[1:]) != "" {
+		f, in := l.face(members[0]), l.o.inside(members)
+		if len(in) == 0 {
+			return f
+		}
+		inside := fmt.Sprintf("… %s inside (n%d to n%d)", count(len(in), "node"),
+			l.o.vertices[in[0]].number, l.o.vertices[in[len(in)-1]].number)
+		f.label = lines(f.label, listed(inside, l.failures(in)), l.reasons(in))
+		if l.failures(in) != "" {
 			f.style = StyleFailed
 		}
 		return f

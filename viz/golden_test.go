@@ -15,10 +15,10 @@ import (
 
 func TestDrawingsOfEveryKindAreAsWrittenDown(t *testing.T) {
 	d := sampleEveryKind()
-	goldentest.Require(t, "every_kind.mmd", draw(t, d, nil))
-	goldentest.Require(t, "every_kind.dot", dotOf(t, d, nil))
-	goldentest.Require(t, "every_kind.svg", svg(t, d, &SVGOptions{Title: "Every kind"}))
-	goldentest.Require(t, "every_kind_short.mmd", draw(t, d, &MermaidOptions{LabelLines: 1, LabelChars: 8, Depth: 1}))
+	goldentest.Require(t, "every_kind.mmd", draw(t, d, &MermaidOptions{Full: true}))
+	goldentest.Require(t, "every_kind.dot", dotOf(t, d, &DOTOptions{Layout: LayoutOptions{Full: true}}))
+	goldentest.Require(t, "every_kind.svg", svg(t, d, &SVGOptions{Title: "Every kind", Layout: LayoutOptions{Full: true}}))
+	goldentest.Require(t, "every_kind_short.mmd", draw(t, d, &MermaidOptions{LabelLines: 1, LabelChars: 8, Depth: 1, Full: true}))
 }
 
 func TestFoldedDrawingsAreAsWrittenDown(t *testing.T) {

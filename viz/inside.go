@@ -1,10 +1,13 @@
 package viz
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // insidePlans are tried in this order for the picture inside a folded box. In contrast to plans, they do not draw the
 // ends of a run and fold its middle: they cut it into pieces of about the same size. A reader then reaches each node in
-// few steps.
+// few steps. These pictures may have any height: a page opens them one at a time, and scrolls.
 var insidePlans = []plan{
 	{fans: wideFan, keep: -1},
 	{fans: wideFan, depth: 6, keep: -1},
@@ -21,16 +24,16 @@ var insidePlans = []plan{
 // layInside adds the pictures inside the folded boxes of p, the picture of m.
 func (m *plot) layInside(l labeller, p *Picture) {
 	for i := range p.Boxes {
-		if p.Boxes[i].Nodes == 1 {
+		if p.Boxes[i].Node != nil {
 			continue
 		}
 
 		// The part numbers its vertices anew, so the labels must refer to it.
 		part := m.part(m.items[i].members)
 		l.o = part
-		_, box, cells := part.legible(l, insidePlans, 0, part.divide)
-		inside := part.plot(box)
-		inside.label(l, cells)
+		f := part.legible(l, insidePlans, 0, math.MaxInt, part.divide)
+		inside := part.plot(f.box)
+		inside.label(l, f.cells)
 		p.Boxes[i].Inside = inside.picture()
 		inside.layInside(l, p.Boxes[i].Inside)
 	}
@@ -71,7 +74,7 @@ func (o *outline) part(members []int) *outline {
 		return list
 	}
 
-	p := &outline{focus: none, vertices: make([]vertex, 0, len(members)), waiting: o.waiting}
+	p := &outline{focus: none, full: o.full, vertices: make([]vertex, 0, len(members)), waiting: o.waiting}
 	groups := map[int]int{none: none}
 	for k, i := range members {
 		v := o.vertices[i]

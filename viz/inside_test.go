@@ -45,6 +45,10 @@ func (o *opener) open(p *Picture, depth int) (failed int) {
 	requireTidy(o.T, p)
 
 	for _, b := range p.Boxes {
+		if b.Results != nil {
+			require.Equal(o, o.full.Boxes[b.ResultsNumber].Node.ID(), b.Results.ID())
+			o.seen[b.ResultsNumber]++
+		}
 		if b.Nodes == 1 {
 			o.requireNode(b)
 			if b.Node.Failed() {

@@ -208,9 +208,13 @@ func executed(e describe.Execution) string {
 	return called
 }
 
-// outcome returns the result of a call, or its error.
+// outcome returns the result of a call, or its error from the most telling line on.
 func outcome(d describe.Node) string {
 	text := blocksText(d.Blocks)
+	if d.Failed {
+		line, rest := describe.Telling(text)
+		text = lines(line, rest)
+	}
 	switch {
 	case d.Outcome() != "":
 		return describe.WithOutcome(d.Outcome(), text)

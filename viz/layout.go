@@ -32,6 +32,11 @@ type Box struct {
 	Node *node.Node
 	// Nodes is the number of nodes in the box: 1, or more if it is folded.
 	Nodes int
+	// Results is the message with the result of the call in the box, and ResultsNumber its index in reading order. Only
+	// results of several calls have a box of their own, which joins the calls, unless LayoutOptions.Full is set. It is
+	// nil for other boxes.
+	Results       *node.Node
+	ResultsNumber int
 	// Number is the index of the node in reading order, from 0; of the first node if there are several. Folding does
 	// not change it. Mermaid's IDs, n0, n1 …, use the same numbers.
 	Number int
@@ -39,6 +44,9 @@ type Box struct {
 	X, Y, W, H int
 	// Lines is the text: plain, cut, without control characters, and not escaped for any format.
 	Lines []string
+	// FromRight reports for each line whether it reads from right to left, and so begins at the right side of the box:
+	// the first letter of the text decides, also for the lines that it is broken into. It is nil if no line does.
+	FromRight []bool
 	// Heading is the number of lines with the kind of the box. The content follows them.
 	Heading int
 	// Style and Shape determine the colors and the outline of the box.
@@ -87,9 +95,9 @@ type LayoutOptions struct {
 	LabelLines int
 	// LabelChars limits the characters of a text in a box. Defaults to 120, also when negative.
 	LabelChars int
-	// Full draws every node. Otherwise wide fans are grouped, and in a conversation of more than 80 boxes, or wider
-	// than a screen, the conversations of sub-agents and the middle of long runs become boxes with a summary, as
-	// [Mermaid] draws them. Defaults to false.
+	// Full draws every node. Otherwise the only result of a tool phase is in the box of its call, and wide fans are
+	// grouped. In a conversation of more than 80 boxes, wider than a screen, or higher than two, the conversations of
+	// sub-agents and the middle of long runs become boxes with a summary, as [Mermaid] draws them. Defaults to false.
 	Full bool
 	// Runs draws the start of each run. Otherwise it is drawn only if another agent takes over. Defaults to false.
 	Runs bool
@@ -132,18 +140,20 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 	}
 
 	out := outlineOfDAG(d, o.Runs, node.ID{})
+	out.full = o.Full
 	l := labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()}
 	unfolded := out.fold(plans[0])
 	box, cells := unfolded, lineCells
 	if !o.Full {
 		// Even small drawings group wide fans: only Full uses plans[0].
-		_, box, cells = out.legible(l, plans, 1, out.fold)
+		f := out.legible(l, plans, 1, legibleHeight, out.fold)
+		box, cells = f.box, f.cells
 	}
 
 	m := out.plot(box)
 	m.label(l, cells)
 	if note := l.note(box, unfolded); note != "" {
-		m.note, _ = wrap(note, lineCells)
+		m.note, _, _ = wrap(note, lineCells)
 	}
 	return m, l, nil
 }
@@ -166,7 +176,8 @@ type item struct {
 	room    int
 	face    face
 	lines   []string
-	heading int // the number of lines in the heading
+	right   []bool // by line: true if it reads from right to left; nil if none does
+	heading int    // the number of lines in the heading
 	w, h    int
 	parents []int // items in the same room
 	kids    []int // items in the same room
@@ -234,7 +245,7 @@ func (o *outline) plot(box []int) *plot {
 func (m *plot) label(l labeller, cells int) {
 	for i := range m.items {
 		it := &m.items[i]
-		if len(it.members) == 1 {
+		if m.isSingle(it.members) {
 			it.face = l.face(it.vertex)
 		} else {
 			it.face = l.foldedFace(it.members)
@@ -245,7 +256,7 @@ func (m *plot) label(l labeller, cells int) {
 			it.face.label = lines(it.face.label, l.mark(it.vertex))
 		}
 
-		it.lines, it.heading = wrap(it.face.label, cells)
+		it.lines, it.right, it.heading = wrap(it.face.label, cells)
 		it.w, it.h = boxSize(it.lines, it.face.shape)
 	}
 }
@@ -265,14 +276,18 @@ func (m *plot) picture() *Picture {
 		it := &m.items[i]
 		v := &m.vertices[it.vertex]
 		b := Box{
-			Nodes: len(it.members), Number: v.number, Lines: it.lines, Heading: it.heading,
+			Nodes: len(it.members), Number: v.number, Lines: it.lines, FromRight: it.right, Heading: it.heading,
 			Style: it.face.style, Shape: it.face.shape,
 			X: it.x - it.w/2, Y: m.rows[it.row].y, W: it.w, H: it.h, Frame: none, Owner: v.owner,
 		}
 
 		// A folded box represents no single node, and is no head.
-		if b.Nodes == 1 {
-			b.Node, b.Head = v.node, v.head
+		if m.isSingle(it.members) {
+			b.Node, b.Head, b.Nodes = v.node, v.head, 1
+			if len(it.members) > 1 {
+				results := &m.vertices[it.members[1]]
+				b.Results, b.ResultsNumber = results.node, results.number
+			}
 		}
 
 		p.Boxes = append(p.Boxes, b)
@@ -313,7 +328,7 @@ func (m *plot) frame(p *Picture) {
 		y := m.rows[r.row].y - framePad - titleHeight
 		last := m.rows[r.row+r.rows-1]
 		p.Frames = append(p.Frames, Frame{
-			Title: g.title, Owner: r.owner, Outer: at[g.outer+1],
+			Title: g.title, Owner: r.owner, Outer: at[m.items[r.owner].room],
 			X: r.x - r.left, W: r.left + r.right, Y: y, H: last.y + last.h + framePad*(1+r.depth) - y,
 		})
 	}

@@ -251,7 +251,7 @@ func TestLayoutBreaksLongLines(t *testing.T) {
 		"(path: src/package0/file_10.go)":     {"(path: src/package0/", "file_10.go)"},
 		"a " + strings.Repeat("x", 30) + " b": {"a " + strings.Repeat("x", 22), strings.Repeat("x", 8) + " b"},
 	} {
-		got, _ := wrap(text, fewCells)
+		got, _, _ := wrap(text, fewCells)
 		require.Equal(t, want, got, "words and names of files stay whole")
 	}
 }

@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/internal/safetext"
@@ -33,12 +34,18 @@ func boxSize(lines []string, shape Shape) (w, h int) {
 }
 
 // wrap breaks a plain text into lines of at most that many cells, at spaces if possible. heading is the number of lines
-// for the first line of the text.
-func wrap(text string, cells int) (out []string, heading int) {
+// for the first line of the text. right reports for each line whether it reads from right to left: all pieces of a line
+// of the text have its direction. It is nil if none does.
+func wrap(text string, cells int) (out []string, right []bool, heading int) {
+	mixed := safetext.HasFromRight(text)
 	for line := range strings.SplitSeq(text, "\n") {
+		fromRight := mixed && safetext.FromRight(line)
 		for {
 			head, rest := breakLine(line, cells)
 			out = append(out, head)
+			if mixed {
+				right = append(right, fromRight)
+			}
 			if rest == "" {
 				break
 			}
@@ -49,7 +56,11 @@ func wrap(text string, cells int) (out []string, heading int) {
 			heading = len(out)
 		}
 	}
-	return out, heading
+
+	if !slices.Contains(right, true) {
+		right = nil
+	}
+	return out, right, heading
 }
 
 // breakLine cuts line after at most that many cells: after the last space or slash among them, unless that is near the

@@ -73,7 +73,8 @@ type MermaidOptions struct {
 //     output can be put into a Markdown fence as it is.
 //   - The same graph gives the same bytes. IDs (n0, n1 …) number the nodes in reading order. Folding does not change
 //     them.
-//   - A conversation of more than 80 boxes, or wider than 1,440 pixels, is folded to fit a screen: the inside of
+//   - The only result of a tool phase is in the box of its call. The results of several calls join them in a box.
+//   - A conversation of more than 80 boxes, wider than 1,440 or higher than 1,800 pixels is folded: the inside of
 //     sub-agents and the middle of long runs of turns become dashed boxes with a summary. If more than eight calls are
 //     side by side, calls with the same tool and outcome share a box: at most eight boxes are drawn in a row. A box at
 //     the top shows how much is folded.
@@ -113,9 +114,9 @@ func (s *sketch) choose(full bool) (sheet, string, error) {
 
 	// A legible drawing may still be too large for Mermaid. Then fold more, from the next plan on.
 	for i := 1; ; i++ {
-		var box []int
-		i, box, _ = s.legible(s.labels, plans, i, s.fold)
-		sh, text, err := s.drawBoxes(box, budgetEdges, budgetText)
+		f := s.legible(s.labels, plans, i, legibleHeight, s.fold)
+		i = f.plan
+		sh, text, err := s.drawBoxes(f, budgetEdges, budgetText)
 		if err == nil || i == len(plans)-1 {
 			return sh, text, err
 		}
@@ -151,6 +152,7 @@ func sketchOf(d dag.DAG, o *MermaidOptions) (*sketch, error) {
 
 func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
 	out := outlineOfDAG(d, false, o.Around)
+	out.full = o.Full
 	return &sketch{
 		outline: out,
 		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()},
@@ -169,12 +171,13 @@ func (s *sketch) fold(p plan) []int {
 
 // draw returns the sheet and the diagram of plan p, or a *SizeError.
 func (s *sketch) draw(p plan, maxEdges, maxText int) (sheet, string, error) {
-	return s.drawBoxes(s.fold(p), maxEdges, maxText)
+	return s.drawBoxes(folding{box: s.fold(p)}, maxEdges, maxText)
 }
 
 // drawBoxes returns the sheet and the diagram with the boxes of a plan, or a *SizeError.
-func (s *sketch) drawBoxes(box []int, maxEdges, maxText int) (sheet, string, error) {
-	sh := s.sheetOf(box)
+func (s *sketch) drawBoxes(f folding, maxEdges, maxText int) (sheet, string, error) {
+	sh := s.sheetOf(f.box)
+	sh.close = f.height > closeHeight
 	if len(sh.edges) > maxEdges {
 		return sh, "", &SizeError{"edges", len(sh.edges), maxEdges}
 	}
@@ -194,7 +197,15 @@ type sheet struct {
 	stubs   []stub  // for nodes in other parts
 	within  int     // the innermost group around everything; frames further out are not shown
 	note    string  // a description of the folding; "" without folding
+	close   bool    // the boxes are closer to each other, and their lines longer: the drawing is high
 }
+
+// closeHeight is the height of a picture, in pixels, from which on Mermaid draws it closer. closer is the configuration
+// for that, with the spaces of other pictures. Without it, Mermaid's drawing is more than half as high again.
+const (
+	closeHeight = 800
+	closer      = `%%{init: {"flowchart": {"rankSpacing": 24, "padding": 6, "wrappingWidth": 360}}}%%`
+)
 
 // sheet returns the sheet of plan p with everything in one diagram.
 func (s *sketch) sheet(p plan) sheet { return s.sheetOf(s.fold(p)) }
@@ -214,6 +225,9 @@ func (s *sketch) sheetOf(box []int) sheet {
 // write returns the diagram of a sheet.
 func (s *sketch) write(sh sheet) string {
 	var b strings.Builder
+	if sh.close {
+		b.WriteString(closer + "\n")
+	}
 	b.WriteString("flowchart TD\n")
 
 	s.classDefs(&b, sh)
@@ -248,7 +262,7 @@ func (s *sketch) write(sh sheet) string {
 // isDashed reports whether the box of vertex i needs a class for its dashed outline: it holds several nodes, and its
 // style is not StyleFolded. StyleFolded is dashed itself.
 func (s *sketch) isDashed(i int, members []int) bool {
-	return len(members) > 1 && s.box(i, members).style != StyleFolded
+	return !s.isSingle(members) && s.box(i, members).style != StyleFolded
 }
 
 // brackets are the delimiters of a box. They select its outline. Every version of Mermaid knows these classic ones.
@@ -379,8 +393,8 @@ type drawn struct {
 
 // box returns the box of vertex i with all its members.
 func (s *sketch) box(i int, members []int) drawn {
-	// A vertex alone in its box looks the same in every plan.
-	alone := len(members) == 1 && !s.isLeftOut(i)
+	// A vertex in a box of its own looks the same in every plan.
+	alone := s.isSingle(members) && !s.isLeftOut(i)
 	if alone && s.alone[i].text != "" {
 		return s.alone[i]
 	}

@@ -25,6 +25,8 @@ type outline struct {
 	// without a focus.
 	focus int
 	left  []leftOut
+	// full is set for a drawing in which every node has a box of its own.
+	full bool
 }
 
 // vertex is one node. Vertices and groups refer to each other by index.
@@ -234,6 +236,30 @@ func walk(heads []*node.Node, seen map[node.ID]int) []*node.Node {
 		}
 	}
 	return order
+}
+
+// shownBy returns the call whose box also shows vertex i, the message with its result; none for other vertices. The
+// results of several calls have a box of their own, which joins the calls. So has a message that says more, that is a
+// head, or that has a ref.
+func (o *outline) shownBy(i int) int {
+	v := &o.vertices[i]
+	if v.sort != describe.Results || len(v.parents) != 1 || v.head > 0 || len(v.refs) > 0 || o.full || o.left != nil {
+		return none
+	}
+	c := v.parents[0]
+	call := &o.vertices[c]
+	if call.sort != describe.Call || call.node.NumParents() == 0 || len(call.kids) != 1 || call.group != v.group || v.node.NumParents() != 1 {
+		return none
+	}
+	if m, ok := v.node.Message(); !ok || m.Blocks.Len() != 1 {
+		return none
+	}
+	return c
+}
+
+// isSingle reports whether a box shows one node, and perhaps the message with its result.
+func (o *outline) isSingle(members []int) bool {
+	return len(members) == 1 || len(members) == 2 && o.shownBy(members[1]) == members[0]
 }
 
 // connect sets the entries of each group, and whether it is shared.

@@ -120,6 +120,7 @@ type end struct {
 
 // split returns sheets that together show everything. Each is within the limits, unless a single box exceeds them.
 func (s *sketch) split(maxEdges, maxText int) []sheet {
+	s.full = true
 	c := &splitter{sketch: s, all: s.sheet(plan{keep: -1})}
 	if len(c.all.boxes) == 0 {
 		return []sheet{c.all}

@@ -139,7 +139,7 @@ func TestPartsOfWhatFitsAreOneWholeDiagram(t *testing.T) {
 	for _, d := range []dag.DAG{sampleSingle(), sampleSubAgents()} {
 		parts := partsOf(t, d, nil)
 		require.Len(t, parts, 1)
-		require.Equal(t, draw(t, d, nil), parts[0].Text)
+		require.Equal(t, draw(t, d, &MermaidOptions{Full: true}), parts[0].Text)
 	}
 	require.Equal(t, "Part 1 of 1: n0 to n7", partsOf(t, sampleSingle(), nil)[0].Title)
 	empty := partsOf(t, dag.DAG{}, nil)
@@ -340,7 +340,7 @@ func TestDepthFoldsWhatIsDeeper(t *testing.T) {
 		0:  {"subgraph s0[", "subgraph s1["},
 		-1: {"subgraph s0[", "subgraph s1["},
 	} {
-		text := draw(t, sampleSubAgents(), &MermaidOptions{Depth: depth})
+		text := draw(t, sampleSubAgents(), &MermaidOptions{Depth: depth, Full: true})
 		for _, w := range want {
 			require.Contains(t, text, w, "depth %d", depth)
 		}

@@ -127,6 +127,9 @@ func (s *svgWriter) summary() string {
 	nodes, failures := 0, 0
 	for _, b := range s.Boxes {
 		nodes += b.Nodes
+		if b.Results != nil {
+			nodes++
+		}
 		if b.Style == StyleFailed {
 			failures++
 		}
@@ -237,9 +240,30 @@ func (s *svgWriter) box(b *Box) {
 		s.write(s.inner)
 	}
 
-	s.put(`"/><text>`)
-	x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
+	s.put(`"/>`)
+	s.lines(b)
+	s.put("</g>\n")
+}
+
+// lines writes the text of a box. Lines of one direction are one element: where a line begins then does not depend on
+// how a viewer treats an element with another direction inside it.
+func (s *svgWriter) lines(b *Box) {
+	left, y := ink.TextAt(string(b.Shape), b.X, b.Y)
+	before := false
 	for i, line := range b.Lines {
+		x, right := left, b.FromRight != nil && b.FromRight[i]
+		if right {
+			x = ink.TextEnd(string(b.Shape), b.X, b.W)
+		}
+
+		if i > 0 && right != before {
+			s.put("</text>")
+		}
+		if i == 0 || right != before {
+			s.put(openText[right])
+		}
+		before = right
+
 		s.put(`<tspan x="`, x, `" y="`, y+i*lineHeight)
 		if i < b.Heading {
 			s.put(`" class="h`)
@@ -248,5 +272,8 @@ func (s *svgWriter) box(b *Box) {
 		s.text(line)
 		s.put("</tspan>")
 	}
-	s.put("</text></g>\n")
+	s.put("</text>")
 }
+
+// openText is the tag of lines, by whether they read from right to left.
+var openText = map[bool]string{false: "<text>", true: `<text direction="rtl">`}

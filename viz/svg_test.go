@@ -40,7 +40,7 @@ func readSVG(t *testing.T, text string) seen {
 		"svg":   {"xmlns", "width", "height", "viewBox", "role", "aria-labelledby", "space"},
 		"title": {"id"}, "desc": {"id"}, "style": {}, "g": {"id", "class", "role", "aria-hidden", "data-frame"},
 		"rect": {"class", "id", "data-owner", "x", "y", "width", "height", "rx"}, "path": {"class", "d", "data-from", "data-to"},
-		"text": {"class", "x", "y"}, "tspan": {"class", "x", "y"},
+		"text": {"class", "direction", "x", "y"}, "tspan": {"class", "x", "y"},
 	}
 
 	s := seen{boxes: map[string][]string{}, frames: map[string]string{}}
@@ -175,6 +175,7 @@ func TestChromiumDrawsSVG(t *testing.T) {
 		pictures = append(pictures, picture{name, svg(t, d, &SVGOptions{Layout: o, Title: name}), layout(t, d, &o)})
 	}
 
+	add("scripts", viztest.Scripts(), LayoutOptions{})
 	viztest.Samples(2000, func(s viztest.Sample) { add(s.Name(), s.DAG, LayoutOptions{}) })
 	for seed := range uint64(200) {
 		add(fmt.Sprint("seed ", seed), randomGraph(rand.New(rand.NewPCG(seed, 3)), 1+int(seed)%60, 2), LayoutOptions{})
@@ -229,6 +230,25 @@ func TestChromiumDrawsSVG(t *testing.T) {
 func TestSVGSamplesAreAsWrittenDown(t *testing.T) {
 	got := svg(t, sampleSingle(), nil)
 	goldentest.Require(t, "single.svg", got)
+	goldentest.Require(t, "scripts.svg", svg(t, viztest.Scripts(), nil))
+}
+
+// TestLinesBeginWhereTheyAreRead: the first letter of a text decides for all lines that it is broken into, and a line
+// from right to left begins at the right side of its box.
+func TestLinesBeginWhereTheyAreRead(t *testing.T) {
+	d := dag.New().User("שלום לכם כולם, וגם main.go:45 is in this long line.\nLatin, then שלום")
+	b := layout(t, d, nil).Boxes[0]
+	require.Equal(t, []string{"user", "שלום לכם כולם, וגם main.go:45 is in", "this long line.", "Latin, then שלום"}, b.Lines)
+	require.Equal(t, []bool{false, true, true, false}, b.FromRight)
+	require.Nil(t, layout(t, dag.New().User("Latin, then שלום"), nil).Boxes[0].FromRight)
+
+	got := svg(t, d, nil)
+	left, right := fmt.Sprintf(`<tspan x="%d"`, b.X+padX), fmt.Sprintf(`<tspan x="%d"`, b.X+b.W-padX)
+	lines := strings.Split(got[strings.Index(got, "<text>"):], "</tspan>")
+	require.Contains(t, lines[0], "<text>"+left)
+	require.Contains(t, lines[1], `</text><text direction="rtl">`+right)
+	require.True(t, strings.HasPrefix(lines[2], right), lines[2])
+	require.Contains(t, lines[3], "</text><text>"+left)
 }
 
 func TestSVGOfAnEmptyConversation(t *testing.T) {
@@ -270,7 +290,7 @@ func TestSVGDescriptionCountsNodes(t *testing.T) {
 	for range 100 {
 		d = d.User("Go on.")
 	}
-	require.Equal(t, "110 nodes in 56 boxes: a dashed box holds several. 1 failed, in a box of its own.", said(&SVGOptions{}))
+	require.Equal(t, "110 nodes in 20 boxes: a dashed box holds several. 1 failed, in a box of its own.", said(&SVGOptions{}))
 }
 
 // TestSVGFramesAndTips has a conversation in a frame that stays open, behind turns that are folded.

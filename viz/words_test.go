@@ -38,6 +38,8 @@ func TestLogAndDrawingsUseTheSameWords(t *testing.T) {
 		{node.ToolExecution{Tool: "pay", State: node.ExecutionInDoubt, Result: content.Words("Unknown."), IsError: true},
 			[]string{"pay", "in doubt: Unknown."}, []string{"failed"}},
 		{node.RunStart{Agent: "support", Run: "r1", Limits: node.RunLimits{Turns: 8}}, []string{"run", "by support"}, []string{"8", "r1"}},
+		{node.ToolExecution{Tool: "bash", Result: content.Words("exit status 1\n--- FAIL: TestX\n"), IsError: true},
+			[]string{"bash", "--- FAIL: TestX"}, []string{"exit status"}},
 		{node.StopReason{Reason: content.StopMaxTurns, Turns: 8, ToolCalls: 1, ToolUsage: content.Usage{Output: 5}, Elapsed: 1500 * time.Millisecond},
 			[]string{"stop", "max_turns", "8 turns", "1 tool call", "5 tokens in tools", "1.5s"}, nil},
 	} {

@@ -395,7 +395,7 @@ func renderCommand(s *streams) *cobra.Command {
 around in (html), as a picture (svg, png), for Graphviz (dot), or as the log
 that "plait log" prints (text).
 
-A drawing of more than 80 boxes, or wider than a screen, is folded and says so:
+A drawing that is wider than a screen or higher than two is folded and says so:
 failures are kept, and dashed boxes count the rest. --full draws every node.
 With --parts a Mermaid drawing is a Markdown document of several diagrams with
 every node.

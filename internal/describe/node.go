@@ -375,27 +375,6 @@ func (d Node) RecordLine(limit int) string {
 	return safetext.Clip("of "+strings.Join(names, ", "), 1, limit)
 }
 
-// Reason returns one line of text with the reason of a failure: the first line of a call's error or of a stop's detail,
-// and the last line of a Python traceback. more reports whether the text has further lines. The line is "" if d did not
-// fail, or if nothing is known.
-func (d Node) Reason() (line string, more bool) {
-	if !d.Failed {
-		return "", false
-	}
-
-	text := strings.TrimSpace(d.Text)
-	if d.Sort == Call {
-		text = strings.TrimSpace(Text(d.Blocks))
-	}
-	line, rest, _ := strings.Cut(text, "\n")
-
-	// Everything before the last line is the position in the program.
-	if strings.HasPrefix(line, "Traceback (") && rest != "" {
-		line = rest[strings.LastIndexByte(rest, '\n')+1:]
-	}
-	return strings.TrimSpace(line), rest != ""
-}
-
 // WithOutcome returns the text of a result behind the word for its outcome: "failed: it rained", "started".
 func WithOutcome(outcome, text string) string {
 	if outcome == "" || text == "" {

@@ -87,7 +87,7 @@ func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
 	_, c, _ = written(t, chain(200), nil)
 	require.Contains(t, c.Static.Copies["full"], "n199(")
 	require.NotContains(t, c.Static.Copies["mermaid"], "n100(")
-	_, c, _ = written(t, chain(20), nil)
+	_, c, _ = written(t, chain(9), nil)
 	require.NotContains(t, c.Static.Copies, "full", "it is the same")
 	_, c, _ = written(t, chain(maxCode+1), nil)
 	want := map[string]string{"full": tooLarge(1000), "go": "the conversation has more than 1,000 nodes" + test}

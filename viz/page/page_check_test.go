@@ -34,7 +34,7 @@ import (
 
 // checks are what check.mjs does, each by its name.
 var checks = []string{
-	"opens", "keyboard", "folds", "search", "found", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "cache", "problems", "inspector", "request", "long texts",
+	"opens", "keyboard", "scripts", "folds", "search", "found", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "cache", "problems", "inspector", "request", "long texts",
 	"copies", "dark", "contrast", "print", "motion", "hostile", "hostile names", "reading", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live refused", "live link", "live parts",
 	"live errors", "long compare", "long numbers", "folded graph", "2000 nodes",
 	"20000 nodes",
@@ -55,6 +55,7 @@ func TestPagesInARealBrowser(t *testing.T) {
 	writeLive(t, dir)
 	writeBranches(t, dir)
 	writeNarrow(t, dir)
+	create(t, dir, "scripts.html", func(w io.Writer) error { return Write(w, viztest.Scripts(), nil) })
 	create(t, dir, "folded.html", func(w io.Writer) error { return Write(w, folded(), nil) })
 	create(t, dir, "reading.html", func(w io.Writer) error { return Write(w, reading(), nil) })
 	create(t, dir, "broken.html", func(w io.Writer) error { return Write(w, broken(), &Options{Prices: prices}) })

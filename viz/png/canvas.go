@@ -122,7 +122,11 @@ func (c *canvas) box(b *viz.Box) {
 		if i < b.Heading {
 			face = c.bold
 		}
-		c.text(face, line, x, y, rgb(look.Text))
+		if b.FromRight != nil && b.FromRight[i] {
+			c.textToRight(face, line, ink.TextEnd(string(b.Shape), b.X, b.W), y, rgb(look.Text))
+		} else {
+			c.text(face, line, x, y, rgb(look.Text))
+		}
 		y += ink.LineHeight
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/image/font/gofont/goregular"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
@@ -69,7 +70,7 @@ func TestWordsOfOneScriptAreShapedTogether(t *testing.T) {
 		"سلام":          {"سلام"},
 		"سلام عليكم":    {"سلام عليكم"},
 		"مُحَمَّد":      {"مُحَمَّد"},
-		"שלום עולם end": {"שלום עולם", " ", "e", "n", "d"},
+		"שלום עולם end": {"e", "n", "d", " ", "שלום עולם"},
 		"किताब है":      {"किताब", " ", "है"},
 		"ที่นี่":        {"ที่นี่"},
 		"漢字":            {"漢", "字"},
@@ -80,16 +81,13 @@ func TestWordsOfOneScriptAreShapedTogether(t *testing.T) {
 	}
 }
 
-// runs returns the pieces in which a line is drawn.
-func runs(c *canvas, line string) (pieces []string) {
-	for line != "" {
-		r := c.nextRun(c.plain, line)
-		if c.plain.has([]rune(line)[:1]) {
-			r = run{size: 1}
-		}
-		pieces, line = append(pieces, line[:r.size]), line[r.size:]
+// runs returns the runs of a line, from left to right.
+func runs(c *canvas, line string) (texts []string) {
+	list, _ := c.runs(c.plain, line, safetext.FromRight(line))
+	for _, r := range list {
+		texts = append(texts, string(r.text))
 	}
-	return pieces
+	return texts
 }
 
 // TestArabicIsJoinedAndReadsFromTheRight compares the ink in the halves of a word's cells: a word begins on the right,
@@ -124,15 +122,14 @@ func inkOf(c *canvas, text string, from, cells int) (count int) {
 
 func TestVowelSignsAreDrawnWhereTheyAreWritten(t *testing.T) {
 	c := ownFonts(t)
-	r := c.nextRun(c.plain, "कि")
+	r := c.nextRun(c.plain, "कि", false)
 	letter, ok := r.font.face.NominalGlyph('क')
 	require.True(t, ok)
-	glyphs := c.shape(r).Glyphs
-	require.Len(t, glyphs, 2)
-	require.Equal(t, letter, glyphs[1].GlyphID, "the sign is on the left of the letter that it follows")
+	require.Len(t, r.glyphs, 2)
+	require.Equal(t, letter, r.glyphs[1].GlyphID, "the sign is on the left of the letter that it follows")
 
 	c = ownFonts(t)
-	require.Len(t, c.shape(c.nextRun(c.plain, "ที่")).Glyphs, 3)
+	require.Len(t, c.nextRun(c.plain, "ที่", false).glyphs, 3)
 	require.Less(t, inkOf(c, "ท", 1, 1), 10)
 	require.Less(t, inkOf(c, "ที่", 1, 1), 10, "signs are above their letter")
 }
@@ -141,7 +138,7 @@ func TestVowelSignsAreDrawnWhereTheyAreWritten(t *testing.T) {
 func TestEmojiAreDrawnAsOneCharacter(t *testing.T) {
 	for _, text := range []string{"🙂", "✅", "👩🏽‍🚀", "🇯🇵", "👍🏽", "⚠️", "1️⃣"} {
 		c := ownFonts(t)
-		r := c.nextRun(c.plain, text)
+		r := c.nextRun(c.plain, text, false)
 		require.NotNil(t, r.font, text)
 		require.Equal(t, len(text), r.size, text)
 		inkOf(c, text, 0, 1)

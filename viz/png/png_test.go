@@ -218,11 +218,15 @@ func TestPicturesStayAsTheyAre(t *testing.T) {
 	}{
 		"sample.png": {sample(), Options{Scale: 1}},
 		"folded.png": {chain, Options{Scale: 2, Dark: true}},
+		// Beside Chromium's drawing of the same SVG it differs in the shapes and widths of letters alone.
+		"scripts.png": {viztest.Scripts(), Options{Scale: 2, Fonts: testFonts(t)}},
 	} {
 		file := filepath.Join("testdata", name)
 		if *goldentest.Update {
 			var b bytes.Buffer
-			draw.o.Fonts = []string{}
+			if draw.o.Fonts == nil {
+				draw.o.Fonts = []string{}
+			}
 			require.NoError(t, Write(&b, draw.d, &draw.o))
 			require.NoError(t, os.MkdirAll("testdata", 0o755))
 			require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
@@ -242,6 +246,15 @@ func TestPicturesStayAsTheyAre(t *testing.T) {
 			}
 		}
 	}
+}
+
+// testFonts returns the fonts in testdata, the best first.
+func testFonts(t *testing.T) (paths []string) {
+	t.Helper()
+	for _, f := range systemFonts([]string{"testdata/fonts"}) {
+		paths = append(paths, f.path)
+	}
+	return paths
 }
 
 // near reports whether no channel of two colors differs by more than 2 of 255.

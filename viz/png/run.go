@@ -19,13 +19,17 @@ import (
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
-// run is a piece of a line drawn in one font other than Go Mono.
+// run is what is drawn in one go: a character of Go Mono, or characters of another font.
 type run struct {
-	font   *otherFont
-	text   []rune
-	script language.Script
-	cells  int
-	size   int // in the line, in bytes
+	font      *otherFont // nil for Go Mono
+	text      []rune     // in the order in which it is read
+	script    language.Script
+	fromRight bool
+	cells     int
+	size      int             // in the line, in bytes
+	glyphs    []shaping.Glyph // of another font, in drawing order
+	width     float32         // in pixels; at most that of its cells
+	squeeze   float32         // the factor that makes another font's glyphs as wide as that
 }
 
 // emojiSign after a character asks for its emoji.
@@ -34,36 +38,56 @@ const emojiSign = '\ufe0f'
 // shown reports whether r has a glyph of its own: joiners and variation selectors have none.
 func shown(r rune) bool { return !harfbuzz.IsDefaultIgnorable(r) }
 
-// nextRun returns the run at the beginning of a line. Characters that are joined or reordered with their neighbors are
-// in one run, and so are the words of a right-to-left script. The font is nil if none has the first character.
-func (c *canvas) nextRun(t *typeface, line string) run {
+// nextRun returns the run at the beginning of a piece of a line. Characters that are joined or reordered with their
+// neighbors are in one run. In a piece that reads from right to left, so are words of one script, and what is between
+// them.
+func (c *canvas) nextRun(t *typeface, line string, fromRight bool) run {
 	text, cells, size := safetext.Cluster(line)
-	r := run{text: []rune(text), cells: cells, size: size}
+	r := run{text: []rune(text), cells: cells, size: size, fromRight: fromRight}
+	if fromRight {
+		r.text[0] = mirrored(r.text[0])
+	}
+	if !t.has(r.text) {
+		r.text = []rune(text) // the shaper mirrors by itself
+		r = c.otherRun(t, line, r)
+	}
+
+	r.width = c.scale * cellWidth * float32(r.cells)
+	if r.font != nil {
+		r.glyphs, r.width, r.squeeze = c.shape(r, r.width)
+	}
+	return r
+}
+
+// otherRun returns the run at the beginning of a piece that needs another font. r holds its first cluster. The font of
+// the result is nil if none has the first character.
+func (c *canvas) otherRun(t *typeface, line string, r run) run {
 	r.script = language.LookupScript(r.text[0])
 
 	// Prefer a font with the whole cluster. Otherwise, a font with its letter is enough if Go Mono lacks the letter.
-	r.font = c.others.find(r.text, isEmoji(r.text, cells))
+	r.font = c.others.find(r.text, isEmoji(r.text, r.cells))
 	if r.font == nil && !t.has(r.text[:1]) {
-		r.font = c.others.find(r.text[:1], isEmoji(r.text, cells))
+		r.font = c.others.find(r.text[:1], isEmoji(r.text, r.cells))
 	}
-	if r.font == nil || ownCells(r.script) {
+	if r.font == nil || isAlone(r.script) {
 		return r
 	}
 
-	// Extend the run. A space belongs to it only if another word of the run follows.
+	// Extend the run. Spaces and punctuation belong to it only if another word of the run follows.
 	ahead := r
 	for ahead.size < len(line) {
 		text, cells, size := safetext.Cluster(line[ahead.size:])
 		cluster := []rune(text)
-		space := text == " "
-		same := !t.has(cluster) && language.LookupScript(cluster[0]) == r.script && r.font.draws(cluster)
-		if !same && !(space && fromRight(r.script)) {
+		script := language.LookupScript(cluster[0])
+		same := !t.has(cluster) && script == r.script && r.font.draws(cluster)
+		between := r.fromRight && (text == " " || script == language.Common && r.font.draws(cluster))
+		if !same && !between {
 			break
 		}
 
 		ahead.text = append(slices.Clip(ahead.text), cluster...)
 		ahead.cells, ahead.size = ahead.cells+cells, ahead.size+size
-		if !space {
+		if same {
 			r = ahead
 		}
 	}
@@ -79,9 +103,8 @@ func isEmoji(cluster []rune, cells int) bool {
 	return cells >= 2 && (r >= 0x1f000 && r < 0x20000 || r >= 0x2000 && r < 0x2e80)
 }
 
-// ownCells reports whether each character of a script is drawn alone, centered in its cells. This holds for symbols and
-// East Asian characters.
-func ownCells(s language.Script) bool {
+// isAlone reports whether each character of a script is drawn alone. This holds for symbols and East Asian characters.
+func isAlone(s language.Script) bool {
 	switch s {
 	case language.Common, language.Inherited, language.Unknown, language.Han, language.Hiragana, language.Katakana, language.Hangul,
 		language.Bopomofo:
@@ -90,49 +113,37 @@ func ownCells(s language.Script) bool {
 	return false
 }
 
-// fromRight reports whether a script is written from right to left.
-func fromRight(s language.Script) bool {
-	switch s {
-	case language.Arabic, language.Hebrew, language.Syriac, language.Thaana, language.Nko, language.Adlam:
-		return true
-	}
-	return false
-}
-
-// shape returns the glyphs of a run, in drawing order and with letters joined.
-func (c *canvas) shape(r run) shaping.Output {
+// shape returns the glyphs of a run, with letters joined, and their width. A run wider than room is squeezed to it.
+func (c *canvas) shape(r run, room float32) (glyphs []shaping.Glyph, width, squeeze float32) {
 	input := shaping.Input{
 		Text: r.text, RunEnd: len(r.text), Face: r.font.face, Script: r.script,
 		Size: fixed.Int26_6(ink.FontSize * c.scale * 64), Direction: di.DirectionLTR,
 	}
-	if fromRight(r.script) {
+	if r.fromRight {
 		input.Direction = di.DirectionRTL
 	}
-	return c.shaper.Shape(input)
+	out := c.shaper.Shape(input)
+
+	width, squeeze = pixels(out.Advance), 1
+	if width > room {
+		width, squeeze = room, room/width
+	}
+	return out.Glyphs, width, squeeze
 }
 
-// drawRun draws a run, centered in its cells. Its cells begin at x, its baseline is at y, in pixels. A run wider than
-// its cells is squeezed.
-func (c *canvas) drawRun(r run, x, y float32, shade color.RGBA) {
-	out := c.shape(r)
-	room, width := c.scale*cellWidth*float32(r.cells), pixels(out.Advance)
-	squeeze := float32(1)
-	if width > room {
-		squeeze = room / width
-	}
-	x += (room - width*squeeze) / 2
-
-	for _, g := range out.Glyphs {
+// drawRun draws a run of another font. Its baseline begins at the point at.
+func (c *canvas) drawRun(r run, at point, shade color.RGBA) {
+	for _, g := range r.glyphs {
 		outline, picture := r.font.image(g.GlyphID)
-		at := point{x + pixels(g.XOffset)*squeeze, y - pixels(g.YOffset)}
+		to := point{at.x + pixels(g.XOffset)*r.squeeze, at.y - pixels(g.YOffset)}
 		switch {
 		case g.GlyphID == 0: // a mark missing in the font
 		case picture != nil:
-			c.emoji(picture, at, pixels(g.Advance)*squeeze)
+			c.emoji(picture, to, pixels(g.Advance)*r.squeeze)
 		default:
-			c.outline(outline, at, ink.FontSize*c.scale/float32(r.font.face.Upem()), squeeze, shade)
+			c.outline(outline, to, ink.FontSize*c.scale/float32(r.font.face.Upem()), r.squeeze, shade)
 		}
-		x += pixels(g.Advance) * squeeze
+		at.x += pixels(g.Advance) * r.squeeze
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
+	"slices"
 	"unicode"
 
 	"github.com/plait-dev/plait/internal/safetext"
@@ -103,30 +104,47 @@ func (t *typeface) has(cluster []rune) bool {
 	return true
 }
 
-// text draws a line of text. Its baseline begins at x, y, and each character takes its one or two cells.
-func (c *canvas) text(t *typeface, line string, x, y int, shade color.RGBA) {
-	for used := 0; line != ""; {
-		text, cells, size := safetext.Cluster(line)
-		cluster := []rune(text)
-		at := point{c.scale * (float32(x) + cellWidth*float32(used)), float32(y) * c.scale}
+// text draws a line of text from left on, in pixels, with its baseline at y. Its first letter decides where it is read
+// from.
+func (c *canvas) text(t *typeface, line string, left, y int, shade color.RGBA) {
+	runs, _ := c.runs(t, line, safetext.FromRight(line))
+	c.drawRuns(t, runs, float32(left)*c.scale, float32(y)*c.scale, shade)
+}
 
-		if !t.has(cluster) {
-			r := c.nextRun(t, line)
-			cells, size = r.cells, r.size
+// textToRight draws a line that reads from right to left, beginning at its right side.
+func (c *canvas) textToRight(t *typeface, line string, right, y int, shade color.RGBA) {
+	runs, width := c.runs(t, line, true)
+	c.drawRuns(t, runs, float32(right)*c.scale-width, float32(y)*c.scale, shade)
+}
 
-			// If no font has all of the cluster, Go Mono draws its letter without the missing marks.
-			switch {
-			case r.font != nil:
-				c.drawRun(r, at.x, at.y, shade)
-			case t.glyph(cluster[0]) == nil:
-				c.missing(at, cells, shade)
-			default:
-				c.letter(t, cluster, at, shade)
-			}
-		} else {
-			c.letter(t, cluster, at, shade)
+// runs returns the runs of a line that reads in the given direction, from left to right, and their total width.
+func (c *canvas) runs(t *typeface, line string, fromRight bool) (runs []run, width float32) {
+	for _, p := range pieces(line, fromRight) {
+		start := len(runs)
+		for text := p.text; text != ""; {
+			r := c.nextRun(t, text, p.fromRight)
+			runs, width, text = append(runs, r), width+r.width, text[r.size:]
 		}
-		used, line = used+cells, line[size:]
+		if p.fromRight {
+			slices.Reverse(runs[start:])
+		}
+	}
+	return runs, width
+}
+
+// drawRuns draws runs beside each other.
+func (c *canvas) drawRuns(t *typeface, runs []run, left, y float32, shade color.RGBA) {
+	for _, r := range runs {
+		// If no font has all of a cluster, Go Mono draws its letter without the missing marks.
+		switch at := (point{left, y}); {
+		case r.font != nil:
+			c.drawRun(r, at, shade)
+		case t.glyph(r.text[0]) == nil:
+			c.missing(at, r.width, shade)
+		default:
+			c.letter(t, r.text, at, shade)
+		}
+		left += r.width
 	}
 }
 
@@ -140,13 +158,13 @@ func (c *canvas) letter(t *typeface, cluster []rune, at point, shade color.RGBA)
 	}
 }
 
-// cellWidth is the width of a cell, in units of the layout.
+// cellWidth is the width of a letter of Go Mono, and of a cell, in units of the layout.
 const cellWidth = 7.25
 
-// missing draws a frame in place of a character missing in the font.
-func (c *canvas) missing(at point, cells int, shade color.RGBA) {
+// missing draws a frame in place of a character missing in the font, in a width of pixels.
+func (c *canvas) missing(at point, width float32, shade color.RGBA) {
 	x, y, s := float32(int(at.x+0.5)), at.y, c.scale
-	w := (cellWidth*float32(cells) - 1.5) * s
+	w := width - 1.5*s
 	frame := []point{{x + s, y + s}, {x + w, y + s}, {x + w, y - 9*s}, {x + s, y - 9*s}, {x + s, y + s}}
 	for i := 1; i < len(frame); i++ {
 		c.piece(frame[i-1], frame[i], s/2, shade)

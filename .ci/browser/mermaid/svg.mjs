@@ -32,10 +32,11 @@ for (const line of readFileSync(0, 'utf8').split('\n')) {
 
     const boxes = {}, frames = {};
     for (const g of all('g[role=listitem]')) {
-      const outer = g.querySelector('path').getBBox(), inner = g.querySelector('text').getBBox();
+      const outer = g.querySelector('path').getBBox(), texts = [...g.querySelectorAll('text')].map(t => t.getBBox());
       boxes[g.id] = {
         lines: [...g.querySelectorAll('tspan')].map(t => t.textContent),
-        fits: inner.x >= outer.x && inner.x + inner.width <= outer.x + outer.width && inner.y >= outer.y && inner.y + inner.height <= outer.y + outer.height,
+        fits: texts.every(inner => inner.x >= outer.x && inner.x + inner.width <= outer.x + outer.width &&
+          inner.y >= outer.y && inner.y + inner.height <= outer.y + outer.height),
       };
     }
     for (const g of all('g.title')) frames[g.dataset.frame] = g.querySelector('text').textContent;

@@ -92,6 +92,35 @@ const checks = {
     return page;
   },
 
+  // Where a letter is drawn tells where a text begins: the first letter of a long row must be in view.
+  async scripts() {
+    const page = await open('scripts.html', {hash: '#n0'});
+    const places = await page.evaluate(() => {
+      const at = (e, i) => {
+        const text = document.createTreeWalker(e, NodeFilter.SHOW_TEXT).nextNode(), range = new Range();
+        range.setStart(text, i < 0 ? text.length + i : i);
+        range.setEnd(text, i < 0 ? text.length + i + 1 : i + 1);
+        return range.getBoundingClientRect();
+      };
+      const row = document.querySelector('.row .oneline'), said = document.querySelector('.said');
+      const {left, right} = row.getBoundingClientRect();
+      return {
+        rowIsCut: row.scrollWidth > row.clientWidth, rowBegins: at(row, 0).left >= left && at(row, 0).right <= right + 1,
+        saidBegins: at(said, 0).right - said.getBoundingClientRect().right, saidEnds: at(said, -1).left < at(said, 0).left,
+        boxLines: [...document.querySelectorAll('.box.selected text')].map(e => e.getAttribute('direction')),
+      };
+    });
+    ok(places.rowIsCut && places.rowBegins, 'a row that is cut shows its beginning: ' + JSON.stringify(places));
+    ok(Math.abs(places.saidBegins) < 2 && places.saidEnds, 'a sentence begins on the right, and ends on the left: ' + JSON.stringify(places));
+    equal(places.boxLines, [null, 'rtl', 'rtl'], 'the lines of a box');
+    const sides = await page.evaluate(() => [...document.querySelectorAll('.box.selected')].map(box => {
+      const right = box.querySelector('rect').getBoundingClientRect().right;
+      return [...box.querySelectorAll('text[direction]')].every(e => right - e.getBoundingClientRect().right < 16 && right > e.getBoundingClientRect().right);
+    }));
+    equal(sides, [true], 'begin at its right side');
+    return page;
+  },
+
   async folds() {
     const page = await open('release.html', {hash: '#n7'});
     equal((await rows(page)).slice(3, 6), ['n3', 'n7', 'n8'], 'a fan is one row');
@@ -192,6 +221,7 @@ const checks = {
     equal((await marks('del'))[0], 'first', 'what the left says');
     equal((await marks('ins'))[0], 'second', 'what the right says');
     ok((await marks('.sum'))[0].startsWith('6 nodes, 2 model calls, 1 tool call'), 'totals');
+    ok((await marks('.why')).some(why => why.startsWith('max_turns')), 'why one failed: ' + await marks('.why'));
     await page.click('[aria-label="swap sides"]');
     equal((await marks('del'))[0], 'second', 'swapped');
     await press(page, 'Escape');
@@ -861,7 +891,10 @@ const checks = {
     equal(await page.getAttribute('#status', 'aria-live'), 'polite', 'status');
     for (let i = 0; i < 12; i++) {
       await press(page, 'Tab');
-      const [width, style] = await page.evaluate(() => { const s = getComputedStyle(document.activeElement); return [s.outlineWidth, s.outlineStyle]; });
+      const [width, style] = await page.evaluate(() => {
+        const e = document.activeElement, s = getComputedStyle(e.dataset.fold ? e.querySelector('rect') : e);
+        return e.dataset.fold ? [s.strokeWidth, s.stroke] : [s.outlineWidth, s.outlineStyle];
+      });
       const at = await page.evaluate(() => document.activeElement.id || document.activeElement.outerHTML);
       if (at !== 'outline' && !at.startsWith('<body')) ok(parseFloat(width) >= 1 && style !== 'none', 'focus is seen: ' + at);
     }

@@ -22,6 +22,12 @@ func TextAt(shape string, x, y int) (left, baseline int) {
 	return x + PadX + beside, y + PadY + above + FontSize
 }
 
+// TextEnd returns the right side of the text in a box at x, of width w. A line that reads from right to left begins there.
+func TextEnd(shape string, x, w int) int {
+	beside, _ := Padding(shape)
+	return x + w - PadX - beside
+}
+
 // TitleAt returns the beginning of the title of a frame at x, y: the left end of its baseline. An edge into the frame
 // may run behind it.
 func TitleAt(x, y int) (left, baseline int) { return x + FramePad, y + TitleHeight }

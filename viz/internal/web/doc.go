@@ -48,11 +48,14 @@
 //	  x y w h   the box, in pixels, in its picture
 //	  style     "user", "assistant", "aside", "failed"
 //	  text      the text of the box: plain lines, already cut
+//	  right     the lines that read from right to left, as bits: 1 is the first line; absent if none does
 //	  head      1 for the first head of its conversation, 2 for the second …; absent for other nodes
 //	  frame     the index in frames of the sub-agent's conversation it belongs to; -1 for the outermost
+//	  of        the key of the call whose box also shows this node, the message with its result; such a place has no
+//	            box. Absent for other nodes
 //	folds     new and changed folded boxes. Each holds several nodes, and has a picture of its own inside
 //	  key       its number, distinct from those of nodes
-//	  in x y w h style text  as in places; the style "folded" has no failure in it
+//	  in x y w h style text right  as in places; the style "folded" has no failure in it
 //	  first     the key of the first node in it: its place in the reading order
 //	  nodes     the number of nodes in it
 //	  width     the size of the picture inside

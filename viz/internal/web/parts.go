@@ -276,7 +276,12 @@ func line(d describe.Node) (call, line string) {
 	text := excerpt(d.Text)
 	switch d.Sort {
 	case describe.Call:
-		line = describe.WithOutcome(d.Outcome(), blocksLine(d.Blocks))
+		line = blocksLine(d.Blocks)
+		if d.Failed {
+			reason, rest := describe.Telling(describe.Text(d.Blocks))
+			line = strings.TrimSpace(reason + " " + excerpt(rest))
+		}
+		line = describe.WithOutcome(d.Outcome(), line)
 		return "(" + describe.Arguments(d.Called.Input, argsChars) + ")", safetext.Line(cmp.Or(line, "no output"), lineWidth)
 	case describe.Results:
 		text = d.Head(false, clip)

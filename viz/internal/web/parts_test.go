@@ -225,3 +225,11 @@ func TestTheScriptLaysOutEveryForm(t *testing.T) {
 		}
 	}
 }
+
+func TestLineOfAFailedCallBeginsWithTheMostTellingLine(t *testing.T) {
+	failed := node.ToolExecution{Tool: "bash", Result: content.Words("exit status 1\n--- FAIL: TestX\nx_test.go:3"), IsError: true}
+	d := start().Append(failed)
+	require.NoError(t, d.Err())
+	_, got := line(describe.Of(d.Head()))
+	require.Equal(t, "failed: --- FAIL: TestX x_test.go:3", got)
+}

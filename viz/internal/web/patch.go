@@ -92,8 +92,10 @@ type Place struct {
 	H     int    `json:"h"`
 	Style string `json:"style"`
 	Text  string `json:"text"`
+	Right int64  `json:"right,omitempty"`
 	Head  int    `json:"head,omitempty"`
 	Frame int    `json:"frame"`
+	Of    int    `json:"of,omitempty"` // never 0: a call follows a message
 }
 
 // Fold is a box with several nodes, and the size of the picture inside it.
@@ -108,6 +110,7 @@ type Fold struct {
 	H      int    `json:"h"`
 	Style  string `json:"style"`
 	Text   string `json:"text"`
+	Right  int64  `json:"right,omitempty"`
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 }

@@ -33,10 +33,18 @@ func boxesOf(p *viz.Picture) []*viz.Box {
 	for stack := []*viz.Picture{p}; len(stack) > 0; {
 		p, stack = stack[len(stack)-1], stack[:len(stack)-1]
 		for i := range p.Boxes {
-			if b := &p.Boxes[i]; b.Inside != nil {
+			b := &p.Boxes[i]
+			if b.Inside != nil {
 				stack = append(stack, b.Inside)
-			} else {
-				boxes = append(boxes, b)
+				continue
+			}
+
+			// A result in the box of its call is a node like others.
+			boxes = append(boxes, b)
+			if b.Results != nil {
+				results := *b
+				results.Node, results.Number, results.Results = b.Results, b.ResultsNumber, nil
+				boxes = append(boxes, &results)
 			}
 		}
 	}
@@ -100,8 +108,14 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 		if b.Inside == nil {
 			p.places = append(p.places, Place{
 				Key: keys[i], N: b.Number, In: in, X: b.X, Y: b.Y, W: b.W, H: b.H,
-				Style: string(b.Style), Text: text, Head: b.Head, Frame: p.frameOf[b.Number],
+				Style: string(b.Style), Text: text, Right: fromRight(b), Head: b.Head, Frame: p.frameOf[b.Number],
 			})
+			if b.Results != nil {
+				p.places = append(p.places, Place{
+					Key: p.key(b.ResultsNumber), N: b.ResultsNumber, In: in, Style: string(viz.StyleUser),
+					Frame: p.frameOf[b.ResultsNumber], Of: keys[i],
+				})
+			}
 			continue
 		}
 
@@ -110,7 +124,7 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 		keys[i] = foldKey(first, height[b.Inside])
 		p.folds = append(p.folds, Fold{
 			Key: keys[i], In: in, First: first, Nodes: b.Nodes, X: b.X, Y: b.Y, W: b.W, H: b.H,
-			Style: string(b.Style), Text: text, Width: b.Inside.Width, Height: b.Inside.Height,
+			Style: string(b.Style), Text: text, Right: fromRight(b), Width: b.Inside.Width, Height: b.Inside.Height,
 		})
 		p.lay(b.Inside, keys[i], height, foldKey)
 	}
@@ -125,4 +139,15 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 	for _, f := range pic.Frames {
 		p.rooms = append(p.rooms, Room{Title: f.Title, In: in, X: f.X, Y: f.Y, W: f.W, H: f.H})
 	}
+}
+
+// fromRight returns the lines of a box that read from right to left, as bits: the lowest is the first line. A box has
+// fewer lines than JavaScript has bits.
+func fromRight(b *viz.Box) (lines int64) {
+	for i, right := range b.FromRight {
+		if right && i < 31 {
+			lines |= 1 << i
+		}
+	}
+	return lines
 }

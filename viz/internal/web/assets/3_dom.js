@@ -22,6 +22,10 @@ function fill(e, children) {
   e.append(...children.flat(Infinity).filter(isThere));
 }
 
+// oneLine is a text of the conversation on one line, cut where it ends. Its first letter decides where it begins: on the
+// left, or on the right.
+const oneLine = (...children) => el('span', {class: 'oneline', dir: 'auto'}, children);
+
 // show replaces the children of an element.
 function show(e, ...children) {
   e.textContent = '';

@@ -180,12 +180,12 @@ function rowText(row) {
     const lines = keys => keys.map(key => line(nodeOf(key).line || '', 60)).filter(Boolean).join(' · ');
     const why = failed.map(key => line(label(key) + ' ' + nodeOf(key).line, 100)).join(' · ');
     return el('span', {class: 'text'}, el('b', {}, line(tally(row.calls.map(label)), 60)), ' ',
-      failed.length > 0 && el('span', {class: 'why'}, why), failed.length > 0 && ' ',
-      lines(row.calls.filter(key => !hasFailed(key))));
+      oneLine(failed.length > 0 && el('span', {class: 'why'}, why), failed.length > 0 && ' ',
+        lines(row.calls.filter(key => !hasFailed(key)))));
   }
   const why = hasFailed(row.key) && nodeOf(row.key).line;
   return el('span', {class: 'text'}, el('b', {}, line(label(row.key), 60)), ' ',
-    why && el('span', {class: 'why'}, why), why ? '  ' + (nodeOf(row.key).call || '') : summary(row.key));
+    oneLine(why && el('span', {class: 'why'}, why), why ? '  ' + (nodeOf(row.key).call || '') : summary(row.key)));
 }
 
 const glyphs = {

@@ -166,7 +166,9 @@ function drawBox(place) {
     svg('rect', {x: 3, y: 3, width: place.w, height: place.h, rx: fold || isMessage(place.key) ? 8 : 2}));
   const lines = place.text.split('\n');
   lines.forEach((text, i) => {
-    const t = svg('text', {x: 15, y: 3 + textTop + i * lineHeight, class: i ? '' : 'first'});
+    const right = place.right >> i & 1;
+    const t = svg('text', {x: right ? place.w - 9 : 15, y: 3 + textTop + i * lineHeight, class: i ? '' : 'first',
+      ...(right && {direction: 'rtl'})});
     t.textContent = text;
     e.append(t);
   });

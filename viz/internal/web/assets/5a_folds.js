@@ -19,9 +19,10 @@ function foldsAround(box) {
   return list;
 }
 
-// boxOf is the box that a node is drawn in: its own, or the outermost folded one around it that is closed.
+// boxOf is the box that a node is drawn in: its own, that of its call, or the outermost folded one around it that is
+// closed.
 function boxOf(key) {
-  return foldsAround(placeOf(key)).findLast(fold => !isUnfolded(fold)) ?? key;
+  return foldsAround(placeOf(key)).findLast(fold => !isUnfolded(fold)) ?? placeOf(key)?.of ?? key;
 }
 
 // sortSheets finds what belongs to each picture, by the folded box around it: undefined for the outermost picture.
@@ -29,7 +30,7 @@ function sortSheets() {
   picture.sheets = new Map([[undefined, {places: [], folds: [], edges: [], rooms: []}]]);
   for (const key of graph.folds.keys()) picture.sheets.set(key, {places: [], folds: [], edges: [], rooms: []});
   const sheet = thing => picture.sheets.get(thing.in);
-  for (const place of graph.places.values()) sheet(place).places.push(place);
+  for (const place of graph.places.values()) if (place.of === undefined) sheet(place).places.push(place);
   for (const fold of graph.folds.values()) sheet(fold).folds.push(fold);
   for (const room of graph.rooms) sheet(room).rooms.push(room);
   for (const edge of graph.edges.values()) {
@@ -197,10 +198,11 @@ function drawNote() {
   });
 }
 
-// withFolds adds to some nodes the folded boxes that they lie in.
+// withFolds adds to some nodes the boxes that show them: of calls, and the folded ones that they lie in.
 function withFolds(keys) {
   const boxes = new Set(keys);
   for (const key of keys) {
+    if (placeOf(key)?.of !== undefined) boxes.add(placeOf(key).of);
     for (let fold = graph.folds.get(placeOf(key)?.in); fold && !boxes.has(fold.key); fold = graph.folds.get(fold.in)) {
       boxes.add(fold.key);
     }

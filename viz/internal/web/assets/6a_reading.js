@@ -97,7 +97,7 @@ function jsonView(value) {
 // foldJSON returns a fold for an object or a list, and a line for any other value.
 function foldJSON(name, value, open) {
   if (value === null || typeof value !== 'object' || value instanceof Digits) {
-    return el('div', {class: 'leaf'}, el('b', {}, name), name && ': ', block('span', print(value, ''), ''));
+    return el('div', {class: 'leaf'}, el('b', {}, name), name && ': ', block('span', print(value, ''), 'value'));
   }
   const isList = Array.isArray(value), entries = Object.entries(value);
   const short = line(print(value, ''), 80);

@@ -117,9 +117,10 @@ function related(pieces) {
 // cell is a node on one side. How is its style: same, changed or alone.
 function cell(key, text, how) {
   if (key === undefined) return el('div', {class: 'side none', 'aria-label': 'nothing here'});
-  const node = nodeOf(key);
+  const node = nodeOf(key), grave = node.problems.filter(problem => problem.grave);
+  const why = hasFailed(key) ? node.line : grave.map(problem => problem.what).join('; ');
   return el('div', {class: ['side', how, placeOf(key).style].join(' ')},
     el('div', {class: 'cardhead'}, link(key), ' ', el('b', {}, line(label(key), 60)), how === 'same' && ' · the same',
       node.problems.some(p => p.grave) && el('span', {class: 'badge bad'}, '✕ failed')),
-    el('div', {class: 'said'}, text));
+    why && el('div', {class: 'why'}, why), el('div', {class: 'said'}, text));
 }

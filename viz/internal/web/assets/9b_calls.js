@@ -16,8 +16,8 @@ const callKinds = [['call', 'calls'], ['model', 'by model'], ['tool', 'by tool']
 const callColumns = {
   n: {head: 'n', title: 'number of the node', of: row => row.n, text: row => row.n === undefined ? '' : 'n' + row.n},
   what: {head: 'what', of: row => row.name,
-    text: row => [el('b', {}, line(row.name, 80)), row.why && el('span', {class: 'why'}, ' ' + row.why),
-      row.text && ' ' + row.text]},
+    text: row => [el('b', {}, line(row.name, 80)), (row.why || row.text) && [' ',
+      oneLine(row.why && el('span', {class: 'why'}, row.why), row.why && row.text && ' ', row.text)]]},
   calls: {head: 'calls', title: 'number of calls', of: row => row.calls},
   failed: {head: 'failed', title: 'failures', of: row => row.failed || undefined,
     text: row => row.failed ? '✕ ' + (row.calls === undefined ? '' : row.failed) : ''},

@@ -257,8 +257,8 @@ function drawTurn(row, i) {
     el('span', {class: 'number'}, 'n' + numberOf(key)), ' ',
     inner && el('button', {class: 'fold', tabindex: -1, 'aria-label': inner.some(call => call.open) ? 'fold' : 'unfold',
       onclick: event => { event.stopPropagation(); toggleAgents(row); }},
-      inner.some(call => call.open) ? '▾' : '▸'), isAnswer(key) ? line(nodeOf(key).line || label(key), 80)
-        : [el('b', {}, line(label(key), 30)), ' ', line(nodeOf(key).line || '', 80)]);
+      inner.some(call => call.open) ? '▾' : '▸'), isAnswer(key) ? oneLine(line(nodeOf(key).line || label(key), 80))
+        : [el('b', {}, line(label(key), 30)), ' ', oneLine(line(nodeOf(key).line || '', 80))]);
   name.style.paddingLeft = 6 + Math.min(level, 6) * 12 + 'px';
   fill(e, [name,
     el('div', {class: 'track'}, bars.slice(0, mostBars).map(drawBar),

@@ -61,7 +61,7 @@ function drawMatch(key, i, path) {
   el('div', {}, el('span', {class: 'number'}, 'n' + numberOf(key)), ' ', el('b', {}, line(label(key), 60)), ' ',
     el('span', {class: 'quiet'}, whereIs(key, path)),
     nodeOf(key).problems.some(problem => problem.grave) && el('span', {class: 'badge bad'}, '✕ failed')),
-  el('div', {class: 'snippet'}, snippet(key)));
+  el('div', {class: 'snippet', dir: 'auto'}, snippet(key)));
   e.style.top = i * foundHeight + 'px';
   return e;
 }

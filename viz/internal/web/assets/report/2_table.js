@@ -113,9 +113,9 @@ function wordCell(row, key) {
     return el('td', {}, badge(row),
       row.path ? el('span', {class: 'quiet path', title: 'path ' + row.path}, ' ' + row.path) : '');
   }
-  return el('td', {class: 'name'}, el('div', {class: 'file'}, row.name),
-    row.error ? el('div', {class: 'why'}, row.error) :
-      row.cause ?? row.failure ? el('div', {class: 'why'}, (row.cause ?? row.failure).text) :
+  return el('td', {class: 'name'}, el('div', {class: 'file', dir: 'auto'}, row.name),
+    row.error ? el('div', {class: 'why', dir: 'auto'}, row.error) :
+      row.cause ?? row.failure ? el('div', {class: 'why', dir: 'auto'}, (row.cause ?? row.failure).text) :
         row.answer && el('div', {class: 'answer'}, row.answer),
     !row.error && el('div', {class: 'quiet small-only'},
       [count(row.calls, 'call'), row.failed && number(row.failed) + ' failed',
