@@ -32,7 +32,7 @@ func (n newer) Commit(ctx context.Context, s store.Step) (store.Head, error) {
 	if s.Pause != nil {
 		pause := *s.Pause
 		if n.what == "continuation" {
-			pause.Format, pause.Payload = 2, upgrade(pause.Payload)
+			pause.Format, pause.Payload = 3, upgrade(pause.Payload)
 		}
 		pause.Tasks = nil
 		for _, task := range s.Pause.Tasks {
@@ -47,7 +47,7 @@ func (n newer) Commit(ctx context.Context, s store.Step) (store.Head, error) {
 }
 
 func (n newer) ClaimRuns(ctx context.Context, c store.ClaimRunsRequest) ([]store.ClaimedRun, error) {
-	c.Formats = append(c.Formats, 2)
+	c.Formats = append(c.Formats, 3)
 	runs, err := n.Runs.ClaimRuns(ctx, c)
 	for i := range runs {
 		if paused := runs[i].Continuation; paused != nil {

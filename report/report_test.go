@@ -54,6 +54,12 @@ func executed(took time.Duration, why string) node.ToolExecution {
 	return e
 }
 
+// at returns e as the execution of the call in a block.
+func at(block int, e node.ToolExecution) node.ToolExecution {
+	e.Index = block
+	return e
+}
+
 // answered returns a conversation with one tool call that ended.
 func answered(took time.Duration, why string) dag.DAG {
 	return start().Append(answer(content.StopToolUse, "", "1")).CloseTools(executed(took, why)).
@@ -109,8 +115,8 @@ func TestOutcomeIsHowAConversationEnded(t *testing.T) {
 func TestRowHasCountsTimesAndTheFirstFailure(t *testing.T) {
 	d := start().WithMetadata("variant", "short").WithMetadata("score", 7).WithMetadata("request", map[string]int{"x": 1}).
 		Append(answer(content.StopToolUse, "I look.", "1", "2", "3")).CloseTools(
-		executed(time.Second, ""), node.ToolExecution{Index: 1, Result: content.Words("\n  no such city\nSee the list."), IsError: true},
-		node.ToolExecution{Index: 2, Result: content.Words("late"), IsError: true, Started: began.Add(2 * time.Second), Ended: began.Add(3 * time.Second)}).
+		at(1, executed(time.Second, "")), node.ToolExecution{Index: 2, Result: content.Words("\n  no such city\nSee the list."), IsError: true},
+		node.ToolExecution{Index: 3, Result: content.Words("late"), IsError: true, Started: began.Add(2 * time.Second), Ended: began.Add(3 * time.Second)}).
 		Append(answer(content.StopEndTurn, "18\n°C."))
 	require.NoError(t, d.Err())
 	failed := d.Head().Parent(0).Parent(1)
@@ -316,7 +322,7 @@ func TestExitCodesAndStatusesMakeTwoFailures(t *testing.T) {
 }
 
 func TestTextDoesNotMakeAnotherPath(t *testing.T) {
-	other := start().Append(answer(content.StopToolUse, "I look.", "9")).CloseTools(executed(0, "")).
+	other := start().Append(answer(content.StopToolUse, "I look.", "9")).CloseTools(at(1, executed(0, ""))).
 		Append(answer(content.StopEndTurn, "It is warm.")).Stop(content.StopEndTurn)
 	rows := []report.Row{report.Of("a", answered(0, ""), nil), report.Of("b", other, nil)}
 	require.Len(t, report.Paths(rows), 1)

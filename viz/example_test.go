@@ -21,8 +21,8 @@ func ExampleMermaid() {
 			content.ToolUse{ID: "1", Name: "get_weather", Input: `{"city":"Tokyo"}`},
 			content.ToolUse{ID: "2", Name: "get_weather", Input: `{"city":"Paris"}`}).
 		CloseTools(
-			node.ToolExecution{Index: 0, Result: content.Words("22°C")},
-			node.ToolExecution{Index: 1, Result: content.Words("no such city"), IsError: true}).
+			node.ToolExecution{Index: 1, Result: content.Words("22°C")},
+			node.ToolExecution{Index: 2, Result: content.Words("no such city"), IsError: true}).
 		Assistant("Tokyo has 22°C; Paris is unknown to me.")
 
 	if err := viz.Mermaid(os.Stdout, d, nil); err != nil {

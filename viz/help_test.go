@@ -41,7 +41,7 @@ func sampleSingle() dag.DAG {
 		Tools(tool("get_weather")).
 		User("What's the weather in Tokyo?").
 		Assistant("Let me check.", use("toolu_01", "get_weather", `{"city":"Tokyo"}`)).
-		CloseTools(ran(0, "Tokyo: 22°C")).
+		CloseTools(ran(1, "Tokyo: 22°C")).
 		Assistant("It is 22°C in Tokyo.").
 		Stop(content.StopEndTurn)
 }
@@ -53,7 +53,7 @@ func sampleParallel() dag.DAG {
 		User("What's the weather in Tokyo, Paris and NYC?").
 		Assistant("", content.Thinking{Text: "Three cities.", Signature: "c2ln"},
 			use("t1", "get_weather", `{"city":"Tokyo"}`), use("t2", "boom", `{}`), use("t3", "nope", `{"x":1}`)).
-		CloseTools(ran(0, "Tokyo: 22°C"), failing(1, "Tool error: boom <went> \"off\""), failing(2, "Unknown tool: nope")).
+		CloseTools(ran(1, "Tokyo: 22°C"), failing(2, "Tool error: boom <went> \"off\""), failing(3, "Unknown tool: nope")).
 		Assistant("Tokyo has 22°C; the other two calls failed.").
 		Stop(content.StopEndTurn)
 }
@@ -77,8 +77,8 @@ func sampleSubAgents() dag.DAG {
 		User("look:", image).
 		Assistant("", content.Thinking{Text: "plan"}, use("c1", "Research", `{"question":"Why DAGs?"}`), use("c2", "Screenshot", `{"path":"/tmp/x"}`)).
 		CloseTools(
-			node.ToolExecution{Index: 0, Result: content.Words("Because history forks."), Child: node.ListOf(researcher.Heads()...)},
-			node.ToolExecution{Index: 1, Result: shot})
+			node.ToolExecution{Index: 1, Result: content.Words("Because history forks."), Child: node.ListOf(researcher.Heads()...)},
+			node.ToolExecution{Index: 2, Result: shot})
 	return d.Assistant("DAGs let history fork.").Stop(content.StopEndTurn).Join(d.User("And a tree?"))
 }
 
@@ -121,11 +121,11 @@ func sampleEveryKind() dag.DAG {
 	}
 	child := sub(1).User("Why?").Assistant("Because.").Stop(content.StopEndTurn)
 	two := child.Join(child.Back(1).User("Really?").Assistant("", use("x", "look", `{"at":"it"}`)))
-	changed := node.ToolExecution{Index: 1, Ran: node.Ran{Tool: "peek", Input: `{"days":1}`}}
+	changed := node.ToolExecution{Index: 4, Ran: node.Ran{Tool: "peek", Input: `{"days":1}`}}
 	d = d.CloseTools(
-		ran(0, "It is blue.\n\nAnd \"high\"."), changed,
-		node.ToolExecution{Index: 2, Result: content.Words("No."), IsError: true, Child: node.ListOf(child.Heads()...)},
-		node.ToolExecution{Index: 3, Result: content.Words("Two answers."), Child: node.ListOf(two.Heads()...)})
+		ran(3, "It is blue.\n\nAnd \"high\"."), changed,
+		node.ToolExecution{Index: 5, Result: content.Words("No."), IsError: true, Child: node.ListOf(child.Heads()...)},
+		node.ToolExecution{Index: 6, Result: content.Words("Two answers."), Child: node.ListOf(two.Heads()...)})
 	d = d.Append(said("m-2", content.StopMaxTokens, content.Text{Text: "One line.\nTwo lines.\nThree lines.\nFour lines."}))
 	fork := d
 

@@ -114,7 +114,7 @@ func TestRunStreamsItsAnswerAndItsCalls(t *testing.T) {
 	for _, e := range list {
 		if e["type"] == "TOOL_CALL_RESULT" {
 			require.Equal(t, "hi", e["content"])
-			require.Equal(t, "plait-1/0", e["toolCallId"])
+			require.Equal(t, "plait-1/2", e["toolCallId"], "the block of the call")
 		}
 	}
 }

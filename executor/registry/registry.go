@@ -31,6 +31,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -257,7 +258,7 @@ func (r *Registry) run(ctx context.Context, tool executor.Tool, call executor.Ca
 	d, err := executor.Agent{ToolTimeout: r.Timeout, Log: r.Log}.ExecuteTools(ctx, d)
 
 	for _, n := range slices.Backward(d.Nodes()) {
-		if done, ok := n.Payload().(node.ToolExecution); ok {
+		if done, ok := n.Payload().(node.ToolExecution); ok && !lineage.IsUnfinished(n) {
 			return recordOf(call.Name, done)
 		}
 	}

@@ -113,7 +113,7 @@ func TestOpenCallsOfAnEditedResponseAreExecuted(t *testing.T) {
 			ID: "2", Name: "get_weather", Input: `{"city":"Atlantis"}`, Extra: content.Extra{API: "gemini", JSON: `{"thoughtSignature":"eA=="}`},
 		}))
 	caller := d.Head()
-	d = d.AppendExecutions(node.ToolExecution{Index: 1, Result: content.Words("it sank long ago")})
+	d = d.AppendExecutions(node.ToolExecution{Index: 5, Result: content.Words("it sank long ago")})
 	s, asked := editing(t, d, func(ctx context.Context, d dag.DAG) iter.Seq2[executor.Event, error] {
 		return executor.Stream(ctx, apitest.NewScript(apitest.Say("Dry.")), d)
 	})
@@ -192,12 +192,13 @@ func TestCallInDoubtOfAnEditedResponseIsInDoubt(t *testing.T) {
 		return executor.AskApproval("Was it removed?"), nil
 	}})
 	d, c := pauseOf(t, agent)
+	caller := topOf(d, c)
 	d = d.AppendExecutions(node.ToolExecution{Index: c.Calls[0].Index, State: node.ExecutionStarted, Started: time.Unix(7, 0).UTC()})
 	s, asked := editing(t, d, agent.Stream)
 	e := s.listen(t)
 	e.until(isIdle)
 
-	status, said := s.postEdit(t, d.Node(topOf(d, c)), "I remove it.", "")
+	status, said := s.postEdit(t, d.Node(caller), "I remove it.", "")
 	require.Equal(t, http.StatusAccepted, status, said)
 	p := pausedIn(t, e.until(isIdle))
 	require.Empty(t, asked.Validate())
@@ -219,7 +220,7 @@ func TestEditedUserMessageKeepsItsAttachments(t *testing.T) {
 
 func TestEditIsRefused(t *testing.T) {
 	d := start().System("Be brief.").User("Weather in Tokyo?").Append(vouched(apitest.Use("get_weather", place{"Tokyo"})))
-	d = d.CloseTools(node.ToolExecution{Result: content.Words("22°C")}).Append(vouched())
+	d = d.CloseTools(node.ToolExecution{Index: 4, Result: content.Words("22°C")}).Append(vouched())
 	nodes := d.Nodes()
 	s, _ := editing(t, d, runs())
 

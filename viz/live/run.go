@@ -12,6 +12,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -188,17 +189,29 @@ func withExecutions(branch, d dag.DAG, n *node.Node) dag.DAG {
 		return ok && slices.Contains(e.Parents(), n)
 	}
 
+	// The edited form has the same calls in the same order, in other blocks: another text, and no thinking.
+	said, _ := n.Message()
+	edited, _ := branch.Head().Message()
+	calls, moved := lineage.ReadCalls(said.Blocks), lineage.ReadCalls(edited.Blocks)
+	copies := func(nodes []*node.Node) []node.ToolExecution {
+		list := executionsAmong(nodes)
+		for i, e := range list {
+			list[i].Index = moved.At[calls.Of(e)]
+		}
+		return list
+	}
+
 	// Without a results message, the calls are still open: repeat the executions so far.
 	var executions []*node.Node
 	for _, next := range d.Nodes() {
 		if m, ok := next.Message(); ok && m.Role == content.User && slices.ContainsFunc(next.Parents(), executes) {
-			return branch.CloseTools(executionsAmong(next.Parents())...)
+			return branch.CloseTools(copies(next.Parents())...)
 		}
 		if executes(next) {
 			executions = append(executions, next)
 		}
 	}
-	return branch.AppendExecutions(executionsAmong(executions)...)
+	return branch.AppendExecutions(copies(executions)...)
 }
 
 // fork changes the conversation at a node, and runs the result.

@@ -107,9 +107,9 @@ func sharing(t *testing.T) dag.DAG {
 	d := b.begin().System("Be brief.").Tools(def("look", "Looks."), def("review", "Asks a reviewer.")).User("It's \"here\": $(touch pwned) `id` \\ </script> 👩‍👩‍👧 日本語\n\nEOF")
 	start := d
 	d = b.answer(d, "I look.", content.StopToolUse, [4]int64{10, 20, 0, 0}, use("look", `{"id":"12345678901234567890"}`), use("review", `{"x":1e400}`))
-	review := b.ran(1, 2, "Fine.")
+	review := b.ran(3, 2, "Fine.")
 	review.Child = node.ListOf(b.reviewer().Heads()...)
-	d = d.CloseTools(b.ran(0, 1, "Nothing."), review)
+	d = d.CloseTools(b.ran(2, 1, "Nothing."), review)
 	d = b.answer(d, "All is fine.", content.StopEndTurn, [4]int64{10, 20, 0, 0})
 	nodes := d.Nodes()
 
@@ -140,7 +140,7 @@ func (b *book) ownWords(d dag.DAG) dag.DAG {
 	// A call by a message of two parents, and its result in another one.
 	record := one.Append(node.Custom{Name: "child", JSON: content.JSON(words)})
 	call := b.answer(record.Join(two), words, content.StopToolUse, [4]int64{10, 20, 0, 0}, use("child", words))
-	execution := b.ran(0, 1, words)
+	execution := b.ran(1, 1, words)
 	execution.Details = content.JSON(words)
 	execution.Child = node.ListOf(d.User("Inside?").Assistant("Inside.").Heads()...)
 	done := call.AppendExecutions(execution)

@@ -46,7 +46,7 @@ func TestWhatAPageHoldsIsAsWrittenDown(t *testing.T) {
 func TestPlainTextHasEveryKindOfNode(t *testing.T) {
 	leaf := dag.New().User("Why?")
 	d := start().System("Be brief.").Tools(def("look", "Looks.")).User("Look.").Assistant("I look.", content.ToolUse{ID: "1", Name: "look", Input: `{"at":1}`}).
-		CloseTools(node.ToolExecution{Result: content.Words("Blue.")}).
+		CloseTools(node.ToolExecution{Index: 1, Result: content.Words("Blue.")}).
 		Append(node.SubGraph{Title: "help", Summary: "Because.", Heads: node.ListOf(leaf.Head())}).
 		Append(node.SubGraph{Title: "silent"}).
 		Custom("note", 1).

@@ -319,9 +319,9 @@ func folded() dag.DAG {
 	const img = `<img src=x onerror="window.pwned=1">`
 	d := newBook().begin()
 	for i := range 72 {
-		e := node.ToolExecution{Result: content.Words("Oak, fir, elm.")}
+		e := node.ToolExecution{Index: 1, Result: content.Words("Oak, fir, elm.")}
 		if i == 40 {
-			e = node.ToolExecution{Result: content.Words("no such tree: " + img), IsError: true}
+			e = node.ToolExecution{Index: 1, Result: content.Words("no such tree: " + img), IsError: true}
 		}
 		d = d.User(fmt.Sprintf("Question %d about trees?", i)).Assistant("I look it up.", use("search", `{"query":"trees"}`)).
 			CloseTools(e).Assistant("There are oaks, firs and elms.")
@@ -346,7 +346,7 @@ func reading() dag.DAG {
 		use("edit", `{"path":"main.go","old_string":"func main() {\n\tprintln(1)\n}","new_string":"func main() {\n\tprintln(2)\n\tprintln(3)\n}","replace_all":false}`),
 		use("edits", `{"path":"a.txt","edits":[{"oldText":"a","newText":"b"}]}`),
 		use("write", `{"__proto__":{"path":"a"},"path":"b.go","content":"package main\n\n<b>no markup</b>\n"}`)).
-		CloseTools(node.ToolExecution{Result: content.Words("ok")}, node.ToolExecution{Index: 1, Result: content.Words("ok")},
-			node.ToolExecution{Index: 2, Result: content.Words(`{"rows":[` + strings.Join(rows, ",") + `],"big":12345678901234567890}`)}).
+		CloseTools(node.ToolExecution{Index: 1, Result: content.Words("ok")}, node.ToolExecution{Index: 2, Result: content.Words("ok")},
+			node.ToolExecution{Index: 3, Result: content.Words(`{"rows":[` + strings.Join(rows, ",") + `],"big":12345678901234567890}`)}).
 		Assistant("Done.")
 }

@@ -207,7 +207,7 @@ func TestALongConversationHasTheRequestsOfItsFailures(t *testing.T) {
 	d := start()
 	for i := range 10 {
 		d = d.User("More.").Assistant("I look.", content.ToolUse{ID: fmt.Sprint(i), Name: "search", Input: "{}"}).
-			CloseTools(node.ToolExecution{Result: content.Words("no"), IsError: i == 3})
+			CloseTools(node.ToolExecution{Index: 1, Result: content.Words("no"), IsError: i == 3})
 	}
 	got, missing := requestsOf(t, d, budget{made: 400, stored: 1000}, hundredBytes)
 	require.Contains(t, missing, "first failures")
@@ -356,8 +356,8 @@ func talk(n int) dag.DAG {
 			Assistant("I look it up.",
 				content.ToolUse{ID: fmt.Sprintf("a%d", i), Name: "search", Input: `{"query":"trees"}`},
 				content.ToolUse{ID: fmt.Sprintf("b%d", i), Name: "search", Input: `{"query":"leaves"}`}).
-			CloseTools(node.ToolExecution{Index: 0, Result: content.Words("Oak, fir, elm.")},
-				node.ToolExecution{Index: 1, Result: content.Words("no leaves"), IsError: i%50 == 7}).
+			CloseTools(node.ToolExecution{Index: 1, Result: content.Words("Oak, fir, elm.")},
+				node.ToolExecution{Index: 2, Result: content.Words("no leaves"), IsError: i%50 == 7}).
 			Assistant("There are oaks, firs and elms, and they have been here for a long time.")
 	}
 	return d.Join(branches...)

@@ -170,7 +170,7 @@ func TestHostileTextsAreInertOnTheReportPageInARealBrowser(t *testing.T) {
 	var rows []report.Row
 	for _, text := range viztest.Hostile {
 		d := dag.New().WithMetadata("k"+text, text).User(text).Assistant(text, content.ToolUse{ID: "1", Name: "t" + text, Input: "{}"}).
-			CloseTools(node.ToolExecution{Result: content.Words(text), IsError: true}).Stop(content.Stop("s" + text))
+			CloseTools(node.ToolExecution{Index: 1, Result: content.Words(text), IsError: true}).Stop(content.Stop("s" + text))
 		rows = append(rows, report.Of("run "+text, d.WithoutErr(), nil))
 	}
 	key := func(key string) map[string]string { return map[string]string{"press": key} }

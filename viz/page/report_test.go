@@ -26,7 +26,7 @@ import (
 // weatherRun returns a run whose tool call fails with why, unless that is "".
 func weatherRun(i int, city, why string) dag.DAG {
 	began := time.Date(2026, 11, 1, 10, 0, i, 0, time.UTC)
-	call := node.ToolExecution{Result: content.Words("18 °C"), Started: began, Ended: began.Add(time.Duration(i+1) * 100 * time.Millisecond)}
+	call := node.ToolExecution{Index: 1, Result: content.Words("18 °C"), Started: began, Ended: began.Add(time.Duration(i+1) * 100 * time.Millisecond)}
 	if why != "" {
 		call.Result, call.IsError = content.Words(why), true
 	}
@@ -76,7 +76,7 @@ func TestTextsCannotLeaveTheReportPage(t *testing.T) {
 	var rows []report.Row
 	for i, text := range viztest.Hostile {
 		d := dag.New().WithMetadata("k"+text, text).User(text).Assistant(text, content.ToolUse{ID: "1", Name: "t" + text, Input: "{}"}).
-			CloseTools(node.ToolExecution{Result: content.Words(text), IsError: true}).Stop(content.Stop("s" + text))
+			CloseTools(node.ToolExecution{Index: 1, Result: content.Words(text), IsError: true}).Stop(content.Stop("s" + text))
 		rows = append(rows, report.Of(fmt.Sprint(i, text), d.WithoutErr(), nil))
 	}
 

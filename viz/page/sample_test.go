@@ -22,15 +22,15 @@ func release() dag.DAG {
 		use("read_file", `{"path":"CHANGELOG.md"}`),
 		use("search_issues", `{"query":"milestone:2.4 is:open","limit":20}`))
 	d = d.CloseTools(
-		b.failed(0, 8.4, "--- FAIL: TestCompaction (0.31s)\n    compact_test.go:88: after a crash: got 3 segments, want 2\nFAIL\texample.org/store\t7.912s"),
-		b.ran(1, 0.004, "## 2.4\n\n- Compaction keeps the newest segment.\n- `store.Open` takes a context."),
-		b.ran(2, 0.61, `[{"number":412,"title":"Compaction loses a segment after a crash","labels":["bug"]}]`))
+		b.failed(2, 8.4, "--- FAIL: TestCompaction (0.31s)\n    compact_test.go:88: after a crash: got 3 segments, want 2\nFAIL\texample.org/store\t7.912s"),
+		b.ran(3, 0.004, "## 2.4\n\n- Compaction keeps the newest segment.\n- `store.Open` takes a context."),
+		b.ran(4, 0.61, `[{"number":412,"title":"Compaction loses a segment after a crash","labels":["bug"]}]`))
 	d = b.answer(d, "One test fails: TestCompaction finds three segments after a crash. Issue 412 says the same. I ask the reviewer for the cause before anything is released.", content.StopToolUse, [4]int64{410, 388, 1600, 420},
 		use("review", `{"question":"Why does compaction keep a third segment after a crash?","paths":["store/compact.go"]}`))
 	began := b.now
 	reviewer := b.reviewer()
 	b.now = began
-	review := b.ran(0, 21.7, "The rename is not followed by a sync of the folder, so that after a crash the old segment is still listed.")
+	review := b.ran(1, 21.7, "The rename is not followed by a sync of the folder, so that after a crash the old segment is still listed.")
 	review.Child = node.ListOf(reviewer.Heads()...)
 	review.Usage = content.Usage{Input: 5210, Output: 890}
 	d = d.CloseTools(review)
@@ -47,7 +47,7 @@ func (b *book) fixed(d dag.DAG) dag.DAG {
 	d = d.User("Take the first way, and run the tests again.")
 	d = b.answer(d, "I run them again with the fix.", content.StopToolUse, [4]int64{130, 96, 2020, 240},
 		use("run_tests", `{"package":"./store","race":true,"timeout_s":600}`))
-	again := b.ran(0, 9.1, "ok  \texample.org/store\t9.004s")
+	again := b.ran(1, 9.1, "ok  \texample.org/store\t9.004s")
 	again.Ran = node.Ran{Input: `{"package":"./store","race":true,"timeout_s":120}`}
 	again.Details = `{"hook":"timeouts are cut to 120 s","exit_code":0}`
 	d = d.CloseTools(again)
@@ -70,9 +70,9 @@ func (b *book) reviewer() dag.DAG {
 	history := b.begin().User("When was the rename in store/compact.go written?")
 	history = b.answer(history, "In March, in a change that promised durability and has no test for a crash.", content.StopEndTurn, [4]int64{220, 60, 0, 0})
 	b.now = began
-	asked := b.ran(1, 6.2, "In March, in a change that promised durability.")
+	asked := b.ran(2, 6.2, "In March, in a change that promised durability.")
 	asked.Child = node.ListOf(history.Heads()...)
-	d = d.CloseTools(b.ran(0, 0.003, "func (s *Store) compact() error {\n\t…\n\treturn os.Rename(tmp, s.path)\n}"), asked)
+	d = d.CloseTools(b.ran(1, 0.003, "func (s *Store) compact() error {\n\t…\n\treturn os.Rename(tmp, s.path)\n}"), asked)
 	return b.answer(d, "The rename is not followed by a sync of the folder.", content.StopEndTurn, [4]int64{2390, 690, 0, 0}).Stop(content.StopEndTurn)
 }
 

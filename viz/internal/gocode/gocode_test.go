@@ -44,8 +44,8 @@ func weatherTalk() dag.DAG {
 		User("Weather in Tokyo and Paris?").
 		Assistant("Let me look.", use("1", "get_weather", `{"city":"Tokyo"}`), use("2", "get_weather", `{"city":"Paris"}`)).
 		CloseTools(
-			node.ToolExecution{Index: 0, Result: content.Words("22°C")},
-			node.ToolExecution{Index: 1, Result: content.Words("no such city"), IsError: true}).
+			node.ToolExecution{Index: 1, Result: content.Words("22°C")},
+			node.ToolExecution{Index: 2, Result: content.Words("no such city"), IsError: true}).
 		Assistant("Tokyo has 22°C.").
 		Stop(content.StopEndTurn)
 }
@@ -72,8 +72,8 @@ func Conversation() dag.DAG {
 			content.ToolUse{ID: "2", Name: "get_weather", Input: `+"`{\"city\":\"Paris\"}`"+`},
 		).
 		CloseTools(
-			node.ToolExecution{Index: 0, Result: content.Words("22°C")},
-			node.ToolExecution{Index: 1, Result: content.Words("no such city"), IsError: true},
+			node.ToolExecution{Index: 1, Result: content.Words("22°C")},
+			node.ToolExecution{Index: 2, Result: content.Words("no such city"), IsError: true},
 		).
 		Assistant("Tokyo has 22°C.").
 		Stop("end_turn")
@@ -146,9 +146,9 @@ func everything(text string) dag.DAG {
 			content.Opaque{API: "x" + text, JSON: `{"type":"server","text":"\u0060"}`},
 			content.CutToolUse{Name: "n" + text, Input: content.JSON("{" + text)}).
 		CloseTools(
-			node.ToolExecution{Index: 0, Child: node.ListOf(twoHeads.Heads()...), Result: blocks(content.Text{Text: text + "."}, content.Text{Text: "", Extra: extra},
+			node.ToolExecution{Index: 1, Child: node.ListOf(twoHeads.Heads()...), Result: blocks(content.Text{Text: text + "."}, content.Text{Text: "", Extra: extra},
 				content.Image{Source: content.Source{URL: text + "u"}})},
-			node.ToolExecution{Index: 1, IsError: true, Result: blocks(content.Text{Text: text, Extra: extra})}).
+			node.ToolExecution{Index: 2, IsError: true, Result: blocks(content.Text{Text: text, Extra: extra})}).
 		Assistant("Then "+text, use("h1", "by_hand", `{"a":[1,2]}`)).
 		ToolResults(content.ToolResult{CallID: "h1", Content: content.Words(text), IsError: true}).
 		SubGraph(text, leaf).
@@ -186,7 +186,7 @@ func random(seed uint64) dag.DAG {
 		switch r.IntN(6) {
 		case 0:
 			d = d.Assistant(fmt.Sprint("call ", i), use("a", "x", "{}"), use("b", "y", "{}"), use("c", "z", "{}")).
-				CloseTools(node.ToolExecution{Index: 2, Result: content.Words(hostile[r.IntN(len(hostile))])})
+				CloseTools(node.ToolExecution{Index: 3, Result: content.Words(hostile[r.IntN(len(hostile))])})
 		case 1:
 			d = d.Join(ends[r.IntN(len(ends))], ends[r.IntN(len(ends))]).User("merged")
 		case 2:

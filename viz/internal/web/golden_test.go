@@ -64,9 +64,9 @@ func everyKind() dag.DAG {
 		Tools(content.Tool{Name: "look", Schema: `{"type":"object"}`}, content.Tool{Name: "ask", Schema: `{"type":"object"}`}).
 		User("Look.").Append(answer(content.StopToolUse, content.Text{Text: "I look."}, call("1", "look"), call("2", "ask"), call("3", "look"))).
 		CloseTools(
-			node.ToolExecution{Index: 0, Result: content.Words("Blue."), Started: at, Ended: at.Add(1500 * time.Microsecond), Usage: content.Usage{Output: 7}},
-			node.ToolExecution{Index: 1, Result: content.Words("No."), IsError: true, Child: node.ListOf(child.Heads()...), Ended: at},
-			node.ToolExecution{Index: 2, Result: content.Words("Same."), Started: at, Ended: at})
+			node.ToolExecution{Index: 1, Result: content.Words("Blue."), Started: at, Ended: at.Add(1500 * time.Microsecond), Usage: content.Usage{Output: 7}},
+			node.ToolExecution{Index: 2, Result: content.Words("No."), IsError: true, Child: node.ListOf(child.Heads()...), Ended: at},
+			node.ToolExecution{Index: 3, Result: content.Words("Same."), Started: at, Ended: at})
 	done := d.Append(answer(content.StopEndTurn, content.Text{Text: "It is blue."})).Stop(content.StopEndTurn).WithRef("done")
 	cut := d.Append(answer(content.StopMaxTokens, content.Text{Text: "It is"}))
 	waits := d.User("Go on.").Append(answer(content.StopToolUse, call("4", "look"), call("5", "unheard")))
