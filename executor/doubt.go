@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -212,5 +213,35 @@ func (c *toolCall) whyAsk(reason string) string {
 	return text
 }
 
-// startElsewhere returns the start of a call on another branch that the conversation has, or nil.
-func (r *run) startElsewhere(call Call) *node.ToolExecution { return nil }
+// startElsewhere returns the start of a call on another branch of the conversation that has no result there: the run of
+// that branch has ended, or somebody has answered for the tool. The call may have been executed, wherever it is asked
+// about. It returns nil if there is none, which costs nothing in a conversation of one head without refs.
+func (r *run) startElsewhere(call Call) *node.ToolExecution {
+	// Only the conversation that was given has such starts: this run's are at the heads of its branch.
+	if !r.looked {
+		r.looked = true
+		heads := r.given.Heads()
+		for _, ref := range r.given.Refs() {
+			heads = append(heads, ref.Heads...)
+		}
+		if len(heads) > 1 {
+			r.unresolved = unresolved(r.given.WithHeads(heads...))
+		}
+	}
+	return r.unresolved[call.Key()]
+}
+
+// unresolved returns the executions without the tool's own result among all nodes of a conversation.
+func unresolved(d dag.DAG) map[node.CallKey]*node.ToolExecution {
+	all := map[node.CallKey]*node.ToolExecution{}
+	for _, n := range d.Nodes() {
+		e, is := n.Payload().(node.ToolExecution)
+		if !is || e.State != node.ExecutionStarted && e.State != node.ExecutionInDoubt {
+			continue
+		}
+		if key, ok := n.Call(); ok {
+			all[key] = &e
+		}
+	}
+	return all
+}

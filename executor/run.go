@@ -51,9 +51,11 @@ type run struct {
 	// time.
 	beside func(dag.DAG) dag.DAG
 
-	given      dag.DAG // the conversation that the run was called with
-	broken     error   // why the run cannot begin, or nil
-	strict     bool    // a declared tool without a function is an error
+	given      dag.DAG                              // the conversation that the run was called with
+	broken     error                                // why the run cannot begin, or nil
+	looked     bool                                 // for calls that were started on other branches
+	unresolved map[node.CallKey]*node.ToolExecution // those
+	strict     bool                                 // a declared tool without a function is an error
 	d          dag.DAG
 	shared     shared.Transcript // of d or of an earlier d; held to make the next one cost only its new nodes
 	bound      toolset           // the tools that can be called

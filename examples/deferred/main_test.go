@@ -45,26 +45,31 @@ func step(t *testing.T, folder, want string, args ...string) {
 const (
 	asked = `◆ tools     count_stock
 ○ user      Where do we have the most bolts?
-● assistant [3 calls wait] I let somebody count. → count_stock(city: "Lima"), count_stock(city: "Os…
+● assistant [3 calls wait] I let somebody count. → count_stock ×3
+├─┬─╮
+▪ │ │ (head 1) count_stock(city: "Lima") → awaiting tool results
+  ▪ │ (head 2) count_stock(city: "Oslo") → awaiting tool results
+    ▪ (head 3) count_stock(city: "Rome") → awaiting tool results
 
-waiting for handover/tasks/call_1_1.json
-waiting for handover/tasks/call_1_2.json
-waiting for handover/tasks/call_1_3.json
+waiting for handover/tasks/1.json
+waiting for handover/tasks/2.json
+waiting for handover/tasks/3.json
 `
-	worked = `handover/tasks/call_1_1.json → handover/results/call_1_1.json
-handover/tasks/call_1_2.json → handover/results/call_1_2.json
+	worked = `handover/tasks/1.json → handover/results/1.json
+handover/tasks/2.json → handover/results/2.json
 2 done
 `
 	partly = `◆ tools     count_stock
 ○ user      Where do we have the most bolts?
 ● assistant [1 call waits] I let somebody count. → count_stock ×3
-├─╮
-▪ │ (head 1) count_stock(city: "Lima") → 1,200 bolts
-  ▪ (head 2) count_stock(city: "Oslo") → 4,700 bolts
+├─┬─╮
+▪ │ │ (head 1) count_stock(city: "Lima") → 1,200 bolts
+  ▪ │ (head 2) count_stock(city: "Oslo") → 4,700 bolts
+    ▪ (head 3) count_stock(city: "Rome") → awaiting tool results
 
-waiting for handover/tasks/call_1_3.json
+waiting for handover/tasks/3.json
 `
-	workedOn = `handover/tasks/call_1_3.json → handover/results/call_1_3.json
+	workedOn = `handover/tasks/3.json → handover/results/3.json
 1 done
 `
 	answered = `◆ tools     count_stock
@@ -131,10 +136,10 @@ func TestTheWorkerKnowsOnlyTheTasks(t *testing.T) {
 	}
 	step(t, there, worked, "work", "2")
 	bad := filepath.Join(there, tasks, "0.json")
-	if err := os.WriteFile(bad, []byte(`{"schema_version":2}`), 0o666); err != nil {
+	if err := os.WriteFile(bad, []byte(`{"schema_version":3}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := process(there, "work"); err == nil || !strings.Contains(out, "has version 2") || !strings.Contains(out, "1 done") {
+	if out, err := process(there, "work"); err == nil || !strings.Contains(out, "has version 3") || !strings.Contains(out, "1 done") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if err := os.RemoveAll(filepath.Join(here, results)); err != nil {

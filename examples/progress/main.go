@@ -43,7 +43,7 @@ func run(ctx context.Context, b *board) error {
 	for event, err := range executor.Stream(ctx, model, d) {
 		switch e := event.(type) {
 		case executor.TurnStart:
-			b.lines = 0 // the calls of each response get lines of their own
+			b.lines, b.at = 0, map[int]int{} // the calls of each response get lines of their own
 		case executor.ToolStart:
 			b.draw(e.Call, "waiting")
 		case executor.ToolUpdate:
@@ -117,7 +117,8 @@ func download(ctx context.Context, in File) (string, error) {
 type board struct {
 	out      io.Writer
 	terminal bool
-	lines    int // lines drawn for this response
+	lines    int         // lines drawn for this response
+	at       map[int]int // the line of each call, by its index
 }
 
 func (b *board) draw(call executor.Call, state string) {
@@ -125,9 +126,11 @@ func (b *board) draw(call executor.Call, state string) {
 	_ = call.Input.Decode(&file)
 	line := fmt.Sprintf("%-14q %s", file.Name, state) // quoted: a model's text could contain escape sequences
 
-	up := b.lines - call.Index
-	if !b.terminal || up <= 0 {
+	own, drawn := b.at[call.Index]
+	up := b.lines - own
+	if !b.terminal || !drawn {
 		fmt.Fprintln(b.out, line)
+		b.at[call.Index] = b.lines
 		b.lines++
 		return
 	}

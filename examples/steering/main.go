@@ -69,7 +69,7 @@ func run(ctx context.Context, out io.Writer) error {
 		switch e := event.(type) {
 		case executor.ToolStart:
 			fmt.Fprintf(out, "  begin    %s %s\n", e.Call.Name, e.Call.Input)
-			if e.Call.Index == 1 { // a real program may call Add on any goroutine, at any time
+			if e.Call.Index == 2 { // a real program may call Add on any goroutine, at any time
 				fmt.Fprintf(out, "           (the user, meanwhile: %s)\n", change)
 				if err := steering.Add(change); err != nil {
 					return err

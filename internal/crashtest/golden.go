@@ -139,7 +139,7 @@ func WriteGolden(t *testing.T, db Store) {
 	// claim takes a run as a process does, and leaves it with a lease that ends at once.
 	claim := func(run string) store.Lease {
 		claimed, err := process.ClaimRuns(ctx, store.ClaimRunsRequest{
-			Worker: "a process", Agents: []string{run}, Formats: []int{1}, Run: run,
+			Worker: "a process", Agents: []string{run}, Formats: []int{2}, Run: run,
 		})
 		require.NoError(t, err)
 		require.Len(t, claimed, 1)

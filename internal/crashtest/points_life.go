@@ -271,8 +271,8 @@ func (l *life) conversation(key string) dag.DAG {
 		l.fault("invariant: %s is not valid: %v", key, found)
 	}
 
-	// The head moves from a call's node "started" to the node of its execution.
-	if unused, err := l.db.Prune(ctx, key, true); err != nil || key != "of "+asking && unused.Records+unused.Blobs > 0 {
+	// The head moves from the unfinished execution of a call to that with its result.
+	if unused, err := l.db.Prune(ctx, key, true); err != nil || key != "of "+asking && key != "of "+deferring && unused.Records+unused.Blobs > 0 {
 		l.fault("invariant: %s has %+v that no head reaches (%v)", key, unused, err)
 	}
 	if len(head.Nodes) == 0 {

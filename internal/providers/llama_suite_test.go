@@ -231,7 +231,7 @@ func TestConversationSwitchesAPIsOfOneServer(t *testing.T) {
 			a.Options.ToolChoice = api.ToolsAny
 		case turn%4 == 2:
 			call := content.ToolUse{ID: "call_again", Name: "ls", Input: `{"at":"."}`}
-			d = d.User("List it.").Assistant("I look.", call).CloseTools(node.ToolExecution{Result: content.Words("a.go")})
+			d = d.User("List it.").Assistant("I look.", call).CloseTools(node.ToolExecution{Index: 1, Result: content.Words("a.go")})
 		}
 
 		var err error

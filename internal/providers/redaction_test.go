@@ -87,7 +87,7 @@ func byHand(t *testing.T) dag.DAG {
 			content.Opaque{API: "anthropic", JSON: `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"q":"x"}}`},
 			content.Opaque{API: "anthropic", JSON: `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`},
 			content.Text{Text: "I call."}, content.ToolUse{ID: "a", Name: "f", Input: `{"x":1}`}, content.ToolUse{ID: "b", Name: "f", Input: `{"cut`}).
-		CloseTools(node.ToolExecution{Result: content.Words("A")}).
+		CloseTools(node.ToolExecution{Index: 4, Result: content.Words("A")}).
 		Assistant("", content.Thinking{Text: "So.", Signature: "c2lnbmVk", Extra: content.Extra{API: "anthropic", JSON: `{}`}}, content.Text{Text: "Two."}).
 		User("And?").
 		Assistant("", content.Opaque{API: "anthropic", JSON: `{"type":"server_tool_use","id":"srvtoolu_2","name":"web_search","input":{"q":"x"}}`}).

@@ -86,11 +86,12 @@ func goodTurn(w *World) dag.DAG {
 			content.ToolUse{ID: fmt.Sprintf("call%d_1", n), Name: "get_weather", Input: `{"city":"Tokyo"}`},
 			content.ToolUse{ID: fmt.Sprintf("call%d_2", n), Name: "get_weather", Input: `{"city":"Paris"}`},
 		}
+		first := 0 // the block of the first call
 		if w.One(2) {
-			said = append([]content.Block{w.dialect.Thought}, said...)
+			first, said = 1, append([]content.Block{w.dialect.Thought}, said...)
 		}
-		d = d.Assistant("", said...).CloseTools(node.ToolExecution{Index: 0, Result: content.Words("22°C")},
-			node.ToolExecution{Index: 1, Result: content.Words("18°C")})
+		d = d.Assistant("", said...).CloseTools(node.ToolExecution{Index: first, Result: content.Words("22°C")},
+			node.ToolExecution{Index: first + 1, Result: content.Words("18°C")})
 	}
 
 	if w.One(2) {

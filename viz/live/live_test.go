@@ -146,9 +146,9 @@ func TestRunIsPublishedAsItContinues(t *testing.T) {
 		"turn 1",
 		`thinking "Which "`, `thinking "city?"`,
 		`text "Let "`, `text "me "`, `text "look."`,
-		`tool 1.0 get_weather{"city":"Atlantis"} "" ended=false failed=false`,
-		`tool 1.0 get_weather{"city":"Atlantis"} "asking Atlantis" ended=false failed=false`,
-		`tool 1.0 get_weather{"city":"Atlantis"} "asking Atlantis" ended=true failed=true`,
+		`tool 1.2 get_weather{"city":"Atlantis"} "" ended=false failed=false`,
+		`tool 1.2 get_weather{"city":"Atlantis"} "asking Atlantis" ended=false failed=false`,
+		`tool 1.2 get_weather{"city":"Atlantis"} "asking Atlantis" ended=true failed=true`,
 		"tokens 15/3",
 		"turn 2",
 		`text "It "`, `text "sank."`,
@@ -188,7 +188,7 @@ func TestLateListenerGetsTheRunningTurn(t *testing.T) {
 	e := s.listen(t)
 	all := e.until(func(activity) bool { return true })
 	require.Equal(t, []string{
-		`running, turn 1, begin, tool 1.0 get_weather{"city":"Tokyo"} "asking Tokyo" ended=false failed=false`,
+		`running, turn 1, begin, tool 1.2 get_weather{"city":"Tokyo"} "asking Tokyo" ended=false failed=false`,
 	}, story(all))
 	require.NotEmpty(t, all[0].Tools[0].Started)
 
@@ -657,7 +657,7 @@ func TestAnotherResultOfACallIsANewBranch(t *testing.T) {
 	require.NoError(t, err)
 	var rome *node.Node
 	for _, n := range d.Nodes() {
-		if e, ok := n.Payload().(node.ToolExecution); ok && e.Index == 1 {
+		if e, ok := n.Payload().(node.ToolExecution); ok && e.Index == 3 {
 			rome = n
 		}
 	}

@@ -112,8 +112,8 @@ func (c *Corpus) Exchange(d dag.DAG, i int) dag.DAG {
 	return d.User(c.Text(), more...).
 		Assistant(c.Text(), call("a"), call("b")).
 		CloseTools(
-			node.ToolExecution{Index: 0, Result: content.Words(c.Text())},
-			node.ToolExecution{Index: 1, Result: content.Words(c.Text())})
+			node.ToolExecution{Index: 1, Result: content.Words(c.Text())},
+			node.ToolExecution{Index: 2, Result: content.Words(c.Text())})
 }
 
 // Phases returns a conversation of n nodes or a few more, in tool phases of three calls. It has next to no text, for
