@@ -120,10 +120,25 @@ func opaqueKind(b content.Opaque) string {
 	return tag.Type
 }
 
+// isSystem reports whether a block is a system message between the others.
+func isSystem(b content.Opaque) bool {
+	var message struct {
+		Role    string    `json:"role"`
+		Content jsonx.Raw `json:"content"`
+	}
+	return b.API == API && b.JSON.Decode(&message) == nil && message.Role == system && message.Content != nil
+}
+
 // opaque accepts the API's own blocks in the positions allowed by the API. A block known to Plait is decoded, and
 // treated as such.
 func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	kind := opaqueKind(b)
+	if isSystem(b) {
+		if role != content.User || nested || a.plain {
+			return a.target.Accept(role, content.Opaque{API: "none", JSON: b.JSON}, nested)
+		}
+		return b, ""
+	}
 
 	// A block of a known type must keep the rules for the type.
 	switch decoded, err := decodeBlock(b.JSON); decoded.(type) {

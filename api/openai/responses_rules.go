@@ -117,6 +117,9 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 			}
 			return b, ""
 		}
+		if text, ok := dialect.SystemText(b); ok && role == content.User && !nested && strings.TrimSpace(text) != "" {
+			return dialect.SystemMessage(ResponsesAPI, text), "a system message in the line is in the form of another API"
+		}
 
 	case content.CutToolUse, content.Unknown: // never sent
 	}
