@@ -105,6 +105,9 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 			b.Extra = content.Extra{}
 			fit, why := a.target.Accept(role, b, nested)
 			return fit, cmp.Or(why, "a call of a custom tool is sent as that of a function")
+		} else if isClientCall(b) && (a.plain || value(list, "id") == "" && needsItemID(memberType(list))) {
+			fit, why := a.target.Accept(role, asFunction(b), nested)
+			return fit, cmp.Or(why, asFunctionWhy)
 		}
 
 	case content.Opaque:
@@ -278,6 +281,9 @@ func itemID(b content.Block) string {
 func nameless(b content.Block) content.Block {
 	switch b := b.(type) {
 	case content.ToolUse:
+		if isClientCall(b) {
+			return asFunction(b)
+		}
 		list, _ := jsonx.Members(b.Extra.For(ResponsesAPI)) // checked when the block was made
 		_, list = jsonx.Take(list, "id")
 		b.Extra = content.Extra{API: ResponsesAPI, JSON: jsonx.Object(list)}
@@ -318,6 +324,7 @@ func (k keeping) prune(messages []content.Message) []dialect.Pruned {
 	for i, m := range messages {
 		if m.Role == content.Assistant {
 			found = append(found, k.unsendable(i, m)...)
+			found = append(found, unthought(i, m)...)
 			open = map[answerKey]bool{}
 		}
 
