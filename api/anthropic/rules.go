@@ -33,7 +33,7 @@ func rules(kind variant) dialect.Rules {
 			last := m.Blocks.At(m.Blocks.Len() - 1)
 			switch b := last.(type) {
 			case content.Opaque:
-				return resumable(b)
+				return resumable(b) || opaqueKind(b) == "compaction" // paused after it
 			case content.Text:
 				return kind.prefill
 			}
@@ -181,8 +181,8 @@ func mayStand(kind string, role content.Role, nested bool) bool {
 		return role == content.User
 	case "tool_reference":
 		return nested
-	case "container_upload":
-		return role == content.User && !nested
+	case "container_upload": // also in a response (ContainerUploadBlock of the SDK, and its ToParam)
+		return !nested
 	}
 	return role == content.Assistant && !nested
 }

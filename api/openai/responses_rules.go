@@ -57,10 +57,16 @@ func (s responsesSupport) encoding() *dialect.Encoding {
 	return &dialect.Encoding{
 		Rules: dialect.Rules{
 			Accept: responsesAccepter{target, s.plain}.accept, ID: target.FitsID, Prune: s.keeping.prune,
-			ItemID: itemID, Nameless: nameless,
+			ItemID: itemID, Nameless: nameless, EndsOpen: endsInTrigger,
 		},
 		Append: s.keeping.appendItems, AppendAnswer: s.keeping.appendAnswers,
 	}
+}
+
+// endsInTrigger reports whether m ends with the request to compact the conversation. Nothing may follow it.
+func endsInTrigger(m content.Message) bool {
+	o, ok := m.Blocks.At(m.Blocks.Len() - 1).(content.Opaque)
+	return ok && o.API == ResponsesAPI && itemType(o) == "compaction_trigger"
 }
 
 // target returns the rules for switching. All compatible servers accept text; of other documents, they accept PDF at

@@ -165,7 +165,7 @@ var coverageParts = []coveragePart{
 	{"anthropic", "event of a stream", union(anthropicSDK, "MessageStreamEventUnion", "BetaRawMessageStreamEventUnion"), oneOf("message_start message_delta message_stop content_block_start content_block_delta content_block_stop", understood, always(ignored, "keep-alive"))},
 	{"anthropic", "delta of a stream", union(anthropicSDK, "RawContentBlockDeltaUnion", "BetaRawContentBlockDeltaUnion"), always(understood, "")},
 	{"anthropic", "role", values(anthropicSDK, "MessageParamRole", "BetaMessageParamRole"), nil},
-	{"anthropic", "stop reason", values(anthropicSDK, "StopReason", "BetaStopReason"), oneOf("compaction", kept, always(understood, ""))},
+	{"anthropic", "stop reason", values(anthropicSDK, "StopReason", "BetaStopReason"), always(understood, "")},
 	{"anthropic", "error", union(anthropicSDK, "BetaErrorUnion"), always(understood, "")},
 	{"openai-responses", "item of a request", union(responsesSDK, "ResponseInputItemUnionParam"), nil},
 	{"openai-responses", "part of a message", union(responsesSDK, "ResponseInputContentUnionParam", "ResponseOutputMessageContentUnionParam"), nil},

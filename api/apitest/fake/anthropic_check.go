@@ -485,7 +485,7 @@ func (c *anthropicCheck) side(path, role, kind string) {
 	switch {
 	case role == "user" && !anthropicUserBlocks[kind]:
 		c.fail("%s: `%s` blocks can only be in `assistant` messages", path, kind)
-	case role == "assistant" && kind != "text" && anthropicUserBlocks[kind]:
+	case role == "assistant" && kind != "text" && kind != "container_upload" && anthropicUserBlocks[kind]:
 		c.fail("%s: `%s` blocks can only be in `user` messages", path, kind)
 	}
 }
