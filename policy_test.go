@@ -422,6 +422,7 @@ var writers = map[string]string{
 	"dag/file.go":                   "a file has one node on a line, and its comma at the end",
 	"api/dialect/line.go":           "pieces of a body: the comma depends on what is in the pieces before",
 	"api/dialect/encoding.go":       "pieces of a body: the comma depends on what is in the pieces before",
+	"api/anthropic/body.go":         "a system message in a message is one of its own",
 	"api/openai/chat_encode.go":     "one message can become several items",
 	"api/openai/responses_items.go": "one message can become several items",
 }

@@ -594,14 +594,54 @@ func (b *builder) appendSystem(dst []byte, i int, s string) []byte {
 	return append(b.marks.append(dst, spot{system: i + 1}), '}')
 }
 
-// appendMessage appends a repaired message, with the markers at.
+// appendMessage appends a repaired message, with the markers at. A system message in it is a message of its own.
 func appendMessage(dst []byte, m content.Message, at marks) []byte {
-	dst = write.String(append(dst, '{'), "role", string(m.Role))
-	dst = append(write.Name(dst, "content"), '[')
+	begin, open := len(dst), false
+	end := func() {
+		if open {
+			dst, open = append(dst, "]}"...), false
+		}
+		if len(dst) > begin {
+			dst = append(dst, ',')
+		}
+	}
 	for j, block := range m.Blocks.All() {
+		if o, ok := block.(content.Opaque); ok && m.Role == content.User && isSystem(o) {
+			end()
+			dst = append(dst, withoutMarks(o.JSON)...)
+			continue
+		}
+		if !open {
+			end()
+			dst = write.String(append(dst, '{'), "role", string(m.Role))
+			dst, open = append(write.Name(dst, "content"), '['), true
+		}
 		dst = at.appendBlock(write.Comma(dst), block, spot{block: j + 1})
 	}
-	return append(dst, "]}"...)
+	if open {
+		dst = append(dst, "]}"...)
+	}
+	return dst
+}
+
+// withoutMarks returns a system message without cache markers: they would count beside those of the policy.
+func withoutMarks(message content.JSON) content.JSON {
+	if !strings.Contains(string(message), cacheControl) {
+		return message
+	}
+	return jsonx.MapMembers(message, func(m jsonx.Member) content.JSON {
+		if m.Name != "content" || !strings.HasPrefix(string(m.Value), "[") {
+			return m.Value
+		}
+		return jsonx.MapItems(m.Value, func(block content.JSON) content.JSON {
+			list, err := jsonx.Members(block)
+			if err != nil {
+				return block
+			}
+			_, list = jsonx.Take(list, cacheControl)
+			return jsonx.Object(list)
+		})
+	})
 }
 
 // appendBlock appends a block returned by accept.

@@ -142,3 +142,18 @@ func TestEstimatedTokensAreNoPartOfThinking(t *testing.T) {
 	saved := content.Thinking{Text: "Snow?", Signature: "s", Extra: ours([]jsonx.Member{{Name: estimatedTokens, Value: "3"}})}
 	require.Equal(t, `{"type":"thinking","thinking":"Snow?","signature":"s"}`, string(marks{}.appendBlock(nil, saved, spot{})))
 }
+
+// TestARunGoesOnAfterACompaction: the API paused after it, and continues from the compaction and the file it wrote.
+func TestARunGoesOnAfterACompaction(t *testing.T) {
+	paused := `{"id":"m","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"x"},{"type":"container_upload","file_id":"file_1"},` +
+		`{"type":"compaction","content":"So far: x.","encrypted_content":null}],"stop_reason":"compaction","usage":{"input_tokens":1,"output_tokens":1}}`
+	served := fake.Anthropic(fake.Reply{Body: paused}, fake.AnthropicMessage(content.Text{Text: "Done."}))
+	server := httptest.NewServer(served)
+	defer server.Close()
+	agent := executor.Agent{Provider: New("claude-x", &Options{NoStream: true, SDK: localSDK(server.URL, server.Client())})}
+	d, err := agent.Run(context.Background(), dag.New().User("Go."))
+	require.NoError(t, err)
+	require.Contains(t, d.Text(), "Done.")
+	require.Contains(t, string(served.Bodies()[1]), `{"type":"container_upload","file_id":"file_1"}`)
+	require.NotContains(t, string(served.Bodies()[1]), content.GoOn)
+}

@@ -185,6 +185,8 @@ func stopOf(reason string, sequence jsonx.Raw) content.Stop {
 		}
 	case "model_context_window_exceeded":
 		return content.StopContext
+	case "compaction": // pause_after_compaction: another request continues
+		return content.StopPause
 	}
 	return content.Stop(reason) // the other reasons have the same names; new ones are kept
 }

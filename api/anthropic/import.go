@@ -14,7 +14,7 @@ import (
 // dag.FromTranscript makes a conversation of the request's System, Tools and Messages.
 //
 //   - Other members than system prompts, tools and messages are in the request's Options.Body, except "stream".
-//   - Blocks unknown to Plait are content.Opaque.
+//   - Blocks unknown to Plait are content.Opaque. So is a message of the role "system", in a message of the user.
 //   - Options.Cache is [CacheOwn] if a tool, a system prompt or a message has a cache_control marker, and api.CacheOff
 //     otherwise. The markers are kept. So the request has the same caching as the body. For the caching of Plait, set
 //     another policy.
@@ -118,6 +118,10 @@ func importTools(j content.JSON) ([]content.Tool, error) {
 	return tools, nil
 }
 
+// system is the role of system messages between the others. Such a message is a block of a user message: see
+// dialect.SystemMessage.
+const system = "system"
+
 func importMessages(j content.JSON) ([]content.Message, error) {
 	var raw []struct {
 		Role    string    `json:"role"`
@@ -126,14 +130,34 @@ func importMessages(j content.JSON) ([]content.Message, error) {
 	if err := j.Decode(&raw); err != nil {
 		return nil, roundtrip.NotRead("messages", err)
 	}
+	whole, err := jsonx.Items(j)
+	if err != nil {
+		return nil, roundtrip.NotRead("messages", err)
+	}
 
 	var messages []content.Message
+	beside := false // a system message was the one before
 	for i, m := range raw {
 		blocks, err := importContent(content.JSON(m.Content))
+		// A system message keeps its place: instructions, and changes of the tools.
+		if m.Role == system {
+			m.Role, beside = string(content.User), true
+			blocks, err = content.Of(content.Opaque{API: API, JSON: whole[i]})
+		}
 		if err != nil {
 			return nil, roundtrip.NotRead(fmt.Sprintf("messages[%d].content", i), err)
 		}
+
+		// It is a block of the user's message around it.
+		if n := len(messages) - 1; beside && n >= 0 && m.Role == string(content.User) && messages[n].Role == content.User {
+			blocks, err = content.Of(append(messages[n].Blocks.Slice(), blocks.Slice()...)...)
+			if err != nil {
+				return nil, roundtrip.NotRead(fmt.Sprintf("messages[%d]", i), err)
+			}
+			messages = messages[:n]
+		}
 		messages = append(messages, content.Message{Role: content.Role(m.Role), Blocks: blocks})
+		beside = raw[i].Role == system
 	}
 	return messages, nil
 }

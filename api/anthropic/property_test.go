@@ -31,6 +31,8 @@ func TestNeverInvalid(t *testing.T) {
 			`{"type":"mcp_tool_use","id":"mcptoolu_1","name":"echo","input":{},"server_name":"s"}`,
 			`{"type":"mcp_tool_result","tool_use_id":"mcptoolu_1","is_error":false,"content":[]}`,
 			`{"type":"container_upload","file_id":"file_3"}`, `{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"x"}]}`,
+			`{"role":"system","content":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]}`,
+			`{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"}}],"clear_at":"never"}`,
 			`{"type":"tool_reference","tool_name":"f"}`, `{"type":"text","text":""}`, `{"type":"text","text":" "}`, `{"type":"tool_use","id":"z","name":"f","input":{}}`,
 			`{"type":"tool_result","tool_use_id":"z"}`, `{"type":"thinking","thinking":"x","signature":"y"}`, `{"type":"image","source":{"type":"base64"}}`, `{}`, `{"type":7}`,
 		},

@@ -153,6 +153,8 @@ func (o Options) carry(req *http.Request, next option.MiddlewareNext) (*http.Res
 func answer(res *http.Response, whole bool) iter.Seq2[api.Event, error] {
 	kind := res.Header.Get("Content-Type")
 	switch {
+	case roundtrip.IsPage(res):
+		return roundtrip.Page(API, res)
 	case strings.Contains(kind, "event-stream"):
 		return streamed(res)
 	case strings.Contains(kind, "json"), whole:

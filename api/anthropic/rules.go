@@ -33,7 +33,7 @@ func rules(kind variant) dialect.Rules {
 			last := m.Blocks.At(m.Blocks.Len() - 1)
 			switch b := last.(type) {
 			case content.Opaque:
-				return resumable(b)
+				return resumable(b) || opaqueKind(b) == "compaction" // paused after it
 			case content.Text:
 				return kind.prefill
 			}
@@ -119,10 +119,25 @@ func opaqueKind(b content.Opaque) string {
 	return tag.Type
 }
 
+// isSystem reports whether a block is a system message between the others.
+func isSystem(b content.Opaque) bool {
+	var message struct {
+		Role    string    `json:"role"`
+		Content jsonx.Raw `json:"content"`
+	}
+	return b.API == API && b.JSON.Decode(&message) == nil && message.Role == system && message.Content != nil
+}
+
 // opaque accepts the API's own blocks in the positions allowed by the API. A block known to Plait is decoded, and
 // treated as such.
 func (a accepter) opaque(role content.Role, b content.Opaque, nested bool) (content.Block, string) {
 	kind := opaqueKind(b)
+	if isSystem(b) {
+		if role != content.User || nested || a.plain {
+			return a.target.Accept(role, content.Opaque{API: "none", JSON: b.JSON}, nested)
+		}
+		return b, ""
+	}
 
 	// A block of a known type must keep the rules for the type.
 	switch decoded, err := decodeBlock(b.JSON); decoded.(type) {
@@ -165,8 +180,8 @@ func mayStand(kind string, role content.Role, nested bool) bool {
 		return role == content.User
 	case "tool_reference":
 		return nested
-	case "container_upload":
-		return role == content.User && !nested
+	case "container_upload": // also in a response (ContainerUploadBlock of the SDK, and its ToParam)
+		return !nested
 	}
 	return role == content.Assistant && !nested
 }

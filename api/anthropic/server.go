@@ -19,6 +19,7 @@ type place struct{ message, block int }
 //   - calls of server tools without a result, and results without their call, because the API refuses them. A call may
 //     still be open at the end of the conversation, and while its own tool calls are answered;
 //   - thinking at the end of an assistant's message;
+//   - system messages at the beginning of a conversation, and alone at its end. They become texts;
 //   - texts of white space in an assistant's message, and space at the end of a last one. Next to thinking, such
 //     a text is kept: the model wrote it between signed blocks, and these must not change.
 func prune(messages []content.Message) []dialect.Pruned {
@@ -35,12 +36,48 @@ func prune(messages []content.Message) []dialect.Pruned {
 		found = append(found, dialect.Pruned{Message: at.message, Block: at.block, Why: why})
 	}
 
+	found = append(found, lonely(messages)...)
+
 	// The end is trimmed only if nothing is dropped: Prune is called again with the result.
 	if len(found) == 0 {
 		return trimEnd(messages)
 	}
 
 	slices.SortFunc(found, func(a, b dialect.Pruned) int { return cmp.Or(a.Message-b.Message, a.Block-b.Block) })
+	return found
+}
+
+// lonely finds the system messages with no message of the user before them: at the beginning of a conversation, and
+// alone at its end.
+func lonely(messages []content.Message) []dialect.Pruned {
+	var found []dialect.Pruned
+	ofSystem := func(i int) {
+		for j, b := range messages[i].Blocks.All() {
+			o, ok := b.(content.Opaque)
+			if !ok || !isSystem(o) {
+				return
+			}
+			as := dialect.Pruned{Message: i, Block: j, Why: "a system message without a message of the user before it"}
+			if text, ok := dialect.SystemText(o); ok && !blank(text) {
+				as.With = content.Text{Text: text}
+			}
+			found = append(found, as)
+		}
+	}
+
+	last := len(messages) - 1
+	if last >= 0 && messages[0].Role == content.User {
+		ofSystem(0)
+	}
+	if last > 0 && messages[last].Role == content.User {
+		alone := !slices.ContainsFunc(messages[last].Blocks.Slice(), func(b content.Block) bool {
+			o, ok := b.(content.Opaque)
+			return !ok || !isSystem(o)
+		})
+		if alone {
+			ofSystem(last)
+		}
+	}
 	return found
 }
 

@@ -206,6 +206,10 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 			return block, ""
 		}
 
+		if text, ok := SystemText(b); ok && strings.TrimSpace(text) != "" {
+			return content.Text{Text: text}, "a system message in the line became a text: it is in the form of another API, or the API has none"
+		}
+
 		// Another provider's block: the parts readable by a model become text.
 		text := neutral(b)
 		if text == "" {

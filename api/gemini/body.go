@@ -87,7 +87,7 @@ func (b *builder) front() []byte {
 
 	// The two configurations are taken out of Options.Body. Its other members are sent as they are.
 	choice := merged(b.toolConfig(), b.ownToolConfig())
-	generation := merged(b.generationConfig(), b.take("generationConfig"))
+	generation := merged(b.generationConfig(), b.ownGeneration())
 	labels := b.labels()
 
 	var list roundtrip.Header
@@ -203,6 +203,18 @@ func (b *builder) ownToolConfig() content.JSON {
 		}
 	}
 	return jsonx.Object(list)
+}
+
+// ownGeneration returns the configuration of the response in Options.Body, for one response.
+func (b *builder) ownGeneration() content.JSON {
+	config := b.take("generationConfig")
+	list, _ := jsonx.Members(config) // none for anything else
+	several := func(m jsonx.Member) bool { return isNamed(m, "candidateCount") && m.Value != "1" && m.Value != "null" }
+	if !slices.ContainsFunc(list, several) {
+		return config
+	}
+	b.Note(api.RepairOption, `"candidateCount" in Options.Body is left out: one response is read of each request`)
+	return jsonx.Object(slices.DeleteFunc(list, several))
 }
 
 // toolChoice returns the choice of the options. It uses the declared name of a tool, because every API accepts this

@@ -142,6 +142,8 @@ func answer(res *http.Response) iter.Seq2[api.Event, error] {
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		return failed(res)
+	case roundtrip.IsPage(res):
+		return roundtrip.Page(API, res)
 	case strings.Contains(res.Header.Get("Content-Type"), "event-stream"):
 		return streamed(res)
 	}

@@ -318,6 +318,10 @@ func (b *chatBuilder) unfit(m jsonx.Member) string {
 	switch m.Name {
 	case "model", "messages", "tools", "stream":
 		return "Plait sets it"
+	case "n":
+		if m.Value != "1" && m.Value != "null" {
+			return "one response is read of each request"
+		}
 	case "stream_options":
 		if b.options.NoStream {
 			return "the response is not streamed"

@@ -68,16 +68,53 @@ func appendChat(dst []byte, m content.Message, _ int) []byte {
 		}
 	}
 
+	// A system message is a message of its own. The name of a user begins one.
+	end := func() {
+		if len(u.blocks) > 0 {
+			dst = appendParts(append(another(dst, begin), `{"role":"user"`...), u.blocks)
+			dst = append(write.OptString(dst, "name", u.name), '}')
+		}
+		u.blocks, u.name = nil, ""
+	}
 	for _, b := range m.Blocks.All() {
-		if _, ok := b.(content.ToolResult); !ok {
-			u.blocks = append(u.blocks, b)
+		o, _ := b.(content.Opaque)
+		switch name := userName(o); {
+		case isChatSystem(o):
+			end()
+			dst = append(another(dst, begin), o.JSON...)
+		case name != "":
+			end()
+			u.name = name
+		default:
+			if _, ok := b.(content.ToolResult); !ok {
+				u.blocks = append(u.blocks, b)
+			}
 		}
 	}
+	end()
+	return dst
+}
 
-	if len(u.blocks) == 0 {
-		return dst
+// isChatSystem reports whether a block is a system message between the others.
+func isChatSystem(o content.Opaque) bool {
+	if o.API != ChatAPI {
+		return false
 	}
-	return append(appendParts(append(another(dst, begin), `{"role":"user"`...), u.blocks), '}')
+	_, ok := dialect.SystemText(o)
+	return ok
+}
+
+// userName returns the name of a user, in the block before the user's content. It returns "" for any other block.
+func userName(o content.Opaque) string {
+	if o.API != ChatAPI {
+		return ""
+	}
+	list, _ := jsonx.Members(o.JSON) // checked when the block was made
+	if len(list) != 1 {
+		return ""
+	}
+	name, _, _ := jsonx.TakeText(list, "name")
+	return name
 }
 
 // another appends a comma if anything was written since begin.
@@ -91,7 +128,8 @@ func another(dst []byte, begin int) []byte {
 // userParts collects the content of a user message: all of it but the texts of tool results.
 type userParts struct {
 	blocks []content.Block
-	shown  int // the number of attachments of tool results so far
+	name   string // of the user
+	shown  int    // the number of attachments of tool results so far
 }
 
 // appendResult writes a tool result. A tool message can only hold text: images and documents move to the next user

@@ -15,7 +15,8 @@ import (
 //
 //   - Members other than tools and messages go to the request's Options.Body. "stream" and "stream_options" are
 //     dropped.
-//   - Messages of the roles "system" and "developer" become the request's system prompts, in any position.
+//   - Messages of the roles "system" and "developer" at the beginning become the request's system prompts. A later one
+//     becomes a content.Opaque of the user's side.
 //   - Consecutive messages of the roles "tool" and "user" become one message.
 //   - Further members of a user message, such as a name, become a content.Opaque before its content.
 //   - A message of any other role keeps its role. An empty message is dropped.
@@ -99,6 +100,7 @@ func importChatTool(tool roundtrip.Imported, names roundtrip.ToolNames) content.
 type chatImport struct {
 	sides
 	system []string
+	begun  bool // a message of another role was read
 }
 
 func importChatMessages(j content.JSON) (system []string, messages []content.Message, err error) {
@@ -119,9 +121,18 @@ func importChatMessages(j content.JSON) (system []string, messages []content.Mes
 
 // message reads one message.
 func (c *chatImport) message(where string, list []jsonx.Member) error {
+	whole := list
 	role, list, _ := jsonx.TakeText(list, "role")
+	defer func() { c.begun = c.begun || role != "system" && role != "developer" }()
 	switch role {
 	case "system", "developer":
+		// A later one keeps its place.
+		if c.begun {
+			if said := value(list, "content"); said == "" || said == "null" {
+				return nil
+			}
+			return c.say(content.User, content.Opaque{API: ChatAPI, JSON: jsonx.Object(whole)})
+		}
 		prompts, err := importTexts(where+".content", value(list, "content"))
 		c.system = append(c.system, prompts...)
 		return err

@@ -84,11 +84,12 @@ func TestImportChatJoinsConsecutiveMessagesOfTheUser(t *testing.T) {
 		{"role":"developer","content":[{"type":"text","text":"f"},{"type":"text","text":"g"}]},{"role":"user","content":"h"},{"role":"system","content":null}],"n":1}`))
 	require.NoError(t, err)
 	require.Empty(t, model)
-	require.Equal(t, []string{"a", "f", "g"}, req.System)
+	require.Equal(t, []string{"a"}, req.System)
 	require.Equal(t, []content.Message{
 		{Role: content.Assistant, Blocks: content.Words("b")}, {Role: content.Assistant, Blocks: content.Words("c")},
 		{Role: content.User, Blocks: must(content.ToolResult{CallID: "1", Content: content.Words("d")}, content.ToolResult{CallID: "2"},
-			content.Text{Text: "e"}, content.Text{Text: "h"})},
+			content.Text{Text: "e"},
+			content.Opaque{API: ChatAPI, JSON: `{"role":"developer","content":[{"type":"text","text":"f"},{"type":"text","text":"g"}]}`}, content.Text{Text: "h"})},
 	}, req.Messages)
 	require.Equal(t, content.JSON(`{"seed":1,"n":1}`), req.Options.Body)
 }

@@ -119,6 +119,9 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 		if b.API == ChatAPI {
 			return a.own(role, b, nested)
 		}
+		if text, ok := dialect.SystemText(b); ok && role == content.User && !nested && strings.TrimSpace(text) != "" {
+			return dialect.SystemMessage(ChatAPI, text), "a system message in the line is in the form of another API"
+		}
 	case content.CutToolUse, content.Unknown: // never sent
 	}
 
@@ -155,6 +158,8 @@ func (a *chatAccepter) own(role content.Role, b content.Opaque, nested bool) (co
 		return nil, "a block of this API that is not an object"
 	}
 	switch kind, isPart := partType(list); {
+	case role == content.User && !nested && (isChatSystem(b) || userName(b) != ""):
+		return b, ""
 	case !isPart && role == content.Assistant && !nested && len(ownMembers(list)) > 0:
 		return b, ""
 	case !isPart || kind == "":

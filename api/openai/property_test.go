@@ -26,7 +26,7 @@ func TestChatGraphsAreNeverInvalid(t *testing.T) {
 			`{"type":"text","text":""}`, `{"type":"text","text":"x"}`, `{"type":"text","text":7}`, `{"type":"image_url"}`,
 			`{"type":"image_url","image_url":{"url":"ftp://x"}}`, `{"type":"file","file":{"file_id":"file_1"}}`, `{"type":"file","file":{}}`,
 			`{"type":"input_audio","input_audio":{"data":"AAAA","format":"ogg"}}`, `{"type":"refusal","refusal":"no"}`, `{"type":7}`, `{}`,
-			`{"role":"system","content":"x"}`, `{"tool_calls":[]}`,
+			`{"role":"system","content":"x"}`, `{"name":"bob"}`, `{"tool_calls":[]}`,
 		},
 		Served: func(*providertest.World) []content.Block {
 			return []content.Block{thought, content.Text{Text: "Found it.", Extra: content.Extra{API: ChatAPI, JSON: `{"annotations":[]}`}}}

@@ -221,7 +221,7 @@ func TestResponseInAnotherFormIsAnError(t *testing.T) {
 	}
 	server, _ := failing(t, 200, map[string]string{"Content-Type": "text/html"}, "<html>a proxy</html>")
 	_, err := sendChat(server, Options{})
-	require.ErrorIs(t, err, api.ErrCut)
+	require.ErrorIs(t, err, api.ErrProtocol)
 	server, _ = failing(t, 200, map[string]string{"Content-Type": "application/json", "Content-Length": "1000"}, `{"choices":`)
 	_, err = sendChat(server, Options{NoStream: true})
 	require.ErrorIs(t, err, api.ErrCut)

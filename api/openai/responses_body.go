@@ -28,8 +28,11 @@ import (
 //     it: the API refuses one without the other.
 //   - A custom tool accepts any text. An Extra of the type "custom" declares it. The Input of its calls is a JSON
 //     string.
-//   - Some of the API's own tools are executed by a program (a computer, a shell, an approval). Their calls are
-//     content.Opaque, and so are the results, as parts of a user message.
+//   - Some of the API's own tools are executed by a program: a computer, a shell, a patch, a search for tools, an
+//     approval. Their calls are content.ToolUse with the names computer, shell, local_shell, apply_patch, tool_search
+//     and mcp_approval_request. A text of the result becomes the output, an image the screenshot of a computer. An
+//     approval is the text {"approve": true}. Members in the Extra of a result replace those made of its content. A tool
+//     with a schema and an Extra of such a type is declared by its type, and its function executes the calls.
 //   - "strict" of a tool is false, unless its Extra sets it.
 //
 // "model", "instructions", "input", "tools" and "stream" in Options.Body are left out and noted. So are
@@ -271,7 +274,10 @@ const customTool = "custom"
 // fitResponses converts a definition for the Responses API.
 func fitResponses(def content.Tool) (content.Tool, string, bool) {
 	t, why, ok := responsesTarget().Tool(def)
-	if ok && t.Server() && !hasType(t) {
+	if kind := toolType(t); ok && kind != "" && kind != customTool && kind != "function" {
+		t.Description, t.Schema = "", "" // the API knows them
+	}
+	if ok && t.Server() && toolType(t) == "" {
 		return t, "it has no schema and is not a server tool of this API", false
 	}
 	if !ok {
@@ -281,9 +287,10 @@ func fitResponses(def content.Tool) (content.Tool, string, bool) {
 	return t, also(why, listed), true
 }
 
-func hasType(t content.Tool) bool {
+// toolType returns the type in a tool's Extra, or "".
+func toolType(t content.Tool) string {
 	list, _ := extraOf(t.Extra)
-	return memberType(list) != ""
+	return memberType(list)
 }
 
 // appendResponsesTool writes a tool definition: a function, a custom tool, or a tool of the API with the members of its

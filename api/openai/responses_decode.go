@@ -86,6 +86,10 @@ func (d *itemDecoder) blocks(raw content.JSON) ([]content.Block, error) {
 		said = d.call(rest)
 	case customCall:
 		said = d.customCall(rest)
+	default:
+		if _, ok := clientCalls[kind]; ok {
+			said = d.clientCall(kind, rest)
+		}
 	}
 
 	if said == nil {

@@ -30,7 +30,10 @@ func withFitIDs(b content.Block) (content.Block, string) {
 		fit = said
 	case content.ToolUse:
 		prefix := callIDs
-		if list, _ := extraOf(said.Extra); memberType(list) == customCall {
+		list, _ := extraOf(said.Extra)
+		if _, client := clientCalls[memberType(list)]; client {
+			prefix = "" // each kind has its own, and a program does not make them
+		} else if memberType(list) == customCall {
 			prefix = customIDs
 		}
 		said.Extra.JSON, changed = fitIDs(said.Extra, prefix)

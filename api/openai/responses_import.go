@@ -124,8 +124,9 @@ func importResponsesTool(tool roundtrip.Imported, names roundtrip.ToolNames) con
 type itemImport struct {
 	sides
 	system []string
-	items  itemDecoder // for the items of the current assistant message
-	begun  bool        // an item other than a system prompt was read
+	items  itemDecoder     // for the items of the current assistant message
+	calls  map[string]bool // the types of results of calls read as a content.ToolUse
+	begun  bool            // an item other than a system prompt was read
 }
 
 func importInput(j content.JSON) (system []string, messages []content.Message, err error) {
@@ -176,7 +177,10 @@ func (c *itemImport) item(where string, item roundtrip.Imported) error {
 	// The result of a tool call executed by the program is on the user's side, all other items are the assistant's.
 	if execution, _ := jsonx.Text(value(item.List, "execution")); execution != "server" {
 		if _, ok := keyOfAnswer(content.Opaque{API: ResponsesAPI, JSON: item.Raw}); ok {
-			return c.own(item)
+			if ranElsewhere(item.List) || !c.calls[kind] {
+				return c.own(item)
+			}
+			return c.say(content.User, importClientResult(item.List))
 		}
 	}
 	return c.answer(where, item)
@@ -195,6 +199,13 @@ func (c *itemImport) answer(where string, item roundtrip.Imported) error {
 	list, err := c.items.blocks(item.Raw)
 	if err != nil {
 		return roundtrip.NotRead(where, err)
+	}
+	if own, ok := clientCalls[memberType(item.List)]; ok && len(list) == 1 {
+		_, open := list[0].(content.ToolUse)
+		if c.calls == nil {
+			c.calls = map[string]bool{}
+		}
+		c.calls[own.answer] = c.calls[own.answer] || open
 	}
 	return c.say(content.Assistant, list...)
 }

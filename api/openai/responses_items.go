@@ -166,6 +166,10 @@ func (w *itemWriter) reasoning(t content.Thinking) {
 
 func (w *itemWriter) call(c content.ToolUse) {
 	list, note := extraOf(c.Extra)
+	if _, ok := clientCalls[memberType(list)]; ok {
+		w.clientCall(memberType(list), c)
+		return
+	}
 	kind, input, written := "function_call", "arguments", jsonx.Quote(string(c.Input))
 	if memberType(list) == customCall {
 		kind, input, written = customCall, "input", c.Input
@@ -188,7 +192,6 @@ func (w *itemWriter) user(b content.Block) {
 	}
 
 	if r, ok := b.(content.ToolResult); ok {
-		w.item()
 		w.result(r)
 		return
 	}
@@ -276,12 +279,18 @@ func (w *itemWriter) result(r content.ToolResult) {
 	// Results are in the order of the calls, so the next call is the one of r.
 	kind := "function_call_output"
 	if len(w.calls) > 0 {
-		if list, _ := extraOf(w.calls[0].Extra); memberType(list) == customCall {
+		list, _ := extraOf(w.calls[0].Extra)
+		w.calls = w.calls[1:]
+		if _, ok := clientCalls[memberType(list)]; ok {
+			w.clientResult(memberType(list), r)
+			return
+		}
+		if memberType(list) == customCall {
 			kind = "custom_tool_call_output"
 		}
-		w.calls = w.calls[1:]
 	}
 
+	w.item()
 	w.dst = write.OptString(append(w.dst, '{'), "type", kind)
 	w.dst = write.String(w.dst, "call_id", r.CallID)
 	w.output(r)

@@ -57,10 +57,16 @@ func (s responsesSupport) encoding() *dialect.Encoding {
 	return &dialect.Encoding{
 		Rules: dialect.Rules{
 			Accept: responsesAccepter{target, s.plain}.accept, ID: target.FitsID, Prune: s.keeping.prune,
-			ItemID: itemID, Nameless: nameless,
+			ItemID: itemID, Nameless: nameless, EndsOpen: endsInTrigger,
 		},
 		Append: s.keeping.appendItems, AppendAnswer: s.keeping.appendAnswers,
 	}
+}
+
+// endsInTrigger reports whether m ends with the request to compact the conversation. Nothing may follow it.
+func endsInTrigger(m content.Message) bool {
+	o, ok := m.Blocks.At(m.Blocks.Len() - 1).(content.Opaque)
+	return ok && o.API == ResponsesAPI && itemType(o) == "compaction_trigger"
 }
 
 // target returns the rules for switching. All compatible servers accept text; of other documents, they accept PDF at
@@ -105,6 +111,9 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 			b.Extra = content.Extra{}
 			fit, why := a.target.Accept(role, b, nested)
 			return fit, cmp.Or(why, "a call of a custom tool is sent as that of a function")
+		} else if isClientCall(b) && (a.plain || value(list, "id") == "" && needsItemID(memberType(list))) {
+			fit, why := a.target.Accept(role, asFunction(b), nested)
+			return fit, cmp.Or(why, asFunctionWhy)
 		}
 
 	case content.Opaque:
@@ -116,6 +125,9 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 				return a.target.Accept(role, foreignTo(b), nested)
 			}
 			return b, ""
+		}
+		if text, ok := dialect.SystemText(b); ok && role == content.User && !nested && strings.TrimSpace(text) != "" {
+			return dialect.SystemMessage(ResponsesAPI, text), "a system message in the line is in the form of another API"
 		}
 
 	case content.CutToolUse, content.Unknown: // never sent
@@ -275,6 +287,9 @@ func itemID(b content.Block) string {
 func nameless(b content.Block) content.Block {
 	switch b := b.(type) {
 	case content.ToolUse:
+		if isClientCall(b) {
+			return asFunction(b)
+		}
 		list, _ := jsonx.Members(b.Extra.For(ResponsesAPI)) // checked when the block was made
 		_, list = jsonx.Take(list, "id")
 		b.Extra = content.Extra{API: ResponsesAPI, JSON: jsonx.Object(list)}
@@ -315,6 +330,7 @@ func (k keeping) prune(messages []content.Message) []dialect.Pruned {
 	for i, m := range messages {
 		if m.Role == content.Assistant {
 			found = append(found, k.unsendable(i, m)...)
+			found = append(found, unthought(i, m)...)
 			open = map[answerKey]bool{}
 		}
 

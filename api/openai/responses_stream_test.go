@@ -280,7 +280,7 @@ func TestWhyAResponseEnds(t *testing.T) {
 		`"status":"incomplete","incomplete_details":null,"output":[]`:                                                                                                  content.StopUnknown,
 		`"status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"No."}]}]`:                                                            content.StopRefusal,
 		`"status":"completed","output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]`:                                                           content.StopToolUse,
-		`"status":"completed","output":[{"type":"computer_call","id":"cu_1","call_id":"c","action":{}}]`:                                                               content.StopEndTurn,
+		`"status":"completed","output":[{"type":"computer_call","id":"cu_1","call_id":"c","action":{}}]`:                                                               content.StopToolUse,
 		`"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"function_call","call_id":"c","name":"f","arguments":"{\"a\":"}]`: content.StopMaxTokens,
 	} {
 		got := foldWhole(t, `{"object":"response",`+response+`}`)

@@ -80,6 +80,10 @@ func (t *transport) events(watch *idle.Watch, c call, read answered) iter.Seq2[a
 			return
 		}
 		defer res.Body.Close()
+		if roundtrip.IsPage(res) {
+			roundtrip.Page(t.api, res)(yield)
+			return
+		}
 
 		// Some servers ignore "stream", or stream without being asked to: the content type decides.
 		how := read.streamed

@@ -306,7 +306,7 @@ func withoutGoOn(t *testing.T, list json.RawMessage) json.RawMessage {
 	return json.RawMessage(toJSON(t, all))
 }
 
-// instructions is the messages that are system prompts, and the others.
+// instructions is the messages at the beginning that are system prompts, and the others.
 func instructions(t *testing.T, list json.RawMessage) (system, rest []json.RawMessage) {
 	var all []json.RawMessage
 	if json.Unmarshal(list, &all) != nil {
@@ -317,7 +317,7 @@ func instructions(t *testing.T, list json.RawMessage) (system, rest []json.RawMe
 			Role string `json:"role"`
 		}
 		require.NoError(t, json.Unmarshal(raw, &m))
-		if m.Role == "system" || m.Role == "developer" {
+		if len(rest) == 0 && (m.Role == "system" || m.Role == "developer") {
 			system = append(system, raw)
 		} else {
 			rest = append(rest, raw)

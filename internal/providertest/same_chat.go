@@ -10,7 +10,7 @@ import (
 //   - the order of members, and white space between them;
 //   - content: a string equals one text part; null or empty content of an assistant equals an absent one;
 //   - refusal null and empty annotations equal absent ones;
-//   - the position of system prompts: Plait keeps them apart from the messages and sends them first;
+//   - system prompts at the beginning are apart from the messages;
 //   - the name in a tool's message, unknown to the API;
 //   - "stream", for the form of the response, and the option to report usage in a stream;
 //   - a tool's strict false and empty description equal absent ones.
@@ -27,7 +27,7 @@ func NormalChat(t testing.TB, body string) map[string]any {
 	var messages, system []any
 	for _, m := range r["messages"].([]any) {
 		message := NormalChatMessage(m.(map[string]any))
-		if message["role"] == "system" {
+		if message["role"] == "system" && len(messages) == 0 {
 			system = append(system, message)
 		} else {
 			messages = append(messages, message)

@@ -172,6 +172,24 @@ func Cut(name string, err error) error {
 	return &api.Error{Kind: api.ErrCut, API: name, Status: http.StatusOK, Err: err}
 }
 
+// IsPage reports whether a successful response is a page for people: of a proxy, a login, or another service.
+func IsPage(res *http.Response) bool {
+	return res.StatusCode < 300 && strings.Contains(strings.ToLower(res.Header.Get("Content-Type")), "html")
+}
+
+// Page yields the error of a response that is a page, with its text. A retry would get the same page.
+func Page(name string, res *http.Response) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		text, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))
+		if err != nil && len(text) == 0 {
+			yield(nil, Cut(name, err))
+			return
+		}
+		yield(nil, &api.Error{Kind: api.ErrProtocol, API: name, Status: res.StatusCode, Body: string(text),
+			Err: errors.New("the server sent an HTML page: the base URL may be that of another service")})
+	}
+}
+
 // RefusesInput reports whether an error message, in lower case, is about an unsupported image or audio. llama.cpp sends
 // it with status 500, but a retry would fail as well.
 func RefusesInput(message string) bool {

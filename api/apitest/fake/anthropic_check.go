@@ -391,10 +391,16 @@ func (c *anthropicCheck) checkMessages(v jsontext.Value) {
 
 	for i, v := range messages {
 		path := fmt.Sprintf("messages.%d", i)
-		m := c.object(path, v, members("role content"))
+		m := c.object(path, v, nil)
 
-		// Some models accept the role "system" here. The strictest counts.
+		// A system message stands between others: instructions and changes of the tools (BetaMessageParamRoleSystem of
+		// the SDK; recorded with claude-opus-4-8). Older models refuse it.
 		role := c.text(path, m, "role")
+		if role == "system" && i > 0 {
+			c.systemMessage(path, m)
+			continue
+		}
+		c.only(path, m, members("role content"))
 		if role != "user" && role != "assistant" {
 			c.fail("%s.role: Input should be 'user' or 'assistant'", path)
 		}
@@ -413,6 +419,28 @@ func (c *anthropicCheck) checkMessages(v jsontext.Value) {
 		default:
 			c.content(i, role, body)
 		}
+	}
+}
+
+// systemMessage checks a system message between others.
+func (c *anthropicCheck) systemMessage(path string, m object) {
+	c.only(path, m, members("role content clear_at output_config"))
+	body := m["content"]
+	if body.Kind() == '"' {
+		c.blank(!isBlank(text(body)))
+		return
+	}
+	for j, v := range c.list(path+".content", body) {
+		at := fmt.Sprintf("%s.content.%d", path, j)
+		block := c.object(at, v, nil)
+		switch kind := c.text(at, block, "type"); kind {
+		case "text":
+			c.blank(!isBlank(c.text(at, block, "text")))
+		case "tool_addition", "tool_removal":
+		default:
+			c.fail("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'text', 'tool_addition', 'tool_removal'", at, kind)
+		}
+		c.cacheControl(at, block)
 	}
 }
 
@@ -457,7 +485,7 @@ func (c *anthropicCheck) side(path, role, kind string) {
 	switch {
 	case role == "user" && !anthropicUserBlocks[kind]:
 		c.fail("%s: `%s` blocks can only be in `assistant` messages", path, kind)
-	case role == "assistant" && kind != "text" && anthropicUserBlocks[kind]:
+	case role == "assistant" && kind != "text" && kind != "container_upload" && anthropicUserBlocks[kind]:
 		c.fail("%s: `%s` blocks can only be in `user` messages", path, kind)
 	}
 }

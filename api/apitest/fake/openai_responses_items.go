@@ -116,6 +116,10 @@ func (c *responsesCheck) item(path string, v jsontext.Value) responsesRequestIte
 	// Most types of items need no ID. A given one must begin with the prefix of its type.
 	c.required(path, v, o, strings.Fields(about.required)...)
 	item := responsesRequestItem{kind: kind, role: text(o["role"]), id: text(o["id"]), call: text(o["call_id"])}
+	if kind == "local_shell_call_output" && item.call == "" {
+		// Its ID is that of the call (ResponseInputItemLocalShellCallOutputParam of the SDK).
+		item.call, item.id = item.id, ""
+	}
 	if item.id != "" && about.prefix != "" && !strings.HasPrefix(item.id, about.prefix) {
 		c.fail(path+".id", "invalid_value", "Invalid '%s.id': '%s'. Expected an ID that begins with '%s'.", path,
 			item.id, about.prefix)
