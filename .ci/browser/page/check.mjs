@@ -22,7 +22,10 @@ async function serve(server, context) {
   const http = createServer(async (asked, answer) => {
     let body = '';
     for await (const piece of asked) body += piece;
-    const route = {fulfill: ({status = 200, contentType = 'text/plain', body = ''}) => answer.writeHead(status, {'content-type': contentType}).end(body)};
+    const route = {fulfill: ({status = 200, contentType = 'text/plain', body = '', open = false}) => {
+      answer.writeHead(status, {'content-type': contentType}).write(body);
+      if (!open) answer.end();
+    }};
     server(route, {url: () => 'http://check.test' + asked.url, method: () => asked.method, headers: () => asked.headers, postData: () => body});
   });
   await new Promise(done => http.listen(0, '127.0.0.1', done));
@@ -31,10 +34,11 @@ async function serve(server, context) {
 }
 
 // open opens a page and records everything that it must not do.
-async function open(name, {hash = '', options = {}, server} = {}) {
+async function open(name, {hash = '', options = {}, server, clock = false} = {}) {
   const context = await newContext({viewport: {width: 1400, height: 900}, ...options});
   const page = await context.newPage();
   page.setDefaultTimeout(60000);
+  if (clock) await page.clock.install();
   const url = server ? await serve(server, context) : 'file://' + path.join(dir, name);
   const watched = await watch(page, asked => server ? asked.startsWith(url) : asked.split('#')[0] === url);
   await page.addInitScript(() => {
@@ -908,6 +912,57 @@ const checks = {
     return page;
   },
 
+  // A server that is gone without a word is noticed, and what it had sent is not asked for again.
+  async 'live silence'() {
+    const asked = [];
+    const page = await open('live.html', {hash: '#token=sesame', clock: true, server: async (route, request) => {
+      const name = new URL(request.url()).pathname.slice(1);
+      if (!name) return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
+      asked.push(request.headers()['last-event-id'] ?? '');
+      const event = 'event: patch\nid: s-' + asked.length + '\ndata: ' + text('patch' + Math.min(asked.length, 2) + '.json').replaceAll('\n', '') + '\n\n';
+      if (asked.length < 3) route.fulfill({contentType: 'text/event-stream', body: event + 'event: activity\ndata: {"state":"idle"}\n\n', open: true});
+    }});
+    await page.waitForSelector('.row');
+    await page.clock.fastForward(39000);
+    equal(asked, [''], 'a short silence is none');
+    await page.clock.fastForward(3000);
+    await page.waitForFunction(() => document.getElementById('state').textContent.startsWith('reconnecting'));
+    await page.clock.fastForward(1000);
+    await page.waitForFunction(() => document.querySelectorAll('.row').length === 4);
+    equal(asked, ['', 's-1'], 'it names the last event');
+    await page.clock.fastForward(41000);
+    await page.clock.fastForward(1000);
+    await page.waitForFunction(() => document.getElementById('state').textContent.startsWith('reconnecting'));
+    await page.clock.fastForward(41000); // the third request is never answered
+    await page.clock.fastForward(2000);
+    const deadline = Date.now() + 10000;
+    while (asked.length < 4 && Date.now() < deadline) await page.clock.fastForward(1000);
+    equal(asked.slice(0, 4), ['', 's-1', 's-2', 's-2'], 'one that is not answered is made again');
+    return page;
+  },
+
+  // An event is read in time that is in proportion to its size: with 20 MB in small pieces, any other takes minutes.
+  async 'long event'() {
+    const source = readFileSync(new URL('../../../viz/internal/web/assets/9_live.js', import.meta.url), 'utf8');
+    const reading = source.slice(source.indexOf('// readEvents reads'), source.indexOf('// hear takes in'));
+    const readEvents = new Function('const silence = 40000;' + reading + '; return readEvents;')();
+    const bytes = written => new TextEncoder().encode(written), piece = bytes('x'.repeat(4000)), heard = [];
+    const body = new ReadableStream({start(stream) {
+      stream.enqueue(bytes('event: patch\r\nid: 7\r\ndata: "'));
+      for (let i = 0; i < 5000; i++) stream.enqueue(piece);
+      stream.enqueue(bytes('"\r\n\r\n:\n\nevent: a\ndata: 1\ndata: 2\n\n'));
+      stream.close();
+    }});
+    const began = performance.now();
+    await readEvents(body, (name, data, id) => heard.push([name, String(data).length, id])).catch(err => heard.push(String(err)));
+    const took = Math.round(performance.now() - began);
+    equal(heard[0], ['patch', 20000000, '7'], 'the event');
+    ok(took < 10000, 'it takes ' + took + ' ms');
+    const page = await open('release.html');
+    page.info = took + ' ms for 20 MB';
+    return page;
+  },
+
   async live() {
     const asked = [];
     let streams = 0, goOn, end;
@@ -1190,6 +1245,26 @@ async function large(name) {
   const problem = await time(() => press(page, 'e'));
   const search = await time(async () => { await press(page, '/'); await page.keyboard.type('firs'); });
   ok(Math.max(...most) < 3000, 'elements: ' + most);
+
+  // Where a search takes long, it waits for a pause of the typing.
+  if (name === '20000.html') {
+    const searches = await page.evaluate(async () => {
+      const field = document.getElementById('search');
+      let n = 0;
+      const watch = new MutationObserver(() => n++);
+      watch.observe(document.getElementById('found'), {childList: true});
+      for (const typed of ['m', 'me', 'mes', 'mess']) {
+        field.value = typed;
+        field.dispatchEvent(new Event('input'));
+        await Promise.resolve();
+      }
+      const before = n;
+      await new Promise(done => setTimeout(done, 1000));
+      watch.disconnect();
+      return [before, n];
+    });
+    equal(searches, [0, 1], 'searches while somebody types, and in the pause after it');
+  }
 
   // The table of calls has all of them, and makes those in view.
   await press(page, 'Escape', 'Escape');

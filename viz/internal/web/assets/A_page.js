@@ -125,8 +125,22 @@ function unfold(open) {
   }
 }
 
+// searchSoon searches while somebody types: at once, or in a pause of the typing where a search takes long.
+let searching = {timer: null, took: 0};
+function searchSoon(text) {
+  clearTimeout(searching.timer);
+  const run = () => {
+    const began = performance.now();
+    search(text);
+    searching = {timer: null, took: performance.now() - began};
+  };
+  if (searching.took < 50) run();
+  else searching.timer = setTimeout(run, 250);
+}
+
 // search shows the nodes with a text, on the path and in the list of matches.
 function search(text) {
+  clearTimeout(searching.timer);
   at.query = text.trim().toLowerCase();
   layRows();
   drawPicture();
@@ -299,8 +313,12 @@ function listen() {
   $('outline').addEventListener('scroll', () => drawRows(false), {passive: true});
   new ResizeObserver(() => drawRows(true)).observe($('outline'));
 
-  $('search').addEventListener('input', event => search(event.target.value));
-  $('search').addEventListener('keydown', event => { if (event.key === 'Enter') nextMatch(event.shiftKey ? -1 : 1); });
+  $('search').addEventListener('input', event => searchSoon(event.target.value));
+  $('search').addEventListener('keydown', event => { 
+    if (event.key !== 'Enter') return;
+    if (at.query !== event.target.value.trim().toLowerCase()) search(event.target.value);
+    nextMatch(event.shiftKey ? -1 : 1);
+  });
 
   $('heads').addEventListener('change', event => select(Number(event.target.value)));
   $('problems').addEventListener('click', () => problem(1));
