@@ -76,8 +76,16 @@ const (
 // legible tries plans[from:] in order and returns the first drawing that is legible and not higher than height. If all
 // are too large, it returns the measured one that exceeds the limits least.
 func (o *outline) legible(l labeller, plans []plan, from, height int, fold func(plan) []int) (best folding) {
-	least, unfolded := math.MaxFloat64, countBoxes(fold(plans[0]))
+	least, unfolded := math.MaxFloat64, 0
+	if height < math.MaxInt {
+		unfolded = countBoxes(fold(plans[0]))
+	}
 	for i := from; i < len(plans); i++ {
+		// Without conversations inside, plans that differ in the depth alone are the same.
+		if len(o.groups) == 0 && plans[i].depth > 1 && plans[i].pieces == 0 {
+			continue
+		}
+
 		folded := fold(plans[i])
 
 		// Measure the last plan with any number of boxes: there must be a result.
