@@ -125,6 +125,42 @@ const checks = {
     return page;
   },
 
+  // The graph fills its place, and the panels are as wide as the reader wants them.
+  async panels() {
+    const page = await open('release.html', {options: {viewport: {width: 1440, height: 900}}});
+    await settle(page);
+    const width = id => page.evaluate(id => Math.round(document.getElementById(id).getBoundingClientRect().width), id);
+    const empty = () => page.evaluate(() => {
+      const canvas = document.getElementById('canvas').getBoundingClientRect(), boxes = [...document.querySelectorAll('.box')].map(e => e.getBoundingClientRect());
+      return [Math.min(...boxes.map(b => b.left)) - canvas.left, canvas.right - Math.max(...boxes.map(b => b.right))].map(Math.round);
+    });
+    const [left, right] = await empty();
+    ok(left < 40 || Math.abs(left - right) < 40, 'nothing is empty beside the graph: ' + [left, right]);
+
+    const before = await width('left');
+    await page.focus('#split-left');
+    await press(page, 'ArrowRight', 'ArrowRight');
+    equal(await width('left'), before + 40, 'by keyboard');
+    const handle = await page.locator('#split-inspector').boundingBox();
+    const inspector = await width('inspector');
+    await page.mouse.move(handle.x + 3, 400);
+    await page.mouse.down();
+    await page.mouse.move(handle.x - 97, 400, {steps: 4});
+    await page.mouse.up();
+    ok(Math.abs(await width('inspector') - inspector - 100) < 5, 'by mouse: ' + inspector + ' became ' + await width('inspector'));
+    await page.focus('#split-left');
+    await press(page, 'Enter');
+    equal(await width('left'), before, 'and back');
+
+    await page.focus('#outline');
+    await press(page, 'w');
+    await settle(page);
+    equal(await width('middle'), 1440, 'the graph alone');
+    await press(page, 'w');
+    equal(await width('left'), before, 'and everything again');
+    return page;
+  },
+
   async folds() {
     const page = await open('release.html', {hash: '#n7'});
     equal((await rows(page)).slice(3, 6), ['n3', 'n7', 'n8'], 'a fan is one row');
@@ -489,9 +525,20 @@ const checks = {
 
   async copies() {
     const page = await open('release.html');
+    const isOpen = () => page.evaluate(() => document.getElementById('share').open);
+    for (const [i, form] of ['mermaid', 'json', 'go'].entries()) {
+      await page.click('#share summary');
+      await page.click('[data-copy="all ' + form + '"]');
+      await page.waitForFunction(n => window.seen.copied.length === n && !document.getElementById('share').open, i + 1);
+    }
     await page.click('#share summary');
-    for (const form of ['mermaid', 'json', 'go']) await page.click('[data-copy="all ' + form + '"]');
-    await page.waitForFunction(() => window.seen.copied.length === 3);
+    await page.mouse.click(200, 880);
+    equal(await isOpen(), false, 'a click elsewhere closes the menu');
+    await page.click('#share summary');
+    await page.focus('#outline');
+    await press(page, 'Escape');
+    equal(await isOpen(), false, 'and so does Escape, wherever the focus is');
+    await page.click('#share summary');
     const copied = await page.evaluate(() => window.seen.copied);
     for (const [i, name] of ['release.mmd', 'release.json', 'release.go'].entries()) ok(copied[i] === text(name), name + ' is copied as it is');
     ok(await downloaded(page, 'conversation.json', () => page.click('.menu button:has-text("Download JSON")')) === text('release.json'), 'and downloaded');
@@ -511,6 +558,7 @@ const checks = {
     ok(await large.evaluate(() => window.seen.delay) > 20000, 'it stays until it is read and written down');
     await press(large, 'ArrowRight', 'Enter');
     await large.waitForFunction(() => window.seen.copied.length === 1);
+    await press(large, 'y');
     await large.click('[data-copy="up mermaid"]');
     await refused();
     await large.click('[data-copy="up json"]');

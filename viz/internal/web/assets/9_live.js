@@ -198,6 +198,7 @@ function toTail(anew) {
   if (head === undefined) return;
   follow(head);
   if (anew) home();
+  else if (!view.moved) frameWidth();
   select(head, {follow: true});
 }
 

@@ -260,6 +260,7 @@ const keys = {
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(), y: toShare,
   a: toWaiting,
   r: toRequest, f: () => stepFold(1), F: () => stepFold(-1), '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit,
+  w: graphAlone,
   '=': () => openCompare(),
   1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'),
   5: () => at.query && openView('found-view'),
@@ -281,6 +282,10 @@ function press(event) {
     return;
   }
   if (target.closest('button, a, summary') && (event.key === 'Enter' || event.key === ' ')) return;
+  if (event.key === 'Escape' && closeShare()) {
+    event.preventDefault();
+    return;
+  }
   if (target.closest('#share-menu') && shareKey(event)) {
     event.preventDefault();
     shareKey(event)();
@@ -339,6 +344,9 @@ function listen() {
 
   $('stop').addEventListener('click', () => post('stop', {}).catch(err => status('Not stopped: ' + err.message)));
   $('share').querySelector('summary').addEventListener('click', drawShare);
+  document.addEventListener('pointerdown', event => { if (!event.target.closest('#share')) closeShare(); });
+  $('alone').addEventListener('click', graphAlone);
+  listenToPanes();
 
   window.addEventListener('hashchange', () => {
     if (config.live && tokenInAddress.test(location.hash)) { // a link was opened in place of this page
