@@ -63,7 +63,8 @@ type folding struct {
 	plan   int   // its index
 	box    []int // as returned by fold
 	cells  int   // the maximum length of a line
-	height int   // of the picture, in pixels
+	width  int   // of the picture, in pixels
+	height int
 }
 
 const (
@@ -105,7 +106,7 @@ func (o *outline) legible(l labeller, plans []plan, from, height int, fold func(
 			m.label(l, cells)
 			p := m.picture()
 			if excess := excessOf(p, limit); excess < least {
-				least, best = excess, folding{i, folded, cells, p.Height}
+				least, best = excess, folding{i, folded, cells, p.Width, p.Height}
 			}
 			if least <= 1 {
 				return best
