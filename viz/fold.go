@@ -63,7 +63,8 @@ type folding struct {
 	plan   int   // its index
 	box    []int // as returned by fold
 	cells  int   // the maximum length of a line
-	height int   // of the picture, in pixels
+	width  int   // of the picture, in pixels
+	height int
 }
 
 const (
@@ -76,8 +77,16 @@ const (
 // legible tries plans[from:] in order and returns the first drawing that is legible and not higher than height. If all
 // are too large, it returns the measured one that exceeds the limits least.
 func (o *outline) legible(l labeller, plans []plan, from, height int, fold func(plan) []int) (best folding) {
-	least, unfolded := math.MaxFloat64, countBoxes(fold(plans[0]))
+	least, unfolded := math.MaxFloat64, 0
+	if height < math.MaxInt {
+		unfolded = countBoxes(fold(plans[0]))
+	}
 	for i := from; i < len(plans); i++ {
+		// Without conversations inside, plans that differ in the depth alone are the same.
+		if len(o.groups) == 0 && plans[i].depth > 1 && plans[i].pieces == 0 {
+			continue
+		}
+
 		folded := fold(plans[i])
 
 		// Measure the last plan with any number of boxes: there must be a result.
@@ -97,7 +106,7 @@ func (o *outline) legible(l labeller, plans []plan, from, height int, fold func(
 			m.label(l, cells)
 			p := m.picture()
 			if excess := excessOf(p, limit); excess < least {
-				least, best = excess, folding{i, folded, cells, p.Height}
+				least, best = excess, folding{i, folded, cells, p.Width, p.Height}
 			}
 			if least <= 1 {
 				return best

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
 // The limits of Mermaid itself. No configuration inside a diagram can raise them.
@@ -177,7 +179,7 @@ func (s *sketch) draw(p plan, maxEdges, maxText int) (sheet, string, error) {
 // drawBoxes returns the sheet and the diagram with the boxes of a plan, or a *SizeError.
 func (s *sketch) drawBoxes(f folding, maxEdges, maxText int) (sheet, string, error) {
 	sh := s.sheetOf(f.box)
-	sh.close = f.height > closeHeight
+	sh.close = f.height > closeHeight && f.width < legibleWidth/2
 	if len(sh.edges) > maxEdges {
 		return sh, "", &SizeError{"edges", len(sh.edges), maxEdges}
 	}
@@ -200,7 +202,7 @@ type sheet struct {
 	close   bool    // the boxes are closer to each other, and their lines longer: the drawing is high
 }
 
-// closeHeight is the height of a picture, in pixels, from which on Mermaid draws it closer. closer is the configuration
+// closeHeight is the height of a narrow picture, in pixels, from which on Mermaid draws it closer. closer is the configuration
 // for that, with the spaces of other pictures. Without it, Mermaid's drawing is more than half as high again.
 const (
 	closeHeight = 800
@@ -315,6 +317,9 @@ func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 	if len(sh.boxes) > 0 {
 		b.WriteString("    classDef head stroke-width:4px\n")
 	}
+	if slices.ContainsFunc(sh.boxes, func(i int) bool { return s.vertices[i].group != s.outside(sh) }) {
+		fmt.Fprintf(b, "    classDef frame fill:%s,stroke:%s,color:%s\n", ink.Light.Frame.Fill, ink.Light.Frame.Stroke, ink.Light.Frame.Text)
+	}
 }
 
 // maxIndent limits the indentation. Deeper nesting makes no difference to Mermaid.
@@ -326,13 +331,8 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 		b.WriteString(`    n0["(an empty conversation)"]:::aside` + "\n")
 	}
 
-	// A sheet inside a group does not draw the groups around it.
-	outside := none
-	if sh.within != none {
-		outside = s.groups[sh.within].outer
-	}
-
-	var open []int // the open groups, outermost first
+	var open []int      // the open groups, outermost first
+	var framed []string // the IDs of all groups
 
 	indent := func() { b.WriteString(strings.Repeat("    ", 1+min(len(open), maxIndent))) }
 
@@ -349,14 +349,14 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 		}
 
 		// Open the groups between the current one and that of the box.
-		around := outside
+		around := s.outside(sh)
 		if len(open) > 0 {
 			around = open[len(open)-1]
 		}
 		for _, g := range s.path(around, s.vertices[i].group) {
 			indent()
 			fmt.Fprintf(b, "subgraph s%d[\"%s\"]\n", g, escape(s.groupTitle(g, sh)))
-			open = append(open, g)
+			open, framed = append(open, g), append(framed, "s"+strconv.Itoa(g))
 		}
 
 		indent()
@@ -366,6 +366,17 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 	for len(open) > 0 {
 		shut()
 	}
+	if len(framed) > 0 {
+		fmt.Fprintf(b, "    class %s frame\n", strings.Join(framed, ","))
+	}
+}
+
+// outside returns the group around everything in a sheet, or none. It is not drawn.
+func (s *sketch) outside(sh sheet) int {
+	if sh.within == none {
+		return none
+	}
+	return s.groups[sh.within].outer
 }
 
 // groupTitle returns the title of group g in a part.

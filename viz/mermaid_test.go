@@ -41,6 +41,7 @@ var (
 	groupLine = regexp.MustCompile(`^ +subgraph (s\d+)\["[^"]+"\]$`)
 	edgeLine  = regexp.MustCompile(`^    ((?:n|bi?|ai?)\d+) (?:-->|-\.->) ((?:n|bi?|ai?)\d+)$`)
 	headLine  = regexp.MustCompile(`^    class (n\d+) head$`)
+	frameLine = regexp.MustCompile(`^    class (s\d+(?:,s\d+)*) frame$`)
 	manyLine  = regexp.MustCompile(`^    class (n\d+) several$`)
 )
 
@@ -52,6 +53,7 @@ func takeApart(t *testing.T, text string) drawing {
 
 	styles := map[string]bool{}
 	var d drawing
+	var framed []string
 	depth := 0
 
 	for statement := range strings.SplitSeq(strings.TrimSuffix(joinLabels(text), "\n"), "\n") {
@@ -71,6 +73,9 @@ func takeApart(t *testing.T, text string) drawing {
 			d.heads = append(d.heads, m[1])
 		} else if manyLine.MatchString(statement) {
 			require.True(t, styles["several"])
+		} else if m := frameLine.FindStringSubmatch(statement); m != nil {
+			require.True(t, styles["frame"])
+			framed = append(framed, strings.Split(m[1], ",")...)
 		} else {
 			require.Fail(t, "no statement", "%q", statement)
 		}
@@ -78,6 +83,7 @@ func takeApart(t *testing.T, text string) drawing {
 		require.GreaterOrEqual(t, depth, 0)
 	}
 	require.Zero(t, depth, "every subgraph ends")
+	require.ElementsMatch(t, d.groups, framed, "each has the colors of a frame")
 	return d
 }
 

@@ -42,7 +42,7 @@ func TestStreamedTextStaysUntilItsMessageIsDrawn(t *testing.T) {
 	e.knows(said)
 	forget, ok := e.next()
 	require.True(t, ok)
-	require.Equal(t, event{"activity", `{"begin":true}`}, forget)
+	require.Equal(t, event{name: "activity", data: `{"begin":true}`}, forget)
 	close(step)
 	e.until(isIdle)
 }

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,7 +158,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
 		return nil
 	}
 
-	l := &listener{out: webguard.NewStream(w), wake: make(chan struct{}, 1), behind: true}
+	l := &listener{out: webguard.NewStream(w), wake: make(chan struct{}, 1), behind: true, seen: s.seen(r.Header.Get("Last-Event-ID"))}
 	if no := s.add(l); no != nil {
 		return no
 	}
@@ -170,20 +172,22 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *refusal {
 	defer signs.Stop()
 
 	for {
-		var events [][]byte
+		var events iter.Seq[[]byte]
 		select {
 		case <-r.Context().Done():
 			return nil
 		case <-s.ctx.Done():
 			return nil
 		case <-signs.C:
-			events = [][]byte{[]byte(":\n\n")}
+			events = slices.Values([][]byte{[]byte(":\n\n")})
 		case <-l.wake:
 			events = s.take(l)
 		}
 
-		if l.out.Write(events...) != nil {
-			return nil
+		for event := range events {
+			if l.out.Write(event) != nil {
+				return nil
+			}
 		}
 	}
 }

@@ -3,11 +3,15 @@ package live
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/webguard"
+	"github.com/plait-dev/plait/viz/internal/web"
 )
 
 // Limits of a listener's queue. A listener beyond one of them loses its queue, and gets the whole state when it reads
@@ -24,6 +28,7 @@ type listener struct {
 	queue  [][]byte
 	size   int  // of the queue, in bytes
 	behind bool // the listener needs the whole state; queue is empty
+	seen   int  // the last change that a returning listener has received; 0 for none, and after the first answer
 }
 
 // put queues an event. It never blocks. s.mu must be held.
@@ -86,48 +91,124 @@ func (s *Server) spread(event []byte) {
 }
 
 // frame formats a server-sent event.
-func frame(name string, value any) []byte {
+func frame(name string, value any) []byte { return frameWith("", name, value) }
+
+// frameWith formats a server-sent event with an ID; "" for none.
+func frameWith(id, name string, value any) []byte {
 	data, err := json.Marshal(value)
 	if err != nil {
 		panic(err) // impossible: patches and activities consist of strings and numbers
 	}
 
-	event := make([]byte, 0, len(name)+len(data)+16)
+	event := make([]byte, 0, len(id)+len(name)+len(data)+24)
+	if id != "" {
+		event = append(append(append(event, "id: "...), id...), '\n')
+	}
 	event = append(append(append(event, "event: "...), name...), "\ndata: "...)
 	return append(append(event, data...), "\n\n"...)
 }
 
+// eventID returns the ID of a change: the server's own, and the number of the change.
+func (s *Server) eventID(number int) string { return s.id + "-" + strconv.Itoa(number) }
+
+// seen returns the number of the change that a client names as the last one it has received. It returns 0 if that was
+// of another server, or is no ID.
+func (s *Server) seen(id string) int {
+	number, ok := strings.CutPrefix(id, s.id+"-")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
 // take returns the events to write to l now.
-func (s *Server) take(l *listener) [][]byte {
+func (s *Server) take(l *listener) iter.Seq[[]byte] {
 	s.mu.Lock()
 	queue, behind := l.queue, l.behind
 	l.queue, l.size = nil, 0
 	s.mu.Unlock()
 	if !behind {
-		return queue
+		return slices.Values(queue)
 	}
 
-	// The whole state replaces the queue. modelMu keeps new patches out until it is complete.
+	// The state replaces the queue. modelMu keeps new patches out until it is complete.
 	s.modelMu.Lock()
 	defer s.modelMu.Unlock()
 	s.draw()
-	if s.whole == nil {
-		s.whole = s.wholePatch()
+	events := s.missed(l.seen)
+	if events == nil {
+		events = s.pieces()
 	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.behind = false
-	return [][]byte{s.whole, frame("activity", s.all())}
+	l.behind, l.seen = false, 0
+	now := frame("activity", s.all())
+	return func(yield func([]byte) bool) {
+		for event := range events {
+			if !yield(event) {
+				return
+			}
+		}
+		yield(now)
+	}
 }
 
-func (s *Server) wholePatch() []byte {
-	defer s.guard("drawing")
-	p, err := s.model.Whole()
-	if err != nil {
-		p.Reset = true // draw has reported the error
+// missed returns the changes after the one with a number; nil if they are not all kept. s.modelMu must be held.
+func (s *Server) missed(seen int) iter.Seq[[]byte] {
+	first := s.drawnTo - len(s.recent)
+	if seen == 0 || seen < first || seen > s.drawnTo {
+		return nil
 	}
-	return frame("patch", p)
+	return slices.Values(slices.Clone(s.recent[seen-first:]))
+}
+
+// pieces returns the whole conversation in pieces. Each is encoded when it is written: the whole of a long conversation is
+// many times as large as the conversation. s.modelMu must be held.
+func (s *Server) pieces() iter.Seq[[]byte] {
+	if s.whole == nil {
+		s.whole = s.wholePatch()
+	}
+
+	whole, id := web.Patch{Reset: true}, s.eventID(s.drawnTo)
+	if s.whole != nil { // else drawing panicked
+		whole = *s.whole
+	}
+	return func(yield func([]byte) bool) {
+		for piece := range whole.Pieces() {
+			// Only the last piece has an ID: who has less begins again.
+			own := id
+			if piece.More {
+				own = ""
+			}
+			if !yield(frameWith(own, "patch", piece)) {
+				return
+			}
+		}
+	}
+}
+
+// wholePatch returns the whole conversation as one patch; an empty one after an error, which draw has reported.
+func (s *Server) wholePatch() *web.Patch {
+	defer s.guard("drawing")
+	p := web.Patch{Reset: true}
+	if whole, err := s.model.Whole(); err == nil {
+		p = whole
+	}
+	return &p
+}
+
+// keep adds an event to the latest ones, and drops the oldest ones beyond a limit. s.modelMu must be held.
+func (s *Server) keep(event []byte) {
+	s.recent = append(s.recent, event)
+	size := 0
+	for i, e := range slices.Backward(s.recent) {
+		if size += len(e); size > maxBytes || len(s.recent)-i > maxQueue {
+			s.recent = slices.Clone(s.recent[i+1:])
+			break
+		}
+	}
 }
 
 // show makes d the conversation and starts a goroutine to draw it, unless one is running. s.mu must be held.
@@ -170,7 +251,6 @@ func (s *Server) draw() {
 		return
 	}
 
-	s.whole = nil
 	event := s.patch(d)
 
 	s.mu.Lock()
@@ -192,6 +272,7 @@ func (s *Server) patch(d dag.DAG) []byte {
 		s.model.Cache = s.options.Cache(d)
 	}
 
+	first := s.model.IsEmpty()
 	p, err := s.model.Update(d)
 	if err != nil {
 		s.report(err.Error())
@@ -200,7 +281,33 @@ func (s *Server) patch(d dag.DAG) []byte {
 	if p.Empty() {
 		return nil
 	}
-	return frame("patch", p)
+
+	// The first patch has everything. If it is long, those who listen get it in pieces.
+	s.drawnTo++
+	s.whole = nil
+	if first {
+		whole := p
+		whole.Reset = true
+		s.whole = &whole
+	}
+	if p.IsLong() {
+		s.recent = nil
+		s.fallBehind()
+		return nil
+	}
+	event := frameWith(s.eventID(s.drawnTo), "patch", p)
+	s.keep(event)
+	return event
+}
+
+// fallBehind makes all listeners need the whole state.
+func (s *Server) fallBehind() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.listeners {
+		l.queue, l.size, l.behind = nil, 0, true
+		l.rouse()
+	}
 }
 
 // guard recovers from a panic and shows it on the page, to keep the program running. It must be deferred.

@@ -79,7 +79,12 @@ type Server struct {
 
 	modelMu sync.Mutex // taken before mu, and never by a run
 	model   *web.Model
-	whole   []byte // guarded by modelMu: the event with the whole conversation; nil until first needed
+	// whole is the conversation of the model as one patch; nil until first needed. recent holds the latest events with
+	// changes, and drawnTo the number of all of them: the ID of an event is its number. Guarded by modelMu.
+	whole   *web.Patch
+	recent  [][]byte
+	drawnTo int
+	id      string // in the IDs of events: those of another server, or of one that has ended, mean nothing here
 
 	mu        sync.Mutex // guards the fields below
 	d         dag.DAG
@@ -105,7 +110,7 @@ const (
 
 // New returns a server for d.
 func New(d dag.DAG, o *Options) *Server {
-	s := &Server{model: web.NewModel(), d: d, undrawn: true, listeners: map[*listener]bool{}, served: map[*http.Server]bool{}}
+	s := &Server{id: rand.Text()[:8], model: web.NewModel(), d: d, undrawn: true, listeners: map[*listener]bool{}, served: map[*http.Server]bool{}}
 	if o != nil {
 		s.options = *o
 	}

@@ -85,7 +85,7 @@ func TestNewListenerGetsTheWholeState(t *testing.T) {
 	require.Equal(t, []string{d.Head().ID().String()}, e.ends())
 	got, ok = e.next()
 	require.True(t, ok)
-	require.Equal(t, event{"activity", `{"state":"idle","begin":true,"error":"","paused":[],"origin":{},"canRun":false}`}, got)
+	require.Equal(t, event{name: "activity", data: `{"state":"idle","begin":true,"error":"","paused":[],"origin":{},"canRun":false}`}, got)
 }
 
 // story is the activities in a line each, without times, and without those that only say that a message begins: when

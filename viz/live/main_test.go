@@ -103,14 +103,20 @@ type ear struct {
 
 // event is a server-sent event.
 type event struct {
+	id   string
 	name string
 	data string
 }
 
-func (s *site) listen(t testing.TB) *ear {
+func (s *site) listen(t testing.TB) *ear { return s.listenFrom(t, "") }
+
+// listenFrom listens again, after the event with that ID.
+func (s *site) listenFrom(t testing.TB, id string) *ear {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), patience)
-	res, err := s.client.Do(s.with(t, http.MethodGet, "events", "").WithContext(ctx))
+	req := s.with(t, http.MethodGet, "events", "").WithContext(ctx)
+	req.Header.Set("Last-Event-ID", id)
+	res, err := s.client.Do(req)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, res.StatusCode)
 	require.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
@@ -130,6 +136,8 @@ func (e *ear) next() (event, bool) {
 			return event{}, false
 		}
 		switch line = strings.TrimSuffix(line, "\n"); {
+		case strings.HasPrefix(line, "id: "):
+			got.id = line[len("id: "):]
 		case strings.HasPrefix(line, "event: "):
 			got.name = line[len("event: "):]
 		case strings.HasPrefix(line, "data: "):
@@ -143,6 +151,7 @@ func (e *ear) next() (event, bool) {
 // told is what the page needs of a patch here.
 type told struct {
 	Reset bool
+	More  bool
 	Nodes []struct {
 		Key int
 		ID  string

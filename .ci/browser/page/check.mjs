@@ -22,7 +22,10 @@ async function serve(server, context) {
   const http = createServer(async (asked, answer) => {
     let body = '';
     for await (const piece of asked) body += piece;
-    const route = {fulfill: ({status = 200, contentType = 'text/plain', body = ''}) => answer.writeHead(status, {'content-type': contentType}).end(body)};
+    const route = {fulfill: ({status = 200, contentType = 'text/plain', body = '', open = false}) => {
+      answer.writeHead(status, {'content-type': contentType}).write(body);
+      if (!open) answer.end();
+    }};
     server(route, {url: () => 'http://check.test' + asked.url, method: () => asked.method, headers: () => asked.headers, postData: () => body});
   });
   await new Promise(done => http.listen(0, '127.0.0.1', done));
@@ -31,10 +34,11 @@ async function serve(server, context) {
 }
 
 // open opens a page and records everything that it must not do.
-async function open(name, {hash = '', options = {}, server} = {}) {
+async function open(name, {hash = '', options = {}, server, clock = false} = {}) {
   const context = await newContext({viewport: {width: 1400, height: 900}, ...options});
   const page = await context.newPage();
   page.setDefaultTimeout(60000);
+  if (clock) await page.clock.install();
   const url = server ? await serve(server, context) : 'file://' + path.join(dir, name);
   const watched = await watch(page, asked => server ? asked.startsWith(url) : asked.split('#')[0] === url);
   await page.addInitScript(() => {
@@ -118,6 +122,42 @@ const checks = {
       return [...box.querySelectorAll('text[direction]')].every(e => right - e.getBoundingClientRect().right < 16 && right > e.getBoundingClientRect().right);
     }));
     equal(sides, [true], 'begin at its right side');
+    return page;
+  },
+
+  // The graph fills its place, and the panels are as wide as the reader wants them.
+  async panels() {
+    const page = await open('release.html', {options: {viewport: {width: 1440, height: 900}}});
+    await settle(page);
+    const width = id => page.evaluate(id => Math.round(document.getElementById(id).getBoundingClientRect().width), id);
+    const empty = () => page.evaluate(() => {
+      const canvas = document.getElementById('canvas').getBoundingClientRect(), boxes = [...document.querySelectorAll('.box')].map(e => e.getBoundingClientRect());
+      return [Math.min(...boxes.map(b => b.left)) - canvas.left, canvas.right - Math.max(...boxes.map(b => b.right))].map(Math.round);
+    });
+    const [left, right] = await empty();
+    ok(left < 40 || Math.abs(left - right) < 40, 'nothing is empty beside the graph: ' + [left, right]);
+
+    const before = await width('left');
+    await page.focus('#split-left');
+    await press(page, 'ArrowRight', 'ArrowRight');
+    equal(await width('left'), before + 40, 'by keyboard');
+    const handle = await page.locator('#split-inspector').boundingBox();
+    const inspector = await width('inspector');
+    await page.mouse.move(handle.x + 3, 400);
+    await page.mouse.down();
+    await page.mouse.move(handle.x - 97, 400, {steps: 4});
+    await page.mouse.up();
+    ok(Math.abs(await width('inspector') - inspector - 100) < 5, 'by mouse: ' + inspector + ' became ' + await width('inspector'));
+    await page.focus('#split-left');
+    await press(page, 'Enter');
+    equal(await width('left'), before, 'and back');
+
+    await page.focus('#outline');
+    await press(page, 'w');
+    await settle(page);
+    equal(await width('middle'), 1440, 'the graph alone');
+    await press(page, 'w');
+    equal(await width('left'), before, 'and everything again');
     return page;
   },
 
@@ -485,9 +525,20 @@ const checks = {
 
   async copies() {
     const page = await open('release.html');
+    const isOpen = () => page.evaluate(() => document.getElementById('share').open);
+    for (const [i, form] of ['mermaid', 'json', 'go'].entries()) {
+      await page.click('#share summary');
+      await page.click('[data-copy="all ' + form + '"]');
+      await page.waitForFunction(n => window.seen.copied.length === n && !document.getElementById('share').open, i + 1);
+    }
     await page.click('#share summary');
-    for (const form of ['mermaid', 'json', 'go']) await page.click('[data-copy="all ' + form + '"]');
-    await page.waitForFunction(() => window.seen.copied.length === 3);
+    await page.mouse.click(200, 880);
+    equal(await isOpen(), false, 'a click elsewhere closes the menu');
+    await page.click('#share summary');
+    await page.focus('#outline');
+    await press(page, 'Escape');
+    equal(await isOpen(), false, 'and so does Escape, wherever the focus is');
+    await page.click('#share summary');
     const copied = await page.evaluate(() => window.seen.copied);
     for (const [i, name] of ['release.mmd', 'release.json', 'release.go'].entries()) ok(copied[i] === text(name), name + ' is copied as it is');
     ok(await downloaded(page, 'conversation.json', () => page.click('.menu button:has-text("Download JSON")')) === text('release.json'), 'and downloaded');
@@ -507,6 +558,7 @@ const checks = {
     ok(await large.evaluate(() => window.seen.delay) > 20000, 'it stays until it is read and written down');
     await press(large, 'ArrowRight', 'Enter');
     await large.waitForFunction(() => window.seen.copied.length === 1);
+    await press(large, 'y');
     await large.click('[data-copy="up mermaid"]');
     await refused();
     await large.click('[data-copy="up json"]');
@@ -908,6 +960,57 @@ const checks = {
     return page;
   },
 
+  // A server that is gone without a word is noticed, and what it had sent is not asked for again.
+  async 'live silence'() {
+    const asked = [];
+    const page = await open('live.html', {hash: '#token=sesame', clock: true, server: async (route, request) => {
+      const name = new URL(request.url()).pathname.slice(1);
+      if (!name) return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
+      asked.push(request.headers()['last-event-id'] ?? '');
+      const event = 'event: patch\nid: s-' + asked.length + '\ndata: ' + text('patch' + Math.min(asked.length, 2) + '.json').replaceAll('\n', '') + '\n\n';
+      if (asked.length < 3) route.fulfill({contentType: 'text/event-stream', body: event + 'event: activity\ndata: {"state":"idle"}\n\n', open: true});
+    }});
+    await page.waitForSelector('.row');
+    await page.clock.fastForward(39000);
+    equal(asked, [''], 'a short silence is none');
+    await page.clock.fastForward(3000);
+    await page.waitForFunction(() => document.getElementById('state').textContent.startsWith('reconnecting'));
+    await page.clock.fastForward(1000);
+    await page.waitForFunction(() => document.querySelectorAll('.row').length === 4);
+    equal(asked, ['', 's-1'], 'it names the last event');
+    await page.clock.fastForward(41000);
+    await page.clock.fastForward(1000);
+    await page.waitForFunction(() => document.getElementById('state').textContent.startsWith('reconnecting'));
+    await page.clock.fastForward(41000); // the third request is never answered
+    await page.clock.fastForward(2000);
+    const deadline = Date.now() + 10000;
+    while (asked.length < 4 && Date.now() < deadline) await page.clock.fastForward(1000);
+    equal(asked.slice(0, 4), ['', 's-1', 's-2', 's-2'], 'one that is not answered is made again');
+    return page;
+  },
+
+  // An event is read in time that is in proportion to its size: with 20 MB in small pieces, any other takes minutes.
+  async 'long event'() {
+    const source = readFileSync(new URL('../../../viz/internal/web/assets/9_live.js', import.meta.url), 'utf8');
+    const reading = source.slice(source.indexOf('// readEvents reads'), source.indexOf('// hear takes in'));
+    const readEvents = new Function('const silence = 40000;' + reading + '; return readEvents;')();
+    const bytes = written => new TextEncoder().encode(written), piece = bytes('x'.repeat(4000)), heard = [];
+    const body = new ReadableStream({start(stream) {
+      stream.enqueue(bytes('event: patch\r\nid: 7\r\ndata: "'));
+      for (let i = 0; i < 5000; i++) stream.enqueue(piece);
+      stream.enqueue(bytes('"\r\n\r\n:\n\nevent: a\ndata: 1\ndata: 2\n\n'));
+      stream.close();
+    }});
+    const began = performance.now();
+    await readEvents(body, (name, data, id) => heard.push([name, String(data).length, id])).catch(err => heard.push(String(err)));
+    const took = Math.round(performance.now() - began);
+    equal(heard[0], ['patch', 20000000, '7'], 'the event');
+    ok(took < 10000, 'it takes ' + took + ' ms');
+    const page = await open('release.html');
+    page.info = took + ' ms for 20 MB';
+    return page;
+  },
+
   async live() {
     const asked = [];
     let streams = 0, goOn, end;
@@ -1190,6 +1293,26 @@ async function large(name) {
   const problem = await time(() => press(page, 'e'));
   const search = await time(async () => { await press(page, '/'); await page.keyboard.type('firs'); });
   ok(Math.max(...most) < 3000, 'elements: ' + most);
+
+  // Where a search takes long, it waits for a pause of the typing.
+  if (name === '20000.html') {
+    const searches = await page.evaluate(async () => {
+      const field = document.getElementById('search');
+      let n = 0;
+      const watch = new MutationObserver(() => n++);
+      watch.observe(document.getElementById('found'), {childList: true});
+      for (const typed of ['m', 'me', 'mes', 'mess']) {
+        field.value = typed;
+        field.dispatchEvent(new Event('input'));
+        await Promise.resolve();
+      }
+      const before = n;
+      await new Promise(done => setTimeout(done, 1000));
+      watch.disconnect();
+      return [before, n];
+    });
+    equal(searches, [0, 1], 'searches while somebody types, and in the pause after it');
+  }
 
   // The table of calls has all of them, and makes those in view.
   await press(page, 'Escape', 'Escape');

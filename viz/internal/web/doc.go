@@ -11,6 +11,7 @@
 // changes are absent:
 //
 //	reset     true: drop everything received before
+//	more      true: the rest of a long conversation follows in further patches
 //	nodes     new nodes, and nodes changed by a redaction
 //	  key       the node's number in the patches; it never changes and is never reused
 //	  id        its ID

@@ -96,6 +96,9 @@ func (m *Model) Whole() (Patch, error) {
 	return p, err
 }
 
+// IsEmpty reports whether nothing has been sent: the next patch is the whole conversation.
+func (m *Model) IsEmpty() bool { return len(m.sent.nodes) == 0 }
+
 // Key returns the key of a node, and whether the page has the node.
 func (m *Model) Key(id node.ID) (int, bool) {
 	k, ok := m.sent.nodes[id]

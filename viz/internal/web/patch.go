@@ -8,6 +8,7 @@ import (
 // Patch holds the changes for a page with all former patches. The package comment has its JSON.
 type Patch struct {
 	Reset    bool      `json:"reset,omitempty"`
+	More     bool      `json:"more,omitempty"`
 	Nodes    []Node    `json:"nodes,omitempty"`
 	Places   []Place   `json:"places,omitempty"`
 	Folds    []Fold    `json:"folds,omitempty"`

@@ -15,6 +15,12 @@ const graph = {
 // apply adds a patch to the graph. Everything derived from the graph is computed anew: that takes a few milliseconds
 // for 20,000 nodes.
 function apply(patch) {
+  collect(patch);
+  relate();
+}
+
+// collect adds a patch to the graph, and computes nothing: more of it follows.
+function collect(patch) {
   if (patch.reset) {
     for (const map of [graph.nodes, graph.places, graph.folds, graph.edges]) map.clear();
     Object.assign(graph, {frames: [], rooms: [], heads: [], refs: [], found: [], totals: [], note: ''});
@@ -33,7 +39,6 @@ function apply(patch) {
   for (const whole of ['frames', 'rooms', 'heads', 'refs', 'totals', 'width', 'height', 'note']) {
     if (patch[whole] !== undefined) graph[whole] = patch[whole];
   }
-  relate();
 }
 
 // relate finds the reading order, and the children and the names of each node.

@@ -1,7 +1,7 @@
 // The picture of the graph. Only what is in view is in the page: near by as boxes with text, from afar as one path a
 // style.
 
-const view = {x: 0, y: 0, scale: 1, due: false};
+const view = {x: 0, y: 0, scale: 1, due: false, moved: false}; // moved is set once a person has moved it
 const mostBoxes = 400; // in view at once; beyond that nobody reads them
 const picture = {boxes: new Map(), lines: new Map(), index: new Map(), far: null};
 
@@ -246,6 +246,7 @@ function shift(start, size, from, to) {
 
 // zoom keeps the point under the pointer where it is.
 function zoom(factor, x = $('canvas').clientWidth / 2, y = $('canvas').clientHeight / 2) {
+  view.moved = true;
   const scale = Math.min(3, Math.max(0.002, view.scale * factor));
   view.x += x / view.scale - x / scale;
   view.y += y / view.scale - y / scale;
@@ -265,15 +266,21 @@ function fit() {
 
 // home is where a page begins: at the top, and the whole width in view if it can still be read.
 function home() {
-  const canvas = $('canvas');
-  view.due = !canvas.clientWidth; // a narrow page hides it: begin when it is seen
-  view.scale = Math.min(1, Math.max(0.75, canvas.clientWidth / (picture.width || 1)));
-  const first = picture.at.get(boxOf(at.path[0]));
-  view.x = picture.width * view.scale <= canvas.clientWidth || !first
-    ? picture.width / 2 - canvas.clientWidth / view.scale / 2
-    : first.x + first.w / 2 - canvas.clientWidth / view.scale / 2;
+  view.due = !$('canvas').clientWidth; // a narrow page hides it: begin when it is seen
+  view.moved = false;
+  frameWidth();
   view.y = 0;
   drawPicture();
+}
+
+// frameWidth makes the width of the graph fit, down to a size that can be read. Of a wider one, the first box is in view, and
+// nothing is empty beside the graph.
+function frameWidth() {
+  const shown = $('canvas').clientWidth;
+  view.scale = Math.min(1, Math.max(0.6, shown / (picture.width || 1)));
+  const w = shown / view.scale, first = picture.at.get(boxOf(at.path[0]));
+  view.x = picture.width <= w || !first ? (picture.width - w) / 2
+    : Math.min(Math.max(first.x + first.w / 2 - w / 2, 0), picture.width - w);
 }
 
 // boxAt is the key of the box at a point of the canvas, or of the open box whose title is there.
@@ -299,6 +306,7 @@ function listenToPicture() {
     if (event.ctrlKey || event.metaKey) {
       zoom(Math.exp(-event.deltaY / 200), event.clientX - rect.left, event.clientY - rect.top);
     } else {
+      view.moved = true;
       view.x += (event.shiftKey ? event.deltaY : event.deltaX) / view.scale;
       view.y += (event.shiftKey ? 0 : event.deltaY) / view.scale;
       drawPicture();
@@ -315,6 +323,7 @@ function listenToPicture() {
     if (!from) return;
     const dx = event.clientX - from.x, dy = event.clientY - from.y;
     if (!from.moved && Math.hypot(dx, dy) < 4) return;
+    view.moved = true;
     view.x -= dx / view.scale;
     view.y -= dy / view.scale;
     from = {x: event.clientX, y: event.clientY, moved: true};

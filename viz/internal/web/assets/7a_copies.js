@@ -49,6 +49,15 @@ function toShare() {
   $('share-menu').querySelector('button').focus();
 }
 
+// closeShare closes the menu, and reports whether it was open. The focus does not stay in it.
+function closeShare() {
+  const share = $('share');
+  if (!share.open) return false;
+  if (share.contains(document.activeElement)) share.querySelector('summary').focus();
+  share.open = false;
+  return true;
+}
+
 // shareKey returns the action of a key in the menu: the arrow keys go to the button beside, above or below, and a
 // letter presses its button.
 function shareKey(event) {
@@ -64,7 +73,7 @@ function shareKey(event) {
   return lettered ? () => lettered.click() : {
     ArrowDown: to(line + 1, column), ArrowUp: to(line - 1, column), ArrowRight: to(line, column + 1),
     ArrowLeft: to(line, column - 1), Home: to(0, 0), End: to(-1, 0),
-    Escape: () => { $('share').open = false; $('outline').focus(); },
+    Escape: closeShare,
   }[event.key];
 }
 
@@ -72,6 +81,7 @@ function shareKey(event) {
 async function copied(text, name) {
   try {
     await copy(await text());
+    closeShare();
     status('Copied' + (name ? ': ' + name : '') + '.');
   } catch (err) {
     status('Not copied: ' + err.message);

@@ -2,15 +2,21 @@
 
 const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true,
   connected: false, tokens: null, error: '', tail: null, known: false, refused: false, withoutToken: false, wanted: '',
-  origin: {}};
+  origin: {}, event: ''}; // event is the id of the last one
+
+// silence is how long a server may say nothing, in milliseconds. It sends a sign of life every 15 seconds.
+const silence = 40000;
 
 // connect reads the server's events for as long as the page is open. It is fetch and not EventSource because the token
-// goes in a header.
+// goes in a header. After a lost connection it names the last event that it received, and the server sends what follows.
 async function connect() {
   live.token = token();
   for (let wait = 500; ; wait = Math.min(wait * 2, 8000)) {
     try {
-      const response = await ask('events', {headers: {Accept: 'text/event-stream'}});
+      const control = new AbortController(), late = setTimeout(() => control.abort(), silence);
+      const response = await ask('events', {signal: control.signal,
+        headers: {Accept: 'text/event-stream', ...(live.event && {'Last-Event-ID': live.event})}});
+      clearTimeout(late);
       wait = 500;
       live.connected = true;
       drawLive();
@@ -99,34 +105,65 @@ async function fetchRequest(key) {
   }
 }
 
-// readEvents reads server-sent events from a stream, and calls back with the name and data of each.
+// readEvents reads server-sent events from a stream, and calls back with the name, the data and the id of each. It fails
+// when nothing arrives for too long. A line is put together only once it has ended: the time is in proportion to its length,
+// whatever the pieces it arrives in.
 async function readEvents(body, heard) {
   const reader = body.getReader(), decoder = new TextDecoder();
-  let rest = '', name = 'message', data = [];
-  for (;;) {
-    const {done, value} = await reader.read();
-    if (done) return;
-    rest += decoder.decode(value, {stream: true});
-    const lines = rest.split('\n');
-    rest = lines.pop();
-    for (const text of lines.map(l => l.replace(/\r$/, ''))) {
-      if (text === '') {
-        if (data.length) heard(name, JSON.parse(data.join('\n')));
-        [name, data] = ['message', []];
-      } else if (text.startsWith('event:')) name = text.slice(6).trim();
-      else if (text.startsWith('data:')) data.push(text.slice(text[5] === ' ' ? 6 : 5));
+  let held = [], event = {name: 'message', data: [], id: ''};
+  const take = text => {
+    if (text === '') {
+      if (event.data.length) heard(event.name, JSON.parse(event.data.join('\n')), event.id);
+      event = {name: 'message', data: [], id: ''};
+      return;
     }
+    const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(text);
+    if (field === 'event') event.name = value;
+    else if (field === 'data') event.data.push(value);
+    else if (field === 'id') event.id = value;
+  };
+
+  try {
+    for (;;) {
+      const {done, value} = await soon(reader.read());
+      if (done) return;
+      const text = decoder.decode(value, {stream: true});
+      let from = 0;
+      for (let end; (end = text.indexOf('\n', from)) >= 0; from = end + 1) {
+        held.push(text.slice(from, end));
+        take(held.join('').replace(/\r$/, ''));
+        held = [];
+      }
+      held.push(text.slice(from));
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // the connection may be one that nobody is at the other end of
   }
 }
 
-// hear takes in an event of the server.
-function hear(name, data) {
-  if (name === 'patch') learn(data);
-  if (name === 'activity') react(data);
+// soon fails if a promise takes longer than a server may be silent.
+function soon(promise) {
+  let timer;
+  const late = new Promise((_, fail) => {
+    timer = setTimeout(() => fail(new Error('the server is silent')), silence);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// learn takes in a patch. The selection stays where it is, or follows the end.
+// hear takes in an event of the server.
+function hear(name, data, id) {
+  if (name === 'patch') learn(data);
+  if (name === 'activity') react(data);
+  if (id) live.event = id;
+}
+
+// learn takes in a patch. The selection stays where it is, or follows the end. Of a long conversation, the beginning and
+// the whole are shown, and what arrives between them is only kept.
 function learn(patch) {
+  if (patch.more && !patch.reset) {
+    collect(patch);
+    return;
+  }
   const had = graph.nodes.size;
   const selected = nodeOf(at.selected)?.id, end = nodeOf(at.end)?.id;
   apply(patch);
@@ -161,6 +198,7 @@ function toTail(anew) {
   if (head === undefined) return;
   follow(head);
   if (anew) home();
+  else if (!view.moved) frameWidth();
   select(head, {follow: true});
 }
 

@@ -125,8 +125,22 @@ function unfold(open) {
   }
 }
 
+// searchSoon searches while somebody types: at once, or in a pause of the typing where a search takes long.
+let searching = {timer: null, took: 0};
+function searchSoon(text) {
+  clearTimeout(searching.timer);
+  const run = () => {
+    const began = performance.now();
+    search(text);
+    searching = {timer: null, took: performance.now() - began};
+  };
+  if (searching.took < 50) run();
+  else searching.timer = setTimeout(run, 250);
+}
+
 // search shows the nodes with a text, on the path and in the list of matches.
 function search(text) {
+  clearTimeout(searching.timer);
   at.query = text.trim().toLowerCase();
   layRows();
   drawPicture();
@@ -246,6 +260,7 @@ const keys = {
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(), y: toShare,
   a: toWaiting,
   r: toRequest, f: () => stepFold(1), F: () => stepFold(-1), '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit,
+  w: graphAlone,
   '=': () => openCompare(),
   1: () => openView('graph'), 2: () => openView('calls'), 3: () => openView('timeline'), 4: () => openView('cache'),
   5: () => at.query && openView('found-view'),
@@ -267,6 +282,10 @@ function press(event) {
     return;
   }
   if (target.closest('button, a, summary') && (event.key === 'Enter' || event.key === ' ')) return;
+  if (event.key === 'Escape' && closeShare()) {
+    event.preventDefault();
+    return;
+  }
   if (target.closest('#share-menu') && shareKey(event)) {
     event.preventDefault();
     shareKey(event)();
@@ -299,8 +318,12 @@ function listen() {
   $('outline').addEventListener('scroll', () => drawRows(false), {passive: true});
   new ResizeObserver(() => drawRows(true)).observe($('outline'));
 
-  $('search').addEventListener('input', event => search(event.target.value));
-  $('search').addEventListener('keydown', event => { if (event.key === 'Enter') nextMatch(event.shiftKey ? -1 : 1); });
+  $('search').addEventListener('input', event => searchSoon(event.target.value));
+  $('search').addEventListener('keydown', event => { 
+    if (event.key !== 'Enter') return;
+    if (at.query !== event.target.value.trim().toLowerCase()) search(event.target.value);
+    nextMatch(event.shiftKey ? -1 : 1);
+  });
 
   $('heads').addEventListener('change', event => select(Number(event.target.value)));
   $('problems').addEventListener('click', () => problem(1));
@@ -321,6 +344,9 @@ function listen() {
 
   $('stop').addEventListener('click', () => post('stop', {}).catch(err => status('Not stopped: ' + err.message)));
   $('share').querySelector('summary').addEventListener('click', drawShare);
+  document.addEventListener('pointerdown', event => { if (!event.target.closest('#share')) closeShare(); });
+  $('alone').addEventListener('click', graphAlone);
+  listenToPanes();
 
   window.addEventListener('hashchange', () => {
     if (config.live && tokenInAddress.test(location.hash)) { // a link was opened in place of this page

@@ -1,0 +1,10 @@
+import {launch} from './browser.mjs';
+import {readFileSync} from 'node:fs';
+const b = await launch(); const p = await (await b.newContext()).newPage();
+const t0 = performance.now();
+await p.goto(readFileSync('/tmp/scr/url','utf8'));
+await p.waitForSelector('.row', {timeout: 60000}); console.log('first row', Math.round(performance.now()-t0));
+await p.waitForFunction(() => /^100,000 nodes|^100000|^99,|^100,/.test(document.getElementById('totals').textContent), null, {timeout: 90000}); console.log('whole', Math.round(performance.now()-t0), await p.evaluate(() => document.getElementById('totals').textContent));
+const c = await p.context().newCDPSession(p); await c.send('HeapProfiler.collectGarbage');
+console.log('heap MB', await p.evaluate(() => Math.round(performance.memory.usedJSHeapSize/1e6)));
+await b.close();
