@@ -144,7 +144,7 @@ func TestHostileResults(t *testing.T) {
 		`{"call_1": "18 °C"}`: "-: ",
 		`{"call_1": {}}`:      "neither approve nor result",
 		`{"call_1": {"result": "x", "\u001b[2J": 1}}`:                       "",
-		`{"\u001b[2J": {"result": "x"}}`:                                    "no such call waits",
+		`{"\u001b[2J": {"result": "x"}}`:                                    "the call is not pending",
 		`{"call_1": {"approve": true}}`:                                     "",
 		`{"call_1": {"result": [{"type": "tool_result", "call_id": "a"}]}}`: "",
 		"{\"call_1\": {\"result\": \"a\xffb\"}}":                            "-: ",
@@ -209,7 +209,7 @@ func TestPauseEndsWithWhatItWaitsFor(t *testing.T) {
 	require.Equal(t, exitBad, code)
 	require.Contains(t, errs, "holds no paused run")
 
-	_, errs, code = command("", "redact", file, d.Head().ID().String())
+	_, errs, code = command("", "redact", file, d.Head().Parent(0).ID().String())
 	require.Equal(t, exitDone, code, errs)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
