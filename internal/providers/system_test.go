@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/anthropic"
+	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
@@ -16,7 +17,7 @@ import (
 // inLine are a request of each API with a system message between the others, and the parts of its body, in order.
 var inLine = map[string]struct{ body, before, system, after string }{
 	"anthropic": {
-		`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"one"},{"role":"system","content":[{"type":"text","text":"Be brief."},{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"}}],"clear_at":"never"},{"role":"user","content":"two"}]}`,
+		`{"model":"m","max_tokens":99,"messages":[{"role":"user","content":"one"},{"role":"system","content":[{"type":"text","text":"Be brief."},{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"}}],"clear_at":"never"},{"role":"user","content":"two"}]}`,
 		`one`, `{"role":"system","content":[{"type":"text","text":"Be brief."},{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"}}],"clear_at":"never"}`, `two`,
 	},
 	"openai-chat": {
@@ -44,6 +45,7 @@ func TestSystemMessageKeepsItsPlace(t *testing.T) {
 		for _, to := range providers {
 			body, notes, err := to.body(req)
 			require.NoError(t, err)
+			require.NoError(t, strictly(to.name, body), "%s to %s", from.name, to.name)
 			text, system := string(body), given.system
 			if from.name != to.name {
 				system = "Be brief."
@@ -63,6 +65,19 @@ func TestSystemMessageKeepsItsPlace(t *testing.T) {
 	}
 }
 
+// strictly checks a body with the strict fake of an API.
+func strictly(name string, body []byte) error {
+	switch name {
+	case "anthropic":
+		return fake.CheckAnthropic(body)
+	case "openai-chat":
+		return fake.CheckOpenAIChat(body)
+	case "openai-responses":
+		return fake.CheckOpenAIResponses(body)
+	}
+	return fake.CheckGemini("gemini-3-test", body)
+}
+
 func TestASystemMessageOfAProgramIsInTheFormOfTheAPI(t *testing.T) {
 	for name, body := range map[string]func(api.Request) ([]byte, []api.RepairNote, error){
 		"anthropic":        func(r api.Request) ([]byte, []api.RepairNote, error) { return anthropic.Body(r, "m", nil) },
@@ -75,5 +90,6 @@ func TestASystemMessageOfAProgramIsInTheFormOfTheAPI(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, notes, name)
 		require.Contains(t, string(sent), `"role":"system"`, name)
+		require.NoError(t, strictly(name, sent), name)
 	}
 }
