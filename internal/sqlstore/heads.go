@@ -20,9 +20,14 @@ func (d *Driver) Head(ctx context.Context, conversation, name string) (store.Hea
 		return err
 	})
 	if err == nil && h.Version == 0 {
-		err = fmt.Errorf("store: %q: head %q: %w", conversation, name, store.ErrNotStored)
+		err = noHead(conversation, name)
 	}
 	return h, err
+}
+
+// noHead is the error of a missing head.
+func noHead(conversation, name string) error {
+	return fmt.Errorf("store: %q: head %q: %w", conversation, name, store.ErrNotStored)
 }
 
 // Heads implements store.Driver.

@@ -47,15 +47,13 @@ type Tx interface {
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	// Query runs a query.
 	Query(ctx context.Context, query string, args ...any) (Rows, error)
+	// Handle returns the transaction as other libraries on the same database take it; nil outside a transaction for
+	// writing.
+	Handle() any
 }
 
 // Rows are the rows of a query, as those of database/sql.
-type Rows interface {
-	Next() bool
-	Scan(dest ...any) error
-	Err() error
-	Close() error
-}
+type Rows = store.Rows
 
 // Dialect holds the differences between databases.
 type Dialect struct {
@@ -67,6 +65,8 @@ type Dialect struct {
 	// Skip is Lock, but leaves out rows locked by others. SkipTasks is Skip for the rows of table t in a query of
 	// several tables.
 	Skip, SkipTasks string
+	// Now is an expression for the database's clock, in microseconds since 1970.
+	Now string
 	// Clock is a query for the database's clock, in microseconds since 1970. Empty if the database is on this machine.
 	Clock string
 	// LockSchema is a statement that keeps others from making the tables at the same time. Empty if none is needed.
@@ -97,7 +97,7 @@ type Driver struct {
 	listeners listeners
 }
 
-var _ store.Driver = (*Driver)(nil)
+var _ store.Transactor = (*Driver)(nil)
 
 // New returns a driver on db. It makes the tables, or brings them to the current version. The error is a *SchemaError
 // if a newer version of Plait made them.

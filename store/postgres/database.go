@@ -215,6 +215,14 @@ func (q queries) Query(ctx context.Context, query string, args ...any) (sqlstore
 	}}, nil
 }
 
+// Handle implements sqlstore.Tx.
+func (q queries) Handle() any {
+	if tx, ok := q.on.(pgx.Tx); ok {
+		return tx
+	}
+	return nil
+}
+
 // armored returns args with each text in a form that PostgreSQL accepts. PostgreSQL refuses NUL and invalid UTF-8, and
 // models may write both into the IDs of calls. Scan returns the original texts.
 func armored(args []any) []any {

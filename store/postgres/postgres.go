@@ -157,6 +157,7 @@ var dialect = sqlstore.Dialect{
 	Lock:       " FOR UPDATE",
 	Skip:       " FOR UPDATE SKIP LOCKED",
 	SkipTasks:  " FOR UPDATE OF t SKIP LOCKED",
+	Now:        `(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
 	Clock:      `SELECT (EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
 	LockSchema: `SELECT pg_advisory_xact_lock(7163373128412)`, // any number without another use
 	Schema: strings.NewReplacer(
@@ -169,6 +170,20 @@ var dialect = sqlstore.Dialect{
 		"COVER", "", // an entry of an index is limited to 2.7 kB, a list of links is not
 	),
 }
+
+// Update implements store.Transactor. Tx.Handle returns a pgx.Tx.
+func (db *DB) Update(ctx context.Context, f func(tx store.Tx) error) error {
+	return db.sqlstore.Update(ctx, f)
+}
+
+// View implements store.Transactor.
+func (db *DB) View(ctx context.Context, f func(tx store.Tx) error) error {
+	return db.sqlstore.View(ctx, f)
+}
+
+// Pool returns the pool of connections, for other libraries that use the same database. Close waits for its connections
+// to be released, unless the pool is the program's own.
+func (db *DB) Pool() *pgxpool.Pool { return db.database.pool }
 
 // Close waits for running calls, and closes the connections. Later calls return fs.ErrClosed. A second Close does
 // nothing.

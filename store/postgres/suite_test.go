@@ -67,6 +67,10 @@ func openEmptied(t *testing.T, url string) *postgres.DB {
 	return db
 }
 
+func TestTransactor(t *testing.T) {
+	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openNew(t, nil) })
+}
+
 func TestRuns(t *testing.T) {
 	url := pgtest.Database(t)
 	storetest.RunRuns(t, func(t *testing.T) store.Runs { return openEmptied(t, url) })

@@ -146,6 +146,7 @@ func open(ctx context.Context, pool *sql.DB, opts *Options, owned bool) (*DB, er
 
 // dialect has no locks: SQLite runs one writing transaction at a time.
 var dialect = sqlstore.Dialect{
+	Now: `CAST(UNIXEPOCH('subsec') * 1000000 AS INTEGER)`,
 	Schema: strings.NewReplacer(
 		"BYTES", "BLOB",
 		"NUMBER", "INTEGER",
@@ -155,6 +156,51 @@ var dialect = sqlstore.Dialect{
 		"TABLE_END", " STRICT",
 		"COVER", ", id, links", // the walk does not touch the table
 	),
+}
+
+// Update implements store.Transactor. Tx.Handle returns a *sql.Tx.
+func (db *DB) Update(ctx context.Context, f func(tx store.Tx) error) error {
+	return db.sqlstore.Update(ctx, f)
+}
+
+// View implements store.Transactor.
+func (db *DB) View(ctx context.Context, f func(tx store.Tx) error) error {
+	return db.sqlstore.View(ctx, f)
+}
+
+// Pool returns a pool of connections to the same file, for other libraries that use the database, such as a job queue.
+// It prepares each statement once for each connection, and its transactions begin with the lock for writing. The
+// caller closes it. The error holds errors.ErrUnsupported for a database in memory.
+func (db *DB) Pool(ctx context.Context) (*sql.DB, error) {
+	path := ""
+	err := db.database.Read(ctx, func(tx sqlstore.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := rows.Scan(&path); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return nil, fmt.Errorf("sqlite: a database in memory has no other connections: %w", errors.ErrUnsupported)
+	}
+
+	name, err := dataSource(path)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(cachedConnector{
+		driver: db.database.pool.Driver(), name: name, settings: settings(db.database.opts.BusyTimeout),
+		check: db.database.checkFile,
+	}), nil
 }
 
 // Close waits for running calls, and closes the connections. Later calls return fs.ErrClosed. A second Close does
