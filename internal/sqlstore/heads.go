@@ -116,6 +116,9 @@ func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, vers
 		if _, err := tx.Exec(ctx, `DELETE FROM plait_heads WHERE num = $1`, num); err != nil {
 			return err
 		}
+		if err := endRuns(ctx, tx, d.dialect, conversation, name, "the head was removed"); err != nil {
+			return err
+		}
 
 		// A conversation without a head does not exist.
 		more, err := first(ctx, tx, `SELECT num FROM plait_heads WHERE conv = $1 LIMIT 1`, []any{conv}, &num)
@@ -144,11 +147,26 @@ func (d *Driver) Delete(ctx context.Context, conversation string) error {
 		if err != nil || !found {
 			return err
 		}
+		if err := endRuns(ctx, tx, d.dialect, conversation, "", "the conversation was deleted"); err != nil {
+			return err
+		}
 		return remove(ctx, tx, conv)
 	})
 	if err == nil {
 		d.news.notify(conversation)
 	}
+	return err
+}
+
+// endRuns ends the unfinished run of a head, or with head "" those of all heads: nothing is asked for a removed head.
+func endRuns(ctx context.Context, tx Tx, dialect Dialect, conversation, head, reason string) error {
+	query := `UPDATE plait_index SET state = 'cancelled', busy = 0, job = 0, reason = $1, changed = ` + dialect.Now + `
+		WHERE conversation = $2 AND busy = 1`
+	args := []any{reason, conversation}
+	if head != "" {
+		query, args = query+` AND head = $3`, append(args, head)
+	}
+	_, err := tx.Exec(ctx, query, args...)
 	return err
 }
 

@@ -139,6 +139,54 @@ var migrations = [][]string{
 		)TABLE_END`,
 		`CREATE INDEX plait_tasks_open ON plait_tasks (num) WHERE open = 1`,
 	},
+	durableTables,
+}
+
+// durableTables are the tables of executor/durable. Times are microseconds since 1970.
+var durableTables = []string{
+	// One row for each run, for lists and counts. It can be made again from the conversations and the jobs. busy is 1
+	// until the run has ended. job is the ID of the run's job in River, or 0. start is the ID of the first node of the
+	// run. losses counts lost processes since the head had the version.
+	`CREATE TABLE plait_index (
+		num SERIAL,
+		id NAME NOT NULL UNIQUE,
+		conversation NAME NOT NULL,
+		head NAME NOT NULL,
+		agent NAME NOT NULL,
+		state NAME NOT NULL,
+		reason NAME NOT NULL,
+		busy NUMBER NOT NULL,
+		job NUMBER NOT NULL,
+		start BYTES NOT NULL,
+		losses NUMBER NOT NULL,
+		version NUMBER NOT NULL,
+		began NUMBER NOT NULL,
+		changed NUMBER NOT NULL
+	)TABLE_END`,
+	`CREATE UNIQUE INDEX plait_index_busy ON plait_index (conversation, head) WHERE busy = 1`,
+	`CREATE INDEX plait_index_state ON plait_index (state, num)`,
+	`CREATE INDEX plait_index_conversation ON plait_index (conversation, num)`,
+
+	// What has arrived for a head and is not yet in the conversation. call is the key of the call of a reply, and empty
+	// for a message. taken is 1 while a run adds the row to the conversation.
+	`CREATE TABLE plait_inbox (
+		num SERIAL,
+		conv NUMBER NOT NULL REFERENCES plait_conversations (num) ON DELETE CASCADE,
+		head NAME NOT NULL,
+		call NAME NOT NULL,
+		payload BYTES NOT NULL,
+		sum BYTES NOT NULL,
+		taken NUMBER NOT NULL,
+		arrived NUMBER NOT NULL
+	)TABLE_END`,
+	`CREATE INDEX plait_inbox_head ON plait_inbox (conv, head, num)`,
+	`CREATE UNIQUE INDEX plait_inbox_call ON plait_inbox (conv, head, call) WHERE call <> ''`,
+
+	// One row for each process that serves, renewed every second.
+	`CREATE TABLE plait_beats (
+		id NAME PRIMARY KEY,
+		beat NUMBER NOT NULL
+	)TABLE_END`,
 }
 
 // migrate makes the tables, or brings them to the newest version.

@@ -12,6 +12,7 @@
 //   - plait_blobs holds the blobs. plait_uses has one row for each use of a blob by a record.
 //   - plait_runs has one row for each durable run, plait_pauses for each of its pauses, and plait_tasks for each call of a
 //     pause, with its claim and its result. Each transaction locks the row of its run first.
+//   - plait_index, plait_inbox and plait_beats belong to executor/durable.
 //   - plait_schema has one row, with the version of these tables.
 //
 // IDs are 16 bytes, sums 32. A list of IDs is one value, the IDs one after the other. Cuts are described at packCuts.

@@ -1,0 +1,98 @@
+package durable
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/plait-dev/plait/store"
+)
+
+// runJob is the arguments of a job that continues a run. Jobs hold names and IDs only: everything else is in the
+// conversation.
+type runJob struct {
+	Run          string `json:"run"`
+	Conversation string `json:"conversation"`
+	Head         string `json:"head"`
+	Agent        string `json:"agent"`
+}
+
+// kindRun is the kind of a runJob.
+const kindRun = "plait_run"
+
+// Kind implements river.JobArgs.
+func (runJob) Kind() string { return kindRun }
+
+// kinds is a list of the kinds of this package, for conditions.
+const kinds = `('` + kindRun + `')`
+
+// insertRun inserts a job for a run, and returns its ID. losses is the number of lost processes before; the job begins
+// after a wait.
+func (e *Engine) insertRun(ctx context.Context, tx store.Tx, job runJob, wait time.Duration) (int64, error) {
+	opts := &river.InsertOpts{Queue: e.RunQueue(job.Agent), MaxAttempts: e.Attempts}
+	if wait > 0 {
+		opts.ScheduledAt = time.Now().Add(wait)
+	}
+	ids, err := e.queue.insert(ctx, tx, []river.InsertManyParams{{Args: job, InsertOpts: opts}})
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// claim identifies one attempt of a job: no other attempt may finish it.
+type claim struct {
+	id       int64
+	attempt  int
+	attempts int // the maximum
+}
+
+// check returns errLost if the attempt no longer has its job: another process has it, or the run was cancelled. The job
+// is locked until the transaction ends.
+func (e *Engine) check(ctx context.Context, tx store.Tx, c claim) error {
+	d, found := e.queue.dialect(), false
+	err := query(ctx, tx, `SELECT id FROM `+d.jobs+` WHERE id = $1 AND attempt = $2 AND state = 'running'`+d.lock,
+		[]any{c.id, int64(c.attempt)}, func(rows store.Rows) error {
+			found = true
+			return rows.Scan(new(int64))
+		})
+	if err == nil && !found {
+		err = errLost
+	}
+	return err
+}
+
+// finish completes a job, or returns errLost as check does.
+func (e *Engine) finish(ctx context.Context, tx store.Tx, c claim) error {
+	d := e.queue.dialect()
+	n, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = 'completed', finalized_at = `+d.now+`
+		WHERE id = $1 AND attempt = $2 AND state = 'running'`, c.id, int64(c.attempt))
+	if err == nil && n == 0 {
+		err = errLost
+	}
+	return err
+}
+
+// cancelJobs cancels all jobs of a run that have not ended. A process that executes one notices it at its next beat.
+func (e *Engine) cancelJobs(ctx context.Context, tx store.Tx, run string) error {
+	d := e.queue.dialect()
+	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = 'cancelled', finalized_at = `+d.now+`
+		WHERE state IN ('available', 'running', 'scheduled', 'retryable', 'pending') AND kind IN `+kinds+`
+		AND `+d.run+` = $1`, run)
+	return err
+}
+
+// parameter returns the name of a parameter of a statement.
+func parameter(n int) string { return "$" + strconv.Itoa(n) }
+
+// list returns IDs with commas between them.
+func list(ids []int64) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = strconv.FormatInt(id, 10)
+	}
+	return strings.Join(texts, ",")
+}
