@@ -245,3 +245,8 @@ func (c *counting) tool(name string) executor.Tool {
 		return fmt.Sprint("many ", item), nil
 	})
 }
+
+// checks is a database that can be checked.
+type checks interface {
+	Check(ctx context.Context) error
+}
