@@ -20,7 +20,9 @@ const (
 )
 
 // lapseTime returns the time after which a process counts as lost, in microseconds.
-func (e *Engine) lapseTime() int64 { return (time.Duration(lapse * float64(e.Heartbeat))).Microseconds() }
+func (e *Engine) lapseTime() int64 {
+	return (time.Duration(lapse * float64(e.Heartbeat))).Microseconds()
+}
 
 // firstBeat inserts the row of the process.
 func (p *process) firstBeat(ctx context.Context) error {
@@ -246,7 +248,43 @@ func (p *process) replace(ctx context.Context, tx store.Tx, j lostJob) error {
 	if err != nil {
 		return err
 	}
-	return p.replaceRun(ctx, tx, j)
+	switch j.kind {
+	case kindRun:
+		return p.replaceRun(ctx, tx, j)
+	case kindCall:
+		return p.replaceCall(ctx, tx, j)
+	}
+	_, err = p.insertAgain(ctx, tx, j)
+	return err
+}
+
+// insertAgain inserts a job with the arguments and the metadata of a lost one, and returns its ID.
+func (p *process) insertAgain(ctx context.Context, tx store.Tx, j lostJob) (int64, error) {
+	ids, err := p.queue.insert(ctx, tx, []river.InsertManyParams{{
+		Args: rawArgs{j.kind, json.RawMessage(j.args)}, InsertOpts: &river.InsertOpts{
+			Queue: j.queue, Priority: int(j.priority), MaxAttempts: p.Attempts, Metadata: []byte(j.metadata),
+		},
+	}})
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// replaceCall inserts the job of a call again, with one loss more.
+func (p *process) replaceCall(ctx context.Context, tx store.Tx, j lostJob) error {
+	var before noted
+	if err := json.Unmarshal([]byte(j.metadata), &before); err != nil {
+		return err
+	}
+	before.Losses++
+	metadata, err := json.Marshal(before)
+	if err != nil {
+		return err
+	}
+	j.metadata = string(metadata)
+	_, err = p.insertAgain(ctx, tx, j)
+	return err
 }
 
 // replaceRun inserts the job of a run again, or parks the run if too many processes were lost in the same step.
@@ -276,16 +314,11 @@ func (p *process) replaceRun(ctx context.Context, tx store.Tx, j lostJob) error 
 		return err
 	}
 
-	opts := &river.InsertOpts{
-		Queue: j.queue, Priority: int(j.priority), MaxAttempts: p.Attempts, Metadata: []byte(j.metadata),
-	}
-	ids, err := p.queue.insert(ctx, tx, []river.InsertManyParams{{
-		Args: rawArgs{j.kind, json.RawMessage(j.args)}, InsertOpts: opts,
-	}})
+	job, err := p.insertAgain(ctx, tx, j)
 	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `UPDATE plait_index SET job = $1, losses = $2, version = $3 WHERE id = $4`,
-		ids[0], int64(losses), int64(version), r.ID)
+		job, int64(losses), int64(version), r.ID)
 	return err
 }

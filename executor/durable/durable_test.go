@@ -418,7 +418,7 @@ func TestJobThatComesTwiceOrLateDoesNothing(t *testing.T) {
 		run := w.start(e, StartRequest{Text: "Count."})
 		require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
 			for range 3 {
-				if _, err := e.insertRun(w.Context(), tx, runJob{run, "c", store.Main, "a"}, 0); err != nil {
+				if _, err := e.insertRun(w.Context(), tx, runJob{Run: run, Conversation: "c", Head: store.Main, Agent: "a"}, 0); err != nil {
 					return err
 				}
 			}
@@ -427,7 +427,7 @@ func TestJobThatComesTwiceOrLateDoesNothing(t *testing.T) {
 		w.serve(e)
 		w.wait(e, run)
 		require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
-			_, err := e.insertRun(w.Context(), tx, runJob{run, "c", store.Main, "a"}, 0)
+			_, err := e.insertRun(w.Context(), tx, runJob{Run: run, Conversation: "c", Head: store.Main, Agent: "a"}, 0)
 			return err
 		}))
 		w.wait(e, w.start(e, StartRequest{Conversation: "d", Text: "Count."}))

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
@@ -36,6 +38,15 @@ type Options struct {
 	// RunQueue returns the queue for the runs of an agent. All processes with the agent, and those that start its runs,
 	// need the same. Defaults to [RunQueue] for every agent.
 	RunQueue func(agent string) string
+
+	// Workers are the groups of tools whose deferred calls this process executes. Defaults to none.
+	Workers []Worker
+	// Call returns the options of a call that begins to wait, for somebody's approval or for its result. The process
+	// that executes the run asks it. Defaults to the zero CallOptions for every call.
+	Call func(agent string, p dag.Pending) CallOptions
+	// AtDeadline returns the reply to a call at its deadline. Defaults to declining an approval, and to an error result
+	// for any other call.
+	AtDeadline func(agent string, p dag.Pending) executor.Reply
 
 	// Attempts is how often a run is tried after failures of its provider, without a step in between. After that it is
 	// parked. Defaults to 10.
@@ -64,6 +75,7 @@ type Options struct {
 	Log *slog.Logger
 
 	clock func() time.Duration // replaced in tests. Defaults to bootTime
+	now   func() time.Time     // replaced in tests. Defaults to time.Now
 }
 
 // withDefaults returns the options with each default in place.
@@ -80,6 +92,20 @@ func (o *Options) withDefaults() Options {
 	}
 	if opts.Losses <= 0 {
 		opts.Losses = 5
+	}
+	if opts.Call == nil {
+		opts.Call = func(string, dag.Pending) CallOptions { return CallOptions{} }
+	}
+	if opts.AtDeadline == nil {
+		opts.AtDeadline = atDeadline
+	}
+	opts.Workers = slices.Clone(opts.Workers)
+	for i := range opts.Workers {
+		w := &opts.Workers[i]
+		w.Queue = cmp.Or(w.Queue, CallQueue)
+		if w.Concurrency <= 0 {
+			w.Concurrency = 16
+		}
 	}
 	if opts.RunQueue == nil {
 		opts.RunQueue = func(string) string { return RunQueue }
@@ -102,6 +128,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if opts.clock == nil {
 		opts.clock = bootTime
+	}
+	if opts.now == nil {
+		opts.now = time.Now
 	}
 	return opts
 }
@@ -156,6 +185,9 @@ func (e *Engine) queues() map[string]river.QueueConfig {
 	queues := map[string]river.QueueConfig{}
 	for _, agent := range slices.Sorted(maps.Keys(e.Agents)) {
 		queues[e.RunQueue(agent)] = river.QueueConfig{MaxWorkers: e.Concurrency}
+	}
+	for _, w := range e.Workers {
+		queues[w.Queue] = river.QueueConfig{MaxWorkers: w.Concurrency}
 	}
 	return queues
 }

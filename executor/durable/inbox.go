@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/plait-dev/plait/executor"
@@ -175,7 +176,9 @@ func removeInbox(ctx context.Context, tx store.Tx, nums []int64) error {
 // inbox is what a run has taken from the inbox of its head.
 type inbox struct {
 	steering *executor.Queue
-	taken    []int64 // the rows of the messages that are in steering or in the conversation, but still in the inbox
+	taken    []int64   // the rows of the messages that are in steering or in the conversation, but still in the inbox
+	replied  []message // the replies to calls
+	used     []int64   // the rows of replies that the next step uses or drops
 }
 
 // take takes the messages of the head at the beginning of an attempt, also those taken by a lost process.
@@ -183,11 +186,23 @@ func (r *running) take(ctx context.Context) error {
 	r.inbox = inbox{steering: executor.NewQueue()}
 	var list []message
 	err := r.db.View(ctx, func(tx store.Tx) (err error) {
-		list, err = queryInbox(ctx, tx, r.args.Conversation, r.args.Head, ` AND call = ''`)
+		list, err = queryInbox(ctx, tx, r.args.Conversation, r.args.Head, "")
 		return err
 	})
-	if err != nil || len(list) == 0 {
+	if err != nil {
 		return err
+	}
+
+	messages := false
+	for _, m := range list {
+		if m.call != "" {
+			r.inbox.replied = append(r.inbox.replied, m)
+		} else {
+			messages = true
+		}
+	}
+	if !messages {
+		return nil
 	}
 
 	err = r.db.Update(ctx, func(tx store.Tx) error {
@@ -220,13 +235,17 @@ func (i *inbox) add(list []message) error {
 	return nil
 }
 
-// given returns the rows whose messages are in the conversation: all of them, as soon as the queue is empty.
+// given returns the rows that the conversation has with its next step: the replies, and the messages as soon as the queue
+// is empty.
 func (i *inbox) given() []int64 {
 	if i.steering.Len() > 0 {
-		return nil
+		return i.used
 	}
-	return i.taken
+	return append(slices.Clone(i.used), i.taken...)
 }
 
-// stored forgets the first n rows: they are removed.
-func (i *inbox) stored(n int) { i.taken = i.taken[n:] }
+// forget forgets rows that are removed.
+func (i *inbox) forget(rows []int64) {
+	gone := func(num int64) bool { return slices.Contains(rows, num) }
+	i.used, i.taken = slices.DeleteFunc(i.used, gone), slices.DeleteFunc(i.taken, gone)
+}

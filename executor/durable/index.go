@@ -51,6 +51,8 @@ type Run struct {
 	version uint64
 }
 
+func (r Run) target() target { return target{r.Conversation, r.Head} }
+
 // runColumns are the columns for scanRun.
 const runColumns = `num, id, conversation, head, agent, state, reason, job, start, losses, version, began, changed`
 

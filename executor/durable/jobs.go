@@ -18,16 +18,45 @@ type runJob struct {
 	Conversation string `json:"conversation"`
 	Head         string `json:"head"`
 	Agent        string `json:"agent"`
+	// Resumed reports that the run waited before, and has the jobs of its pending calls.
+	Resumed bool `json:"resumed,omitempty"`
 }
-
-// kindRun is the kind of a runJob.
-const kindRun = "plait_run"
 
 // Kind implements river.JobArgs.
 func (runJob) Kind() string { return kindRun }
 
+func (j runJob) target() target { return target{j.Conversation, j.Head} }
+
+// callJob is the arguments of a job that executes a deferred call.
+type callJob struct {
+	Run          string `json:"run"`
+	Conversation string `json:"conversation"`
+	Head         string `json:"head"`
+	Call         string `json:"call"`
+}
+
+// Kind implements river.JobArgs.
+func (callJob) Kind() string { return kindCall }
+
+func (j callJob) target() target { return target{j.Conversation, j.Head} }
+
+// deadlineJob is the arguments of a job that replies to a call in place of somebody who did not.
+type deadlineJob callJob
+
+// Kind implements river.JobArgs.
+func (deadlineJob) Kind() string { return kindDeadline }
+
+func (j deadlineJob) target() target { return target{j.Conversation, j.Head} }
+
+// The kinds of jobs.
+const (
+	kindRun      = "plait_run"
+	kindCall     = "plait_call"
+	kindDeadline = "plait_deadline"
+)
+
 // kinds is a list of the kinds of this package, for conditions.
-const kinds = `('` + kindRun + `')`
+const kinds = `('` + kindRun + `', '` + kindCall + `', '` + kindDeadline + `')`
 
 // insertRun inserts a job for a run, and returns its ID. losses is the number of lost processes before; the job begins
 // after a wait.
@@ -73,6 +102,13 @@ func (e *Engine) finish(ctx context.Context, tx store.Tx, c claim) error {
 	if err == nil && n == 0 {
 		err = errLost
 	}
+	return err
+}
+
+// noteBegun notes in the metadata of a job that its call was begun.
+func (e *Engine) noteBegun(ctx context.Context, tx store.Tx, job int64) error {
+	d := e.queue.dialect()
+	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET metadata = `+d.begun+` WHERE id = $1`, job)
 	return err
 }
 

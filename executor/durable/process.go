@@ -29,12 +29,12 @@ var (
 	errInterrupted = errors.New("durable: the process ends")
 )
 
-// Serve executes the runs of the engine's agents until ctx is done. It then begins no more work, waits for that under
+// Serve executes the runs of the engine's agents and the calls of its workers until ctx is done. It then begins no more work, waits for that under
 // way, and interrupts it after Options.ShutdownTimeout. An interrupted run continues from its last step, here or
 // elsewhere.
 func (e *Engine) Serve(ctx context.Context) error {
 	if len(e.queues()) == 0 {
-		return errors.New("durable: there is nothing to serve: the engine has no agents")
+		return errors.New("durable: there is nothing to serve: the engine has neither agents nor workers")
 	}
 	for {
 		p := &process{Engine: e, id: uuid.Must(uuid.NewV7()).String(), work: map[int64]context.CancelCauseFunc{}}
@@ -109,6 +109,9 @@ func (p *process) config() *river.Config {
 		Logger: slog.New(quiet{p.Log.Handler()}),
 	}
 	river.AddWorker(config.Workers, &runWorker{process: p})
+	river.AddWorker(config.Workers, &callWorker{process: p})
+	river.AddWorker(config.Workers, &deadlineWorker{process: p})
+	config.LeaderElectionDisabled = len(p.Agents) == 0 // it may not know the kinds of other processes
 	if p.River != nil {
 		p.River(config)
 	}

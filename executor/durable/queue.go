@@ -51,6 +51,8 @@ type dialect struct {
 	args, metadata string
 	// run is an expression for the run of a job.
 	run string
+	// begun is an expression for the metadata with noted.Begun.
+	begun string
 	// listed is a condition for the IDs of jobs. Its parameter is a list with commas.
 	listed func(parameter string) string
 	// texts is the columns and the table of a query for the texts in a JSON list, its parameter.
@@ -98,6 +100,7 @@ func newPostgresQueue(db *postgres.DB, opts *Options) (queue, error) {
 		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, oneBeat: true, poll: 2 * time.Second,
 		worker: `attempted_by[array_length(attempted_by, 1)]`, args: `args::TEXT`, metadata: `metadata::TEXT`,
 		run:    `args->>'run'`,
+		begun:  `metadata || '{"plait_begun": true}'`,
 		texts:  func(p string) string { return `t FROM jsonb_array_elements_text(CAST(` + p + ` AS TEXT)::JSONB) AS t` },
 		listed: func(p string) string { return `id = ANY(string_to_array(` + p + `, ',')::BIGINT[])` },
 	}, opts)
@@ -119,6 +122,7 @@ func newSQLiteQueue(ctx context.Context, db *sqlite.DB, opts *Options) (queue, e
 		jobs: `river_job`, now: `DATETIME('now', 'subsec')`, poll: 500 * time.Millisecond,
 		worker: `JSON_EXTRACT(attempted_by, '$[#-1]')`, args: `JSON(args)`, metadata: `JSON(metadata)`,
 		run:    `JSON_EXTRACT(args, '$.run')`,
+		begun:  `JSONB_SET(metadata, '$.plait_begun', JSON('true'))`,
 		texts:  func(p string) string { return `value FROM JSON_EACH(` + p + `)` },
 		listed: func(p string) string { return `id IN (SELECT value FROM JSON_EACH('[' || ` + p + ` || ']'))` },
 	}, opts)

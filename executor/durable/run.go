@@ -14,6 +14,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/pausing"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -25,7 +26,9 @@ type runWorker struct {
 }
 
 // NextRetry implements river.Worker.
-func (w *runWorker) NextRetry(job *river.Job[runJob]) time.Time { return time.Now().Add(retryAfter(job.Attempt)) }
+func (w *runWorker) NextRetry(job *river.Job[runJob]) time.Time {
+	return time.Now().Add(retryAfter(job.Attempt))
+}
 
 // retryAfter returns the wait after a failed attempt: 2 seconds, then twice as long each time, up to about 17 minutes.
 func retryAfter(attempt int) time.Duration { return jitter(time.Second << min(attempt, 10)) }
@@ -45,10 +48,13 @@ type running struct {
 	ctx  context.Context // ends if the job is lost, or the process ends
 
 	conversation *store.Conversation
-	stored       []*node.Node // the heads of the last step
-	steps        int          // steps of this attempt
-	over         bool         // a step has finished the job
-	inbox        inbox        // what the run has taken
+	own          func(context.Context, dag.DAG) error // the agent's own Save; nil is none
+	paused       dag.DAG                              // the conversation of a pause, for its last step
+	stored       []*node.Node                         // the heads of the last step
+	steps        int                                  // steps of this attempt
+	over         bool                                 // a step has finished the job
+	inbox        inbox                                // what the run has taken
+	waited       map[waiting]bool                     // the calls that were pending at the beginning of this attempt
 }
 
 // run executes a run up to its next pause or its end. An error is River's to retry.
@@ -101,8 +107,25 @@ func (r *running) execute(ctx context.Context) (dag.DAG, error) {
 		return c.DAG(), &storeError{err}
 	}
 	agent.Steering = r.inbox.steering
-	agent.Save = r.save(agent.Save)
-	return agent.Run(ctx, c.DAG().WithSource(r.Source))
+	r.own = agent.Save
+	agent.Save = r.save
+
+	d := c.DAG().WithSource(r.Source)
+	if r.args.Resumed {
+		r.waited = waitingIn(d)
+	}
+	replies, rows, err := r.inbox.replies(d)
+	r.inbox.used = rows
+	switch {
+	case err != nil:
+		return d, err
+	case len(replies) > 0:
+		return agent.Resume(ctx, d, replies...)
+	case len(r.waited) > 0:
+		// Nothing is decided again: the run waits on. The jobs of its calls are still there.
+		return d, &executor.PausedError{Continuation: executor.ContinuationOf(d)}
+	}
+	return agent.Run(ctx, d)
 }
 
 // storeError is a failure of the store.
@@ -110,46 +133,48 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// save returns the Save of the run's agent. It stores each step, and then calls own, the program's Save, which may be
-// nil.
-func (r *running) save(own func(context.Context, dag.DAG) error) func(context.Context, dag.DAG) error {
-	return func(ctx context.Context, d dag.DAG) error {
-		// Drop nodes appended after an interruption: another process continues from the last step.
-		if cause := context.Cause(r.ctx); cause != nil {
-			return cause
-		}
+// save is the Save of the run's agent. It stores each step, and then calls the program's own Save.
+func (r *running) save(ctx context.Context, d dag.DAG) error {
+	// Drop nodes appended after an interruption: another process continues from the last step.
+	if cause := context.Cause(r.ctx); cause != nil {
+		return cause
+	}
 
-		// Store the end of the run with its last step. An error may not be the end: failed decides whether the run is
-		// tried again from the last step.
-		state, reason := State(""), ""
-		if head := d.Head(); head != nil && !slices.Contains(r.stored, head) {
-			stop, isEnd := head.Payload().(node.StopReason)
-			switch {
-			case isEnd && stop.Reason == content.StopError:
-				return nil
-			case isEnd:
-				state, reason = Done, string(stop.Reason)
-			}
-		}
-
-		if err := r.step(d, state, reason); err != nil {
-			return &storeError{err}
-		}
-		if own != nil {
-			if err := own(ctx, d); err != nil {
-				return err
-			}
-		}
-		if r.over {
-			return nil
-		}
-
-		// Tools are called right after Save: others must not count this process as lost at this moment.
-		if err := r.untilAlive(r.ctx); err != nil {
-			return &storeError{err}
-		}
+	// The nodes of a pause are stored together with its jobs.
+	if pausing.Marked(ctx) {
 		return nil
 	}
+
+	// Store the end of the run with its last step. An error may not be the end: failed decides whether the run is
+	// tried again from the last step.
+	state, reason := State(""), ""
+	if head := d.Head(); head != nil && !slices.Contains(r.stored, head) {
+		stop, isEnd := head.Payload().(node.StopReason)
+		switch {
+		case isEnd && stop.Reason == content.StopError:
+			return nil
+		case isEnd:
+			state, reason = Done, string(stop.Reason)
+		}
+	}
+
+	if err := r.step(d, state, reason); err != nil {
+		return &storeError{err}
+	}
+	if r.own != nil {
+		if err := r.own(ctx, d); err != nil {
+			return err
+		}
+	}
+	if r.over {
+		return nil
+	}
+
+	// Tools are called right after Save: others must not count this process as lost at this moment.
+	if err := r.untilAlive(r.ctx); err != nil {
+		return &storeError{err}
+	}
+	return nil
 }
 
 // notMine is the result of a job that another process has, or that was cancelled. It never completes a job: should the
@@ -176,7 +201,7 @@ func (r *running) step(d dag.DAG, state State, reason string) error {
 		return err
 	}
 	r.stored, r.steps, r.over = d.Heads(), r.steps+1, state != ""
-	r.inbox.stored(len(taken))
+	r.inbox.forget(taken)
 	if state.Ended() || state == Parked {
 		r.ends.ring(r.args.Run)
 	}
@@ -245,6 +270,9 @@ func isAt(h store.Head, a store.AppendRequest) bool {
 // next writes the state of a run whose job is finished. If messages are waiting, a run that is done continues with them.
 func (r *running) next(ctx context.Context, tx store.Tx, state State, reason string) error {
 	var job int64
+	if state == Waiting {
+		return r.pause(ctx, tx, reason)
+	}
 	if state == Done {
 		waiting, err := hasMessages(ctx, tx, r.args.Conversation, r.args.Head)
 		if err != nil {
@@ -263,6 +291,33 @@ func (r *running) next(ctx context.Context, tx store.Tx, state State, reason str
 		err = errLost // it was cancelled
 	}
 	return err
+}
+
+// rest stores a pause, and then calls the program's own Save.
+func (r *running) rest(d dag.DAG, reason string) error {
+	r.paused = d
+	err := r.end(d, Waiting, reason)
+	if err == nil && r.own != nil {
+		if failed := r.own(context.WithoutCancel(r.ctx), d); failed != nil {
+			r.Log.WarnContext(r.ctx, "durable: the agent's own Save failed at a pause", "run", r.args.Run, "error", failed)
+		}
+	}
+	return err
+}
+
+// pause stores the pause of a run whose job is finished: the jobs of its calls, and its state. It continues at once if
+// the replies came while it was paused.
+func (r *running) pause(ctx context.Context, tx store.Tx, reason string) error {
+	if err := r.pauseJobs(ctx, tx, r.args, r.paused, r.waited); err != nil {
+		return err
+	}
+	unfinished, err := setState(ctx, tx, r.args.Run, Waiting, reason, 0)
+	if err != nil || !unfinished {
+		return errors.Join(err, errLost)
+	}
+	return r.wake(ctx, tx, r.paused, r.args.target(), Run{
+		ID: r.args.Run, Conversation: r.args.Conversation, Head: r.args.Head, Agent: r.args.Agent,
+	})
 }
 
 // end stores the last step of the run.
@@ -289,7 +344,13 @@ func (r *running) settled(err error) error {
 func (r *running) failed(d dag.DAG, err error) error {
 	var panicked *panicError
 	var unstored *storeError
+	var paused *executor.PausedError
+	var stale *executor.ResumeError
 	switch {
+	case errors.As(err, &paused):
+		return r.rest(d, string(paused.Continuation.Reason))
+	case errors.As(err, &stale):
+		return r.only(Parked, err.Error())
 	case errors.As(err, &panicked):
 		r.Log.ErrorContext(r.ctx, "durable: a run panicked", "run", r.args.Run, "panic", panicked.value,
 			"stack", string(panicked.stack))

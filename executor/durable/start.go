@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -72,8 +73,10 @@ func (e *Engine) start(ctx context.Context, s StartRequest) error {
 	if err != nil {
 		return err
 	}
-	before := c.DAG().WithSource(e.Source)
-	d := before
+	d, rows, err := e.settle(ctx, target{s.Conversation, s.Head}, c.DAG().WithSource(e.Source))
+	if err != nil {
+		return err
+	}
 	if s.Add != nil {
 		d = s.Add(d)
 	}
@@ -94,6 +97,9 @@ func (e *Engine) start(ctx context.Context, s StartRequest) error {
 			}
 			if h, err = tx.Append(ctx, a); err != nil {
 				return raced(err)
+			}
+			if err := removeInbox(ctx, tx, rows); err != nil {
+				return err
 			}
 			return e.enqueue(ctx, tx, s, first, h.Version)
 		})
@@ -126,7 +132,7 @@ func (e *Engine) vacant(ctx context.Context, tx store.Tx, s StartRequest) error 
 
 // enqueue inserts the row of a run and its job.
 func (e *Engine) enqueue(ctx context.Context, tx store.Tx, s StartRequest, first node.ID, version uint64) error {
-	job, err := e.insertRun(ctx, tx, runJob{s.Run, s.Conversation, s.Head, s.Agent}, 0)
+	job, err := e.insertRun(ctx, tx, runJob{Run: s.Run, Conversation: s.Conversation, Head: s.Head, Agent: s.Agent}, 0)
 	if err != nil {
 		return err
 	}
@@ -189,25 +195,97 @@ func (e *Engine) compare(ctx context.Context, s StartRequest) error {
 // A call that was under way stays open and started in the conversation: the next run does not execute it again unless
 // its effect or a hook allows it.
 func (e *Engine) Cancel(ctx context.Context, run, reason string) error {
-	err := e.db.Update(ctx, func(tx store.Tx) error {
-		// The jobs first: all transactions lock them before the row of the run.
-		if err := e.cancelJobs(ctx, tx, run); err != nil {
-			return err
-		}
-		r, err := runOf(ctx, tx, run, e.queue.dialect().lock)
-		if err != nil || r.State == Cancelled {
-			return err
-		}
-		if r.State.Ended() {
-			return &RunError{Run: run, Err: ErrRunEnded}
-		}
-		_, err = setState(ctx, tx, run, Cancelled, reason, 0)
+	r, err := e.Run(ctx, run)
+	if err != nil {
 		return err
-	})
+	}
+	for range maxRaces {
+		if err = e.cancel(ctx, r, reason); !errors.Is(err, errRaced) {
+			break
+		}
+	}
 	if err == nil {
 		e.ends.ring(run)
 	}
 	return err
+}
+
+// cancel cancels a run. Results that have arrived before are kept: their calls were executed.
+func (e *Engine) cancel(ctx context.Context, r Run, reason string) error {
+	cancel := func(tx store.Tx, settle func(store.Tx) error) error {
+		// The jobs first: all transactions lock them before the row of the run.
+		if err := e.cancelJobs(ctx, tx, r.ID); err != nil {
+			return err
+		}
+		now, err := runOf(ctx, tx, r.ID, e.queue.dialect().lock)
+		if err != nil || now.State == Cancelled {
+			return err
+		}
+		if now.State.Ended() {
+			return &RunError{Run: r.ID, Err: ErrRunEnded}
+		}
+		if err := settle(tx); err != nil {
+			return err
+		}
+		_, err = setState(ctx, tx, r.ID, Cancelled, reason, 0)
+		return err
+	}
+
+	c, d, rows, err := e.settled(ctx, r.target())
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return e.db.Update(ctx, func(tx store.Tx) error { return cancel(tx, func(store.Tx) error { return nil }) })
+	}
+	return c.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (h store.Head, err error) {
+		err = e.db.Update(ctx, func(tx store.Tx) error {
+			return cancel(tx, func(tx store.Tx) (err error) {
+				if h, err = tx.Append(ctx, a); err != nil {
+					return raced(err)
+				}
+				return removeInbox(ctx, tx, rows)
+			})
+		})
+		return h, err
+	})
+}
+
+// settled returns the conversation of a head with the results that are in its inbox, and their rows.
+func (e *Engine) settled(ctx context.Context, t target) (*store.Conversation, dag.DAG, []int64, error) {
+	c, err := e.store.Head(ctx, t.conversation, t.head)
+	if errors.Is(err, store.ErrNotStored) {
+		return nil, dag.DAG{}, nil, nil // it was deleted
+	}
+	if err != nil {
+		return nil, dag.DAG{}, nil, err
+	}
+	d, rows, err := e.settle(ctx, t, c.DAG().WithSource(e.Source))
+	return c, d, rows, err
+}
+
+// settle appends the results in the inbox of a head to its conversation, and returns their rows.
+func (e *Engine) settle(ctx context.Context, t target, d dag.DAG) (dag.DAG, []int64, error) {
+	if len(d.Pending()) == 0 {
+		return d, nil, nil
+	}
+	var list []message
+	err := e.db.View(ctx, func(tx store.Tx) (err error) {
+		list, err = queryInbox(ctx, tx, t.conversation, t.head, ` AND call <> ''`)
+		return err
+	})
+
+	var rows []int64
+	for _, m := range list {
+		var reply executor.Reply
+		if reply.UnmarshalJSON(m.payload) != nil || !reply.IsResult() {
+			continue
+		}
+		if after, err := executor.Accept(d, reply); err == nil {
+			d, rows = after, append(rows, m.num)
+		}
+	}
+	return d, rows, err
 }
 
 // Requeue continues a parked run. The error holds ErrRunEnded or ErrBusy for any other run.
@@ -223,7 +301,7 @@ func (e *Engine) Requeue(ctx context.Context, run string) error {
 			return &RunError{Run: run, Err: ErrBusy}
 		}
 
-		job, err := e.insertRun(ctx, tx, runJob{r.ID, r.Conversation, r.Head, r.Agent}, 0)
+		job, err := e.insertRun(ctx, tx, runJob{Run: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent}, 0)
 		if err != nil {
 			return err
 		}

@@ -250,3 +250,18 @@ func (c *counting) tool(name string) executor.Tool {
 type checks interface {
 	Check(ctx context.Context) error
 }
+
+// jobsOfKind returns the IDs of the jobs of a kind.
+func (w *world) jobsOfKind(e *Engine, kind string) (ids []int64) {
+	w.Helper()
+	require.NoError(w, w.db.View(w.Context(), func(tx store.Tx) error {
+		return query(w.Context(), tx, `SELECT id FROM `+e.queue.dialect().jobs+` WHERE kind = $1`, []any{kind},
+			func(rows store.Rows) error {
+				var id int64
+				err := rows.Scan(&id)
+				ids = append(ids, id)
+				return err
+			})
+	}))
+	return ids
+}
