@@ -24,7 +24,8 @@ const (
 	childURL     = "PLAIT_TEST_URL"
 	childHistory = "PLAIT_TEST_HISTORY"
 	childSlots   = "PLAIT_TEST_SLOTS"
-	childTool    = "PLAIT_TEST_TOOL" // how long a tool takes
+	childTool    = "PLAIT_TEST_TOOL"  // how long a tool takes
+	childDefer   = "PLAIT_TEST_DEFER" // whether calls are jobs
 )
 
 // childMain serves if this process is a child. It does not return then.
@@ -54,9 +55,17 @@ func childServe(url string) error {
 	}
 	slots, _ := strconv.Atoi(os.Getenv(childSlots))
 	slow, _ := time.ParseDuration(os.Getenv(childTool))
-	opts := &Options{
-		Agents: map[string]executor.Agent{"a": childAgent(history, slow)}, Concurrency: slots, Heartbeat: childBeat,
+	agent := childAgent(history, slow)
+	opts := &Options{Concurrency: slots, Heartbeat: childBeat}
+	if os.Getenv(childDefer) == "true" {
+		var tools []executor.Tool
+		for _, t := range agent.Tools {
+			tools = append(tools, t.(executor.Tool))
+		}
+		agent.Strategy = executor.DeferAll()
+		opts.Workers = []Worker{{Tools: tools, Concurrency: slots, Timeout: -1}}
 	}
+	opts.Agents = map[string]executor.Agent{"a": agent}
 	if os.Getenv("PLAIT_LOG") == "" {
 		opts.Log = logOf(nil)
 	}
@@ -109,6 +118,7 @@ type children struct {
 	history string
 	slots   int
 	slow    time.Duration
+	defers  bool
 	running []*exec.Cmd
 }
 
@@ -119,7 +129,7 @@ func (c *children) add() {
 	require.NoError(c.w, err)
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), childURL+"="+c.w.url, childHistory+"="+c.history, fmt.Sprint(childSlots, "=", c.slots),
-		fmt.Sprint(childTool, "=", c.slow))
+		fmt.Sprint(childTool, "=", c.slow), fmt.Sprint(childDefer, "=", c.defers))
 	cmd.Stderr = os.Stderr
 	require.NoError(c.w, cmd.Start())
 	c.running = append(c.running, cmd)

@@ -28,11 +28,19 @@ func rounds(few int) int {
 // TestKilledProcessesLoseNothing kills and freezes processes at random moments under load. Meanwhile some runs are
 // cancelled, and some conversations deleted.
 func TestKilledProcessesLoseNothing(t *testing.T) {
+	for _, defers := range []bool{true, false} {
+		t.Run(map[bool]string{true: "calls as jobs", false: "calls in the run"}[defers], func(t *testing.T) {
+			killAtRandom(t, defers)
+		})
+	}
+}
+
+func killAtRandom(t *testing.T, defers bool) {
 	onEach(t, func(w *world) {
 		seed := rand.Uint64()
 		w.Log("seed", seed)
 		random := rand.New(rand.NewPCG(seed, 0))
-		c := &children{w: w, history: filepath.Join(w.TempDir(), "history"), slots: 8, slow: 5 * time.Millisecond}
+		c := &children{w: w, history: filepath.Join(w.TempDir(), "history"), slots: 8, slow: 5 * time.Millisecond, defers: defers}
 		defer c.killAll()
 		for range 3 {
 			c.add()
@@ -137,7 +145,7 @@ func checkKilled(w *world, c *children) {
 // TestJobsOfAKilledProcessAreHandedBackSoon measures the time from a kill until another process has the run.
 func TestJobsOfAKilledProcessAreHandedBackSoon(t *testing.T) {
 	onEach(t, func(w *world) {
-		c := &children{w: w, history: filepath.Join(w.TempDir(), "history"), slots: 4, slow: time.Hour}
+		c := &children{w: w, history: filepath.Join(w.TempDir(), "history"), slots: 4, slow: time.Hour, defers: true}
 		defer c.killAll()
 		e := w.engine(func(o *Options) { o.Heartbeat = childBeat })
 		c.add()
