@@ -26,21 +26,26 @@ func (e *Engine) lapseTime() int64 {
 
 // firstBeat inserts the row of the process.
 func (p *process) firstBeat(ctx context.Context) error {
-	sent := p.clock()
-	err := p.db.Update(ctx, func(tx store.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO plait_beats (id, beat) VALUES ($1, `+tx.Now()+`)`, p.id)
+	return p.retry(ctx, func(ctx context.Context) error {
+		sent := p.clock()
+		err := p.db.Update(ctx, func(tx store.Tx) error {
+			_, err := tx.Exec(ctx, `INSERT INTO plait_beats (id, beat) VALUES ($1, `+tx.Now()+`) ON CONFLICT DO NOTHING`, p.id)
+			return err
+		})
+		p.noteBeat(sent, err)
 		return err
 	})
-	p.noteBeat(sent, err)
-	return err
 }
 
-// lastBeat deletes the row of the process: it has no jobs any more.
-func (p *process) lastBeat(ctx context.Context) error {
-	return p.db.Update(ctx, func(tx store.Tx) error {
+// lastBeat deletes the row of the process: it has no jobs any more. If that fails, the row lapses.
+func (p *process) lastBeat(ctx context.Context) {
+	err := p.db.Update(ctx, func(tx store.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM plait_beats WHERE id = $1`, p.id)
 		return err
 	})
+	if err != nil {
+		p.Log.WarnContext(ctx, "durable: cannot delete the heartbeat", "error", err)
+	}
 }
 
 // noteBeat notes a successful beat. It counts from before it was sent.

@@ -26,6 +26,8 @@ const (
 	childSlots   = "PLAIT_TEST_SLOTS"
 	childTool    = "PLAIT_TEST_TOOL"  // how long a tool takes
 	childDefer   = "PLAIT_TEST_DEFER" // whether calls are jobs
+	childPoint   = "PLAIT_TEST_POINT" // the point at which the process dies
+	childPace    = "PLAIT_TEST_BEAT"  // the heartbeat
 )
 
 // childMain serves if this process is a child. It does not return then.
@@ -57,6 +59,12 @@ func childServe(url string) error {
 	slow, _ := time.ParseDuration(os.Getenv(childTool))
 	agent := childAgent(history, slow)
 	opts := &Options{Concurrency: slots, Heartbeat: childBeat}
+	if beat, err := time.ParseDuration(os.Getenv(childPace)); err == nil {
+		opts.Heartbeat = beat
+	}
+	if at, err := strconv.Atoi(os.Getenv(childPoint)); err == nil {
+		opts.wrap = dieAt(at)
+	}
 	if os.Getenv(childDefer) == "true" {
 		var tools []executor.Tool
 		for _, t := range agent.Tools {
@@ -119,6 +127,8 @@ type children struct {
 	slots   int
 	slow    time.Duration
 	defers  bool
+	point   int           // of the next child; 0 is none
+	beat    time.Duration // of the children; 0 is childBeat
 	running []*exec.Cmd
 }
 
@@ -130,6 +140,12 @@ func (c *children) add() {
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), childURL+"="+c.w.url, childHistory+"="+c.history, fmt.Sprint(childSlots, "=", c.slots),
 		fmt.Sprint(childTool, "=", c.slow), fmt.Sprint(childDefer, "=", c.defers))
+	if c.point > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprint(childPoint, "=", c.point))
+	}
+	if c.beat > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprint(childPace, "=", c.beat))
+	}
 	cmd.Stderr = os.Stderr
 	require.NoError(c.w, cmd.Start())
 	c.running = append(c.running, cmd)

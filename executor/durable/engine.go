@@ -76,6 +76,8 @@ type Options struct {
 
 	clock func() time.Duration // replaced in tests. Defaults to bootTime
 	now   func() time.Time     // replaced in tests. Defaults to time.Now
+
+	wrap func(store.Transactor) store.Transactor // for tests: around the database. Defaults to nothing
 }
 
 // withDefaults returns the options with each default in place.
@@ -167,6 +169,10 @@ func Open(ctx context.Context, db store.Transactor, opts *Options) (*Engine, err
 		return nil, err
 	}
 
+	if e.wrap != nil {
+		e.db = e.wrap(db)
+		e.store = store.New(e.db, nil)
+	}
 	if err := e.queue.migrate(ctx, db); err != nil {
 		return nil, errors.Join(fmt.Errorf("durable: cannot make the tables of River: %w", err), e.queue.close())
 	}

@@ -87,7 +87,7 @@ func (p *process) serve(ctx context.Context) error {
 		beats.Go(func() { p.beatUntilDone(beating) })
 	}
 	interrupt := time.AfterFunc(max(wait, 0), func() { p.interrupt(cause) })
-	err = client.Stop(going)
+	err = stop(going, client, max(wait, 0)+stopTime)
 	interrupt.Stop()
 	stopBeats()
 	beats.Wait()
@@ -95,7 +95,24 @@ func (p *process) serve(ctx context.Context) error {
 	if lapsed {
 		return errLapsed
 	}
-	return errors.Join(err, p.lastBeat(going))
+	p.lastBeat(going)
+	return err
+}
+
+// stopTime is how long interrupted work and River's own services may take to end, twice: a silent network may hold them
+// for ever.
+const stopTime = 5 * time.Second
+
+// stop stops a client, and gives it up if it does not stop.
+func stop(ctx context.Context, c client, wait time.Duration) error {
+	soft, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if err := c.Stop(soft); err == nil {
+		return nil
+	}
+	hard, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	return c.StopAndCancel(hard)
 }
 
 // config returns the configuration of the River client.

@@ -30,6 +30,8 @@ type world struct {
 	*testing.T
 	url string // a file of SQLite, or the URL of a server
 	db  store.Transactor
+
+	stubborn bool // serve again after an error
 }
 
 // onEach runs a test on each kind of database.
@@ -47,6 +49,15 @@ func openWorld(t *testing.T, url string) *world {
 	w := &world{T: t, url: url}
 	w.db = w.open()
 	return w
+}
+
+// again returns a world with a new database of the same kind.
+func (w *world) again() *world {
+	w.Helper()
+	if filepath.IsAbs(w.url) {
+		return openWorld(w.T, filepath.Join(w.TempDir(), "runs.db"))
+	}
+	return openWorld(w.T, pgtest.Database(w.T))
 }
 
 // open opens the database once more, as another process does. It is closed at the end of the test.
@@ -102,7 +113,16 @@ func logOf(*testing.T) *slog.Logger {
 func (w *world) serve(e *Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- e.Serve(ctx) }()
+	go func() {
+		err := e.Serve(ctx)
+		for err != nil && w.stubborn && ctx.Err() == nil {
+			err = e.Serve(ctx)
+		}
+		if w.stubborn {
+			err = nil
+		}
+		served <- err
+	}()
 	var once sync.Once
 	stop = func() {
 		once.Do(func() {

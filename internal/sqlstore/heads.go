@@ -101,7 +101,7 @@ func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, vers
 		return err
 	}
 
-	err := d.db.Write(ctx, func(tx Tx) error {
+	err := d.write(ctx, func(tx Tx) error {
 		// The lock keeps appends away: none may add a head or a record while the conversation is removed.
 		conv, num, current, err := openHead(ctx, tx, conversation, name, d.dialect.Lock)
 		if err != nil {
@@ -139,7 +139,7 @@ func (d *Driver) Delete(ctx context.Context, conversation string) error {
 		return err
 	}
 
-	err := d.db.Write(ctx, func(tx Tx) error {
+	err := d.write(ctx, func(tx Tx) error {
 		// The lock keeps appends away, as in RemoveHead.
 		var conv int64
 		found, err := first(ctx, tx, `SELECT num FROM plait_conversations WHERE name = $1`+d.dialect.Lock,

@@ -30,7 +30,13 @@ type database struct {
 	running sync.WaitGroup // the calls under way
 	closing chan struct{}  // closed by Close
 
-	groups groups // of appends
+	groups  groups // of appends
+	version string // a statement after BEGIN that fails if the tables have another version; "" is none
+}
+
+// RequireVersion implements sqlstore.Versioned. The check is part of BEGIN: one round trip for both.
+func (db *database) RequireVersion(version int64) {
+	db.version = fmt.Sprintf("; select 1 / (select count(*) from plait_schema where version = %d)", version)
 }
 
 // enter begins a call. End it with db.running.Done.
@@ -75,12 +81,12 @@ func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error 
 	}
 	defer db.running.Done()
 
-	err := db.transaction(ctx, "begin", f)
+	err := db.transaction(ctx, "begin"+db.version, f)
 	for range attempts - 1 {
 		if !mayRunAgain(err) {
 			break
 		}
-		err = db.transaction(ctx, "begin", f)
+		err = db.transaction(ctx, "begin"+db.version, f)
 	}
 	return err
 }
@@ -115,6 +121,12 @@ func (db *database) transaction(ctx context.Context, begin string, f func(sqlsto
 		tx, err = conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + db.guards})
 		return err
 	})
+	const divisionByZero = "22012"
+	var server *pgconn.PgError
+	if errors.As(err, &server) && server.Code == divisionByZero {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback") // the transaction has begun
+		return sqlstore.ErrVersion
+	}
 	if err != nil {
 		return err
 	}

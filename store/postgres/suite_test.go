@@ -71,11 +71,6 @@ func TestTransactor(t *testing.T) {
 	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openNew(t, nil) })
 }
 
-func TestRuns(t *testing.T) {
-	url := pgtest.Database(t)
-	storetest.RunRuns(t, func(t *testing.T) store.Runs { return openEmptied(t, url) })
-}
-
 func TestDriver(t *testing.T) {
 	url := pgtest.Database(t)
 	storetest.Run(t, func(t *testing.T) store.Driver { return openEmptied(t, url) })

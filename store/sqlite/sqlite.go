@@ -75,10 +75,9 @@ type SchemaError = sqlstore.SchemaError
 // DamageError lists the findings of [DB.Check].
 type DamageError = sqlstore.DamageError
 
-// DB is a store in an SQLite database. It implements store.Driver, and store.Runs for durable runs. Make one with
-// [Open] or [New].
+// DB is a store in an SQLite database. It implements store.Transactor. Make one with [Open] or [New].
 type DB struct {
-	store.Runs
+	store.Transactor
 
 	sqlstore *sqlstore.Driver
 	database *database
@@ -141,7 +140,7 @@ func open(ctx context.Context, pool *sql.DB, opts *Options, owned bool) (*DB, er
 	if err != nil {
 		return nil, errors.Join(err, database.Close())
 	}
-	return &DB{Runs: driver, sqlstore: driver, database: database}, nil
+	return &DB{Transactor: driver, sqlstore: driver, database: database}, nil
 }
 
 // dialect has no locks: SQLite runs one writing transaction at a time.
@@ -156,16 +155,6 @@ var dialect = sqlstore.Dialect{
 		"TABLE_END", " STRICT",
 		"COVER", ", id, links", // the walk does not touch the table
 	),
-}
-
-// Update implements store.Transactor. Tx.Handle returns a *sql.Tx.
-func (db *DB) Update(ctx context.Context, f func(tx store.Tx) error) error {
-	return db.sqlstore.Update(ctx, f)
-}
-
-// View implements store.Transactor.
-func (db *DB) View(ctx context.Context, f func(tx store.Tx) error) error {
-	return db.sqlstore.View(ctx, f)
 }
 
 // Pool returns a pool of connections to the same file, for other libraries that use the database, such as a job queue.

@@ -31,10 +31,6 @@ func TestTransactor(t *testing.T) {
 	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openChecked(t) })
 }
 
-func TestRuns(t *testing.T) {
-	storetest.RunRuns(t, func(t *testing.T) store.Runs { return openChecked(t) })
-}
-
 func TestDriverInMemory(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Driver {
 		db, err := sqlite.Open(context.Background(), ":memory:", nil)

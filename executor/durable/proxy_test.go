@@ -1,29 +1,22 @@
-package postgres_test
+package durable
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/plait-dev/plait/internal/crashtest"
-	"github.com/plait-dev/plait/internal/seedtest"
-	"github.com/plait-dev/plait/internal/sqlstore"
-	"github.com/plait-dev/plait/store/postgres"
 )
 
 // A trouble is what happens to the connection that sends a request.
 type trouble string
 
 const (
-	quiet        trouble = ""                                // the requests are counted
+	calm         trouble = ""                                // the requests are counted
 	cutBefore    trouble = "cut before the server has it"    //
 	cutAfter     trouble = "cut before the reply"            // with a COMMIT: it is unknown whether it was one
 	silentBefore trouble = "silent before the server has it" // a black hole: no byte, and no end
@@ -120,10 +113,10 @@ func (p *proxy) next(request []byte) trouble {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.armed || !bytes.Contains(request, []byte(p.only)) {
-		return quiet
+		return calm
 	}
-	if p.requests++; p.requests != p.at || p.what == quiet {
-		return quiet
+	if p.requests++; p.requests != p.at || p.what == calm {
+		return calm
 	}
 	p.happened = true
 	return p.what
@@ -144,7 +137,7 @@ func (w *wire) end() { _, _ = w.client.Close(), w.server.Close() }
 func (w *wire) troubled(what trouble) trouble {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if what != quiet {
+	if what != calm {
 		w.trouble = what
 	}
 	return w.trouble
@@ -182,7 +175,7 @@ func (w *wire) receive() {
 			w.lose()
 			return
 		}
-		switch w.troubled(quiet) {
+		switch w.troubled(calm) {
 		case cutAfter:
 			return
 		case silentBefore, silentAfter:
@@ -196,111 +189,7 @@ func (w *wire) receive() {
 
 // lose ends the server's side. In a silent network the client does not learn of it, and waits until it gives up itself.
 func (w *wire) lose() {
-	if what := w.troubled(quiet); what == silentBefore || what == silentAfter {
+	if what := w.troubled(calm); what == silentBefore || what == silentAfter {
 		_, _ = io.Copy(io.Discard, w.client)
 	}
-}
-
-// network is a database behind a proxy.
-type network struct {
-	crashtest.Points
-	proxy *proxy
-	url   string
-}
-
-func newNetwork(t *testing.T) network {
-	n := network{Points: points(t)}
-	n.proxy, n.url = startProxy(t, n.Database())
-	return n
-}
-
-// life is what was found in the life of a process.
-type life struct {
-	requests int
-	happened bool // the trouble; a life with fewer requests than at its counting may not reach it
-	faults   []string
-}
-
-// live lets a process live with one request in trouble.
-func (n network) live(t *testing.T, what trouble, only string, at int, wrap func(sqlstore.DB) sqlstore.DB) (l life) {
-	t.Helper()
-	address := n.Database()
-
-	// Where a connection falls silent, the process waits for no longer than this. A busy machine may exceed it at other
-	// requests too: those are repeated like the one in trouble.
-	opts := postgres.Patient
-	if what == silentBefore || what == silentAfter {
-		const limit = 150 * time.Millisecond
-		opts = &postgres.Options{IdleTimeout: limit, LockTimeout: limit, StatementTimeout: limit}
-	}
-	db, err := postgres.OpenWrapped(context.Background(), n.url, opts, wrap)
-	for attempts := 1; err != nil && attempts < 100; attempts++ {
-		db, err = postgres.OpenWrapped(context.Background(), n.url, opts, wrap)
-	}
-	require.NoError(t, err)
-	defer func() {
-		n.proxy.cut() // the driver waits up to 15 seconds for the end of a connection that it has given up
-		require.NoError(t, db.Close())
-	}()
-
-	n.proxy.arm(what, only, at)
-	l.faults = n.Survive(t, address, db, func() { l.requests, l.happened = n.proxy.disarm() })
-	return l
-}
-
-func honest(db sqlstore.DB) sqlstore.DB { return db }
-
-// A process whose connection fails at any request, in any way, loses nothing and repeats nothing. PLAIT_LONG tests
-// more.
-func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
-	n := newNetwork(t)
-	for _, only := range []string{"", "commit"} {
-		counted := n.live(t, quiet, only, 0, honest)
-		require.Empty(t, counted.faults)
-		require.NotZero(t, counted.requests)
-
-		// A few of all requests, or of all commits.
-		samples := seedtest.Rounds(3, 50)
-		stride := max(1, counted.requests/samples)
-		for _, what := range []trouble{cutBefore, cutAfter, silentBefore, silentAfter} {
-			t.Run(strings.TrimSpace(string(what)+" "+only), func(t *testing.T) {
-				happened := 0
-				for at := 1 + stride/2; at <= counted.requests; at += stride {
-					l := n.live(t, what, only, at, honest)
-					require.Empty(t, l.faults, "request %d of %d", at, l.requests)
-					if l.happened {
-						happened++
-					}
-				}
-				require.NotZero(t, happened)
-			})
-		}
-	}
-}
-
-// careless takes a lost reply for a good one: the negative control.
-type careless struct{ sqlstore.DB }
-
-func (c careless) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
-	var own error
-	err := c.DB.Write(ctx, func(tx sqlstore.Tx) error {
-		own = f(tx)
-		return own
-	})
-	if err != nil && own == nil {
-		return nil
-	}
-	return err
-}
-
-func TestNetworkShowsACommitThatIsTakenForGranted(t *testing.T) {
-	n := newNetwork(t)
-	trust := func(db sqlstore.DB) sqlstore.DB { return careless{db} }
-	requests := n.live(t, quiet, "commit", 0, honest).requests
-
-	found := ""
-	for at := requests / 4; at <= requests && !strings.Contains(found, "accepted twice"); at++ {
-		found += strings.Join(n.live(t, cutBefore, "commit", at, trust).faults, "\n")
-	}
-	require.Contains(t, found, "accepted twice")
 }
