@@ -12,6 +12,7 @@ require (
 	github.com/plait-dev/plait/api/anthropic v0.1.0
 	github.com/plait-dev/plait/api/gemini v0.1.0
 	github.com/plait-dev/plait/api/openai v0.1.0
+	github.com/plait-dev/plait/executor/durable v0.1.0
 	github.com/plait-dev/plait/executor/mcp v0.1.0
 	github.com/plait-dev/plait/store/sqlite v0.1.0
 	github.com/plait-dev/plait/viz/png v0.1.0

@@ -112,14 +112,14 @@ func TestRunsAreListed(t *testing.T) {
 			return ids
 		}
 		require.Equal(w, []string{"r4", "r3", "r2", "r1", "r0"}, ids(RunsRequest{}))
-		require.Equal(w, []string{"r4", "r3"}, ids(RunsRequest{State: Active, Limit: 2}))
-		require.Equal(w, []string{"r1", "r0"}, ids(RunsRequest{State: Active, After: "r3"}))
-		require.Equal(w, []string{"r2"}, ids(RunsRequest{State: Cancelled}))
+		require.Equal(w, []string{"r4", "r3"}, ids(RunsRequest{States: []State{Active}, Limit: 2}))
+		require.Equal(w, []string{"r1", "r0"}, ids(RunsRequest{States: []State{Active, Done}, After: "r3", Agent: "a"}))
+		require.Equal(w, []string{"r2"}, ids(RunsRequest{States: []State{Cancelled}}))
 		require.Equal(w, []string{"r3"}, ids(RunsRequest{Conversation: "c3"}))
 		_, err := e.Run(w.Context(), "r9")
 		require.ErrorIs(w, err, ErrNoRun)
 
-		n, err := e.Prune(w.Context(), time.Now().Add(time.Hour), 10)
+		n, err := e.Prune(w.Context(), time.Now().Add(time.Hour), 10, false)
 		require.NoError(w, err)
 		require.Equal(w, 1, n)
 		require.Len(w, ids(RunsRequest{}), 4)
@@ -460,7 +460,7 @@ func TestMigrateAtOnce(t *testing.T) {
 			go func() {
 				e, err := Open(context.Background(), db, nil)
 				if err == nil {
-					err = e.Close()
+					err = errors.Join(e.ready(context.Background()), e.Close())
 				}
 				errs <- err
 			}()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -144,10 +145,14 @@ type Engine struct {
 	store *store.Store
 	queue queue
 	ends  ends
+
+	making sync.Mutex // held while the tables of River are made; guards made
+	made   bool       // the tables of River are there
 }
 
-// Open returns an engine on a database: a *sqlite.DB in a file, or a *postgres.DB. It makes the tables of River if they
-// are not there, which is safe for several processes at once. Close the engine before the database.
+// Open returns an engine on a database: a *sqlite.DB in a file, or a *postgres.DB. The first change, such as Start or
+// Serve, makes the tables of River if they are not there, which is safe for several processes at once. Close the engine
+// before the database.
 func Open(ctx context.Context, db store.Transactor, opts *Options) (*Engine, error) {
 	e := &Engine{Options: opts.withDefaults(), db: db, store: store.New(db, nil)}
 	for agent := range e.Agents {
@@ -173,11 +178,22 @@ func Open(ctx context.Context, db store.Transactor, opts *Options) (*Engine, err
 		e.db = e.wrap(db)
 		e.store = store.New(e.db, nil)
 	}
-	if err := e.queue.migrate(ctx, db); err != nil {
-		return nil, errors.Join(fmt.Errorf("durable: cannot make the tables of River: %w", err), e.queue.close())
-	}
 	e.ends.init(e)
 	return e, nil
+}
+
+// ready makes the tables of River, before the first change.
+func (e *Engine) ready(ctx context.Context) error {
+	e.making.Lock()
+	defer e.making.Unlock()
+	if e.made {
+		return nil
+	}
+	if err := e.queue.migrate(ctx, e.db); err != nil {
+		return fmt.Errorf("durable: cannot make the tables of River: %w", err)
+	}
+	e.made = true
+	return nil
 }
 
 // Close closes the engine's own connections. Serve must have returned.

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/plait-dev/plait/node"
@@ -130,9 +131,9 @@ func (e *Engine) Run(ctx context.Context, id string) (r Run, err error) {
 
 // RunsRequest selects runs for [Engine.Runs].
 type RunsRequest struct {
-	// State and Conversation select runs. Defaults to all.
-	State        State
-	Conversation string
+	// States, Conversation and Agent select runs. Each defaults to all.
+	States              []State
+	Conversation, Agent string
 	// After is the last run of the page before; "" is the first page.
 	After string
 	// Limit is the maximum number of runs. Defaults to 100.
@@ -156,12 +157,19 @@ func (e *Engine) Runs(ctx context.Context, q RunsRequest) (list []Run, err error
 		}
 
 		condition, args := `num < $1`, []any{below}
-		if q.State != "" {
-			condition, args = condition+` AND state = $2`, append(args, string(q.State))
+		if len(q.States) > 0 {
+			var names []string
+			for _, state := range q.States {
+				args = append(args, string(state))
+				names = append(names, parameter(len(args)))
+			}
+			condition += ` AND state IN (` + strings.Join(names, ", ") + `)`
 		}
-		if q.Conversation != "" {
-			args = append(args, q.Conversation)
-			condition += ` AND conversation = ` + parameter(len(args))
+		for column, value := range map[string]string{"conversation": q.Conversation, "agent": q.Agent} {
+			if value != "" {
+				args = append(args, value)
+				condition += ` AND ` + column + ` = ` + parameter(len(args))
+			}
 		}
 		args = append(args, int64(q.Limit))
 		list, err = queryRuns(ctx, tx, condition+` ORDER BY num DESC LIMIT `+parameter(len(args)), args...)
@@ -170,9 +178,17 @@ func (e *Engine) Runs(ctx context.Context, q RunsRequest) (list []Run, err error
 	return list, err
 }
 
-// Prune removes up to limit runs from the index that ended before a time, the oldest first, and returns how many. Their
-// conversations stay.
-func (e *Engine) Prune(ctx context.Context, before time.Time, limit int) (removed int, err error) {
+// Prune removes up to limit runs from the index that ended before a time, the oldest first, and returns how many. With
+// dryRun it only counts. Their conversations stay. The ID of a removed run can be used again.
+func (e *Engine) Prune(ctx context.Context, before time.Time, limit int, dryRun bool) (removed int, err error) {
+	if dryRun {
+		err = e.db.View(ctx, func(tx store.Tx) error {
+			return query(ctx, tx, `SELECT COUNT(*) FROM (
+				SELECT num FROM plait_index WHERE busy = 0 AND changed < $1 LIMIT $2) AS old`,
+				[]any{before.UnixMicro(), int64(limit)}, func(rows store.Rows) error { return rows.Scan(&removed) })
+		})
+		return removed, err
+	}
 	err = e.db.Update(ctx, func(tx store.Tx) error {
 		n, err := tx.Exec(ctx, `DELETE FROM plait_index WHERE num IN (
 			SELECT num FROM plait_index WHERE busy = 0 AND changed < $1 ORDER BY num LIMIT $2)`,

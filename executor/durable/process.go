@@ -36,6 +36,9 @@ func (e *Engine) Serve(ctx context.Context) error {
 	if len(e.queues()) == 0 {
 		return errors.New("durable: there is nothing to serve: the engine has neither agents nor workers")
 	}
+	if err := e.ready(ctx); err != nil {
+		return err
+	}
 	for {
 		p := &process{Engine: e, id: uuid.Must(uuid.NewV7()).String(), work: map[int64]context.CancelCauseFunc{}}
 		err := p.serve(ctx)

@@ -29,6 +29,9 @@ func (e *Engine) Reply(ctx context.Context, conversation, head string, replies .
 	if head == "" {
 		head = store.Main
 	}
+	if err := e.ready(ctx); err != nil {
+		return err
+	}
 	c, err := e.store.Head(ctx, conversation, head)
 	if err != nil {
 		return err

@@ -50,6 +50,9 @@ func (e *Engine) Start(ctx context.Context, s StartRequest) (run string, err err
 		}
 	}
 
+	if err := e.ready(ctx); err != nil {
+		return "", err
+	}
 	for range maxRaces {
 		if err = e.start(ctx, s); !errors.Is(err, errRaced) {
 			break
@@ -195,6 +198,9 @@ func (e *Engine) compare(ctx context.Context, s StartRequest) error {
 // A call that was under way stays open and started in the conversation: the next run does not execute it again unless
 // its effect or a hook allows it.
 func (e *Engine) Cancel(ctx context.Context, run, reason string) error {
+	if err := e.ready(ctx); err != nil {
+		return err
+	}
 	r, err := e.Run(ctx, run)
 	if err != nil {
 		return err
@@ -222,7 +228,7 @@ func (e *Engine) cancel(ctx context.Context, r Run, reason string) error {
 			return err
 		}
 		if now.State.Ended() {
-			return &RunError{Run: r.ID, Err: ErrRunEnded}
+			return &RunError{Run: r.ID, Err: ErrRunEnded, Detail: string(now.State)}
 		}
 		if err := settle(tx); err != nil {
 			return err
@@ -290,15 +296,18 @@ func (e *Engine) settle(ctx context.Context, t target, d dag.DAG) (dag.DAG, []in
 
 // Requeue continues a parked run. The error holds ErrRunEnded or ErrBusy for any other run.
 func (e *Engine) Requeue(ctx context.Context, run string) error {
+	if err := e.ready(ctx); err != nil {
+		return err
+	}
 	return e.db.Update(ctx, func(tx store.Tx) error {
 		r, err := runOf(ctx, tx, run, e.queue.dialect().lock)
 		switch {
 		case err != nil:
 			return err
 		case r.State.Ended():
-			return &RunError{Run: run, Err: ErrRunEnded}
+			return &RunError{Run: run, Err: ErrRunEnded, Detail: string(r.State)}
 		case r.State != Parked:
-			return &RunError{Run: run, Err: ErrBusy}
+			return &RunError{Run: run, Err: ErrBusy, Detail: string(r.State)}
 		}
 
 		job, err := e.insertRun(ctx, tx, runJob{Run: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent}, 0)

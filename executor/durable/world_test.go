@@ -97,6 +97,9 @@ func (w *world) engine(change func(o *Options)) *Engine {
 	}
 	e, err := Open(w.Context(), w.db, opts)
 	require.NoError(w, err)
+	if opts.wrap == nil {
+		require.NoError(w, e.ready(w.Context()))
+	}
 	w.Cleanup(func() { require.NoError(w, e.Close()) })
 	return e
 }
