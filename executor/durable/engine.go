@@ -142,7 +142,7 @@ func (o *Options) withDefaults() Options {
 type Engine struct {
 	Options
 	db    store.Transactor
-	store *store.Store
+	store *store.Store // the conversations of db
 	queue queue
 	ends  ends
 
@@ -181,6 +181,9 @@ func Open(ctx context.Context, db store.Transactor, opts *Options) (*Engine, err
 	e.ends.init(e)
 	return e, nil
 }
+
+// Store returns the conversations of the database.
+func (e *Engine) Store() *store.Store { return e.store }
 
 // ready makes the tables of River, before the first change.
 func (e *Engine) ready(ctx context.Context) error {
