@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"

@@ -15,6 +15,11 @@ type Transactor interface {
 	//   - Several calls may share one commit. If the f of one call fails, only its own writes are undone.
 	Update(ctx context.Context, f func(tx Tx) error) error
 
+	// AppendIf appends as [Driver.Append] does, if a query has a row. Both are one transaction, and often one statement:
+	// it is faster than an Update. It reports false, and does nothing, if the query has no row. The query may lock its
+	// rows; its parameters are as in [Tx].
+	AppendIf(ctx context.Context, a AppendRequest, query string, args ...any) (Head, bool, error)
+
 	// View runs f with a read-only Tx. Each query sees the state committed when it begins.
 	View(ctx context.Context, f func(tx Tx) error) error
 }

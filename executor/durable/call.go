@@ -198,7 +198,8 @@ func (c *calling) begin() error {
 		}
 		err = c.retry(c.ctx, func(ctx context.Context) error {
 			return c.conversation.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
-				return c.append(ctx, a)
+				h, err := c.appendIfHeld(ctx, a, c.claim)
+				return h, raced(err)
 			})
 		})
 		if !errors.Is(err, errRaced) {
@@ -208,22 +209,6 @@ func (c *calling) begin() error {
 			return errors.Join(err, executor.ErrUnknownCall)
 		}
 	}
-}
-
-// append appends the start of the call, if the job is still this process's.
-func (c *calling) append(ctx context.Context, a store.AppendRequest) (h store.Head, err error) {
-	err = c.db.Update(ctx, func(tx store.Tx) (err error) {
-		if err := c.check(ctx, tx, c.claim); err != nil {
-			return err
-		}
-		h, err = tx.Append(ctx, a)
-		return err
-	})
-	var conflict *store.ConflictError
-	if errors.As(err, &conflict) && isAt(conflict.Current, a) {
-		return conflict.Current, nil // an earlier try was stored, and its reply lost
-	}
-	return h, raced(err)
 }
 
 // execute calls the tool and delivers the result.

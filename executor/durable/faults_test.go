@@ -89,6 +89,18 @@ func (f *faulty) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
+// AppendIf implements store.Transactor.
+func (f *faulty) AppendIf(ctx context.Context, a store.AppendRequest, query string, args ...any) (store.Head, bool, error) {
+	if f.next() {
+		return store.Head{}, false, errFault
+	}
+	h, holds, err := f.Transactor.AppendIf(ctx, a, query, args...)
+	if err == nil && f.next() {
+		return store.Head{}, false, errFault
+	}
+	return h, holds, err
+}
+
 // faultyTx is a transaction of a faulty database.
 type faultyTx struct {
 	store.Tx

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plait-dev/plait/executor"
@@ -165,12 +166,15 @@ func hasMessages(ctx context.Context, tx store.Tx, conversation, head string) (b
 
 // removeInbox removes rows that the conversation has now.
 func removeInbox(ctx context.Context, tx store.Tx, nums []int64) error {
-	for _, num := range nums {
-		if _, err := tx.Exec(ctx, `DELETE FROM plait_inbox WHERE num = $1`, num); err != nil {
-			return err
-		}
+	if len(nums) == 0 {
+		return nil
 	}
-	return nil
+	args, names := make([]any, len(nums)), make([]string, len(nums))
+	for i, num := range nums {
+		args[i], names[i] = num, parameter(i+1)
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM plait_inbox WHERE num IN (`+strings.Join(names, ", ")+`)`, args...)
+	return err
 }
 
 // inbox is what a run has taken from the inbox of its head.
@@ -205,16 +209,40 @@ func (r *running) take(ctx context.Context) error {
 		return nil
 	}
 
-	err = r.db.Update(ctx, func(tx store.Tx) error {
+	// A lost process may have taken some of them.
+	return r.takeMessages(ctx, true)
+}
+
+// more takes the messages that have arrived since, at the end of a step.
+func (r *running) more(ctx context.Context) error {
+	waiting := false
+	err := r.db.View(ctx, func(tx store.Tx) error {
+		list, err := queryInbox(ctx, tx, r.args.Conversation, r.args.Head, ` AND call = '' AND taken = 0`)
+		waiting = len(list) > 0
+		return err
+	})
+	if err != nil || !waiting {
+		return err
+	}
+	return r.takeMessages(ctx, false)
+}
+
+// takeMessages takes the messages of the head, with again also those that were taken before.
+func (r *running) takeMessages(ctx context.Context, again bool) error {
+	var list []message
+	err := r.db.Update(ctx, func(tx store.Tx) error {
 		if err := r.check(ctx, tx, r.claim); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `UPDATE plait_inbox SET taken = 0
-			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND head = $2 AND call = ''`,
-			r.args.Conversation, r.args.Head)
-		if err != nil {
-			return err
+		if again {
+			_, err := tx.Exec(ctx, `UPDATE plait_inbox SET taken = 0
+				WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND head = $2 AND call = ''`,
+				r.args.Conversation, r.args.Head)
+			if err != nil {
+				return err
+			}
 		}
+		var err error
 		list, err = takeInbox(ctx, tx, r.args.Conversation, r.args.Head)
 		return err
 	})

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -82,16 +83,40 @@ type claim struct {
 // check returns errLost if the attempt no longer has its job: another process has it, or the run was cancelled. The job
 // is locked until the transaction ends.
 func (e *Engine) check(ctx context.Context, tx store.Tx, c claim) error {
-	d, found := e.queue.dialect(), false
-	err := query(ctx, tx, `SELECT id FROM `+d.jobs+` WHERE id = $1 AND attempt = $2 AND state = 'running'`+d.lock,
-		[]any{c.id, int64(c.attempt)}, func(rows store.Rows) error {
-			found = true
-			return rows.Scan(new(int64))
-		})
+	found := false
+	err := query(ctx, tx, e.checkQuery(), []any{c.id, int64(c.attempt)}, func(rows store.Rows) error {
+		found = true
+		return rows.Scan(new(int64))
+	})
 	if err == nil && !found {
 		err = errLost
 	}
 	return err
+}
+
+// checkQuery returns the query of check, with the ID and the attempt as parameters.
+func (e *Engine) checkQuery() string {
+	d := e.queue.dialect()
+	return `SELECT id FROM ` + d.jobs + ` WHERE id = $1 AND attempt = $2 AND state = 'running'` + d.lock
+}
+
+// appendIfHeld appends nodes if the attempt still has its job, in one statement if possible.
+func (e *Engine) appendIfHeld(ctx context.Context, a store.AppendRequest, c claim) (store.Head, error) {
+	h, held, err := e.db.AppendIf(ctx, a, e.checkQuery(), c.id, int64(c.attempt))
+	switch {
+	case err == nil && !held:
+		// The reply to an earlier try may have been lost: then the head is where this append moves it.
+		if now, err := e.db.Head(ctx, a.Conversation, a.Head); err == nil && isAt(now, a) {
+			return now, nil
+		}
+		err = errLost
+	case err != nil:
+		var conflict *store.ConflictError
+		if errors.As(err, &conflict) && isAt(conflict.Current, a) {
+			return conflict.Current, nil
+		}
+	}
+	return h, err
 }
 
 // finish completes a job, or returns errLost as check does.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -67,27 +68,32 @@ type dialect struct {
 
 // riverQueue is a queue on transactions of type T.
 type riverQueue[T any] struct {
-	driver   riverdriver.Driver[T]
-	inserter *river.Client[T]
-	words    dialect
-	schema   string
-	tx       bool // migrate in one transaction
-	closing  func() error
+	driver    riverdriver.Driver[T]
+	inserters [inserters]*river.Client[T]
+	inserted  atomic.Uint32 // the number of insertions
+	words     dialect
+	schema    string
+	tx        bool // migrate in one transaction
+	closing   func() error
 }
 
-// newRiverQueue returns a queue. Its inserter notifies as often as River allows: a job whose notification is left out
-// waits until a client polls.
+// inserters is the number of clients that insert jobs in turn. A client notifies a queue at most once in each
+// millisecond, and a job without a notification waits until somebody polls.
+const inserters = 32
+
 func newRiverQueue[T any](driver riverdriver.Driver[T], words dialect, opts *Options) (*riverQueue[T], error) {
 	config := &river.Config{
 		FetchCooldown: river.FetchCooldownMin, Schema: opts.Schema, Logger: slog.New(slog.DiscardHandler),
 	}
-	inserter, err := river.NewClient(driver, config)
-	if err != nil {
-		return nil, err
+	q := &riverQueue[T]{driver: driver, words: words, schema: opts.Schema, closing: func() error { return nil }}
+	for i := range q.inserters {
+		inserter, err := river.NewClient(driver, config)
+		if err != nil {
+			return nil, err
+		}
+		q.inserters[i] = inserter
 	}
-	return &riverQueue[T]{
-		driver: driver, inserter: inserter, words: words, schema: opts.Schema, closing: func() error { return nil },
-	}, nil
+	return q, nil
 }
 
 // newPostgresQueue returns the queue of a PostgreSQL database.
@@ -97,7 +103,7 @@ func newPostgresQueue(db *postgres.DB, opts *Options) (queue, error) {
 		jobs = pgx.Identifier{opts.Schema, jobs}.Sanitize()
 	}
 	q, err := newRiverQueue[pgx.Tx](riverpgxv5.New(db.Pool()), dialect{
-		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, oneBeat: true, poll: 2 * time.Second,
+		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, oneBeat: true, poll: 5 * time.Second,
 		worker: `attempted_by[array_length(attempted_by, 1)]`, args: `args::TEXT`, metadata: `metadata::TEXT`,
 		run:    `args->>'run'`,
 		begun:  `metadata || '{"plait_begun": true}'`,
@@ -119,7 +125,7 @@ func newSQLiteQueue(ctx context.Context, db *sqlite.DB, opts *Options) (queue, e
 	pool.SetMaxOpenConns(1)
 
 	q, err := newRiverQueue[*sql.Tx](riversqlite.New(pool), dialect{
-		jobs: `river_job`, now: `DATETIME('now', 'subsec')`, poll: 500 * time.Millisecond,
+		jobs: `river_job`, now: `DATETIME('now', 'subsec')`, poll: 5 * time.Second,
 		worker: `JSON_EXTRACT(attempted_by, '$[#-1]')`, args: `JSON(args)`, metadata: `JSON(metadata)`,
 		run:    `JSON_EXTRACT(args, '$.run')`,
 		begun:  `JSONB_SET(metadata, '$.plait_begun', JSON('true'))`,
@@ -150,7 +156,8 @@ func (q *riverQueue[T]) insert(ctx context.Context, tx store.Tx, jobs []river.In
 	if !ok {
 		return nil, errors.New("durable: the transaction has no handle for River")
 	}
-	inserted, err := q.inserter.InsertManyTx(ctx, handle, jobs)
+	inserter := q.inserters[q.inserted.Add(1)%inserters]
+	inserted, err := inserter.InsertManyTx(ctx, handle, jobs)
 	if err != nil {
 		return nil, err
 	}

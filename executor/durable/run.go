@@ -194,6 +194,9 @@ func (r *running) step(d dag.DAG, state State, reason string) error {
 	}
 	err := r.retry(r.ctx, func(ctx context.Context) error {
 		return r.conversation.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
+			if state == "" && len(taken) == 0 {
+				return r.appendIfHeld(ctx, a, r.claim)
+			}
 			return r.transaction(ctx, a, taken, state, reason)
 		})
 	})
@@ -205,16 +208,17 @@ func (r *running) step(d dag.DAG, state State, reason string) error {
 	if state.Ended() || state == Parked {
 		r.ends.ring(r.args.Run)
 	}
-	return nil
+	if r.over || len(d.OpenCalls()) > 0 {
+		return nil
+	}
+	return r.more(r.ctx) // the end of a turn
 }
 
 // transaction is the transaction of one step.
 func (r *running) transaction(
 	ctx context.Context, a store.AppendRequest, taken []int64, state State, reason string,
 ) (h store.Head, err error) {
-	var more []message
 	err = r.db.Update(ctx, func(tx store.Tx) (err error) {
-		more = nil
 		if state == "" {
 			err = r.check(ctx, tx, r.claim)
 		} else {
@@ -238,12 +242,7 @@ func (r *running) transaction(
 		if state != "" {
 			return r.next(ctx, tx, state, reason)
 		}
-
-		// The end of a turn: take the messages that have arrived meanwhile.
-		if len(a.Records) > 0 {
-			more, err = takeInbox(ctx, tx, r.args.Conversation, r.args.Head)
-		}
-		return err
+		return nil
 	})
 
 	var conflict *store.ConflictError
@@ -252,9 +251,6 @@ func (r *running) transaction(
 		err = nil
 	case errors.As(err, &conflict) && isAt(conflict.Current, a):
 		h, err = conflict.Current, nil
-	}
-	if err == nil {
-		err = r.inbox.add(more)
 	}
 	return h, err
 }

@@ -28,7 +28,7 @@ func (e *Engine) Wait(ctx context.Context, run string) (Run, error) {
 }
 
 // pollEnds is how often the runs that somebody waits for are looked up, all of them in one query.
-const pollEnds = 250 * time.Millisecond
+const pollEnds = 100 * time.Millisecond
 
 // ends wakes the callers of Wait.
 type ends struct {

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/plait-dev/plait/store"
 )
@@ -32,6 +33,60 @@ func (d *Driver) Update(ctx context.Context, f func(tx store.Tx) error) error {
 		d.news.notify(conversation)
 	}
 	return nil
+}
+
+// GuardedAppender is a DB with a faster path for AppendIf.
+type GuardedAppender interface {
+	// AppendGuarded is OnceAppender.AppendOnce, and it also does nothing if the query has no row. The IDs in known may
+	// be those of any stored records.
+	AppendGuarded(ctx context.Context, a store.AppendRequest, known []byte, records [4][][]byte, to []byte,
+		query string, args []any) (header []byte, done bool, err error)
+}
+
+// AppendIf implements store.Transactor.
+func (d *Driver) AppendIf(
+	ctx context.Context, a store.AppendRequest, query string, args ...any,
+) (h store.Head, holds bool, err error) {
+	if err := a.Check(); err != nil {
+		return store.Head{}, false, err
+	}
+
+	// One statement if possible. Otherwise a transaction finds out why not.
+	if guarded, ok := d.db.(GuardedAppender); ok {
+		if known, usual := continues(a); usual {
+			to := packIDs(a.Nodes)
+			header, done, err := guarded.AppendGuarded(ctx, a, known, columnsOf(a), to, query, args)
+			if err != nil {
+				return store.Head{}, false, err
+			}
+			if done {
+				d.news.notify(a.Conversation)
+				return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: cloneIDs(a.Nodes), Header: orNil(header)}, true, nil
+			}
+
+			// The usual reason is that another writer was first.
+			current, err := d.Head(ctx, a.Conversation, a.Head)
+			if err == nil && current.Version != a.Expect {
+				return store.Head{}, true, &store.ConflictError{
+					Conversation: a.Conversation, Head: a.Head, Expect: a.Expect, Current: current,
+				}
+			}
+		}
+	}
+
+	err = d.Update(ctx, func(tx store.Tx) error {
+		rows, err := tx.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		holds = rows.Next()
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil || !holds {
+			return err
+		}
+		h, err = tx.Append(ctx, a)
+		return err
+	})
+	return h, holds, err
 }
 
 // View implements store.Transactor.

@@ -31,12 +31,14 @@ type database struct {
 	closing chan struct{}  // closed by Close
 
 	groups  groups // of appends
-	version string // a statement after BEGIN that fails if the tables have another version; "" is none
+	version int64  // of the tables; 0 until they are made
+	check   string // a statement after BEGIN that fails if the tables have another version
 }
 
 // RequireVersion implements sqlstore.Versioned. The check is part of BEGIN: one round trip for both.
 func (db *database) RequireVersion(version int64) {
-	db.version = fmt.Sprintf("; select 1 / (select count(*) from plait_schema where version = %d)", version)
+	db.version = version
+	db.check = fmt.Sprintf("; select 1 / (select count(*) from plait_schema where version = %d)", version)
 }
 
 // enter begins a call. End it with db.running.Done.
@@ -81,12 +83,12 @@ func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error 
 	}
 	defer db.running.Done()
 
-	err := db.transaction(ctx, "begin"+db.version, f)
+	err := db.transaction(ctx, "begin"+db.check, f)
 	for range attempts - 1 {
 		if !mayRunAgain(err) {
 			break
 		}
-		err = db.transaction(ctx, "begin"+db.version, f)
+		err = db.transaction(ctx, "begin"+db.check, f)
 	}
 	return err
 }
@@ -125,7 +127,7 @@ func (db *database) transaction(ctx context.Context, begin string, f func(sqlsto
 	var server *pgconn.PgError
 	if errors.As(err, &server) && server.Code == divisionByZero {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback") // the transaction has begun
-		return sqlstore.ErrVersion
+		return sqlstore.ErrTables
 	}
 	if err != nil {
 		return err
