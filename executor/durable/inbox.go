@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/store"
 )
@@ -182,7 +183,15 @@ type inbox struct {
 	steering *executor.Queue
 	taken    []int64   // the rows of the messages that are in steering or in the conversation, but still in the inbox
 	replied  []message // the replies to calls
-	used     []int64   // the rows of replies that the next step uses or drops
+	used     []usedReply
+}
+
+// usedReply is a reply that the run was resumed with, or one to a call that is not pending. Its row is removed with the
+// step after which the call does not wait for it any more: the results of a message may come to the conversation in
+// several steps.
+type usedReply struct {
+	row  int64
+	call waiting
 }
 
 // take takes the messages of the head at the beginning of an attempt, also those taken by a lost process.
@@ -263,17 +272,25 @@ func (i *inbox) add(list []message) error {
 	return nil
 }
 
-// given returns the rows that the conversation has with its next step: the replies, and the messages as soon as the queue
-// is empty.
-func (i *inbox) given() []int64 {
-	if i.steering.Len() > 0 {
-		return i.used
+// given returns the rows that the conversation d has: the replies to calls that no longer wait for them, and the messages
+// as soon as the queue is empty.
+func (i *inbox) given(d dag.DAG) (rows []int64) {
+	if len(i.used) > 0 {
+		pending := waitingIn(d)
+		for _, u := range i.used {
+			if !pending[u.call] {
+				rows = append(rows, u.row)
+			}
+		}
 	}
-	return append(slices.Clone(i.used), i.taken...)
+	if i.steering.Len() == 0 {
+		rows = append(rows, i.taken...)
+	}
+	return rows
 }
 
 // forget forgets rows that are removed.
 func (i *inbox) forget(rows []int64) {
-	gone := func(num int64) bool { return slices.Contains(rows, num) }
-	i.used, i.taken = slices.DeleteFunc(i.used, gone), slices.DeleteFunc(i.taken, gone)
+	i.used = slices.DeleteFunc(i.used, func(u usedReply) bool { return slices.Contains(rows, u.row) })
+	i.taken = slices.DeleteFunc(i.taken, func(num int64) bool { return slices.Contains(rows, num) })
 }

@@ -169,15 +169,16 @@ func repliedCalls(ctx context.Context, tx store.Tx, t target) (map[string]bool, 
 	return keys, err
 }
 
-// replies returns the replies of the inbox with which the run can be resumed, and the rows of these and of all others
-// whose call is no longer pending.
-func (i *inbox) replies(d dag.DAG) (replies []executor.Reply, rows []int64, err error) {
-	keys, pending := map[string]bool{}, map[string]bool{}
+// replies returns the replies of the inbox with which the run can be resumed: those to messages with all of theirs. used
+// also has those whose call is not pending.
+func (i *inbox) replies(d dag.DAG) (replies []executor.Reply, used []usedReply, err error) {
+	keys := map[string]bool{}
 	for _, m := range i.replied {
 		keys[m.call] = true
 	}
+	pending := map[string]waiting{}
 	for _, p := range d.Pending() {
-		pending[p.Key.String()] = true
+		pending[p.Key.String()] = waitingOf(p)
 	}
 
 	whole := complete(d, keys)
@@ -186,14 +187,16 @@ func (i *inbox) replies(d dag.DAG) (replies []executor.Reply, rows []int64, err 
 		if err := reply.UnmarshalJSON(m.payload); err != nil {
 			return nil, nil, fmt.Errorf("durable: the reply to call %s: %w", m.call, err)
 		}
-		if whole[reply.Call.Message] && pending[m.call] {
-			replies = append(replies, reply)
-		} else if pending[m.call] {
-			continue
+		call, is := pending[m.call]
+		if is && !whole[reply.Call.Message] {
+			continue // others of the message are missing
 		}
-		rows = append(rows, m.num)
+		if is {
+			replies = append(replies, reply)
+		}
+		used = append(used, usedReply{m.num, call})
 	}
-	return replies, rows, nil
+	return replies, used, nil
 }
 
 // pauseJobs inserts the jobs of the calls that wait since this pause: one for each deferred call, and one for each

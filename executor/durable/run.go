@@ -114,8 +114,8 @@ func (r *running) execute(ctx context.Context) (dag.DAG, error) {
 	if r.args.Resumed {
 		r.waited = waitingIn(d)
 	}
-	replies, rows, err := r.inbox.replies(d)
-	r.inbox.used = rows
+	replies, used, err := r.inbox.replies(d)
+	r.inbox.used = used
 	switch {
 	case err != nil:
 		return d, err
@@ -183,7 +183,7 @@ var notMine = river.JobSnooze(time.Second)
 
 // step stores the new nodes of d, and with a state other than "" finishes the job.
 func (r *running) step(d dag.DAG, state State, reason string) error {
-	taken := r.inbox.given()
+	taken := r.inbox.given(d)
 	if state == "" && len(taken) == 0 && slices.Equal(d.Heads(), r.stored) {
 		return nil
 	}
