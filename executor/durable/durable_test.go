@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/sqlite"
 )
 
 // withCount gives an engine agent "a", which calls a counting tool twice.
@@ -474,4 +475,61 @@ func TestMigrateAtOnce(t *testing.T) {
 func TestOpenRefusesADatabaseWithoutAQueue(t *testing.T) {
 	_, err := Open(t.Context(), struct{ store.Transactor }{}, nil)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
+
+func TestDamagedInboxIsNoticed(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(nil)
+		run := w.start(e, StartRequest{Text: "Hi."})
+		_, err := e.Send(w.Context(), "c", "", "pay 10")
+		require.NoError(w, err)
+		checked, ok := w.db.(checks)
+		require.True(w, ok)
+		require.NoError(w, checked.Check(w.Context()))
+
+		require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
+			_, err := tx.Exec(w.Context(), `UPDATE plait_inbox SET payload = $1`, []byte("pay 99"))
+			return err
+		}))
+		require.ErrorContains(w, checked.Check(w.Context()), "of the inbox")
+		_, err = e.Messages(w.Context(), "c", "")
+		require.ErrorIs(w, err, errDamaged)
+		require.NoError(w, e.Cancel(w.Context(), run, ""))
+	})
+}
+
+// setVersion sets the version of the tables, as another program does.
+func (w *world) setVersion(version int64) {
+	w.Helper()
+	require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
+		_, err := tx.Exec(w.Context(), `UPDATE plait_schema SET version = $1`, version)
+		return err
+	}))
+}
+
+func TestOpenProcessDoesNotWriteToChangedTables(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(nil)
+		w.start(e, StartRequest{Run: "r", Text: "Hi."})
+		c, err := e.Store().Conversation(w.Context(), "c")
+		require.NoError(w, err)
+		w.setVersion(99)
+
+		var changed *sqlite.SchemaError // the same type in both packages
+		_, err = e.Start(w.Context(), StartRequest{Agent: "a", Conversation: "d", Text: "Hi."})
+		require.ErrorAs(w, err, &changed)
+		require.ErrorContains(w, err, "newer Plait")
+		require.ErrorAs(w, c.Append(w.Context(), c.DAG().User("More.")), &changed)
+		require.ErrorAs(w, e.Cancel(w.Context(), "r", ""), &changed)
+	})
+}
+
+func TestTablesBeforeTheFirstReleaseAreRefused(t *testing.T) {
+	onEach(t, func(w *world) {
+		w.setVersion(2)
+		var old *sqlite.SchemaError
+		_, _, err := openDatabase(w.Context(), w.url)
+		require.ErrorAs(w, err, &old)
+		require.ErrorContains(w, err, "append them to a new database")
+	})
 }
