@@ -18,9 +18,9 @@ func pruneRunsCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune DATABASE --older-than AGE",
 		Short: "Remove runs that ended long ago, and nodes that no head reaches",
-		Long: `Removes the durable runs that ended AGE ago, and from each conversation the nodes that no head or ref reaches.
-Runs that have not ended, heads, and what these need are kept. Other programs
-may use the database meanwhile.`,
+		Long: `Removes the durable runs that ended AGE ago, and from each conversation the
+nodes that no head or ref reaches. Runs that have not ended, heads, and what
+these need are kept. Other programs may use the database meanwhile.`,
 		Example: `  plait runs prune sessions.db --older-than 30d --dry-run
   plait runs prune sessions.db --older-than 30d`,
 		Args: oneFile,

@@ -8,13 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/pgtest"
 	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/postgres"
 	"github.com/plait-dev/plait/store/sqlite"
 )
 
@@ -532,4 +536,31 @@ func TestTablesBeforeTheFirstReleaseAreRefused(t *testing.T) {
 		require.ErrorAs(w, err, &old)
 		require.ErrorContains(w, err, "append them to a new database")
 	})
+}
+
+// TestRunsBehindAPooler uses the settings for PgBouncer in transaction mode: no prepared statements, no settings of a
+// connection, and no notifications.
+func TestRunsBehindAPooler(t *testing.T) {
+	if pgtest.Missing() {
+		t.Skip("no PostgreSQL server is installed")
+	}
+	pool, err := pgxpool.New(t.Context(), pgtest.Database(t)+"&default_query_exec_mode=exec&pool_max_conns=8")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	db, err := postgres.New(t.Context(), pool, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+
+	w := &world{T: t, db: db}
+	var c counting
+	e := w.engine(func(o *Options) {
+		defers("count", 2)(o)
+		works(c.tool("count"))(o)
+		o.River = func(config *river.Config) { config.PollOnly, config.FetchPollInterval = true, 50*time.Millisecond }
+	})
+	w.serve(e)
+	r := w.wait(e, w.start(e, StartRequest{Text: "Count."}))
+	require.Equal(t, Done, r.State, r.Reason)
+	require.Equal(t, "many bolts 0. many bolts 1. ", w.text("c"))
+	require.NoError(t, db.Check(t.Context()))
 }

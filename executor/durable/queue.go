@@ -81,6 +81,7 @@ type riverQueue[T any] struct {
 // millisecond, and a job without a notification waits until somebody polls.
 const inserters = 32
 
+// newRiverQueue returns a queue on the database of a driver.
 func newRiverQueue[T any](driver riverdriver.Driver[T], words dialect, opts *Options) (*riverQueue[T], error) {
 	config := &river.Config{
 		FetchCooldown: river.FetchCooldownMin, Schema: opts.Schema, Logger: slog.New(slog.DiscardHandler),
