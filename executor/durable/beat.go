@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -80,7 +81,8 @@ func (p *process) untilAlive(ctx context.Context) error {
 // beatUntilDone renews the row of the process every heartbeat until ctx is done. It reports whether the process has
 // lapsed.
 func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
-	healthy := 0 // the number of beats in a row that succeeded in time
+	healthy := 0                        // the number of beats in a row that succeeded in time
+	orphans := rand.Int64N(orphanBeats) // the number of healthy beats since this process looked for orphans
 	for {
 		select {
 		case <-ctx.Done():
@@ -110,7 +112,16 @@ func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
 		if healthy < 2 {
 			continue
 		}
-		for _, id := range seen.lapsed {
+		lost := seen.lapsed
+		if orphans++; orphans >= orphanBeats*max(seen.all, 1) {
+			orphans = 0
+			ids, err := p.orphaned(ctx)
+			if err != nil && ctx.Err() == nil {
+				p.Log.WarnContext(ctx, "durable: cannot look for jobs without a process", "error", err)
+			}
+			lost = append(lost, ids...)
+		}
+		for _, id := range lost {
 			if err := p.handBack(ctx, id); err != nil && ctx.Err() == nil {
 				p.Log.WarnContext(ctx, "durable: cannot hand back the jobs of a lost process", "process", id, "error", err)
 			}
@@ -118,9 +129,31 @@ func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
 	}
 }
 
+// orphaned returns the processes with running jobs and without a row. A process may be frozen while it fetches a job: the
+// fetch is committed when it wakes up, after its jobs were handed back. If it dies then, nobody else finds the job.
+func (p *process) orphaned(ctx context.Context) (ids []string, err error) {
+	d := p.queue.dialect()
+	err = p.db.View(ctx, func(tx store.Tx) error {
+		ids = nil
+		return query(ctx, tx, `SELECT DISTINCT worker FROM (
+			SELECT `+d.worker+` AS worker FROM `+d.jobs+` WHERE state = 'running' AND kind IN `+kinds+`) AS held
+			WHERE worker NOT IN (SELECT id FROM plait_beats)`, nil, func(rows store.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
+	})
+	return ids, err
+}
+
+// orphanBeats is after how many heartbeats one of all processes looks for jobs of processes without a row.
+const orphanBeats = 10
+
 // seen is what a beat has found.
 type seen struct {
 	own     bool     // the row of this process is there
+	all     int64    // the number of rows
 	lapsed  []string // the processes whose row has lapsed
 	asked   []int64  // the running jobs of this process, as it knows them
 	running []int64  // those of them that are running in the database
@@ -145,12 +178,15 @@ func (p *process) beatOnce(ctx context.Context) (s seen, err error) {
 			s.lapsed = append(s.lapsed, id)
 		case 3:
 			s.running = append(s.running, job)
+		case 4:
+			s.all = job
 		}
 		return err
 	}
 
 	d := p.queue.dialect()
-	const others = ` UNION ALL SELECT 2, id, 0 FROM plait_beats WHERE id <> $1 AND beat < `
+	const others = ` UNION ALL SELECT 4, '', COUNT(*) FROM plait_beats
+		UNION ALL SELECT 2, id, 0 FROM plait_beats WHERE id <> $1 AND beat < `
 	running := func(parameter string) string {
 		return ` UNION ALL SELECT 3, '', id FROM ` + d.jobs + ` WHERE ` + d.listed(parameter) + ` AND state = 'running'`
 	}
@@ -207,15 +243,23 @@ type rawArgs struct {
 // Kind implements river.JobArgs.
 func (a rawArgs) Kind() string { return a.kind }
 
-// handBack gives the jobs of a lost process to others. Whoever deletes its row does it. Each job is discarded, and
-// another one inserted: if the same job were made available again, the lost process could still finish it when it wakes
+// handBack gives the jobs of a lost process to others, unless its row is current. Each job is discarded, and another one
+// inserted, by whoever is first: if the same job were made available again, the lost process could still finish it when it wakes
 // up.
 func (p *process) handBack(ctx context.Context, lost string) error {
 	jobs := 0
 	err := p.db.Update(ctx, func(tx store.Tx) error {
-		n, err := tx.Exec(ctx, `DELETE FROM plait_beats WHERE id = $1 AND beat < `+tx.Now()+` - $2`, lost, p.lapseTime())
-		if err != nil || n == 0 {
-			return err // another process was first, or it has come back
+		_, err := tx.Exec(ctx, `DELETE FROM plait_beats WHERE id = $1 AND beat < `+tx.Now()+` - $2`, lost, p.lapseTime())
+		if err != nil {
+			return err
+		}
+		back := false
+		err = query(ctx, tx, `SELECT id FROM plait_beats WHERE id = $1`, []any{lost}, func(store.Rows) error {
+			back = true
+			return nil
+		})
+		if err != nil || back {
+			return err // it has come back
 		}
 
 		d := p.queue.dialect()
@@ -248,9 +292,9 @@ func (p *process) handBack(ctx context.Context, lost string) error {
 // replace discards a job of a lost process, and inserts another one in its place.
 func (p *process) replace(ctx context.Context, tx store.Tx, j lostJob) error {
 	d := p.queue.dialect()
-	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = '`+string(rivertype.JobStateDiscarded)+`', finalized_at = `+d.now+`
+	n, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = '`+string(rivertype.JobStateDiscarded)+`', finalized_at = `+d.now+`
 		WHERE id = $1 AND state = 'running'`, j.id)
-	if err != nil {
+	if err != nil || n == 0 {
 		return err
 	}
 	switch j.kind {

@@ -564,3 +564,24 @@ func TestRunsBehindAPooler(t *testing.T) {
 	require.Equal(t, "many bolts 0. many bolts 1. ", w.text("c"))
 	require.NoError(t, db.Check(t.Context()))
 }
+
+// A process may die right after it has fetched a job, and after its other jobs were handed back.
+func TestJobOfAProcessWithoutARowIsHandedBack(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(func(o *Options) {
+			says(apitest.Say("Hello.").Always())(o)
+			o.Heartbeat = 100 * time.Millisecond
+		})
+		run := w.start(e, StartRequest{Text: "Hi."})
+		by := map[bool]string{true: `ARRAY['gone']`, false: `JSONB('["gone"]')`}[e.queue.dialect().oneBeat]
+		require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
+			d := e.queue.dialect()
+			_, err := tx.Exec(w.Context(), `UPDATE `+d.jobs+` SET state = 'running', attempt = 1, attempted_by = `+by+`,
+				attempted_at = `+d.now)
+			return err
+		}))
+		w.serve(e)
+		require.Equal(w, Done, w.wait(e, run).State)
+		require.Equal(w, "Hello.", w.text("c"))
+	})
+}
