@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,6 +165,9 @@ func (e *Engine) Runs(ctx context.Context, q RunsRequest) (list []Run, err error
 				names = append(names, parameter(len(args)))
 			}
 			condition += ` AND state IN (` + strings.Join(names, ", ") + `)`
+			if !slices.ContainsFunc(q.States, State.Ended) {
+				condition += ` AND busy = 1` // there is an index of these
+			}
 		}
 		for column, value := range map[string]string{"conversation": q.Conversation, "agent": q.Agent} {
 			if value != "" {

@@ -91,6 +91,9 @@ func measure(w *world, runs int, statements func() int) {
 	w.Logf("starts a second: %.0f", float64(runs)/time.Since(began).Seconds())
 	w.Logf("statements a start: %.1f", float64(statements())/float64(runs))
 
+	if os.Getenv("PLAIT_BACKLOG") != "" {
+		w.backlog(e)
+	}
 	c := &children{w: w, history: filepath.Join(w.TempDir(), "history"), slots: 20, slow: 20 * time.Millisecond, defers: true}
 	defer c.killAll()
 	for range 3 {
@@ -127,4 +130,76 @@ func (w *world) busy() (n int64) {
 		})
 	}))
 	return n
+}
+
+// numbers is a table of the numbers from 1 to the parameter.
+func (w *world) numbers(e *Engine, limit int) string {
+	if e.queue.dialect().oneBeat {
+		return fmt.Sprintf(`generate_series(1, %d) AS numbers (n)`, limit)
+	}
+	return fmt.Sprintf(`(WITH RECURSIVE up (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < %d) SELECT n FROM up) AS numbers`,
+		limit)
+}
+
+// backlog inserts 32,768 running jobs of a process that is alive, and 100,000 jobs that nobody works.
+func (w *world) backlog(e *Engine) {
+	w.Helper()
+	d := e.queue.dialect()
+	by := map[bool]string{true: `ARRAY['alive']`, false: `JSONB('["alive"]')`}[d.oneBeat]
+	args := map[bool]string{true: `'{}'`, false: `JSONB('{}')`}[d.oneBeat]
+	require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
+		for _, statement := range []string{
+			`INSERT INTO plait_beats (id, beat) VALUES ('alive', ` + tx.Now() + ` + 3600000000)`,
+			`INSERT INTO ` + d.jobs + ` (args, kind, max_attempts, queue, state, attempt, attempted_by, attempted_at)
+				SELECT ` + args + `, 'plait_call', 5, 'plait_calls', 'running', 1, ` + by + `, ` + d.now + `
+				FROM ` + w.numbers(e, 32_768),
+			`INSERT INTO ` + d.jobs + ` (args, kind, max_attempts, queue, state)
+				SELECT ` + args + `, 'plait_call', 5, 'for_nobody', 'available' FROM ` + w.numbers(e, 100_000),
+		} {
+			if _, err := tx.Exec(w.Context(), statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// TestListsOverManyRuns measures. PLAIT_SCALE=1 lists pages of a million runs.
+func TestListsOverManyRuns(t *testing.T) {
+	onEach(t, func(w *world) {
+		runs := 2_000
+		if os.Getenv("PLAIT_SCALE") != "" {
+			runs = 1_000_000
+		}
+		e := w.engine(nil)
+		const batch = 100_000
+		for from := 0; from < runs; from += batch {
+			numbers := w.numbers(e, min(batch, runs-from))
+			require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
+				_, err := tx.Exec(w.Context(), fmt.Sprintf(`INSERT INTO plait_index
+					(id, conversation, head, agent, state, reason, busy, job, start, losses, version, began, changed)
+					SELECT 'r' || (n + %[1]d), 'c' || (n + %[1]d), 'main', 'a',
+					CASE WHEN n %% 1000 = 0 THEN 'parked' ELSE 'done' END, '',
+					CASE WHEN n %% 1000 = 0 THEN 1 ELSE 0 END, 0, $1, 0, 1, n, n FROM %[2]s`, from, numbers), []byte{})
+				return err
+			}))
+		}
+
+		for name, q := range map[string]RunsRequest{
+			"the newest": {}, "parked": {States: []State{Parked}}, "unfinished": {States: []State{Active, Waiting, Parked}},
+			"of a conversation": {Conversation: "c7"}, "a page in the middle": {After: fmt.Sprint("r", runs/2)},
+			"of nobody": {States: []State{Failed}}, "of an agent": {Agent: "a"},
+		} {
+			var best time.Duration
+			for range 5 {
+				began := time.Now()
+				_, err := e.Runs(w.Context(), q)
+				require.NoError(w, err)
+				if took := time.Since(began); best == 0 || took < best {
+					best = took
+				}
+			}
+			w.Logf("%s of %d runs: %v", name, runs, best)
+		}
+	})
 }

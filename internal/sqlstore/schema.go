@@ -103,6 +103,7 @@ var durableTables = []string{
 		changed NUMBER NOT NULL
 	)TABLE_END`,
 	`CREATE UNIQUE INDEX plait_index_busy ON plait_index (conversation, head) WHERE busy = 1`,
+	`CREATE INDEX plait_index_open ON plait_index (num) WHERE busy = 1`,
 	`CREATE INDEX plait_index_state ON plait_index (state, num)`,
 	`CREATE INDEX plait_index_conversation ON plait_index (conversation, num)`,
 
