@@ -96,10 +96,10 @@ type calling struct {
 func (c *calling) work() error {
 	found, err := c.find()
 	switch {
-	case errors.Is(err, store.ErrNotStored):
-		return nil // the conversation was deleted
+	case deleted(err):
+		return nil
 	case err != nil:
-		return river.JobSnooze(time.Second) // the database failed
+		return river.JobSnooze(time.Second) // the database failed, or the process ends
 	case !found:
 		return nil // the call has its result, or was given up
 	}
@@ -119,8 +119,8 @@ func (c *calling) work() error {
 		return c.deliver(executor.FailedFor(c.shown.Key, textLosses(c.Losses)))
 	case !begun && !repeatable:
 		switch err := c.begin(); {
-		case errors.Is(err, errLost), errors.Is(err, errLapsed), errors.Is(err, errInterrupted):
-			return notMine
+		case errors.Is(err, errLost), err != nil && context.Cause(c.ctx) != nil:
+			return notMine // of a call that was begun, whoever has the job next tells the model that it is in doubt
 		case errors.Is(err, executor.ErrUnknownCall):
 			return nil // it has its result now
 		case errors.Is(err, executor.ErrConflict):
@@ -135,6 +135,11 @@ func (c *calling) work() error {
 		return notMine
 	}
 	return c.execute(agent, repeatable)
+}
+
+// deleted reports whether an error means that there is no such head. A missing record is damage.
+func deleted(err error) bool {
+	return errors.Is(err, store.ErrNotStored) && !errors.Is(err, store.ErrRecord)
 }
 
 // find reads the call from the conversation, and reports whether it still waits for its result.
@@ -205,8 +210,12 @@ func (c *calling) begin() error {
 		if !errors.Is(err, errRaced) {
 			return err
 		}
-		if found, err := c.find(); err != nil || !found {
-			return errors.Join(err, executor.ErrUnknownCall)
+		found, err := c.find()
+		if err != nil {
+			return err
+		}
+		if !found {
+			return executor.ErrUnknownCall
 		}
 	}
 }
@@ -350,7 +359,7 @@ type deadlineWorker struct {
 func (w *deadlineWorker) Work(ctx context.Context, job *river.Job[deadlineJob]) error {
 	p := w.process
 	c, err := p.store.Head(ctx, job.Args.Conversation, job.Args.Head)
-	if errors.Is(err, store.ErrNotStored) {
+	if deleted(err) {
 		return nil
 	}
 	if err != nil {

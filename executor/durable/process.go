@@ -15,6 +15,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -212,6 +213,7 @@ func (p *process) retry(ctx context.Context, f func(ctx context.Context) error) 
 // change can be tried again.
 func refused(err error) bool {
 	var run *RunError
+	var reply *executor.ResumeError
 	for _, final := range []error{
 		errLost, errLapsed, errRaced, store.ErrMoved, store.ErrRecord, store.ErrName, store.ErrNotStored, fs.ErrClosed,
 		node.ErrParent,
@@ -220,7 +222,7 @@ func refused(err error) bool {
 			return true
 		}
 	}
-	return errors.As(err, &run)
+	return errors.As(err, &run) || errors.As(err, &reply)
 }
 
 // jitter returns d, up to a quarter more or less, so that processes do not try at the same time.

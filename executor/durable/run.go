@@ -355,7 +355,7 @@ func (r *running) failed(d dag.DAG, err error) error {
 		// A newer version of Plait has written to the conversation: leave the run to a program that can read it.
 		r.Log.WarnContext(r.ctx, "durable: a run is left to a newer program", "run", r.args.Run, "error", err)
 		return river.JobSnooze(30 * time.Second)
-	case errors.Is(err, store.ErrNotStored) && errors.As(err, &unstored):
+	case deleted(err) && errors.As(err, &unstored):
 		return r.only(Cancelled, "the conversation was deleted")
 	case errors.Is(err, store.ErrMoved):
 		return r.only(Failed, err.Error())

@@ -260,8 +260,8 @@ func (e *Engine) cancel(ctx context.Context, r Run, reason string) error {
 // settled returns the conversation of a head with the results that are in its inbox, and their rows.
 func (e *Engine) settled(ctx context.Context, t target) (*store.Conversation, dag.DAG, []int64, error) {
 	c, err := e.store.Head(ctx, t.conversation, t.head)
-	if errors.Is(err, store.ErrNotStored) {
-		return nil, dag.DAG{}, nil, nil // it was deleted
+	if deleted(err) {
+		return nil, dag.DAG{}, nil, nil
 	}
 	if err != nil {
 		return nil, dag.DAG{}, nil, err

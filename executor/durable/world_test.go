@@ -196,6 +196,21 @@ func (w *world) jobs(e *Engine) map[string]int {
 // jobsOf describes the jobs of a run, for a failed test.
 func (w *world) jobsOf(e *Engine, run string) (text string) {
 	d := e.queue.dialect()
+	if r, err := e.Run(context.Background(), run); err == nil {
+		if c, err := e.Store().Head(context.Background(), r.Conversation, r.Head); err == nil {
+			text += fmt.Sprintln("version", c.Version())
+			for _, p := range c.DAG().Pending() {
+				text += fmt.Sprintln("pending", p.Key, p.Tool, p.Approval, p.Started)
+			}
+		}
+		_ = w.db.View(context.Background(), func(tx store.Tx) error {
+			list, err := queryInbox(context.Background(), tx, r.Conversation, r.Head, "")
+			for _, m := range list {
+				text += fmt.Sprintln("inbox", m.num, m.call, m.arrived, string(m.payload))
+			}
+			return err
+		})
+	}
 	_ = w.db.View(context.Background(), func(tx store.Tx) error {
 		return query(context.Background(), tx, `SELECT id, CAST(state AS TEXT), attempt, `+d.worker+`, CAST(attempted_at AS TEXT),
 			CAST(finalized_at AS TEXT), CAST(errors AS TEXT) FROM `+d.jobs+` WHERE `+d.run+` = $1`, []any{run},
