@@ -28,7 +28,6 @@
 //	report     what many conversations have in common: outcomes, costs, failures, where their paths part
 //	executor   tools, one tool phase, the loop, pause and resume, replay, compaction
 //	  registry   one tool call at a time, in the shape of any provider, for other loops
-//	durable    runs that outlive their process: engines and workers on a store
 //	viz        drawings: Mermaid, DOT, SVG, and the layout they stand on
 //	  page       a conversation as one HTML file, to look around in
 //	  live       the same page during a run
@@ -38,7 +37,7 @@
 // can run, api/apitest/fake strict fakes of the real APIs, and api/apitest/tape records real traffic and plays it back.
 //
 // What needs more than the core is a module of its own, so that a program downloads only what it uses: the providers
-// api/anthropic, api/openai and api/gemini over the official SDKs, store/sqlite and store/postgres, durable/river,
+// api/anthropic, api/openai and api/gemini over the official SDKs, store/sqlite and store/postgres, executor/durable,
 // viz/png, the command cmd/plait, and the examples.
 //
 // # The shape of a conversation

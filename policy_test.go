@@ -31,7 +31,6 @@ var layers = []string{
 	"transcript",
 	"report",
 	"executor", "executor/registry", "executor/agui",
-	"durable",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",
 	"viz/progress",
 }

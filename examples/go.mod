@@ -4,14 +4,13 @@ go 1.26.0
 
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
-	github.com/jackc/pgx/v5 v5.12.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/openai/openai-go/v3 v3.95.0
 	github.com/plait-dev/plait v0.1.0
 	github.com/plait-dev/plait/api/anthropic v0.1.0
 	github.com/plait-dev/plait/api/gemini v0.1.0
 	github.com/plait-dev/plait/api/openai v0.1.0
-	github.com/plait-dev/plait/durable/river v0.1.0
+	github.com/plait-dev/plait/executor/durable v0.1.0
 	github.com/plait-dev/plait/executor/mcp v0.1.0
 	github.com/plait-dev/plait/store/postgres v0.1.0
 	github.com/plait-dev/plait/store/sqlite v0.1.0
@@ -40,6 +39,7 @@ require (
 	github.com/invopop/jsonschema v0.14.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
@@ -48,6 +48,7 @@ require (
 	github.com/riverqueue/river v0.51.1 // indirect
 	github.com/riverqueue/river/riverdriver v0.51.1 // indirect
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.1 // indirect
+	github.com/riverqueue/river/riverdriver/riversqlite v0.51.1 // indirect
 	github.com/riverqueue/river/rivershared v0.51.1 // indirect
 	github.com/riverqueue/river/rivertype v0.51.1 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect

@@ -33,10 +33,10 @@
 //
 // A message appended directly after open calls ends their phase too, with the same texts for the model.
 //
-// # Runs
+// # Transactions
 //
-// [Runs] is a Driver that also keeps durable runs: pauses, the calls they wait for, claims and results, each changed in
-// one transaction with the conversation. Package durable is the engine for it.
+// A database is also a [Transactor]: an append and a program's own rows commit together. Package executor/durable keeps
+// runs in this way.
 //
 // # Concurrency
 //

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
@@ -160,30 +159,6 @@ func ExampleStore_Prune() {
 	// 2 nodes
 	// 2 nodes
 	// 0 nodes
-}
-
-// A program applies its retention once a day. A dry run counts what would be removed.
-func ExampleRetention() {
-	ctx := context.Background()
-	db := store.Memory()
-	for _, run := range []string{"ticket 31", "ticket 32"} {
-		_, err := db.Begin(ctx, store.BeginRequest{
-			Run: run, Agent: "support", Append: store.AppendRequest{Conversation: run, Head: store.Main},
-		})
-		check(err)
-	}
-	check(db.Cancel(ctx, "ticket 31", "asked twice"))
-
-	would, err := store.Retention{OlderThan: 30 * 24 * time.Hour, DryRun: true}.Apply(ctx, db)
-	check(err)
-	fmt.Println(would.Runs, "runs are older than 30 days")
-
-	removed, err := store.Retention{}.Apply(ctx, db)
-	check(err)
-	fmt.Println(removed.Runs, "run had ended")
-	// Output:
-	// 0 runs are older than 30 days
-	// 1 run had ended
 }
 
 // Content that was redacted is erased from the store too.

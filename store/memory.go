@@ -14,8 +14,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Memory returns a driver that keeps conversations and durable runs in memory. They are lost when the program ends.
-func Memory() Runs {
+// Memory returns a driver that keeps conversations in memory. They are lost when the program ends.
+func Memory() Driver {
 	return &memory{conversations: map[string]*shelf{}, watchers: map[string]map[chan struct{}]bool{}}
 }
 
@@ -24,9 +24,6 @@ type memory struct {
 	mu            sync.RWMutex                      // guards the fields below and everything in the shelves
 	conversations map[string]*shelf                 // by key; each has a head
 	watchers      map[string]map[chan struct{}]bool // by key; a channel is full when a head has moved
-	runs          runTable
-	listeners     map[int]func(Wake) // by ID
-	listened      int                // the ID of the latest listener
 }
 
 // shelf is one conversation. The slices in it are never changed, and are copied before they leave the driver.

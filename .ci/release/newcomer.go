@@ -15,6 +15,7 @@ import (
 // newcomer is a user's program in a new module that requires one of our modules.
 type newcomer struct {
 	module string
+	also   string // another module that the program needs; "" is none
 	main   string // the source of the program; "" is the README's quick start
 	part   string // the source of a function to make the model or open the database, with its imports
 	prints string // a part of the program's output
@@ -53,14 +54,17 @@ const (
 	stored  = "2 messages: Red.\n4 messages: Blue.\ndone end_turn Your order A-7 is refunded."
 )
 
+// durable is the module of durable runs.
+const durable = root + "/executor/durable"
+
 var newcomers = []newcomer{
 	{module: root, part: coreModel, prints: weather},
 	{module: root + "/api/anthropic", part: anthropicModel, prints: weather},
 	{module: root + "/api/openai", part: openaiModel, prints: weather},
 	{module: root + "/api/gemini", part: geminiModel, prints: weather},
 	{module: root + "/viz/png", part: pngModel, prints: "a drawing of"},
-	{module: root + "/store/sqlite", main: storeProgram, part: openSQLite, prints: stored},
-	{module: root + "/store/postgres", main: storeProgram, part: openPostgres, prints: stored, url: true},
+	{module: root + "/store/sqlite", also: durable, main: storeProgram, part: openSQLite, prints: stored},
+	{module: root + "/store/postgres", also: durable, main: storeProgram, part: openPostgres, prints: stored, url: true},
 }
 
 // try makes the module, gets ours, and compiles and runs the program. A program that needs a PostgreSQL server is only
@@ -88,11 +92,11 @@ func (n newcomer) try(env environment, t tree) error {
 	}
 
 	// A newcomer's steps: a new module, our module, and the modules it needs.
-	for _, args := range [][]string{
-		{"mod", "init", "example.com/newcomer"},
-		{"get", n.module + "@" + t.version},
-		{"mod", "tidy"},
-	} {
+	get := []string{"get", n.module + "@" + t.version}
+	if n.also != "" {
+		get = append(get, n.also+"@"+t.version)
+	}
+	for _, args := range [][]string{{"mod", "init", "example.com/newcomer"}, get, {"mod", "tidy"}} {
 		if _, err := env.run(dir, "go", args...); err != nil {
 			return err
 		}

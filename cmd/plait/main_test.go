@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs what people type. "exits 3 plait …" is exec with the exit code that is to come, and
 // "node X FILE words" puts the id of the node that says the words into $X. "change FILE old new" changes it by hand.
-// "number FILE" replaces its IDs, in their order, by 1, 2, 3 and so on. "begun DATABASE" makes durable runs in several states.
+// "number FILE" replaces its IDs, in their order, by 1, 2, 3 and so on. "begun DATABASE" makes durable runs in several states, and "worked DATABASE RUN…" executes them.
 // $ANTHROPIC is a strict server that calls
 // two tools and then answers. $TALK is one that talks, and $CALLS one that calls two tools for each message. weather-mcp is an MCP server.
 func TestScripts(t *testing.T) {
@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"node":   nodeID,
 			"change": change,
 			"begun":  begun,
+			"worked": worked,
 			"number": number,
 		},
 		Setup: func(env *testscript.Env) error {
@@ -53,7 +54,6 @@ func TestScripts(t *testing.T) {
 			env.Setenv("ANTHROPIC", server.URL)
 			env.Setenv("TALK", talkingServer(env))
 			env.Setenv("CALLS", callingServer(env))
-			env.Setenv("HOSTILE", hostileRun)
 			return nil
 		},
 	})

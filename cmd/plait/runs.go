@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,14 +12,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/sqlite"
 )
 
 // runStates are all states, in the order of a run's life.
-var runStates = []store.RunState{
-	store.RunReady, store.RunRunning, store.RunWaiting, store.RunParked,
-	store.RunDone, store.RunFailed, store.RunCancelled,
+var runStates = []durable.State{
+	durable.Active, durable.Waiting, durable.Parked, durable.Done, durable.Failed, durable.Cancelled,
 }
 
 // runsFlags are the flags of plait runs.
@@ -33,18 +38,17 @@ func runsCommand(s *streams) *cobra.Command {
 	var f runsFlags
 	cmd := &cobra.Command{
 		Use:   "runs DATABASE",
-		Short: "List the durable runs of a database; cancel or remove some",
-		Long: `Lists the durable runs in an SQLite database that have not ended, sorted by ID:
+		Short: "List the durable runs of a database; reply to, cancel or remove some",
+		Long: `Lists the durable runs in an SQLite database that have not ended, the newest
+first:
 
-  calls   calls of the latest pause: how many wait for a result, and how many
-          are in doubt, because a process was lost while it executed them
-  lease   who claimed the run or its calls last, and how long until others can;
-          "given back" if the worker did so, for a later attempt
-  next    when a lease or a deadline ends, the soonest one
-  reason  why the run was parked or ended`,
+  calls   the pending calls of a waiting run: how many wait for approval, for
+          a result, and how many are begun
+  reason  why the run waits, was parked or ended`,
 		Example: `  plait runs sessions.db
   plait runs sessions.db --state parked,failed
   plait runs show sessions.db 'ticket 31'
+  plait runs reply sessions.db 'ticket 31' --approve
   plait runs cancel sessions.db 'ticket 31'
   plait runs prune sessions.db --older-than 30d --dry-run`,
 		Args: oneFile,
@@ -53,14 +57,14 @@ func runsCommand(s *streams) *cobra.Command {
 
 	flags := cmd.Flags()
 	flags.BoolVar(&f.all, "all", false, "also list runs that have ended")
-	flags.StringSliceVar(&f.states, "state", nil, "only runs in these `STATES`: ready, running, waiting,\nparked, done, failed, cancelled")
+	flags.StringSliceVar(&f.states, "state", nil, "only runs in these `STATES`: active, waiting, parked,\ndone, failed, cancelled")
 	flags.StringVar(&f.conversation, "conversation", "", "only runs of the conversation `KEY`")
 	flags.StringVar(&f.agent, "agent", "", "only runs of the agent `NAME`")
 	flags.StringVar(&f.after, "after", "", "begin after the run `ID`, for the next page")
 	flags.IntVar(&f.limit, "limit", 100, "list at most `N` runs")
 	jsonFlag(cmd, &f.asJSON)
 
-	cmd.AddCommand(showRunCommand(s), cancelRunCommand(s), requeueRunCommand(s), pruneRunsCommand(s))
+	cmd.AddCommand(showRunCommand(s), replyRunCommand(s), cancelRunCommand(s), requeueRunCommand(s), pruneRunsCommand(s))
 	return cmd
 }
 
@@ -68,10 +72,9 @@ func showRunCommand(s *streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show DATABASE ID",
-		Short: "Print a run with its calls",
-		Long: `Prints a durable run, and the calls of its latest pause with their claims and
-results. Calls that the engine executes itself are in the conversation: see
-plait log with the FILE that is printed.`,
+		Short: "Print a run with its pending calls and their arguments",
+		Long: `Prints a durable run, and its pending calls with their arguments. All other
+calls are in the conversation: see plait log with the FILE that is printed.`,
 		Example: `  plait runs show sessions.db 'ticket 31'`,
 		Args:    oneRun,
 		RunE:    func(_ *cobra.Command, args []string) error { return s.showRun(args[0], args[1], asJSON) },
@@ -80,22 +83,54 @@ plait log with the FILE that is printed.`,
 	return cmd
 }
 
+// replyFlags are the flags of plait runs reply.
+type replyFlags struct {
+	approve                              bool
+	arguments, decline, result, fail, by string
+}
+
+func replyRunCommand(s *streams) *cobra.Command {
+	var f replyFlags
+	cmd := &cobra.Command{
+		Use:   "reply DATABASE ID [CALL]",
+		Short: "Approve or decline a pending call, or give its result",
+		Long: `Replies to a pending call of a durable run. CALL is its key, as plait runs show
+prints it; it may be left out if one call is pending. Any process with the
+agent of the run continues it.`,
+		Example: `  plait runs reply sessions.db 'ticket 31' --approve
+  plait runs reply sessions.db 'ticket 31' CALL --decline 'too expensive'
+  plait runs reply sessions.db 'ticket 31' CALL --result 'paid by hand'`,
+		Args: takes("DATABASE, ID and possibly CALL", 2, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.replyToRun(args[0], args[1], strings.Join(args[2:], ""), f, cmd.Flags().Changed)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.approve, "approve", false, "approve the call as it is shown")
+	flags.StringVar(&f.arguments, "arguments", "", "approve it with other arguments, a `JSON` object")
+	flags.StringVar(&f.decline, "decline", "", "decline it; the model reads the `REASON`")
+	flags.StringVar(&f.result, "result", "", "its result is this `TEXT`")
+	flags.StringVar(&f.fail, "fail", "", "it failed, with this `TEXT`")
+	flags.StringVar(&f.by, "by", "", "`NAME` of who decided, kept as evidence")
+	cmd.MarkFlagsMutuallyExclusive("approve", "arguments", "decline", "result", "fail")
+	cmd.MarkFlagsOneRequired("approve", "arguments", "decline", "result", "fail")
+	return cmd
+}
+
 func cancelRunCommand(s *streams) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "cancel DATABASE ID",
 		Short: "Cancel a run, in whatever process it is",
-		Long: `Ends a durable run. Its open calls are closed, later results are refused, and
-nothing more is added to its conversation. The process that executes the run
-notices when it renews its lease. A run that was cancelled before is no error.`,
+		Long: `Ends a durable run. Later results are refused, and nothing more is added to its
+conversation. The process that executes the run notices within about a second.
+A run that was cancelled before is no error.`,
 		Example: `  plait runs cancel sessions.db 'ticket 31' --reason 'asked twice'`,
 		Args:    oneRun,
 		RunE: func(_ *cobra.Command, args []string) error {
-			db, err := s.existing(args[0])
-			if err != nil {
-				return err
-			}
-			return runError(args[0], args[1], db.Cancel(s.ctx, args[1], reason))
+			return s.withEngine(args[0], func(e *durable.Engine) error {
+				return runError(args[0], args[1], e.Cancel(s.ctx, args[1], reason))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "a `TEXT` that is stored with the run")
@@ -106,36 +141,47 @@ func requeueRunCommand(s *streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "requeue DATABASE ID",
 		Short: "Try a parked run again",
-		Long: `Makes a parked run ready. A process that has its agent continues it from its
+		Long: `Makes a parked run active. A process that has its agent continues it from its
 last step.`,
 		Example: `  plait runs requeue sessions.db 'ticket 31'`,
 		Args:    oneRun,
 		RunE: func(_ *cobra.Command, args []string) error {
-			db, err := s.existing(args[0])
-			if err != nil {
-				return err
-			}
-			return runError(args[0], args[1], db.Requeue(s.ctx, args[1]))
+			return s.withEngine(args[0], func(e *durable.Engine) error {
+				return runError(args[0], args[1], e.Requeue(s.ctx, args[1]))
+			})
 		},
 	}
 }
 
 var oneRun = takes("DATABASE and ID", 2, 2)
 
-// runError returns an error of store.Runs in the command's words.
+// withEngine calls f with an engine on a database. It executes no runs.
+func (s *streams) withEngine(file string, f func(e *durable.Engine) error) error {
+	db, err := s.existing(file)
+	if err != nil {
+		return err
+	}
+	e, err := durable.Open(s.ctx, db, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(e), e.Close())
+}
+
+// runError returns an error of an engine in the command's words.
 func runError(file, run string, err error) error {
-	var refused *store.RunError
+	var refused *durable.RunError
 	if !errors.As(err, &refused) {
 		return err
 	}
 
 	run = safetext.Quote(run, maxRunID)
 	switch {
-	case errors.Is(err, store.ErrNoRun):
+	case errors.Is(err, durable.ErrNoRun):
 		return fmt.Errorf("%s has no run %s (see plait runs %[1]s --all)", file, run)
-	case errors.Is(err, store.ErrRunEnded):
+	case errors.Is(err, durable.ErrRunEnded):
 		return fmt.Errorf("run %s has ended: %s", run, refused.Detail)
-	case errors.Is(err, store.ErrBusy):
+	case errors.Is(err, durable.ErrBusy):
 		return fmt.Errorf("run %s is not parked: it is %s", run, refused.Detail)
 	}
 	return err
@@ -144,43 +190,29 @@ func runError(file, run string, err error) error {
 // maxRunID is how many bytes of a run's ID an error text quotes.
 const maxRunID = 100
 
-// listedRun is a run in the output of runs --json. An unset time is nil.
+// listedRun is a run in the output of runs --json.
 type listedRun struct {
-	ID           string         `json:"id"`
-	Conversation string         `json:"conversation"`
-	Head         string         `json:"head"`
-	Agent        string         `json:"agent"`
-	State        store.RunState `json:"state"`
-	Reason       string         `json:"reason"`
-	Continuation string         `json:"continuation"`
-	Claims       int            `json:"claims"`
-	Worker       string         `json:"worker"`
-	// Released reports that the worker gave the run back. The run can be claimed from LeaseUntil on.
-	Released   bool       `json:"released"`
-	LeaseUntil *time.Time `json:"lease_until"`
-	Began      time.Time  `json:"began"`
-	Changed    time.Time  `json:"changed"`
-	// Next is the soonest end of a lease, a pause before a repetition, or a deadline.
-	Next  *time.Time   `json:"next"`
-	Calls []listedCall `json:"calls"`
+	ID           string        `json:"id"`
+	Conversation string        `json:"conversation"`
+	Head         string        `json:"head"`
+	Agent        string        `json:"agent"`
+	State        durable.State `json:"state"`
+	Reason       string        `json:"reason"`
+	Began        time.Time     `json:"began"`
+	Changed      time.Time     `json:"changed"`
+	Calls        []listedCall  `json:"calls"`
 }
 
-// listedCall is a call of a run's latest pause.
+// listedCall is a pending call of a run.
 type listedCall struct {
-	Call string `json:"call"`
-	Tool string `json:"tool"`
-	// External reports that the result comes from outside, such as an approval.
-	External bool   `json:"external"`
-	Claims   int    `json:"claims"`
-	Attempts int    `json:"attempts"`
-	Worker   string `json:"worker"`
-	// Released reports that the worker gave the call back. The call can be claimed from LeaseUntil on.
-	Released   bool          `json:"released"`
-	LeaseUntil *time.Time    `json:"lease_until"`
-	Deadline   *time.Time    `json:"deadline"`
-	Done       bool          `json:"done"`
-	Outcome    store.Outcome `json:"outcome"`
-	Accepted   *time.Time    `json:"accepted"`
+	Call  string       `json:"call"`
+	Tool  string       `json:"tool"`
+	Input content.JSON `json:"input"`
+	Note  string       `json:"note"`
+	// Asks is "approval" or "result".
+	Asks string `json:"asks"`
+	// Begun is the time at which a worker began the call; nil if none has.
+	Begun *time.Time `json:"begun"`
 }
 
 // maxRuns is the largest --limit.
@@ -192,35 +224,37 @@ func (s *streams) listRuns(file string, f runsFlags) error {
 	if err != nil {
 		return err
 	}
-	db, err := s.existing(file)
-	if err != nil {
-		return err
-	}
-
-	// Read one more run than is printed, to see whether there are more.
-	q.Limit++
-	runs, err := db.ListRuns(s.ctx, q)
-	if err != nil {
-		return err
-	}
-	more := ""
-	if len(runs) > f.limit {
-		runs = runs[:f.limit]
-		more = runs[len(runs)-1].ID
-	}
-
-	list := []listedRun{}
-	for _, run := range runs {
-		tasks, err := db.Tasks(s.ctx, run.ID)
-		if errors.Is(err, store.ErrNoRun) {
-			continue // removed since it was listed
+	return s.withEngine(file, func(e *durable.Engine) error {
+		// Read one more run than is printed, to see whether there are more.
+		q.Limit++
+		runs, err := e.Runs(s.ctx, q)
+		if err != nil {
+			return runError(file, q.After, err)
 		}
+		more := ""
+		if len(runs) > f.limit {
+			runs = runs[:f.limit]
+			more = runs[len(runs)-1].ID
+		}
+
+		db, err := s.existing(file)
 		if err != nil {
 			return err
 		}
-		list = append(list, listed(run, tasks))
-	}
+		list := []listedRun{}
+		for _, run := range runs {
+			pending, err := pendingOf(s.ctx, db, run)
+			if err != nil {
+				return err
+			}
+			list = append(list, listed(run, pending))
+		}
+		return s.showRuns(list, more, f)
+	})
+}
 
+// showRuns prints a page of runs.
+func (s *streams) showRuns(list []listedRun, more string, f runsFlags) error {
 	if f.asJSON {
 		return s.printJSON(map[string]any{"runs": list, "more": more})
 	}
@@ -237,74 +271,63 @@ func (s *streams) listRuns(file string, f runsFlags) error {
 }
 
 // query returns the query for the flags.
-func (f runsFlags) query() (q store.ListRunsRequest, err error) {
+func (f runsFlags) query() (q durable.RunsRequest, err error) {
 	if f.limit < 1 || f.limit > maxRuns {
 		return q, fmt.Errorf("--limit must be between 1 and %d", maxRuns)
 	}
-	q = store.ListRunsRequest{Conversation: f.conversation, Agent: f.agent, After: f.after, Limit: f.limit}
+	q = durable.RunsRequest{Conversation: f.conversation, Agent: f.agent, After: f.after, Limit: f.limit}
 
 	for _, name := range f.states {
-		state := store.RunState(strings.TrimSpace(name))
+		state := durable.State(strings.TrimSpace(name))
 		if !slices.Contains(runStates, state) {
-			return q, fmt.Errorf("--state %q is not one of ready, running, waiting, parked, done, failed, cancelled", name)
+			return q, fmt.Errorf("--state %q is not one of active, waiting, parked, done, failed, cancelled", name)
 		}
 		q.States = append(q.States, state)
 	}
-	if len(q.States) > 0 || f.all {
-		return q, nil
-	}
-
-	// Without --state and --all, list only unfinished runs.
-	for _, state := range runStates {
-		if !state.Ended() {
-			q.States = append(q.States, state)
-		}
+	if len(q.States) == 0 && !f.all {
+		q.States = openStates()
 	}
 	return q, nil
 }
 
-// listed returns a run for the output.
-func listed(r store.Run, tasks []store.TaskState) listedRun {
-	out := listedRun{
-		ID: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent, State: r.State, Reason: r.Reason,
-		Continuation: r.Continuation, Claims: r.Claims, Worker: r.Worker, LeaseUntil: utc(r.LeaseUntil),
-		Released: r.State == store.RunReady && released(r.Worker, r.LeaseUntil),
-		Began:    r.Began.UTC(), Changed: r.Changed.UTC(), Calls: []listedCall{},
-	}
-
-	// Next is the soonest of all ends.
-	ends := []*time.Time{out.LeaseUntil}
-	for _, t := range tasks {
-		call := listedCall{
-			Call: t.Task.Key.Call, Tool: t.Task.Tool, External: t.Task.External, Claims: t.Claims, Attempts: t.Task.Attempts,
-			Worker: t.Worker, Released: !t.Done && released(t.Worker, t.LeaseUntil), LeaseUntil: utc(t.LeaseUntil),
-			Deadline: utc(t.Deadline),
-			Done:     t.Done, Outcome: t.Result.Outcome, Accepted: utc(t.Result.Accepted),
-		}
-		out.Calls = append(out.Calls, call)
-		if !t.Done {
-			ends = append(ends, call.LeaseUntil, call.Deadline)
-		}
-	}
-
-	for _, end := range ends {
-		if end != nil && (out.Next == nil || end.Before(*out.Next)) {
-			out.Next = end
-		}
-	}
-	return out
+// openStates are the states of unfinished runs.
+func openStates() []durable.State {
+	return slices.DeleteFunc(slices.Clone(runStates), durable.State.Ended)
 }
 
-// released reports whether work was given back. See store.TaskState.
-func released(worker string, leaseUntil time.Time) bool { return worker == "" && !leaseUntil.IsZero() }
-
-// utc returns a pointer to the time, or nil for the zero time.
-func utc(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
+// pendingOf returns the pending calls of a waiting run. They are in its conversation.
+func pendingOf(ctx context.Context, db *sqlite.DB, run durable.Run) ([]dag.Pending, error) {
+	if run.State != durable.Waiting {
+		return nil, nil
 	}
-	t = t.UTC()
-	return &t
+	c, err := store.New(db, nil).Head(ctx, run.Conversation, run.Head)
+	if errors.Is(err, store.ErrNotStored) && !errors.Is(err, store.ErrRecord) {
+		return nil, nil // removed since it was listed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.DAG().Pending(), nil
+}
+
+// listed returns a run for the output.
+func listed(r durable.Run, pending []dag.Pending) listedRun {
+	out := listedRun{
+		ID: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent, State: r.State, Reason: r.Reason,
+		Began: r.Began.UTC(), Changed: r.Changed.UTC(), Calls: []listedCall{},
+	}
+	for _, p := range pending {
+		call := listedCall{Call: p.Key.String(), Tool: p.Call.Name, Input: p.Call.Input, Note: p.Note, Asks: "result"}
+		if p.Approval {
+			call.Asks = "approval"
+		}
+		if !p.Started.IsZero() {
+			begun := p.Started.UTC()
+			call.Begun = &begun
+		}
+		out.Calls = append(out.Calls, call)
+	}
+	return out
 }
 
 // printRuns prints a line for each run.
@@ -312,90 +335,38 @@ func (s *streams) printRuns(list []listedRun, now time.Time) error {
 	const maxReason = 60 // cells; show prints all of it
 
 	w := tabwriter.NewWriter(s.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "run\tstate\tage\tcalls\tlease\tnext\treason")
+	fmt.Fprintln(w, "run\tstate\tage\tcalls\treason")
 	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", safetext.Row(r.ID), r.State, span(now.Sub(r.Began)),
-			r.callsText(), r.leaseText(now), until(r.Next, now), safetext.Line(cmp.Or(r.Reason, "-"), maxReason))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", safetext.Row(r.ID), r.State, span(now.Sub(r.Began)),
+			cmp.Or(r.callsText(), "-"), safetext.Line(cmp.Or(r.Reason, "-"), maxReason))
 	}
 	return w.Flush()
 }
 
-// callsText returns how many calls wait and how many are in doubt.
+// callsText returns how many calls wait for what; "" if none does.
 func (r listedRun) callsText() string {
-	waiting, doubt := 0, 0
+	approvals, results, begun := 0, 0, 0
 	for _, c := range r.Calls {
 		switch {
-		case !c.Done:
-			waiting++
-		case c.Outcome == store.OutcomeInDoubt:
-			doubt++
+		case c.Asks == "approval":
+			approvals++
+		case c.Begun != nil:
+			begun++
+		default:
+			results++
 		}
 	}
 
 	var parts []string
-	if waiting > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d waiting", waiting, len(r.Calls)))
-	}
-	if doubt > 0 {
-		parts = append(parts, fmt.Sprintf("%d in doubt", doubt))
-	}
-	return cmp.Or(strings.Join(parts, ", "), "-")
-}
-
-// leaseText returns the latest owner of the run or its calls, and the time left. Of several claims, it is the one with
-// the latest end. Without a claim, it returns whether work was given back.
-func (r listedRun) leaseText(now time.Time) string {
-	var holder string
-	var end *time.Time
-	count, back := 0, r.Released
-	add := func(worker string, leased bool, leaseUntil *time.Time) {
-		if !leased || leaseUntil == nil {
-			return
-		}
-		count++
-		if end == nil || leaseUntil.After(*end) {
-			holder, end = worker, leaseUntil
+	for _, part := range []struct {
+		n    int
+		text string
+	}{{approvals, "for approval"}, {results, "for a result"}, {begun, "begun"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.text))
 		}
 	}
-
-	// The claim of the run, and then those of its calls.
-	add(r.Worker, r.State == store.RunRunning, r.LeaseUntil)
-	for _, c := range r.Calls {
-		add(c.Worker, !c.Done && !c.Released, c.LeaseUntil)
-		back = back || c.Released
-	}
-	switch {
-	case count == 0 && back:
-		return "given back"
-	case count == 0:
-		return "-"
-	}
-
-	text := holderText(holder, end, now)
-	if count > 1 {
-		text += fmt.Sprintf(" and %d more", count-1)
-	}
-	return text
-}
-
-// holderText returns the worker of the latest claim, with the time until another one can claim the work.
-func holderText(holder string, end *time.Time, now time.Time) string {
-	holder = safetext.Row(cmp.Or(holder, "-"))
-	if end.After(now) {
-		return holder + " for " + span(end.Sub(now))
-	}
-	return holder + ", ended"
-}
-
-// until returns the time from now, "now" if it has passed, or "-" for nil.
-func until(t *time.Time, now time.Time) string {
-	switch {
-	case t == nil:
-		return "-"
-	case !t.After(now):
-		return "now"
-	}
-	return "in " + span(t.Sub(now))
+	return strings.Join(parts, ", ")
 }
 
 // span returns a duration in its largest unit, such as 5m or 3d. Less than a second, and less than nothing, is 0s.
@@ -412,33 +383,40 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/day)
 }
 
-// showRun prints a run with its calls.
-func (s *streams) showRun(file, id string, asJSON bool) error {
+// findRun returns a run with its pending calls.
+func (s *streams) findRun(e *durable.Engine, file, id string) (durable.Run, []dag.Pending, error) {
+	run, err := e.Run(s.ctx, id)
+	if err != nil {
+		return run, nil, runError(file, id, err)
+	}
 	db, err := s.existing(file)
 	if err != nil {
-		return err
+		return run, nil, err
 	}
-	run, err := db.Run(s.ctx, id)
-	if err != nil {
-		return runError(file, id, err)
-	}
-	tasks, err := db.Tasks(s.ctx, id)
-	if err != nil {
-		return runError(file, id, err)
-	}
+	pending, err := pendingOf(s.ctx, db, run)
+	return run, pending, err
+}
 
-	r := listed(run, tasks)
-	if asJSON {
-		return s.printJSON(r)
-	}
-	return s.printRun(file, r, time.Now())
+// showRun prints a run with its calls.
+func (s *streams) showRun(file, id string, asJSON bool) error {
+	return s.withEngine(file, func(e *durable.Engine) error {
+		run, pending, err := s.findRun(e, file, id)
+		if err != nil {
+			return err
+		}
+		r := listed(run, pending)
+		if asJSON {
+			return s.printJSON(r)
+		}
+		return s.printRun(file, r, time.Now())
+	})
 }
 
 func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 	w := tabwriter.NewWriter(s.out, 0, 8, 2, ' ', 0)
 	// A row without a value is left out.
 	line := func(name, value string) {
-		if value != "" && value != "-" {
+		if value != "" {
 			fmt.Fprintf(w, "%s\t%s\n", name, value)
 		}
 	}
@@ -449,62 +427,65 @@ func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 	line("file", safetext.Row(file+mark+r.Conversation+mark+r.Head))
 	line("agent", safetext.Row(r.Agent))
 	line("began", r.Began.Format(time.DateTime)+" UTC")
-	if r.Claims > 0 {
-		line("claims", fmt.Sprint(r.Claims))
-	}
 
-	switch {
-	case r.Released:
-		line("lease", "given back, free "+until(r.LeaseUntil, now))
-	case r.State == store.RunRunning && r.LeaseUntil != nil:
-		line("lease", holderText(r.Worker, r.LeaseUntil, now))
-	}
-
-	line("next", until(r.Next, now))
-	if err := w.Flush(); err != nil || len(r.Calls) == 0 {
-		return err
-	}
-
-	// The calls are a table of their own.
-	fmt.Fprintln(s.out)
-	fmt.Fprintln(w, "call\ttool\tclaims\tdeadline\tresult")
 	for _, c := range r.Calls {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", safetext.Row(c.Call), safetext.Row(c.Tool), c.claimsText(),
-			c.deadlineText(now), c.resultText(now))
+		line("", " ")
+		line("call", c.Call)
+		line("tool", safetext.Row(c.Tool))
+		line("arguments", safetext.Line(string(c.Input), 4000))
+		line("note", safetext.Line(c.Note, 4000))
+		line("waits", c.waitsText(now))
 	}
 	return w.Flush()
 }
 
-// claimsText returns the number of claims, and how many there may be.
-func (c listedCall) claimsText() string {
+// waitsText returns what a call waits for.
+func (c listedCall) waitsText(now time.Time) string {
 	switch {
-	case c.External:
-		return "-"
-	case c.Attempts == 0:
-		return fmt.Sprint(c.Claims)
+	case c.Asks == "approval":
+		return "for approval"
+	case c.Begun != nil:
+		return "for its result: begun " + span(now.Sub(*c.Begun)) + " ago"
 	}
-	return fmt.Sprintf("%d of %d", c.Claims, c.Attempts)
+	return "for its result: not begun"
 }
 
-// deadlineText returns the time until the deadline. A call with a result has none any more.
-func (c listedCall) deadlineText(now time.Time) string {
-	if c.Done {
-		return "-"
-	}
-	return until(c.Deadline, now)
+// replyToRun replies to a pending call of a run. given reports whether a flag was given.
+func (s *streams) replyToRun(file, id, call string, f replyFlags, given func(flag string) bool) error {
+	return s.withEngine(file, func(e *durable.Engine) error {
+		run, pending, err := s.findRun(e, file, id)
+		if err != nil {
+			return err
+		}
+		if call != "" {
+			pending = slices.DeleteFunc(pending, func(p dag.Pending) bool { return p.Key.String() != call })
+		}
+		switch {
+		case len(pending) == 0 && call != "":
+			return fmt.Errorf("run %s has no pending call %s", safetext.Quote(id, maxRunID), safetext.Quote(call, maxRunID))
+		case len(pending) == 0:
+			return fmt.Errorf("run %s has no pending calls: it is %s", safetext.Quote(id, maxRunID), run.State)
+		case len(pending) > 1:
+			return fmt.Errorf("run %s has %d pending calls: name one (see plait runs show)", safetext.Quote(id, maxRunID), len(pending))
+		}
+
+		reply := f.reply(pending[0], given)
+		reply.By, reply.At = f.by, time.Now()
+		return runError(file, id, e.Reply(s.ctx, run.Conversation, run.Head, reply))
+	})
 }
 
-// resultText returns the outcome of a call, or the reason for its waiting.
-func (c listedCall) resultText(now time.Time) string {
+// reply returns the reply of the flags.
+func (f replyFlags) reply(p dag.Pending, given func(flag string) bool) executor.Reply {
 	switch {
-	case c.Done:
-		return string(c.Outcome)
-	case c.External:
-		return "waits for a reply"
-	case c.Released:
-		return "given back, free " + until(c.LeaseUntil, now)
-	case c.LeaseUntil != nil:
-		return "last claimed by " + safetext.Row(cmp.Or(c.Worker, "-")) + ", free " + until(c.LeaseUntil, now)
+	case given("arguments"):
+		return executor.ApprovedWith(p, content.JSON(f.arguments))
+	case given("decline"):
+		return executor.Declined(p, f.decline)
+	case given("result"):
+		return executor.Returned(p, executor.Result{Content: content.Words(f.result)})
+	case given("fail"):
+		return executor.Failed(p, f.fail)
 	}
-	return "waits for a worker"
+	return executor.Approved(p)
 }

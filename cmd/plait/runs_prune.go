@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/executor/durable"
 )
 
 func pruneRunsCommand(s *streams) *cobra.Command {
@@ -17,10 +18,9 @@ func pruneRunsCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune DATABASE --older-than AGE",
 		Short: "Remove runs that ended long ago, and nodes that no head reaches",
-		Long: `Removes the durable runs that ended AGE ago, with their calls and
-results, and from each conversation the nodes that no head or ref reaches.
-Runs that have not ended, heads, and what these need are kept. Other programs
-may use the database meanwhile.`,
+		Long: `Removes the durable runs that ended AGE ago, and from each conversation the
+nodes that no head or ref reaches. Runs that have not ended, heads, and what
+these need are kept. Other programs may use the database meanwhile.`,
 		Example: `  plait runs prune sessions.db --older-than 30d --dry-run
   plait runs prune sessions.db --older-than 30d`,
 		Args: oneFile,
@@ -29,18 +29,13 @@ may use the database meanwhile.`,
 			if err != nil {
 				return err
 			}
-			db, err := s.existing(args[0])
-			if err != nil {
-				return err
-			}
-
-			done, err := store.Retention{OlderThan: older, DryRun: dry}.Apply(s.ctx, db)
-			if err != nil {
-				return err
-			}
-			return s.report(s.out, retainedReport{
-				done.Runs, done.Calls, done.RunBytes, done.Nodes, done.Blobs, done.NodeBytes,
-			}, asJSON)
+			return s.withEngine(args[0], func(e *durable.Engine) error {
+				done, err := s.pruneRuns(e, args[0], time.Now().Add(-older), dry)
+				if err != nil {
+					return err
+				}
+				return s.report(s.out, done, asJSON)
+			})
 		},
 	}
 
@@ -69,19 +64,46 @@ func parseAge(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("--older-than %q is not an age such as 30d, 12h or 90m", text)
 }
 
+// pruneRuns removes the runs that ended before a time, and the unreachable nodes of all conversations.
+func (s *streams) pruneRuns(e *durable.Engine, file string, before time.Time, dry bool) (done retainedReport, err error) {
+	const batch = 1000
+	for n := batch; n == batch && !(dry && done.Runs > 0); done.Runs += n {
+		limit := batch
+		if dry {
+			limit = math.MaxInt32
+		}
+		if n, err = e.Prune(s.ctx, before, limit, dry); err != nil {
+			return done, err
+		}
+	}
+
+	all, err := s.store(file, false)
+	if err != nil {
+		return done, err
+	}
+	for key, err := range all.Conversations(s.ctx, "") {
+		if err != nil {
+			return done, err
+		}
+		pruned, err := all.Prune(s.ctx, key, dry)
+		if err != nil {
+			return done, err
+		}
+		done.Nodes, done.Blobs, done.NodeBytes = done.Nodes+pruned.Records, done.Blobs+pruned.Blobs, done.NodeBytes+pruned.Bytes
+	}
+	return done, nil
+}
+
 // retainedReport is the output of runs prune.
 type retainedReport struct {
 	Runs      int   `json:"runs"`
-	Calls     int   `json:"calls"`
-	RunBytes  int64 `json:"run_bytes"`
 	Nodes     int   `json:"nodes"`
 	Blobs     int   `json:"blobs"`
 	NodeBytes int64 `json:"node_bytes"`
 }
 
 func (r retainedReport) String() string {
-	return fmt.Sprintf("%s with %s (%d bytes)\n%s", count(r.Runs, "old run"), count(r.Calls, "call"), r.RunBytes,
-		prunedReport{r.Nodes, r.Blobs, r.NodeBytes})
+	return fmt.Sprintf("%s\n%s", count(r.Runs, "old run"), prunedReport{r.Nodes, r.Blobs, r.NodeBytes})
 }
 
 // count returns a number with its noun.

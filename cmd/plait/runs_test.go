@@ -1,116 +1,123 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"strings"
+	"errors"
+	"io"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store/sqlite"
 )
 
-// hostileRun is the ID of a run that tries to control the terminal.
-const hostileRun = "hostile\x1b[2J\nrow"
+// refund is the tool of the runs of begun.
+type refund struct {
+	Order string `json:"order"`
+}
 
-// begun makes durable runs in a database: one in each state, and one whose texts are hostile. What is left of a lease
-// is shown in whole hours, of which half a one may pass until then.
+// supporter is an agent whose run goes the way of the message's text.
+func supporter() executor.Agent {
+	model := apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
+		last := req.Messages[len(req.Messages)-1].Blocks
+		switch {
+		case len(last.ToolResults()) > 0:
+			return apitest.Say(last.ToolResults()[0].Content.Text())
+		case last.Text() == "refund":
+			return apitest.Call(apitest.Use("refund", refund{"A-7"}))
+		case last.Text() == "fail":
+			return apitest.Fail(&api.Error{Kind: api.ErrAuth, Message: "the model said \x1b]0;owned\a\r\n\u202eme"})
+		case last.Text() == "panic":
+			panic("no such model")
+		}
+		return apitest.Say("Hello.")
+	}).Always())
+	tool := executor.Func("refund", "Refunds an order.", func(_ context.Context, in refund) (string, error) {
+		return "refunded " + in.Order, nil
+	})
+	return executor.Agent{
+		Provider: model, Tools: []dag.Tool{tool}, Hooks: []executor.Hook{executor.RequireApproval("refund")},
+	}
+}
+
+// openEngine opens an engine with the agents on a database.
+func openEngine(ctx context.Context, db *sqlite.DB, agents map[string]executor.Agent) (*durable.Engine, error) {
+	return durable.Open(ctx, db, &durable.Options{Agents: agents, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+}
+
+// workUntil serves until all runs are in their state.
+func workUntil(ctx context.Context, e *durable.Engine, want map[string]durable.State) error {
+	serving, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- e.Serve(serving) }()
+	var err error
+	for run, state := range want {
+		for err == nil {
+			r, failed := e.Run(ctx, run)
+			if err = failed; err != nil || r.State == state {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	stop()
+	return errors.Join(err, <-served)
+}
+
+// begun makes durable runs in a database: one in each state.
 func begun(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: begun DATABASE")
 	}
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	db, err := sqlite.Open(ctx, ts.MkAbs(args[0]), nil)
 	ts.Check(err)
 	defer db.Close()
-
-	begin := func(run string) {
-		key, _, _ := strings.Cut("of "+run, "\x1b") // a key holds no control characters
-		_, err := db.Begin(ctx, store.BeginRequest{Run: run, Agent: "support", Append: store.AppendRequest{Conversation: key, Head: "main"}})
-		ts.Check(err)
-	}
-	claim := func(run string) store.ClaimedRun {
-		claimed, err := db.ClaimRuns(ctx, store.ClaimRunsRequest{
-			Worker: "engine-1", Agents: []string{"support"}, Formats: []int{1}, Run: run, Lease: 90 * time.Minute,
-		})
-		ts.Check(err)
-		return claimed[0]
-	}
-	step := func(run string, s store.Step) {
-		begin(run)
-		s.Lease = claim(run).Lease
-		_, err := db.Commit(ctx, s)
-		ts.Check(err)
-	}
-
-	begin("ready")
-	begin("returned")
-	ts.Check(db.Release(ctx, claim("returned").Lease, 150*time.Minute, false))
-	begin("running")
-	claim("running")
-	step("parked", store.Step{End: store.RunParked, Reason: "it was claimed 10 times without a pause"})
-	step("done", store.Step{End: store.RunDone, Reason: "end_turn"})
-	step(hostileRun, store.Step{End: store.RunFailed, Reason: "the model said \x1b]0;owned\a\r\n\u202eme"})
-
-	step("waiting", store.Step{Pause: &store.Pause{Continuation: "first", Format: 1, Tasks: []store.Task{
-		{Key: store.Key{Call: "pay"}, Tool: "refund", Attempts: 1},
-		{Key: store.Key{Call: "find"}, Tool: "find_order", Attempts: 5, ResultTimeout: 25 * time.Hour},
-		{Key: store.Key{Call: "ask"}, Tool: "approve", External: true},
-		{Key: store.Key{Call: "mail"}, Tool: "send_mail", Attempts: 5},
-	}}})
-	_, err = db.Accept(ctx, store.Result{
-		Key: store.Key{Run: "waiting", Continuation: "first", Call: "pay"}, Outcome: store.OutcomeInDoubt,
-	})
+	e, err := openEngine(ctx, db, map[string]executor.Agent{"support": supporter()})
 	ts.Check(err)
-	claimCall := func(tool string) store.Lease {
-		claimed, err := db.ClaimTasks(ctx, store.ClaimTasksRequest{Worker: "worker-7", Tools: []string{tool}, Lease: 330 * time.Minute})
+	defer e.Close()
+
+	start := func(run, agent, text string) {
+		_, err := e.Start(ctx, durable.StartRequest{Run: run, Agent: agent, Conversation: "of " + run, Text: text})
 		ts.Check(err)
-		return claimed[0].Lease
 	}
-	claimCall("find_order")
-	ts.Check(db.Release(ctx, claimCall("send_mail"), 630*time.Minute, false))
+	start("done", "support", "hello")
+	start("failed", "support", "fail")
+	start("parked", "support", "panic")
+	start("waiting", "support", "refund")
+	ts.Check(workUntil(ctx, e, map[string]durable.State{
+		"done": durable.Done, "failed": durable.Failed, "parked": durable.Parked, "waiting": durable.Waiting,
+	}))
+	start("active", "support", "hello")
 }
 
-func TestRunShowsWhoHoldsItsCalls(t *testing.T) {
-	now := time.Now()
-	at := func(d time.Duration) time.Time { return now.Add(d) }
-	leased := func(worker string, left time.Duration) store.TaskState {
-		return store.TaskState{Claims: 1, Worker: worker, LeaseUntil: at(left)}
+// worked executes the runs of a database until the named ones are done.
+func worked(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: worked DATABASE RUN…")
 	}
-	r := listed(store.Run{ID: "r", State: store.RunWaiting, Began: at(-49 * time.Hour)}, []store.TaskState{
-		leased("w1", 5*time.Second), leased("w2", 10*time.Minute), {Deadline: at(3 * time.Second)}, leased("w3", -time.Second),
-		{Done: true, Deadline: at(-time.Hour)},
-	})
-
-	var out bytes.Buffer
-	require.NoError(t, (&streams{out: &out}).printRuns([]listedRun{r}, now))
-	require.Equal(t, "run  state    age  calls           lease                  next  reason\n"+
-		"r    waiting  2d   4 of 5 waiting  w2 for 10m and 2 more  now   -\n", out.String())
-}
-
-func TestFinishedCallHasNoDeadline(t *testing.T) {
-	now := time.Now()
-	done := store.Result{Outcome: store.OutcomeOK}
-	r := listed(store.Run{ID: "r", State: store.RunWaiting}, []store.TaskState{
-		{Task: store.Task{Key: store.Key{Call: "pay"}, Tool: "refund"}, Deadline: now.Add(-time.Hour), Done: true, Result: done},
-	})
-
-	var out bytes.Buffer
-	require.NoError(t, (&streams{out: &out}).printRun("sessions.db", r, now))
-	require.Contains(t, out.String(), "pay   refund  0       -         ok\n")
-}
-
-func TestCallIsShownWithTheWorkerThatClaimedItLast(t *testing.T) {
-	now := time.Now()
-	call := listedCall{Claims: 1, Worker: "ann", LeaseUntil: new(now.Add(time.Minute))}
-	require.Equal(t, "last claimed by ann, free in 1m", call.resultText(now))
-	require.Equal(t, "last claimed by ann, free now", call.resultText(now.Add(time.Hour)))
-	call.Worker, call.Released = "", true
-	require.Equal(t, "given back, free in 1m", call.resultText(now))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	db, err := sqlite.Open(ctx, ts.MkAbs(args[0]), nil)
+	ts.Check(err)
+	defer db.Close()
+	e, err := openEngine(ctx, db, map[string]executor.Agent{"support": supporter()})
+	ts.Check(err)
+	defer e.Close()
+	want := map[string]durable.State{}
+	for _, run := range args[1:] {
+		want[run] = durable.Done
+	}
+	ts.Check(workUntil(ctx, e, want))
 }
 
 func TestListOfRunsHasALimit(t *testing.T) {
@@ -133,25 +140,27 @@ func TestListOfRunsIsReadInPages(t *testing.T) {
 	file := t.TempDir() + "/sessions.db"
 	db, err := sqlite.Open(t.Context(), file, nil)
 	require.NoError(t, err)
+	e, err := openEngine(t.Context(), db, nil)
+	require.NoError(t, err)
 	for _, id := range []string{"a", "b", "c"} {
-		_, err := db.Begin(t.Context(), store.BeginRequest{Run: id, Agent: "x", Append: store.AppendRequest{Conversation: id, Head: "main"}})
+		_, err := e.Start(t.Context(), durable.StartRequest{Run: id, Agent: "x", Conversation: id})
 		require.NoError(t, err)
 	}
-	require.NoError(t, db.Close())
+	require.NoError(t, errors.Join(e.Close(), db.Close()))
 
 	out, errs, code := command("", "runs", file, "--limit", "2")
 	require.Equal(t, exitDone, code, errs)
 	require.Contains(t, out, "\nb ")
-	require.NotContains(t, out, "\nc ")
+	require.NotContains(t, out, "\na ")
 	require.Equal(t, "there are more: --after \"b\"\n", errs)
 
 	out, errs, code = command("", "runs", file, "--limit", "2", "--after", "b")
 	require.Equal(t, exitDone, code, errs)
 	require.NotContains(t, out, "\nb ")
-	require.Contains(t, out, "\nc ")
+	require.Contains(t, out, "\na ")
 	require.Empty(t, errs)
 
 	out, _, _ = command("", "runs", file, "--limit", "2", "--json")
 	require.Contains(t, out, `"more": "b"`)
-	require.NotContains(t, out, `"id": "c"`)
+	require.NotContains(t, out, `"id": "a"`)
 }

@@ -10,11 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/durable"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 	"github.com/plait-dev/plait/viz/live"
@@ -70,7 +68,11 @@ func (v *served) entries(ctx context.Context, file string) ([]live.Entry, error)
 	if err != nil {
 		return nil, err
 	}
-	runs, err := latestRuns(ctx, db)
+	var runs map[headKey]durable.Run
+	err = v.withEngine(file, func(e *durable.Engine) (err error) {
+		runs, err = latestRuns(ctx, e)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -114,74 +116,54 @@ func (v *served) entries(ctx context.Context, file string) ([]live.Entry, error)
 // headKey names a head of a conversation.
 type headKey struct{ conversation, head string }
 
-// latestRuns returns the latest run of each head.
-func latestRuns(ctx context.Context, db *sqlite.DB) (map[headKey]store.Run, error) {
-	latest := map[headKey]store.Run{}
-	// The runs come page by page, in the order of their IDs, so each is compared with the latest so far.
-	for q := (store.ListRunsRequest{Limit: 1000}); ; {
-		runs, err := db.ListRuns(ctx, q)
-		if err != nil {
-			return nil, err
-		}
+// maxLookedAt is the number of runs that are looked through for the latest of each head.
+const maxLookedAt = 10_000
 
-		for _, run := range runs {
-			at := headKey{run.Conversation, run.Head}
-			if old, ok := latest[at]; !ok || !run.Began.Before(old.Began) {
-				latest[at] = run
-			}
-		}
-
-		// A page with fewer runs than the limit is the last.
-		if len(runs) < q.Limit {
-			return latest, nil
-		}
-		q.After = runs[len(runs)-1].ID
+// latestRuns returns the latest run of each head, among the newest runs.
+func latestRuns(ctx context.Context, e *durable.Engine) (map[headKey]durable.Run, error) {
+	runs, err := e.Runs(ctx, durable.RunsRequest{Limit: maxLookedAt})
+	if err != nil {
+		return nil, err
 	}
+	latest := map[headKey]durable.Run{}
+	for _, run := range runs {
+		at := headKey{run.Conversation, run.Head}
+		if _, ok := latest[at]; !ok {
+			latest[at] = run // the newest comes first
+		}
+	}
+	return latest, nil
 }
 
 // withRun returns an entry with the state of its run.
-func withRun(ctx context.Context, db *sqlite.DB, e live.Entry, run store.Run) (live.Entry, error) {
-	var tasks []store.TaskState
-	// The calls of an ended run do not wait any more.
-	if !run.State.Ended() {
-		var err error
-		// ErrNoRun: the run was removed since it was listed.
-		if tasks, err = db.Tasks(ctx, run.ID); err != nil && !errors.Is(err, store.ErrNoRun) {
-			return e, err
-		}
+func withRun(ctx context.Context, db *sqlite.DB, e live.Entry, run durable.Run) (live.Entry, error) {
+	pending, err := pendingOf(ctx, db, run)
+	if err != nil {
+		return e, err
 	}
-
-	e.State = stateOf(run, tasks)
+	e.State, e.Detail = stateOf(run), detailOf(run, pending)
 	if run.Changed.After(e.Changed) {
 		e.Changed = run.Changed
 	}
-
-	e.Detail = detailOf(run, tasks)
-	e.Waits = slices.ContainsFunc(tasks, func(t store.TaskState) bool { return t.Task.External && !t.Done })
+	e.Waits = slices.ContainsFunc(pending, func(p dag.Pending) bool { return p.Approval })
 	return e, nil
 }
 
 // stateOf returns the state of a run in words for people.
-func stateOf(run store.Run, tasks []store.TaskState) string {
-	inDoubt := func(t store.TaskState) bool { return t.Done && t.Result.Outcome == store.OutcomeInDoubt }
-	switch {
-	case !run.State.Ended() && slices.ContainsFunc(tasks, inDoubt):
-		return "in doubt"
-	case run.State == store.RunReady:
-		return "queued"
-	case run.State == store.RunWaiting:
+func stateOf(run durable.Run) string {
+	if run.State == durable.Waiting {
 		return "paused"
 	}
 	return string(run.State)
 }
 
-// detailOf returns how many calls of a run wait or are in doubt, and why it ended or was parked.
-func detailOf(run store.Run, tasks []store.TaskState) string {
+// detailOf returns what the calls of a run wait for, and why it ended or was parked.
+func detailOf(run durable.Run, pending []dag.Pending) string {
 	var details []string
-	if calls := listed(run, tasks).callsText(); calls != "-" {
+	if calls := listed(run, pending).callsText(); calls != "" {
 		details = append(details, "calls: "+calls)
 	}
-	if run.Reason != "" {
+	if run.Reason != "" && run.State != durable.Waiting {
 		details = append(details, run.Reason)
 	}
 	return strings.Join(details, "\n")
@@ -192,40 +174,41 @@ func urgency(e live.Entry) int {
 	switch {
 	case e.Waits:
 		return 0
-	case e.State == "in doubt", e.State == string(store.RunParked), e.State == string(store.RunFailed):
+	case e.State == string(durable.Parked), e.State == string(durable.Failed):
 		return 1
-	case e.State == "queued", e.State == "paused", e.State == string(store.RunRunning):
+	case e.State == "paused", e.State == string(durable.Active):
 		return 2
 	}
 	return 3
 }
 
-// showRun shows the durable run of the conversation: its state, and its waiting calls.
+// showRun shows the durable run of the conversation: its state, and its pending calls.
 func (w *watched) showRun(c *store.Conversation) error {
 	file, _ := splitName(w.path)
-	db, err := w.existing(file)
-	if err != nil {
-		return err
-	}
-	runs, err := db.ListRuns(w.ctx, store.ListRunsRequest{States: openStates(), Conversation: c.Key()})
-	if err != nil {
-		return err
-	}
-
 	from := live.Origin{Changed: newest(c.DAG())}
 	var paused []live.Paused
-	for _, run := range runs {
-		if run.Head != c.Name() {
-			continue
-		}
-		tasks, err := db.Tasks(w.ctx, run.ID)
+	err := w.withEngine(file, func(e *durable.Engine) error {
+		runs, err := e.Runs(w.ctx, durable.RunsRequest{States: openStates(), Conversation: c.Key()})
 		if err != nil {
 			return err
 		}
-		from.Run, from.Detail = stateOf(run, tasks), detailOf(run, tasks)
-		if run.State == store.RunWaiting {
-			paused = append(paused, durablePause(db, run, tasks))
+		for _, run := range runs {
+			if run.Head != c.Name() {
+				continue
+			}
+			pending := c.DAG().Pending()
+			if run.State != durable.Waiting {
+				pending = nil
+			}
+			from.Run, from.Detail = stateOf(run), detailOf(run, pending)
+			if len(pending) > 0 {
+				paused = append(paused, w.durablePause(file, run, c.DAG()))
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 
 	w.page.SetOrigin(from)
@@ -234,11 +217,6 @@ func (w *watched) showRun(c *store.Conversation) error {
 	}
 	w.durable = len(paused) > 0
 	return nil
-}
-
-// openStates are the states of unfinished runs.
-func openStates() []store.RunState {
-	return slices.DeleteFunc(slices.Clone(runStates), store.RunState.Ended)
 }
 
 // newest returns the time of the newest head of a conversation; zero if it is empty.
@@ -251,28 +229,16 @@ func newest(d dag.DAG) (t time.Time) {
 	return t
 }
 
-// durablePause returns the open calls of a durable run. Replies go to the database: any process with the run's agent
-// resumes it.
-func durablePause(db *sqlite.DB, run store.Run, tasks []store.TaskState) live.Paused {
-	c := executor.Continuation{Run: run.ID, ID: run.Continuation, Reason: content.StopResults}
-	for _, t := range tasks {
-		key, err := node.ParseCallKey(t.Task.Key.Call)
-		// A call with a result is not open.
-		if t.Done || err != nil {
-			continue
-		}
-		c.Calls = append(c.Calls, key)
-		if t.Task.External {
-			c.Reason = content.StopApproval // a person can decide about it on the page
-		}
-	}
-
-	engine := &durable.Engine{Store: db}
-	return live.Paused{Continuation: c, Reply: func(ctx context.Context, reply executor.Reply) error {
-		err := engine.Reply(ctx, store.Key{Run: run.ID, Continuation: run.Continuation, Call: reply.Call.String()}, reply)
-		if errors.Is(err, store.ErrResultConflict) {
-			return fmt.Errorf("the call was answered elsewhere: %w", err)
-		}
-		return err
+// durablePause returns the pending calls of a durable run. Replies go to the database: any process with the run's agent
+// continues it.
+func (w *watched) durablePause(file string, run durable.Run, d dag.DAG) live.Paused {
+	return live.Paused{Continuation: executor.ContinuationOf(d), Reply: func(ctx context.Context, reply executor.Reply) error {
+		return w.withEngine(file, func(e *durable.Engine) error {
+			err := e.Reply(ctx, run.Conversation, run.Head, reply)
+			if errors.Is(err, executor.ErrConflict) {
+				return fmt.Errorf("the call was answered elsewhere: %w", err)
+			}
+			return err
+		})
 	}}
 }

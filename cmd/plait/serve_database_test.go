@@ -17,9 +17,8 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/durable"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 	"github.com/plait-dev/plait/viz/live"
@@ -48,10 +47,12 @@ func newSessions(t *testing.T, turns ...apitest.Turn) *sessions {
 		return "gone", nil
 	})
 	ask := executor.DeferredTool(content.Tool{Name: "ask", Schema: `{"type":"object"}`})
-	s.engine = &durable.Engine{Store: s.db, Agents: map[string]executor.Agent{"cities": {
+	s.engine, err = openEngine(t.Context(), s.db, map[string]executor.Agent{"cities": {
 		Provider: apitest.NewScript(turns...), Tools: []dag.Tool{remove, ask},
 		Hooks: []executor.Hook{executor.RequireApproval("remove")},
-	}}}
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.engine.Close()) })
 	return s
 }
 
@@ -63,10 +64,10 @@ func (s *sessions) start(t *testing.T, run, conversation string) {
 	require.NoError(t, err)
 }
 
-// work executes a run up to its next pause or its end.
-func (s *sessions) work(t *testing.T, run string) {
+// work executes a run until it is in a state.
+func (s *sessions) work(t *testing.T, run string, state durable.State) {
 	t.Helper()
-	require.NoError(t, s.engine.Handle(t.Context(), store.Wake{Kind: store.WakeRun, Key: store.Key{Run: run}}))
+	require.NoError(t, workUntil(t.Context(), s.engine, map[string]durable.State{run: state}))
 }
 
 // listedEntry is an entry of the list, as the page gets it.
@@ -96,10 +97,10 @@ func removeRome() apitest.Turn {
 func TestServeOfADatabaseListsConversationsWithTheirRuns(t *testing.T) {
 	s := newSessions(t, removeRome())
 	s.start(t, "paused", "tickets/31 <b>")
-	s.work(t, "paused")
+	s.work(t, "paused", durable.Waiting)
 	s.start(t, "queued", "tickets/32")
 	s.start(t, "cancelled", "tickets/33")
-	require.NoError(t, s.db.Cancel(t.Context(), "cancelled", "asked twice\nby <i>Bob</i>"))
+	require.NoError(t, s.engine.Cancel(t.Context(), "cancelled", "asked twice\nby <i>Bob</i>"))
 	c, err := store.New(s.db, nil).Conversation(t.Context(), "without a run")
 	require.NoError(t, err)
 	require.NoError(t, c.Append(t.Context(), dag.New().User("Hi.")))
@@ -114,7 +115,7 @@ func TestServeOfADatabaseListsConversationsWithTheirRuns(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%s|%s|%s|%v", e.Key, e.State, e.Detail, e.Waits))
 		require.False(t, e.Changed.IsZero(), e.Key)
 	}
-	require.Equal(t, []string{"tickets/31 <b>|paused|calls: 1 of 1 waiting|true", "tickets/32|queued||false"}, lines[:2])
+	require.Equal(t, []string{"tickets/31 <b>|paused|calls: 1 for approval|true", "tickets/32|active||false"}, lines[:2])
 	require.ElementsMatch(t, []string{
 		"tickets/33|cancelled|asked twice\nby <i>Bob</i>|false", "without a run|||false", "without a run#try|||false",
 	}, lines[2:])
@@ -126,85 +127,21 @@ func TestServeOfADatabaseListsConversationsWithTheirRuns(t *testing.T) {
 	}
 }
 
-// inEachState makes a durable run in each state, each in a conversation of that name, as an engine and its workers come
-// to it.
-func inEachState(t *testing.T) *sessions {
-	t.Helper()
-	asks := apitest.Call(apitest.Use("ask", struct{}{}), apitest.Use("ask", struct{}{}))
-	s := newSessions(t,
-		removeRome(), asks, asks, apitest.Say("Done."), apitest.Fail(&api.Error{Kind: api.ErrAuth, Message: "no such key"}))
-	for _, name := range []string{"waits for approval", "waits for workers", "in doubt", "done", "failed"} {
-		s.start(t, name, name)
-		s.work(t, name)
-	}
-	s.start(t, "queued", "queued")
-	s.loseACall(t, "in doubt")
-
-	// The process of a run is lost as often as it may be.
-	s.start(t, "parked", "parked")
-	_, err := s.db.ClaimRuns(t.Context(), store.ClaimRunsRequest{
-		Worker: "lost", Agents: []string{"cities"}, Formats: []int{1}, Run: "parked", Lease: time.Microsecond,
-	})
-	require.NoError(t, err)
-	s.engine.Attempts = 1
-	s.work(t, "parked")
-
-	s.run(t, "running")
-	return s
-}
-
-// loseACall lets a worker claim one of the calls of a run, and lose its lease.
-func (s *sessions) loseACall(t *testing.T, run string) {
-	t.Helper()
-	tasks, err := s.db.Tasks(t.Context(), run)
-	require.NoError(t, err)
-	lost := tasks[0].Task
-	claimed, err := s.db.ClaimTasks(t.Context(), store.ClaimTasksRequest{
-		Worker: "lost", Tools: []string{lost.Tool}, Key: lost.Key, Lease: time.Microsecond,
-	})
-	require.NoError(t, err)
-	require.Len(t, claimed, 1)
-
-	// Another worker, without tools, finds that nobody has the call any more.
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	worker := &durable.Worker{Store: s.db, Settings: durable.Settings{Poll: time.Millisecond}}
-	go func() { ended <- worker.Serve(ctx) }()
-	for !tasks[0].Done {
-		tasks, err = s.db.Tasks(t.Context(), run)
-		require.NoError(t, err)
-	}
-	stop()
-	require.NoError(t, <-ended)
-}
-
-// run starts a run whose tool is at work until the end of the test.
-func (s *sessions) run(t *testing.T, name string) {
-	t.Helper()
-	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	dig := executor.Func("dig", "Digs.", func(context.Context, struct{}) (string, error) {
-		close(begun)
-		<-end
-		return "a hole", nil
-	})
-	s.engine.Agents["diggers"] = executor.Agent{
-		Provider: apitest.NewScript(apitest.Call(apitest.Use("dig", struct{}{})), apitest.Say("Dug.")),
-		Tools:    []dag.Tool{executor.WithTimeout(dig, 0)},
-	}
-	_, err := s.engine.Start(t.Context(), durable.StartRequest{Run: name, Agent: "diggers", Conversation: name, Text: "Dig."})
-	require.NoError(t, err)
-
-	wake := store.Wake{Kind: store.WakeRun, Key: store.Key{Run: name}}
-	go func() { ended <- s.engine.Handle(context.Background(), wake) }()
-	t.Cleanup(func() {
-		close(end)
-		require.NoError(t, <-ended)
-	})
-	<-begun
-}
-
 func TestServeOfADatabaseShowsDurableRunsInEachState(t *testing.T) {
-	s := inEachState(t)
+	asks := apitest.Call(apitest.Use("ask", struct{}{}), apitest.Use("ask", struct{}{}))
+	s := newSessions(t, removeRome(), asks, apitest.Say("Done."),
+		apitest.Fail(&api.Error{Kind: api.ErrAuth, Message: "no such key"}))
+	for _, run := range []struct {
+		name  string
+		state durable.State
+	}{
+		{"waits for approval", durable.Waiting}, {"waits for workers", durable.Waiting}, {"done", durable.Done},
+		{"failed", durable.Failed},
+	} {
+		s.start(t, run.name, run.name)
+		s.work(t, run.name, run.state)
+	}
+	s.start(t, "active", "active")
 	v := serving(t, s.file)
 
 	states, pages := map[string]string{}, map[string]listedEntry{}
@@ -213,22 +150,17 @@ func TestServeOfADatabaseShowsDurableRunsInEachState(t *testing.T) {
 		pages[e.Key] = e
 	}
 	require.Equal(t, map[string]string{
-		"waits for approval": "paused|true|calls: 1 of 1 waiting",
-		"waits for workers":  "paused|false|calls: 2 of 2 waiting",
-		"in doubt":           "in doubt|false|calls: 1 of 2 waiting, 1 in doubt",
-		"queued":             "queued|false", "running": "running|false",
-		"parked": "parked|false|it was claimed 1 time without a pause",
-		"failed": "failed|false|not authorized: no such key", "done": "done|false|end_turn",
+		"waits for approval": "paused|true|calls: 1 for approval",
+		"waits for workers":  "paused|false|calls: 2 for a result",
+		"active":             "active|false",
+		"failed":             "failed|false|not authorized: no such key", "done": "done|false|end_turn",
 	}, states)
 
 	// The page of a run that has not ended has its state. One that has ended says so in its conversation.
 	for key, words := range map[string][]string{
 		"waits for approval": {`"asks":"approval"`, `"run":"paused"`},
 		"waits for workers":  {`"asks":"result"`, `"asks":"result"`, `"run":"paused"`},
-		"in doubt":           {`"asks":"result"`, `"run":"in doubt","detail":"calls: 1 of 2 waiting, 1 in doubt"`},
-		"queued":             {`"run":"queued"`},
-		"running":            {"dig", `"run":"running"`},
-		"parked":             {`"run":"parked","detail":"it was claimed 1 time without a pause"`},
+		"active":             {`"run":"active"`},
 		"failed":             {"no such key"},
 		"done":               {"end_turn"},
 	} {
@@ -243,39 +175,57 @@ func TestServeOfADatabaseShowsDurableRunsInEachState(t *testing.T) {
 func TestApprovalOfADurableRunOnThePageContinuesIt(t *testing.T) {
 	s := newSessions(t, removeRome(), apitest.Call(apitest.Use("ask", struct{}{})), apitest.Say("All done."))
 	s.start(t, "r", "tickets/31")
-	s.work(t, "r")
+	s.work(t, "r", durable.Waiting)
 	v := serving(t, s.file)
 	page := v.in(v.list()[0])
 	page.until(`"asks":"approval"`, `"origin":{"changed"`, `"run":"paused"`)
-	tasks, err := s.db.Tasks(t.Context(), "r")
-	require.NoError(t, err)
+	pending := func() (dag.Pending, string) {
+		c, err := store.New(s.db, nil).Conversation(t.Context(), "tickets/31")
+		require.NoError(t, err)
+		return c.DAG().Pending()[0], executor.ContinuationOf(c.DAG()).ID
+	}
 	answer := func(reply string) *http.Response {
-		key := tasks[0].Task.Key
-		return page.ask("POST", "/answer", fmt.Sprintf(`{"pause":%q,"call":%q,"reply":%s}`, key.Continuation, key.Call, reply))
+		p, pause := pending()
+		return page.ask("POST", "/answer", fmt.Sprintf(`{"pause":%q,"call":%q,"reply":%s}`, pause, p.Key, reply))
 	}
 
 	require.Equal(t, http.StatusAccepted, answer(`{"approve":true}`).StatusCode)
-	s.work(t, "r")
+	require.NoError(t, workUntilAsks(t, s, "r", "ask"))
 	require.Equal(t, []string{"Rome"}, s.removed)
 
 	page.until(`"asks":"result"`)
-	tasks, err = s.db.Tasks(t.Context(), "r")
-	require.NoError(t, err)
-	require.NoError(t, s.engine.Reply(t.Context(), tasks[0].Task.Key, executor.FailedFor(callOf(t, tasks[0]), "nobody"))) // another program
+	p, _ := pending()
+	require.NoError(t, s.engine.Reply(t.Context(), "tickets/31", "", executor.Failed(p, "nobody"))) // another program
 	res := answer(`{"result":"blue"}`)
 	require.Equal(t, http.StatusConflict, res.StatusCode)
 	text, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
 	require.Regexp(t, "answered elsewhere", string(text))
 
-	s.work(t, "r")
+	s.work(t, "r", durable.Done)
 	page.until("All done.")
+}
+
+// workUntilAsks executes a run until a call of a tool is pending.
+func workUntilAsks(t *testing.T, s *sessions, run, tool string) error {
+	for {
+		if err := workUntil(t.Context(), s.engine, map[string]durable.State{run: durable.Waiting}); err != nil {
+			return err
+		}
+		c, err := store.New(s.db, nil).Conversation(t.Context(), "tickets/31")
+		if err != nil {
+			return err
+		}
+		if p := c.DAG().Pending(); len(p) > 0 && p[0].Call.Name == tool {
+			return nil
+		}
+	}
 }
 
 func TestConversationWithADurableRunIsNotContinuedOnThePage(t *testing.T) {
 	s := newSessions(t, removeRome())
 	s.start(t, "r", "tickets/31")
-	s.work(t, "r")
+	s.work(t, "r", durable.Waiting)
 	v := serving(t, s.file, "--provider", "anthropic", "--model", "m")
 	page := v.in(v.list()[0])
 	page.until(`"run":"paused"`, `"canRun":true`)
@@ -288,20 +238,10 @@ func TestConversationWithADurableRunIsNotContinuedOnThePage(t *testing.T) {
 	require.Contains(t, string(text), "another process runs this conversation, and its run is paused")
 }
 
-func TestStateOfARunWithACallInDoubtIsInDoubt(t *testing.T) {
-	doubt := []store.TaskState{{Done: true, Result: store.Result{Outcome: store.OutcomeInDoubt}}}
-	require.Equal(t, "in doubt", stateOf(store.Run{State: store.RunReady}, doubt))
-	require.Equal(t, "done", stateOf(store.Run{State: store.RunDone}, doubt))
-	require.Equal(t, "parked", stateOf(store.Run{State: store.RunParked}, nil))
-	require.Less(t, urgency(live.Entry{Waits: true}), urgency(live.Entry{State: "in doubt"}))
-	require.Less(t, urgency(live.Entry{State: "failed"}), urgency(live.Entry{State: "running"}))
-	require.Less(t, urgency(live.Entry{State: "running"}), urgency(live.Entry{State: "done"}))
-}
-
-// callOf returns the key of the call of a task.
-func callOf(t *testing.T, task store.TaskState) node.CallKey {
-	t.Helper()
-	key, err := node.ParseCallKey(task.Task.Key.Call)
-	require.NoError(t, err)
-	return key
+func TestEntriesThatNeedAPersonComeFirst(t *testing.T) {
+	require.Equal(t, "paused", stateOf(durable.Run{State: durable.Waiting}))
+	require.Equal(t, "parked", stateOf(durable.Run{State: durable.Parked}))
+	require.Less(t, urgency(live.Entry{Waits: true}), urgency(live.Entry{State: "parked"}))
+	require.Less(t, urgency(live.Entry{State: "failed"}), urgency(live.Entry{State: "active"}))
+	require.Less(t, urgency(live.Entry{State: "active"}), urgency(live.Entry{State: "done"}))
 }

@@ -1,9 +1,9 @@
-// Command workers refunds three orders with a few processes: an engine for asking the model, and workers for executing
-// its tool calls. A worker is killed in the middle of a call; another one executes the call again, and the runs finish.
-// The model is simulated.
+// Command workers refunds three orders with a few processes: one that asks the model, and workers that execute its tool
+// calls. A worker is killed in the middle of a call; another one executes the call again, and the runs finish. The model
+// is simulated.
 //
-//	go run ./examples/workers                                # a temporary SQLite database: processes look for work
-//	go run ./examples/workers postgres://localhost/DATABASE  # PostgreSQL: jobs of River wake them
+//	go run ./examples/workers                                # a temporary SQLite database
+//	go run ./examples/workers postgres://localhost/DATABASE  # PostgreSQL
 //
 // The program starts itself again for each process, with a role:
 //
@@ -19,20 +19,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/durable"
-	"github.com/plait-dev/plait/durable/river"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
 	"github.com/plait-dev/plait/store/sqlite"
@@ -57,26 +54,23 @@ func start(ctx context.Context, args []string, out io.Writer) error {
 		return refundAll(ctx, filepath.Join(folder, "runs.db"), out)
 
 	case args[0] == "engine" && len(args) == 2:
-		return serve(ctx, args[1], engine(), nil)
+		return serve(ctx, args[1], engine())
 	case args[0] == "worker" && len(args) == 3:
-		return serve(ctx, args[1], nil, worker(args[2], out))
+		return serve(ctx, args[1], worker(args[2], out))
 	case len(args) == 1:
 		return refundAll(ctx, args[0], out)
 	}
 	return errors.New("usage: workers [DATABASE | engine DATABASE | worker DATABASE NAME]")
 }
 
-// settings are for a demonstration: the work of a lost process passes on after two seconds, and not after thirty.
-var settings = durable.Settings{Concurrency: 1, Lease: 2 * time.Second, Poll: 200 * time.Millisecond}
-
-// engine returns the engine of a process, without its store.
-func engine() *durable.Engine {
+// engine returns the options of a process that executes runs.
+func engine() *durable.Options {
 	agent := executor.Agent{
 		Provider: apitest.NewScript(apitest.Func(respond).Always()),
-		Tools:    []dag.Tool{refund("", nil)}, // its definition and its effect; the function is called by workers
+		Tools:    []dag.Tool{refund("", nil)}, // its definition; the function is called by workers
 		Strategy: executor.DeferAll(),
 	}
-	return &durable.Engine{Agents: map[string]executor.Agent{"support": agent}, Settings: settings}
+	return &durable.Options{Agents: map[string]executor.Agent{"support": agent}, Log: slog.New(slog.DiscardHandler)}
 }
 
 // respond is the model: it calls the tool, and then repeats the result.
@@ -89,11 +83,10 @@ func respond(req api.Request) apitest.Turn {
 	return apitest.Call(apitest.Use("refund", order{number}))
 }
 
-// worker returns the worker of a process, without its store.
-func worker(name string, out io.Writer) *durable.Worker {
-	w := &durable.Worker{Tools: []executor.Tool{refund(name, out)}, Settings: settings}
-	w.Name = name
-	return w
+// worker returns the options of a process that executes calls.
+func worker(name string, out io.Writer) *durable.Options {
+	group := durable.Worker{Tools: []executor.Tool{refund(name, out)}, Concurrency: 1}
+	return &durable.Options{Workers: []durable.Worker{group}, Log: slog.New(slog.DiscardHandler)}
 }
 
 // order is the arguments of the tool.
@@ -101,8 +94,8 @@ type order struct {
 	Number string `json:"number"`
 }
 
-// refund returns the tool for a worker of a name. The payment service knows durable.CallKey and refunds once for each,
-// so the call may be repeated if its process is lost. Ann has a bad line: the service does not answer her.
+// refund returns the tool for a worker of a name. The payment service refunds once for each executor.IdempotencyKey, so
+// the call may be repeated if its process is lost. Ann has a bad line: the service does not answer her.
 func refund(name string, out io.Writer) executor.Tool {
 	tool := executor.Func("refund", "Refunds an order.", func(ctx context.Context, in order) (string, error) {
 		fmt.Fprintln(out, "refunding", in.Number)
@@ -115,90 +108,51 @@ func refund(name string, out io.Writer) executor.Tool {
 	return executor.WithEffect(tool, executor.EffectIdempotent)
 }
 
-// database is a store, with the way its processes serve. Each of the engine and the worker may be nil.
-type database struct {
-	store.Runs
-	serve func(ctx context.Context, e *durable.Engine, w *durable.Worker) error
-	close func() error
-}
-
-// open opens the database at a path or a URL.
-func open(ctx context.Context, address string) (*database, error) {
-	// A path is that of an SQLite file, and a URL that of a PostgreSQL database.
-	if !strings.Contains(address, "://") {
-		db, err := sqlite.Open(ctx, address, nil)
-		if err != nil {
-			return nil, err
-		}
-		return &database{db, serveAndLook, db.Close}, nil
+// open opens an engine on the database at a path or a URL. close closes both.
+func open(ctx context.Context, address string, opts *durable.Options) (e *durable.Engine, closeAll func() error, err error) {
+	var db interface {
+		store.Transactor
+		Close() error
 	}
-
-	pool, err := pgxpool.New(ctx, address)
+	if strings.Contains(address, "://") {
+		db, err = postgres.Open(ctx, address, nil)
+	} else {
+		db, err = sqlite.Open(ctx, address, nil)
+	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	db, err := openWithRiver(ctx, pool)
+
+	e, err = durable.Open(ctx, db, opts)
 	if err != nil {
-		pool.Close()
-		return nil, err
+		return nil, nil, errors.Join(err, db.Close())
 	}
-
-	// The store and River share the pool, so it is closed last.
-	serve := func(ctx context.Context, e *durable.Engine, w *durable.Worker) error {
-		return river.Serve(ctx, pool, e, w, nil)
-	}
-	closeBoth := func() error {
-		defer pool.Close()
-		return db.Close()
-	}
-	return &database{db, serve, closeBoth}, nil
-}
-
-// openWithRiver makes River's tables, and opens the store. The caller closes the pool.
-func openWithRiver(ctx context.Context, pool *pgxpool.Pool) (*postgres.DB, error) {
-	if err := river.Migrate(ctx, pool, nil); err != nil {
-		return nil, err
-	}
-	return postgres.New(ctx, pool, &postgres.Options{Ring: river.Ring(nil)})
-}
-
-// serveAndLook serves without a queue: the processes look for work.
-func serveAndLook(ctx context.Context, e *durable.Engine, w *durable.Worker) error {
-	if e != nil {
-		return e.Serve(ctx)
-	}
-	return w.Serve(ctx)
+	return e, func() error { return errors.Join(e.Close(), db.Close()) }, nil
 }
 
 // serve is a process with a role. It ends when its standard input does: when the first process closes it, or dies.
-func serve(ctx context.Context, address string, e *durable.Engine, w *durable.Worker) error {
+func serve(ctx context.Context, address string, opts *durable.Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
 
-	db, err := open(ctx, address)
+	e, closeAll, err := open(ctx, address, opts)
 	if err != nil {
 		return err
 	}
-
-	if e != nil {
-		e.Store = db
-	}
-	if w != nil {
-		w.Store = db
-	}
-	return errors.Join(db.serve(ctx, e, w), db.close())
+	return errors.Join(e.Serve(ctx), closeAll())
 }
 
 // refundAll is the first process. It starts the others and the runs, and prints how they end.
 func refundAll(ctx context.Context, address string, out io.Writer) (err error) {
-	db, err := open(ctx, address)
+	// A front end needs no agents.
+	front, closeAll, err := open(ctx, address, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.close()) }()
+	defer func() { err = errors.Join(err, closeAll()) }()
 
 	var started processes
 	defer func() { err = errors.Join(err, started.end()) }()
@@ -210,8 +164,6 @@ func refundAll(ctx context.Context, address string, out io.Writer) (err error) {
 		return err
 	}
 
-	// A front end needs an engine without agents.
-	front := &durable.Engine{Store: db, Settings: settings}
 	var runs []string
 	for _, number := range []string{"A-1", "A-2", "A-3"} {
 		run, err := front.Start(ctx, durable.StartRequest{
@@ -240,29 +192,17 @@ func refundAll(ctx context.Context, address string, out io.Writer) (err error) {
 
 // report waits for the runs, and prints their last messages.
 func report(ctx context.Context, front *durable.Engine, runs []string, out io.Writer) error {
-	// A call is claimed once, and again if its worker is lost.
-	claims := 0
 	for _, id := range runs {
 		run, err := front.Wait(ctx, id)
 		if err != nil {
 			return err
 		}
-
-		c, err := store.New(front.Store, nil).Conversation(ctx, run.Conversation)
+		c, err := front.Store().Conversation(ctx, run.Conversation)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintln(out, run.State, "–", c.DAG().Text())
-
-		tasks, err := front.Store.Tasks(ctx, id)
-		if err != nil {
-			return err
-		}
-		for _, task := range tasks {
-			claims += task.Claims
-		}
 	}
-	fmt.Fprintf(out, "%d calls, claimed %d times\n", len(runs), claims)
 	return nil
 }
 

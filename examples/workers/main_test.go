@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +33,7 @@ func TestRunsFinishAfterAWorkerWasKilled(t *testing.T) {
 	requirePrinted(t)
 }
 
-func TestRunsFinishOnPostgreSQLWithRiver(t *testing.T) {
+func TestRunsFinishOnPostgreSQL(t *testing.T) {
 	requirePrinted(t, pgtest.Database(t))
 }
 
@@ -45,8 +44,5 @@ func requirePrinted(t *testing.T, args ...string) {
 	out, err := exec.CommandContext(t.Context(), self, append([]string{"program"}, args...)...).CombinedOutput()
 	require.NoError(t, err, string(out))
 
-	// A busy machine may pause bob for longer than his lease: he claims that call once more.
-	text, claims, _ := strings.Cut(string(out), "3 calls, ")
-	require.Equal(t, printed, text)
-	require.Regexp(t, `^claimed ([4-9]|\d\d) times\n$`, claims)
+	require.Equal(t, printed, string(out))
 }

@@ -1,4 +1,4 @@
-// Package crashtest kills and freezes processes with a shared store, and checks the remains of their work.
+// Package crashtest kills processes that append to a store, and compares what they acknowledged with what is stored.
 //
 // The processes are the test binary, started again by itself. TestMain begins with [Main], which does not return in
 // such a process:
@@ -26,20 +26,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/durable"
 	"github.com/plait-dev/plait/store"
 )
 
-// Store is a store of durable runs, with methods to check and close it.
+// Store is a store with methods to check and close it.
 type Store interface {
-	store.Runs
+	store.Driver
 	Check(ctx context.Context) error
 	Close() error
-}
-
-// Server is a Store with another way to serve, such as a queue.
-type Server interface {
-	Serve(ctx context.Context, e *durable.Engine, w *durable.Worker) error
 }
 
 // Open opens the database at an address, such as a path or a URL.
@@ -52,16 +46,10 @@ const (
 	nameVariable    = "PLAIT_CRASHTEST_NAME"
 )
 
-// freezeWithResult is the role of a process to freeze with its first result, before the result is stored.
-const freezeWithResult = "serve and freeze with a result"
-
 // roles are the tasks of such a process, by name.
 var roles = map[string]func(ctx context.Context, db Store) error{
 	"append":                   appendForever,
 	"append and promise early": appendForever,
-	"serve":                    serveUntilTerminated,
-	"serve and freeze":         serveUntilTerminated,
-	freezeWithResult:           serveUntilTerminated,
 }
 
 // exitFailed is the exit code of a process that failed. Windows has 1 for a killed one.

@@ -3,7 +3,9 @@ package sqlstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,15 +47,31 @@ var errAgain = fmt.Errorf("not written: another program made or removed the conv
 // maxAgain is how often a transaction is run, the first time included.
 const maxAgain = 10
 
-// write runs f in a transaction, and runs it again after errAgain.
+// write runs f in a transaction, and runs it again after errAgain. The transaction fails if another program has changed
+// the tables.
 func (d *Driver) write(ctx context.Context, f func(tx Tx) error) (err error) {
+	checked := f
+	if !d.versioned {
+		checked = func(tx Tx) error {
+			if err := checkVersion(ctx, tx); err != nil {
+				return err
+			}
+			return f(tx)
+		}
+	}
 	for range maxAgain {
-		if err = d.db.Write(ctx, f); err != errAgain {
+		if err = d.db.Write(ctx, checked); err != errAgain {
 			break
 		}
 	}
+	if errors.Is(err, ErrTables) {
+		err = errors.Join(d.db.Read(ctx, func(tx Tx) error { return checkVersion(ctx, tx) }))
+	}
 	return err
 }
+
+// ErrTables is the error of a [Versioned] DB for tables of another version.
+var ErrTables = errors.New("the tables have another version")
 
 // OnceAppender is a DB with a faster path for a usual append: one statement. Several appends may share a statement.
 type OnceAppender interface {
@@ -80,19 +98,21 @@ func (d *Driver) appendOnce(ctx context.Context, a store.AppendRequest) (h store
 		return store.Head{}, false, nil
 	}
 
-	// The statement takes a column, not a row, in each parameter.
-	var records [4][][]byte
+	header, done, err := once.AppendOnce(ctx, a, known, columnsOf(a), packIDs(a.Nodes))
+	if !done || err != nil {
+		return store.Head{}, false, err
+	}
+	return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: cloneIDs(a.Nodes), Header: orNil(header)}, true, nil
+}
+
+// columnsOf returns the records of an append as columns: a statement takes a column, not a row, in each parameter.
+func columnsOf(a store.AppendRequest) (records [4][][]byte) {
 	for _, r := range a.Records {
 		for i, value := range [4][]byte{r.ID[:], packIDs(r.Links), r.Sum[:], notNull(r.Line)} {
 			records[i] = append(records[i], value)
 		}
 	}
-
-	header, done, err := once.AppendOnce(ctx, a, known, records, packIDs(a.Nodes))
-	if !done || err != nil {
-		return store.Head{}, false, err
-	}
-	return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: cloneIDs(a.Nodes), Header: orNil(header)}, true, nil
+	return records
 }
 
 // continues reports whether an append is a usual one: it continues a head, and its records have no cuts. It also
@@ -181,12 +201,20 @@ func (s *step) moveFirst() (h store.Head, done bool, err error) {
 		return h, false, nil
 	}
 
-	// A record stored earlier may be unreachable until the commit: the lock keeps Prune from removing it.
+	// The known records are those of the head, or are looked up. One of the latter may be unreachable until the commit:
+	// the lock keeps Prune from removing it.
+	args := []any{packIDs(s.Nodes), headerOrNull(s.Header), s.Conversation, s.Head, int64(s.Expect), known}
+	stored := ""
+	if n := len(known) / len(node.ID{}); n > 0 && n <= maxLookedUp {
+		stored = lookUps()[n]
+		for id := range slices.Chunk(known, len(node.ID{})) {
+			args = append(args, id)
+		}
+	}
 	var header []byte
 	done, err = first(s.ctx, s.tx, `UPDATE plait_heads SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $3`+s.dialect.Share+`) AND name = $4 AND version = $5
-		AND (nodes = $6 OR LENGTH($6) = 0) RETURNING conv, header`,
-		[]any{packIDs(s.Nodes), headerOrNull(s.Header), s.Conversation, s.Head, int64(s.Expect), known}, &s.conv, &header)
+		AND (nodes = $6 OR LENGTH($6) = 0`+stored+`) RETURNING conv, header`, args, &s.conv, &header)
 	if !done || err != nil {
 		return h, false, err
 	}
@@ -194,6 +222,23 @@ func (s *step) moveFirst() (h store.Head, done bool, err error) {
 	h = store.Head{Name: s.Head, Version: s.Expect + 1, Nodes: cloneIDs(s.Nodes), Header: orNil(header)}
 	return h, true, s.storeRecords()
 }
+
+// maxLookedUp is the maximum number of records that moveFirst looks up.
+const maxLookedUp = 8
+
+// lookUps holds conditions for the records with the parameters from $7 on, by their number: all of them are stored.
+var lookUps = sync.OnceValue(func() *[maxLookedUp + 1]string {
+	var list [maxLookedUp + 1]string
+	for n := 1; n <= maxLookedUp; n++ {
+		var names []string
+		for i := range n {
+			names = append(names, "$"+strconv.Itoa(7+i))
+		}
+		list[n] = ` OR (SELECT COUNT(*) FROM plait_nodes WHERE plait_nodes.conv = plait_heads.conv AND id IN (` +
+			strings.Join(names, ", ") + `)) = ` + strconv.Itoa(n)
+	}
+	return &list
+})
 
 // headerOrNull returns a header as a parameter, null for none. A nil slice is not null for every driver.
 func headerOrNull(header []byte) any {

@@ -28,7 +28,7 @@ func (e *DamageError) Error() string {
 // maxProblems is the maximum length of DamageError.Problems.
 const maxProblems = 100
 
-// Check reads all records, blobs and heads. It compares every sum, and looks up the targets of all links and heads. The
+// Check reads all records, blobs, heads and the inbox. It compares every sum, and looks up the targets of all links and heads. The
 // error is a *DamageError, or an error of reading.
 func (d *Driver) Check(ctx context.Context) error {
 	var c checker
@@ -83,7 +83,7 @@ func (c *checker) conversations() error {
 		c.nodes = map[node.ID]bool{}
 
 		// The records first: uses and heads look into c.nodes.
-		for _, check := range []func() error{c.records, c.blobs, c.uses, c.heads} {
+		for _, check := range []func() error{c.records, c.blobs, c.uses, c.heads, c.inbox} {
 			if err := check(); err != nil {
 				return err
 			}
@@ -232,4 +232,20 @@ func (c *checker) heads() error {
 		c.report("it has no head")
 	}
 	return err
+}
+
+// inbox checks the sum of each reply and message that is not yet in the conversation.
+func (c *checker) inbox() error {
+	return each(c.ctx, c.tx, `SELECT num, payload, sum FROM plait_inbox WHERE conv = $1`, []any{c.conv},
+		func(scan func(...any) error) error {
+			var num int64
+			var payload, packed []byte
+			if err := scan(&num, &payload, &packed); err != nil {
+				return err
+			}
+			if sum := store.SumOf(payload); !bytes.Equal(packed, sum[:]) {
+				c.report("row %d of the inbox: its sum is not that of its content", num)
+			}
+			return nil
+		})
 }

@@ -20,9 +20,14 @@ func (d *Driver) Head(ctx context.Context, conversation, name string) (store.Hea
 		return err
 	})
 	if err == nil && h.Version == 0 {
-		err = fmt.Errorf("store: %q: head %q: %w", conversation, name, store.ErrNotStored)
+		err = noHead(conversation, name)
 	}
 	return h, err
+}
+
+// noHead is the error of a missing head.
+func noHead(conversation, name string) error {
+	return fmt.Errorf("store: %q: head %q: %w", conversation, name, store.ErrNotStored)
 }
 
 // Heads implements store.Driver.
@@ -96,7 +101,7 @@ func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, vers
 		return err
 	}
 
-	err := d.db.Write(ctx, func(tx Tx) error {
+	err := d.write(ctx, func(tx Tx) error {
 		// The lock keeps appends away: none may add a head or a record while the conversation is removed.
 		conv, num, current, err := openHead(ctx, tx, conversation, name, d.dialect.Lock)
 		if err != nil {
@@ -109,6 +114,9 @@ func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, vers
 			return &store.ConflictError{Conversation: conversation, Head: name, Expect: version, Current: current}
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM plait_heads WHERE num = $1`, num); err != nil {
+			return err
+		}
+		if err := endRuns(ctx, tx, d.dialect, conversation, name, "the head was removed"); err != nil {
 			return err
 		}
 
@@ -131,7 +139,7 @@ func (d *Driver) Delete(ctx context.Context, conversation string) error {
 		return err
 	}
 
-	err := d.db.Write(ctx, func(tx Tx) error {
+	err := d.write(ctx, func(tx Tx) error {
 		// The lock keeps appends away, as in RemoveHead.
 		var conv int64
 		found, err := first(ctx, tx, `SELECT num FROM plait_conversations WHERE name = $1`+d.dialect.Lock,
@@ -139,11 +147,26 @@ func (d *Driver) Delete(ctx context.Context, conversation string) error {
 		if err != nil || !found {
 			return err
 		}
+		if err := endRuns(ctx, tx, d.dialect, conversation, "", "the conversation was deleted"); err != nil {
+			return err
+		}
 		return remove(ctx, tx, conv)
 	})
 	if err == nil {
 		d.news.notify(conversation)
 	}
+	return err
+}
+
+// endRuns ends the unfinished run of a head, or with head "" those of all heads: nothing is asked for a removed head.
+func endRuns(ctx context.Context, tx Tx, dialect Dialect, conversation, head, reason string) error {
+	query := `UPDATE plait_index SET state = 'cancelled', busy = 0, job = 0, reason = $1, changed = ` + dialect.Now + `
+		WHERE conversation = $2 AND busy = 1`
+	args := []any{reason, conversation}
+	if head != "" {
+		query, args = query+` AND head = $3`, append(args, head)
+	}
+	_, err := tx.Exec(ctx, query, args...)
 	return err
 }
 

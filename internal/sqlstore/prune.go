@@ -37,7 +37,7 @@ func (d *Driver) Prune(ctx context.Context, conversation string, dryRun bool) (t
 		var next *pruning
 		var removed store.Pruned
 		began := time.Now()
-		err := d.db.Write(ctx, func(tx Tx) (err error) {
+		err := d.write(ctx, func(tx Tx) (err error) {
 			if next, err = plan.locked(ctx, tx, conversation, d.dialect.Lock, plans == maxPlans); err != nil || next == nil {
 				return err
 			}

@@ -31,6 +31,16 @@ func (d *Driver) read(ctx context.Context, conversation string, from, have []nod
 		return nil
 	}
 
+	// Often the newest records are all that is wanted: then one query is enough.
+	if records, err := d.readNewest(ctx, conversation, from, have); err != nil || records != nil {
+		for _, r := range records {
+			if !yield(r) {
+				break
+			}
+		}
+		return err
+	}
+
 	// Find the records.
 	w := newWalk(conversation, have)
 	for _, id := range from {
@@ -53,6 +63,46 @@ func (d *Driver) read(ctx context.Context, conversation string, from, have []nod
 	// The walk ends with the oldest record. Read yields it first.
 	slices.Reverse(w.found)
 	return d.readLines(ctx, w, yield)
+}
+
+// maxNewest is the number of records that readNewest reads.
+const maxNewest = 16
+
+// readNewest returns what Read yields if that is among the newest records, or nil.
+func (d *Driver) readNewest(ctx context.Context, conversation string, from, have []node.ID) ([]store.Record, error) {
+	w := newWalk(conversation, have)
+	leftOut := map[node.ID]bool{} // of from: they only have to be stored
+	for _, id := range from {
+		if w.left[id] {
+			leftOut[id] = true
+		}
+		w.want(id)
+	}
+
+	// From the newest to the oldest, all links to a record come before it.
+	found := []store.Record{} // not nil: nothing may be wanted
+	err := d.db.Read(ctx, func(tx Tx) error {
+		return each(ctx, tx, `SELECT `+columns+` FROM plait_nodes
+			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) ORDER BY seq DESC LIMIT $2`,
+			[]any{conversation, int64(maxNewest)}, func(scan func(...any) error) error {
+				r, err := scanRecord(scan)
+				delete(leftOut, r.ID)
+				if err != nil || !w.wanted[r.ID] {
+					return err
+				}
+				delete(w.wanted, r.ID)
+				found = append(found, r)
+				for _, id := range r.Links {
+					w.want(id)
+				}
+				return nil
+			})
+	})
+	if err != nil || len(w.wanted)+len(leftOut) > 0 {
+		return nil, err
+	}
+	slices.Reverse(found)
+	return found, nil
 }
 
 // readLines reads and yields the records in w.found, sorted by rising seq. Each query is a transaction of its own:

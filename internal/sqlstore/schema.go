@@ -5,21 +5,32 @@ import (
 	"fmt"
 )
 
-// SchemaError reports tables of a newer version of Plait.
+// SchemaError reports tables of another version of Plait.
 type SchemaError struct {
-	// Version is the version of the tables, and Newest the newest version known to this program.
-	Version, Newest int
+	// Version is the version of the tables. Oldest and Newest are the versions known to this program.
+	Version, Oldest, Newest int
 }
 
-// Error returns both versions.
+// Error returns the versions, and what to do.
 func (e *SchemaError) Error() string {
-	return fmt.Sprintf("the store's tables have version %d, made by a newer Plait; this one knows versions up to %d",
-		e.Version, e.Newest)
+	if e.Version < e.Oldest {
+		return fmt.Sprintf("the store's tables have version %d, of a Plait before its first release, and this one reads none "+
+			"before %d: save the conversations to files with the program that wrote them, and append them to a new database",
+			e.Version, e.Oldest)
+	}
+	return fmt.Sprintf("the store's tables have version %d, made by a newer Plait; this one knows versions up to %d: "+
+		"use the newer program", e.Version, e.Newest)
 }
+
+// oldest is the version of the tables that the first of the migrations makes. Those before it were never released.
+const oldest = 3
+
+// newest is the version of the tables of this program.
+func newest() int64 { return int64(oldest - 1 + len(migrations)) }
 
 // migrations make each version of the tables from the one before. A released migration is never changed.
 var migrations = [][]string{
-	{
+	append([]string{
 		// num is never used again: a reader of a deleted conversation must not see a new one of the same name.
 		`CREATE TABLE plait_conversations (
 			num SERIAL,
@@ -67,86 +78,59 @@ var migrations = [][]string{
 			FOREIGN KEY (conv, sum) REFERENCES plait_blobs (conv, sum)
 		)TABLE_END`,
 		`CREATE INDEX plait_uses_of ON plait_uses (conv, id)`,
-	},
-	{
-		// Times are nanoseconds since 1970, and 0 is none. open is 1 while the run can be claimed, busy while it has
-		// not ended. since, total and wait are about wake-ups: see store.Runs.Sweep.
-		`CREATE TABLE plait_runs (
-			num SERIAL,
-			id NAME NOT NULL UNIQUE,
-			conversation NAME NOT NULL,
-			head NAME NOT NULL,
-			agent NAME NOT NULL,
-			state NAME NOT NULL,
-			reason NAME NOT NULL,
-			continuation NAME NOT NULL,
-			format NUMBER NOT NULL,
-			pending NUMBER NOT NULL CHECK (pending >= 0),
-			claim NUMBER NOT NULL,
-			claims NUMBER NOT NULL,
-			worker NAME NOT NULL,
-			lease_until NUMBER NOT NULL,
-			began NUMBER NOT NULL,
-			changed NUMBER NOT NULL,
-			queued NUMBER NOT NULL,
-			since NUMBER NOT NULL,
-			total NUMBER NOT NULL,
-			wait NUMBER NOT NULL,
-			open NUMBER NOT NULL,
-			busy NUMBER NOT NULL
-		)TABLE_END`,
-		`CREATE UNIQUE INDEX plait_runs_busy ON plait_runs (conversation, head) WHERE busy = 1`,
-		`CREATE INDEX plait_runs_open ON plait_runs (queued, num) WHERE open = 1`,
+	}, durableTables...),
+}
 
-		`CREATE TABLE plait_pauses (
-			num SERIAL,
-			run NUMBER NOT NULL REFERENCES plait_runs (num),
-			id NAME NOT NULL,
-			payload BYTES NOT NULL,
-			used NUMBER NOT NULL,
-			UNIQUE (run, id)
-		)TABLE_END`,
+// durableTables are the tables of executor/durable. Times are microseconds since 1970.
+var durableTables = []string{
+	// One row for each run, for lists and counts. It can be made again from the conversations and the jobs. busy is 1
+	// until the run has ended. job is the ID of the run's job in River, or 0. start is the ID of the first node of the
+	// run. losses counts lost processes since the head had the version.
+	`CREATE TABLE plait_index (
+		num SERIAL,
+		id NAME NOT NULL UNIQUE,
+		conversation NAME NOT NULL,
+		head NAME NOT NULL,
+		agent NAME NOT NULL,
+		state NAME NOT NULL,
+		reason NAME NOT NULL,
+		busy NUMBER NOT NULL,
+		job NUMBER NOT NULL,
+		start BYTES NOT NULL,
+		losses NUMBER NOT NULL,
+		version NUMBER NOT NULL,
+		began NUMBER NOT NULL,
+		changed NUMBER NOT NULL
+	)TABLE_END`,
+	`CREATE UNIQUE INDEX plait_index_busy ON plait_index (conversation, head) WHERE busy = 1`,
+	`CREATE INDEX plait_index_open ON plait_index (num) WHERE busy = 1`,
+	`CREATE INDEX plait_index_state ON plait_index (state, num)`,
+	`CREATE INDEX plait_index_conversation ON plait_index (conversation, num)`,
 
-		// A call and its result are one row: no call can have two results. open is 1 while it can be claimed.
-		`CREATE TABLE plait_tasks (
-			num SERIAL,
-			run NUMBER NOT NULL,
-			pause NAME NOT NULL,
-			call NAME NOT NULL,
-			tool NAME NOT NULL,
-			agent NAME NOT NULL,
-			payload BYTES NOT NULL,
-			attempts NUMBER NOT NULL,
-			result_timeout NUMBER NOT NULL,
-			external NUMBER NOT NULL,
-			deadline NUMBER NOT NULL,
-			claim NUMBER NOT NULL,
-			claims NUMBER NOT NULL,
-			worker NAME NOT NULL,
-			lease_until NUMBER NOT NULL,
-			since NUMBER NOT NULL,
-			total NUMBER NOT NULL,
-			wait NUMBER NOT NULL,
-			done NUMBER NOT NULL,
-			open NUMBER NOT NULL,
-			outcome NAME NOT NULL,
-			result BYTES,
-			result_claim NUMBER NOT NULL,
-			result_worker NAME NOT NULL,
-			accepted NUMBER NOT NULL,
-			UNIQUE (run, pause, call),
-			FOREIGN KEY (run, pause) REFERENCES plait_pauses (run, id)
-		)TABLE_END`,
-		`CREATE INDEX plait_tasks_open ON plait_tasks (num) WHERE open = 1`,
-	},
+	// What has arrived for a head and is not yet in the conversation. call is the key of the call of a reply, and empty
+	// for a message. taken is 1 while a run adds the row to the conversation.
+	`CREATE TABLE plait_inbox (
+		num SERIAL,
+		conv NUMBER NOT NULL REFERENCES plait_conversations (num) ON DELETE CASCADE,
+		head NAME NOT NULL,
+		call NAME NOT NULL,
+		payload BYTES NOT NULL,
+		sum BYTES NOT NULL,
+		taken NUMBER NOT NULL,
+		arrived NUMBER NOT NULL
+	)TABLE_END`,
+	`CREATE INDEX plait_inbox_head ON plait_inbox (conv, head, num)`,
+	`CREATE UNIQUE INDEX plait_inbox_call ON plait_inbox (conv, head, call) WHERE call <> ''`,
+
+	// One row for each process that serves, renewed every second.
+	`CREATE TABLE plait_beats (
+		id NAME PRIMARY KEY,
+		beat NUMBER NOT NULL
+	)TABLE_END`,
 }
 
 // migrate makes the tables, or brings them to the newest version.
 func migrate(ctx context.Context, tx Tx, dialect Dialect) error {
-	return migrateTo(ctx, tx, dialect, migrations)
-}
-
-func migrateTo(ctx context.Context, tx Tx, dialect Dialect, migrations [][]string) error {
 	run := func(query string, args ...any) error {
 		_, err := tx.Exec(ctx, query, args...)
 		return err
@@ -164,33 +148,55 @@ func migrateTo(ctx context.Context, tx Tx, dialect Dialect, migrations [][]strin
 		return err
 	}
 
-	var version int64
-	found, err := first(ctx, tx, `SELECT version FROM plait_schema`, nil, &version)
+	version, err := schemaVersion(ctx, tx)
 	if err != nil {
 		return err
 	}
-	if !found {
+	made := version - (oldest - 1) // the number of migrations that were run
+	switch {
+	case version == 0:
+		made = 0
 		if err := run(`INSERT INTO plait_schema (version) VALUES (0)`); err != nil {
 			return err
 		}
-	}
-
-	// A newer program may have changed tables in ways unknown to this one. Writing could destroy its data.
-	newest := int64(len(migrations))
-	if version > newest {
-		return &SchemaError{int(version), int(newest)}
-	}
-	if version == newest {
+	case version < oldest, version > newest():
+		// Writing to tables that another program has changed in unknown ways could destroy its data.
+		return schemaError(version)
+	case version == newest():
 		return nil
 	}
 
 	// All in one transaction, with the new version: a crash leaves the old tables.
-	for _, statements := range migrations[version:] {
+	for _, statements := range migrations[made:] {
 		for _, s := range statements {
 			if err := run(dialect.Schema.Replace(s)); err != nil {
 				return err
 			}
 		}
 	}
-	return run(`UPDATE plait_schema SET version = $1`, newest)
+	return run(`UPDATE plait_schema SET version = $1`, newest())
+}
+
+// schemaVersion returns the version of the tables; 0 if there are none.
+func schemaVersion(ctx context.Context, tx Tx) (version int64, err error) {
+	_, err = first(ctx, tx, `SELECT version FROM plait_schema`, nil, &version)
+	return version, err
+}
+
+func schemaError(version int64) error { return &SchemaError{int(version), oldest, int(newest())} }
+
+// Versioned is a DB that checks the version of the tables at the beginning of each transaction for writing, in fewer
+// round trips than a query. Its error is one of [DB.Write]; the driver then looks for the reason.
+type Versioned interface {
+	// RequireVersion sets the version. It is called once, before the first use.
+	RequireVersion(version int64)
+}
+
+// checkVersion returns an error if another program has changed the tables since they were opened.
+func checkVersion(ctx context.Context, tx Tx) error {
+	version, err := schemaVersion(ctx, tx)
+	if err == nil && version != newest() {
+		err = schemaError(version)
+	}
+	return err
 }

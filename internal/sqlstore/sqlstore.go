@@ -10,8 +10,7 @@
 //   - plait_heads has one row for each head, with the IDs of its nodes. A head of the same name, made after a removal,
 //     is another row.
 //   - plait_blobs holds the blobs. plait_uses has one row for each use of a blob by a record.
-//   - plait_runs has one row for each durable run, plait_pauses for each of its pauses, and plait_tasks for each call of a
-//     pause, with its claim and its result. Each transaction locks the row of its run first.
+//   - plait_index, plait_inbox and plait_beats belong to executor/durable.
 //   - plait_schema has one row, with the version of these tables.
 //
 // IDs are 16 bytes, sums 32. A list of IDs is one value, the IDs one after the other. Cuts are described at packCuts.
@@ -47,15 +46,13 @@ type Tx interface {
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	// Query runs a query.
 	Query(ctx context.Context, query string, args ...any) (Rows, error)
+	// Handle returns the transaction as other libraries on the same database take it; nil outside a transaction for
+	// writing.
+	Handle() any
 }
 
 // Rows are the rows of a query, as those of database/sql.
-type Rows interface {
-	Next() bool
-	Scan(dest ...any) error
-	Err() error
-	Close() error
-}
+type Rows = store.Rows
 
 // Dialect holds the differences between databases.
 type Dialect struct {
@@ -64,11 +61,8 @@ type Dialect struct {
 	Share string
 	// Lock locks the rows of a query against Share and Lock of others.
 	Lock string
-	// Skip is Lock, but leaves out rows locked by others. SkipTasks is Skip for the rows of table t in a query of
-	// several tables.
-	Skip, SkipTasks string
-	// Clock is a query for the database's clock, in microseconds since 1970. Empty if the database is on this machine.
-	Clock string
+	// Now is an expression for the database's clock, in microseconds since 1970.
+	Now string
 	// LockSchema is a statement that keeps others from making the tables at the same time. Empty if none is needed.
 	LockSchema string
 	// Schema replaces words in the statements for making tables: BYTES, NUMBER, RISING (a primary key, larger than all
@@ -80,34 +74,30 @@ type Dialect struct {
 type Options struct {
 	// Poll is the time between two looks of Watch for heads moved by other programs.
 	Poll time.Duration
-	// Now is the clock for leases and deadlines if the database has none. Defaults to time.Now.
-	Now func() time.Time
-	// Ring is called in each transaction of runs with newly available work. Nil is none.
-	Ring func(ctx context.Context, tx Tx, wakes []store.Wake) error
 }
 
-// Driver is a store.Driver on a DB, and a store.Runs.
+// Driver is a store.Transactor on a DB.
 type Driver struct {
 	db        DB
 	dialect   Dialect
 	poll      time.Duration
-	clock     func() time.Time
+	versioned bool // db checks the version of the tables
 	news      news
-	ringTx    func(ctx context.Context, tx Tx, wakes []store.Wake) error // nil is none
-	listeners listeners
 }
 
-var _ store.Driver = (*Driver)(nil)
+var _ store.Transactor = (*Driver)(nil)
 
 // New returns a driver on db. It makes the tables, or brings them to the current version. The error is a *SchemaError
-// if a newer version of Plait made them.
+// if another version of Plait made them.
 func New(ctx context.Context, db DB, dialect Dialect, opts Options) (*Driver, error) {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	d := &Driver{clock: opts.Now, db: db, dialect: dialect, poll: opts.Poll, ringTx: opts.Ring}
+	d := &Driver{db: db, dialect: dialect, poll: opts.Poll}
 	if err := db.Write(ctx, func(tx Tx) error { return migrate(ctx, tx, dialect) }); err != nil {
 		return nil, err
+	}
+
+	if v, ok := db.(Versioned); ok {
+		v.RequireVersion(newest())
+		d.versioned = true
 	}
 	return d, nil
 }

@@ -48,10 +48,10 @@ func TestDriverOnSimulatedDisk(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Driver { return openSimulated(t) })
 }
 
-func TestRuns(t *testing.T) {
-	storetest.RunRuns(t, func(t *testing.T) store.Runs { return openFile(t) })
+func TestTransactor(t *testing.T) {
+	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openFile(t) })
 }
 
-func TestRunsOnSimulatedDisk(t *testing.T) {
-	storetest.RunRuns(t, func(t *testing.T) store.Runs { return openSimulated(t) })
+func TestTransactorOnSimulatedDisk(t *testing.T) {
+	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openSimulated(t) })
 }

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -17,6 +22,7 @@ const appendOne = `WITH head AS (
 	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 	FROM plait_conversations c
 	WHERE c.name = $3 AND h.conv = c.num AND h.name = $4 AND h.version = $5 AND (h.nodes = $6 OR LENGTH($6) = 0)
+	AND EXISTS (SELECT 1 FROM plait_schema WHERE version = $11)
 	RETURNING h.conv, h.header
 ), inserted AS (
 	INSERT INTO plait_nodes (conv, id, links, sum, line)
@@ -24,6 +30,62 @@ const appendOne = `WITH head AS (
 	FROM head, unnest($7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[]) WITH ORDINALITY AS r (id, links, sum, line, ord)
 	ORDER BY r.ord
 ) SELECT header FROM head`
+
+// appendGuarded is appendOne if a query has a row. Its records may be linked to any stored record: the lock of the
+// conversation keeps Prune from removing one. The query, in place of %s, has the parameters from $12 on.
+const appendGuarded = `WITH guard AS (%s), head AS (
+	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
+	FROM (SELECT num FROM plait_conversations WHERE name = $3 FOR KEY SHARE) c, (SELECT COUNT(*) AS rows FROM guard) g
+	WHERE h.conv = c.num AND h.name = $4 AND h.version = $5 AND g.rows > 0
+	AND (h.nodes = $6 OR LENGTH($6) = 0
+		OR (SELECT COUNT(*) FROM plait_nodes n WHERE n.conv = h.conv AND n.id = ANY($11::bytea[])) = CARDINALITY($11::bytea[]))
+	AND EXISTS (SELECT 1 FROM plait_schema WHERE version = %d)
+	RETURNING h.conv, h.header
+), inserted AS (
+	INSERT INTO plait_nodes (conv, id, links, sum, line)
+	SELECT head.conv, r.id, r.links, r.sum, r.line
+	FROM head, unnest($7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[]) WITH ORDINALITY AS r (id, links, sum, line, ord)
+	ORDER BY r.ord
+) SELECT header FROM head`
+
+// AppendGuarded implements sqlstore.GuardedAppender.
+func (db *database) AppendGuarded(
+	ctx context.Context, a store.AppendRequest, known []byte, records [4][][]byte, to []byte, query string, args []any,
+) (header []byte, done bool, err error) {
+	if err := db.enter(); err != nil {
+		return nil, false, err
+	}
+	defer db.running.Done()
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer conn.Release()
+
+	ids := slices.Collect(slices.Chunk(known, len(node.ID{})))
+	all := append([]any{
+		to, a.Header, a.Conversation, a.Head, int64(a.Expect), known, records[0], records[1], records[2], records[3], ids,
+	}, armored(args)...)
+	statement := fmt.Sprintf(appendGuarded, shifted(query, len(all)-len(args)), db.version)
+	err = db.await(ctx, func(ctx context.Context) error { return conn.QueryRow(ctx, statement, all...).Scan(&header) })
+
+	// As in appendAlone: a full transaction decides.
+	if errors.Is(err, pgx.ErrNoRows) || isDuplicate(err) || mayRunAgain(err) {
+		return nil, false, nil
+	}
+	return header, err == nil, err
+}
+
+// parameterName finds the parameters of a statement.
+var parameterName = regexp.MustCompile(`\$\d+`)
+
+// shifted returns a query with larger numbers of its parameters.
+func shifted(query string, by int) string {
+	return parameterName.ReplaceAllStringFunc(query, func(name string) string {
+		n, _ := strconv.Atoi(name[1:])
+		return "$" + strconv.Itoa(n+by)
+	})
+}
 
 // appendAll is appendOne for a group of appends. It takes about 30 µs longer than appendOne if the group has one.
 //
@@ -36,6 +98,7 @@ const appendAll = `WITH locked AS (
 	JOIN plait_conversations c ON c.name = a.conversation
 	JOIN plait_heads h ON h.conv = c.num AND h.name = a.name
 	WHERE h.version = a.expect AND (h.nodes = a.known OR LENGTH(a.known) = 0)
+	AND EXISTS (SELECT 1 FROM plait_schema WHERE version = $12)
 	FOR NO KEY UPDATE OF h SKIP LOCKED FOR KEY SHARE OF c SKIP LOCKED
 ), moved AS (
 	UPDATE plait_heads h SET version = h.version + 1, nodes = l.nodes, header = COALESCE(l.header, h.header)
@@ -80,7 +143,7 @@ func (db *database) appendAlone(ctx context.Context, m *member) error {
 	a := m.request
 	err = db.await(ctx, func(ctx context.Context) error {
 		return conn.QueryRow(ctx, appendOne, m.to, a.Header, a.Conversation, a.Head, int64(a.Expect), m.known,
-			m.records[0], m.records[1], m.records[2], m.records[3]).Scan(&m.header)
+			m.records[0], m.records[1], m.records[2], m.records[3], db.version).Scan(&m.header)
 	})
 	m.done = err == nil
 
@@ -156,7 +219,7 @@ func (db *database) tryGroup(g *group) error {
 	defer conn.Release()
 
 	return db.await(g.ctx, func(ctx context.Context) error {
-		rows, err := conn.Query(ctx, appendAll, parameters(g.members)...)
+		rows, err := conn.Query(ctx, appendAll, append(parameters(g.members), db.version)...)
 		if err != nil {
 			return err
 		}

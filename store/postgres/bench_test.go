@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/crashtest"
 	"github.com/plait-dev/plait/internal/pgtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -121,16 +120,4 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 	}
-}
-
-// BenchmarkSizes reports how many bytes a row of each table takes.
-func BenchmarkSizes(b *testing.B) {
-	url := pgtest.Database(b)
-	db, pool := openAt(b, url, nil), newPool(b, url, func(*pgxpool.Config) {})
-	crashtest.BenchmarkSizes(b, db, func(table string) (size int64) {
-		_, err := pool.Exec(b.Context(), `VACUUM FULL `+table) // without the versions of rows that updates have left
-		require.NoError(b, err)
-		require.NoError(b, pool.QueryRow(b.Context(), `SELECT pg_total_relation_size($1::regclass)`, table).Scan(&size))
-		return size
-	})
 }

@@ -30,7 +30,15 @@ type database struct {
 	running sync.WaitGroup // the calls under way
 	closing chan struct{}  // closed by Close
 
-	groups groups // of appends
+	groups  groups // of appends
+	version int64  // of the tables; 0 until they are made
+	check   string // a statement after BEGIN that fails if the tables have another version
+}
+
+// RequireVersion implements sqlstore.Versioned. The check is part of BEGIN: one round trip for both.
+func (db *database) RequireVersion(version int64) {
+	db.version = version
+	db.check = fmt.Sprintf("; select 1 / (select count(*) from plait_schema where version = %d)", version)
 }
 
 // enter begins a call. End it with db.running.Done.
@@ -75,12 +83,12 @@ func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error 
 	}
 	defer db.running.Done()
 
-	err := db.transaction(ctx, "begin", f)
+	err := db.transaction(ctx, "begin"+db.check, f)
 	for range attempts - 1 {
 		if !mayRunAgain(err) {
 			break
 		}
-		err = db.transaction(ctx, "begin", f)
+		err = db.transaction(ctx, "begin"+db.check, f)
 	}
 	return err
 }
@@ -115,6 +123,12 @@ func (db *database) transaction(ctx context.Context, begin string, f func(sqlsto
 		tx, err = conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + db.guards})
 		return err
 	})
+	const divisionByZero = "22012"
+	var server *pgconn.PgError
+	if errors.As(err, &server) && server.Code == divisionByZero {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback") // the transaction has begun
+		return sqlstore.ErrTables
+	}
 	if err != nil {
 		return err
 	}
@@ -213,6 +227,14 @@ func (q queries) Query(ctx context.Context, query string, args ...any) (sqlstore
 		defer cancel()
 		return q.db.silent(ctx, limited, err)
 	}}, nil
+}
+
+// Handle implements sqlstore.Tx.
+func (q queries) Handle() any {
+	if tx, ok := q.on.(pgx.Tx); ok {
+		return tx
+	}
+	return nil
 }
 
 // armored returns args with each text in a form that PostgreSQL accepts. PostgreSQL refuses NUL and invalid UTF-8, and

@@ -17,18 +17,6 @@ var Patient = &Options{IdleTimeout: Patience, LockTimeout: Patience, StatementTi
 // Patience is how long tests wait for what must happen. Only a test that hangs waits for so long.
 const Patience = 5 * time.Minute
 
-// OpenWrapped is Open with something around the transactions.
-func OpenWrapped(
-	ctx context.Context, url string, opts *Options, wrap func(sqlstore.DB) sqlstore.DB,
-) (*DB, error) {
-	o := opts.withDefaults()
-	db, err := connect(ctx, url, o)
-	if err != nil {
-		return nil, err
-	}
-	return openWrapped(ctx, db, o, wrap)
-}
-
 // NewWrapped is New with something around the transactions.
 func NewWrapped(ctx context.Context, pool *pgxpool.Pool, wrap func(sqlstore.DB) sqlstore.DB) (*DB, error) {
 	return openWrapped(ctx, &database{pool: pool}, Patient.withDefaults(), wrap)
@@ -41,7 +29,7 @@ func openWrapped(ctx context.Context, db *database, o Options, wrap func(sqlstor
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &DB{Runs: driver, sqlstore: driver, database: db}, nil
+	return &DB{Transactor: driver, sqlstore: driver, database: db}, nil
 }
 
 // Waiting returns the number of appends that wait for the next group.

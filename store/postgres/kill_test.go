@@ -35,8 +35,3 @@ func TestAcknowledgedAppendsSurviveCrashesOfTheServer(t *testing.T) {
 	}
 	crashtest.Appends{Open: openStore, Database: database, Kills: 3, Server: cluster}.Test(t)
 }
-
-// PLAIT_RUNS=1000 executes a thousand runs, and measures.
-func TestRunsFinishWhileProcessesDieAndFreeze(t *testing.T) {
-	crashtest.Runs{Open: openStore, Database: newDatabases(t), Runs: 30, Kills: 2}.Test(t)
-}

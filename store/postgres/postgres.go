@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/plait-dev/plait/internal/sqlstore"
@@ -27,10 +26,6 @@ type Options struct {
 	StatementTimeout time.Duration
 	// Poll is how often Watch looks for heads moved by other programs. Defaults to 500 milliseconds.
 	Poll time.Duration
-	// Ring is called in each transaction that makes work of durable runs available. Its writes with tx are committed
-	// with the work, or not at all. Use it to insert jobs for a queue in the same database, for example. Its error
-	// undoes the transaction. It is called again if the transaction is repeated. Defaults to nil: nothing is called.
-	Ring func(ctx context.Context, tx pgx.Tx, wakes []store.Wake) error
 }
 
 // withDefaults returns the options with each default in place.
@@ -71,10 +66,9 @@ type SchemaError = sqlstore.SchemaError
 // DamageError lists the findings of [DB.Check].
 type DamageError = sqlstore.DamageError
 
-// DB is a store in a PostgreSQL database. It implements store.Driver, and store.Runs for durable runs. Make one with
-// [Open] or [New].
+// DB is a store in a PostgreSQL database. It implements store.Transactor. Make one with [Open] or [New].
 type DB struct {
-	store.Runs
+	store.Transactor
 
 	sqlstore *sqlstore.Driver
 	database *database
@@ -136,28 +130,18 @@ func open(ctx context.Context, db *database, opts Options) (*DB, error) {
 	db.commitTimeout = opts.StatementTimeout
 	db.closing = make(chan struct{})
 
-	options := sqlstore.Options{Poll: opts.Poll}
-	if opts.Ring != nil {
-		options.Ring = func(ctx context.Context, tx sqlstore.Tx, wakes []store.Wake) error {
-			// Ring is called only in a writing transaction, so on is a pgx.Tx.
-			return opts.Ring(ctx, tx.(queries).on.(pgx.Tx), wakes)
-		}
-	}
-
-	driver, err := sqlstore.New(ctx, db, dialect, options)
+	driver, err := sqlstore.New(ctx, db, dialect, sqlstore.Options{Poll: opts.Poll})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &DB{Runs: driver, sqlstore: driver, database: db}, nil
+	return &DB{Transactor: driver, sqlstore: driver, database: db}, nil
 }
 
 // dialect has the row locks, the clock and the types of PostgreSQL.
 var dialect = sqlstore.Dialect{
 	Share:      " FOR KEY SHARE",
 	Lock:       " FOR UPDATE",
-	Skip:       " FOR UPDATE SKIP LOCKED",
-	SkipTasks:  " FOR UPDATE OF t SKIP LOCKED",
-	Clock:      `SELECT (EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
+	Now:        `(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
 	LockSchema: `SELECT pg_advisory_xact_lock(7163373128412)`, // any number without another use
 	Schema: strings.NewReplacer(
 		"BYTES", "BYTEA",
@@ -169,6 +153,10 @@ var dialect = sqlstore.Dialect{
 		"COVER", "", // an entry of an index is limited to 2.7 kB, a list of links is not
 	),
 }
+
+// Pool returns the pool of connections, for other libraries that use the same database. Close waits for its connections
+// to be released, unless the pool is the program's own.
+func (db *DB) Pool() *pgxpool.Pool { return db.database.pool }
 
 // Close waits for running calls, and closes the connections. Later calls return fs.ErrClosed. A second Close does
 // nothing.

@@ -389,36 +389,3 @@ func TestConversationsSurviveACrashOfTheServer(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 50, h.Version)
 }
-
-func TestRingWritesInTheTransactionThatMakesWork(t *testing.T) {
-	url := pgtest.Database(t)
-	pool := newPool(t, url, func(*pgxpool.Config) {})
-	_, err := pool.Exec(t.Context(), `CREATE TABLE jobs (run TEXT)`)
-	require.NoError(t, err)
-	var refuse error
-	db := openAt(t, url, &postgres.Options{Ring: func(ctx context.Context, tx pgx.Tx, wakes []store.Wake) error {
-		for _, w := range wakes {
-			if _, err := tx.Exec(ctx, `INSERT INTO jobs (run) VALUES ($1)`, w.Key.Run); err != nil {
-				return err
-			}
-		}
-		return refuse
-	}})
-	begin := func(run, conversation string) error {
-		a := next(1)
-		a.Conversation = conversation
-		_, err := db.Begin(t.Context(), store.BeginRequest{Run: run, Agent: "helper", Append: a})
-		return err
-	}
-
-	require.NoError(t, begin("run1", "talk1"))
-	refuse = io.ErrNoProgress
-	require.ErrorIs(t, begin("run2", "talk2"), refuse)
-
-	var jobs []string
-	require.NoError(t, pool.QueryRow(t.Context(), `SELECT array_agg(run) FROM jobs`).Scan(&jobs))
-	require.Equal(t, []string{"run1"}, jobs)
-	keys, err := db.Conversations(t.Context(), store.Page{})
-	require.NoError(t, err)
-	require.Equal(t, []string{"talk1"}, keys)
-}

@@ -61,15 +61,14 @@ func openEmptied(t *testing.T, url string) *postgres.DB {
 	t.Helper()
 	db := openAt(t, url, nil)
 	_, err := newPool(t, url, func(*pgxpool.Config) {}).Exec(t.Context(), `TRUNCATE plait_conversations, plait_nodes, plait_heads,
-		plait_blobs, plait_uses, plait_runs, plait_pauses, plait_tasks`)
+		plait_blobs, plait_uses, plait_index, plait_inbox, plait_beats`)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Check(context.Background())) })
 	return db
 }
 
-func TestRuns(t *testing.T) {
-	url := pgtest.Database(t)
-	storetest.RunRuns(t, func(t *testing.T) store.Runs { return openEmptied(t, url) })
+func TestTransactor(t *testing.T) {
+	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openNew(t, nil) })
 }
 
 func TestDriver(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/crashtest"
 	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -135,20 +134,4 @@ func BenchmarkConcurrentAppend(b *testing.B) {
 			})
 		})
 	}
-}
-
-// BenchmarkSizes reports how many bytes a row of each table takes.
-func BenchmarkSizes(b *testing.B) {
-	db, _ := openNew(b, nil)
-	crashtest.BenchmarkSizes(b, db, func(table string) (size int64) {
-		query := `SELECT SUM(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name = $1)`
-		require.NoError(b, db.database.Read(b.Context(), func(tx sqlstore.Tx) error {
-			rows, err := tx.Query(b.Context(), query, table)
-			require.NoError(b, err)
-			defer rows.Close()
-			require.True(b, rows.Next())
-			return rows.Scan(&size)
-		}))
-		return size
-	})
 }

@@ -16,6 +16,9 @@ type connection struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt // by query
 	broken     bool                 // it must not be used again
+
+	shared *sql.DB // on this same connection; nil until the first call of handle
+	tx     *sql.Tx // of shared; nil outside a job that called handle
 }
 
 // settings returns the statements for setting up a connection.
@@ -54,6 +57,9 @@ func (c *connection) close() error {
 		errs = append(errs, s.Close())
 	}
 	c.statements = nil
+	if c.shared != nil {
+		errs = append(errs, c.shared.Close())
+	}
 
 	// A bad connection is closed by the pool, not used again.
 	err := c.conn.Raw(func(any) error { return driver.ErrBadConn })
@@ -114,6 +120,40 @@ func (c *connection) Query(ctx context.Context, query string, args ...any) (sqls
 	return rows, nil
 }
 
+// handle returns the running transaction as a *sql.Tx, for libraries that take one. Its statements run on this
+// connection, and its Commit and Rollback do nothing. It is valid until release.
+func (c *connection) handle() (*sql.Tx, error) {
+	if c.tx != nil {
+		return c.tx, nil
+	}
+
+	if c.shared == nil {
+		var raw driver.Conn
+		if err := c.conn.Raw(func(conn any) error { raw = conn.(driver.Conn); return nil }); err != nil {
+			return nil, err
+		}
+		conn := cached(raw)
+		conn.shared = true
+		c.shared = sql.OpenDB(sharedConnector{conn})
+		c.shared.SetMaxOpenConns(1)
+	}
+
+	tx, err := c.shared.BeginTx(context.Background(), nil)
+	c.tx = tx
+	return tx, err
+}
+
+// release ends the *sql.Tx of handle, if there is one.
+func (c *connection) release() {
+	if c.tx != nil {
+		_ = c.tx.Rollback() // it does nothing in the database
+		c.tx = nil
+	}
+}
+
+// Handle implements sqlstore.Tx. Only a writing transaction has one.
+func (c *connection) Handle() any { return nil }
+
 // run executes a statement without parameters, such as BEGIN.
 func (c *connection) run(statement string) error {
 	_, err := c.Exec(context.Background(), statement)
@@ -123,6 +163,15 @@ func (c *connection) run(statement string) error {
 // steady is a Tx that ignores the end of a context. If a statement were interrupted, SQLite would undo the whole
 // transaction, with the writes of other jobs in it.
 type steady struct{ *connection }
+
+// Handle implements sqlstore.Tx. It returns a *sql.Tx, or nil if the connection was lost.
+func (s steady) Handle() any {
+	tx, err := s.handle()
+	if err != nil {
+		return nil
+	}
+	return tx
+}
 
 // Exec implements sqlstore.Tx.
 func (s steady) Exec(ctx context.Context, query string, args ...any) (int64, error) {

@@ -38,14 +38,13 @@ func TestFullDiskLosesNothingAcknowledged(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 
-	// Appends and runs, until there is no room.
+	// Appends and transactions, until there is no room.
 	grow := func(n uint64) error {
 		if n%4 == 0 {
-			run := fmt.Sprint("run ", n)
-			_, err := db.Begin(ctx, store.BeginRequest{Run: run, Agent: "a", Append: store.AppendRequest{
-				Conversation: run, Head: "main",
-			}})
-			return err
+			return db.Update(ctx, func(tx store.Tx) error {
+				_, err := tx.Append(ctx, store.AppendRequest{Conversation: fmt.Sprint("empty ", n), Head: "main"})
+				return err
+			})
 		}
 		_, err := db.Append(ctx, store.AppendRequest{
 			Conversation: fmt.Sprint("talk ", n), Head: "main", Records: []store.Record{record(1, 8000)}, Nodes: []node.ID{id(1)},
@@ -73,7 +72,7 @@ func TestFullDiskLosesNothingAcknowledged(t *testing.T) {
 		require.Len(t, conversations, len(stored))
 		for _, n := range stored {
 			if n%4 == 0 {
-				_, err := db.Run(ctx, fmt.Sprint("run ", n))
+				_, err := db.Head(ctx, fmt.Sprint("empty ", n), "main")
 				require.NoError(t, err)
 				continue
 			}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plait-dev/plait/internal/crashtest"
+	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -97,4 +99,26 @@ func read(t testing.TB, db store.Driver, conversation string, from uint64) (reco
 		records++
 	}
 	return records
+}
+
+// openWrapped is Open with something around the transactions.
+func openWrapped(ctx context.Context, path string, wrap func(sqlstore.DB) sqlstore.DB) (*DB, error) {
+	name, err := dataSource(path)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, err
+	}
+	opts := (*Options)(nil).withDefaults()
+	database, err := newDatabase(ctx, pool, opts, true)
+	if err != nil {
+		return nil, err
+	}
+	driver, err := sqlstore.New(ctx, wrap(database), dialect, sqlstore.Options{Poll: opts.Poll})
+	if err != nil {
+		return nil, err
+	}
+	return &DB{Transactor: driver, sqlstore: driver, database: database}, nil
 }

@@ -14,8 +14,3 @@ func TestAcknowledgedAppendsSurviveKills(t *testing.T) {
 func TestKillsShowWhatWasAcknowledgedTooEarly(t *testing.T) {
 	crashtest.Appends{Open: openStore, Database: newFiles(t)}.TestControl(t)
 }
-
-// PLAIT_RUNS=1000 executes a thousand runs, and measures.
-func TestRunsFinishWhileProcessesDieAndFreeze(t *testing.T) {
-	crashtest.Runs{Open: openStore, Database: newFiles(t), Runs: 30, Kills: 2}.Test(t)
-}

@@ -62,8 +62,12 @@ func TestReadOfRecordThatIsPrunedMeanwhileIsNotStored(t *testing.T) {
 		return store.Record{ID: node.Source{}.ID(), Line: line, Sum: store.SumOf(line)}
 	}
 	first, second := record(), record()
+	records := []store.Record{first, second}
+	for range 30 {
+		records = append(records, record()) // the newest records are read without a walk
+	}
 	_, err = other.Append(ctx, store.AppendRequest{
-		Conversation: "c", Head: "main", Records: []store.Record{first, second}, Nodes: []node.ID{second.ID},
+		Conversation: "c", Head: "main", Records: records, Nodes: []node.ID{second.ID},
 	})
 	require.NoError(t, err)
 

@@ -75,10 +75,9 @@ type SchemaError = sqlstore.SchemaError
 // DamageError lists the findings of [DB.Check].
 type DamageError = sqlstore.DamageError
 
-// DB is a store in an SQLite database. It implements store.Driver, and store.Runs for durable runs. Make one with
-// [Open] or [New].
+// DB is a store in an SQLite database. It implements store.Transactor. Make one with [Open] or [New].
 type DB struct {
-	store.Runs
+	store.Transactor
 
 	sqlstore *sqlstore.Driver
 	database *database
@@ -141,11 +140,12 @@ func open(ctx context.Context, pool *sql.DB, opts *Options, owned bool) (*DB, er
 	if err != nil {
 		return nil, errors.Join(err, database.Close())
 	}
-	return &DB{Runs: driver, sqlstore: driver, database: database}, nil
+	return &DB{Transactor: driver, sqlstore: driver, database: database}, nil
 }
 
 // dialect has no locks: SQLite runs one writing transaction at a time.
 var dialect = sqlstore.Dialect{
+	Now: `CAST(UNIXEPOCH('subsec') * 1000000 AS INTEGER)`,
 	Schema: strings.NewReplacer(
 		"BYTES", "BLOB",
 		"NUMBER", "INTEGER",
@@ -155,6 +155,41 @@ var dialect = sqlstore.Dialect{
 		"TABLE_END", " STRICT",
 		"COVER", ", id, links", // the walk does not touch the table
 	),
+}
+
+// Pool returns a pool of connections to the same file, for other libraries that use the database, such as a job queue.
+// It prepares each statement once for each connection, and its transactions begin with the lock for writing. The
+// caller closes it. The error holds errors.ErrUnsupported for a database in memory.
+func (db *DB) Pool(ctx context.Context) (*sql.DB, error) {
+	path := ""
+	err := db.database.Read(ctx, func(tx sqlstore.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := rows.Scan(&path); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return nil, fmt.Errorf("sqlite: a database in memory has no other connections: %w", errors.ErrUnsupported)
+	}
+
+	name, err := dataSource(path)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(cachedConnector{
+		driver: db.database.pool.Driver(), name: name, settings: settings(db.database.opts.BusyTimeout),
+		check: db.database.checkFile,
+	}), nil
 }
 
 // Close waits for running calls, and closes the connections. Later calls return fs.ErrClosed. A second Close does

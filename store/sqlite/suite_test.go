@@ -27,8 +27,8 @@ func TestDriver(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Driver { return openChecked(t) })
 }
 
-func TestRuns(t *testing.T) {
-	storetest.RunRuns(t, func(t *testing.T) store.Runs { return openChecked(t) })
+func TestTransactor(t *testing.T) {
+	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openChecked(t) })
 }
 
 func TestDriverInMemory(t *testing.T) {

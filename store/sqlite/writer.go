@@ -197,7 +197,7 @@ func (w *writer) inSavepoint(j *job) (ok bool, err error) {
 	if w.conn.run(`SAVEPOINT job`) != nil {
 		return false, nil
 	}
-	err = j.call(func() error { return j.write(steady{w.conn}) })
+	err = w.call(j)
 
 	// Some errors, such as a full disk, undo the whole transaction. Then there is no savepoint any more.
 	if err != nil && w.conn.run(`ROLLBACK TO job`) != nil {
@@ -213,7 +213,7 @@ func (w *writer) single(j *job) error {
 		return err
 	}
 
-	err := j.call(func() error { return j.write(steady{w.conn}) })
+	err := w.call(j)
 	if err == nil {
 		err = w.conn.run(`COMMIT`)
 	}
@@ -223,6 +223,12 @@ func (w *writer) single(j *job) error {
 	}
 	w.db.commits(1)
 	return nil
+}
+
+// call calls the function of a writing job.
+func (w *writer) call(j *job) error {
+	defer w.conn.release()
+	return j.call(func() error { return j.write(steady{w.conn}) })
 }
 
 // begin begins a writing transaction. It locks out other writers at once, not at the first write: none can change data

@@ -4,7 +4,7 @@
 //		storetest.Run(t, func(t *testing.T) store.Driver { return open(t) })
 //	}
 //
-//	func TestRuns(t *testing.T) {
-//		storetest.RunRuns(t, func(t *testing.T) store.Runs { return open(t) })
+//	func TestTransactor(t *testing.T) {
+//		storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return open(t) })
 //	}
 package storetest

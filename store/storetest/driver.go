@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/dag"
@@ -1445,4 +1446,11 @@ func (t *driverTest) watchEnds() {
 	require.Zero(t, h)
 	_, _, ok = pull()
 	require.False(t, ok)
+}
+
+// record returns a new record.
+func record() store.Record {
+	id := node.ID(uuid.New())
+	line := []byte(fmt.Sprintf(`{"id":%q}`, id))
+	return store.Record{ID: id, Line: line, Sum: store.SumOf(line)}
 }

@@ -1,0 +1,397 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// Worker is a group of tools for deferred calls, with a queue of its own.
+type Worker struct {
+	// Queue is the queue of the group. Defaults to [CallQueue].
+	Queue string
+	// Tools are the tools of the group.
+	Tools []executor.Tool
+	// Concurrency is the maximum number of calls at the same time. Defaults to 16.
+	Concurrency int
+	// Timeout is how long a call may take; executor.WithTimeout sets it for one tool. Negative is no limit. Defaults to
+	// 30 seconds.
+	Timeout time.Duration
+}
+
+// CallOptions are options of a call that waits for somebody outside its run.
+type CallOptions struct {
+	// Queue is the queue of the group of workers that execute the call. Defaults to [CallQueue].
+	Queue string
+	// External reports that no worker executes the call: [Engine.Reply] brings its result. A call that waits for
+	// approval is external too.
+	External bool
+	// Deadline is how long the call may wait. Then it gets the reply of Options.AtDeadline. Defaults to no limit.
+	Deadline time.Duration
+}
+
+// maxResult is the maximum size of a saved result, in bytes. The model reads an error in place of a larger one.
+const maxResult = 8 << 20
+
+// callWorker works the jobs of calls.
+type callWorker struct {
+	river.WorkerDefaults[callJob]
+	process *process
+}
+
+// NextRetry implements river.Worker.
+func (w *callWorker) NextRetry(job *river.Job[callJob]) time.Time {
+	return time.Now().Add(retryAfter(job.Attempt))
+}
+
+// Work implements river.Worker.
+func (w *callWorker) Work(ctx context.Context, job *river.Job[callJob]) error {
+	return w.process.do(ctx, job.JobRow, func(ctx context.Context) error {
+		c := &calling{
+			process: w.process, claim: claim{job.ID, job.Attempt, job.MaxAttempts}, args: job.Args, ctx: ctx,
+			queue: job.Queue, priority: job.Priority,
+		}
+		if err := json.Unmarshal(job.Metadata, &c.noted); err != nil {
+			return err
+		}
+		return c.work()
+	})
+}
+
+// noted is what the metadata of a job says.
+type noted struct {
+	// Losses is the number of processes lost with the job.
+	Losses int `json:"plait_losses,omitempty"`
+	// Begun reports that the call of a sub-agent was begun. The calls of the conversation itself are marked in it.
+	Begun bool `json:"plait_begun,omitempty"`
+}
+
+// calling is a deferred call that this process executes.
+type calling struct {
+	*process
+	claim
+	noted
+	args     callJob
+	ctx      context.Context // ends if the job is lost, or the process ends
+	queue    string
+	priority int
+
+	conversation *store.Conversation
+	shown        dag.Pending
+}
+
+// work executes the call and delivers its result.
+func (c *calling) work() error {
+	found, err := c.find()
+	switch {
+	case deleted(err):
+		return nil
+	case err != nil:
+		return river.JobSnooze(time.Second) // the database failed, or the process ends
+	case !found:
+		return nil // the call has its result, or was given up
+	}
+	tool, agent, known := c.tool()
+	if !known {
+		c.Log.WarnContext(c.ctx, "durable: a call is left to another process: this one does not have its tool",
+			"tool", c.shown.Call.Name, "queue", c.queue)
+		return river.JobSnooze(5 * time.Second)
+	}
+
+	// A call that was begun is executed again only if its effect allows it.
+	repeatable := effectOf(tool) != executor.EffectUnknown
+	switch begun := c.Begun || !c.shown.Started.IsZero(); {
+	case begun && !repeatable:
+		return c.deliver(executor.FailedFor(c.shown.Key, content.OutcomeUnknown))
+	case c.Losses > c.process.Losses:
+		return c.deliver(executor.FailedFor(c.shown.Key, textLosses(c.Losses)))
+	case !begun && !repeatable:
+		switch err := c.begin(); {
+		case errors.Is(err, errLost), err != nil && context.Cause(c.ctx) != nil:
+			return notMine // of a call that was begun, whoever has the job next tells the model that it is in doubt
+		case errors.Is(err, executor.ErrUnknownCall):
+			return nil // it has its result now
+		case errors.Is(err, executor.ErrConflict):
+			return river.JobSnooze(0) // another job of the same call was first: look again
+		case err != nil:
+			return err
+		}
+	}
+
+	// The last moment to give up without an effect.
+	if err := c.untilAlive(c.ctx); err != nil {
+		return notMine
+	}
+	return c.execute(agent, repeatable)
+}
+
+// deleted reports whether an error means that there is no such head. A missing record is damage.
+func deleted(err error) bool {
+	return errors.Is(err, store.ErrNotStored) && !errors.Is(err, store.ErrRecord)
+}
+
+// find reads the call from the conversation, and reports whether it still waits for its result.
+func (c *calling) find() (bool, error) {
+	var err error
+	if c.conversation == nil {
+		c.conversation, err = c.store.Head(c.ctx, c.args.Conversation, c.args.Head)
+	} else {
+		c.conversation, err = c.conversation.Head(c.ctx, c.args.Head)
+	}
+	if err != nil {
+		return false, err
+	}
+	key, err := node.ParseCallKey(c.args.Call)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range c.conversation.DAG().Pending() {
+		if p.Key == key && p.Deferred && !p.Approval {
+			c.shown = p
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// tool returns the tool of the call, with an agent to execute it.
+func (c *calling) tool() (executor.Tool, executor.Agent, bool) {
+	for _, w := range c.Workers {
+		if w.Queue != c.queue {
+			continue
+		}
+		for _, t := range w.Tools {
+			if t.Definition().Name == c.shown.Call.Name {
+				return t, executor.Agent{ToolTimeout: w.Timeout, Log: c.Log}, true
+			}
+		}
+	}
+	return nil, executor.Agent{}, false
+}
+
+// begin records that the call is begun, before its tool is called.
+func (c *calling) begin() error {
+	// The mark of a sub-agent's call is in the job: the conversation of the sub-agent is inside its parent's.
+	if len(c.shown.Path) > 0 {
+		return c.retry(c.ctx, func(ctx context.Context) error {
+			return c.db.Update(ctx, func(tx store.Tx) error {
+				if err := c.check(ctx, tx, c.claim); err != nil {
+					return err
+				}
+				return c.noteBegun(ctx, tx, c.claim.id)
+			})
+		})
+	}
+
+	// Other calls of the same message move the head too.
+	for {
+		d, err := executor.Begin(c.conversation.DAG().WithSource(c.Source), c.shown.Key)
+		if err != nil {
+			return err
+		}
+		err = c.retry(c.ctx, func(ctx context.Context) error {
+			return c.conversation.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
+				h, err := c.appendIfHeld(ctx, a, c.claim)
+				return h, raced(err)
+			})
+		})
+		if !errors.Is(err, errRaced) {
+			return err
+		}
+		found, err := c.find()
+		if err != nil {
+			return err
+		}
+		if !found {
+			return executor.ErrUnknownCall
+		}
+	}
+}
+
+// execute calls the tool and delivers the result.
+func (c *calling) execute(agent executor.Agent, repeatable bool) error {
+	tool, _, _ := c.tool()
+	caught := &catching{Tool: tool}
+	agent.Tools = []dag.Tool{caught}
+	reply, err := agent.Work(c.ctx, c.shown)
+
+	var later *retryError
+	returned, failure := caught.returned()
+	cause := context.Cause(c.ctx)
+	switch {
+	case returned:
+		// The tool has returned. Its result is offered even if the job was given to another process: the state of the
+		// call decides.
+	case errors.Is(cause, errLost), errors.Is(cause, errLapsed):
+		return notMine
+	case cause != nil && repeatable:
+		return c.again(0)
+	case cause != nil:
+		reply = executor.FailedFor(c.shown.Key, content.OutcomeUnknown)
+	case errors.As(failure, &later) && repeatable && c.attempt < c.attempts:
+		return c.again(later.after)
+	case err != nil && failure == nil:
+		c.Log.WarnContext(c.ctx, "durable: a call was not executed", "tool", c.shown.Call.Name, "error", err)
+	}
+	return c.deliver(reply)
+}
+
+// effectOf returns the effect of a tool, also of one that wraps another.
+func effectOf(t executor.Tool) executor.Effect {
+	for t != nil {
+		if own, ok := t.(interface{ Effect() executor.Effect }); ok {
+			return own.Effect()
+		}
+		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
+		if !ok {
+			break
+		}
+		t = wrapper.Unwrap()
+	}
+	return executor.EffectUnknown
+}
+
+// catching is a tool that notes how it returned.
+type catching struct {
+	executor.Tool
+	mu  sync.Mutex // the tool may return after it was given up
+	err error
+	ok  bool
+}
+
+// Unwrap returns the tool.
+func (t *catching) Unwrap() executor.Tool { return t.Tool }
+
+// Call implements executor.Tool.
+func (t *catching) Call(ctx context.Context, call executor.Call) (executor.Result, error) {
+	result, err := t.Tool.Call(ctx, call)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ok, t.err = err == nil, err
+	return result, err
+}
+
+// returned reports whether the tool has returned a result, and otherwise its error.
+func (t *catching) returned() (ok bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ok, t.err
+}
+
+// again finishes the job and inserts another one for the call.
+func (c *calling) again(wait time.Duration) error {
+	err := c.retry(c.ctx, func(ctx context.Context) error {
+		return c.db.Update(ctx, func(tx store.Tx) error {
+			if err := c.finish(ctx, tx, c.claim); err != nil {
+				return err
+			}
+			opts := &river.InsertOpts{Queue: c.queue, Priority: c.priority, MaxAttempts: c.attempts}
+			if wait > 0 {
+				opts.ScheduledAt = time.Now().Add(wait)
+			}
+			_, err := c.process.queue.insert(ctx, tx, []river.InsertManyParams{{Args: c.args, InsertOpts: opts}})
+			return err
+		})
+	})
+	if errors.Is(err, errLost) {
+		return notMine
+	}
+	return err
+}
+
+// deliver delivers the result of the call, and finishes the job.
+func (c *calling) deliver(reply executor.Reply) error {
+	if payload, err := reply.MarshalJSON(); err != nil {
+		reply = executor.FailedFor(c.shown.Key, "The call failed: "+err.Error())
+	} else if len(payload) > maxResult {
+		text := fmt.Sprintf("The call failed: its result has %d bytes, and the limit is %d", len(payload), maxResult)
+		reply = executor.FailedFor(c.shown.Key, text)
+	}
+
+	// The result is offered until the state of the run accepts or refuses it, also after the end of the context.
+	err := c.retry(context.WithoutCancel(c.ctx), func(ctx context.Context) error {
+		return c.db.Update(ctx, func(tx store.Tx) error {
+			if err := c.finish(ctx, tx, c.claim); err != nil && !errors.Is(err, errLost) {
+				return err
+			}
+			return c.accept(ctx, tx, c.conversation.DAG(), c.args.target(), []executor.Reply{reply})
+		})
+	})
+	if err != nil {
+		c.Log.WarnContext(c.ctx, "durable: a result was not accepted", "call", c.args.Call, "error", err)
+	}
+	return nil
+}
+
+// Retry returns an error with which a tool of a [Worker] asks to be called again after some time. This happens as long
+// as its job has attempts left, and only if the effect of the tool allows a second execution (executor.WithEffect).
+// After that the model reads err.
+func Retry(err error, after time.Duration) error { return &retryError{err: err, after: after} }
+
+type retryError struct {
+	err   error
+	after time.Duration
+}
+
+func (e *retryError) Error() string { return e.err.Error() }
+
+func (e *retryError) Unwrap() error { return e.err }
+
+// deadlineWorker works the jobs of deadlines.
+type deadlineWorker struct {
+	river.WorkerDefaults[deadlineJob]
+	process *process
+}
+
+// Work implements river.Worker.
+func (w *deadlineWorker) Work(ctx context.Context, job *river.Job[deadlineJob]) error {
+	p := w.process
+	c, err := p.store.Head(ctx, job.Args.Conversation, job.Args.Head)
+	if deleted(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pending := c.DAG().Pending()
+	i := slices.IndexFunc(pending, func(p dag.Pending) bool { return p.Key.String() == job.Args.Call })
+	if i < 0 {
+		return nil
+	}
+	run, err := p.Run(ctx, job.Args.Run)
+	if err != nil || run.State.Ended() {
+		return nil
+	}
+
+	reply := p.AtDeadline(run.Agent, pending[i])
+	err = p.db.Update(ctx, func(tx store.Tx) error {
+		return p.accept(ctx, tx, c.DAG(), job.Args.target(), []executor.Reply{reply})
+	})
+	if errors.Is(err, executor.ErrConflict) || errors.Is(err, ErrNotBusy) {
+		return nil // a reply was first
+	}
+	return err
+}
+
+// textDeadline is the answer of the default of Options.AtDeadline.
+const textDeadline = "nobody replied in time"
+
+// atDeadline is the default of Options.AtDeadline.
+func atDeadline(_ string, p dag.Pending) executor.Reply {
+	if p.Approval {
+		return executor.Declined(p, textDeadline)
+	}
+	return executor.Failed(p, textDeadline)
+}

@@ -1,0 +1,296 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/store"
+)
+
+// Message is a message of the user that has arrived for a run and is not yet in its conversation.
+type Message struct {
+	// ID identifies the message in the inbox.
+	ID int64
+	// Text is the text.
+	Text string
+	// Arrived is the time of Send.
+	Arrived time.Time
+}
+
+// Send leaves a message for the unfinished run of a head, and returns its ID. The run takes it before its next request:
+// exactly once, in the transaction that appends it to the conversation. Head defaults to "main". The error holds
+// ErrNotBusy if there is no such run: start one.
+func (e *Engine) Send(ctx context.Context, conversation, head, text string) (id int64, err error) {
+	if head == "" {
+		head = store.Main
+	}
+	if err := new(executor.Queue).Add(text); err != nil {
+		return 0, err // an empty message
+	}
+
+	sum := store.SumOf([]byte(text))
+	err = e.db.Update(ctx, func(tx store.Tx) error {
+		// The lock keeps the run from ending meanwhile: it would not see the message.
+		busy, err := queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock,
+			conversation, head)
+		if err != nil {
+			return err
+		}
+		if len(busy) == 0 {
+			return &RunError{Run: conversation + "#" + head, Err: ErrNotBusy}
+		}
+		return query(ctx, tx, `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
+			SELECT num, $1, '', $2, $3, 0, `+tx.Now()+` FROM plait_conversations WHERE name = $4 RETURNING num`,
+			[]any{head, []byte(text), sum[:], conversation}, func(rows store.Rows) error { return rows.Scan(&id) })
+	})
+	return id, err
+}
+
+// Messages returns the messages that a run has not taken yet, in the order of their arrival.
+func (e *Engine) Messages(ctx context.Context, conversation, head string) (list []Message, err error) {
+	if head == "" {
+		head = store.Main
+	}
+	err = e.db.View(ctx, func(tx store.Tx) error {
+		rows, err := queryInbox(ctx, tx, conversation, head, ` AND call = '' AND taken = 0`)
+		list = nil
+		for _, m := range rows {
+			list = append(list, Message{m.num, string(m.payload), m.arrived})
+		}
+		return err
+	})
+	return list, err
+}
+
+// Edit changes the text of a message. The error holds ErrNoMessage if a run has taken it.
+func (e *Engine) Edit(ctx context.Context, message int64, text string) error {
+	if err := new(executor.Queue).Add(text); err != nil {
+		return err
+	}
+	sum := store.SumOf([]byte(text))
+	return e.change(ctx, `UPDATE plait_inbox SET payload = $1, sum = $2 WHERE num = $3 AND call = '' AND taken = 0`,
+		[]byte(text), sum[:], message)
+}
+
+// Withdraw removes a message. The error holds ErrNoMessage if a run has taken it.
+func (e *Engine) Withdraw(ctx context.Context, message int64) error {
+	return e.change(ctx, `DELETE FROM plait_inbox WHERE num = $1 AND call = '' AND taken = 0`, message)
+}
+
+// change changes one message.
+func (e *Engine) change(ctx context.Context, statement string, args ...any) error {
+	return e.db.Update(ctx, func(tx store.Tx) error {
+		n, err := tx.Exec(ctx, statement, args...)
+		if err == nil && n == 0 {
+			err = ErrNoMessage
+		}
+		return err
+	})
+}
+
+// message is a row of the inbox.
+type message struct {
+	num     int64
+	call    string
+	payload []byte
+	arrived time.Time
+}
+
+// errDamaged: the sum of a row of the inbox is not that of its content.
+var errDamaged = errors.New("durable: a message of the inbox is damaged")
+
+// queryInbox returns the rows of a head for a further condition.
+func queryInbox(ctx context.Context, tx store.Tx, conversation, head, condition string) (list []message, err error) {
+	err = query(ctx, tx, `SELECT num, call, payload, sum, arrived FROM plait_inbox
+		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND head = $2`+condition+` ORDER BY num`,
+		[]any{conversation, head}, func(rows store.Rows) error {
+			var m message
+			var sum []byte
+			var arrived int64
+			if err := rows.Scan(&m.num, &m.call, &m.payload, &sum, &arrived); err != nil {
+				return err
+			}
+			if want := store.SumOf(m.payload); !bytes.Equal(want[:], sum) {
+				return errDamaged
+			}
+			m.arrived = time.UnixMicro(arrived)
+			list = append(list, m)
+			return nil
+		})
+	return list, err
+}
+
+// takeInbox marks the messages of a head as taken, and returns them. They stay until the conversation has them.
+func takeInbox(ctx context.Context, tx store.Tx, conversation, head string) ([]message, error) {
+	list, err := queryInbox(ctx, tx, conversation, head, ` AND call = '' AND taken = 0`)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range list {
+		// Read again: a message may have been edited since, and nobody edits it after this.
+		n, err := tx.Exec(ctx, `UPDATE plait_inbox SET taken = 1 WHERE num = $1 AND taken = 0`, m.num)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			list[i].num = 0 // withdrawn meanwhile
+			continue
+		}
+		err = query(ctx, tx, `SELECT payload FROM plait_inbox WHERE num = $1`, []any{m.num}, func(rows store.Rows) error {
+			return rows.Scan(&list[i].payload)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	kept := list[:0]
+	for _, m := range list {
+		if m.num != 0 {
+			kept = append(kept, m)
+		}
+	}
+	return kept, nil
+}
+
+// hasMessages reports whether messages are waiting for a head.
+func hasMessages(ctx context.Context, tx store.Tx, conversation, head string) (bool, error) {
+	list, err := queryInbox(ctx, tx, conversation, head, ` AND call = ''`)
+	return len(list) > 0, err
+}
+
+// removeInbox removes rows that the conversation has now.
+func removeInbox(ctx context.Context, tx store.Tx, nums []int64) error {
+	if len(nums) == 0 {
+		return nil
+	}
+	args, names := make([]any, len(nums)), make([]string, len(nums))
+	for i, num := range nums {
+		args[i], names[i] = num, parameter(i+1)
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM plait_inbox WHERE num IN (`+strings.Join(names, ", ")+`)`, args...)
+	return err
+}
+
+// inbox is what a run has taken from the inbox of its head.
+type inbox struct {
+	steering *executor.Queue
+	taken    []int64   // the rows of the messages that are in steering or in the conversation, but still in the inbox
+	replied  []message // the replies to calls
+	used     []usedReply
+}
+
+// usedReply is a reply that the run was resumed with, or one to a call that is not pending. Its row is removed with the
+// step after which the call does not wait for it any more: the results of a message may come to the conversation in
+// several steps.
+type usedReply struct {
+	row  int64
+	call waiting
+}
+
+// take takes the messages of the head at the beginning of an attempt, also those taken by a lost process.
+func (r *running) take(ctx context.Context) error {
+	r.inbox = inbox{steering: executor.NewQueue()}
+	var list []message
+	err := r.db.View(ctx, func(tx store.Tx) (err error) {
+		list, err = queryInbox(ctx, tx, r.args.Conversation, r.args.Head, "")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	messages := false
+	for _, m := range list {
+		if m.call != "" {
+			r.inbox.replied = append(r.inbox.replied, m)
+		} else {
+			messages = true
+		}
+	}
+	if !messages {
+		return nil
+	}
+
+	// A lost process may have taken some of them.
+	return r.takeMessages(ctx, true)
+}
+
+// more takes the messages that have arrived since, at the end of a step.
+func (r *running) more(ctx context.Context) error {
+	waiting := false
+	err := r.db.View(ctx, func(tx store.Tx) error {
+		list, err := queryInbox(ctx, tx, r.args.Conversation, r.args.Head, ` AND call = '' AND taken = 0`)
+		waiting = len(list) > 0
+		return err
+	})
+	if err != nil || !waiting {
+		return err
+	}
+	return r.takeMessages(ctx, false)
+}
+
+// takeMessages takes the messages of the head, with again also those that were taken before.
+func (r *running) takeMessages(ctx context.Context, again bool) error {
+	var list []message
+	err := r.db.Update(ctx, func(tx store.Tx) error {
+		if err := r.check(ctx, tx, r.claim); err != nil {
+			return err
+		}
+		if again {
+			_, err := tx.Exec(ctx, `UPDATE plait_inbox SET taken = 0
+				WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND head = $2 AND call = ''`,
+				r.args.Conversation, r.args.Head)
+			if err != nil {
+				return err
+			}
+		}
+		var err error
+		list, err = takeInbox(ctx, tx, r.args.Conversation, r.args.Head)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return r.inbox.add(list)
+}
+
+// add gives messages to the run.
+func (i *inbox) add(list []message) error {
+	for _, m := range list {
+		if err := i.steering.Add(string(m.payload)); err != nil {
+			return err
+		}
+		i.taken = append(i.taken, m.num)
+	}
+	return nil
+}
+
+// given returns the rows that the conversation d has: the replies to calls that no longer wait for them, and the messages
+// as soon as the queue is empty.
+func (i *inbox) given(d dag.DAG) (rows []int64) {
+	if len(i.used) > 0 {
+		pending := waitingIn(d)
+		for _, u := range i.used {
+			if !pending[u.call] {
+				rows = append(rows, u.row)
+			}
+		}
+	}
+	if i.steering.Len() == 0 {
+		rows = append(rows, i.taken...)
+	}
+	return rows
+}
+
+// forget forgets rows that are removed.
+func (i *inbox) forget(rows []int64) {
+	i.used = slices.DeleteFunc(i.used, func(u usedReply) bool { return slices.Contains(rows, u.row) })
+	i.taken = slices.DeleteFunc(i.taken, func(num int64) bool { return slices.Contains(rows, num) })
+}

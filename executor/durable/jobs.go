@@ -1,0 +1,159 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/plait-dev/plait/store"
+)
+
+// runJob is the arguments of a job that continues a run. Jobs hold names and IDs only: everything else is in the
+// conversation.
+type runJob struct {
+	Run          string `json:"run"`
+	Conversation string `json:"conversation"`
+	Head         string `json:"head"`
+	Agent        string `json:"agent"`
+	// Resumed reports that the run waited before, and has the jobs of its pending calls.
+	Resumed bool `json:"resumed,omitempty"`
+}
+
+// Kind implements river.JobArgs.
+func (runJob) Kind() string { return kindRun }
+
+func (j runJob) target() target { return target{j.Conversation, j.Head} }
+
+// callJob is the arguments of a job that executes a deferred call.
+type callJob struct {
+	Run          string `json:"run"`
+	Conversation string `json:"conversation"`
+	Head         string `json:"head"`
+	Call         string `json:"call"`
+}
+
+// Kind implements river.JobArgs.
+func (callJob) Kind() string { return kindCall }
+
+func (j callJob) target() target { return target{j.Conversation, j.Head} }
+
+// deadlineJob is the arguments of a job that replies to a call in place of somebody who did not.
+type deadlineJob callJob
+
+// Kind implements river.JobArgs.
+func (deadlineJob) Kind() string { return kindDeadline }
+
+func (j deadlineJob) target() target { return target{j.Conversation, j.Head} }
+
+// The kinds of jobs.
+const (
+	kindRun      = "plait_run"
+	kindCall     = "plait_call"
+	kindDeadline = "plait_deadline"
+)
+
+// kinds is a list of the kinds of this package, for conditions.
+const kinds = `('` + kindRun + `', '` + kindCall + `', '` + kindDeadline + `')`
+
+// insertRun inserts a job for a run, and returns its ID. losses is the number of lost processes before; the job begins
+// after a wait.
+func (e *Engine) insertRun(ctx context.Context, tx store.Tx, job runJob, wait time.Duration) (int64, error) {
+	opts := &river.InsertOpts{Queue: e.RunQueue(job.Agent), MaxAttempts: e.Attempts}
+	if wait > 0 {
+		opts.ScheduledAt = time.Now().Add(wait)
+	}
+	ids, err := e.queue.insert(ctx, tx, []river.InsertManyParams{{Args: job, InsertOpts: opts}})
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// claim identifies one attempt of a job: no other attempt may finish it.
+type claim struct {
+	id       int64
+	attempt  int
+	attempts int // the maximum
+}
+
+// check returns errLost if the attempt no longer has its job: another process has it, or the run was cancelled. The job
+// is locked until the transaction ends.
+func (e *Engine) check(ctx context.Context, tx store.Tx, c claim) error {
+	found := false
+	err := query(ctx, tx, e.checkQuery(), []any{c.id, int64(c.attempt)}, func(rows store.Rows) error {
+		found = true
+		return rows.Scan(new(int64))
+	})
+	if err == nil && !found {
+		err = errLost
+	}
+	return err
+}
+
+// checkQuery returns the query of check, with the ID and the attempt as parameters.
+func (e *Engine) checkQuery() string {
+	d := e.queue.dialect()
+	return `SELECT id FROM ` + d.jobs + ` WHERE id = $1 AND attempt = $2 AND state = 'running'` + d.lock
+}
+
+// appendIfHeld appends nodes if the attempt still has its job, in one statement if possible.
+func (e *Engine) appendIfHeld(ctx context.Context, a store.AppendRequest, c claim) (store.Head, error) {
+	h, held, err := e.db.AppendIf(ctx, a, e.checkQuery(), c.id, int64(c.attempt))
+	switch {
+	case err == nil && !held:
+		// The reply to an earlier try may have been lost: then the head is where this append moves it.
+		if now, err := e.db.Head(ctx, a.Conversation, a.Head); err == nil && isAt(now, a) {
+			return now, nil
+		}
+		err = errLost
+	case err != nil:
+		var conflict *store.ConflictError
+		if errors.As(err, &conflict) && isAt(conflict.Current, a) {
+			return conflict.Current, nil
+		}
+	}
+	return h, err
+}
+
+// finish completes a job, or returns errLost as check does.
+func (e *Engine) finish(ctx context.Context, tx store.Tx, c claim) error {
+	d := e.queue.dialect()
+	n, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = 'completed', finalized_at = `+d.now+`
+		WHERE id = $1 AND attempt = $2 AND state = 'running'`, c.id, int64(c.attempt))
+	if err == nil && n == 0 {
+		err = errLost
+	}
+	return err
+}
+
+// noteBegun notes in the metadata of a job that its call was begun.
+func (e *Engine) noteBegun(ctx context.Context, tx store.Tx, job int64) error {
+	d := e.queue.dialect()
+	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET metadata = `+d.begun+` WHERE id = $1`, job)
+	return err
+}
+
+// cancelJobs cancels all jobs of a run that have not ended. A process that executes one notices it at its next beat.
+func (e *Engine) cancelJobs(ctx context.Context, tx store.Tx, run string) error {
+	d := e.queue.dialect()
+	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = 'cancelled', finalized_at = `+d.now+`
+		WHERE state IN ('available', 'running', 'scheduled', 'retryable', 'pending') AND kind IN `+kinds+`
+		AND `+d.run+` = $1`, run)
+	return err
+}
+
+// parameter returns the name of a parameter of a statement.
+func parameter(n int) string { return "$" + strconv.Itoa(n) }
+
+// list returns IDs with commas between them.
+func list(ids []int64) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = strconv.FormatInt(id, 10)
+	}
+	return strings.Join(texts, ",")
+}

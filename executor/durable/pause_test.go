@@ -1,0 +1,393 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/store"
+)
+
+// defers gives an engine agent "a", which leaves n calls of a tool to workers.
+func defers(name string, n int) func(o *Options) {
+	return func(o *Options) {
+		t := tool(name, func(context.Context, string) (string, error) { return "", errors.New("not here") })
+		o.Agents = map[string]executor.Agent{"a": {
+			Provider: calls(name, n), Tools: []dag.Tool{t}, Strategy: executor.DeferAll(),
+		}}
+	}
+}
+
+// asks gives an engine agent "a", whose n calls need approval.
+func asks(c *counting, n int) func(o *Options) {
+	return func(o *Options) {
+		o.Agents = map[string]executor.Agent{"a": {
+			Provider: calls("count", n), Tools: []dag.Tool{c.tool("count")},
+			Hooks: []executor.Hook{executor.RequireApproval("count")},
+		}}
+	}
+}
+
+// works gives an engine a group of workers with tools.
+func works(tools ...executor.Tool) func(o *Options) {
+	return func(o *Options) { o.Workers = []Worker{{Tools: tools, Timeout: -1}} }
+}
+
+// pending waits until the run of a conversation waits, and returns its pending calls.
+func (w *world) pending(e *Engine, run string) []dag.Pending {
+	w.Helper()
+	require.Eventually(w, func() bool {
+		r, err := e.Run(w.Context(), run)
+		require.NoError(w, err)
+		require.False(w, r.State.Ended(), "%+v", r)
+		return r.State == Waiting
+	}, 30*time.Second, 5*time.Millisecond)
+	return w.load("c").Pending()
+}
+
+func TestDeferredCallsAreExecutedByWorkers(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(defers("count", 3))
+		w.serve(e)
+		w.serve(w.engine(works(c.tool("count"))))
+		r := w.wait(e, w.start(e, StartRequest{Text: "Count."}))
+		require.Equal(w, Done, r.State, r.Reason)
+		require.Equal(w, "many bolts 0. many bolts 1. many bolts 2. ", w.text("c"))
+		require.EqualValues(w, 3, c.total.Load())
+
+		// The key is the one of the call in its conversation.
+		for _, n := range w.load("c").Nodes() {
+			if key, ok := n.Call(); ok {
+				require.Equal(w, 1, c.times[key.String()], key)
+			}
+		}
+	})
+}
+
+func TestManyDeferredCallsInSeveralProcesses(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		var engines []*Engine
+		for range 3 {
+			e := w.engine(func(o *Options) {
+				defers("count", 4)(o)
+				works(c.tool("count"))(o)
+			})
+			engines = append(engines, e)
+			w.serve(e)
+		}
+		const runs = 25
+		var all sync.WaitGroup
+		for i := range runs {
+			all.Go(func() {
+				e := engines[i%len(engines)]
+				r := w.wait(e, w.start(e, StartRequest{Conversation: fmt.Sprint("c", i), Text: "Count."}))
+				require.Equal(w, Done, r.State, r.Reason)
+			})
+		}
+		all.Wait()
+		require.Len(w, c.times, 4*runs)
+		for key, times := range c.times {
+			require.Equal(w, 1, times, key)
+		}
+	})
+}
+
+func TestRunContinuesAfterApproval(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(asks(&c, 3))
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "Count."})
+		pending := w.pending(e, run)
+		require.Len(w, pending, 3)
+		require.True(w, pending[0].Approval)
+
+		// From a process without the agent. Nothing continues before the last reply.
+		other := w.engine(nil)
+		approved := executor.Approved(pending[0])
+		approved.By = "Ada"
+		require.NoError(w, other.Reply(w.Context(), "c", "", approved))
+		require.NoError(w, other.Reply(w.Context(), "c", "", approved)) // the answer was lost
+		require.ErrorIs(w, other.Reply(w.Context(), "c", "", executor.Declined(pending[0], "no")), executor.ErrConflict)
+		require.NoError(w, other.Reply(w.Context(), "c", "", executor.Declined(pending[1], "too many")))
+		r, err := e.Run(w.Context(), run)
+		require.NoError(w, err)
+		require.Equal(w, Waiting, r.State)
+		require.Zero(w, c.total.Load())
+		require.NoError(w, other.Reply(w.Context(), "c", "",
+			executor.ApprovedWith(pending[2], `{"name":"nuts"}`)))
+
+		r = w.wait(e, run)
+		require.Equal(w, Done, r.State, r.Reason)
+		require.Equal(w, "many bolts 0. Tool call denied: too many. many nuts. ", w.text("c"))
+		require.EqualValues(w, 2, c.total.Load())
+	})
+}
+
+func TestReplyThatDoesNotFitIsRefused(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(asks(&c, 1))
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "Count."})
+		p := w.pending(e, run)[0]
+
+		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Failed(p, "no")), executor.ErrReply)
+		other := p
+		other.Call.Input = `{"name":"all"}`
+		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Approved(other)), executor.ErrStale)
+		other = p
+		other.Key.Index++
+		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Approved(other)), executor.ErrUnknownCall)
+		require.ErrorIs(w, e.Reply(w.Context(), "d", "", executor.Approved(p)), store.ErrNotStored)
+
+		require.NoError(w, e.Reply(w.Context(), "c", "", executor.Approved(p)))
+		require.Equal(w, Done, w.wait(e, run).State)
+		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Approved(p)), executor.ErrUnknownCall)
+	})
+}
+
+func TestResultFromOutsideIsAcceptedOnce(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(func(o *Options) {
+			defers("count", 1)(o)
+			o.Call = func(string, dag.Pending) CallOptions { return CallOptions{External: true} }
+		})
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "Count."})
+		p := w.pending(e, run)[0]
+		require.Empty(w, w.jobsOfKind(e, kindCall))
+
+		many := executor.Returned(p, executor.Result{Content: content.Words("many")})
+		require.NoError(w, e.Reply(w.Context(), "c", "", many))
+		require.Equal(w, Done, w.wait(e, run).State)
+		require.Equal(w, "many. ", w.text("c"))
+		require.NoError(w, e.Reply(w.Context(), "c", "", many))
+		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Failed(p, "none")), executor.ErrConflict)
+	})
+}
+
+func TestHookSeesResultsOfWorkers(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(func(o *Options) {
+			defers("count", 2)(o)
+			works(c.tool("count"))(o)
+			a := o.Agents["a"]
+			a.Hooks = []executor.Hook{{After: func(_ context.Context, _ executor.Call, r executor.Result) (executor.Result, error) {
+				r.Content = content.Words("checked " + r.Content.Text())
+				return r, nil
+			}}}
+			o.Agents["a"] = a
+		})
+		w.serve(e)
+		w.wait(e, w.start(e, StartRequest{Text: "Count."}))
+		require.Equal(w, "checked many bolts 0. checked many bolts 1. ", w.text("c"))
+	})
+}
+
+func TestApprovedCallIsLeftToAWorker(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(func(o *Options) {
+			defers("count", 2)(o)
+			works(c.tool("count"))(o)
+			a := o.Agents["a"]
+			a.Strategy, a.Hooks = nil, []executor.Hook{executor.RequireApproval("count")}
+			a.Tools = []dag.Tool{executor.DeferredTool(c.tool("count").Definition())}
+			o.Agents["a"] = a
+		})
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "Count."})
+		pending := w.pending(e, run)
+		require.NoError(w, e.Reply(w.Context(), "c", "", executor.Approved(pending[0]), executor.Approved(pending[1])))
+		r := w.wait(e, run)
+		require.Equal(w, Done, r.State, r.Reason)
+		require.Equal(w, "many bolts 0. many bolts 1. ", w.text("c"))
+	})
+}
+
+func TestSubAgentIsAnsweredFromOutside(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(func(o *Options) {
+			defers("count", 2)(o)
+			works(c.tool("count"))(o)
+			inner := o.Agents["a"]
+			o.Agents["a"] = executor.Agent{
+				Tools: []dag.Tool{executor.SubAgent("ask", "Asks another agent.", inner)},
+				Provider: apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
+					if results := req.Messages[len(req.Messages)-1].Blocks.ToolResults(); len(results) > 0 {
+						return apitest.Say("It says: " + results[0].Content.Text())
+					}
+					return apitest.Call(apitest.Use("ask", executor.Task{Task: "Count."}))
+				}).Always()),
+			}
+		})
+		w.serve(e)
+		r := w.wait(e, w.start(e, StartRequest{Text: "Count."}))
+		require.Equal(w, Done, r.State, r.Reason)
+		require.Equal(w, "It says: many bolts 0. many bolts 1. ", w.text("c"))
+		require.EqualValues(w, 2, c.total.Load())
+	})
+}
+
+func TestCallsHaveDeadlines(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		limit := func(o *Options) {
+			o.Call = func(string, dag.Pending) CallOptions { return CallOptions{Deadline: time.Millisecond} }
+		}
+		e := w.engine(func(o *Options) {
+			asks(&c, 1)(o)
+			limit(o)
+			o.AtDeadline = func(_ string, p dag.Pending) executor.Reply { return executor.Declined(p, "too late") }
+		})
+		w.serve(e)
+		r := w.wait(e, w.start(e, StartRequest{Text: "Count."}))
+		require.Equal(w, Done, r.State, r.Reason)
+		require.Equal(w, "Tool call denied: too late. ", w.text("c"))
+		require.Zero(w, c.total.Load())
+	})
+}
+
+func TestBegunCallOfACancelledRunIsInDoubt(t *testing.T) {
+	onEach(t, func(w *world) {
+		begun, times := make(chan struct{}, 9), 0
+		e := w.engine(func(o *Options) {
+			defers("pay", 1)(o)
+			works(tool("pay", func(ctx context.Context, _ string) (string, error) {
+				times++
+				begun <- struct{}{}
+				<-ctx.Done()
+				return "", ctx.Err()
+			}))(o)
+		})
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "Pay."})
+		<-begun
+		require.NoError(w, e.Cancel(w.Context(), run, "enough"))
+		next := w.wait(e, w.start(e, StartRequest{}))
+		require.Equal(w, Done, next.State, next.Reason)
+		require.Equal(w, 1, times)
+		require.Contains(w, w.text("c"), "unknown")
+	})
+}
+
+func TestResultBeforeACancelIsKept(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(func(o *Options) {
+			defers("count", 2)(o)
+			o.Call = func(string, dag.Pending) CallOptions { return CallOptions{External: true} }
+		})
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "Count."})
+		pending := w.pending(e, run)
+		many := executor.Returned(pending[0], executor.Result{Content: content.Words("many")})
+		require.NoError(w, e.Reply(w.Context(), "c", "", many))
+		require.NoError(w, e.Cancel(w.Context(), run, "enough"))
+		require.Len(w, w.load("c").OpenCalls(), 1)
+		require.NoError(w, e.Reply(w.Context(), "c", "", many)) // it has it
+		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Failed(pending[1], "x")), ErrNotBusy)
+	})
+}
+
+func TestDeleteUnderAPauseEndsTheRun(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(defers("count", 2))
+		stop := w.serve(e)
+		run := w.start(e, StartRequest{Text: "Count."})
+		w.pending(e, run)
+		require.NoError(w, w.db.Delete(w.Context(), "c"))
+		stop()
+
+		worker := w.engine(func(o *Options) {
+			works(c.tool("count"))(o)
+			says(apitest.Say("Hello.").Always())(o)
+		})
+		w.serve(worker)
+		require.Equal(w, Cancelled, w.wait(worker, run).State)
+		w.wait(worker, w.start(worker, StartRequest{Conversation: "d", Text: "Hi."}))
+		require.Zero(w, c.total.Load())
+		require.Eventually(w, func() bool { return w.jobs(e)["running"]+w.jobs(e)["available"] == 0 },
+			10*time.Second, 10*time.Millisecond)
+	})
+}
+
+func TestInterruptedWorkerGivesItsCallBack(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(defers("count", 1))
+		w.serve(e)
+		begun := make(chan struct{})
+		first := w.engine(func(o *Options) {
+			o.ShutdownTimeout = -1
+			works(executor.WithEffect(tool("count", func(ctx context.Context, _ string) (string, error) {
+				close(begun)
+				<-ctx.Done()
+				return "", ctx.Err()
+			}), executor.EffectIdempotent))(o)
+		})
+		stop := w.serve(first)
+		run := w.start(e, StartRequest{Text: "Count."})
+		<-begun
+		stop()
+		w.serve(w.engine(works(executor.WithEffect(c.tool("count"), executor.EffectIdempotent))))
+		require.Equal(w, Done, w.wait(e, run).State)
+		require.Equal(w, "many bolts 0. ", w.text("c"))
+	})
+}
+
+func TestToolAsksToBeCalledAgain(t *testing.T) {
+	onEach(t, func(w *world) {
+		times := 0
+		e := w.engine(func(o *Options) {
+			defers("count", 1)(o)
+			works(executor.WithEffect(tool("count", func(context.Context, string) (string, error) {
+				if times++; times < 3 {
+					return "", Retry(errors.New("busy"), time.Millisecond)
+				}
+				return "many", nil
+			}), executor.EffectReadOnly))(o)
+		})
+		w.serve(e)
+		require.Equal(w, Done, w.wait(e, w.start(e, StartRequest{Text: "Count."})).State)
+		require.Equal(w, "many. ", w.text("c"))
+		require.Equal(w, 3, times)
+	})
+}
+
+func TestToolThatPanicsOrReturnsTooMuch(t *testing.T) {
+	onEach(t, func(w *world) {
+		huge := string(make([]byte, maxResult+1))
+		for name, f := range map[string]func() (string, error){
+			"panic": func() (string, error) { panic("no such shop") },
+			"huge":  func() (string, error) { return huge, nil },
+		} {
+			e := w.engine(func(o *Options) {
+				defers(name, 1)(o)
+				works(tool(name, func(context.Context, string) (string, error) { return f() }))(o)
+				o.Workers[0].Queue = "for_" + name
+				o.Call = func(string, dag.Pending) CallOptions { return CallOptions{Queue: "for_" + name} }
+				o.RunQueue = func(string) string { return "runs_" + name }
+			})
+			stop := w.serve(e)
+			require.Equal(w, Done, w.wait(e, w.start(e, StartRequest{Conversation: name, Text: "Go."})).State)
+			require.Contains(w, w.text(name), map[string]string{"panic": "no such shop", "huge": "the limit is"}[name])
+			stop()
+		}
+	})
+}

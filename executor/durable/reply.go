@@ -1,0 +1,248 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/riverqueue/river"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// target names the head of a run.
+type target struct{ conversation, head string }
+
+// Reply replies to pending calls of a paused run. The pending calls are in the conversation: dag.DAG.Pending lists them.
+// Head defaults to "main". The replies are stored in one transaction, in the inbox of the head. The run continues as soon
+// as all pending calls of one message have their reply.
+//
+// The first reply to a call counts. The same reply again changes nothing. Errors:
+//
+//   - those of executor.Agent.Resume about replies: executor.ErrUnknownCall, ErrConflict, ErrStale and ErrReply;
+//   - ErrNotBusy if the head has no unfinished run.
+func (e *Engine) Reply(ctx context.Context, conversation, head string, replies ...executor.Reply) error {
+	if head == "" {
+		head = store.Main
+	}
+	if err := e.ready(ctx); err != nil {
+		return err
+	}
+	c, err := e.store.Head(ctx, conversation, head)
+	if err != nil {
+		return err
+	}
+
+	// A result that the conversation has already is compared there.
+	d := c.DAG()
+	var fresh []executor.Reply
+	for _, reply := range replies {
+		is, err := fits(d, reply)
+		if err != nil {
+			return err
+		}
+		if is {
+			fresh = append(fresh, reply)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	return e.db.Update(ctx, func(tx store.Tx) error { return e.accept(ctx, tx, d, target{conversation, head}, fresh) })
+}
+
+// fits reports whether the call of a reply is pending, or returns an error if the reply does not fit. For the same
+// result as the call's own it reports false.
+func fits(d dag.DAG, reply executor.Reply) (bool, error) {
+	refuse := func(kind error, detail string) (bool, error) {
+		return false, &executor.ResumeError{Kind: kind, Call: reply.Call, Err: errors.New(detail)}
+	}
+	for _, p := range d.Pending() {
+		switch {
+		case p.Key != reply.Call:
+		case p.Approval && reply.IsResult():
+			return refuse(executor.ErrReply, "the call waits for approval")
+		case !p.Approval && !reply.IsResult():
+			return refuse(executor.ErrReply, "the call waits for its result")
+		case reply.Shown != (executor.Fingerprint{}) && reply.Shown != executor.Shown(p):
+			return refuse(executor.ErrStale, "the call is not what was shown")
+		default:
+			return true, nil
+		}
+	}
+	_, err := executor.Accept(d, reply)
+	return false, err
+}
+
+// accept stores replies in the inbox, and continues the run if all calls of a message have theirs. d is the conversation
+// with the pending calls.
+func (e *Engine) accept(ctx context.Context, tx store.Tx, d dag.DAG, t target, replies []executor.Reply) error {
+	// The lock puts the replies to one run in order: the last one continues it.
+	runs, err := queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock,
+		t.conversation, t.head)
+	if err != nil {
+		return err
+	}
+	if len(runs) == 0 {
+		return &RunError{Run: t.conversation + "#" + t.head, Err: ErrNotBusy}
+	}
+	for _, reply := range replies {
+		if err := insertReply(ctx, tx, t, reply); err != nil {
+			return err
+		}
+	}
+	if runs[0].State != Waiting {
+		return nil // the run looks at its inbox before it waits
+	}
+	return e.wake(ctx, tx, d, t, runs[0])
+}
+
+// wake continues a waiting run if a message has all of its replies.
+func (e *Engine) wake(ctx context.Context, tx store.Tx, d dag.DAG, t target, r Run) error {
+	keys, err := repliedCalls(ctx, tx, t)
+	if err != nil || len(complete(d, keys)) == 0 {
+		return err
+	}
+	job, err := e.insertRun(ctx, tx, runJob{Run: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent, Resumed: true}, 0)
+	if err != nil {
+		return err
+	}
+	_, err = setState(ctx, tx, r.ID, Active, "", job)
+	return err
+}
+
+// complete returns the messages of which all pending calls are among keys.
+func complete(d dag.DAG, keys map[string]bool) map[node.ID]bool {
+	messages := map[node.ID]bool{}
+	for _, p := range d.Pending() {
+		whole, seen := messages[p.Key.Message]
+		messages[p.Key.Message] = (whole || !seen) && keys[p.Key.String()]
+	}
+	for message, whole := range messages {
+		if !whole {
+			delete(messages, message)
+		}
+	}
+	return messages
+}
+
+// insertReply stores a reply in the inbox. The same reply again changes nothing.
+func insertReply(ctx context.Context, tx store.Tx, t target, reply executor.Reply) error {
+	payload, err := reply.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	sum := store.SumOf(payload)
+	n, err := tx.Exec(ctx, `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
+		SELECT num, $1, $2, $3, $4, 0, `+tx.Now()+` FROM plait_conversations WHERE name = $5 ON CONFLICT DO NOTHING`,
+		t.head, reply.Call.String(), payload, sum[:], t.conversation)
+	if err != nil || n > 0 {
+		return err
+	}
+
+	rows, err := queryInbox(ctx, tx, t.conversation, t.head, ` AND call = '`+reply.Call.String()+`'`)
+	switch {
+	case err != nil:
+		return err
+	case len(rows) == 0:
+		return fmt.Errorf("durable: %q: %w", t.conversation, store.ErrNotStored)
+	case !bytes.Equal(rows[0].payload, payload):
+		return &executor.ResumeError{Kind: executor.ErrConflict, Call: reply.Call}
+	}
+	return nil
+}
+
+// repliedCalls returns the keys of the calls with a reply in the inbox.
+func repliedCalls(ctx context.Context, tx store.Tx, t target) (map[string]bool, error) {
+	keys := map[string]bool{}
+	err := query(ctx, tx, `SELECT call FROM plait_inbox WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1)
+		AND head = $2 AND call <> ''`, []any{t.conversation, t.head}, func(rows store.Rows) error {
+		var call string
+		err := rows.Scan(&call)
+		keys[call] = true
+		return err
+	})
+	return keys, err
+}
+
+// replies returns the replies of the inbox with which the run can be resumed: those to messages with all of theirs. used
+// also has those whose call is not pending.
+func (i *inbox) replies(d dag.DAG) (replies []executor.Reply, used []usedReply, err error) {
+	keys := map[string]bool{}
+	for _, m := range i.replied {
+		keys[m.call] = true
+	}
+	pending := map[string]waiting{}
+	for _, p := range d.Pending() {
+		pending[p.Key.String()] = waitingOf(p)
+	}
+
+	whole := complete(d, keys)
+	for _, m := range i.replied {
+		var reply executor.Reply
+		if err := reply.UnmarshalJSON(m.payload); err != nil {
+			return nil, nil, fmt.Errorf("durable: the reply to call %s: %w", m.call, err)
+		}
+		call, is := pending[m.call]
+		if is && !whole[reply.Call.Message] {
+			continue // others of the message are missing
+		}
+		if is {
+			replies = append(replies, reply)
+		}
+		used = append(used, usedReply{m.num, call})
+	}
+	return replies, used, nil
+}
+
+// pauseJobs inserts the jobs of the calls that wait since this pause: one for each deferred call, and one for each
+// deadline. before has the keys of the calls that waited before.
+func (e *Engine) pauseJobs(ctx context.Context, tx store.Tx, r runJob, d dag.DAG, before map[waiting]bool) error {
+	var jobs []river.InsertManyParams
+	for _, p := range d.Pending() {
+		if before[waitingOf(p)] {
+			continue
+		}
+		opts := e.Call(r.Agent, p)
+		if opts.Queue == "" {
+			opts.Queue = CallQueue
+		}
+		args := callJob{r.Run, r.Conversation, r.Head, p.Key.String()}
+		if !p.Approval && !opts.External {
+			jobs = append(jobs, river.InsertManyParams{
+				Args: args, InsertOpts: &river.InsertOpts{Queue: opts.Queue, MaxAttempts: e.Attempts},
+			})
+		}
+		if opts.Deadline > 0 {
+			jobs = append(jobs, river.InsertManyParams{Args: deadlineJob(args), InsertOpts: &river.InsertOpts{
+				Queue: e.RunQueue(r.Agent), MaxAttempts: e.Attempts, ScheduledAt: e.now().Add(opts.Deadline),
+			}})
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	_, err := e.queue.insert(ctx, tx, jobs)
+	return err
+}
+
+// waiting is a pending call, and what it waits for.
+type waiting struct {
+	call     node.CallKey
+	approval bool
+}
+
+func waitingOf(p dag.Pending) waiting { return waiting{p.Key, p.Approval} }
+
+// waitingIn returns the pending calls of a conversation.
+func waitingIn(d dag.DAG) map[waiting]bool {
+	list := map[waiting]bool{}
+	for _, p := range d.Pending() {
+		list[waitingOf(p)] = true
+	}
+	return list
+}

@@ -1,0 +1,431 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/pausing"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
+)
+
+// runWorker works the jobs of runs.
+type runWorker struct {
+	river.WorkerDefaults[runJob]
+	process *process
+}
+
+// NextRetry implements river.Worker.
+func (w *runWorker) NextRetry(job *river.Job[runJob]) time.Time {
+	return time.Now().Add(retryAfter(job.Attempt))
+}
+
+// retryAfter returns the wait after a failed attempt: 2 seconds, then twice as long each time, up to about 17 minutes.
+func retryAfter(attempt int) time.Duration { return jitter(time.Second << min(attempt, 10)) }
+
+// Work implements river.Worker.
+func (w *runWorker) Work(ctx context.Context, job *river.Job[runJob]) error {
+	return w.process.do(ctx, job.JobRow, func(ctx context.Context) error {
+		return w.process.run(ctx, claim{job.ID, job.Attempt, job.MaxAttempts}, job.Args)
+	})
+}
+
+// running is a run that this process executes.
+type running struct {
+	*process
+	claim
+	args runJob
+	ctx  context.Context // ends if the job is lost, or the process ends
+
+	conversation *store.Conversation
+	own          func(context.Context, dag.DAG) error // the agent's own Save; nil is none
+	paused       dag.DAG                              // the conversation of a pause, for its last step
+	stored       []*node.Node                         // the heads of the last step
+	steps        int                                  // steps of this attempt
+	over         bool                                 // a step has finished the job
+	inbox        inbox                                // what the run has taken
+	waited       map[waiting]bool                     // the calls that were pending at the beginning of this attempt
+}
+
+// run executes a run up to its next pause or its end. An error is River's to retry.
+func (p *process) run(ctx context.Context, c claim, args runJob) error {
+	r := &running{process: p, claim: c, args: args, ctx: ctx}
+	row, err := p.Run(ctx, args.Run)
+	switch {
+	case errors.Is(err, ErrNoRun):
+		return nil
+	case err != nil:
+		return river.JobSnooze(time.Second) // the database failed: this is no attempt of the run
+	case row.State.Ended(), row.job != c.id:
+		return nil // a job that comes twice, or late
+	}
+
+	var d dag.DAG
+	err = guarded(func() (err error) {
+		d, err = r.execute(ctx)
+		return err
+	})
+	cause := context.Cause(ctx)
+	switch {
+	case r.over:
+		return nil
+	case errors.Is(cause, errLost), errors.Is(cause, errLapsed), errors.Is(err, errLost), errors.Is(err, errLapsed):
+		return notMine // whoever has the job now continues from the last step
+	case cause != nil:
+		return r.giveBack()
+	case err == nil, errors.Is(err, executor.ErrAnswered):
+		return r.end(d, Done, string(stopOf(d)))
+	default:
+		return r.failed(d, err)
+	}
+}
+
+// execute begins or continues the run.
+func (r *running) execute(ctx context.Context) (dag.DAG, error) {
+	// A conversation that was removed is not made again: nothing is asked.
+	c, err := r.store.Head(ctx, r.args.Conversation, r.args.Head)
+	if err != nil {
+		return dag.DAG{}, &storeError{err}
+	}
+	r.conversation, r.stored = c, c.DAG().Heads()
+
+	agent, known := r.Agents[r.args.Agent]
+	if !known {
+		return c.DAG(), fmt.Errorf("durable: this process has no agent %q", r.args.Agent)
+	}
+	if err := r.take(ctx); err != nil {
+		return c.DAG(), &storeError{err}
+	}
+	agent.Steering = r.inbox.steering
+	r.own = agent.Save
+	agent.Save = r.save
+
+	d := c.DAG().WithSource(r.Source)
+	if r.args.Resumed {
+		r.waited = waitingIn(d)
+	}
+	replies, used, err := r.inbox.replies(d)
+	r.inbox.used = used
+	switch {
+	case err != nil:
+		return d, err
+	case len(replies) > 0:
+		return agent.Resume(ctx, d, replies...)
+	case len(r.waited) > 0:
+		// Nothing is decided again: the run waits on. The jobs of its calls are still there.
+		return d, &executor.PausedError{Continuation: executor.ContinuationOf(d)}
+	}
+	return agent.Run(ctx, d)
+}
+
+// storeError is a failure of the store.
+type storeError struct{ error }
+
+func (e *storeError) Unwrap() error { return e.error }
+
+// save is the Save of the run's agent. It stores each step, and then calls the program's own Save.
+func (r *running) save(ctx context.Context, d dag.DAG) error {
+	// Drop nodes appended after an interruption: another process continues from the last step.
+	if cause := context.Cause(r.ctx); cause != nil {
+		return cause
+	}
+
+	// The nodes of a pause are stored together with its jobs.
+	if pausing.Marked(ctx) {
+		return nil
+	}
+
+	// Store the end of the run with its last step. An error may not be the end: failed decides whether the run is
+	// tried again from the last step.
+	state, reason := State(""), ""
+	if head := d.Head(); head != nil && !slices.Contains(r.stored, head) {
+		stop, isEnd := head.Payload().(node.StopReason)
+		switch {
+		case isEnd && stop.Reason == content.StopError:
+			return nil
+		case isEnd:
+			state, reason = Done, string(stop.Reason)
+		}
+	}
+
+	if err := r.step(d, state, reason); err != nil {
+		return &storeError{err}
+	}
+	if r.own != nil {
+		if err := r.own(ctx, d); err != nil {
+			return err
+		}
+	}
+	if r.over {
+		return nil
+	}
+
+	// Tools are called right after Save: others must not count this process as lost at this moment.
+	if err := r.untilAlive(r.ctx); err != nil {
+		return &storeError{err}
+	}
+	return nil
+}
+
+// notMine is the result of a job that another process has, or that was cancelled. It never completes a job: should the
+// row still be this process's, it becomes available again.
+var notMine = river.JobSnooze(time.Second)
+
+// step stores the new nodes of d, and with a state other than "" finishes the job.
+func (r *running) step(d dag.DAG, state State, reason string) error {
+	taken := r.inbox.given(d)
+	if state == "" && len(taken) == 0 && slices.Equal(d.Heads(), r.stored) {
+		return nil
+	}
+
+	// A step of a process that others count as lost could start tools a second time.
+	if err := r.untilAlive(r.ctx); err != nil {
+		return err
+	}
+	err := r.retry(r.ctx, func(ctx context.Context) error {
+		return r.conversation.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
+			if state == "" && len(taken) == 0 {
+				return r.appendIfHeld(ctx, a, r.claim)
+			}
+			return r.transaction(ctx, a, taken, state, reason)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	r.stored, r.steps, r.over = d.Heads(), r.steps+1, state != ""
+	r.inbox.forget(taken)
+	if state.Ended() || state == Parked {
+		r.ends.ring(r.args.Run)
+	}
+	if r.over || len(d.OpenCalls()) > 0 {
+		return nil
+	}
+	return r.more(r.ctx) // the end of a turn
+}
+
+// transaction is the transaction of one step.
+func (r *running) transaction(
+	ctx context.Context, a store.AppendRequest, taken []int64, state State, reason string,
+) (h store.Head, err error) {
+	err = r.db.Update(ctx, func(tx store.Tx) (err error) {
+		if state == "" {
+			err = r.check(ctx, tx, r.claim)
+		} else {
+			err = r.finish(ctx, tx, r.claim)
+		}
+		if err != nil {
+			// The reply to an earlier try may have been lost: then the head is where this step moves it.
+			if now, headErr := tx.Head(ctx, a.Conversation, a.Head); headErr == nil && isAt(now, a) {
+				h = now
+				return errStored
+			}
+			return err
+		}
+
+		if h, err = tx.Append(ctx, a); err != nil {
+			return err
+		}
+		if err := removeInbox(ctx, tx, taken); err != nil {
+			return err
+		}
+		if state != "" {
+			return r.next(ctx, tx, state, reason)
+		}
+		return nil
+	})
+
+	var conflict *store.ConflictError
+	switch {
+	case errors.Is(err, errStored):
+		err = nil
+	case errors.As(err, &conflict) && isAt(conflict.Current, a):
+		h, err = conflict.Current, nil
+	}
+	return h, err
+}
+
+// errStored ends a transaction that an earlier try has committed.
+var errStored = errors.New("durable: the step is stored already")
+
+// isAt reports whether a head is where an append moves it.
+func isAt(h store.Head, a store.AppendRequest) bool {
+	return h.Version == a.Expect+1 && slices.Equal(h.Nodes, a.Nodes)
+}
+
+// next writes the state of a run whose job is finished. If messages are waiting, a run that is done continues with them.
+func (r *running) next(ctx context.Context, tx store.Tx, state State, reason string) error {
+	var job int64
+	if state == Waiting {
+		return r.pause(ctx, tx, reason)
+	}
+	if state == Done {
+		waiting, err := hasMessages(ctx, tx, r.args.Conversation, r.args.Head)
+		if err != nil {
+			return err
+		}
+		if waiting {
+			if job, err = r.insertRun(ctx, tx, r.args, 0); err != nil {
+				return err
+			}
+			state, reason = Active, ""
+		}
+	}
+
+	unfinished, err := setState(ctx, tx, r.args.Run, state, reason, job)
+	if err == nil && !unfinished {
+		err = errLost // it was cancelled
+	}
+	return err
+}
+
+// rest stores a pause, and then calls the program's own Save.
+func (r *running) rest(d dag.DAG, reason string) error {
+	r.paused = d
+	err := r.end(d, Waiting, reason)
+	if err == nil && r.own != nil {
+		if failed := r.own(context.WithoutCancel(r.ctx), d); failed != nil {
+			r.Log.WarnContext(r.ctx, "durable: the agent's own Save failed at a pause", "run", r.args.Run, "error", failed)
+		}
+	}
+	return err
+}
+
+// pause stores the pause of a run whose job is finished: the jobs of its calls, and its state. It continues at once if
+// the replies came while it was paused.
+func (r *running) pause(ctx context.Context, tx store.Tx, reason string) error {
+	if err := r.pauseJobs(ctx, tx, r.args, r.paused, r.waited); err != nil {
+		return err
+	}
+	unfinished, err := setState(ctx, tx, r.args.Run, Waiting, reason, 0)
+	if err != nil || !unfinished {
+		return errors.Join(err, errLost)
+	}
+	return r.wake(ctx, tx, r.paused, r.args.target(), Run{
+		ID: r.args.Run, Conversation: r.args.Conversation, Head: r.args.Head, Agent: r.args.Agent,
+	})
+}
+
+// end stores the last step of the run.
+func (r *running) end(d dag.DAG, state State, reason string) error {
+	return r.settled(r.step(d, state, reason))
+}
+
+// settled returns the error of a last step for River: nil if there is nothing to retry.
+func (r *running) settled(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errLost), errors.Is(err, errLapsed):
+		return notMine
+	case errors.Is(err, store.ErrMoved):
+		return r.only(Failed, err.Error())
+	case context.Cause(r.ctx) != nil:
+		return r.giveBack()
+	}
+	return err
+}
+
+// failed handles the error of a run: it ends, parks or continues it later.
+func (r *running) failed(d dag.DAG, err error) error {
+	var panicked *panicError
+	var unstored *storeError
+	var paused *executor.PausedError
+	var stale *executor.ResumeError
+	switch {
+	case errors.As(err, &paused):
+		return r.rest(d, string(paused.Continuation.Reason))
+	case errors.As(err, &stale):
+		return r.only(Parked, err.Error())
+	case errors.As(err, &panicked):
+		r.Log.ErrorContext(r.ctx, "durable: a run panicked", "run", r.args.Run, "panic", panicked.value,
+			"stack", string(panicked.stack))
+		return r.only(Parked, err.Error())
+	case errors.Is(err, executor.ErrVersion):
+		// A newer version of Plait has written to the conversation: leave the run to a program that can read it.
+		r.Log.WarnContext(r.ctx, "durable: a run is left to a newer program", "run", r.args.Run, "error", err)
+		return river.JobSnooze(30 * time.Second)
+	case deleted(err) && errors.As(err, &unstored):
+		return r.only(Cancelled, "the conversation was deleted")
+	case errors.Is(err, store.ErrMoved):
+		return r.only(Failed, err.Error())
+	case errors.As(err, &unstored), api.Retryable(err):
+		return r.later(d, err)
+	}
+	return r.end(d, Failed, err.Error())
+}
+
+// only finishes the job and writes a state, without nodes.
+func (r *running) only(state State, reason string) error {
+	return r.close(func(ctx context.Context, tx store.Tx) error { return r.next(ctx, tx, state, reason) })
+}
+
+// close finishes the job with a transaction.
+func (r *running) close(f func(context.Context, store.Tx) error) error {
+	err := r.retry(r.ctx, func(ctx context.Context) error {
+		return r.db.Update(ctx, func(tx store.Tx) error {
+			if err := r.finish(ctx, tx, r.claim); err != nil {
+				return err
+			}
+			return f(ctx, tx)
+		})
+	})
+	r.ends.ring(r.args.Run)
+	if errors.Is(err, errLost) {
+		return notMine
+	}
+	return err
+}
+
+// again finishes the job and inserts another one for the run.
+func (r *running) again(wait time.Duration) error {
+	return r.close(func(ctx context.Context, tx store.Tx) error {
+		job, err := r.insertRun(ctx, tx, r.args, wait)
+		if err != nil {
+			return err
+		}
+		_, err = setState(ctx, tx, r.args.Run, Active, "", job)
+		return err
+	})
+}
+
+// giveBack gives the run to another process, because this one ends.
+func (r *running) giveBack() error { return r.again(0) }
+
+// later tries the run again after a while. River counts the attempts and keeps their errors. They begin anew after a
+// step, because the run then goes on.
+func (r *running) later(d dag.DAG, err error) error {
+	r.Log.WarnContext(r.ctx, "durable: a run is tried again later", "run", r.args.Run, "error", err)
+	switch {
+	case r.steps > 0:
+		return r.again(retryAfter(1))
+	case r.attempt >= r.attempts:
+		return r.end(d, Parked, fmt.Sprintf("it failed %s without a step in between: %v", describe.Count(r.attempt, "time"), err))
+	}
+	return err
+}
+
+// textLosses is the reason of a run that is parked because of lost processes.
+func textLosses(losses int) string {
+	return fmt.Sprintf("%d processes were lost while they executed the same step of it", losses)
+}
+
+// stopOf returns the stop reason of the conversation's last run.
+func stopOf(d dag.DAG) content.Stop {
+	if d.Head() != nil {
+		if stop, ok := d.Head().Payload().(node.StopReason); ok {
+			return stop.Reason
+		}
+	}
+	return content.StopEndTurn
+}
