@@ -55,6 +55,7 @@ type verdict struct {
 	Render      struct {
 		Error           string
 		FullWidth, Font float64 // the width of the whole and the smallest font, in pixels
+		Height          float64
 	}
 }
 
@@ -161,6 +162,22 @@ func TestRealMermaidDrawsSamples(t *testing.T) {
 		expecting(t, "long run", longRun(20, 3), full),
 		expecting(t, "folded", longRun(60, 12), MermaidOptions{LabelChars: 20}),
 	})
+}
+
+// TestRealMermaidDrawsALongRunOnTwoScreens: a run with one call after the other is high, not wide.
+func TestRealMermaidDrawsALongRunOnTwoScreens(t *testing.T) {
+	requireMermaid(t)
+	d := sampleStart().User("The parser drops the last line of a file without a newline. Please fix it.")
+	for i := range 19 {
+		d = d.Assistant(fmt.Sprintf("Step %d: let me look at the next file and run its tests.", i), use("1", "bash", fmt.Sprintf(`{"command":"go test -run Line%d"}`, i))).
+			CloseTools(node.ToolExecution{Result: content.Words("ok  example.com/parser 0.2s\nPASS")})
+	}
+	d = d.Assistant("Fixed.")
+	for _, v := range check(t, allVersions, []job{expecting(t, "60 nodes", d, MermaidOptions{})}) {
+		require.LessOrEqual(t, v.Render.Height, 1800.0, v.Mermaid)
+		require.LessOrEqual(t, v.Render.FullWidth, 1440.0, v.Mermaid)
+	}
+	require.LessOrEqual(t, layout(t, d, &LayoutOptions{}).Height, 1800)
 }
 
 func TestRealMermaidDrawsUpToItsLimits(t *testing.T) {

@@ -568,11 +568,11 @@ func TestAGrowingGraphKeepsWhatIsOpenInARealBrowser(t *testing.T) {
 		results[i] = node.ToolExecution{Index: i, Result: content.Words("It is warm.")}
 	}
 
-	d := turns(start(), 30).User("Everywhere?").Assistant("", uses...).CloseTools(results...)
+	d := turns(start(), 5).User("Everywhere?").Assistant("", uses...).CloseTools(results...)
 	s := New(d, nil)
 	b := open(t, s)
 
-	b.does("wait", ".row", "text", "n72")
+	b.does("wait", ".row", "text", "n22")
 	b.does("press", "f") // by keyboard alone
 	b.does("wait", ".box.fold", "text", "<img")
 	b.does("press", "Enter")
@@ -582,7 +582,7 @@ func TestAGrowingGraphKeepsWhatIsOpenInARealBrowser(t *testing.T) {
 
 	d = turns(d, 1)
 	s.Set(d)
-	b.does("wait", ".row", "text", "n74")
+	b.does("wait", ".row", "text", "n24")
 	b.does("wait", ".open-fold", "text", "<img")
 	b.does("press", "Enter") // the box still has the focus
 	b.does("gone", ".open-fold")
@@ -591,7 +591,7 @@ func TestAGrowingGraphKeepsWhatIsOpenInARealBrowser(t *testing.T) {
 
 	// What was open is now inside a folded run, which was not there before.
 	s.Set(turns(d, 60))
-	b.does("wait", ".row", "text", "n194")
+	b.does("wait", ".row", "text", "n144")
 	b.does("wait", ".open-fold", "text", "nodes (n")
 	b.does("wait", ".open-fold", "text", "<img")
 	b.stop()

@@ -61,6 +61,29 @@ func (x *indexed) of(key string) *site {
 	return &site{x.base, x.site.url + "/" + strings.TrimSuffix(pathOf(key), "/"), x.site.client}
 }
 
+func TestIndexOfAThousandConversationsLinksToEach(t *testing.T) {
+	var keys []string
+	for i := range 1000 {
+		keys = append(keys, fmt.Sprint("run ", i))
+	}
+	x := serveIndex(t, keys...)
+	status, text := x.site.ask(t, http.MethodGet, "list", "")
+	require.Equal(t, http.StatusOK, status)
+	var got struct{ Entries []struct{ Key, Path string } }
+	require.NoError(t, json.Unmarshal([]byte(text), &got))
+	require.Len(t, got.Entries, 1000)
+	require.Less(t, len(text), 200<<10)
+	for i, e := range got.Entries {
+		require.Equal(t, keys[i], e.Key)
+		require.Equal(t, pathOf(keys[i]), e.Path)
+	}
+	require.Zero(t, x.opened.Load(), "a conversation is read when its page is opened")
+
+	last := x.of(keys[999]).listen(t)
+	last.knows(dag.New())
+	require.EqualValues(t, 1, x.opened.Load())
+}
+
 func TestIndexListsAndOpensConversations(t *testing.T) {
 	hostile := `a/b?c#d "<script>" ü%2F..`
 	x := serveIndex(t, hostile)

@@ -39,7 +39,7 @@ func TestCopiedPartsInARealBrowser(t *testing.T) {
 
 	whole, err := os.ReadFile(filepath.Join(dir, "shared.mmd"))
 	require.NoError(t, err)
-	picture, err := viz.Layout(d, nil)
+	picture, err := viz.Layout(d, &viz.LayoutOptions{Full: true})
 	require.NoError(t, err)
 	byName, names := map[string]*node.Node{}, map[*node.Node]string{}
 	for _, b := range picture.Boxes {

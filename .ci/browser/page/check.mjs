@@ -519,6 +519,7 @@ const checks = {
     ok((await content(page, '#detail')).includes('and 1,800 more calls'), 'and how many more there are');
     await press(page, '/');
     await page.keyboard.type('long text');
+    await page.waitForFunction(() => document.getElementById('found').textContent !== '2,003 matches'); // the search waits for a pause
     equal(await content(page, '#found'), '1 match', 'it is searched');
     return page;
   },

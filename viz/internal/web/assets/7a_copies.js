@@ -53,7 +53,7 @@ function toShare() {
 function closeShare() {
   const share = $('share');
   if (!share.open) return false;
-  if (share.contains(document.activeElement)) share.querySelector('summary').focus();
+  if (share.contains(document.activeElement)) $('outline').focus();
   share.open = false;
   return true;
 }
