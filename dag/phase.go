@@ -182,7 +182,8 @@ func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if err != nil {
 		return d.fail("AppendExecutions", err)
 	}
-	return d.WithHeads(p.heads()...)
+	d.heads = p.heads() // no node twice: those of the phase and the new ones
+	return d
 }
 
 // executed returns the open phase with the executions of its calls added.

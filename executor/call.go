@@ -356,8 +356,19 @@ func (c *toolCall) changes() node.Ran {
 	return ran
 }
 
-// forward emits an event of a run inside the call.
+// forwardKey is the key in the context of a sub-agent's run for the call that forwards its events.
+type forwardKey struct{}
+
+// forwards reports whether ctx is that of a sub-agent's run in the call, whose events nobody reads but the call.
+func (c *toolCall) forwards(ctx context.Context) bool {
+	return c != nil && ctx.Value(forwardKey{}) == c
+}
+
+// forward emits an event of a run inside the call, if somebody reads it.
 func (c *toolCall) forward(event Event) {
+	if !c.phase.r.heard {
+		return
+	}
 	path := []Call{c.call}
 	if e, ok := event.(Child); ok {
 		path, event = append(path, e.Path...), e.Event

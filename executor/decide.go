@@ -98,32 +98,36 @@ func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 // like one without.
 func (r *run) decideWaiting(c *toolCall, head *node.Node, within, again bool) bool {
 	c.head = head
-	e := head.Payload().(node.ToolExecution)
-	if e.Child.Len() > 0 {
+	if head.Children().Len() > 0 {
 		c.kept = head
 	}
+
+	// Of a large phase most calls stay. They are not copied to the heap.
+	var own *placedReply
+	var inside *insideReplies
 	if again {
 		key := c.call.Key()
-		if reply := r.replies.own[key]; reply != nil {
-			r.reply(c, &e, reply)
-			return true
-		}
-		if inside := r.replies.inside[key]; inside != nil {
-			r.continueAgent(c, &e, inside)
-			return true
-		}
-		if e.State.Paused() {
+		own, inside = r.replies.own[key], r.replies.inside[key]
+		if own == nil && inside == nil && head.Payload().(node.ToolExecution).State.Paused() {
 			c.stays = true
 			return true
 		}
 	}
 
+	e := head.Payload().(node.ToolExecution)
+	switch {
+	case own != nil:
+		r.reply(c, &e, own)
+	case inside != nil:
+		r.continueAgent(c, &e, inside)
+
 	// An earlier run has started this call, or somebody elsewhere: it may have had its effects already.
-	if e.State != node.ExecutionStarted && !lineage.InDoubt(e) {
+	case e.State == node.ExecutionStarted || lineage.InDoubt(e):
+		c.start = &e
+		r.decideAgain(c, within)
+	default:
 		return false
 	}
-	c.start = &e
-	r.decideAgain(c, within)
 	return true
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/plait-dev/plait/content"
@@ -219,6 +220,16 @@ func (p *toolPhase) waitingExecutions() []node.ToolExecution {
 
 // paused completes the error of a pause, once every branch was executed.
 func (r *run) paused() error {
+	// Nobody reads the continuation of a sub-agent without a consumer. Making it at each depth would be quadratic.
+	if !r.heard && r.inside.forwards(r.ctx) {
+		reason := content.StopResults
+		if slices.ContainsFunc(r.d.Heads(), waitsForApproval) {
+			reason = content.StopApproval
+		}
+		r.sum(reason)
+		return &PausedError{Continuation{Reason: reason}}
+	}
+
 	c := continuationOf(r.d.Heads())
 	c.Run, c.Parent, c.Attributes = r.id, r.parent, maps.Clone(Attributes(r.ctx))
 	if c.ID == c.Parent {
@@ -226,6 +237,12 @@ func (r *run) paused() error {
 	}
 	r.sum(c.Reason)
 	return &PausedError{c}
+}
+
+// waitsForApproval reports whether n is an execution that waits for approval, or whose sub-agent does.
+func waitsForApproval(n *node.Node) bool {
+	e, ok := n.Payload().(node.ToolExecution)
+	return ok && e.State == node.ExecutionAwaitingApproval
 }
 
 // ClaimOnce returns a hook that refuses a pause it has seen before. Share one such hook among all agents that resume. Put

@@ -228,7 +228,9 @@ func (r *run) resumePlaced(inner bool) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	r.parent = pauseID(r.d.Heads())
+	if !inner || r.heard {
+		r.parent = pauseID(r.d.Heads())
+	}
 	if !inner {
 		agents, err := r.checkAgents()
 		if err != nil {

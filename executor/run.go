@@ -34,6 +34,7 @@ type run struct {
 	alarm   alarm
 	ledger  ledger
 
+	heard       bool // somebody reads the events: the consumer of the run or, of a sub-agent, of the runs around it
 	showsPhases bool // somebody reads the executions and results of a closed tool phase
 
 	inside *toolCall // the call around the run, if it runs inside a tool; else nil
@@ -109,8 +110,12 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 		d, broken = d.WithoutErr(), cmp.Or(broken, err)
 	}
 
+	inside, heard := callIn(ctx), yield != nil
+	if inside.forwards(ctx) {
+		heard = inside.phase.r.heard
+	}
+
 	// Saving and observing need events, even without a consumer.
-	inside := callIn(ctx)
 	observers := observersOf(a, inside)
 	if yield == nil && (a.Save != nil || len(observers) > 0) {
 		yield = func(Event, error) bool { return true }
@@ -120,6 +125,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 		broken: broken,
 		agent:  a.withDefaults(), given: d, d: d, yield: yield,
 		provider: a.Provider, options: a.Options, inside: inside, observers: observers,
+		heard: heard || len(observers) > 0,
 	}
 	r.ledger.limits, r.ledger.prices = a.Limits, a.Prices
 	r.showsPhases = yield != nil || slices.ContainsFunc(a.Hooks, func(h Hook) bool { return h.Next != nil })

@@ -69,6 +69,10 @@ func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 		agent.Save = around.saveAgent(agent.Save)
 	}
 
+	if around != nil {
+		ctx = context.WithValue(ctx, forwardKey{}, around)
+	}
+
 	var end End
 	var failure error
 	for event, err := range s.events(ctx, agent, around, in.Task) {

@@ -99,11 +99,21 @@ func waitingCall(d dag.DAG, call node.CallKey) (lineage.Branch, *node.Node) {
 
 // appendTo appends executions to one of the branches at the heads.
 func appendTo(d dag.DAG, branch lineage.Branch, list ...node.ToolExecution) (dag.DAG, error) {
-	after := d.WithHeads(branch.Heads...).AppendExecutions(list...)
+	// Usually the branch is the whole conversation.
+	heads := d.Heads()
+	whole, at := len(branch.Heads) == len(heads), d
+	if !whole {
+		at = d.WithHeads(branch.Heads...)
+	}
+
+	after := at.AppendExecutions(list...)
 	if err := after.Err(); err != nil {
 		return d, err
 	}
-	return after.WithHeads(branch.Replace(d.Heads(), after.Heads())...), nil
+	if whole {
+		return after, nil
+	}
+	return after.WithHeads(branch.Replace(heads, after.Heads())...), nil
 }
 
 // Work executes a deferred call, on a worker for example, and returns the reply with its result. It executes the call

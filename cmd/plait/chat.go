@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -305,14 +306,34 @@ func (c *chat) respond(ctx context.Context, d dag.DAG) error {
 
 // resumePause continues the paused run in the conversation, if there is one.
 func (c *chat) resumePause(ctx context.Context) error {
-	if len(c.d.Pending()) == 0 {
+	pending := c.d.Pending()
+	if len(pending) == 0 {
 		return nil
 	}
 	agent, d, err := c.agentOf(c.d)
 	if err != nil {
 		return err
 	}
-	return c.settle(ctx, agent, d, executor.ErrPaused)
+
+	// A call that only another program can execute stays as it is.
+	executed := toolNames(agent.Tools)
+	elsewhere := func(p dag.Pending) bool { return !p.Approval || !executed[p.Call.Name] }
+	if slices.ContainsFunc(pending, elsewhere) {
+		return c.settle(ctx, agent, d, executor.ErrPaused)
+	}
+
+	// FILE may leave calls undecided. Decide about all of them before the first question, so that each is asked about
+	// once. Until then FILE stays as it is, as in run.
+	held := true
+	agent.Save = func(_ context.Context, d dag.DAG) error {
+		if held && !c.opened.asked.Load() {
+			return nil
+		}
+		return c.keep(d)
+	}
+	d, failure := c.watch(ctx, func(ctx context.Context) iter.Seq2[executor.Event, error] { return agent.Stream(ctx, d) })
+	held = false
+	return c.settle(ctx, agent, d, failure)
 }
 
 // agentOf returns the agent of the chat.

@@ -50,7 +50,7 @@ func secretConversation(t testing.TB, pin string) dag.DAG {
 	tool := content.Tool{Name: "check", Description: "Checks " + pin + ".", Schema: `{"type":"object"}`}
 	d := dag.New().WithSource(source).System("The PIN is " + pin + ".").Tools(tool).User("My PIN is " + pin)
 	d = answer(d, content.ToolUse{ID: "a", Name: "check", Input: content.JSON(`{"pin":"` + pin + `"}`)})
-	d = d.CloseTools(node.ToolExecution{Result: content.Words("The PIN " + pin + " is right."), Child: node.ListOf(child.Heads()...)})
+	d = d.CloseTools(node.ToolExecution{Index: 1, Result: content.Words("The PIN " + pin + " is right."), Child: node.ListOf(child.Heads()...)})
 	d = answer(d, content.Text{Text: "Done."}).Custom("record", map[string]string{"pin": pin}).User("And now?")
 	d = answer(d, content.Text{Text: "Goodbye."}).WithRef("done")
 	require.NoError(t, d.Err())

@@ -46,8 +46,8 @@ func named(t *testing.T, clash bool) dag.DAG {
 	child := dag.New().WithSource(source).User("needle in the sub-agent").Append(answer("found"))
 	d := dag.New().WithSource(source).System("Be brief.").User("Where is the needle?").WithRef("question").
 		Append(answer("I look.", content.ToolUse{ID: "a", Name: "find", Input: `{}`}, content.ToolUse{ID: "b", Name: "find", Input: `{"deep":true}`})).
-		CloseTools(node.ToolExecution{IsError: true, Result: content.Words("no needle")},
-			node.ToolExecution{Index: 1, Result: content.Words("a needle"), Child: node.ListOf(child.Heads()...)}).
+		CloseTools(node.ToolExecution{Index: 1, IsError: true, Result: content.Words("no needle")},
+			node.ToolExecution{Index: 2, Result: content.Words("a needle"), Child: node.ListOf(child.Heads()...)}).
 		Append(answer("The needle is here.")).WithRef("answered")
 	d = d.User("Sure?").Append(node.StopReason{Reason: content.StopError, Detail: "overloaded needle"})
 	require.NoError(t, d.Err())

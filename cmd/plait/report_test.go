@@ -44,7 +44,7 @@ func weatherRun(i int, why string) dag.DAG {
 		}}
 	}
 
-	call := node.ToolExecution{Result: content.Words("18 °C"), Started: at, Ended: at.Add(time.Duration(i+1) * 100 * time.Millisecond)}
+	call := node.ToolExecution{Index: 1, Result: content.Words("18 °C"), Started: at, Ended: at.Add(time.Duration(i+1) * 100 * time.Millisecond)}
 	if why != "" {
 		call.Result, call.IsError = content.Words(why+"\nand more"), true
 	}
@@ -300,7 +300,7 @@ func TestReportKeepsHostileTextsHarmless(t *testing.T) {
 	const hostile = "=cmd|' /C calc'!A0 \x1b[2J\u202e\r\n<script>"
 	dir := t.TempDir()
 	d := dag.New().WithMetadata("=key\x1b[2J", hostile).User(hostile).Assistant(hostile, content.ToolUse{ID: "1", Name: hostile, Input: `{}`}).
-		CloseTools(node.ToolExecution{Result: content.Words(hostile), IsError: true}).Assistant(hostile).Stop(content.Stop(hostile))
+		CloseTools(node.ToolExecution{Index: 1, Result: content.Words(hostile), IsError: true}).Assistant(hostile).Stop(content.Stop(hostile))
 	require.NoError(t, d.Err())
 	require.NoError(t, d.Save(filepath.Join(dir, "a\x1b[2J.json")))
 	require.NoError(t, d.Back(0).User("more").Save(filepath.Join(dir, "b.json")))

@@ -331,12 +331,22 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 	after, err := r.watch(agent.ResumeStream(ctx, d, replies...))
 	var refused *executor.ResumeError
 	if errors.As(err, &refused) {
-		return err // nothing was executed
+		return r.named(refused, d) // nothing was executed
 	}
 	if agent.Steering.Len() > 0 {
 		r.say("the --user message is not appended yet: pass it again with the missing results")
 	}
 	return r.finish(name, after, err)
+}
+
+// named returns a refusal with the name that --results has for the call.
+func (r *runner) named(refused *executor.ResumeError, d dag.DAG) error {
+	for _, p := range pendingIn(d) {
+		if p.Key == refused.Call && refused.Err == nil {
+			return fmt.Errorf("%w: %q", refused.Kind, p.name)
+		}
+	}
+	return refused
 }
 
 // watch reads the events of a run to the end, and writes the progress to standard error.

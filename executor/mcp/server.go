@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -227,8 +228,13 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	session, err := s.client.Connect(ctx, s.opts.Limits.Guard(transport), nil)
+	var refused atomic.Pointer[OriginError]
+	session, err := s.client.Connect(ctx, s.opts.Limits.guard(transport, &refused), nil)
 	if err != nil {
+		// The SDK may report that the connection ended, and not the request that was refused.
+		if origin := refused.Load(); origin != nil && !errors.Is(err, ErrOrigin) {
+			err = origin
+		}
 		return nil, fmt.Errorf("mcp: connecting: %w", ended(ctx, err))
 	}
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -61,6 +62,11 @@ func URL(endpoint string, client *http.Client) Dial {
 // returns; a transport of the program's own that wraps one of the SDK's calls Guard for that one. The given transport
 // stays as it is. A transport of another type is returned without limits.
 func (l Limits) Guard(transport sdk.Transport) sdk.Transport {
+	return l.guard(transport, new(atomic.Pointer[OriginError]))
+}
+
+// guard is Guard. refused receives the last request that was not sent.
+func (l Limits) guard(transport sdk.Transport, refused *atomic.Pointer[OriginError]) sdk.Transport {
 	l = l.withDefaults()
 	switch t := transport.(type) {
 	case *sdk.CommandTransport:
@@ -68,15 +74,15 @@ func (l Limits) Guard(transport sdk.Transport) sdk.Transport {
 	case *sdk.IOTransport:
 		return l.lines(t.Reader, t.Writer)
 	case *sdk.LoggingTransport:
-		return &sdk.LoggingTransport{Transport: l.Guard(t.Transport), Writer: t.Writer}
+		return &sdk.LoggingTransport{Transport: l.guard(t.Transport, refused), Writer: t.Writer}
 	case *sdk.StreamableClientTransport:
 		guarded := *t
-		guarded.HTTPClient = l.guardedClient(t.Endpoint, t.HTTPClient)
+		guarded.HTTPClient = l.guardedClient(t.Endpoint, t.HTTPClient, refused)
 		guarded.MaxEventSize = l.event(t.MaxEventSize)
 		return &guarded
 	case *sdk.SSEClientTransport:
 		guarded := *t
-		guarded.HTTPClient = l.guardedClient(t.Endpoint, t.HTTPClient)
+		guarded.HTTPClient = l.guardedClient(t.Endpoint, t.HTTPClient, refused)
 		guarded.MaxEventSize = l.event(t.MaxEventSize)
 		return &guarded
 	}
@@ -164,12 +170,12 @@ func (p *program) Close() error {
 }
 
 // guardedClient returns a client that sends requests to the endpoint's origin only, and limits what it reads.
-func (l Limits) guardedClient(endpoint string, client *http.Client) *http.Client {
+func (l Limits) guardedClient(endpoint string, client *http.Client, refused *atomic.Pointer[OriginError]) *http.Client {
 	if client == nil {
 		client = http.DefaultClient
 	}
 	guarded := *client
-	guarded.Transport = &originTransport{origin: originOf(endpoint), base: client.Transport, message: l.Message}
+	guarded.Transport = &originTransport{originOf(endpoint), client.Transport, l.Message, refused}
 	guarded.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if err := over("Redirects", len(via), l.Redirects); err != nil {
 			return err
@@ -188,12 +194,15 @@ type originTransport struct {
 	origin  string
 	base    http.RoundTripper // nil for the default
 	message int
+	refused *atomic.Pointer[OriginError]
 }
 
 // RoundTrip sends a request, and limits the body of its response.
 func (t *originTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if to := originOf(r.URL.String()); to != t.origin {
-		return nil, &OriginError{From: t.origin, To: to}
+		err := &OriginError{From: t.origin, To: to}
+		t.refused.Store(err)
+		return nil, err
 	}
 	base := t.base
 	if base == nil {

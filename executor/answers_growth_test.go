@@ -1,0 +1,144 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/growthtest"
+	"github.com/plait-dev/plait/internal/racetest"
+)
+
+// pausedWith returns a conversation in which n deferred calls wait for their results, and its agent.
+func pausedWith(n int) (executor.Agent, dag.DAG) {
+	a := executor.Agent{Provider: &busy{turns: 1, parallel: n}, Strategy: executor.DeferAll()}
+	d, err := a.Run(context.Background(), ask(anything))
+	mustPause(err)
+	return a, d
+}
+
+func mustPause(err error) {
+	if !errors.Is(err, executor.ErrPaused) {
+		panic(fmt.Sprint("no pause: ", err))
+	}
+}
+
+// TestAnswersOneAtATimeCopyNoMoreThanHeads: n deferred calls are answered one after the other. The allocations of all
+// answers are linear in n. The list of heads is copied for each answer, with a few words for each other call; Resume
+// also decides about each call of the message.
+func TestAnswersOneAtATimeCopyNoMoreThanHeads(t *testing.T) {
+	racetest.SkipCounting(t)
+	done := executor.Result{Content: content.Words("done")}
+	for name, way := range map[string]struct {
+		perCall uint64 // bytes for each answer and each other call
+		answer  func(a executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error)
+	}{
+		"Begin": {100, func(_ executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
+			return executor.Begin(d, p.Key)
+		}},
+		"Accept": {100, func(_ executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
+			return executor.Accept(d, executor.Returned(p, done))
+		}},
+		"Work": {20, func(_ executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
+			_, err := executor.Agent{Tools: []dag.Tool{anything}}.Work(context.Background(), p)
+			return d, err
+		}},
+		"Resume": {640, func(a executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
+			d, err := a.Resume(context.Background(), d, executor.Returned(p, done))
+			if errors.Is(err, executor.ErrPaused) {
+				err = nil
+			}
+			return d, err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			work := map[int]growthtest.Work{}
+			for _, n := range []int{10, 100, 1000} { // the first one warms up
+				a, d := pausedWith(n)
+				waits := d.Pending()
+				work[n] = growthtest.Measure(func() {
+					for _, p := range waits {
+						var err error
+						d, err = way.answer(a, d, p)
+						check(err)
+					}
+				})
+			}
+			few, many := work[100], work[1000]
+			t.Logf("100 calls: %+v; 1,000 calls: %+v", few, many)
+			require.LessOrEqual(t, many.Allocations, 2*10*few.Allocations)
+			require.LessOrEqual(t, many.Bytes, 10*few.Bytes+1000*1000*way.perCall)
+		})
+	}
+}
+
+// TestGrowthOfPausedAgentsInDepth: the innermost of n nested sub-agents pauses, and goes on.
+func TestGrowthOfPausedAgentsInDepth(t *testing.T) {
+	limits := executor.Limits{Depth: 1000}
+	nested := func(n int) executor.Agent {
+		asks := func() *apitest.Script { return once(apitest.Use("fast", `{"task":"Go on."}`)) }
+		a := executor.Agent{Provider: asks(), Tools: []dag.Tool{anything}, Hooks: []executor.Hook{executor.RequireApproval()}}
+		for range n {
+			a.Limits = limits
+			a = executor.Agent{Provider: asks(), Tools: []dag.Tool{executor.SubAgent("fast", "", a)}, Limits: limits}
+		}
+		return a
+	}
+	run := func(n int) (executor.Agent, dag.DAG) {
+		a := nested(n)
+		d, err := a.Run(context.Background(), ask())
+		mustPause(err)
+		return a, d
+	}
+	growthtest.Run(t, []growthtest.Case{
+		{Name: "Run", Growth: growthtest.LogLinear, Small: 25, Large: 100, Fixed: true, Setup: func(_ testing.TB, n int) func() {
+			return func() { run(n) }
+		}},
+		{Name: "Resume", Growth: growthtest.LogLinear, Small: 25, Large: 100, Fixed: true, Setup: func(_ testing.TB, n int) func() {
+			a, d := run(n)
+			return func() {
+				_, err := a.Resume(context.Background(), d, executor.Approved(d.Pending()[0]))
+				check(err)
+			}
+		}},
+	})
+}
+
+// TestRunForksOfALongConversationAreSmall: what a run on each of 200 forks leaves in memory.
+func TestRunForksOfALongConversationAreSmall(t *testing.T) {
+	racetest.SkipCounting(t)
+	const forks, most = 200, 4 << 10
+	d := dag.New().User("Start")
+	for d.Len() < 10_000 {
+		d = d.Assistant("An answer.").User("On.")
+	}
+	held := func() int64 {
+		runtime.GC()
+		runtime.GC() // what finalizers and weak references let go
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	run := func() dag.DAG {
+		d, err := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done."))}.Run(context.Background(), d)
+		check(err)
+		return d
+	}
+	kept := []dag.DAG{run()} // what is remembered of the conversation is there
+	before := held()
+	for range forks {
+		kept = append(kept, run())
+	}
+	each := (held() - before) / forks
+	t.Logf("%d bytes a fork", each)
+	require.LessOrEqual(t, each, int64(most))
+	runtime.KeepAlive(kept)
+}
