@@ -235,8 +235,9 @@ func TestPastedLinesAreOneMessage(t *testing.T) {
 // TestChatContinuesBesideChangesOfOtherPrograms changes the session during a chat: the chat saves beside it from then
 // on.
 func TestChatContinuesBesideChangesOfOtherPrograms(t *testing.T) {
-	for _, name := range []string{"sessions.db#a", "talk.json"} {
-		t.Run(name, func(t *testing.T) {
+	// A subtest's temporary folder is named after it, and must have no "#".
+	for kind, name := range map[string]string{"database": "sessions.db#a", "file": "talk.json"} {
+		t.Run(kind, func(t *testing.T) {
 			var replies []fake.Reply
 			for range 4 {
 				replies = append(replies, fake.AnthropicMessage(content.Text{Text: "Answered."}))

@@ -149,8 +149,11 @@ func (r *running) save(ctx context.Context, d dag.DAG) error {
 	// tried again from the last step.
 	state, reason := State(""), ""
 	if head := d.Head(); head != nil && !slices.Contains(r.stored, head) {
+		_, isStart := head.Payload().(node.RunStart)
 		stop, isEnd := head.Payload().(node.StopReason)
 		switch {
+		case isStart: // alone it is no progress; it is stored with the first response
+			return nil
 		case isEnd && stop.Reason == content.StopError:
 			return nil
 		case isEnd:
