@@ -15,8 +15,8 @@ func Scripts() dag.DAG {
 	d := dag.New().
 		User("لماذا فشل الاختبار رقم 12؟ انظر main.go:45 (السطر 3)، من فضلك.").
 		Assistant("سأبحث عن السبب.", call("search", `{"query":"خطأ في main.go","limit":5}`), call("read", `{"path":"docs/شرح.md"}`)).
-		CloseTools(node.ToolExecution{Index: 0, Result: content.Words("وجدت 3 ملفات: a.go، b.go، c.go.")},
-			node.ToolExecution{Index: 1, Result: content.Words("הקובץ log.txt לא נמצא (קוד 404)."), IsError: true}).
+		CloseTools(node.ToolExecution{Index: 1, Result: content.Words("وجدت 3 ملفات: a.go، b.go، c.go.")},
+			node.ToolExecution{Index: 2, Result: content.Words("הקובץ log.txt לא נמצא (קוד 404)."), IsError: true}).
 		Assistant("The word سلام means peace, שלום too; 5 > 3.\nنسخهٔ ۲٫۵ را نصب کن: pip install plait و بعد «آزمون» را اجرا کن.")
 	return d.User("שלום, עולם! הגרסה 1.2.3 נכשלה ב-50%. (ראו log.txt)\nLatin again.").
 		Assistant("परीक्षण विफल क्यों हुआ? main.go की पंक्ति 12 देखें।").
