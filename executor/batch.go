@@ -54,25 +54,31 @@ func (b *batch) execute() bool {
 	if b.limit > 0 {
 		workers = min(workers, b.limit)
 	}
+	b.start(workers)
+	return b.begin(workers) && b.wait(workers)
+}
 
+// start makes the calls part of the batch and starts the first worker.
+func (b *batch) start(workers int) {
 	b.phase.mu.Lock()
+	defer b.phase.mu.Unlock()
+	agent := &b.phase.r.agent
 	b.open, b.maxWorkers = len(b.calls), workers
-	if r.agent.Save == nil {
+	if agent.Save == nil {
 		b.ready = len(b.calls) // no start has to be saved first
 	}
 
 	// A call that begins later, or has a timeout of its own, cannot share the context.
 	for i, c := range b.calls {
-		c.batch, c.ownTimeout = b, i >= workers || c.timeout != r.agent.ToolTimeout || c.spent > 0 || c.base != nil
+		c.batch, c.ownTimeout = b, i >= workers || c.timeout != agent.ToolTimeout || c.spent > 0 || c.base != nil
 	}
 	b.startWorker()
-	b.phase.mu.Unlock()
+}
 
-	if !b.begin(workers) {
-		return false
-	}
-
+// wait emits the events of the calls until each has its result. It returns false if the consumer left.
+func (b *batch) wait(workers int) bool {
 	// Events are emitted here only, on the consumer's goroutine. Workers wake it.
+	r := b.phase.r
 	for b.phase.emitQueued() && b.begin(workers) {
 		if b.finished() {
 			return true

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ const maxArguments = 10 << 20
 func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 	p := newPhase(r, open.Open())
 	refused, next := 0, 0
+	unrecorded := r.unrecorded(open.Caller)
 	for i := range open.List {
 		if open.Done[i] != nil {
 			continue
@@ -71,7 +73,7 @@ func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 		if head := open.Started[i]; head != nil && r.decideWaiting(c, head, within, again) {
 			continue
 		}
-		if start := r.startElsewhere(c.call); start != nil {
+		if start := cmp.Or(r.startElsewhere(c.call), unrecorded); start != nil {
 			c.start = start
 			r.decideAgain(c, within)
 			continue

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -207,10 +208,29 @@ func (c *toolCall) startedBefore() time.Time {
 // whyAsk returns the reason for asking a person about a call in doubt.
 func (c *toolCall) whyAsk(reason string) string {
 	text := fmt.Sprintf("in doubt: it was started at %s, and the outcome is unknown", c.start.Started.Format(time.RFC3339))
+	if c.start.Note == textNoStarts {
+		text = textNoStarts
+	}
 	if reason != "" {
 		text += ": " + reason
 	}
 	return text
+}
+
+// textNoStarts is the reason for asking about a call of a conversation whose writer recorded no starts.
+const textNoStarts = "in doubt: the conversation was imported without the starts of its calls, so it may have been executed"
+
+// unrecorded returns a start for the calls of a message, as of its time, if nobody knows whether they were started: the
+// message is in a conversation whose writer recorded no starts (lineage.NoStarts), and no run of this package made it.
+// It returns nil otherwise.
+func (r *run) unrecorded(caller *node.Node) *node.ToolExecution {
+	if string(r.d.Metadata().Get(lineage.NoStarts)) != "true" {
+		return nil
+	}
+	if run, _ := r.d.LastRun(); run.Start != (node.RunStart{}) {
+		return nil
+	}
+	return &node.ToolExecution{State: node.ExecutionStarted, Started: caller.Time(), Note: textNoStarts}
 }
 
 // startElsewhere returns the start of a call on another branch of the conversation that has no result there: the run of

@@ -48,37 +48,12 @@ func Each[In, Out any](
 			workers.Wait()
 		}()
 
-		// Start the jobs in the order of the items. Reading items is a job too: its panic is raised again by the range.
+		// Reading items is a job too: its panic is raised again by the range.
 		var source job[Out]
 		workers.Go(func() {
 			defer close(started)
 			source.do(func() (none Out, _ error) {
-				room := make(chan struct{}, limit)
-				for item := range items {
-					select {
-					case room <- struct{}{}:
-					case <-ctx.Done():
-					}
-
-					j := &job[Out]{done: make(chan struct{})}
-					// An item gets its result even if it cannot start any more.
-					if ctx.Err() != nil {
-						j.err = errorOf(ctx)
-						close(j.done)
-					} else {
-						workers.Go(func() {
-							defer func() { <-room }()
-							defer close(j.done)
-							j.do(func() (Out, error) { return run(ctx, item) })
-						})
-					}
-
-					select {
-					case started <- j:
-					case <-left:
-						return none, nil
-					}
-				}
+				startJobs(ctx, limit, items, run, started, left, &workers)
 				return none, nil
 			})
 		})
@@ -96,6 +71,40 @@ func Each[In, Out any](
 
 		if source.panicked {
 			panic(source.cause)
+		}
+	}
+}
+
+// startJobs starts a job for each item, in the order of the items and at most limit at the same time, until left is
+// closed. It sends each job to started.
+func startJobs[In, Out any](
+	ctx context.Context, limit int, items iter.Seq[In], run func(context.Context, In) (Out, error),
+	started chan<- *job[Out], left <-chan struct{}, workers *sync.WaitGroup,
+) {
+	room := make(chan struct{}, limit)
+	for item := range items {
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+		}
+
+		j := &job[Out]{done: make(chan struct{})}
+		// An item gets its result even if it cannot start any more.
+		if ctx.Err() != nil {
+			j.err = errorOf(ctx)
+			close(j.done)
+		} else {
+			workers.Go(func() {
+				defer func() { <-room }()
+				defer close(j.done)
+				j.do(func() (Out, error) { return run(ctx, item) })
+			})
+		}
+
+		select {
+		case started <- j:
+		case <-left:
+			return
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -247,7 +248,8 @@ type about struct {
 
 // imported returns the result, once all nodes are made.
 func (im *importer) imported() Imported {
-	env := dag.New()
+	// The program that wrote the file recorded no starts: a call without a result may have been executed.
+	env := dag.New().WithMetadata(lineage.NoStarts, true)
 	for _, a := range im.about {
 		env = env.WithMetadata(a.key, a.value)
 	}

@@ -166,6 +166,9 @@ func (c *Calls) Of(e node.ToolExecution) int {
 	return -1
 }
 
+// NoStarts is the key in a conversation's metadata by which its writer says that it recorded no starts of tool calls: true.
+const NoStarts = "plait.no_starts"
+
 // InDoubt reports whether the call of an unfinished execution may have been executed: it was started, here or
 // elsewhere, and has no result. The call of a paused sub-agent is not in doubt.
 func InDoubt(e node.ToolExecution) bool {

@@ -1,0 +1,53 @@
+package executor_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// corePackages are the executor and the packages that take code from it.
+var corePackages = []string{"executor", "internal/lineage", "internal/pausing", "internal/shared", "internal/schema"}
+
+// maxPassed is how many functions of ours a streamed run with two tool calls may pass, with two more for the scheduler:
+// which ones run depends on it. Make it smaller with the number.
+const maxPassed = 216
+
+// TestFunctionsOfARunAreFew counts the functions that a reader of a streamed run with two tool calls has to know.
+func TestFunctionsOfARunAreFew(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "counted")
+	run := func(name string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Env = append(os.Environ(), "GOCOVERDIR="+dir)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+
+	const module = "github.com/plait-dev/plait/"
+	// Without the main package among those that are covered, nothing is written.
+	packages := module + strings.Join(append(corePackages, "executor/testdata/counted"), ","+module)
+	run("go", "build", "-cover", "-coverpkg="+packages, "-o", program, "./testdata/counted")
+	require.Equal(t, "2\n", run(program))
+
+	// A line is: file:line:, function, percent.
+	byPackage := map[string]int{}
+	var passed []string
+	for line := range strings.Lines(run("go", "tool", "covdata", "func", "-i="+dir)) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && strings.HasPrefix(line, module) && fields[2] != "0.0%" && fields[1] != "main" {
+			byPackage[filepath.Dir(strings.TrimPrefix(fields[0], module))]++
+			passed = append(passed, fields[1])
+		}
+	}
+	slices.Sort(passed)
+	t.Logf("%d functions: %v\n%s", len(passed), byPackage, strings.Join(passed, " "))
+	require.NotEmpty(t, passed)
+	require.LessOrEqual(t, len(passed), maxPassed)
+}
