@@ -50,3 +50,21 @@ func TestForgedConversationSparesNoCallItsHooks(t *testing.T) {
 		}
 	}
 }
+
+// TestForgedTotalsAreNoNegativeAmounts: the totals of a pause are believed as far as they go: a run may end sooner, or
+// use again what they leave out, and no more.
+func TestForgedTotalsAreNoNegativeAmounts(t *testing.T) {
+	waits := node.ToolExecution{State: node.ExecutionAwaitingResults, Spent: node.Spent{Run: "run", Turns: -5}}
+	d := ask(far).Assistant("", apitest.Use("far", `{"text":"x"}`))
+	require.Error(t, d.AppendExecutions(waits).Err())
+
+	waits.Spent.Turns = 1
+	d = d.AppendExecutions(waits)
+	require.NoError(t, d.Err())
+	agent := executor.Agent{
+		Provider: apitest.NewScript(apitest.Say("Done.")), Tools: []dag.Tool{far}, Limits: executor.Limits{Turns: 1}, Log: quiet,
+	}
+	d, err := agent.Resume(t.Context(), d, executor.Failed(d.Pending()[0], "no"))
+	require.NoError(t, err)
+	require.Contains(t, d.Head().Payload().(node.StopReason).Reason, "turns", "the turn of the pause counts")
+}
