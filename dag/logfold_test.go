@@ -112,7 +112,7 @@ func TestFoldedLogHasALimit(t *testing.T) {
 
 	branches := turns(100, 0)
 	for i := range 40 {
-		branches = branches.Join(fresh().WithSource(later(i+1)).User("root").User("again"))
+		branches = branches.Join(fresh().WithSource(later(i + 1)).User("root").User("again"))
 	}
 	all := rows(branches)
 	require.Len(t, all, 18+1+18)

@@ -41,7 +41,6 @@ charging the card: charged before, with this key
 ◆ tools     look_up_price, charge_card, post_letter
 ● assistant → look_up_price
 ▪ look_up_price() → 30 euros
-◇ results   1
 ● assistant → charge_card, post_letter
 ├─╮
 ▪ │ charge_card() → charged

@@ -15,7 +15,6 @@ read_file        Reads a file.
 ◆ tools     list_directory, read_file
 ● assistant → list_directory
 ▪ list_directory(path: "notes") → monday.md tuesday.md
-◇ results   1
 ● assistant → read_file ×2
 ├─╮
 ▪ │ read_file(path: "notes/monday.md") → Call Ada. Buy bolts.

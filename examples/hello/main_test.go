@@ -14,7 +14,6 @@ func Example() {
 	// ○ user      What is the weather in Tokyo?
 	// ● assistant → get_weather
 	// ▪ get_weather(city: "Tokyo") → 22°C in Tokyo
-	// ◇ results   1
 	// ● assistant It is 22°C.
 	// ■ stop      end_turn · 2 turns · 1 tool call
 	// It is 22°C.

@@ -43,7 +43,6 @@ reviewer                           ■ 1150 tokens, and 2340 by those it asked
 │ │ │ ┊ ◆ tools     read_file
 │ │ │ ┊ ● assistant → read_file
 │ │ │ ┊ ▪ read_file(name: "login.go") → if user.Password == password { return grant(user) }
-│ │ │ ┊ ◇ results   1
 │ │ │ ┊ ● assistant Nothing here is slow.
 │ │ │ ┊ ■ stop      end_turn · 2 turns · 1 tool call · 435 tokens · 450ms
 │ │ ▪ style(task: "Look at login.go.") 520ms → It reads well.
@@ -51,7 +50,6 @@ reviewer                           ■ 1150 tokens, and 2340 by those it asked
 │ │ │ ┊ ◆ tools     read_file
 │ │ │ ┊ ● assistant → read_file
 │ │ │ ┊ ▪ read_file(name: "login.go") → if user.Password == password { return grant(user) }
-│ │ │ ┊ ◇ results   1
 │ │ │ ┊ ● assistant It reads well.
 │ │ │ ┊ ■ stop      end_turn · 2 turns · 1 tool call · 455 tokens · 520ms
 ├─┴─╯

@@ -74,10 +74,11 @@ const (
 func writeCoverage(w io.Writer, lines []coverageLine) {
 	fmt.Fprint(w, `# What each API can say, and what becomes of it
 
-The test TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with. A newer SDK fails the
-test with the names of its new kinds.
+The test TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with. A
+newer SDK fails the test with the names of its new kinds.
 
-- **Understood**: Plait has a form of its own for it. Another provider gets it too, as far as its API has it ([switching](switching.md)).
+- **Understood**: Plait has a form of its own for it. Another provider gets it too, as far as its API
+  has it ([switching](switching.md)).
 - **Kept**: it is in the conversation as it came, and goes back to its own API unchanged.
 - **Refused**: it is left out of a request with a note, or ends a response with an error.
 - **Ignored**: it has nothing that another kind lacks, such as the progress of an item that follows whole.

@@ -38,13 +38,17 @@
 // again, it receives the whole state. A browser that reads nothing for 10 seconds is disconnected. At most 100 browsers
 // may be connected at once ([Options.Listeners]); further ones are refused.
 //
+// The conversation of a new page arrives in patches of 1,000 nodes. After a lost connection, a page names the last event
+// it has, and receives the changes since then. Of changes beyond 1 MiB it receives the whole again.
+//
 // # Protocol
 //
 // All paths are relative to the path of the page. Everything but the page needs the header "Authorization: Bearer
 // TOKEN".
 //
 //	GET  (the page)
-//	GET  events                            server-sent events: "patch", the drawing; "activity", the state of the run
+//	GET  events                            server-sent events: "patch", the drawing; "activity", the state of the run;
+//	                                       with Last-Event-ID, only the changes after that event
 //	POST fork   {"at": ID, "text": TEXT}   appends TEXT to the node and runs it: 202; 409 during another run
 //	POST fork   {"at": ID, "edit": TEXT}   the same with another text of the message ID, on a branch beside it. After a
 //	                                       message of the assistant follow the results of its calls, as they were, and

@@ -723,6 +723,7 @@ const checks = {
       await page.emulateMedia({media: 'print'});
       await page.waitForSelector('#paper section'); // the page hears of the change a moment later
       ok(!await page.isVisible('#outline') && await page.isVisible('#paper'), 'nothing else');
+      ok(await page.evaluate(() => getComputedStyle(document.querySelector('#paper .mono')).fontFamily.includes('mono')), 'what a tool returned is in a monospaced font');
     }
     const {texts: [paper], bytes} = await printed(page, '#paper');
     for (const words of ['We want to release 2.4 today.', '--- FAIL: TestCompaction', 'Take the first way', 'tag 2.4 after the changelog', 'n28 stop']) ok(paper.includes(words), words);

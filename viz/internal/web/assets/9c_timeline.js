@@ -251,8 +251,7 @@ function drawTurn(row, i) {
   const {key, level, bars, inner} = row;
   const e = el('div', {id: 'turn' + i, role: 'treeitem', 'aria-level': level + 1, 'aria-posinset': i + 1,
     'aria-setsize': timeline.rows.length, 'aria-selected': String(i === rowInTimeline()),
-    'aria-expanded': inner ? String(inner.some(call => call.open)) : null, class: 'turn ' + placeOf(key).style,
-    'aria-label': ['n' + numberOf(key), label(key), ...bars.map(barText)].join(', ')});
+    'aria-expanded': inner ? String(inner.some(call => call.open)) : null, class: 'turn ' + placeOf(key).style});
   const name = el('div', {class: 'turnname', onclick: () => select(key)},
     el('span', {class: 'number'}, 'n' + numberOf(key)), ' ',
     inner && el('button', {class: 'fold', tabindex: -1, 'aria-label': inner.some(call => call.open) ? 'fold' : 'unfold',

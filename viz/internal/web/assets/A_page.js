@@ -222,6 +222,7 @@ function drawTop() {
   show($('problems'), problemCount(grave, graph.problems.length - grave));
   $('problems').className = grave ? 'bad' : graph.problems.length ? 'odd' : 'fine';
   show($('totals'), totals(sums(graph.order)));
+  $('totals').title = $('totals').textContent;
 }
 
 // problemCount counts what failed apart from what is merely worth a look.
@@ -243,7 +244,14 @@ function paper() {
   fill($('paper'), [el('h1', {}, config.title), at.path.map(key => el('section', {class: placeOf(key).style},
     el('h2', {}, 'n' + numberOf(key) + ' ' + line(label(key), 80),
       nodeOf(key).problems.some(p => p.grave) && ' · failed'),
-    el('div', {class: 'said'}, words(key))))]);
+    paperText(key)))]);
+}
+
+// paperText is the text of a node. Code, and what tools received and returned, is in a monospaced font.
+function paperText(key) {
+  const text = words(key);
+  if (!isMessage(key)) return el('div', {class: 'said mono'}, text);
+  return text.length > longText ? el('div', {class: 'said'}, text) : fenced(text);
 }
 
 function unpaper() { show($('paper')); }

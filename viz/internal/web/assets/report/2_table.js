@@ -26,7 +26,7 @@ function draw() {
     part.value === null ? null : groupHead(part),
     ...part.rows.filter(row => visible.has(row)).map(tableRow),
   ]);
-  show($('rows'), el('thead', {}, el('tr', {}, el('th', {class: 'choose'}), columns.map(headCell))),
+  show($('rows'), el('thead', {}, el('tr', {}, el('th', {class: 'choose', scope: 'col', title: 'chosen'}, '✓'), columns.map(headCell))),
     el('tbody', {}, bodies));
   $('more').hidden = shown.length === ordered.length;
   $('more').textContent = 'Show more of ' + count(list.length, 'conversation');
