@@ -17,7 +17,8 @@ import (
 )
 
 // Effect describes the effect of executing the same call twice. It decides about a call without a result whose tool was
-// running when the program ended: see [Agent.Save].
+// running when the program ended: see [Agent.Save]. Hooks that decide about calls decide about it once more before it is
+// executed again: it is in doubt unless they allow exactly what was started.
 type Effect int
 
 // The effects.
