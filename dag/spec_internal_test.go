@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/node"
 )
 
 // TestPythonReaderFindsEveryChecksumRight checks the specification of the saved form against files that Plait writes: the
@@ -69,6 +71,18 @@ func TestSchemaAcceptsWhatIsSaved(t *testing.T) {
 	} {
 		require.Error(t, schema.Validate(document(t, files[0], old, broken)), broken)
 	}
+
+	pause := filepath.Join(t.TempDir(), "pause.json")
+	require.NoError(t, pausedForm(t).Save(pause))
+	for old, broken := range map[string]string{
+		`"state":"awaiting_approval"`: `"state":"approved"`,
+		`"note":"it pays"`:            `"note":7`,
+		`"deferred":true`:             `"deferred":"yes"`,
+		`"decided":{"by":"ann"`:       `"decided":{"by":7`,
+		`"turns":1`:                   `"turns":-1`,
+	} {
+		require.Error(t, schema.Validate(document(t, pause, old, broken)), broken)
+	}
 }
 
 // document reads a file as JSON, with one text replaced.
@@ -85,6 +99,26 @@ func document(t *testing.T, file, old, replacement string) any {
 	return v
 }
 
+// pausedForm returns a conversation with a pause that sets every member of one.
+func pausedForm(t *testing.T) DAG {
+	t.Helper()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	use := func(id string) content.ToolUse { return content.ToolUse{ID: id, Name: "pay", Input: `{"n":1}`} }
+	d := New().User("Pay.").Assistant("", use("a"), use("b")).AppendExecutions(
+		node.ToolExecution{
+			Index: 0, State: node.ExecutionAwaitingApproval, Ran: node.Ran{Input: `{"n":2}`}, Note: "it pays", Deferred: true,
+			Decided: node.Decided{By: "ann", At: at, Rule: "always"},
+			Spent: node.Spent{
+				Run: "run_1", Turns: 1, Calls: 2, InnerTurns: 3, InnerCalls: 4, Usage: content.Usage{Input: 5},
+				ToolUsage: content.Usage{Output: 6}, Elapsed: time.Second, Cost: 0.5,
+			},
+		},
+		node.ToolExecution{Index: 1, State: node.ExecutionAwaitingResults, Started: at},
+	)
+	require.NoError(t, d.Err())
+	return d
+}
+
 // savedForms returns the golden file, one with hostile texts, and random conversations.
 func savedForms(t *testing.T) []string {
 	t.Helper()
@@ -96,6 +130,7 @@ func savedForms(t *testing.T) []string {
 	}
 
 	save(hostileToReaders())
+	save(pausedForm(t))
 	save(ownWords(t))
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -1162,6 +1162,7 @@ var agentCore = []conform{
 		} {
 			agent = executor.Agent{Provider: once(named("tc_1", "strict", `{}`)), Hooks: []executor.Hook{change, executor.RequireApproval()}}
 			d, err = agent.Run(t.Context(), ask(strict))
+			require.ErrorIs(t, err, executor.ErrPaused)
 			d, err = agent.Resume(t.Context(), d, replySet{"tc_1": reply}.of(d)...)
 			require.NoError(t, err)
 			require.Equal(t, []string{want}, outcomes(t, d), "only what a person made of the arguments is checked")
@@ -1444,17 +1445,6 @@ func deferredEcho(t *testing.T, ids ...string) (executor.Agent, dag.DAG, executo
 	agent := executor.Agent{Provider: model, Tools: []dag.Tool{echo}, Strategy: executor.DeferAll()}
 	d, err := agent.Run(t.Context(), ask())
 	return agent, d, paused(t, err), model
-}
-
-// recoded is c, written as JSON and read.
-func recoded(t *testing.T, c executor.Continuation) executor.Continuation {
-	t.Helper()
-	data, err := executor.ContinuationCodec{}.Encode(c)
-	require.NoError(t, err)
-	require.True(t, json.Valid(data))
-	again, err := executor.ContinuationCodec{}.Decode(data)
-	require.NoError(t, err)
-	return again
 }
 
 // requireAskedAgain fails unless the model's third request asked for an answer, without tools, and got one.

@@ -81,6 +81,7 @@ func TestAResultThatWasCutMayBeBroughtAgainWhole(t *testing.T) {
 		agent.Hooks = hooks
 		agent.Provider = modelOf(withID("a", "far", "1"), withID("b", "far", "2"))()
 		d, err := agent.Run(t.Context(), ask(far))
+		require.ErrorIs(t, err, executor.ErrPaused)
 		d, err = agent.Resume(t.Context(), d, reply(whole).of(d)...)
 		pauseOf(t, err)
 

@@ -17,7 +17,8 @@ import (
 )
 
 // Effect describes the effect of executing the same call twice. It decides about a call without a result whose tool was
-// running when the program ended: see [Agent.Save].
+// running when the program ended: see [Agent.Save]. Hooks that decide about calls decide about it once more before it is
+// executed again: it is in doubt unless they allow exactly what was started.
 type Effect int
 
 // The effects.
@@ -120,12 +121,13 @@ func (r *run) decideAgain(c *toolCall, within bool) {
 		return
 	}
 
-	// Prepare and Before hooks do not see the call again: a service that knows its key must get the same arguments.
+	// The same arguments as before: a service may know the key of the call.
 	c.ran = startedAs(c.call, c.start)
 
 	// A sub-agent continues with its last saved step. Its own calls may be in doubt.
 	err := r.find(c)
 	if err == nil && (c.effect != EffectUnknown || c.resumes && c.kept != nil) {
+		r.repeat(c)
 		return
 	}
 	r.agent.Log.WarnContext(r.ctx, "plait: a tool call is in doubt: it was started, and has no result",
@@ -146,6 +148,32 @@ func (r *run) decideAgain(c *toolCall, within bool) {
 		c.leaveInDoubt(d.reason)
 	case err != nil:
 		c.leaveInDoubt(err.Error())
+	}
+}
+
+// repeat decides about a call that may be executed again, with the arguments of its start in c.ran. The conversation may
+// come from somebody else, so the hooks decide about the model's call once more: it is executed only if they allow
+// exactly what was started. A person who is asked sees what was started.
+func (r *run) repeat(c *toolCall) {
+	fresh := &newPhase(r, 1).calls[0]
+	fresh.call, fresh.ran, fresh.number = c.call, c.call, c.number
+	err := r.prepare(fresh)
+	if err == nil {
+		r.authorize(fresh)
+	}
+
+	same := fresh.ran.Name == c.ran.Name && canonical(fresh.ran.Input) == canonical(c.ran.Input)
+	switch {
+	case r.ctx.Err() != nil:
+		c.leaveInDoubt("")
+	case err != nil:
+		c.leaveInDoubt(err.Error())
+	case fresh.early:
+		c.leaveInDoubt("it may not be executed again")
+	case fresh.approval:
+		c.approval, c.reason = true, c.whyAsk(fresh.reason)
+	case !same:
+		c.leaveInDoubt("it was started with other arguments than it would have now")
 	}
 }
 

@@ -213,10 +213,11 @@ func TestEffectDecidesAboutACallThatWasStarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys = nil
+			asked := 0
 			agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("Done.")), Log: quiet, Hooks: []executor.Hook{{
-				Prepare: func(context.Context, executor.Call) (executor.Call, error) {
-					t.Error("the call was decided about before")
-					return executor.Call{}, nil
+				Before: func(context.Context, executor.Call) (executor.Decision, error) {
+					asked++
+					return executor.Allow(), nil
 				},
 			}}}
 			begun := crashed([]dag.Tool{c.tool}, call("f"))
@@ -241,6 +242,7 @@ func TestEffectDecidesAboutACallThatWasStarted(t *testing.T) {
 			require.Equal(t, e.State, ends[0].Execution.State)
 			if c.want == "done" {
 				require.Equal(t, node.ExecutionFinished, e.State)
+				require.Equal(t, 1, asked, "the hooks decide once more")
 				require.Equal(t, []string{begun.Head().Parent(0).ID().String() + "/0"}, keys)
 				return
 			}
@@ -254,21 +256,35 @@ func TestEffectDecidesAboutACallThatWasStarted(t *testing.T) {
 	require.ErrorIs(t, dag.New().Tools(executor.WithEffect(nil, executor.EffectUnknown)).Err(), content.ErrTool)
 }
 
-// TestACallIsExecutedAgainAsItWasStarted: a service that gets a key twice must get the same request twice.
+// TestACallIsExecutedAgainAsItWasStarted: a service that gets a key twice must get the same request twice. If the hooks
+// would allow another request now, it gets none.
 func TestACallIsExecutedAgainAsItWasStarted(t *testing.T) {
 	var got []executor.Call
 	look := tooltest.Func("look", func(_ context.Context, call executor.Call) (any, error) { got = append(got, call); return "ok", nil })
 	tools := []dag.Tool{executor.WithEffect(look, executor.EffectIdempotent)}
 	begun := ask(tools...).Assistant("", call("other")).AppendExecutions(
 		node.ToolExecution{State: node.ExecutionStarted, Started: startedAt, Ran: node.Ran{Tool: "look", Input: `{"day":1}`}})
-	agent := executor.Agent{
-		Provider: apitest.NewScript(apitest.Say("Done.")), Tools: tools,
-		Hooks: []executor.Hook{{Before: func(context.Context, executor.Call) (executor.Decision, error) {
-			return executor.Modify(`{"day":2}`), nil
-		}}},
+	run := func(input content.JSON) dag.DAG {
+		got = nil
+		agent := executor.Agent{
+			Provider: apitest.NewScript(apitest.Say("Done.")), Tools: tools, Log: quiet,
+			Hooks: []executor.Hook{{
+				Prepare: func(_ context.Context, call executor.Call) (executor.Call, error) {
+					call.Name = "look"
+					return call, nil
+				},
+				Before: func(context.Context, executor.Call) (executor.Decision, error) { return executor.Modify(input), nil },
+			}},
+		}
+		d, err := agent.Run(t.Context(), begun)
+		require.NoError(t, err)
+		return d
 	}
-	d, err := agent.Run(t.Context(), begun)
-	require.NoError(t, err)
+	d := run(`{"day":2}`)
+	require.Empty(t, got)
+	require.Contains(t, outcomes(t, d)[0], content.OutcomeUnknown)
+
+	d = run(`{ "day":1 }`)
 	require.Len(t, got, 1)
 	require.Equal(t, []string{"look", `{"day":1}`}, []string{got[0].Name, string(got[0].Input)})
 	require.Equal(t, node.Ran{Tool: "look", Input: `{"day":1}`}, executionOf(t, d, 0).Ran)

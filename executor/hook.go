@@ -52,7 +52,8 @@ type Hook struct {
 	// first of them runs. The model reads an error as the result, and the call is not executed.
 	Before func(ctx context.Context, call Call) (Decision, error)
 	// InDoubt decides on a call without a result whose tool was running when the program ended, unless the effect of
-	// the tool allows a second execution ([WithEffect]). It gets the call as it was executed.
+	// the tool allows a second execution ([WithEffect]): then Prepare and Before decide again, and the call is executed
+	// if they allow exactly what was started. InDoubt gets the call as it was executed.
 	//
 	//   - [ExecuteAgain] executes the call again. Hooks do not see it again.
 	//   - [AskApproval] asks a person, with a reason that names the doubt. Approved executes the call again.

@@ -611,6 +611,7 @@ func TestEventsOfAPausedSubAgent(t *testing.T) {
 	}
 
 	before, end, err := story(executor.Ordered(agent.Stream(t.Context(), dag.New().User("Go."))))
+	require.ErrorIs(t, err, executor.ErrPaused)
 	require.Equal(t, []string{
 		"executor.RunStart", "start look1", "start deeper", "child executor.RunStart", "child executor.Paused", "child End", "end look1",
 		"executor.Paused", "End",
@@ -705,6 +706,7 @@ func TestSubAgentBehindAProgramsOwnToolPausesOnlyIfItCanBeFound(t *testing.T) {
 
 	agent.Tools = []dag.Tool{openWrapper{ownWrapper{sub}}}
 	d, err = agent.Run(t.Context(), dag.New().User("Go."))
+	require.ErrorIs(t, err, executor.ErrPaused)
 	d, err = agent.Resume(t.Context(), d, replySet{"s/erase": approved()}.of(d)...)
 	require.NoError(t, err)
 	require.Equal(t, "<<erase>>", d.Text())
@@ -726,6 +728,7 @@ func TestAStrategyCannotDeferAPausedSubAgent(t *testing.T) {
 	var ran tally
 	agent := ran.nest(1)
 	d, err := agent.Run(t.Context(), dag.New().User("Go."))
+	require.ErrorIs(t, err, executor.ErrPaused)
 	agent.Strategy = executor.DeferAll()
 	d, err = agent.Resume(t.Context(), d, replySet{"deeper/erase": approved()}.of(d)...)
 	require.NoError(t, err, "the call has begun: nobody else can execute it")
@@ -772,6 +775,7 @@ func TestAChangedTaskBeginsAnew(t *testing.T) {
 		return executor.Allow(), nil
 	}}}
 	d, err = agent.Run(t.Context(), d)
+	require.ErrorIs(t, err, executor.ErrPaused)
 	require.Equal(t, []string{"deeper/deeper/erase"}, idsOf(d))
 	require.Equal(t, []string{"look1", "look1", "look2"}, ran.ran(), "the sub-agent with the other task looks itself")
 	require.Empty(t, d.Validate())

@@ -305,7 +305,7 @@ func TestGraphvizShowsHostileTextsInFolds(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, folded, len(hostile), "boxes hold several nodes")
+	require.GreaterOrEqual(t, folded, len(hostile), "each text is in a box that holds several nodes")
 }
 
 func BenchmarkDOT(b *testing.B) {

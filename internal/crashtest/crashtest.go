@@ -98,10 +98,6 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// patience is the time limit for waiting. A busy machine may pause a process for a long time; only a hanging test waits
-// for so long.
-const patience = 5 * time.Minute
-
 // output writes the lines of a process. A line is written as a whole, and is short enough for a pipe to keep it whole.
 // A line written before a kill can be read after it, and the lines of several processes come in the order of their
 // writes.
