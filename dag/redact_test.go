@@ -308,12 +308,3 @@ func TestJournalKeepsJoinedConversationRedacted(t *testing.T) {
 		}
 	}
 }
-
-// digests returns the digests of the heads.
-func digests(d dag.DAG) []node.Digest {
-	var list []node.Digest
-	for _, h := range d.Heads() {
-		list = append(list, h.Digest())
-	}
-	return list
-}

@@ -776,6 +776,7 @@ func TestResultsThatAreBroughtAgainGoThroughTheHooks(t *testing.T) {
 		return r, nil
 	}}}
 	d, err := agent.Run(t.Context(), ask(far))
+	require.ErrorIs(t, err, executor.ErrPaused)
 	d, err = agent.Resume(t.Context(), d, replySet{"b": failed("two")}.of(d)...)
 	require.ErrorIs(t, err, executor.ErrPaused)
 	_, err = agent.Resume(t.Context(), d, replySet{"b": failed("other")}.of(d)...)

@@ -214,8 +214,7 @@ func TestDeletedConversationEndsItsRun(t *testing.T) {
 
 func TestDeleteDuringARequestEndsTheRun(t *testing.T) {
 	onEach(t, func(w *world) {
-		var e *Engine
-		e = w.engine(says(apitest.Func(func(api.Request) apitest.Turn {
+		e := w.engine(says(apitest.Func(func(api.Request) apitest.Turn {
 			require.NoError(w, w.db.Delete(w.Context(), "c"))
 			return apitest.Say("Hello.")
 		}).Always()))

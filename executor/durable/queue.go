@@ -185,6 +185,7 @@ func (q *riverQueue[T]) migrate(ctx context.Context, db store.Transactor) error 
 	return db.Update(ctx, func(tx store.Tx) error {
 		// SQLite: the transaction itself is the lock, so the migrations run inside it.
 		if q.tx {
+			//lint:ignore SA1019 those that cannot share a transaction are PostgreSQL's
 			_, err := migrator.MigrateTx(ctx, tx.Handle().(T), rivermigrate.DirectionUp, nil)
 			return err
 		}

@@ -49,7 +49,8 @@ func (c *cachedConn) ExecContext(ctx context.Context, query string, args []drive
 	if e, ok := s.(driver.StmtExecContext); ok {
 		return e.ExecContext(ctx, args)
 	}
-	return s.Exec(values(args)) //nolint:staticcheck // the fallback for drivers without contexts
+	//lint:ignore SA1019 the fallback for drivers without contexts
+	return s.Exec(values(args))
 }
 
 // QueryContext implements driver.QueryerContext.
@@ -64,7 +65,8 @@ func (c *cachedConn) QueryContext(ctx context.Context, query string, args []driv
 	if q, ok := s.(driver.StmtQueryContext); ok {
 		rows, err = q.QueryContext(ctx, args)
 	} else {
-		rows, err = s.Query(values(args)) //nolint:staticcheck // as in ExecContext
+		//lint:ignore SA1019 as in ExecContext
+		rows, err = s.Query(values(args))
 	}
 	if err != nil {
 		c.put(query, s)
