@@ -170,7 +170,7 @@ func TestRealMermaidDrawsALongRunOnTwoScreens(t *testing.T) {
 	d := sampleStart().User("The parser drops the last line of a file without a newline. Please fix it.")
 	for i := range 19 {
 		d = d.Assistant(fmt.Sprintf("Step %d: let me look at the next file and run its tests.", i), use("1", "bash", fmt.Sprintf(`{"command":"go test -run Line%d"}`, i))).
-			CloseTools(node.ToolExecution{Result: content.Words("ok  example.com/parser 0.2s\nPASS")})
+			CloseTools(node.ToolExecution{Index: 1, Result: content.Words("ok  example.com/parser 0.2s\nPASS")})
 	}
 	d = d.Assistant("Fixed.")
 	for _, v := range check(t, allVersions, []job{expecting(t, "60 nodes", d, MermaidOptions{})}) {
