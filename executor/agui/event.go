@@ -87,7 +87,7 @@ func messageID(n *node.Node, index int) string {
 // numbered returns the ID of a message without a client's ID. Its prefix distinguishes it from the IDs of clients.
 func numbered(index int) string { return fmt.Sprintf("plait-%d", index) }
 
-// callOf returns the ID of a call of a message.
+// callOf returns the ID of a call of a message. index is that of its block.
 func callOf(messageID string, index int) string { return fmt.Sprintf("%s/%d", messageID, index) }
 
 // resultOf returns the ID of the message with the result of a call.
@@ -107,7 +107,7 @@ func messageNodes(d dag.DAG) []*node.Node {
 // messagesOf returns the messages of a conversation.
 func messagesOf(d dag.DAG) []message {
 	list := []message{}
-	var calling string // the ID of the last message with calls
+	var calls []toolCall // of the last message with calls
 	for i, n := range messageNodes(d) {
 		m, _ := n.Message()
 		id := messageID(n, i)
@@ -115,13 +115,15 @@ func messagesOf(d dag.DAG) []message {
 		case m.Role == content.Assistant:
 			response := assistant(id, m.Blocks)
 			if len(response.ToolCalls) > 0 {
-				calling = id
+				calls = response.ToolCalls
 			}
 			list = append(list, response)
 		case len(m.Blocks.ToolResults()) > 0:
-			// A message of results has one for each call, in call order, so the index is that of the call.
-			for index, result := range m.Blocks.ToolResults() {
-				list = append(list, toolMessage(callOf(calling, index), result.Content, result.IsError))
+			// A message of results has one for each call, in call order.
+			for i, result := range m.Blocks.ToolResults() {
+				if i < len(calls) {
+					list = append(list, toolMessage(calls[i].ID, result.Content, result.IsError))
+				}
 			}
 		default:
 			list = append(list, message{ID: id, Role: "user", Content: contentOf(m.Blocks)})
@@ -136,8 +138,10 @@ func assistant(id string, blocks content.Blocks) message {
 	if text := blocks.Text(); text != "" {
 		m.Content = text
 	}
-	for index, call := range blocks.ToolUses() {
-		m.ToolCalls = append(m.ToolCalls, toolCall{callOf(id, index), "function", function{call.Name, string(call.Input)}})
+	for index, block := range blocks.All() {
+		if call, is := block.(content.ToolUse); is {
+			m.ToolCalls = append(m.ToolCalls, toolCall{callOf(id, index), "function", function{call.Name, string(call.Input)}})
+		}
 	}
 	return m
 }

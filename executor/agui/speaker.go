@@ -108,7 +108,11 @@ func (s *speaker) messageEnd(n *node.Node) {
 	if s.run == "" {
 		s.ids[n.ID()] = id
 	}
-	for index, call := range m.Blocks.ToolUses() {
+	for index, block := range m.Blocks.All() {
+		call, is := block.(content.ToolUse)
+		if !is {
+			continue
+		}
 		s.calling = id
 		callID := callOf(id, index)
 		s.say(event{Type: "TOOL_CALL_START", ToolCallID: callID, ToolCallName: call.Name, ParentMessageID: id})
