@@ -230,10 +230,11 @@ function executions(key) {
     calls.length > most && el('p', {class: 'quiet'}, 'and ' + count(calls.length - most, 'more call'))];
 }
 
-// executedBy links a call to its execution. The index of the execution is that of the call among all calls.
+// executedBy links a call to its execution. The index of the execution is that of the call's block in its message.
 function executedBy(key, part) {
-  const index = nodeOf(key).parts.filter(p => p.form === 'call').indexOf(part);
-  const kid = nodeOf(key).kids.find(k => isCall(k) && saved(nodeOf(k)).body.index === index);
+  const number = nodeOf(key).parts.filter(p => p.form === 'call').indexOf(part);
+  const calls = saved(nodeOf(key)).body.blocks.flatMap((block, i) => block.type === 'tool_use' ? [i] : []);
+  const kid = nodeOf(key).kids.find(k => isCall(k) && saved(nodeOf(k)).body.index === calls[number]);
   return kid === undefined ? null : link(kid);
 }
 
