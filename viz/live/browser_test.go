@@ -279,7 +279,6 @@ func TestAPauseInARealBrowser(t *testing.T) {
 
 	b.does("wait", ".ask", "text", "Rome") // the next pause
 	require.Equal(t, []string{long}, *removed)
-	b.does("wait", ".ask", "text", "waits for the decisions about other calls")
 	b.does("click", ".ask .answer", "text", "Approve")
 	b.does("wait", ".ask", "text", "waits for its result")
 	other.does("wait", ".ask", "text", "waits for its result")
