@@ -137,7 +137,7 @@ func TestAPipeIsReadWhole(t *testing.T) {
 func TestLostOutputIsAnError(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("this system has no /dev/full:", err)
+		t.Skip("SKIPPED: this system has no /dev/full:", err)
 	}
 	defer full.Close()
 	file := filepath.Join(t.TempDir(), "talk.json")

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootTime returns the time since the machine was booted. Unlike the monotonic clock of package time, it goes on while
+// bootTime returns the time since the machine was booted. Unlike the monotonic clock of package time, it advances while
 // the machine is suspended.
 func bootTime() time.Duration {
 	var t unix.Timespec

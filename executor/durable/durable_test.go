@@ -541,7 +541,7 @@ func TestTablesBeforeTheFirstReleaseAreRefused(t *testing.T) {
 // connection, and no notifications.
 func TestRunsBehindAPooler(t *testing.T) {
 	if pgtest.Missing() {
-		t.Skip("no PostgreSQL server is installed")
+		t.Skip("SKIPPED: no PostgreSQL server is installed")
 	}
 	pool, err := pgxpool.New(t.Context(), pgtest.Database(t)+"&default_query_exec_mode=exec&pool_max_conns=8")
 	require.NoError(t, err)

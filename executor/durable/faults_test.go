@@ -337,7 +337,7 @@ func dieAtPoint(w *world, at int) (died bool) {
 // A process whose connection fails at any request, in any way, loses nothing and repeats nothing. PLAIT_LONG tests more.
 func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 	if pgtest.Missing() {
-		t.Skip("no PostgreSQL server is installed")
+		t.Skip("SKIPPED: no PostgreSQL server is installed")
 	}
 	live := func(t *testing.T, what trouble, at int) (requests int, happened bool) {
 		url := pgtest.Database(t)

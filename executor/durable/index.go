@@ -19,7 +19,7 @@ const (
 	Active State = "active"
 	// Waiting: the run is paused until its pending calls have their replies or results.
 	Waiting State = "waiting"
-	// Parked: the run cannot go on by itself, for the reason of the run. Requeue continues it.
+	// Parked: the run cannot continue by itself, for the reason of the run. Requeue continues it.
 	Parked State = "parked"
 	// Done: the run has ended, with the stop reason of its conversation.
 	Done State = "done"

@@ -406,7 +406,7 @@ func (r *running) again(wait time.Duration) error {
 func (r *running) giveBack() error { return r.again(0) }
 
 // later tries the run again after a while. River counts the attempts and keeps their errors. They begin anew after a
-// step, because the run then goes on.
+// step, because the run then continues.
 func (r *running) later(d dag.DAG, err error) error {
 	r.Log.WarnContext(r.ctx, "durable: a run is tried again later", "run", r.args.Run, "error", err)
 	switch {

@@ -39,7 +39,7 @@ func onEach(t *testing.T, test func(w *world)) {
 	t.Run("sqlite", func(t *testing.T) { test(openWorld(t, filepath.Join(t.TempDir(), "runs.db"))) })
 	t.Run("postgres", func(t *testing.T) {
 		if pgtest.Missing() {
-			t.Skip("no PostgreSQL server is installed")
+			t.Skip("SKIPPED: no PostgreSQL server is installed")
 		}
 		test(openWorld(t, pgtest.Database(t)))
 	})
