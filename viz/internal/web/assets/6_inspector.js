@@ -232,9 +232,8 @@ function executions(key) {
 
 // executedBy links a call to its execution. The index of the execution is that of the call's block in its message.
 function executedBy(key, part) {
-  const number = nodeOf(key).parts.filter(p => p.form === 'call').indexOf(part);
-  const calls = saved(nodeOf(key)).body.blocks.flatMap((block, i) => block.type === 'tool_use' ? [i] : []);
-  const kid = nodeOf(key).kids.find(k => isCall(k) && saved(nodeOf(k)).body.index === calls[number]);
+  const index = Number(String(part.at).match(/\d+/)[0]); // the path of the arguments leads through the block
+  const kid = nodeOf(key).kids.find(k => isCall(k) && saved(nodeOf(k)).body.index === index);
   return kid === undefined ? null : link(kid);
 }
 
