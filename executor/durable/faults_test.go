@@ -256,6 +256,7 @@ func TestEveryStatementMayFail(t *testing.T) {
 		at := 1
 		for happened := true; happened; at += stride() {
 			l := &life{world: w.again(), limit: time.Minute}
+			l.stubborn = true // the fault may be in the first statements of Serve
 			f := &faulty{what: failing, at: at}
 			faults := l.live(func(db store.Transactor) store.Transactor {
 				f.Transactor = db
@@ -339,6 +340,7 @@ func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 	if pgtest.Missing() {
 		t.Skip("SKIPPED: no PostgreSQL server is installed")
 	}
+	t.Parallel()
 	live := func(t *testing.T, what trouble, at int) (requests int, happened bool) {
 		url := pgtest.Database(t)
 		p, through := startProxy(t, url)
@@ -367,6 +369,7 @@ func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 	samples := seedtest.Rounds(1, 50)
 	for _, what := range []trouble{cutBefore, cutAfter, silentBefore, silentAfter} {
 		t.Run(string(what), func(t *testing.T) {
+			t.Parallel()
 			happened := 0
 			for i := range samples {
 				if _, is := live(t, what, requests/3+i*requests/samples/2); is {

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -11,6 +12,10 @@ import (
 
 func TestMain(m *testing.M) {
 	childMain()
+
+	// Most tests wait, for the end of a heartbeat or for the next look of River at what is due.
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8")
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := pgtest.Stop(); err != nil {
 			println(err.Error())

@@ -34,10 +34,15 @@ type world struct {
 	stubborn bool // serve again after an error
 }
 
-// onEach runs a test on each kind of database.
+// onEach runs a test on each kind of database, beside other tests.
 func onEach(t *testing.T, test func(w *world)) {
-	t.Run("sqlite", func(t *testing.T) { test(openWorld(t, filepath.Join(t.TempDir(), "runs.db"))) })
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(openWorld(t, filepath.Join(t.TempDir(), "runs.db")))
+	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
 		if pgtest.Missing() {
 			t.Skip("SKIPPED: no PostgreSQL server is installed")
 		}
