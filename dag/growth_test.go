@@ -106,7 +106,7 @@ func continuedHelpers(n int) dag.DAG {
 	helper := small(5)
 	d := counting().WithSource(helper.Source())
 	for range n {
-		helper = helper.User("on").Assistant("", use("a", "f", "{}")).CloseTools()
+		helper = helper.User("on").Assistant("So.", use("a", "f", "{}")).CloseTools()
 		d = d.SubGraph("helper", helper)
 	}
 	return d

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/transcript"
 )
@@ -87,10 +88,7 @@ func FuzzPi(f *testing.F) {
 }
 
 func TestLargeAndHostileFilesTakeTimeInProportion(t *testing.T) {
-	n := 20_000
-	if testing.Short() {
-		n = 2000
-	}
+	n := seedtest.Rounds(5000, 20_000)
 	id := func(i int) string { return "n" + strings.Repeat("0", i%3) + string(rune('a'+i%26)) + itoa(i) }
 	build := func(line func(c *claude, i int)) string {
 		var c claude

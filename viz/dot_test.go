@@ -271,7 +271,7 @@ func values(m map[string][]string) (list [][]string) {
 func TestGraphvizDrawsRandomGraphs(t *testing.T) {
 	t.Parallel()
 	requireGraphviz(t)
-	seeded(t, 200, 30, func(t *testing.T, d dag.DAG) { requireDrawn(t, d, &DOTOptions{}) })
+	seeded(t, 100, 30, func(t *testing.T, d dag.DAG) { requireDrawn(t, d, &DOTOptions{}) })
 }
 
 func TestGraphvizShowsHostileTexts(t *testing.T) {

@@ -6,13 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/internal/seedtest"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
 // TestEachNodeHasABoxInOnePictureInsideFoldedBoxes opens every folded box of conversations of many sizes and shapes:
 // each picture inside is legible as the outermost one is, counts the failures in it, and few steps lead to each node.
 func TestEachNodeHasABoxInOnePictureInsideFoldedBoxes(t *testing.T) {
-	viztest.Samples(2000, func(s viztest.Sample) {
+	viztest.Samples(seedtest.Rounds(200, 2000), func(s viztest.Sample) {
 		t.Run(s.Name(), func(t *testing.T) {
 			full, folded := layout(t, s.DAG, &LayoutOptions{Full: true}), layout(t, s.DAG, &LayoutOptions{})
 			nested := layout(t, s.DAG, &LayoutOptions{Inside: true})

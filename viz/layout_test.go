@@ -82,7 +82,7 @@ func requireTidy(t *testing.T, p *Picture) {
 }
 
 func TestLayoutIsTidy(t *testing.T) {
-	seeded(t, 1000, 120, func(t *testing.T, d dag.DAG) {
+	seeded(t, 500, 120, func(t *testing.T, d dag.DAG) {
 		p := layout(t, d, nil)
 		requireTidy(t, p)
 		if len(p.Boxes) < 200 {

@@ -158,7 +158,7 @@ func TestRealMermaidDrawingsAreLegible(t *testing.T) {
 func TestGraphvizDrawingsAreLegible(t *testing.T) {
 	t.Parallel()
 	requireGraphviz(t)
-	viztest.Samples(seedtest.Rounds(2000, 20_000), func(s viztest.Sample) {
+	viztest.Samples(seedtest.Rounds(200, 20_000), func(s viztest.Sample) {
 		t.Run(s.Name(), func(t *testing.T) {
 			got := requireDrawn(t, s.DAG, &DOTOptions{})
 			require.GreaterOrEqual(t, fitted(got.font*4/3, got.width*4/3), legibleFont, "%v points wide", got.width)

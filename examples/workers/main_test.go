@@ -30,10 +30,12 @@ done – Order A-3 was refunded by bob.
 `
 
 func TestRunsFinishAfterAWorkerWasKilled(t *testing.T) {
+	t.Parallel()
 	requirePrinted(t)
 }
 
 func TestRunsFinishOnPostgreSQL(t *testing.T) {
+	t.Parallel()
 	requirePrinted(t, pgtest.Database(t))
 }
 

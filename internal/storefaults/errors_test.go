@@ -43,7 +43,7 @@ func TestEveryOperationMayFail(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			var a aftermath
-			stride := 29
+			stride := 61
 			if seedtest.Long() {
 				stride = 1
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/internal/crashtest"
 	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/internal/seedtest"
 )
 
 // newDatabases returns a function that returns the URL of a new database each time.
@@ -33,5 +34,5 @@ func TestAcknowledgedAppendsSurviveCrashesOfTheServer(t *testing.T) {
 		require.NoError(t, err)
 		return url
 	}
-	crashtest.Appends{Open: openStore, Database: database, Kills: 3, Server: cluster}.Test(t)
+	crashtest.Appends{Open: openStore, Database: database, Kills: seedtest.Rounds(2, 20), Server: cluster}.Test(t)
 }

@@ -636,9 +636,9 @@ func (s *Server) ears() map[*listener]bool {
 
 // TestServeClosesConnectionsWithSlowRequests: half a header, and no more.
 func TestServeClosesConnectionsWithSlowRequests(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: it waits for the real time limit of 5 seconds, in -short")
-	}
+	require.Equal(t, 5*time.Second, headerTime)
+	headerTime = 100 * time.Millisecond
+	t.Cleanup(func() { headerTime = 5 * time.Second })
 	s := New(talk(), nil)
 	l, err := s.Listen("127.0.0.1:0")
 	require.NoError(t, err)

@@ -102,11 +102,11 @@ type Server struct {
 	served    map[*http.Server]bool
 }
 
-// The pace of a connection.
-const (
-	headerTime = 5 * time.Second  // to read the header of a request
-	bodyTime   = 10 * time.Second // to read its body
-)
+// headerTime is the time to read the header of a request. A test shortens it.
+var headerTime = 5 * time.Second
+
+// bodyTime is the time to read a request's body.
+const bodyTime = 10 * time.Second
 
 // New returns a server for d.
 func New(d dag.DAG, o *Options) *Server {
