@@ -224,13 +224,17 @@ func TestClaudeCodeResultsBetweenTheLinesOfOneAnswer(t *testing.T) {
 func TestClaudeCodeAnOpenPhaseStaysOpen(t *testing.T) {
 	var c claude
 	c.user("u", "null", "go")
-	c.assistant("a", "u", "m", "", "t1", "t2")
+	c.assistant("a", "u", "m", "x", "t1", "t2")
 	c.result("r", "a", "t1")
 	c = append(c, `{"type":"last-prompt","lastPrompt":"go"}`)
 	in := imported(t, transcript.ClaudeCode, c.String())
 	open := in.Main().OpenCalls()
 	require.Len(t, open, 1)
 	require.Equal(t, "t2", open[0].ID)
+	require.Equal(t, 2, open[0].Index, "the text is block 0")
+	executed, ok := in.Main().Head().Payload().(node.ToolExecution)
+	require.True(t, ok)
+	require.Equal(t, 1, executed.Index)
 	require.Equal(t, []string{"message", "custom", "message", "tool_execution"}, kinds(in.Main()))
 	closed := in.Main().CloseTools(node.ToolExecution{Index: open[0].Index, Result: content.Words("late")})
 	require.NoError(t, closed.Err())

@@ -63,6 +63,7 @@ func TestPiSession(t *testing.T) {
 		"a:Pots, and a note: buy seeds.", "u:Throw the note away.", "a:Done.",
 	}, spell(in.Conversations[1]))
 	require.Equal(t, content.JSON(`"/home/kim/shed"`), in.DAG.Metadata().Get("pi.cwd"))
+	detailed := false
 	for _, n := range in.Conversations[1].Nodes() {
 		switch p := n.Payload().(type) {
 		case node.Message:
@@ -73,11 +74,13 @@ func TestPiSession(t *testing.T) {
 				require.Contains(t, n.Meta().Get("pi.message"), `"provider":"anthropic"`)
 			}
 		case node.ToolExecution:
-			if p.Index == 1 {
+			if p.Index == 2 { // after the thinking and the first call
 				require.Equal(t, content.JSON(`{"lines":1}`), p.Details)
+				detailed = true
 			}
 		}
 	}
+	require.True(t, detailed)
 }
 
 // piSays is a session of these messages, each after the one before it.

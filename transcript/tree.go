@@ -74,6 +74,7 @@ type slot struct {
 	children int
 	before   []extraNode       // records to insert between the parent and this slot
 	calls    []content.ToolUse // of an assistant's message
+	blocks   []int             // the indexes of the calls' blocks
 	byCall   map[string][]int  // indexes in calls, by call ID
 	phase    *slot             // of an assistant's message: the latest tool phase; another branch may have repeated the calls
 
@@ -297,11 +298,13 @@ func (t *tree) settle(e *entry) error {
 
 	s := &slot{entry: e, parent: up, last: e.last}
 	if m.Role == content.Assistant {
-		s.calls = m.Blocks.ToolUses()
 		// Two calls may have the same ID, so each ID has a list.
-		s.byCall = make(map[string][]int, len(s.calls))
-		for i, c := range s.calls {
-			s.byCall[c.ID] = append(s.byCall[c.ID], i)
+		s.byCall = map[string][]int{}
+		for at, b := range m.Blocks.All() {
+			if c, ok := b.(content.ToolUse); ok {
+				s.byCall[c.ID] = append(s.byCall[c.ID], len(s.calls))
+				s.calls, s.blocks = append(s.calls, c), append(s.blocks, at)
+			}
 		}
 	}
 
@@ -588,7 +591,7 @@ func (t *tree) makePhase(s *slot, after []*node.Node) error {
 	for i, call := range calling.calls {
 		a := s.results[i]
 		m := nodeSpec{name: calling.entry.name + "/call " + strconv.Itoa(i), line: calling.entry.line, parents: after}
-		run := node.ToolExecution{CallID: call.ID, Index: i, Tool: call.Name, Input: call.Input}
+		run := node.ToolExecution{CallID: call.ID, Index: calling.blocks[i], Tool: call.Name, Input: call.Input}
 
 		switch {
 		case a != nil:

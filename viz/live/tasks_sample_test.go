@@ -84,13 +84,17 @@ type execution struct {
 // closes executes the calls of the last response, one after another.
 func (w *workday) closes(executions ...execution) {
 	var list []node.ToolExecution
+	calls := w.OpenCalls()
 	for i, e := range executions {
 		began := w.now
 		w.now = w.now.Add(time.Duration(e.seconds * float64(time.Second)))
-		list = append(list, node.ToolExecution{Index: i, Result: content.Words(e.result), IsError: e.failed, Started: began, Ended: w.now})
+		list = append(list, node.ToolExecution{Index: calls[i].Index, Result: content.Words(e.result), IsError: e.failed, Started: began, Ended: w.now})
 		w.size += len(e.result) + 60
 	}
 	w.DAG = w.CloseTools(list...)
+	if w.Err() != nil {
+		panic(w.Err())
+	}
 }
 
 const taskRules = "You are a coding agent. Move the packages of this repository from the old storage API to the new one, one package at a time. " +
