@@ -371,7 +371,7 @@ var others = map[string]map[string]alike{
 			"may stand on either side"},
 		"content: check 2":     {"Text Image Document Opaque Unknown", "may stand in a tool result"},
 		"dag: validator.block": {"Opaque", "belongs to a provider, which answers for it"},
-		"internal/providertest: plainBlock": {"Thinking CutToolUse Opaque Unknown",
+		"internal/testkit/providertest: plainBlock": {"Thinking CutToolUse Opaque Unknown",
 			"is left out of requests that an API imported, or sent as it came"},
 		"executor: holdable": {"Text Image Document Opaque Unknown", "may stand in a tool result"},
 		"executor: neverSent": {"Text Image Document ToolUse ToolResult Opaque Unknown",

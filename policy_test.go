@@ -115,7 +115,7 @@ func TestRootModuleNeedsOnlyWhatIsAllowed(t *testing.T) {
 func TestTestHelpersStayOutOfTheLibrary(t *testing.T) {
 	for _, p := range packages(t) {
 		if strings.HasSuffix(p.ImportPath, "test") || strings.HasSuffix(p.ImportPath, "apitest/conformance") ||
-			strings.HasSuffix(p.ImportPath, "apitest/tape") || strings.HasSuffix(p.ImportPath, "internal/fixture") {
+			strings.HasSuffix(p.ImportPath, "apitest/tape") || strings.HasSuffix(p.ImportPath, "internal/testkit/fixture") {
 			continue
 		}
 		for _, imported := range p.Imports {

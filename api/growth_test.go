@@ -10,7 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
 )
 
 var growingEnd = api.Finish{Stop: content.StopEndTurn, Model: "m", Usage: content.Usage{Input: 1, Output: 1}}

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/stretchr/testify/require"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )

@@ -14,7 +14,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/racetest"
+	"github.com/plait-dev/plait/internal/testkit/racetest"
 	"github.com/plait-dev/plait/node"
 )
 

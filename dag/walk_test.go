@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/growthtest"
-	"github.com/plait-dev/plait/internal/racetest"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/racetest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )

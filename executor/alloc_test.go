@@ -11,8 +11,8 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/growthtest"
-	"github.com/plait-dev/plait/internal/racetest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/racetest"
 )
 
 // works returns the work of do, without that of the first time.

@@ -13,8 +13,8 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/growthtest"
-	"github.com/plait-dev/plait/internal/racetest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/racetest"
 )
 
 // pausedWith returns a conversation in which n deferred calls wait for their results, and its agent.

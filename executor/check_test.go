@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/tooltest"
+	"github.com/plait-dev/plait/internal/testkit/tooltest"
 )
 
 // unreached is a tool with a schema, which no call may reach.

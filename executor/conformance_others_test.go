@@ -25,7 +25,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/registry"
-	"github.com/plait-dev/plait/internal/tooltest"
+	"github.com/plait-dev/plait/internal/testkit/tooltest"
 	"github.com/plait-dev/plait/node"
 )
 

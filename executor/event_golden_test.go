@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"

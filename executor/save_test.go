@@ -16,7 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/tooltest"
+	"github.com/plait-dev/plait/internal/testkit/tooltest"
 	"github.com/plait-dev/plait/node"
 )
 

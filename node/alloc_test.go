@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/racetest"
+	"github.com/plait-dev/plait/internal/testkit/racetest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )

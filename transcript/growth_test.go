@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
 	"github.com/plait-dev/plait/transcript"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/internal/testkit/fixture"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/transcript"
 )

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/stretchr/testify/require"
 	gonum "gonum.org/v1/gonum/graph"
 )

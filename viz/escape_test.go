@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/testkit/racetest"
 )
 
 func TestEscapeWritesEverythingThatMermaidWouldObey(t *testing.T) {

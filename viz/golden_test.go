@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/stretchr/testify/require"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )

@@ -17,9 +17,9 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/fixture"
-	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/testkit/fixture"
+	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 	"github.com/stretchr/testify/require"

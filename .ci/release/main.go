@@ -23,7 +23,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
 )
 
 func main() {

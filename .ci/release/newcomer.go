@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
 )
 
 // newcomer is a user's program in a new module that requires one of our modules.

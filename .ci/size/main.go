@@ -30,9 +30,9 @@ import (
 // equipmentFolders are the folders with nothing but test equipment.
 var equipmentFolders = []string{
 	"api/apitest", "store/storetest", "internal/testkit", "viz/internal/viztest",
-	"internal/crashtest", "internal/fixture", "internal/goldentest", "internal/growthtest", "internal/pgtest",
-	"internal/providers", "internal/providertest", "internal/racetest", "internal/seedtest", "internal/servers",
-	"internal/storefaults", "internal/tooltest",
+	"internal/testkit/crashtest", "internal/testkit/fixture", "internal/testkit/goldentest", "internal/testkit/growthtest", "internal/testkit/pgtest",
+	"internal/testkit/providers", "internal/testkit/providertest", "internal/testkit/racetest", "internal/testkit/seedtest", "internal/servers",
+	"internal/testkit/storefaults", "internal/testkit/tooltest",
 }
 
 func main() {

@@ -10,8 +10,8 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/internal/fixture"
-	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/testkit/fixture"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
 	"github.com/stretchr/testify/require"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
 )
 
 func TestImportErrorNamesThePositionInTheBody(t *testing.T) {

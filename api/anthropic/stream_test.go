@@ -15,8 +15,8 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/providertest"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
 )
 
 // plain is an encoding without rules of its own.

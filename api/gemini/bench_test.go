@@ -12,7 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/internal/testkit/fixture"
 )
 
 // theirs is fixture.Conversation(n) for the SDK.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/testkit/racetest"
 	"github.com/plait-dev/plait/internal/wire"
 )
 

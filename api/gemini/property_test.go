@@ -7,7 +7,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
 )
 
 // TestNeverInvalid sends conversations made at random, to a model of each kind.

@@ -11,8 +11,8 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/internal/fixture"
-	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/testkit/fixture"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
 	"github.com/stretchr/testify/require"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
 )
 
 func TestImportChatErrorNamesThePositionInTheBody(t *testing.T) {

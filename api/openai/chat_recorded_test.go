@@ -6,7 +6,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
 	"github.com/stretchr/testify/require"
 )
 

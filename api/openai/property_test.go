@@ -7,8 +7,8 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/providertest"
 	"github.com/plait-dev/plait/internal/servers"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
 )
 
 // TestChatGraphsAreNeverInvalid sends conversations made at random by the operations of a graph: to OpenAI, and to a compatible server.

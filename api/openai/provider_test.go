@@ -16,7 +16,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/stretchr/testify/require"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 // TestResponsesNeverInvalid makes conversations at random, with good turns among what programs and crashes do to them, and asks of

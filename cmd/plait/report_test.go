@@ -19,8 +19,8 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/goldentest"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/report"
 	"github.com/plait-dev/plait/store"

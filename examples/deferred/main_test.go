@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/testkit/goldentest"
 )
 
 // The test's own binary is the program, where the environment says so.

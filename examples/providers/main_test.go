@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/testkit/goldentest"
 )
 
 const whole = `◆ system    You know the weather.

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
 	"github.com/plait-dev/plait/store"
 )
 

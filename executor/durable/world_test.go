@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
 	"github.com/plait-dev/plait/store/sqlite"

@@ -12,7 +12,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/registry"
-	"github.com/plait-dev/plait/internal/tooltest"
+	"github.com/plait-dev/plait/internal/testkit/tooltest"
 )
 
 func TestRecordForLogsIsCutAndTheRecordIsNot(t *testing.T) { // C4

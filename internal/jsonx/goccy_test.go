@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-json"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/stretchr/testify/require"
 )
 

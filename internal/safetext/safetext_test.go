@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/racetest"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/racetest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 const (

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/growthtest"
 	"github.com/plait-dev/plait/internal/schema"
-	"github.com/plait-dev/plait/internal/seedtest"
-	"github.com/plait-dev/plait/internal/tooltest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/tooltest"
 )
 
 func parse(t testing.TB, text content.JSON) *schema.Schema {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/crashtest"
-	"github.com/plait-dev/plait/internal/pgtest"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/crashtest"
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 // newDatabases returns a function that returns the URL of a new database each time.

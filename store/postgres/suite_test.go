@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/plait-dev/plait/internal/crashtest"
-	"github.com/plait-dev/plait/internal/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/crashtest"
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
 	"github.com/plait-dev/plait/store/storetest"

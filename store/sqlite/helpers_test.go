@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/plait-dev/plait/internal/crashtest"
 	"github.com/plait-dev/plait/internal/sqlstore"
+	"github.com/plait-dev/plait/internal/testkit/crashtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )

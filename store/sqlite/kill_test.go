@@ -3,7 +3,7 @@ package sqlite
 import (
 	"testing"
 
-	"github.com/plait-dev/plait/internal/crashtest"
+	"github.com/plait-dev/plait/internal/testkit/crashtest"
 )
 
 // PLAIT_KILLS=1000 kills a thousand times.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api/apitest"

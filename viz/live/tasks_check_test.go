@@ -18,7 +18,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/goldentest"
+	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 	"github.com/plait-dev/plait/viz/live"
 	"github.com/plait-dev/plait/viz/page"

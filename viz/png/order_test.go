@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/bidi"
 
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 // TestLinesAreOrderedByTheBidirectionalAlgorithm compares lines with their order in Chromium. In the results, words that

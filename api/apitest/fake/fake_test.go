@@ -17,7 +17,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
-	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/internal/testkit/fixture"
 )
 
 // ask posts a body with every header that any of the fakes wants.

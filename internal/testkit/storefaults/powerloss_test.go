@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/stretchr/testify/require"
 )
 

@@ -18,9 +18,9 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/fixture"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/fixture"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 // cassette is a file of recorded traffic.

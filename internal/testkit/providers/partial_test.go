@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 // TestConversationContinuesFromEveryCut cuts an answer with thinking, text and calls at many bytes (at each with PLAIT_LONG), in the first turn or behind a tool phase. A

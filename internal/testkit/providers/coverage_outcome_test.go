@@ -13,7 +13,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/providertest"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
 )
 
 // outcome sends a kind through import and body, or through a response.

@@ -11,8 +11,8 @@ import (
 	json "github.com/goccy/go-json/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/fixture"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/testkit/fixture"
 )
 
 // Cassette is a file of recorded traffic.

@@ -27,9 +27,9 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/providertest"
-	"github.com/plait-dev/plait/internal/seedtest"
-	"github.com/plait-dev/plait/internal/tooltest"
+	"github.com/plait-dev/plait/internal/testkit/providertest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/tooltest"
 	"github.com/plait-dev/plait/node"
 )
 

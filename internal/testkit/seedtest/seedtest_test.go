@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 func TestFirstIsTheSameUnlessTheEnvironmentSetsIt(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"github.com/plait-dev/plait/internal/racetest"
-	"github.com/plait-dev/plait/internal/seedtest"
+	"github.com/plait-dev/plait/internal/testkit/racetest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/stretchr/testify/require"
 )
 

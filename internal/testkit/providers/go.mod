@@ -1,4 +1,4 @@
-module github.com/plait-dev/plait/internal/providers
+module github.com/plait-dev/plait/internal/testkit/providers
 
 go 1.26.0
 

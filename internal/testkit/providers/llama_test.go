@@ -26,7 +26,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/fixture"
+	"github.com/plait-dev/plait/internal/testkit/fixture"
 )
 
 // llama is a real llama.cpp server with a tiny model of random weights: it says nothing that makes sense, but as a compatible server

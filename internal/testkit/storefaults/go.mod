@@ -1,4 +1,4 @@
-module github.com/plait-dev/plait/internal/storefaults
+module github.com/plait-dev/plait/internal/testkit/storefaults
 
 go 1.26.0
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/internal/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
 )
 
 var sink [][]byte
