@@ -32,7 +32,7 @@ var layers = []string{
 	"report",
 	"executor", "executor/registry", "executor/agui",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",
-	"viz/progress",
+	"executor/progress",
 }
 
 // allowed is what the root module may need from outside, and why.

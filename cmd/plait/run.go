@@ -26,12 +26,12 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/mcp"
+	"github.com/plait-dev/plait/executor/progress"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/secret"
 	"github.com/plait-dev/plait/internal/servers"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/viz/progress"
 )
 
 // runner holds the flags and the state of run and resume.

@@ -19,8 +19,8 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/progress"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/viz/progress"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
