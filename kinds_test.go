@@ -285,7 +285,7 @@ var others = map[string]map[string]alike{
 			"takes no part in calls and results"},
 		"dag: viewOf": {"System Tools ToolExecution SubGraph RunStart StopReason Custom Unknown",
 			"neither a message nor replaces one"},
-		"dag/promptcache: requestsOf": {"ToolExecution SubGraph Compaction RunStart StopReason Custom Unknown",
+		"report/promptcache: requestsOf": {"ToolExecution SubGraph Compaction RunStart StopReason Custom Unknown",
 			"no response, and neither a prompt nor a tool"},
 		"executor: isDeclaration": {"Message ToolExecution SubGraph Compaction StopReason Unknown",
 			"may change what the model is sent next; only a setup or a record may stand behind the last message"},

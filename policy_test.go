@@ -26,7 +26,7 @@ var layers = []string{
 	"content",
 	"node",
 	"api", "api/compatible", "api/dialect", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
-	"dag", "dag/promptcache",
+	"dag", "report/promptcache",
 	"store", "store/storetest",
 	"transcript",
 	"report",

@@ -8,8 +8,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/dag/promptcache"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/report/promptcache"
 )
 
 // cachedCall is a model call in the output of cost --cache --json.

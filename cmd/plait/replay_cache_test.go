@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/dag/promptcache"
+	"github.com/plait-dev/plait/report/promptcache"
 )
 
 // cacheTally compares the predictions for recorded conversations with what the providers reported. The first calls do not count: what

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/dag/promptcache"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report/promptcache"
 )
 
 // Cache is the use of the provider's prompt cache by the request of a response.

@@ -10,8 +10,8 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/dag/promptcache"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report/promptcache"
 )
 
 const (

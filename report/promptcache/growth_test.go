@@ -5,9 +5,9 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/dag/promptcache"
 	"github.com/plait-dev/plait/internal/testkit/growthtest"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report/promptcache"
 )
 
 // TestGrowth holds that a request is not compared from its beginning if it only adds to another.

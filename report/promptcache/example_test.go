@@ -8,9 +8,9 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/dag/promptcache"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report/promptcache"
 )
 
 // What was read from the prompt cache, and where it was lost: the third request has another system prompt.
