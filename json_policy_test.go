@@ -28,8 +28,8 @@ var notJSON = map[string]string{
 	"report.Texts":          "a filter with what it has seen",
 	"store.Conversation":    "a connection to a store: DAG returns the conversation",
 	"store.Store":           "a connection to a database",
-	"viz/live.Index":        "a server",
-	"viz/live.Server":       "a server",
+	"viz/page/live.Index":   "a server",
+	"viz/page/live.Server":  "a server",
 
 	"executor.Decision": "what a hook returns to the run that asked, at once; a reply that is stored is a Reply",
 }

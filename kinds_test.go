@@ -91,7 +91,7 @@ func TestCodecsNameEveryKind(t *testing.T) {
 // TestThePageKnowsNoKinds holds that the page's JavaScript lays out what Go describes: it reads neither the kind of a node
 // nor the type of a block, and names none. Names without "_", such as "text", are also names of forms and sorts.
 func TestThePageKnowsNoKinds(t *testing.T) {
-	names, err := filepath.Glob("viz/internal/web/assets/*.js")
+	names, err := filepath.Glob("viz/page/internal/web/assets/*.js")
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
 	for _, name := range names {
@@ -306,9 +306,9 @@ var others = map[string]map[string]alike{
 			"repeats nothing of the nodes before it"},
 		"node: redaction.repeatsChild": {"System Tools Message Compaction RunStart StopReason Custom Unknown",
 			"has no conversation hanging on it"},
-		"viz/internal/gocode: generator.fluent": {"ToolExecution Compaction RunStart Custom Unknown",
+		"viz/page/internal/gocode: generator.fluent": {"ToolExecution Compaction RunStart Custom Unknown",
 			"has no fluent step, and is written as a payload"},
-		"viz/internal/gocode: generator.payload": {"Unknown", "cannot be made by a program"},
+		"viz/page/internal/gocode: generator.payload": {"Unknown", "cannot be made by a program"},
 	},
 	"content": {
 		"api/anthropic: accepter.opaque": {"ToolUse CutToolUse ToolResult Unknown",

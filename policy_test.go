@@ -31,7 +31,7 @@ var layers = []string{
 	"transcript",
 	"report",
 	"executor", "executor/registry", "executor/agui",
-	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/internal/gocode", "viz/internal/web", "viz/page", "viz/live",
+	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/page/internal/gocode", "viz/page/internal/web", "viz/page", "viz/page/live",
 	"executor/progress",
 }
 
@@ -403,11 +403,11 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 
 // cleaners are the files outside internal/safetext that may ask which characters are printable, and why.
 var cleaners = map[string]string{
-	"dag/ref.go":                     "refuses names of refs, and cleans nothing",
-	"store/errors.go":                "refuses names of heads, and cleans nothing",
-	"examples/approval/main.go":      "an example is copied whole; its JSON stays the same JSON",
-	"examples/terminal/main.go":      "an example is copied whole",
-	"viz/internal/gocode/literal.go": "chooses between two forms of a Go literal",
+	"dag/ref.go":                          "refuses names of refs, and cleans nothing",
+	"store/errors.go":                     "refuses names of heads, and cleans nothing",
+	"examples/approval/main.go":           "an example is copied whole; its JSON stays the same JSON",
+	"examples/terminal/main.go":           "an example is copied whole",
+	"viz/page/internal/gocode/literal.go": "chooses between two forms of a Go literal",
 }
 
 var cleaning = regexp.MustCompile(`\bunicode\.Is(Print|Control|Graphic)\b|\bstrconv\.Is(Print|Graphic)\b|\.ToValidUTF8\(`)

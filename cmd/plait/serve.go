@@ -19,7 +19,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/viz/live"
+	"github.com/plait-dev/plait/viz/page/live"
 )
 
 // served holds the flags and the state of serve.

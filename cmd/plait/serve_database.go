@@ -15,7 +15,7 @@ import (
 	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
-	"github.com/plait-dev/plait/viz/live"
+	"github.com/plait-dev/plait/viz/page/live"
 )
 
 // serveDatabase shows the list of the conversations of a database, and a page for each, until ctx ends.

@@ -21,7 +21,7 @@ import (
 	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
-	"github.com/plait-dev/plait/viz/live"
+	"github.com/plait-dev/plait/viz/page/live"
 )
 
 // sessions is a database with an engine whose agent "cities" needs approval to remove a city. removed lists the calls

@@ -16,7 +16,7 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/store"
-	"github.com/plait-dev/plait/viz/live"
+	"github.com/plait-dev/plait/viz/page/live"
 )
 
 // watched is a file and its page. Other programs may write the file.

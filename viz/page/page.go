@@ -40,8 +40,8 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
-	"github.com/plait-dev/plait/viz/internal/gocode"
-	"github.com/plait-dev/plait/viz/internal/web"
+	"github.com/plait-dev/plait/viz/page/internal/gocode"
+	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
 // Options configure the content of a page beside the conversation. The zero value and nil are the defaults.

@@ -23,9 +23,9 @@ import (
 	"github.com/plait-dev/plait/internal/testkit/fixture"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
-	"github.com/plait-dev/plait/viz/internal/gocode"
 	"github.com/plait-dev/plait/viz/internal/viztest"
-	"github.com/plait-dev/plait/viz/internal/web"
+	"github.com/plait-dev/plait/viz/page/internal/gocode"
+	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
 // The test in this file opens pages in a browser and uses them as a person does. It runs where PLAIT_BROWSER is set, to

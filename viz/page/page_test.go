@@ -16,7 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/viz/internal/web"
+	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
 func start() dag.DAG {

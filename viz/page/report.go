@@ -11,7 +11,7 @@ import (
 
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/report"
-	"github.com/plait-dev/plait/viz/internal/web"
+	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
 // ReportOptions configure a page about many conversations. The zero value and nil are the defaults.

@@ -9,7 +9,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/viz/internal/web"
+	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
 // budget limits the requests of a page, in bytes.

@@ -17,7 +17,7 @@ import (
 // conversation. code maps the file of each expected conversation to the code. The code must be formatted as by gofmt.
 func RequireGoCode(t testing.TB, code map[string]string) {
 	t.Helper()
-	const folder = "viz/internal/gocode/testdata/run" // it does not exist: the compiler sees files of an overlay there
+	const folder = "viz/page/internal/gocode/testdata/run" // it does not exist: the compiler sees files of an overlay there
 	root, temp := checkout(t), t.TempDir()
 	replace := map[string]string{}
 	add := func(path, text string) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/webguard"
-	"github.com/plait-dev/plait/viz/internal/web"
+	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
 // Limits of a listener's queue. A listener beyond one of them loses its queue, and gets the whole state when it reads

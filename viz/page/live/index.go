@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/viz/internal/web"
+	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
 // IndexOptions configure an [Index].

@@ -20,7 +20,7 @@ import (
 	"github.com/plait-dev/plait/internal/webguard"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
-	"github.com/plait-dev/plait/viz/internal/gocode"
+	"github.com/plait-dev/plait/viz/page/internal/gocode"
 )
 
 // The maximum length of a request's body in bytes.

@@ -16,7 +16,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/viz/live"
+	"github.com/plait-dev/plait/viz/page/live"
 )
 
 // A run is watched by going through Watch on its way to the program.

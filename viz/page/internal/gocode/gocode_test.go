@@ -15,8 +15,8 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/viz/internal/gocode"
 	"github.com/plait-dev/plait/viz/internal/viztest"
+	"github.com/plait-dev/plait/viz/page/internal/gocode"
 )
 
 func start() dag.DAG {

@@ -18,7 +18,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/viz/internal/web"
+	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
 // ErrRemote marks an address within reach of other machines. Options.Remote allows such addresses.

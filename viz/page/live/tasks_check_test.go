@@ -20,8 +20,8 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/plait-dev/plait/viz/internal/viztest"
-	"github.com/plait-dev/plait/viz/live"
 	"github.com/plait-dev/plait/viz/page"
+	"github.com/plait-dev/plait/viz/page/live"
 )
 
 // The tests in this file have ten tasks done on the pages, each by mouse and by keyboard, in at most four steps. The
@@ -30,8 +30,8 @@ import (
 var pictures = flag.Bool("pictures", false, "take the pictures of docs/tasks anew")
 
 const (
-	taskFolder  = "../../.ci/browser/page"
-	taskPage    = "../../docs/tasks.md"
+	taskFolder  = "../../../.ci/browser/page"
+	taskPage    = "../../../docs/tasks.md"
 	maxPicture  = 60 << 10 // bytes
 	maxSteps    = 4
 	numTasks    = 10
@@ -192,7 +192,7 @@ What people open a page of Plait for. Opening the page is the first step; a clic
 one step each. No task takes more than four.
 
 A test does each of them in a browser, by mouse and by keyboard, at 1440 × 900, and looks for the answer on the screen:
-` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/live`" + `. The pictures are what it saw (` + "`-pictures`" + ` takes them anew).
+` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/page/live`" + `. The pictures are what it saw (` + "`-pictures`" + ` takes them anew).
 `)
 	for i, task := range list {
 		fmt.Fprintf(&b, "\n## %d. %s\n\n", i+1, task.Task)
