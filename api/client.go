@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plait-dev/plait/api/internal/idle"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/blockcodec"
-	"github.com/plait-dev/plait/internal/idle"
 )
 
 // ClientOptions are the options of a [Client].

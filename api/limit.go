@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/plait-dev/plait/internal/idle"
+	"github.com/plait-dev/plait/api/internal/idle"
 )
 
 // pace keeps the requests of a Client within its limits. A nil pace has no limits.

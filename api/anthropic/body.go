@@ -11,11 +11,11 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/pattern"
-	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/servers"
 	"github.com/plait-dev/plait/internal/wire"
 )

@@ -9,8 +9,8 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
 

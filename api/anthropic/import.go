@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // Import reads the body of a request, and returns the request and its model. It is the reverse of [Body].

@@ -6,9 +6,9 @@ import (
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // message is a response. In a stream, message_start holds the beginning of one.

@@ -4,7 +4,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/compatible"
-	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 )
 
 // API is the name of Anthropic's Messages API in blocks, definitions, responses and errors.

@@ -12,9 +12,9 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/idle"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/idle"
-	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
 

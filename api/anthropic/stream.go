@@ -9,9 +9,9 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/idle"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/idle"
 )
 
 // ErrScriptOver is in the chain of the error of a [Script] without turns left.

@@ -12,8 +12,8 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
 

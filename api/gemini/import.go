@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // Import reads the body of a request, and returns the request. It is the reverse of [Body]. dag.FromTranscript makes a

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/pattern"
-	"github.com/plait-dev/plait/internal/roundtrip"
 	"google.golang.org/genai"
 )
 

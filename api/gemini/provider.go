@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/idle"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
 

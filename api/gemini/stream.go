@@ -11,9 +11,9 @@ import (
 	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // streamed yields the events of a response of server-sent events. After the finish reason, an early end of the stream

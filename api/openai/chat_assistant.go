@@ -3,10 +3,10 @@ package openai
 import (
 	"slices"
 
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // messageOwn lists the members of an assistant message that neither an Extra nor an Opaque may set.

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // ImportChat reads the body of a Chat Completions request and returns the request and the name of its model. It is the

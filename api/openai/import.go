@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // errNoText is the error for a part of a system prompt other than text.

@@ -7,7 +7,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/compatible"
-	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/servers"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
 

@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api/dialect"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // clientCall is a kind of call of the API's own tools that the program executes. It becomes a content.ToolUse with a name of

@@ -10,9 +10,9 @@ import (
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // own is the member of an Extra for the ownNote. It is never sent.

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // ImportResponses reads the body of a Responses request and returns the request and the name of its model. It is the

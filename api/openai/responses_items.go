@@ -3,10 +3,10 @@ package openai
 import (
 	"strings"
 
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // appendItems appends the items of a repaired message. It implements dialect.Encoding.Append.

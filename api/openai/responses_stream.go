@@ -9,9 +9,9 @@ import (
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/roundtrip"
 )
 
 // streamedResponse yields the events of a response sent as server-sent events. It stops at the end of the response. The

@@ -11,8 +11,8 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/internal/idle"
-	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/api/internal/idle"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/wire"
 )
 

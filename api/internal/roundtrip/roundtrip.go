@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/idle"
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/idle"
 	"github.com/plait-dev/plait/internal/secret"
 	"github.com/plait-dev/plait/internal/wire"
 )

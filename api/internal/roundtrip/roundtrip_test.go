@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/internal/idle"
-	"github.com/plait-dev/plait/internal/roundtrip"
+	"github.com/plait-dev/plait/api/internal/idle"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
