@@ -28,7 +28,7 @@ var layers = []string{
 	"api", "api/compatible", "api/dialect", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
 	"dag", "report/promptcache",
 	"store", "store/storetest",
-	"transcript",
+	"dag/sessions",
 	"report",
 	"executor", "executor/registry", "executor/agui",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/page/internal/gocode", "viz/page/internal/web", "viz/page", "viz/page/live",

@@ -10,8 +10,8 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/transcript"
 )
 
 // unfinishedSession is a session of another program that ended in the middle of a tool call.
@@ -20,7 +20,7 @@ const unfinishedSession = `[{"role":"user","content":"Pay."},{"role":"assistant"
 
 // TestOpenCallOfAnImportIsInDoubt: its writer recorded no starts, so the call may have been executed.
 func TestOpenCallOfAnImportIsInDoubt(t *testing.T) {
-	in, err := transcript.Import(transcript.Chat, strings.NewReader(unfinishedSession), nil)
+	in, err := sessions.Import(sessions.Chat, strings.NewReader(unfinishedSession), nil)
 	require.NoError(t, err)
 	executed := 0
 	pay := executor.Func("pay", "", func(context.Context, map[string]bool) (string, error) {

@@ -23,10 +23,10 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
-	"github.com/plait-dev/plait/transcript"
 )
 
 // secretConversation returns a conversation with pin in a prompt, a definition, a question, arguments, a result, a child
@@ -171,7 +171,7 @@ func tryHashes(t testing.TB, pin string, try func(name, hash string)) {
 		add("the blocks of a message", []byte(m.Blocks.String()))
 	}
 
-	imported, err := transcript.Import(transcript.Chat, strings.NewReader(chatWith(pin)), nil)
+	imported, err := sessions.Import(sessions.Chat, strings.NewReader(chatWith(pin)), nil)
 	require.NoError(t, err)
 	for _, n := range imported.Main().Nodes() {
 		id := n.ID()
@@ -264,7 +264,7 @@ func erasedForms(t *testing.T, pin string) map[string][]byte {
 	keepFile(database)
 
 	// What another program wrote, imported and erased.
-	imported, err := transcript.Import(transcript.Chat, strings.NewReader(chatWith(pin)), nil)
+	imported, err := sessions.Import(sessions.Chat, strings.NewReader(chatWith(pin)), nil)
 	require.NoError(t, err)
 	fromChat := imported.Main()
 	require.NoError(t, fromChat.Redact(fromChat.Nodes()[0].ID()).Save(filepath.Join(folder, "imported.json")))

@@ -24,18 +24,18 @@ import (
 	"github.com/plait-dev/plait/viz/page/live"
 )
 
-// sessions is a database with an engine whose agent "cities" needs approval to remove a city. removed lists the calls
+// sessionsDB is a database with an engine whose agent "cities" needs approval to remove a city. removed lists the calls
 // that were executed.
-type sessions struct {
+type sessionsDB struct {
 	file    string
 	db      *sqlite.DB
 	engine  *durable.Engine
 	removed []string
 }
 
-func newSessions(t *testing.T, turns ...apitest.Turn) *sessions {
+func newSessions(t *testing.T, turns ...apitest.Turn) *sessionsDB {
 	t.Helper()
-	s := &sessions{file: filepath.Join(t.TempDir(), "sessions.db")}
+	s := &sessionsDB{file: filepath.Join(t.TempDir(), "sessions.db")}
 	var err error
 	s.db, err = sqlite.Open(t.Context(), s.file, nil)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func newSessions(t *testing.T, turns ...apitest.Turn) *sessions {
 	return s
 }
 
-func (s *sessions) start(t *testing.T, run, conversation string) {
+func (s *sessionsDB) start(t *testing.T, run, conversation string) {
 	t.Helper()
 	_, err := s.engine.Start(t.Context(), durable.StartRequest{
 		Run: run, Agent: "cities", Conversation: conversation, Text: "Remove Rome.",
@@ -65,7 +65,7 @@ func (s *sessions) start(t *testing.T, run, conversation string) {
 }
 
 // work executes a run until it is in a state.
-func (s *sessions) work(t *testing.T, run string, state durable.State) {
+func (s *sessionsDB) work(t *testing.T, run string, state durable.State) {
 	t.Helper()
 	require.NoError(t, workUntil(t.Context(), s.engine, map[string]durable.State{run: state}))
 }
@@ -207,7 +207,7 @@ func TestApprovalOfADurableRunOnThePageContinuesIt(t *testing.T) {
 }
 
 // workUntilAsks executes a run until a call of a tool is pending.
-func workUntilAsks(t *testing.T, s *sessions, run, tool string) error {
+func workUntilAsks(t *testing.T, s *sessionsDB, run, tool string) error {
 	for {
 		if err := workUntil(t.Context(), s.engine, map[string]durable.State{run: durable.Waiting}); err != nil {
 			return err

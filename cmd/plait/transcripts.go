@@ -5,15 +5,15 @@ import (
 	"fmt"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/transcript"
+	"github.com/plait-dev/plait/dag/sessions"
 )
 
 // transcripts are the formats of whole conversations.
 func transcripts() []importer {
 	var list []importer
-	for _, f := range transcript.Formats() {
+	for _, f := range sessions.Formats() {
 		list = append(list, importer{name: string(f), read: func(data []byte, lenient bool) (dag.DAG, []string, error) {
-			in, err := transcript.Import(f, bytes.NewReader(data), &transcript.Options{Lenient: lenient})
+			in, err := sessions.Import(f, bytes.NewReader(data), &sessions.Options{Lenient: lenient})
 			if err != nil {
 				return dag.DAG{}, nil, err
 			}
@@ -29,7 +29,7 @@ func transcripts() []importer {
 
 // inOneFile returns one conversation with all imported nodes. Its head is the head of the main conversation. The heads
 // of the others get refs.
-func inOneFile(in transcript.Imported) (d dag.DAG, notes []string) {
+func inOneFile(in sessions.Imported) (d dag.DAG, notes []string) {
 	// A ref is made of the heads, so each conversation's heads become those of d for a moment.
 	d = in.DAG
 	for i, other := range in.Conversations {

@@ -11,7 +11,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/plait-dev/plait/transcript"
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/viz/page"
 )
 
@@ -39,7 +39,7 @@ func main() {
 }
 
 func run(out io.Writer, session io.Reader, file string) error {
-	in, err := transcript.Import(transcript.ClaudeCode, session, nil)
+	in, err := sessions.Import(sessions.ClaudeCode, session, nil)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package transcript_test
+package sessions_test
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/transcript"
 )
 
 // A file for fine-tuning has a conversation a line.
@@ -21,7 +21,7 @@ func ExampleImport_chat() {
 		log.Fatal(err)
 	}
 	defer file.Close()
-	in, err := transcript.Import(transcript.Chat, file, nil)
+	in, err := sessions.Import(sessions.Chat, file, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func ExampleImport_chat() {
 }
 
 func TestChatFileIsSound(t *testing.T) {
-	in := open(t, transcript.Chat, "testdata/chat.jsonl")
+	in := open(t, sessions.Chat, "testdata/chat.jsonl")
 	require.Len(t, in.DAG.Heads(), 2)
 	for _, d := range in.Conversations {
 		require.Empty(t, d.Validate())
@@ -77,15 +77,15 @@ func TestChatShapesOfAFile(t *testing.T) {
 		"ended by an empty message": `[` + user + `,` + answer + `,{"role":"user","content":""}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, []string{"u:a", "a:b"}, spell(imported(t, transcript.Chat, text).Main())[:2])
+			require.Equal(t, []string{"u:a", "a:b"}, spell(imported(t, sessions.Chat, text).Main())[:2])
 		})
 	}
-	in := imported(t, transcript.Chat, user+"\n["+answer+"]\n"+user)
+	in := imported(t, sessions.Chat, user+"\n["+answer+"]\n"+user)
 	require.Len(t, in.Conversations, 3)
 }
 
 func TestChatMessages(t *testing.T) {
-	in := imported(t, transcript.Chat, `[
+	in := imported(t, sessions.Chat, `[
 		{"role":"developer","content":[{"type":"text","text":"Be kind."}]},
 		{"role":"user","name":"kim","timestamp":"2026-01-02T03:04:05Z","content":[
 			{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA","detail":"low"}},
@@ -130,7 +130,7 @@ func TestChatMessages(t *testing.T) {
 }
 
 func TestChatFileWithDataAndIDIsNoted(t *testing.T) {
-	in := imported(t, transcript.Chat, `[{"role":"user","content":[
+	in := imported(t, sessions.Chat, `[{"role":"user","content":[
 		{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA","file_id":"file-1"}},
 		{"type":"file","file":{"file_data":"data:,AAAA","file_id":"file-2"}},
 		{"type":"file","file":{"file_id":"file-3","filename":7}}]}]`)
@@ -140,10 +140,10 @@ func TestChatFileWithDataAndIDIsNoted(t *testing.T) {
 	require.Contains(t, blocks.At(2).(content.Opaque).JSON, `"filename":7`)
 
 	require.Len(t, in.Notes, 3)
-	require.Equal(t, transcript.NoteLeftOut, in.Notes[0].Kind)
+	require.Equal(t, sessions.NoteLeftOut, in.Notes[0].Kind)
 	require.Contains(t, in.Notes[0].Detail, `"file-1"`)
-	require.Equal(t, transcript.NoteOpaque, in.Notes[1].Kind)
-	require.Equal(t, transcript.NoteOpaque, in.Notes[2].Kind)
+	require.Equal(t, sessions.NoteOpaque, in.Notes[1].Kind)
+	require.Equal(t, sessions.NoteOpaque, in.Notes[2].Kind)
 }
 
 func TestChatErrors(t *testing.T) {
@@ -154,21 +154,21 @@ func TestChatErrors(t *testing.T) {
 		is   error
 		left string
 	}{
-		"a broken line":     {user + "\n{\"role\"]", 2, transcript.ErrSyntax, "u:a"},
-		"a broken document": {"{\n\"messages\": [\n}", 3, transcript.ErrSyntax, ""},
-		"no message":        {user + "\n{}", 2, transcript.ErrShape, "u:a"},
-		"a strange role":    {user + "\n" + `{"role":"ghost","content":"boo"}`, 2, transcript.ErrShape, "u:a"},
-		"a number":          {"7", 1, transcript.ErrShape, ""},
-		"bad calls":         {user + "\n" + `{"role":"assistant","tool_calls":7}`, 2, transcript.ErrShape, "u:a"},
-		"bad content":       {user + "\n" + `{"role":"user","content":{}}`, 2, transcript.ErrShape, "u:a"},
+		"a broken line":     {user + "\n{\"role\"]", 2, sessions.ErrSyntax, "u:a"},
+		"a broken document": {"{\n\"messages\": [\n}", 3, sessions.ErrSyntax, ""},
+		"no message":        {user + "\n{}", 2, sessions.ErrShape, "u:a"},
+		"a strange role":    {user + "\n" + `{"role":"ghost","content":"boo"}`, 2, sessions.ErrShape, "u:a"},
+		"a number":          {"7", 1, sessions.ErrShape, ""},
+		"bad calls":         {user + "\n" + `{"role":"assistant","tool_calls":7}`, 2, sessions.ErrShape, "u:a"},
+		"bad content":       {user + "\n" + `{"role":"user","content":{}}`, 2, sessions.ErrShape, "u:a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := transcript.Import(transcript.Chat, strings.NewReader(c.text), nil)
+			_, err := sessions.Import(sessions.Chat, strings.NewReader(c.text), nil)
 			require.ErrorIs(t, err, c.is)
-			var e *transcript.Error
+			var e *sessions.Error
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, c.line, e.Line)
-			in, err := transcript.Import(transcript.Chat, strings.NewReader(c.text), &transcript.Options{Lenient: true})
+			in, err := sessions.Import(sessions.Chat, strings.NewReader(c.text), &sessions.Options{Lenient: true})
 			require.NoError(t, err)
 			sound(t, in)
 			require.Equal(t, c.left, strings.Join(spell(in.Main()), " "))
@@ -179,7 +179,7 @@ func TestChatErrors(t *testing.T) {
 }
 
 func TestChatDeclarations(t *testing.T) {
-	in := imported(t, transcript.Chat, `{"messages":[{"role":"user","content":"a"}],"functions":[{"name":"f"}],"tools":[{"type":"function","function":{"name":"g","parameters":null}},{"type":"web_search","x":1},{"type":"function","function":{"name":"a b"}},7]}`)
+	in := imported(t, sessions.Chat, `{"messages":[{"role":"user","content":"a"}],"functions":[{"name":"f"}],"tools":[{"type":"function","function":{"name":"g","parameters":null}},{"type":"web_search","x":1},{"type":"function","function":{"name":"a b"}},7]}`)
 	defs := in.Main().ToolDefs()
 	require.Len(t, defs, 3)
 	require.Equal(t, content.JSON(`{"type":"object","properties":{}}`), defs[0].Schema)

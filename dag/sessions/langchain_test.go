@@ -1,4 +1,4 @@
-package transcript_test
+package sessions_test
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/transcript"
 )
 
 // The fields of one conversation with two calls, one of which failed, as langchain-core has them.
@@ -50,7 +50,7 @@ func ExampleImport_langChain() {
 	  {"type":"ai","content":"","tool_calls":[{"name":"get_weather","args":{"city":"Paris"},"id":"call_1","type":"tool_call"}]},
 	  {"type":"tool","content":"18 °C","tool_call_id":"call_1","status":"success"},
 	  {"type":"ai","content":"18 °C."}]},"next":[]}`
-	in, err := transcript.Import(transcript.LangChain, strings.NewReader(state), nil)
+	in, err := sessions.Import(sessions.LangChain, strings.NewReader(state), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -78,7 +78,7 @@ func TestLangChainMessagesInEachForm(t *testing.T) {
 		"a state with other members": `{"remaining_steps":24,"messages":` + langChainText("plain") + `}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := imported(t, transcript.LangChain, text)
+			in := imported(t, sessions.LangChain, text)
 			require.Len(t, in.Conversations, 1)
 			d := in.Main()
 			undeclaredOnly(t, d)
@@ -128,7 +128,7 @@ func TestLangChainContentBlocks(t *testing.T) {
 		"a call as it was written":     {`{"type":"ai","content":"","additional_kwargs":{"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]}}`, content.ToolUse{ID: "c", Name: "f", Input: `{"a": 1}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			messages := imported(t, transcript.LangChain, "["+c.message+"]").Main().Messages()
+			messages := imported(t, sessions.LangChain, "["+c.message+"]").Main().Messages()
 			require.Len(t, messages, 1)
 			require.Equal(t, []content.Block{c.want}, messages[0].Blocks.Slice())
 		})
@@ -157,16 +157,16 @@ func TestLangChainCallsWithoutIDsAreMatchedByNameAndOrder(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := imported(t, transcript.LangChain, `[{"type":"ai","content":[`+c.content+`],"tool_calls":[`+c.calls+`]}]`)
+			in := imported(t, sessions.LangChain, `[{"type":"ai","content":[`+c.content+`],"tool_calls":[`+c.calls+`]}]`)
 			require.Equal(t, c.want, in.Main().Messages()[0].Blocks.Slice())
 		})
 	}
 }
 
 func TestErrorsInADocumentNameNoWrongLine(t *testing.T) {
-	user := map[transcript.Format]string{
-		transcript.LangChain: `{"type":"human","content":"a"}`,
-		transcript.Chat:      `{"role":"user","content":"a"}`,
+	user := map[sessions.Format]string{
+		sessions.LangChain: `{"type":"human","content":"a"}`,
+		sessions.Chat:      `{"role":"user","content":"a"}`,
 	}
 	for name, c := range map[string]struct {
 		before, after string
@@ -178,8 +178,8 @@ func TestErrorsInADocumentNameNoWrongLine(t *testing.T) {
 		"one document a line, and blank": {"\n\n", "\n\n7", 5},
 	} {
 		for format, message := range user {
-			_, err := transcript.Import(format, strings.NewReader(c.before+message+c.after), nil)
-			var e *transcript.Error
+			_, err := sessions.Import(format, strings.NewReader(c.before+message+c.after), nil)
+			var e *sessions.Error
 			require.ErrorAs(t, err, &e, name)
 			require.Equal(t, c.line, e.Line, "%s, %s: %v", format, name, err)
 		}
@@ -187,26 +187,26 @@ func TestErrorsInADocumentNameNoWrongLine(t *testing.T) {
 }
 
 func TestLangChainKeepsWhatItDoesNotKnow(t *testing.T) {
-	in := imported(t, transcript.LangChain, `[{"type":"human","content":[{"type":"hologram","x":1}],"name":"Ada","mood":"calm"},{"type":"remove","id":"7"},{"role":"user","content":"and roles"}]`)
+	in := imported(t, sessions.LangChain, `[{"type":"human","content":[{"type":"hologram","x":1}],"name":"Ada","mood":"calm"},{"type":"remove","id":"7"},{"role":"user","content":"and roles"}]`)
 	require.Equal(t, []string{"u:content.Opaque", "u:and roles"}, spell(in.Main()))
 	require.Equal(t, content.JSON(`{"name":"Ada","mood":"calm"}`), in.Main().Nodes()[0].Meta().Get("langchain"))
-	var kinds []transcript.NoteKind
+	var kinds []sessions.NoteKind
 	for _, n := range in.Notes {
 		kinds = append(kinds, n.Kind)
 	}
-	require.Contains(t, kinds, transcript.NoteOpaque)
-	require.Contains(t, kinds, transcript.NoteRecord)
+	require.Contains(t, kinds, sessions.NoteOpaque)
+	require.Contains(t, kinds, sessions.NoteRecord)
 }
 
 func TestLangChainRefusesOtherText(t *testing.T) {
 	for _, text := range []string{`7`, `{}`, `[7]`, `[{"x":1}]`, `[[[{"type":"human","content":"a"}]]]`, `{"messages":7}`, `{"values":{"values":{"values":{"messages":[]}}}}`,
 		`[{"type":"human"}]`, `[{"type":"nobody","content":"a"}]`, ""} {
-		_, err := transcript.Import(transcript.LangChain, strings.NewReader(text), nil)
-		var e *transcript.Error
+		_, err := sessions.Import(sessions.LangChain, strings.NewReader(text), nil)
+		var e *sessions.Error
 		require.ErrorAs(t, err, &e, text)
 	}
 }
 
 func FuzzLangChain(f *testing.F) {
-	fuzz(f, transcript.LangChain, langChainText("dumpd"), langChainText("plain"), `{"channel_values":{"messages":[{"type":"ai","content":[{"type":"tool_use","id":"","name":"f"}],"tool_calls":[{"name":"f","args":"{","id":""},{"name":"g","id":""}]}]}}`)
+	fuzz(f, sessions.LangChain, langChainText("dumpd"), langChainText("plain"), `{"channel_values":{"messages":[{"type":"ai","content":[{"type":"tool_use","id":"","name":"f"}],"tool_calls":[{"name":"f","args":"{","id":""},{"name":"g","id":""}]}]}}`)
 }

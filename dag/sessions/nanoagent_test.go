@@ -1,4 +1,4 @@
-package transcript_test
+package sessions_test
 
 import (
 	"bytes"
@@ -13,21 +13,21 @@ import (
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/internal/testkit/fixture"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/transcript"
 )
 
-func open(t testing.TB, format transcript.Format, path string) transcript.Imported {
+func open(t testing.TB, format sessions.Format, path string) sessions.Imported {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return imported(t, format, string(data))
 }
 
-func imported(t testing.TB, format transcript.Format, text string) transcript.Imported {
+func imported(t testing.TB, format sessions.Format, text string) sessions.Imported {
 	t.Helper()
-	in, err := transcript.Import(format, strings.NewReader(text), nil)
+	in, err := sessions.Import(format, strings.NewReader(text), nil)
 	require.NoError(t, err)
 	sound(t, in)
 	return in
@@ -35,7 +35,7 @@ func imported(t testing.TB, format transcript.Format, text string) transcript.Im
 
 // sound checks what holds for everything that is imported: it is a conversation that can be saved and loaded, and each of its
 // conversations can be repaired.
-func sound(t testing.TB, in transcript.Imported) {
+func sound(t testing.TB, in sessions.Imported) {
 	t.Helper()
 	require.NoError(t, in.DAG.Err())
 	var out bytes.Buffer
@@ -119,7 +119,7 @@ func TestNanoAgentGraphsSayWhatNanoAgentWouldSend(t *testing.T) {
 		"c1_subgraph_single_head.roundtrip": "c_subgraph",
 	} {
 		t.Run(file, func(t *testing.T) {
-			in := open(t, transcript.NanoAgent, fixture.Path(t, "nano-agent", file+".json"))
+			in := open(t, sessions.NanoAgent, fixture.Path(t, "nano-agent", file+".json"))
 			want, err := os.ReadFile(fixture.Path(t, "nano-agent", recorded+".to_messages.json"))
 			require.NoError(t, err)
 			require.Equal(t, spelled(t, want), nanoWire(t, in.Main().Messages()))
@@ -137,7 +137,7 @@ func TestNanoAgentGraphsSayWhatNanoAgentWouldSend(t *testing.T) {
 }
 
 func TestNanoAgentNodesKeepWhatTheFileSaysOfThem(t *testing.T) {
-	in := open(t, transcript.NanoAgent, fixture.Path(t, "nano-agent", "c_subgraph_images_branch.json"))
+	in := open(t, sessions.NanoAgent, fixture.Path(t, "nano-agent", "c_subgraph_images_branch.json"))
 	require.Len(t, in.Conversations, 2, "it has two heads")
 	require.Equal(t, "stop_reason", in.Main().Head().Kind())
 	stop := in.Main().Head().Payload().(node.StopReason)
@@ -215,14 +215,14 @@ func TestNanoAgentEdgeCases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(file)
 			require.NoError(t, err)
-			in, err := transcript.Import(transcript.NanoAgent, bytes.NewReader(data), nil)
+			in, err := sessions.Import(sessions.NanoAgent, bytes.NewReader(data), nil)
 			want := expected[name]
 			why := oddDifferences[name]
 			if why != "" {
 				t.Log("differs:", why)
 			}
 			if want.Error != "" && why == "" {
-				var e *transcript.Error
+				var e *sessions.Error
 				require.ErrorAs(t, err, &e)
 				require.NotZero(t, e.Line)
 				return
@@ -241,44 +241,44 @@ func TestNanoAgentEdgeCases(t *testing.T) {
 	}
 }
 
-var oddCases = map[string]func(*testing.T, transcript.Imported, []any){
-	"unknown_node_type": func(t *testing.T, in transcript.Imported, got []any) {
+var oddCases = map[string]func(*testing.T, sessions.Imported, []any){
+	"unknown_node_type": func(t *testing.T, in sessions.Imported, got []any) {
 		require.Equal(t, "nano-agent.future_thing", in.Main().Head().Payload().(node.Custom).Name)
 		require.Empty(t, in.Main().SystemPrompts())
-		require.Equal(t, transcript.NoteRecord, in.Notes[0].Kind)
+		require.Equal(t, sessions.NoteRecord, in.Notes[0].Kind)
 		require.NotZero(t, in.Notes[0].Line)
 	},
-	"unknown_block_dropped": func(t *testing.T, in transcript.Imported, got []any) {
+	"unknown_block_dropped": func(t *testing.T, in sessions.Imported, got []any) {
 		require.Equal(t, "nano-agent", in.Main().Messages()[0].Blocks.At(0).(content.Opaque).API)
-		require.Equal(t, transcript.NoteOpaque, in.Notes[0].Kind)
+		require.Equal(t, sessions.NoteOpaque, in.Notes[0].Kind)
 	},
-	"redacted_thinking_dropped": func(t *testing.T, in transcript.Imported, got []any) {
+	"redacted_thinking_dropped": func(t *testing.T, in sessions.Imported, got []any) {
 		require.Equal(t, content.Thinking{Redacted: "zz", Extra: content.Extra{API: "anthropic", JSON: "{}"}}, in.Main().Messages()[0].Blocks.At(0))
 	},
-	"tool_result_string_content_dropped": func(t *testing.T, in transcript.Imported, got []any) {
+	"tool_result_string_content_dropped": func(t *testing.T, in sessions.Imported, got []any) {
 		require.Equal(t, "str", in.Main().Messages()[0].Blocks.At(0).(content.ToolResult).Content.Text())
 	},
-	"tool_execution_string_result_kept": func(t *testing.T, in transcript.Imported, got []any) {
+	"tool_execution_string_result_kept": func(t *testing.T, in sessions.Imported, got []any) {
 		require.Equal(t, "old style", in.Main().Head().Payload().(node.ToolExecution).Result.Text())
 		require.Equal(t, dag.StrayExecution, in.DAG.Validate()[0].Kind)
 	},
-	"empty_tool_use_id": func(t *testing.T, in transcript.Imported, got []any) {
+	"empty_tool_use_id": func(t *testing.T, in sessions.Imported, got []any) {
 		require.Equal(t, dag.EmptyCallID, in.DAG.Validate()[0].Kind)
 	},
-	"orphan_unreachable": func(t *testing.T, in transcript.Imported, got []any) {
+	"orphan_unreachable": func(t *testing.T, in sessions.Imported, got []any) {
 		require.Len(t, in.Conversations, 2)
 		require.Equal(t, "y", in.Conversations[1].Messages()[0].Blocks.Text())
-		require.Equal(t, transcript.NoteAssumed, in.Notes[0].Kind)
+		require.Equal(t, sessions.NoteAssumed, in.Notes[0].Kind)
 	},
 }
 
 func TestNanoAgentLenient(t *testing.T) {
-	for name, kind := range map[string]transcript.NoteKind{
-		"bad_role": transcript.NoteRecord, "missing_parent": transcript.NoteChanged, "cycle": transcript.NoteChanged,
+	for name, kind := range map[string]sessions.NoteKind{
+		"bad_role": sessions.NoteRecord, "missing_parent": sessions.NoteChanged, "cycle": sessions.NoteChanged,
 	} {
 		data, err := os.ReadFile(fixture.Path(t, "nano-agent", "odd", name+".json"))
 		require.NoError(t, err)
-		in, err := transcript.Import(transcript.NanoAgent, bytes.NewReader(data), &transcript.Options{Lenient: true})
+		in, err := sessions.Import(sessions.NanoAgent, bytes.NewReader(data), &sessions.Options{Lenient: true})
 		require.NoError(t, err, name)
 		sound(t, in)
 		require.Equal(t, kind, in.Notes[0].Kind, name)
@@ -306,7 +306,7 @@ func TestNanoAgentNodesOfACutCycleAreImported(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, err := transcript.Import(transcript.NanoAgent, strings.NewReader(c.text), &transcript.Options{Lenient: true})
+			in, err := sessions.Import(sessions.NanoAgent, strings.NewReader(c.text), &sessions.Options{Lenient: true})
 			require.NoError(t, err)
 			sound(t, in)
 
@@ -332,7 +332,7 @@ func saved(id, parents, data string) string {
 }
 
 func TestNanoAgentKeepsWhatNanoAgentLoses(t *testing.T) {
-	in := imported(t, transcript.NanoAgent, nano(`"b"`,
+	in := imported(t, sessions.NanoAgent, nano(`"b"`,
 		saved("a", "", `{"role":"user","content":"go"}`),
 		saved("b", `"a"`, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":null,"thought_signature":"sig"},{"type":"tool_use","id":"u","name":"f","input":{"x":1.0},"item_id":"fc_1"},{"type":"server_tool_use","id":"v"}, 7]}`)))
 	blocks := in.Main().Messages()[1].Blocks
@@ -344,7 +344,7 @@ func TestNanoAgentKeepsWhatNanoAgentLoses(t *testing.T) {
 }
 
 func TestNanoAgentDeclarationsThatNoAPITakesAreNoted(t *testing.T) {
-	in := imported(t, transcript.NanoAgent, nano(`"a"`, saved("a", "", `{"type":"tool_definitions","tools":[
+	in := imported(t, sessions.NanoAgent, nano(`"a"`, saved("a", "", `{"type":"tool_definitions","tools":[
 		{"name":"f","description":"1","input_schema":{"type":"object"}},
 		{"name":"f","description":"2","input_schema":{"type":"object"}},
 		{"name":"a.b","input_schema":{"type":"object"}}, 3]}`)))
@@ -356,7 +356,7 @@ func TestNanoAgentDeclarationsThatNoAPITakesAreNoted(t *testing.T) {
 }
 
 func TestNanoAgentRunsOfOneIDAndCounters(t *testing.T) {
-	in := imported(t, transcript.NanoAgent, nano(`"c"`,
+	in := imported(t, sessions.NanoAgent, nano(`"c"`,
 		saved("a", "", `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{"n":1}},{"type":"tool_use","id":"t","name":"f","input":{"n":2},"caller":{},"item_id":"x"}]}`),
 		saved("e1", `"a"`, `{"type":"tool_execution","tool_name":"f","tool_use_id":"t","result":"r1"}`),
 		saved("e2", `"a"`, `{"type":"tool_execution","tool_name":"f","tool_use_id":"t","result":"r2"}`),
@@ -375,16 +375,16 @@ func TestNanoAgentRunsOfOneIDAndCounters(t *testing.T) {
 }
 
 func TestNanoAgentUnreachedNodesBecomeFurtherHeads(t *testing.T) {
-	in := imported(t, transcript.NanoAgent, nano(`"b"`,
+	in := imported(t, sessions.NanoAgent, nano(`"b"`,
 		saved("x", "", `{"role":"user","content":"lost"}`),
 		saved("a", "", `{"role":"user","content":"go"}`), saved("b", `"a"`, `{"role":"assistant","content":"on"}`)))
 	require.Equal(t, []string{"u:go", "a:on"}, spell(in.Main()))
 	require.Equal(t, []string{"u:lost"}, spell(in.Conversations[1]))
-	require.Equal(t, transcript.NoteAssumed, in.Notes[0].Kind)
+	require.Equal(t, sessions.NoteAssumed, in.Notes[0].Kind)
 }
 
 func TestNanoAgentMessageAndExecutionThatDifferKeepWhatEachHolds(t *testing.T) {
-	in := imported(t, transcript.NanoAgent, nano(`"d"`,
+	in := imported(t, sessions.NanoAgent, nano(`"d"`,
 		saved("a", "", `{"role":"user","content":"go"}`),
 		saved("b", `"a"`, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]}`),
 		saved("c", `"b"`, `{"type":"tool_execution","tool_name":"f","tool_use_id":"t","result":[{"type":"text","text":"the whole file"}],"is_error":false}`),

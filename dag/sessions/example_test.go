@@ -1,11 +1,11 @@
-package transcript_test
+package sessions_test
 
 import (
 	"fmt"
 	"log"
 	"os"
 
-	"github.com/plait-dev/plait/transcript"
+	"github.com/plait-dev/plait/dag/sessions"
 )
 
 func Example() {
@@ -14,7 +14,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer file.Close()
-	in, err := transcript.Import(transcript.ClaudeCode, file, nil)
+	in, err := sessions.Import(sessions.ClaudeCode, file, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

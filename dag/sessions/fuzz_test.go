@@ -1,4 +1,4 @@
-package transcript_test
+package sessions_test
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/transcript"
 )
 
 // fuzz checks that whatever a file holds, it is imported or refused with an error that is typed, strictly and leniently; that what is
 // imported is a conversation which can be saved, loaded and sent; and that importing it again gives the same.
-func fuzz(f *testing.F, format transcript.Format, seeds ...string) {
+func fuzz(f *testing.F, format sessions.Format, seeds ...string) {
 	for _, s := range seeds {
 		f.Add(s)
 	}
@@ -28,9 +28,9 @@ func fuzz(f *testing.F, format transcript.Format, seeds ...string) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, lenient := range []bool{false, true} {
-			in, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient, Session: "s"})
+			in, err := sessions.Import(format, strings.NewReader(text), &sessions.Options{Lenient: lenient, Session: "s"})
 			if err != nil {
-				var e *transcript.Error
+				var e *sessions.Error
 				require.ErrorAs(t, err, &e)
 				require.NotEmpty(t, e.Error())
 				require.Zero(t, in.DAG.Len())
@@ -43,7 +43,7 @@ func fuzz(f *testing.F, format transcript.Format, seeds ...string) {
 			for _, n := range in.Notes {
 				require.NotEmpty(t, n.String())
 			}
-			again, err := transcript.Import(format, strings.NewReader(text), &transcript.Options{Lenient: lenient, Session: "s"})
+			again, err := sessions.Import(format, strings.NewReader(text), &sessions.Options{Lenient: lenient, Session: "s"})
 			require.NoError(t, err)
 			var a, b bytes.Buffer
 			require.NoError(t, in.DAG.Write(&a))
@@ -54,7 +54,7 @@ func fuzz(f *testing.F, format transcript.Format, seeds ...string) {
 }
 
 func FuzzNanoAgent(f *testing.F) {
-	fuzz(f, transcript.NanoAgent,
+	fuzz(f, sessions.NanoAgent,
 		nano(`"c"`, saved("a", "", `{"role":"user","content":"x"}`),
 			saved("b", `"a"`, `{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"t","name":"f","input":null}]}`),
 			saved("g", `"b"`, `{"type":"sub_graph","tool_name":"f","tool_use_id":"","system_prompt":"p","nodes":{`+saved("a", "", `{"type":"system_prompt","content":"p"}`)+`},"head_ids":["a"],"summary":"s","depth":1}`),
@@ -74,16 +74,16 @@ func FuzzClaudeCode(f *testing.F) {
 	c.user("s", "null", "ask t1", `,"isSidechain":true,"agentId":"x"`)
 	c.add("b", "null", "system", `"subtype":"compact_boundary","logicalParentUuid":"r1","compactMetadata":{"preservedSegment":{"headUuid":"u"}}`)
 	c.user("k", "b", "sum", `,"isCompactSummary":true`)
-	fuzz(f, transcript.ClaudeCode, c.String(), c.String()+"\n"+c.String(), `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":""}]}}`)
+	fuzz(f, sessions.ClaudeCode, c.String(), c.String()+"\n"+c.String(), `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":""}]}}`)
 }
 
 func FuzzChat(f *testing.F) {
-	fuzz(f, transcript.Chat, `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:a;base64,AAAA"}}]},{"role":"assistant","tool_calls":[{"id":"","function":{"name":"f","arguments":"{"}}]},{"role":"tool","content":"x"}]`,
+	fuzz(f, sessions.Chat, `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:a;base64,AAAA"}}]},{"role":"assistant","tool_calls":[{"id":"","function":{"name":"f","arguments":"{"}}]},{"role":"tool","content":"x"}]`,
 		"{\"role\":\"system\",\"content\":\"a\"}\n{\"role\":\"user\",\"content\":\"\xff\\ud800\"}\n{\"messages\":[],\"tools\":[{\"type\":\"web\"}],\"x\":1}", "7", "[\n]")
 }
 
 func FuzzPi(f *testing.F) {
-	fuzz(f, transcript.Pi, piSays(`{"role":"user","content":"a"}`, `{"role":"bashExecution","command":"x"}`, `{"role":"assistant","api":"openai-responses","content":[{"type":"thinking","thinking":"","thinkingSignature":"{\"id\":\"x\"}"}]}`),
+	fuzz(f, sessions.Pi, piSays(`{"role":"user","content":"a"}`, `{"role":"bashExecution","command":"x"}`, `{"role":"assistant","api":"openai-responses","content":[{"type":"thinking","thinking":"","thinkingSignature":"{\"id\":\"x\"}"}]}`),
 		`{"type":"message","message":{"role":"user","content":"a"}}`+"\n"+`{"type":"compaction","summary":"s","firstKeptEntryIndex":1}`+"\n"+`{"type":"leaf","targetId":"line 1"}`)
 }
 
@@ -146,11 +146,11 @@ func TestLargeAndHostileFilesTakeTimeInProportion(t *testing.T) {
 		"deep":                 `{"uuid":"a","type":"x","y":` + strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000) + `}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(text), &transcript.Options{Lenient: true})
+			in, err := sessions.Import(sessions.ClaudeCode, strings.NewReader(text), &sessions.Options{Lenient: true})
 			require.NoError(t, err)
 			require.NotZero(t, in.DAG.Len())
-			_, err = transcript.Import(transcript.ClaudeCode, strings.NewReader(text), nil)
-			var e *transcript.Error
+			_, err = sessions.Import(sessions.ClaudeCode, strings.NewReader(text), nil)
+			var e *sessions.Error
 			require.True(t, err == nil || errors.As(err, &e))
 		})
 	}
@@ -178,45 +178,45 @@ func TestCompactionsThatNameMoreThanThereIsAreRefused(t *testing.T) {
 	for i := range 3000 {
 		c.user("s"+itoa(i), above, "s", `,"isCompactSummary":true`)
 	}
-	_, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(c.String()), nil)
-	require.ErrorIs(t, err, transcript.ErrLimit)
+	_, err := sessions.Import(sessions.ClaudeCode, strings.NewReader(c.String()), nil)
+	require.ErrorIs(t, err, sessions.ErrLimit)
 }
 
 func TestLimits(t *testing.T) {
 	data, err := os.ReadFile("testdata/claude-code.jsonl")
 	require.NoError(t, err)
-	for _, format := range transcript.Formats() {
-		_, err := transcript.Import(format, bytes.NewReader(data), &transcript.Options{Limit: int64(len(data)) - 1, Lenient: true})
-		require.ErrorIs(t, err, transcript.ErrLimit, format)
+	for _, format := range sessions.Formats() {
+		_, err := sessions.Import(format, bytes.NewReader(data), &sessions.Options{Limit: int64(len(data)) - 1, Lenient: true})
+		require.ErrorIs(t, err, sessions.ErrLimit, format)
 	}
-	_, err = transcript.Import(transcript.ClaudeCode, bytes.NewReader(data), &transcript.Options{Limit: int64(len(data))})
+	_, err = sessions.Import(sessions.ClaudeCode, bytes.NewReader(data), &sessions.Options{Limit: int64(len(data))})
 	require.NoError(t, err)
 
 	inner := `{"type":"sub_graph","tool_name":"f","nodes":{}}`
 	for range 40 {
 		inner = `{"type":"sub_graph","tool_name":"f","nodes":{` + saved("a", "", inner) + `}}`
 	}
-	_, err = transcript.Import(transcript.NanoAgent, strings.NewReader(nano(``, saved("a", "", inner))), nil)
-	require.ErrorIs(t, err, transcript.ErrLimit)
+	_, err = sessions.Import(sessions.NanoAgent, strings.NewReader(nano(``, saved("a", "", inner))), nil)
+	require.ErrorIs(t, err, sessions.ErrLimit)
 
-	_, err = transcript.Import("gopher", strings.NewReader(""), nil)
-	require.ErrorIs(t, err, transcript.ErrUnknownFormat)
+	_, err = sessions.Import("gopher", strings.NewReader(""), nil)
+	require.ErrorIs(t, err, sessions.ErrUnknownFormat)
 	require.EqualError(t, err, "import gopher: unknown format: the formats are chat, claude-code, langchain, nano-agent, pi")
 
 	// Each unreadable line costs about a kilobyte, however short it is.
-	for _, format := range []transcript.Format{transcript.Chat, transcript.ClaudeCode, transcript.LangChain, transcript.Pi} {
+	for _, format := range []sessions.Format{sessions.Chat, sessions.ClaudeCode, sessions.LangChain, sessions.Pi} {
 		const lines = 10_000
-		in, err := transcript.Import(format, strings.NewReader(strings.Repeat("{}\n", lines)), &transcript.Options{Lenient: true})
+		in, err := sessions.Import(format, strings.NewReader(strings.Repeat("{}\n", lines)), &sessions.Options{Lenient: true})
 		require.NoError(t, err, format)
 		require.Equal(t, lines, in.DAG.Len(), format)
-		_, err = transcript.Import(format, strings.NewReader(strings.Repeat("{}\n", lines+1)), &transcript.Options{Lenient: true})
-		require.ErrorIs(t, err, transcript.ErrLimit, format)
+		_, err = sessions.Import(format, strings.NewReader(strings.Repeat("{}\n", lines+1)), &sessions.Options{Lenient: true})
+		require.ErrorIs(t, err, sessions.ErrLimit, format)
 		require.ErrorContains(t, err, "more than 10000 lines cannot be read: ")
 	}
 
 	failing := errors.New("the disk is gone")
-	for _, format := range transcript.Formats() {
-		_, err := transcript.Import(format, iotestErr{failing}, nil)
+	for _, format := range sessions.Formats() {
+		_, err := sessions.Import(format, iotestErr{failing}, nil)
 		require.ErrorIs(t, err, failing)
 	}
 }
@@ -226,9 +226,9 @@ type iotestErr struct{ err error }
 func (r iotestErr) Read([]byte) (int, error) { return 0, r.err }
 
 func TestBytesThatAreNoTextAreReplacedAndNoted(t *testing.T) {
-	in := imported(t, transcript.ClaudeCode, "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"a\\ud83d \xff\"}}")
+	in := imported(t, sessions.ClaudeCode, "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"a\\ud83d \xff\"}}")
 	require.Equal(t, []string{"u:a\uFFFD \uFFFD"}, spell(in.Main()))
-	require.Equal(t, transcript.NoteChanged, in.Notes[0].Kind)
+	require.Equal(t, sessions.NoteChanged, in.Notes[0].Kind)
 	require.Equal(t, 1, in.Notes[0].Line)
 }
 
@@ -253,15 +253,15 @@ func BenchmarkClaudeCode(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(text), nil); err != nil {
+		if _, err := sessions.Import(sessions.ClaudeCode, strings.NewReader(text), nil); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func TestErrorsAreThoseOfTheGraph(t *testing.T) {
-	require.ErrorIs(t, transcript.ErrDuplicateID, dag.ErrDuplicateID)
-	require.ErrorIs(t, transcript.ErrLimit, dag.ErrLimit)
-	require.ErrorIs(t, transcript.ErrParent, node.ErrParent)
-	require.NotErrorIs(t, transcript.ErrUnknownFormat, dag.ErrFormat)
+	require.ErrorIs(t, sessions.ErrDuplicateID, dag.ErrDuplicateID)
+	require.ErrorIs(t, sessions.ErrLimit, dag.ErrLimit)
+	require.ErrorIs(t, sessions.ErrParent, node.ErrParent)
+	require.NotErrorIs(t, sessions.ErrUnknownFormat, dag.ErrFormat)
 }

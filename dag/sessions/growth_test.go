@@ -1,4 +1,4 @@
-package transcript_test
+package sessions_test
 
 import (
 	"fmt"
@@ -7,36 +7,36 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/internal/testkit/growthtest"
-	"github.com/plait-dev/plait/transcript"
 )
 
 // TestGrowth checks how the cost of an import grows with the file.
 func TestGrowth(t *testing.T) {
 	var cases []growthtest.Case
 	for _, file := range []struct {
-		format transcript.Format
+		format sessions.Format
 		shape  string
 		write  func(b *strings.Builder, n int)
 	}{
-		{transcript.Chat, "chain", func(b *strings.Builder, n int) {
+		{sessions.Chat, "chain", func(b *strings.Builder, n int) {
 			b.WriteString(`{"messages":[{"role":"user","content":"Go."}`)
 			for i := range n {
 				fmt.Fprintf(b, `,{"role":"assistant","content":"answer %d"},{"role":"user","content":"on"}`, i)
 			}
 			b.WriteString(`]}`)
 		}},
-		{transcript.Chat, "one message a line", func(b *strings.Builder, n int) {
+		{sessions.Chat, "one message a line", func(b *strings.Builder, n int) {
 			for i := range n {
 				fmt.Fprintf(b, `{"role":"user","content":"on"}`+"\n"+`{"role":"assistant","content":"answer %d"}`+"\n", i)
 			}
 		}},
-		{transcript.Chat, "one conversation a line", func(b *strings.Builder, n int) {
+		{sessions.Chat, "one conversation a line", func(b *strings.Builder, n int) {
 			for i := range n {
 				fmt.Fprintf(b, `{"messages":[{"role":"user","content":"on"},{"role":"assistant","content":"answer %d"}]}`+"\n", i)
 			}
 		}},
-		{transcript.Chat, "many calls in one message", func(b *strings.Builder, n int) {
+		{sessions.Chat, "many calls in one message", func(b *strings.Builder, n int) {
 			b.WriteString(`{"messages":[{"role":"user","content":"Go."},{"role":"assistant","content":null,"tool_calls":[`)
 			list(b, n, func(i int) {
 				fmt.Fprintf(b, `{"id":"call_%d","type":"function","function":{"name":"f","arguments":"{}"}}`, i)
@@ -47,7 +47,7 @@ func TestGrowth(t *testing.T) {
 			}
 			b.WriteString(`]}`)
 		}},
-		{transcript.LangChain, "chain", func(b *strings.Builder, n int) {
+		{sessions.LangChain, "chain", func(b *strings.Builder, n int) {
 			b.WriteString(`[`)
 			list(b, n, func(i int) {
 				fmt.Fprintf(b, `{"type":"human","content":"on"},{"type":"ai","content":"","tool_calls":[{"name":"f","args":{},"id":"c%d"}]},`+
@@ -55,12 +55,12 @@ func TestGrowth(t *testing.T) {
 			})
 			b.WriteString(`]`)
 		}},
-		{transcript.LangChain, "one message a line", func(b *strings.Builder, n int) {
+		{sessions.LangChain, "one message a line", func(b *strings.Builder, n int) {
 			for i := range n {
 				fmt.Fprintf(b, `{"type":"human","content":"on"}`+"\n"+`{"type":"ai","content":"answer %d"}`+"\n", i)
 			}
 		}},
-		{transcript.LangChain, "many calls in one message", func(b *strings.Builder, n int) {
+		{sessions.LangChain, "many calls in one message", func(b *strings.Builder, n int) {
 			b.WriteString(`{"messages":[{"type":"human","content":"Go."},{"type":"ai","content":"","tool_calls":[`)
 			list(b, n, func(i int) { fmt.Fprintf(b, `{"name":"f","args":{},"id":"call_%d","type":"tool_call"}`, i) })
 			b.WriteString(`]}`)
@@ -69,27 +69,27 @@ func TestGrowth(t *testing.T) {
 			}
 			b.WriteString(`]}`)
 		}},
-		{transcript.ClaudeCode, "chain", func(b *strings.Builder, n int) {
+		{sessions.ClaudeCode, "chain", func(b *strings.Builder, n int) {
 			claudeCode(b, 0, "null", "user", `"Go."`)
 			for i := 1; i <= n; i++ {
 				claudeCode(b, 2*i-1, fmt.Sprintf(`"u%d"`, 2*i-2), "assistant", `[{"type":"text","text":"answer"}]`)
 				claudeCode(b, 2*i, fmt.Sprintf(`"u%d"`, 2*i-1), "user", `"on"`)
 			}
 		}},
-		{transcript.ClaudeCode, "many forks", func(b *strings.Builder, n int) {
+		{sessions.ClaudeCode, "many forks", func(b *strings.Builder, n int) {
 			claudeCode(b, 0, "null", "user", `"Go."`)
 			for i := 1; i <= n; i++ {
 				claudeCode(b, i, `"u0"`, "assistant", `[{"type":"text","text":"answer"}]`)
 			}
 		}},
-		{transcript.ClaudeCode, "comb", func(b *strings.Builder, n int) {
+		{sessions.ClaudeCode, "comb", func(b *strings.Builder, n int) {
 			claudeCode(b, 0, "null", "user", `"Go."`)
 			for i := 1; i <= n; i++ {
 				claudeCode(b, 2*i-1, fmt.Sprintf(`"u%d"`, 2*i-2), "user", `"tooth"`)
 				claudeCode(b, 2*i, fmt.Sprintf(`"u%d"`, 2*i-2), "user", `"on"`)
 			}
 		}},
-		{transcript.ClaudeCode, "many calls in one message, a line each", func(b *strings.Builder, n int) {
+		{sessions.ClaudeCode, "many calls in one message, a line each", func(b *strings.Builder, n int) {
 			claudeCode(b, 0, "null", "user", `"Go."`)
 			for i := range n {
 				claudeCode(b, i+1, fmt.Sprintf(`"u%d"`, i), "assistant", fmt.Sprintf(`[{"type":"tool_use","id":"c%d","name":"f","input":{}}]`, i))
@@ -99,7 +99,7 @@ func TestGrowth(t *testing.T) {
 					fmt.Sprintf(`[{"type":"tool_result","tool_use_id":"c%d","content":"done"}]`, i))
 			}
 		}},
-		{transcript.Pi, "chain", func(b *strings.Builder, n int) {
+		{sessions.Pi, "chain", func(b *strings.Builder, n int) {
 			b.WriteString(piHeader)
 			piLine(b, 0, "null", `{"role":"user","content":"Go."}`)
 			for i := 1; i <= n; i++ {
@@ -107,14 +107,14 @@ func TestGrowth(t *testing.T) {
 				piLine(b, 2*i, fmt.Sprintf(`"p%d"`, 2*i-1), `{"role":"user","content":"on"}`)
 			}
 		}},
-		{transcript.Pi, "many forks", func(b *strings.Builder, n int) {
+		{sessions.Pi, "many forks", func(b *strings.Builder, n int) {
 			b.WriteString(piHeader)
 			piLine(b, 0, "null", `{"role":"user","content":"Go."}`)
 			for i := 1; i <= n; i++ {
 				piLine(b, i, `"p0"`, `{"role":"assistant","content":[{"type":"text","text":"answer"}]}`)
 			}
 		}},
-		{transcript.Pi, "many calls in one message", func(b *strings.Builder, n int) {
+		{sessions.Pi, "many calls in one message", func(b *strings.Builder, n int) {
 			b.WriteString(piHeader)
 			piLine(b, 0, "null", `{"role":"user","content":"Go."}`)
 			var calls strings.Builder
@@ -125,7 +125,7 @@ func TestGrowth(t *testing.T) {
 					fmt.Sprintf(`{"role":"toolResult","toolCallId":"c%d","toolName":"f","content":[{"type":"text","text":"done"}],"isError":false}`, i))
 			}
 		}},
-		{transcript.Pi, "many compactions", func(b *strings.Builder, n int) {
+		{sessions.Pi, "many compactions", func(b *strings.Builder, n int) {
 			b.WriteString(piHeader)
 			piLine(b, 0, "null", `{"role":"user","content":"Go."}`)
 			for i := 1; i <= n; i++ {
@@ -134,7 +134,7 @@ func TestGrowth(t *testing.T) {
 					`"firstKeptEntryId":"p%d","tokensBefore":9}`+"\n", 2*i, 2*i-1, 2*i-1)
 			}
 		}},
-		{transcript.NanoAgent, "chain", func(b *strings.Builder, n int) {
+		{sessions.NanoAgent, "chain", func(b *strings.Builder, n int) {
 			nanoAgent(b, fmt.Sprintf(`"n%d"`, n-1), n, func(i int) string {
 				parents := ""
 				if i > 0 {
@@ -143,7 +143,7 @@ func TestGrowth(t *testing.T) {
 				return nanoNode(i, parents, `{"role":"`+[]string{"user", "assistant"}[i%2]+`","content":"text"}`)
 			})
 		}},
-		{transcript.NanoAgent, "many heads", func(b *strings.Builder, n int) {
+		{sessions.NanoAgent, "many heads", func(b *strings.Builder, n int) {
 			var heads strings.Builder
 			list(&heads, n-1, func(i int) { fmt.Fprintf(&heads, `"n%d"`, i+1) })
 			nanoAgent(b, heads.String(), n, func(i int) string {
@@ -153,7 +153,7 @@ func TestGrowth(t *testing.T) {
 				return nanoNode(i, `"n0"`, `{"role":"assistant","content":"answer"}`)
 			})
 		}},
-		{transcript.NanoAgent, "ladder", func(b *strings.Builder, n int) {
+		{sessions.NanoAgent, "ladder", func(b *strings.Builder, n int) {
 			// Node 3k has the parents 3k-2 and 3k-1, which both have the parent 3k-3.
 			n -= (n - 1) % 3
 			nanoAgent(b, fmt.Sprintf(`"n%d"`, n-1), n, func(i int) string {
@@ -171,7 +171,7 @@ func TestGrowth(t *testing.T) {
 			var b strings.Builder
 			file.write(&b, n)
 			return func() {
-				in, err := transcript.Import(file.format, strings.NewReader(b.String()), nil)
+				in, err := sessions.Import(file.format, strings.NewReader(b.String()), nil)
 				require.NoError(t, err)
 				require.NotEmpty(t, in.Conversations)
 			}

@@ -1,4 +1,4 @@
-package transcript_test
+package sessions_test
 
 import (
 	"strings"
@@ -6,20 +6,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/transcript"
+	"github.com/plait-dev/plait/dag/sessions"
 )
 
 func TestZeroImportIsAnEmptyConversation(t *testing.T) {
-	main := transcript.Imported{}.Main()
+	main := sessions.Imported{}.Main()
 	require.NoError(t, main.Err())
 	require.Zero(t, main.Len())
 }
 
 func TestZeroOptionsAreTheDefaults(t *testing.T) {
 	const file = `[{"role":"user","content":"Hello."},{"role":"assistant","content":"Hi."}]`
-	zero, err := transcript.Import(transcript.Chat, strings.NewReader(file), &transcript.Options{})
+	zero, err := sessions.Import(sessions.Chat, strings.NewReader(file), &sessions.Options{})
 	require.NoError(t, err)
-	none, err := transcript.Import(transcript.Chat, strings.NewReader(file), nil)
+	none, err := sessions.Import(sessions.Chat, strings.NewReader(file), nil)
 	require.NoError(t, err)
 	require.Equal(t, "Hi.", zero.Main().Text())
 	require.Equal(t, none.Main().Len(), zero.Main().Len())
@@ -27,6 +27,6 @@ func TestZeroOptionsAreTheDefaults(t *testing.T) {
 }
 
 func TestZeroFormatIsUnknown(t *testing.T) {
-	_, err := transcript.Import("", strings.NewReader("[]"), nil)
-	require.ErrorIs(t, err, transcript.ErrUnknownFormat)
+	_, err := sessions.Import("", strings.NewReader("[]"), nil)
+	require.ErrorIs(t, err, sessions.ErrUnknownFormat)
 }

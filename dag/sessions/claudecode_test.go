@@ -1,4 +1,4 @@
-package transcript_test
+package sessions_test
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/transcript"
 )
 
 // spell is what a conversation says, one message a string.
@@ -57,7 +57,7 @@ func undeclaredOnly(t testing.TB, d dag.DAG) {
 }
 
 func TestClaudeCodeSession(t *testing.T) {
-	in := open(t, transcript.ClaudeCode, "testdata/claude-code.jsonl")
+	in := open(t, sessions.ClaudeCode, "testdata/claude-code.jsonl")
 	require.Len(t, in.Conversations, 2)
 	for _, d := range in.Conversations {
 		undeclaredOnly(t, d)
@@ -118,10 +118,10 @@ func requireSeenElsewhere(t *testing.T, d dag.DAG, a *node.Answer) {
 }
 
 func TestAnEmptyFileIsNoSession(t *testing.T) {
-	for _, format := range transcript.Formats() {
+	for _, format := range sessions.Formats() {
 		for _, text := range []string{"", "\n \n"} {
-			_, err := transcript.Import(format, strings.NewReader(text), nil)
-			require.ErrorIs(t, err, transcript.ErrSyntax, "%s", format)
+			_, err := sessions.Import(format, strings.NewReader(text), nil)
+			require.ErrorIs(t, err, sessions.ErrSyntax, "%s", format)
 		}
 	}
 }
@@ -130,9 +130,9 @@ func TestImportingTwiceGivesTheSame(t *testing.T) {
 	for format, file := range samples {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
-		twice := func(o *transcript.Options) (texts []string) {
+		twice := func(o *sessions.Options) (texts []string) {
 			for range 2 {
-				in, err := transcript.Import(format, bytes.NewReader(data), o)
+				in, err := sessions.Import(format, bytes.NewReader(data), o)
 				require.NoError(t, err)
 				var text strings.Builder
 				require.NoError(t, in.DAG.Write(&text))
@@ -141,19 +141,19 @@ func TestImportingTwiceGivesTheSame(t *testing.T) {
 			return texts
 		}
 
-		same := twice(&transcript.Options{Session: "mine"})
+		same := twice(&sessions.Options{Session: "mine"})
 		require.Equal(t, same[0], same[1], format)
 
 		// The ID of a session is in the file, except for chat messages: an ID must not be made from the content.
 		own := twice(nil)
-		require.Equal(t, format != transcript.Chat, own[0] == own[1], format)
-		require.Equal(t, format != transcript.Chat, own[0] == same[0], format)
+		require.Equal(t, format != sessions.Chat, own[0] == own[1], format)
+		require.Equal(t, format != sessions.Chat, own[0] == same[0], format)
 	}
 }
 
 func TestIDsDoNotDependOnContent(t *testing.T) {
-	ids := func(format transcript.Format, file, pin string) string {
-		in, err := transcript.Import(format, strings.NewReader(strings.ReplaceAll(file, "PIN", pin)), &transcript.Options{Session: "mine"})
+	ids := func(format sessions.Format, file, pin string) string {
+		in, err := sessions.Import(format, strings.NewReader(strings.ReplaceAll(file, "PIN", pin)), &sessions.Options{Session: "mine"})
 		require.NoError(t, err)
 		var all []node.ID
 		for _, n := range in.DAG.Nodes() {
@@ -163,19 +163,19 @@ func TestIDsDoNotDependOnContent(t *testing.T) {
 		return fmt.Sprint(all)
 	}
 
-	for format, file := range map[transcript.Format]string{
-		transcript.Chat:       `[{"role":"user","content":"PIN"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"p\":\"PIN\"}"}}]},{"role":"tool","tool_call_id":"a","content":"PIN"}]`,
-		transcript.LangChain:  `[{"type":"human","data":{"content":"PIN"}},{"type":"ai","data":{"content":"PIN","tool_calls":[{"name":"f","args":{"p":"PIN"},"id":"a"}]}},{"type":"tool","data":{"content":"PIN","tool_call_id":"a"}}]`,
-		transcript.NanoAgent:  `{"head_ids":["a"],"nodes":{` + saved("a", "", `{"role":"user","content":"PIN"}`) + `}}`,
-		transcript.ClaudeCode: `{"type":"user","uuid":"a","parentUuid":null,"message":{"role":"user","content":"PIN"}}`,
-		transcript.Pi:         `{"type":"session","version":3}` + "\n" + `{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"PIN"}}`,
+	for format, file := range map[sessions.Format]string{
+		sessions.Chat:       `[{"role":"user","content":"PIN"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"p\":\"PIN\"}"}}]},{"role":"tool","tool_call_id":"a","content":"PIN"}]`,
+		sessions.LangChain:  `[{"type":"human","data":{"content":"PIN"}},{"type":"ai","data":{"content":"PIN","tool_calls":[{"name":"f","args":{"p":"PIN"},"id":"a"}]}},{"type":"tool","data":{"content":"PIN","tool_call_id":"a"}}]`,
+		sessions.NanoAgent:  `{"head_ids":["a"],"nodes":{` + saved("a", "", `{"role":"user","content":"PIN"}`) + `}}`,
+		sessions.ClaudeCode: `{"type":"user","uuid":"a","parentUuid":null,"message":{"role":"user","content":"PIN"}}`,
+		sessions.Pi:         `{"type":"session","version":3}` + "\n" + `{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"PIN"}}`,
 	} {
 		require.Equal(t, ids(format, file, "1"), ids(format, file, "2"), format)
 	}
 }
 
-var samples = map[transcript.Format]string{
-	transcript.ClaudeCode: "testdata/claude-code.jsonl", transcript.Chat: "testdata/chat.jsonl", transcript.Pi: "testdata/pi.jsonl",
+var samples = map[sessions.Format]string{
+	sessions.ClaudeCode: "testdata/claude-code.jsonl", sessions.Chat: "testdata/chat.jsonl", sessions.Pi: "testdata/pi.jsonl",
 }
 
 // claude writes a session: each line is its id, what it follows, and the rest.
@@ -215,7 +215,7 @@ func TestClaudeCodeResultsBetweenTheLinesOfOneAnswer(t *testing.T) {
 	c.add("p", "a2", "progress", `"data":{}`)
 	c.result("r2", "p", "t2")
 	c.assistant("b", "r1", "n", "done")
-	in := imported(t, transcript.ClaudeCode, c.String())
+	in := imported(t, sessions.ClaudeCode, c.String())
 	require.Len(t, in.Conversations, 1)
 	undeclaredOnly(t, in.Main())
 	require.Equal(t, []string{"u:go", "a:one?t1two?t2", "u:!t1=did t1!t2=did t2", "a:done"}, spell(in.Main()))
@@ -227,7 +227,7 @@ func TestClaudeCodeAnOpenPhaseStaysOpen(t *testing.T) {
 	c.assistant("a", "u", "m", "x", "t1", "t2")
 	c.result("r", "a", "t1")
 	c = append(c, `{"type":"last-prompt","lastPrompt":"go"}`)
-	in := imported(t, transcript.ClaudeCode, c.String())
+	in := imported(t, sessions.ClaudeCode, c.String())
 	open := in.Main().OpenCalls()
 	require.Len(t, open, 1)
 	require.Equal(t, "t2", open[0].ID)
@@ -255,9 +255,9 @@ func TestClaudeCodeACallThatGotNoResult(t *testing.T) {
 	c.assistant("a", "u", "m", "x", "t1", "t2")
 	c.result("r", "a", "t1")
 	c.user("v", "r", "stop that")
-	in := imported(t, transcript.ClaudeCode, c.String())
+	in := imported(t, sessions.ClaudeCode, c.String())
 	require.Equal(t, "u:!t1=did t1!t2="+content.NoResult, spell(in.Main())[2])
-	require.Equal(t, transcript.NoteAssumed, in.Notes[0].Kind)
+	require.Equal(t, sessions.NoteAssumed, in.Notes[0].Kind)
 	undeclaredOnly(t, in.Main())
 }
 
@@ -270,7 +270,7 @@ func TestClaudeCodeRepeatedCallsAreABranch(t *testing.T) {
 	c.result("r2", "a", "t")
 	c.assistant("b2", "r2", "o", "second")
 	c.result("r3", "r2", "t")
-	in := imported(t, transcript.ClaudeCode, c.String())
+	in := imported(t, sessions.ClaudeCode, c.String())
 	require.Len(t, in.Conversations, 3)
 	require.Equal(t, []string{"u:go", "a:x?t", "u:!t=did t", "a:second"}, spell(in.Conversations[1]))
 	require.Equal(t, "first", in.Conversations[2].Text())
@@ -286,7 +286,7 @@ func TestClaudeCodeSubAgents(t *testing.T) {
 		c.result("r", "a", "t", `,"toolUseResult":{"agentId":"x1"}`)
 		c.user("s", "null", "other words", side)
 		c = append(c, `{"uuid":"s2","parentUuid":"s","type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"sub"}]}`+side+`}`)
-		in := imported(t, transcript.ClaudeCode, c.String())
+		in := imported(t, sessions.ClaudeCode, c.String())
 		require.Equal(t, "sub", dag.FromNode(in.Main().Head().Parent(0)).Text())
 		require.Equal(t, []string{"message", "message", "tool_execution", "message"}, kinds(in.Main()))
 	})
@@ -295,7 +295,7 @@ func TestClaudeCodeSubAgents(t *testing.T) {
 		c.user("u", "null", "go")
 		c.assistant("a", "u", "m", "", "t")
 		c.user("s", "null", "ask t", `,"isSidechain":true`)
-		in := imported(t, transcript.ClaudeCode, c.String())
+		in := imported(t, sessions.ClaudeCode, c.String())
 		require.Len(t, in.Main().OpenCalls(), 1)
 		sub := in.Main().Nodes()[1].Payload().(node.SubGraph)
 		require.Equal(t, "t", sub.CallID)
@@ -306,16 +306,16 @@ func TestClaudeCodeSubAgents(t *testing.T) {
 		c.user("s", "null", "warm up", `,"isSidechain":true`)
 		c.user("s2", "s", "go on", `,"isSidechain":true`)
 		c.assistant("a", "u", "m", "done")
-		in := imported(t, transcript.ClaudeCode, c.String())
+		in := imported(t, sessions.ClaudeCode, c.String())
 		require.Equal(t, []string{"message", "sub_graph", "message"}, kinds(in.Main()))
 		require.Equal(t, 2, dag.FromNode(in.Main().Nodes()[1]).Len())
-		require.Equal(t, transcript.NoteAssumed, in.Notes[0].Kind)
+		require.Equal(t, sessions.NoteAssumed, in.Notes[0].Kind)
 	})
 	t.Run("alone_in_their_file", func(t *testing.T) {
 		var c claude
 		c.user("s", "elsewhere", "ask", side)
 		c.user("s2", "s", "more", side)
-		require.Equal(t, []string{"u:ask", "u:more"}, spell(imported(t, transcript.ClaudeCode, c.String()).Main()))
+		require.Equal(t, []string{"u:ask", "u:more"}, spell(imported(t, sessions.ClaudeCode, c.String()).Main()))
 	})
 	t.Run("in_a_circle", func(t *testing.T) {
 		var c claude
@@ -326,7 +326,7 @@ func TestClaudeCodeSubAgents(t *testing.T) {
 			c.add(pair[0]+"2", pair[0]+"1", "assistant", `"message":{"role":"assistant","id":"m`+pair[0]+`","content":[{"type":"tool_use","id":"t`+pair[0]+`","name":"f","input":{}}]}`+me)
 			c.result(pair[0]+"3", pair[0]+"2", "t"+pair[0], me+`,"toolUseResult":{"agentId":"`+pair[1]+`"}`)
 		}
-		require.Len(t, imported(t, transcript.ClaudeCode, c.String()).DAG.WithChildren(), 1+2+3*4)
+		require.Len(t, imported(t, sessions.ClaudeCode, c.String()).DAG.WithChildren(), 1+2+3*4)
 	})
 }
 
@@ -338,14 +338,14 @@ func TestClaudeCodeSummaries(t *testing.T) {
 	c.add("b", "null", "system", `"subtype":"compact_boundary","logicalParentUuid":"v","compactMetadata":{"preservedSegment":{"headUuid":"v","tailUuid":"v"}}`)
 	c.user("s", "b", "sum", `,"isCompactSummary":true`)
 	c.user("w", "s", "four")
-	in := imported(t, transcript.ClaudeCode, c.String())
+	in := imported(t, sessions.ClaudeCode, c.String())
 	require.Equal(t, []string{"u:sum", "u:three", "u:four"}, spell(in.Main()), "what is preserved stays")
 	undeclaredOnly(t, in.Main())
 
 	c.add("b2", "null", "system", `"subtype":"compact_boundary","logicalParentUuid":"w"`)
 	c.user("s2", "b2", "sum 2", `,"isCompactSummary":true`)
 	c.user("x", "s2", "five")
-	in = imported(t, transcript.ClaudeCode, c.String())
+	in = imported(t, sessions.ClaudeCode, c.String())
 	require.Equal(t, []string{"u:sum 2", "u:five"}, spell(in.Main()))
 	for _, n := range in.Main().Nodes() {
 		if c, ok := n.Payload().(node.Compaction); ok && c.Summary.Text() == "sum 2" {
@@ -357,7 +357,7 @@ func TestClaudeCodeSummaries(t *testing.T) {
 	c = nil
 	c.add("b", "null", "system", `"subtype":"compact_boundary","logicalParentUuid":"elsewhere"`)
 	c.user("s", "b", "sum", `,"isCompactSummary":true`)
-	in = imported(t, transcript.ClaudeCode, c.String())
+	in = imported(t, sessions.ClaudeCode, c.String())
 	require.Equal(t, []string{"u:sum"}, spell(in.Main()))
 	require.Empty(t, in.Main().Validate())
 }
@@ -368,7 +368,7 @@ func TestClaudeCodeTranscriptIsWhatTheModelSaw(t *testing.T) {
 	c.add("e", "u", "assistant", `"isApiErrorMessage":true,"message":{"role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]}`)
 	c.user("v", "e", "only shown", `,"isVisibleInTranscriptOnly":true`)
 	c.user("w", "v", "on")
-	in := imported(t, transcript.ClaudeCode, c.String())
+	in := imported(t, sessions.ClaudeCode, c.String())
 	require.Equal(t, []string{"u:skill", "u:on"}, spell(in.Main()))
 	require.Equal(t, content.JSON(`{"isMeta":true}`), in.Main().Nodes()[0].Meta().Get("claude-code"))
 	require.Len(t, in.Notes, 2)
@@ -382,7 +382,7 @@ func TestClaudeCodeTwoSessionsAndRepeatedLines(t *testing.T) {
 	c.assistant("a2", "a1", "m", "y")
 	c = append(c, c...)
 	c.user("w", "null", "two")
-	in := imported(t, transcript.ClaudeCode, c.String())
+	in := imported(t, sessions.ClaudeCode, c.String())
 	require.Len(t, in.Conversations, 2)
 	require.Equal(t, []string{"u:two"}, spell(in.Main()))
 	require.Equal(t, []string{"u:one", "a:xy"}, spell(in.Conversations[1]))
@@ -401,25 +401,25 @@ func TestBrokenLinesAreErrorsThatNameThem(t *testing.T) {
 		is    error
 		left  []string // what is said when it is read leniently
 	}{
-		"no JSON":        {[]string{good, "", `{"uuid"]`}, 3, transcript.ErrSyntax, []string{"u:x"}},
-		"a name twice":   {[]string{good, `{"type":"user","type":"x"}`}, 2, transcript.ErrSyntax, []string{"u:x"}},
-		"no object":      {[]string{good, `[1]`}, 2, transcript.ErrShape, []string{"u:x"}},
-		"no type":        {[]string{good, `{}`}, 2, transcript.ErrShape, []string{"u:x"}},
-		"bad content":    {[]string{good, `{"type":"user","uuid":"v","message":{"content":7}}`}, 2, transcript.ErrShape, []string{"u:x"}},
-		"missing parent": {[]string{good, user("v", "w")}, 2, transcript.ErrParent, []string{"u:v"}},
-		"its own parent": {[]string{good, user("v", "v")}, 2, transcript.ErrCycle, []string{"u:v"}},
-		"a cycle":        {[]string{good, user("v", "w"), user("w", "v")}, 2, transcript.ErrCycle, []string{"u:v", "u:w"}},
-		"an id twice":    {[]string{good, user("u", "u")}, 2, transcript.ErrDuplicateID, []string{"u:x", "u:u"}},
-		"too deep":       {[]string{good, `{"type":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`}, 2, transcript.ErrSyntax, []string{"u:x"}},
+		"no JSON":        {[]string{good, "", `{"uuid"]`}, 3, sessions.ErrSyntax, []string{"u:x"}},
+		"a name twice":   {[]string{good, `{"type":"user","type":"x"}`}, 2, sessions.ErrSyntax, []string{"u:x"}},
+		"no object":      {[]string{good, `[1]`}, 2, sessions.ErrShape, []string{"u:x"}},
+		"no type":        {[]string{good, `{}`}, 2, sessions.ErrShape, []string{"u:x"}},
+		"bad content":    {[]string{good, `{"type":"user","uuid":"v","message":{"content":7}}`}, 2, sessions.ErrShape, []string{"u:x"}},
+		"missing parent": {[]string{good, user("v", "w")}, 2, sessions.ErrParent, []string{"u:v"}},
+		"its own parent": {[]string{good, user("v", "v")}, 2, sessions.ErrCycle, []string{"u:v"}},
+		"a cycle":        {[]string{good, user("v", "w"), user("w", "v")}, 2, sessions.ErrCycle, []string{"u:v", "u:w"}},
+		"an id twice":    {[]string{good, user("u", "u")}, 2, sessions.ErrDuplicateID, []string{"u:x", "u:u"}},
+		"too deep":       {[]string{good, `{"type":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`}, 2, sessions.ErrSyntax, []string{"u:x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Join(c.lines, "\n")
-			_, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(text), nil)
-			var e *transcript.Error
+			_, err := sessions.Import(sessions.ClaudeCode, strings.NewReader(text), nil)
+			var e *sessions.Error
 			require.ErrorAs(t, err, &e)
 			require.ErrorIs(t, err, c.is)
 			require.Equal(t, c.line, e.Line)
-			in, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(text), &transcript.Options{Lenient: true})
+			in, err := sessions.Import(sessions.ClaudeCode, strings.NewReader(text), &sessions.Options{Lenient: true})
 			require.NoError(t, err)
 			sound(t, in)
 			require.NotEmpty(t, in.Notes)
@@ -433,7 +433,7 @@ func TestClaudeCodeALineWithSeveralResultsAndWords(t *testing.T) {
 	c.user("u", "null", "go")
 	c.assistant("a", "u", "m", "x", "t1", "t2")
 	c.add("r", "a", "user", `"toolUseResult":{"n":1},"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"two"},{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"one"},{"type":"tool_result","tool_use_id":"x"}]},{"type":"text","text":"and then"}]}`)
-	in := imported(t, transcript.ClaudeCode, c.String())
+	in := imported(t, sessions.ClaudeCode, c.String())
 	require.Equal(t, "u:!t1=one!t2=twoand then", spell(in.Main())[2])
 	runs := in.Main().Head().Parents()
 	require.Empty(t, runs[0].Payload().(node.ToolExecution).Details, "what a line tells of its results belongs to the first")
@@ -450,7 +450,7 @@ func TestIDsAreUniqueAndSortByTime(t *testing.T) {
 	c.user(id, "null", "a")
 	c.user(strings.ToUpper(id), id, "b")
 	c.user("plain", strings.ToUpper(id), "c", `,"timestamp":"2026-03-01T09:00:00Z"`)
-	nodes := imported(t, transcript.ClaudeCode, c.String()).Main().Nodes()
+	nodes := imported(t, sessions.ClaudeCode, c.String()).Main().Nodes()
 	require.Equal(t, id, nodes[0].ID().String())
 	require.NotEqual(t, nodes[0].ID(), nodes[1].ID())
 	require.Equal(t, uuid.Version(8), nodes[2].ID().Version())
@@ -463,7 +463,7 @@ func TestIDsAreUniqueAndSortByTime(t *testing.T) {
 }
 
 func TestClaudeCodeThinkingWithoutSignatureHasNoAPI(t *testing.T) {
-	in := imported(t, transcript.ClaudeCode, `{"uuid":"a","type":"assistant","deep":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`,"message":{"content":[{"type":"thinking","thinking":"x","signature":""},{"type":"redacted_thinking","data":"d"}]}}`)
+	in := imported(t, sessions.ClaudeCode, `{"uuid":"a","type":"assistant","deep":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`,"message":{"content":[{"type":"thinking","thinking":"x","signature":""},{"type":"redacted_thinking","data":"d"}]}}`)
 	blocks := in.Main().Messages()[0].Blocks
 	require.Equal(t, content.Thinking{Text: "x"}, blocks.At(0))
 	require.Equal(t, content.Thinking{Redacted: "d", Extra: content.Extra{API: "anthropic", JSON: "{}"}}, blocks.At(1))
@@ -474,10 +474,10 @@ func TestLastLineThatIsBeingWrittenIsLeftOut(t *testing.T) {
 	var c claude
 	c.user("u", "null", "go")
 	c.assistant("a", "u", "m", "größer \\u00e9")
-	whole := imported(t, transcript.ClaudeCode, c[0])
+	whole := imported(t, sessions.ClaudeCode, c[0])
 	for cut := 1; cut < len(c[1]); cut++ {
 		for _, end := range []string{"", "\n", "\n\n"} {
-			in, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(c[0]+"\n"+c[1][:cut]+end), nil)
+			in, err := sessions.Import(sessions.ClaudeCode, strings.NewReader(c[0]+"\n"+c[1][:cut]+end), nil)
 			require.NoError(t, err, c[1][:cut])
 			require.Equal(t, whole.Main().Head().Digest(), in.Main().Head().Digest())
 			require.Equal(t, "[line 2: left out: the last line is incomplete]", fmt.Sprint(in.Notes))
@@ -494,14 +494,14 @@ func TestTornLineInTheMiddleIsAnError(t *testing.T) {
 		"the only line":      c[0][:20],
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := transcript.Import(transcript.ClaudeCode, strings.NewReader(text), nil)
-			require.ErrorIs(t, err, transcript.ErrSyntax)
+			_, err := sessions.Import(sessions.ClaudeCode, strings.NewReader(text), nil)
+			require.ErrorIs(t, err, sessions.ErrSyntax)
 		})
 	}
 }
 
 // childCalls is which call each child conversation is of, by what the child was asked, and the titles of those that hang loose.
-func childCalls(in transcript.Imported) map[string][]string {
+func childCalls(in sessions.Imported) map[string][]string {
 	of := map[string][]string{}
 	for _, n := range in.DAG.WithChildren() {
 		switch p := n.Payload().(type) {
@@ -517,7 +517,7 @@ func childCalls(in transcript.Imported) map[string][]string {
 }
 
 func TestSubAgentsWithOnePromptHaveCallsOfTheirOwn(t *testing.T) {
-	session := func(calls int, progress bool) transcript.Imported {
+	session := func(calls int, progress bool) sessions.Imported {
 		var c claude
 		c.user("u", "null", "go")
 		above := "u"
@@ -534,7 +534,7 @@ func TestSubAgentsWithOnePromptHaveCallsOfTheirOwn(t *testing.T) {
 			c.user("s-"+agent, "null", "search", `,"isSidechain":true,"agentId":"`+agent+`"`)
 			c.add("z-"+agent, "s-"+agent, "assistant", `"message":{"role":"assistant","id":"w`+agent+`","content":[{"type":"text","text":"`+agent+`"}]},"isSidechain":true,"agentId":"`+agent+`"`)
 		}
-		return imported(t, transcript.ClaudeCode, c.String())
+		return imported(t, sessions.ClaudeCode, c.String())
 	}
 	first, second := []string{"u:search", "a:first"}, []string{"u:search", "a:second"}
 	require.Equal(t, map[string][]string{"t0": first, "t1": second}, childCalls(session(2, false)))

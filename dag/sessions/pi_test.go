@@ -1,4 +1,4 @@
-package transcript_test
+package sessions_test
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/transcript"
 )
 
 // A session of pi is a tree; its main conversation is where the session was left.
@@ -21,7 +21,7 @@ func ExampleImport_pi() {
 		log.Fatal(err)
 	}
 	defer file.Close()
-	in, err := transcript.Import(transcript.Pi, file, nil)
+	in, err := sessions.Import(sessions.Pi, file, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func ExampleImport_pi() {
 }
 
 func TestPiSession(t *testing.T) {
-	in := open(t, transcript.Pi, "testdata/pi.jsonl")
+	in := open(t, sessions.Pi, "testdata/pi.jsonl")
 	require.Len(t, in.Conversations, 2)
 	for _, d := range in.Conversations {
 		undeclaredOnly(t, d)
@@ -96,7 +96,7 @@ func piSays(messages ...string) string {
 
 func TestPiBlocksOfEachAPI(t *testing.T) {
 	answer := func(api, blocks string) content.Blocks {
-		in := imported(t, transcript.Pi, piSays(`{"role":"user","content":"go"}`, `{"role":"assistant","api":"`+api+`","content":[`+blocks+`],"stopReason":"stop"}`))
+		in := imported(t, sessions.Pi, piSays(`{"role":"user","content":"go"}`, `{"role":"assistant","api":"`+api+`","content":[`+blocks+`],"stopReason":"stop"}`))
 		return in.Main().Messages()[1].Blocks
 	}
 	thinking := func(more string) string { return `{"type":"thinking","thinking":"hm",` + more + `}` }
@@ -125,7 +125,7 @@ func TestPiBlocksOfEachAPI(t *testing.T) {
 }
 
 func TestPiMessagesOfOtherRoles(t *testing.T) {
-	in := imported(t, transcript.Pi, piSays(
+	in := imported(t, sessions.Pi, piSays(
 		`{"role":"user","content":[{"type":"image","data":"AAAA","mimeType":"image/png"}]}`,
 		`{"role":"assistant","content":[],"stopReason":"error","errorMessage":"overloaded"}`,
 		`{"role":"bashExecution","command":"ls","output":"a b","exitCode":2,"cancelled":true}`,
@@ -147,10 +147,10 @@ func TestPiMessagesOfOtherRoles(t *testing.T) {
 
 func TestPiSessionsContinueAtTheirLeaf(t *testing.T) {
 	fork := piSays(`{"role":"user","content":"a"}`, `{"role":"assistant","content":[{"type":"text","text":"b"}]}`, `{"role":"user","content":"c"}`)
-	in := imported(t, transcript.Pi, fork+"\n"+`{"type":"label","id":"l","parentId":"m0","targetId":"m0","label":"here"}`)
+	in := imported(t, sessions.Pi, fork+"\n"+`{"type":"label","id":"l","parentId":"m0","targetId":"m0","label":"here"}`)
 	require.Equal(t, []string{"u:a"}, spell(in.Main()))
 	require.Len(t, in.Conversations, 2)
-	in = imported(t, transcript.Pi, fork+"\n"+`{"type":"leaf","id":"l","targetId":"m1"}`)
+	in = imported(t, sessions.Pi, fork+"\n"+`{"type":"leaf","id":"l","targetId":"m1"}`)
 	require.Equal(t, []string{"u:a", "a:b"}, spell(in.Main()))
 }
 
@@ -158,20 +158,20 @@ func TestPiCompactions(t *testing.T) {
 	base := piSays(`{"role":"user","content":"a"}`, `{"role":"assistant","content":[{"type":"text","text":"b"}]}`, `{"role":"user","content":"c"}`)
 	one := base + "\n" + `{"type":"compaction","id":"k1","parentId":"m2","summary":"S1","firstKeptEntryId":"m1"}
 {"type":"message","id":"m4","parentId":"k1","message":{"role":"user","content":"d"}}`
-	require.Equal(t, []string{"u:S1", "a:b", "u:c", "u:d"}, spell(imported(t, transcript.Pi, one).Main()))
+	require.Equal(t, []string{"u:S1", "a:b", "u:c", "u:d"}, spell(imported(t, sessions.Pi, one).Main()))
 	for kept, want := range map[string][]string{
 		"m2": {"u:S2", "u:c", "u:d", "u:e"}, "m4": {"u:S2", "u:d", "u:e"}, "gone": {"u:S2", "u:e"},
 	} {
 		two := one + "\n" + `{"type":"compaction","id":"k2","parentId":"m4","summary":"S2","firstKeptEntryId":"` + kept + `"}
 {"type":"message","id":"m5","parentId":"k2","message":{"role":"user","content":"e"}}`
-		in := imported(t, transcript.Pi, two)
+		in := imported(t, sessions.Pi, two)
 		require.Equal(t, want, spell(in.Main()), kept)
 		require.Empty(t, in.Main().Validate())
 	}
 }
 
 func TestPiFirstVersion(t *testing.T) {
-	in := imported(t, transcript.Pi, `{"type":"session","id":"s","timestamp":"2025-12-01T08:00:00Z","provider":"anthropic","modelId":"m"}
+	in := imported(t, sessions.Pi, `{"type":"session","id":"s","timestamp":"2025-12-01T08:00:00Z","provider":"anthropic","modelId":"m"}
 {"type":"message","timestamp":"2025-12-01T08:00:01Z","message":{"role":"user","content":"a"}}
 {"type":"message","timestamp":"2025-12-01T08:00:02Z","message":{"role":"assistant","content":[{"type":"text","text":"b"}],"stopReason":"stop"}}
 {"type":"message","timestamp":"2025-12-01T08:00:03Z","message":{"role":"user","content":"c"}}
@@ -182,15 +182,15 @@ func TestPiFirstVersion(t *testing.T) {
 
 func TestPiErrors(t *testing.T) {
 	for text, is := range map[string]error{
-		`{"type":"message","id":"a","parentId":"b","message":{"role":"user","content":"x"}}`: transcript.ErrParent,
-		`{"type":"message","id":"a","message":7}`:                                            transcript.ErrShape,
-		`{"id":"a"}`:        transcript.ErrShape,
-		`{"type":"message"`: transcript.ErrSyntax,
-		`{"type":"message","id":"a","message":{"role":"assistant","content":7}}`: transcript.ErrShape,
+		`{"type":"message","id":"a","parentId":"b","message":{"role":"user","content":"x"}}`: sessions.ErrParent,
+		`{"type":"message","id":"a","message":7}`:                                            sessions.ErrShape,
+		`{"id":"a"}`:        sessions.ErrShape,
+		`{"type":"message"`: sessions.ErrSyntax,
+		`{"type":"message","id":"a","message":{"role":"assistant","content":7}}`: sessions.ErrShape,
 	} {
-		_, err := transcript.Import(transcript.Pi, strings.NewReader(text), nil)
+		_, err := sessions.Import(sessions.Pi, strings.NewReader(text), nil)
 		require.ErrorIs(t, err, is)
-		in, err := transcript.Import(transcript.Pi, strings.NewReader(text), &transcript.Options{Lenient: true})
+		in, err := sessions.Import(sessions.Pi, strings.NewReader(text), &sessions.Options{Lenient: true})
 		require.NoError(t, err)
 		sound(t, in)
 		require.Equal(t, 1, in.DAG.Len())
@@ -199,7 +199,7 @@ func TestPiErrors(t *testing.T) {
 
 func TestPiAnswersThatFailedOrWereAbortedAreRecords(t *testing.T) {
 	for _, stop := range []string{"aborted", "error"} {
-		in := imported(t, transcript.Pi, piSays(`{"role":"user","content":"go"}`,
+		in := imported(t, sessions.Pi, piSays(`{"role":"user","content":"go"}`,
 			`{"role":"assistant","api":"anthropic-messages","content":[{"type":"text","text":"half an ans"},{"type":"toolCall","id":"t","name":"f","arguments":{}}],"stopReason":"`+stop+`"}`,
 			`{"role":"user","content":"again"}`))
 		require.Equal(t, []string{"u:go", "u:again"}, spell(in.Main()), "pi does not send it again")
@@ -221,22 +221,22 @@ func TestSessionsOfAnotherProgramAreRefused(t *testing.T) {
 		"langchain":   `{"type":"human","data":{"content":"hi"}}`,
 	}
 	for _, c := range []struct {
-		format transcript.Format
+		format sessions.Format
 		file   string
 	}{
-		{transcript.Pi, "claude-code"}, {transcript.Pi, "langchain"}, {transcript.ClaudeCode, "pi"}, {transcript.ClaudeCode, "langchain"},
+		{sessions.Pi, "claude-code"}, {sessions.Pi, "langchain"}, {sessions.ClaudeCode, "pi"}, {sessions.ClaudeCode, "langchain"},
 	} {
 		for _, lenient := range []bool{false, true} {
-			_, err := transcript.Import(c.format, strings.NewReader(files[c.file]), &transcript.Options{Lenient: lenient})
-			var e *transcript.Error
+			_, err := sessions.Import(c.format, strings.NewReader(files[c.file]), &sessions.Options{Lenient: lenient})
+			var e *sessions.Error
 			require.ErrorAs(t, err, &e, "%s as %s", c.file, c.format)
-			require.ErrorIs(t, err, transcript.ErrShape)
+			require.ErrorIs(t, err, sessions.ErrShape)
 			require.Equal(t, 1, e.Line)
 			require.ErrorContains(t, err, "no line is in the format "+string(c.format))
 		}
 	}
 
 	// Lines of types that are not known yet are kept, beside one that is known.
-	in := imported(t, transcript.Pi, files["pi"]+"\n"+`{"type":"new_kind","id":"n","parentId":"m"}`)
+	in := imported(t, sessions.Pi, files["pi"]+"\n"+`{"type":"new_kind","id":"n","parentId":"m"}`)
 	require.Equal(t, []string{"u:hi"}, spell(in.Main())[:1])
 }

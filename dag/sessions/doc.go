@@ -1,8 +1,8 @@
-// Package transcript imports the saved conversations of other programs.
+// Package sessions imports the saved conversations of other programs.
 //
 // The smallest whole program:
 //
-//	in, err := transcript.Import(transcript.NanoAgent, file, nil)
+//	in, err := sessions.Import(sessions.NanoAgent, file, nil)
 //	fmt.Println(in.Main(), in.Notes)
 //
 // # What each part of a file becomes
@@ -106,4 +106,4 @@
 // ErrShape, because it has another format. Import does not guess the format; "plait import" does.
 //
 // If a conversation cannot hold some content, the result is a [Note], not an error. Nothing is left out without one.
-package transcript
+package sessions
