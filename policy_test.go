@@ -19,20 +19,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const module = "github.com/plait-dev/plait"
+const (
+	module  = "github.com/plait-dev/plait"
+	testkit = "internal/testkit/" // our own test equipment
+)
 
 // layers lists the packages of the root module from the bottom up. A package may import those before it, and only them.
+// Test equipment has no place in it: see [TestTestHelpersStayOutOfTheLibrary].
 var layers = []string{
-	"content",
-	"node",
-	"api", "api/compatible", "api/dialect", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
-	"dag", "report/promptcache",
-	"store", "store/storetest",
-	"dag/sessions",
-	"report",
-	"executor", "executor/registry", "executor/agui",
+	"internal/safetext", "internal/jsonx/write", "internal/jsonx/plain", "internal/pattern", "internal/memo", "internal/blockcodec",
+	"internal/secret", "content", "internal/jsonx", "internal/schema",
+	"node", "internal/lineage", "internal/describe", "internal/shared",
+	"api/compatible", "api/internal/idle", "internal/wire", "api", "internal/gptname", "api/dialect", "internal/servers",
+	"api/internal/roundtrip", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
+	"dag", "dag/sessions",
+	"store", "internal/sqlstore", "store/storetest",
+	"report/promptcache", "report",
+	"internal/pausing", "executor", "executor/registry", "internal/webguard", "executor/agui", "executor/progress",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/page/internal/gocode", "viz/page/internal/web", "viz/page", "viz/page/live",
-	"executor/progress",
 }
 
 // allowed is what the root module may need from outside, and why.
@@ -70,14 +74,14 @@ func packages(t *testing.T) []goPackage {
 func TestImportsPointDownTheLayers(t *testing.T) {
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module+"/")
-		if p.ImportPath == module || strings.HasPrefix(name, "internal/") {
+		if p.ImportPath == module || strings.HasPrefix(name, testkit) {
 			continue
 		}
 		at := slices.Index(layers, name)
 		require.GreaterOrEqual(t, at, 0, "package %s is in no layer: say in docs/decisions.md what it is for, and list it", name)
 		for _, imported := range p.Imports {
 			inside, ours := strings.CutPrefix(imported, module+"/")
-			if !ours || strings.HasPrefix(inside, "internal/") {
+			if !ours || strings.HasPrefix(inside, testkit) {
 				continue
 			}
 			require.Less(t, slices.Index(layers, inside), at, "%s imports %s, which is not a layer below it", name, inside)
@@ -114,8 +118,16 @@ func TestRootModuleNeedsOnlyWhatIsAllowed(t *testing.T) {
 
 func TestTestHelpersStayOutOfTheLibrary(t *testing.T) {
 	for _, p := range packages(t) {
+		if strings.HasPrefix(p.ImportPath, module+"/"+testkit) {
+			continue
+		}
+		for _, imported := range p.Imports {
+			require.False(t, strings.HasPrefix(imported, module+"/"+testkit), "%s imports %s", p.ImportPath, imported)
+		}
+
+		// Users' tests import these.
 		if strings.HasSuffix(p.ImportPath, "test") || strings.HasSuffix(p.ImportPath, "apitest/conformance") ||
-			strings.HasSuffix(p.ImportPath, "apitest/tape") || strings.HasSuffix(p.ImportPath, "internal/testkit/fixture") {
+			strings.HasSuffix(p.ImportPath, "apitest/tape") {
 			continue
 		}
 		for _, imported := range p.Imports {

@@ -30,9 +30,6 @@ import (
 // equipmentFolders are the folders with nothing but test equipment.
 var equipmentFolders = []string{
 	"api/apitest", "store/storetest", "internal/testkit", "viz/internal/viztest",
-	"internal/testkit/crashtest", "internal/testkit/fixture", "internal/testkit/goldentest", "internal/testkit/growthtest", "internal/testkit/pgtest",
-	"internal/testkit/providers", "internal/testkit/providertest", "internal/testkit/racetest", "internal/testkit/seedtest", "internal/servers",
-	"internal/testkit/storefaults", "internal/testkit/tooltest",
 }
 
 func main() {
