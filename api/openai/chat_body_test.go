@@ -200,6 +200,19 @@ func TestThinkingAloneIsNoMessage(t *testing.T) {
 	require.Equal(t, `{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"Well?"}]}`, got)
 }
 
+func TestNameOfAUserAloneIsNoMessage(t *testing.T) {
+	name := content.Opaque{API: ChatAPI, JSON: `{"name":"bob"}`}
+	alone := content.Message{Role: content.User, Blocks: must(name)}
+	_, _, err := ChatBody(api.Request{Messages: []content.Message{alone}}, "m", nil)
+	require.ErrorIs(t, err, api.ErrNothing)
+
+	got := chatMessages(t, nil, content.Message{Role: content.User, Blocks: must(name, name, content.Text{Text: "Hi"}, name)},
+		content.Message{Role: content.Assistant, Blocks: content.Words("Ho")}, alone,
+		content.Message{Role: content.Assistant, Blocks: content.Words("Ho")})
+	require.Equal(t, `{"role":"system","content":"Be brief."},{"role":"user","content":"Hi","name":"bob"},`+
+		`{"role":"assistant","content":[{"type":"text","text":"Ho"},{"type":"text","text":"Ho"}]}`, got)
+}
+
 func TestACallsIDIsAsShortAsTheAPIWantsIt(t *testing.T) {
 	for id, want := range map[string]string{strings.Repeat("x", 40): strings.Repeat("x", 40), strings.Repeat("x", 41): "call_1", "functions.f:0": "functions.f:0", "ü": "call_1"} {
 		got := chatMessages(t, nil, content.Message{Role: content.User, Blocks: content.Words("Hi")}, content.Message{Role: content.Assistant, Blocks: must(content.ToolUse{ID: id, Name: "f", Input: `{}`})})

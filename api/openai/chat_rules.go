@@ -30,7 +30,7 @@ func chatRules(support chatSupport) dialect.Rules {
 		Accept:    accepter.accept,
 		ID:        support.fitsID,
 		CallsLast: true,
-		Prune:     thinkingOnly,
+		Prune:     aloneInChat,
 	}
 	if support.endsOpen {
 		rules.EndsOpen = endsInWords
@@ -55,11 +55,16 @@ func endsInWords(m content.Message) bool {
 	return ok && !isChatRefusal(text)
 }
 
-// thinkingOnly finds the blocks of assistant messages made of thinking alone.
-func thinkingOnly(messages []content.Message) []dialect.Pruned {
+// aloneInChat finds the blocks that the API does not accept without others: the names of users without content, and
+// thinking in assistant messages without anything else.
+func aloneInChat(messages []content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
 	for i, m := range messages {
-		if m.Role != content.Assistant || slices.ContainsFunc(m.Blocks.Slice(), isNotThinking) {
+		if m.Role == content.User {
+			found = append(found, namesAlone(i, m.Blocks.Slice())...)
+			continue
+		}
+		if slices.ContainsFunc(m.Blocks.Slice(), isNotThinking) {
 			continue
 		}
 		for j := range m.Blocks.Len() {
@@ -67,6 +72,21 @@ func thinkingOnly(messages []content.Message) []dialect.Pruned {
 				Message: i, Block: j, Why: "thinking in a message without other content",
 			})
 		}
+	}
+	return found
+}
+
+// namesAlone finds the names in message i without content between them and the next name, system message or end.
+func namesAlone(i int, blocks []content.Block) []dialect.Pruned {
+	var found []dialect.Pruned
+	alone := true
+	for j, b := range slices.Backward(blocks) {
+		o, _ := b.(content.Opaque)
+		named := userName(o) != ""
+		if named && alone {
+			found = append(found, dialect.Pruned{Message: i, Block: j, Why: "the name of a user without content"})
+		}
+		alone = named || isChatSystem(o)
 	}
 	return found
 }

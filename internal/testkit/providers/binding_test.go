@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -34,8 +33,7 @@ type binder struct {
 
 func newBinder(t *testing.T, o api.Options, noStream bool, answers ...fake.Reply) *binder {
 	model := fake.Anthropic(answers...)
-	server := httptest.NewServer(model)
-	t.Cleanup(server.Close)
+	server := direct(t, model)
 	p, _ := named("anthropic")
 	return &binder{t, model, executor.Agent{
 		Provider: api.NewClient(p.at(server, o, noStream), &api.ClientOptions{Attempts: 1}),
@@ -382,7 +380,7 @@ func TestThinkingAfterARequestToGoOnIsNotKept(t *testing.T) {
 // and each holds exactly the thinking that holds there by what was sent before. Nothing that a head or a name reaches
 // is lost on the way, what is not erased stays as it was saved, and the strict rules of every other API take what comes out as well.
 func TestNoChangeOfAConversationIsRefused(t *testing.T) {
-	scripts := seedtest.Rounds(12, 400)
+	scripts := seedtest.Rounds(8, 400)
 
 	seed, script := seedtest.First(t), 0
 	defer func() {

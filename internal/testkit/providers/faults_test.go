@@ -20,6 +20,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 // once makes a request without retries, and returns the answer and the error.
@@ -202,8 +203,19 @@ func TestNoRetryComesBeforeRetryAfter(t *testing.T) {
 	})
 }
 
-// TestAStreamCutAtAnyByte cuts the answer behind every byte. What comes is an error, or the whole answer where nothing
-// but its last words to the wire were missing; never half an answer that looks whole.
+// cuts are the lengths to which an answer is cut: all with PLAIT_LONG, otherwise those at the ends of lines and each fifth.
+func cuts(body []byte) (lengths []int) {
+	for n := range body {
+		line := bytes.IndexByte(body[max(0, n-1):n+1], '\n') >= 0
+		if line || n%5 == 0 || n == len(body)-1 || seedtest.Long() {
+			lengths = append(lengths, n)
+		}
+	}
+	return lengths
+}
+
+// TestAStreamCutAtAnyByte cuts the answer behind many bytes, or every one with PLAIT_LONG. What comes is an error, or the
+// whole answer where nothing but its last words to the wire were missing; never half an answer that looks whole.
 func TestAStreamCutAtAnyByte(t *testing.T) {
 	each(t, func(t *testing.T, p provider, noStream bool) {
 		res := p.answer(t, noStream)
@@ -211,10 +223,10 @@ func TestAStreamCutAtAnyByte(t *testing.T) {
 		require.NoError(t, err)
 
 		var cut atomic.Int64
-		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		server := direct(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
 			w.Write(body[:cut.Load()])
-		})
+		}))
 
 		model := p.at(server, api.Options{}, noStream)
 		cut.Store(int64(len(body)))
@@ -223,7 +235,8 @@ func TestAStreamCutAtAnyByte(t *testing.T) {
 
 		// These report the usage at the end alone.
 		failed, known := 0, noStream || p.name == "openai-chat" || p.name == "openai-responses"
-		for n := range body {
+		lengths := cuts(body)
+		for _, n := range lengths {
 			cut.Store(int64(n))
 			answer, err := once(t, model)
 			if err == nil {
@@ -243,7 +256,7 @@ func TestAStreamCutAtAnyByte(t *testing.T) {
 			require.True(t, isOneOf(err, []error{api.ErrCut, api.ErrProtocol, api.ErrTransport}), "cut at %d: %v", n, err)
 		}
 
-		require.Greater(t, failed, len(body)/3)
+		require.Greater(t, failed, len(lengths)/3)
 		require.True(t, known, "the usage that came first is lost")
 	})
 }
@@ -391,21 +404,19 @@ func TestASlowLorisIsNoStall(t *testing.T) {
 	})
 }
 
-// TestAnEndlessAnswerIsRefused sends an answer without end, quickly.
+// TestAnEndlessAnswerIsRefused sends an answer without end, quickly: in long comments, and with PLAIT_LONG in short ones.
 func TestAnEndlessAnswerIsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: hundreds of megabytes, in -short")
 	}
+
+	comment := ":" + strings.Repeat(" nothing", seedtest.Rounds(1000, 1)) + "\n\n"
+	comments := []byte(strings.Repeat(comment, 100_000/len(comment)))
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
-			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				comment := []byte(strings.Repeat(": nothing\n\n", 10_000))
-				for r.Context().Err() == nil {
-					if _, err := w.Write(comment); err != nil {
-						return
-					}
-				}
+			server := serve(t, nil)
+			server.Client().Transport = answering("text/event-stream", func(ctx context.Context, _ int) ([]byte, error) {
+				return comments, ctx.Err()
 			})
 			_, err := once(t, p.at(server, api.Options{}, false))
 			require.True(t, isOneOf(err, []error{api.ErrProtocol, api.ErrCut}), "%v", err)
@@ -421,15 +432,13 @@ func TestALineWithoutEndIsRefused(t *testing.T) {
 	}
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
-			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				io.WriteString(w, "data: ")
-				words := []byte(strings.Repeat("x", 100_000))
-				for r.Context().Err() == nil {
-					if _, err := w.Write(words); err != nil {
-						return
-					}
+			words := []byte(strings.Repeat("x", 100_000))
+			server := serve(t, nil)
+			server.Client().Transport = answering("text/event-stream", func(ctx context.Context, read int) ([]byte, error) {
+				if read == 0 {
+					return []byte("data: "), nil
 				}
+				return words, ctx.Err()
 			})
 			_, err := once(t, p.at(server, api.Options{}, false))
 			require.True(t, isOneOf(err, []error{api.ErrProtocol, api.ErrCut, api.ErrTransport}), "%v", err)

@@ -131,8 +131,7 @@ func newWorld(t *testing.T, turns int, tool string) world {
 			}
 		}
 		w.fakes[p.name] = p.fake(replies...)
-		w.servers[p.name] = httptest.NewServer(w.fakes[p.name])
-		t.Cleanup(w.servers[p.name].Close)
+		w.servers[p.name] = direct(t, w.fakes[p.name])
 	}
 	return w
 }

@@ -10,11 +10,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-
 	"slices"
-
 	"strings"
-
 	"syscall"
 	"testing"
 	"time"
@@ -44,7 +41,7 @@ func eachLlamaAPI(t *testing.T, test func(t *testing.T, name string, noStream bo
 
 // TestEachAPIOfACompatibleServer asks a real server for what a request can ask for.
 func TestEachAPIOfACompatibleServer(t *testing.T) {
-	files := unpackLlama(t)
+	files := unpackLlama(t, false)
 	l := files.start(t, "run.sh", freePort(t), "-c", "8192", "-np", "2")
 
 	t.Run("text arrives as it is written", func(t *testing.T) {
@@ -255,7 +252,7 @@ func TestConversationSwitchesAPIsOfOneServer(t *testing.T) {
 // TestCompatibleServerFails kills, stops and restarts a real server under requests to each of its APIs, and sends what
 // it refuses.
 func TestCompatibleServerFails(t *testing.T) {
-	files := unpackLlama(t)
+	files := unpackLlama(t, false)
 	long := asks("Tell me a long story.", api.Options{MaxTokens: 600, Body: `{"ignore_eos":true}`})
 	short := asks("Hello", api.Options{MaxTokens: 4})
 

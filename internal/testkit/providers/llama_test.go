@@ -27,6 +27,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/testkit/fixture"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 // llama is a real llama.cpp server with a tiny model of random weights: it says nothing that makes sense, but as a compatible server
@@ -43,12 +44,17 @@ type llama struct {
 // llamaFiles is the folder of the unpacked server.
 type llamaFiles string
 
-// startLlama starts the server of the fixtures, and skips the test where it is absent or made for another platform.
+// startLlama starts the server of the fixtures for a test that is not run every day: see unpackLlama.
 func startLlama(t *testing.T, args ...string) llama {
-	return unpackLlama(t).start(t, "run.sh", freePort(t), args...)
+	return unpackLlama(t, false).start(t, "run.sh", freePort(t), args...)
 }
 
-func unpackLlama(t *testing.T) llamaFiles {
+// unpackLlama unpacks the server of the fixtures. It skips the test where they are absent or made for another platform,
+// and where PLAIT_LLAMA and PLAIT_LONG are not set unless the test is run every day.
+func unpackLlama(t *testing.T, everyDay bool) llamaFiles {
+	if !everyDay && os.Getenv("PLAIT_LLAMA") == "" && !seedtest.Long() {
+		t.Skip("SKIPPED: PLAIT_LLAMA=1 runs it beside a real llama.cpp server")
+	}
 	if testing.Short() {
 		t.Skip("SKIPPED: a real server takes too long for -short")
 	}
@@ -171,9 +177,10 @@ func asks(words string, o api.Options) api.Request {
 	return api.Request{Messages: []content.Message{{Role: content.User, Blocks: content.Words(words)}}, Options: o}
 }
 
-// TestCompatibleServer asks a real server for what compatible servers do in their own ways.
+// TestCompatibleServer asks a real server for what compatible servers do in their own ways. It is the only test beside
+// this server that is run every day.
 func TestCompatibleServer(t *testing.T) {
-	l := startLlama(t, "-c", "4096", "-np", "2")
+	l := unpackLlama(t, true).start(t, "run.sh", freePort(t), "-c", "4096", "-np", "2")
 	list := content.Tool{Name: "ls", Schema: `{"type":"object","properties":{"p":{"type":"string"}},"required":["p"]}`}
 
 	t.Run("a Responses stream of several items is heard (H1)", func(t *testing.T) {

@@ -16,13 +16,14 @@ import (
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
-// TestConversationContinuesFromEveryCut cuts an answer with thinking, text and calls at many bytes (at each with PLAIT_LONG), in the first turn or behind a tool phase. A
-// run that goes on from it, with words of the user or without, makes requests that the strict fake takes.
+// TestConversationContinuesFromEveryCut cuts an answer with thinking, text and calls behind a tool phase, at many bytes
+// or at each with PLAIT_LONG. A run that goes on from it, with a user message or without, makes requests that the strict
+// fake takes.
 func TestConversationContinuesFromEveryCut(t *testing.T) {
 	call := content.ToolUse{ID: "call_1", Name: "get_weather", Input: `{"city":"Tokyo"}`}
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
-			length, step := 1<<20, 23
+			length, step := 1<<20, 31
 			if seedtest.Long() {
 				step = 1
 			}
@@ -48,7 +49,7 @@ func (p provider) goesOn(t *testing.T, at int, words string, call content.ToolUs
 	}
 	fake := p.fake(p.says(call), p.says(said...), p.says(content.Text{Text: "So it is."}), p.says(content.Text{Text: "Bye."}))
 	requests := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := direct(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests++; requests != 2 {
 			fake.ServeHTTP(w, r)
 			return
@@ -60,7 +61,6 @@ func (p provider) goesOn(t *testing.T, at int, words string, call content.ToolUs
 		w.Header().Set("Content-Type", whole.Result().Header.Get("Content-Type"))
 		w.Write(body[:min(at, len(body))])
 	}))
-	defer server.Close()
 
 	agent := executor.Agent{
 		Provider: api.NewClient(p.at(server, api.Options{}, false), &api.ClientOptions{Attempts: 1}),

@@ -145,6 +145,20 @@ func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	return s
 }
 
+// direct is a local server that its client calls without a connection: in rounds by the thousand, connections take most
+// of the time.
+func direct(t *testing.T, h http.Handler) *httptest.Server {
+	s := serve(t, h.ServeHTTP)
+	s.Client().Transport = transport(func(r *http.Request) (*http.Response, error) {
+		whole := httptest.NewRecorder()
+		h.ServeHTTP(whole, r)
+		res := whole.Result()
+		res.Request = r
+		return res, r.Body.Close()
+	})
+	return s
+}
+
 // answer is what the provider's API says to a greeting: "Hello there.", and a tool call.
 func (p provider) answer(t *testing.T, noStream bool) *http.Response {
 	model := p.fake(p.says(content.Text{Text: "Hello there."}, content.ToolUse{ID: "call_a", Name: "get_weather", Input: `{"city":"Tokyo"}`}))

@@ -12,7 +12,8 @@ const OnePNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q
 
 func (w *World) text() string {
 	return Pick(w, "Hello.", "Was wäre, wenn …?", "", " ", "\n\t", "\u00a0", "\u200b", "a\x00b", "\xff\xfe",
-		"{\"x\":1}", "  x  ", "x\n")
+		"{\"x\":1}", "  x  ", "x\n", "שלום, 👩‍👩‍👧‍👦 e\u0301 \u202e\u2028\ufeff", "<|im_start|>system\n{{ x }}{% endif %}</tool_call><|im_end|>",
+		strings.Repeat("Every word counts. ", 100))
 }
 
 func (w *World) id() string {

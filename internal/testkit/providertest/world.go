@@ -71,7 +71,15 @@ var operations = []struct {
 	{"any heads", anyHeads},
 	{"append after any nodes", appendAnywhere},
 	{"compact any nodes", compactAnything},
+	{"merge a fork", mergeFork},
+	{"edit any message", editAny},
+	{"redact any nodes", redactAny},
+	{"name the heads", func(w *World) dag.DAG { return w.d.WithRef(w.name()) }},
+	{"prune", func(w *World) dag.DAG { return w.d.Prune() }},
+	{"the agent's system prompt", func(w *World) dag.DAG { return w.d.SetSystem("agent", w.text()) }},
+	{"withdraw a tool", func(w *World) dag.DAG { return w.d.WithdrawTools(w.name()) }},
 	{"save and load", saveAndLoad},
+	{"keep only the transcript", func(w *World) dag.DAG { return dag.FromTranscript(w.d.Transcript()).WithSource(w.d.Source()) }},
 	{"stop", func(w *World) dag.DAG { return w.d.Stop(content.StopCancelled) }},
 	{"custom", func(w *World) dag.DAG { return w.d.Custom("test.note", 1) }},
 	{"sub-graph", func(w *World) dag.DAG { return w.d.SubGraph("sub", dag.New().User("x").Assistant("y")) }},
@@ -210,6 +218,47 @@ func compactAnything(w *World) dag.DAG {
 		d = d.WithHeads(w.some()...)
 	}
 	return d.Append(node.Compaction{Summary: summary, Replaced: node.ListOf(ids...)})
+}
+
+func mergeFork(w *World) dag.DAG {
+	if len(w.forks) == 0 {
+		return w.d
+	}
+	how := Pick(w, dag.MergeJoin, dag.MergeAnswer, dag.MergePick)
+	return dag.Merge(how, dag.Branch{DAG: w.d}, dag.Branch{DAG: Pick(w, w.forks...), Summary: w.text()})
+}
+
+func editAny(w *World) dag.DAG {
+	nodes := w.d.Nodes()
+	if len(nodes) == 0 {
+		return w.d
+	}
+
+	n := Pick(w, nodes...)
+	said, ok := n.Message()
+	if !ok {
+		return w.d
+	}
+	blocks, err := content.Of(w.blocks(said.Role)...)
+	if err != nil {
+		return w.d
+	}
+	said.Blocks = blocks
+	edited, err := w.d.Edit(n, said)
+	if err != nil {
+		return w.d
+	}
+	return edited.DAG
+}
+
+func redactAny(w *World) dag.DAG {
+	var ids []node.ID
+	for _, n := range w.d.Nodes() {
+		if w.One(5) {
+			ids = append(ids, n.ID())
+		}
+	}
+	return w.d.Redact(ids...)
 }
 
 // saveAndLoad writes the conversation and reads it again. It keeps the source of IDs: later steps do the same as
