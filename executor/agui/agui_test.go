@@ -478,3 +478,27 @@ func TestThreadThatIsNoNameIsRefused(t *testing.T) {
 	agui.Handler(executor.Agent{Provider: apitest.NewScript()}, nil).ServeHTTP(w, r)
 	require.Equal(t, http.StatusBadRequest, w.Code)
 }
+
+func TestPendingCallIsNotAppendedAgain(t *testing.T) {
+	calls, decided := 0, 0
+	sessions := store.New(store.Memory(), nil)
+	approval := executor.Hook{Before: func(context.Context, executor.Call) (executor.Decision, error) {
+		decided++
+		return executor.AskApproval("Sure?"), nil
+	}}
+	h := agui.Handler(executor.Agent{
+		Provider: apitest.NewScript(apitest.Call(call("say"))), Tools: []dag.Tool{say("hi", &calls)},
+		Hooks: []executor.Hook{approval},
+	}, &agui.Options{Store: sessions})
+
+	first := post(t, h, ask("Go."))
+	before, err := sessions.Conversation(t.Context(), "t")
+	require.NoError(t, err)
+	again := post(t, h, ask("Go."))
+	after, err := sessions.Conversation(t.Context(), "t")
+	require.NoError(t, err)
+
+	require.Equal(t, last(first)["outcome"], last(again)["outcome"], "it is asked the same")
+	require.Equal(t, before.Version(), after.Version())
+	require.Equal(t, 1, decided)
+}

@@ -163,10 +163,9 @@ func (in input) tools(own []dag.Tool) (all []dag.Tool, theirs map[string]bool) {
 	return all, theirs
 }
 
-// replies returns the client's replies to the pending calls of d: its decisions, and the results of its own tools.
-// Results of the program's deferred tools do not come from the client.
-func (s *stream) replies(d dag.DAG) (replies []executor.Reply) {
-	pending := d.Pending()
+// replies returns the client's replies to pending calls: its decisions, and the results of its own tools. Results of the
+// program's deferred tools do not come from the client.
+func (s *stream) replies(pending []dag.Pending) (replies []executor.Reply) {
 	asks := slices.ContainsFunc(pending, func(p dag.Pending) bool { return p.Approval })
 	s.given = map[string]bool{}
 	for _, p := range pending {

@@ -64,24 +64,27 @@ func (s *stream) run(ctx context.Context, c *store.Conversation) {
 	state := &Shared{value: s.in.State}
 	ctx = context.WithValue(ctx, sharedKey{}, state)
 
-	events := agent.Stream(ctx, d)
 	for {
+		// Pending calls wait as they are: nothing is decided or appended again. The request may have their answers. Use
+		// each of them once.
+		events := agent.Stream(ctx, d)
+		if pending := d.Pending(); len(pending) > 0 {
+			replies := s.replies(pending)
+			s.in.Resume, s.in.Messages = nil, nil
+			if len(replies) == 0 {
+				s.pause(pending)
+				return
+			}
+			events = agent.ResumeStream(ctx, d, replies...)
+		}
+
 		end, err := s.forward(events, state)
 		var paused *executor.PausedError
 		if !errors.As(err, &paused) {
 			s.over(ctx, err)
 			return
 		}
-
-		// The conversation is run again, and pauses with the same calls. The request may have their answers. Use each of
-		// them once.
-		replies := s.replies(end.DAG)
-		s.in.Resume, s.in.Messages = nil, nil
-		if len(replies) == 0 {
-			s.pause(end.DAG)
-			return
-		}
-		events = agent.ResumeStream(ctx, end.DAG, replies...)
+		d = end.DAG
 	}
 }
 
@@ -195,8 +198,7 @@ var approval = map[string]any{
 
 // pause ends the response of a paused run. If calls of the client's tools are pending, it sends their IDs. Otherwise it
 // sends interrupts: questions for approval, and calls whose results come from elsewhere.
-func (s *stream) pause(d dag.DAG) {
-	pending := d.Pending()
+func (s *stream) pause(pending []dag.Pending) {
 	s.suspend(pending)
 	asks := slices.ContainsFunc(pending, func(p dag.Pending) bool { return p.Approval })
 	var calls []string
