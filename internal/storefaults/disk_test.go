@@ -186,7 +186,15 @@ var disks atomic.Int64
 func (d *disk) register() (name string, end func()) {
 	name = fmt.Sprint("disk", disks.Add(1))
 	vfs.Register(name, d)
-	return name, func() { vfs.Unregister(name) }
+	return name, func() {
+		if d.memory == "" {
+			vfs.Unregister(name)
+			return
+		}
+
+		// River closes its connection a moment after it was told to. The name then stands for an empty disk.
+		vfs.Register(name, newDisk())
+	}
 }
 
 // begin locks the disk for an operation. The caller unlocks it, also after an error.
