@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -358,29 +357,20 @@ type deadlineWorker struct {
 // Work implements river.Worker.
 func (w *deadlineWorker) Work(ctx context.Context, job *river.Job[deadlineJob]) error {
 	p := w.process
-	c, err := p.store.Head(ctx, job.Args.Conversation, job.Args.Head)
-	if deleted(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	pending := c.DAG().Pending()
-	i := slices.IndexFunc(pending, func(p dag.Pending) bool { return p.Key.String() == job.Args.Call })
-	if i < 0 {
-		return nil
-	}
 	run, err := p.Run(ctx, job.Args.Run)
 	if err != nil || run.State.Ended() {
 		return nil
 	}
-
-	reply := p.AtDeadline(run.Agent, pending[i])
-	err = p.db.Update(ctx, func(tx store.Tx) error {
-		return p.accept(ctx, tx, c.DAG(), job.Args.target(), []executor.Reply{reply})
+	err = p.replyTo(ctx, job.Args.target(), func(d dag.DAG) ([]executor.Reply, error) {
+		for _, pending := range d.Pending() {
+			if pending.Key.String() == job.Args.Call {
+				return []executor.Reply{p.AtDeadline(run.Agent, pending)}, nil
+			}
+		}
+		return nil, nil
 	})
-	if errors.Is(err, executor.ErrConflict) || errors.Is(err, ErrNotBusy) {
-		return nil // a reply was first
+	if errors.Is(err, executor.ErrConflict) || errors.Is(err, ErrNotBusy) || deleted(err) {
+		return nil // a reply was first, or nobody waits
 	}
 	return err
 }

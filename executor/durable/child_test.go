@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/store"
 )
 
 // The environment of a child: a process of its own that serves the runs of a test until it is killed.
@@ -28,6 +30,7 @@ const (
 	childDefer   = "PLAIT_TEST_DEFER" // whether calls are jobs
 	childPoint   = "PLAIT_TEST_POINT" // the point at which the process dies
 	childPace    = "PLAIT_TEST_BEAT"  // the heartbeat
+	childAsks    = "PLAIT_TEST_ASKS"  // whether a call needs approval, and the process records what it does
 )
 
 // childMain serves if this process is a child. It does not return then.
@@ -57,7 +60,8 @@ func childServe(url string) error {
 	}
 	slots, _ := strconv.Atoi(os.Getenv(childSlots))
 	slow, _ := time.ParseDuration(os.Getenv(childTool))
-	agent := childAgent(history, slow)
+	asks := os.Getenv(childAsks) == "true"
+	agent := childAgent(history, slow, asks)
 	opts := &Options{Concurrency: slots, Heartbeat: childBeat}
 	if beat, err := time.ParseDuration(os.Getenv(childPace)); err == nil {
 		opts.Heartbeat = beat
@@ -65,13 +69,12 @@ func childServe(url string) error {
 	if at, err := strconv.Atoi(os.Getenv(childPoint)); err == nil {
 		opts.wrap = dieAt(at)
 	}
+	if asks {
+		opts.wrap = func(db store.Transactor) store.Transactor { return recorded{db, &recorder{file: history}} }
+	}
 	if os.Getenv(childDefer) == "true" {
-		var tools []executor.Tool
-		for _, t := range agent.Tools {
-			tools = append(tools, t.(executor.Tool))
-		}
-		agent.Strategy = executor.DeferAll()
-		opts.Workers = []Worker{{Tools: tools, Concurrency: slots, Timeout: -1}}
+		agent, opts.Workers = byWorkers(agent)
+		opts.Workers[0].Concurrency = slots
 	}
 	opts.Agents = map[string]executor.Agent{"a": agent}
 	if os.Getenv("PLAIT_LOG") == "" {
@@ -87,37 +90,62 @@ func childServe(url string) error {
 // childBeat is the heartbeat of children. They share few cores, so it is not shorter.
 const childBeat = time.Second
 
-// childAgent calls two tools twice each: pay has an unknown effect, look only reads. Each writes its start and its end to
-// the history. One write is one line, also of several processes.
-func childAgent(history *os.File, slow time.Duration) executor.Agent {
+// childAgent calls two tools twice each: pay has an unknown effect, look only reads. If it asks, it then signs, which has
+// an unknown effect and needs approval. Each call writes its start and its end to the history. One write is one line, also of
+// several processes. Each result is another one.
+func childAgent(history io.Writer, slow time.Duration, asks bool) executor.Agent {
 	write := func(ctx context.Context, what string) error {
 		_, err := fmt.Fprintf(history, "%d %s %s %s\n", time.Now().UnixNano(), what,
 			executor.IdempotencyKey(ctx), strconv.Itoa(os.Getpid()))
 		return err
 	}
-	logged := func(name string) executor.Tool {
+	events := &recorder{file: history}
+	logged := func(name string, unknownEffect bool) executor.Tool {
 		return tool(name, func(ctx context.Context, item string) (string, error) {
 			if err := write(ctx, name); err != nil {
 				return "", err
 			}
+			if unknownEffect {
+				events.begin(event{What: executing, Call: executor.IdempotencyKey(ctx)})(acknowledged, 0)
+			}
 			time.Sleep(slow)
-			return "done " + item, write(ctx, "end")
+			return fmt.Sprintf("done %s, %d.%d", item, os.Getpid(), recorders.Add(1)), write(ctx, "end")
 		})
 	}
+
 	model := apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
-		if results := req.Messages[len(req.Messages)-1].Blocks.ToolResults(); len(results) > 0 {
-			return apitest.Say("Done.")
+		results := 0
+		for _, m := range req.Messages {
+			results += len(m.Blocks.ToolResults())
 		}
-		var uses []content.ToolUse
-		for i := range 4 {
-			uses = append(uses, apitest.Use([]string{"pay", "look"}[i%2], item{fmt.Sprint(i)}))
+		switch {
+		case results == 0:
+			var uses []content.ToolUse
+			for i := range 4 {
+				uses = append(uses, apitest.Use([]string{"pay", "look"}[i%2], item{fmt.Sprint(i)}))
+			}
+			return apitest.Call(uses...)
+		case results == 4 && asks:
+			return apitest.Call(apitest.Use("sign", item{"letter"}))
 		}
-		return apitest.Call(uses...)
+		return apitest.Say("Done.")
 	}).Always())
 	return executor.Agent{
-		Provider: model, ToolTimeout: -1,
-		Tools: []dag.Tool{logged("pay"), executor.WithEffect(logged("look"), executor.EffectReadOnly)},
+		Provider: model, ToolTimeout: -1, Hooks: []executor.Hook{executor.RequireApproval("sign")},
+		Tools: []dag.Tool{
+			logged("pay", true), executor.WithEffect(logged("look", false), executor.EffectReadOnly), logged("sign", true),
+		},
 	}
+}
+
+// byWorkers returns an agent that leaves its calls to workers, and the workers.
+func byWorkers(agent executor.Agent) (executor.Agent, []Worker) {
+	var tools []executor.Tool
+	for _, t := range agent.Tools {
+		tools = append(tools, t.(executor.Tool))
+	}
+	agent.Strategy = executor.DeferAll()
+	return agent, []Worker{{Tools: tools, Timeout: -1}}
 }
 
 // children are the child processes of a test.
@@ -127,6 +155,7 @@ type children struct {
 	slots   int
 	slow    time.Duration
 	defers  bool
+	asks    bool
 	point   int           // of the next child; 0 is none
 	beat    time.Duration // of the children; 0 is childBeat
 	running []*exec.Cmd
@@ -139,7 +168,7 @@ func (c *children) add() {
 	require.NoError(c.w, err)
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), childURL+"="+c.w.url, childHistory+"="+c.history, fmt.Sprint(childSlots, "=", c.slots),
-		fmt.Sprint(childTool, "=", c.slow), fmt.Sprint(childDefer, "=", c.defers))
+		fmt.Sprint(childTool, "=", c.slow), fmt.Sprint(childDefer, "=", c.defers), fmt.Sprint(childAsks, "=", c.asks))
 	if c.point > 0 {
 		cmd.Env = append(cmd.Env, fmt.Sprint(childPoint, "=", c.point))
 	}

@@ -456,6 +456,38 @@ func TestAnotherWriterAtTheHeadFailsTheRun(t *testing.T) {
 	})
 }
 
+// A redaction changes what nodes hold, and not where the head is.
+func TestRedactionDuringARunDoesNotEndIt(t *testing.T) {
+	onEach(t, func(w *world) {
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		e := w.engine(func(o *Options) {
+			o.Agents = map[string]executor.Agent{"a": {Provider: calls("wait", 1), ToolTimeout: -1, Tools: []dag.Tool{
+				tool("wait", func(context.Context, string) (string, error) {
+					close(begun)
+					<-goOn
+					return "waited", nil
+				}),
+			}}}
+		})
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "My name is Ann."})
+		<-begun
+		c, err := w.engine(nil).Store().Conversation(w.Context(), "c")
+		require.NoError(w, err)
+		d := c.DAG()
+		require.NoError(w, c.Rewrite(w.Context(), d.Redact(d.Nodes()[0].ID())))
+		close(goOn)
+
+		r := w.wait(e, run)
+		require.Equal(w, Done, r.State, r.Reason)
+		require.Equal(w, "waited. ", w.text("c"))
+		require.NotContains(w, fmt.Sprint(w.load("c").Messages()), "Ann")
+		heads, err := w.db.Heads(w.Context(), "c", store.Page{})
+		require.NoError(w, err)
+		require.Len(w, heads, 1, "nothing was refused")
+	})
+}
+
 func TestMigrateAtOnce(t *testing.T) {
 	onEach(t, func(w *world) {
 		errs := make(chan error, 3)

@@ -43,6 +43,7 @@ type faulty struct {
 
 	mu       sync.Mutex // guards the fields below
 	at       int        // the number of the point, from 1
+	every    int        // if not 0, every so many points in place of one
 	reached  int        // so far
 	happened bool
 }
@@ -52,7 +53,11 @@ func (f *faulty) next() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reached++
-	if f.what == none || f.reached != f.at {
+	hit := f.reached == f.at
+	if f.every > 0 {
+		hit = f.reached%f.every == 0
+	}
+	if f.what == none || !hit {
 		return false
 	}
 	f.happened = true

@@ -3,7 +3,6 @@
 package durable
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/plait-dev/plait/store"
 )
 
 // rounds returns how many kills a test makes. PLAIT_KILLS=1000 kills a thousand times.
@@ -25,8 +22,8 @@ func rounds(few int) int {
 	return few
 }
 
-// TestKilledProcessesLoseNothing kills and freezes processes at random moments under load. Meanwhile some runs are
-// cancelled, and some conversations deleted.
+// TestKilledProcessesLoseNothing kills and freezes processes at random moments under load. Meanwhile programs reply twice
+// and late, send messages, cancel runs, redact and delete conversations. The history of all processes is checked.
 func TestKilledProcessesLoseNothing(t *testing.T) {
 	for _, defers := range []bool{true, false} {
 		t.Run(map[bool]string{true: "calls as jobs", false: "calls in the run"}[defers], func(t *testing.T) {
@@ -39,36 +36,35 @@ func killAtRandom(t *testing.T, defers bool) {
 	onEach(t, func(w *world) {
 		seed := rand.Uint64()
 		w.Log("seed", seed)
-		random := rand.New(rand.NewPCG(seed, 0))
-		c := &children{w: w, history: filepath.Join(w.TempDir(), "history"), slots: 8, slow: 5 * time.Millisecond, defers: defers}
+		history := filepath.Join(w.TempDir(), "history")
+		c := &children{w: w, history: history, slots: 8, slow: 5 * time.Millisecond, defers: defers, asks: true}
 		defer c.killAll()
 		for range 3 {
 			c.add()
 		}
 
-		e := w.engine(func(o *Options) { o.Heartbeat = childBeat })
-		kills, running, ended := rounds(3), map[string]string{}, 0
-		removed := map[string]bool{}
-		for n := 0; kills > 0 || len(running) > 0; {
-			// Keep some runs under way.
-			for kills > 0 && len(running) < 60 {
-				conversation := fmt.Sprint("c", n)
-				running[w.start(e, StartRequest{Conversation: conversation, Text: "Pay."})] = conversation
-				n++
+		programs := newCrowd(w, history, seed, func(o *Options) { o.Heartbeat = childBeat })
+		ended := 0
+		for kills := rounds(3); kills > 0; kills-- {
+			for len(programs.running) < 40 {
+				programs.start()
 			}
-
-			if kills > 0 {
-				kills--
-				w.harm(c, random)
-				w.interfere(e, random, running, removed)
+			for range 3 {
+				programs.act(true)
 			}
-
-			// Look at what has ended. A run that does not end is lost: the limit is far above what a hand-back takes.
-			ended += w.collect(e, running, removed, kills == 0)
+			w.harm(c, programs.random)
+			programs.answer()
+			ended += programs.collect()
 		}
+
+		// A run that does not end is lost: the limit is far above what a hand-back takes.
+		require.Empty(w, programs.finish(2*time.Minute))
 		require.Positive(w, ended)
 		c.killAll()
-		checkKilled(w, c)
+		require.Empty(w, programs.faults(history))
+		checker, ok := w.db.(checks)
+		require.True(w, ok)
+		require.NoError(w, checker.Check(w.Context()))
 	})
 }
 
@@ -87,59 +83,6 @@ func (w *world) harm(c *children, random *rand.Rand) {
 	require.NoError(w, frozen.Signal(syscall.SIGSTOP))
 	time.Sleep(4500 * time.Millisecond)
 	require.NoError(w, frozen.Signal(syscall.SIGCONT))
-}
-
-// interfere cancels a run, or deletes its conversation.
-func (w *world) interfere(e *Engine, random *rand.Rand, running map[string]string, removed map[string]bool) {
-	for run, conversation := range running {
-		switch random.IntN(2) {
-		case 0:
-			if err := e.Cancel(w.Context(), run, "no more"); err != nil {
-				require.ErrorIs(w, err, ErrRunEnded)
-			}
-		default:
-			require.NoError(w, w.db.Delete(w.Context(), conversation))
-			removed[conversation] = true
-		}
-		return
-	}
-}
-
-// collect removes ended runs from running, and returns their number. At the end it waits for all of them.
-func (w *world) collect(e *Engine, running map[string]string, removed map[string]bool, all bool) (ended int) {
-	for run, conversation := range running {
-		r, err := e.Run(w.Context(), run)
-		require.NoError(w, err)
-		if all && !r.State.Ended() {
-			r = w.wait(e, run)
-		}
-		if !r.State.Ended() {
-			continue
-		}
-		require.Contains(w, []State{Done, Cancelled}, r.State, "%+v", r)
-		if r.State == Done && !removed[conversation] {
-			d := w.load(conversation)
-			require.Equal(w, "Done.", d.Text())
-			require.Empty(w, d.OpenCalls())
-		}
-		delete(running, run)
-		ended++
-	}
-	return ended
-}
-
-// checkKilled checks what the killed processes have left.
-func checkKilled(w *world, c *children) {
-	for key, times := range c.starts("pay") {
-		require.Equal(w, 1, times, "call %s of unknown effect", key)
-	}
-	w.Log(len(c.starts("pay")), "calls")
-	checker, ok := w.db.(interface {
-		store.Driver
-		checks
-	})
-	require.True(w, ok)
-	require.NoError(w, checker.Check(w.Context()))
 }
 
 // TestJobsOfAKilledProcessAreHandedBackSoon measures the time from a kill until another process has the run.

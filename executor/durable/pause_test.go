@@ -160,6 +160,48 @@ func TestReplyThatDoesNotFitIsRefused(t *testing.T) {
 	})
 }
 
+// late is a database whose first change waits for something else to happen.
+type late struct {
+	store.Transactor
+	once sync.Once
+	wait func()
+}
+
+// Update implements store.Transactor.
+func (l *late) Update(ctx context.Context, f func(store.Tx) error) error {
+	l.once.Do(l.wait)
+	return l.Transactor.Update(ctx, f)
+}
+
+// Two people see the same call. The reply of one is taken by the run while the other's is on its way.
+func TestReplyThatComesAfterAnotherWasTakenIsRefused(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(asks(&c, 1))
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "Count."})
+		p := w.pending(e, run)[0]
+		other := w.engine(func(o *Options) {
+			o.wrap = func(db store.Transactor) store.Transactor {
+				return &late{Transactor: db, wait: func() {
+					require.NoError(w, e.Reply(w.Context(), "c", "", executor.Approved(p)))
+					w.wait(e, run)
+					w.start(e, StartRequest{Run: "next", Text: "Count again."}) // its call waits too
+					w.pending(e, "next")
+				}}
+			}
+		})
+		other.made = true // no change before the reply
+		require.Error(w, other.Reply(w.Context(), "c", "", executor.Declined(p, "no")))
+		require.EqualValues(w, 1, c.total.Load())
+		require.NoError(w, w.db.View(w.Context(), func(tx store.Tx) error {
+			rows, err := queryInbox(w.Context(), tx, "c", store.Main, "")
+			require.Empty(w, rows)
+			return err
+		}))
+	})
+}
+
 func TestResultFromOutsideIsAcceptedOnce(t *testing.T) {
 	onEach(t, func(w *world) {
 		e := w.engine(func(o *Options) {

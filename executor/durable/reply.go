@@ -32,27 +32,49 @@ func (e *Engine) Reply(ctx context.Context, conversation, head string, replies .
 	if err := e.ready(ctx); err != nil {
 		return err
 	}
-	c, err := e.store.Head(ctx, conversation, head)
-	if err != nil {
-		return err
-	}
+	return e.replyTo(ctx, target{conversation, head}, func(d dag.DAG) (fresh []executor.Reply, err error) {
+		for _, reply := range replies {
+			is, err := fits(d, reply)
+			if err != nil {
+				return nil, err
+			}
+			if is { // otherwise the conversation has this result already
+				fresh = append(fresh, reply)
+			}
+		}
+		return fresh, nil
+	})
+}
 
-	// A result that the conversation has already is compared there.
-	d := c.DAG()
-	var fresh []executor.Reply
-	for _, reply := range replies {
-		is, err := fits(d, reply)
-		if err != nil {
+// replyTo accepts the replies that choose returns for the conversation as it is.
+func (e *Engine) replyTo(ctx context.Context, t target, choose func(dag.DAG) ([]executor.Reply, error)) error {
+	var err error
+	for range maxRaces {
+		c, openErr := e.store.Head(ctx, t.conversation, t.head)
+		if openErr != nil {
+			return openErr
+		}
+		replies, chooseErr := choose(c.DAG())
+		if chooseErr != nil || len(replies) == 0 {
+			return chooseErr
+		}
+		err = e.db.Update(ctx, func(tx store.Tx) error {
+			if err := e.accept(ctx, tx, c.DAG(), t, replies); err != nil {
+				return err
+			}
+
+			// Look at the head last: if the run has taken another reply to the call meanwhile, the head has moved.
+			now, err := tx.Head(ctx, t.conversation, t.head)
+			if err == nil && now.Version != c.Version() {
+				err = errRaced
+			}
 			return err
-		}
-		if is {
-			fresh = append(fresh, reply)
+		})
+		if !errors.Is(err, errRaced) {
+			break
 		}
 	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	return e.db.Update(ctx, func(tx store.Tx) error { return e.accept(ctx, tx, d, target{conversation, head}, fresh) })
+	return err
 }
 
 // fits reports whether the call of a reply is pending, or returns an error if the reply does not fit. For the same

@@ -196,11 +196,22 @@ func (r *running) step(d dag.DAG, state State, reason string) error {
 		return err
 	}
 	err := r.retry(r.ctx, func(ctx context.Context) error {
-		return r.conversation.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
-			if state == "" && len(taken) == 0 {
-				return r.appendIfHeld(ctx, a, r.claim)
+		return r.conversation.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (h store.Head, err error) {
+			for range maxRaces {
+				if state == "" && len(taken) == 0 {
+					h, err = r.appendIfHeld(ctx, a, r.claim)
+				} else {
+					h, err = r.transaction(ctx, a, taken, state, reason)
+				}
+
+				// Somebody has redacted the conversation: the head has another version, and the same nodes.
+				var conflict *store.ConflictError
+				if !errors.As(err, &conflict) || !sameNodes(conflict.Current, r.stored) {
+					break
+				}
+				a.Expect = conflict.Current.Version
 			}
-			return r.transaction(ctx, a, taken, state, reason)
+			return h, err
 		})
 	})
 	if err != nil {
@@ -264,6 +275,11 @@ var errStored = errors.New("durable: the step is stored already")
 // isAt reports whether a head is where an append moves it.
 func isAt(h store.Head, a store.AppendRequest) bool {
 	return h.Version == a.Expect+1 && slices.Equal(h.Nodes, a.Nodes)
+}
+
+// sameNodes reports whether a head is at these nodes.
+func sameNodes(h store.Head, nodes []*node.Node) bool {
+	return slices.EqualFunc(h.Nodes, nodes, func(id node.ID, n *node.Node) bool { return n.ID() == id })
 }
 
 // next writes the state of a run whose job is finished. If messages are waiting, a run that is done continues with them.

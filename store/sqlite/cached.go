@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"strings"
 )
 
 // cachedConn is a connection of a driver that prepares each statement once. It is for libraries that prepare none, such
@@ -41,6 +42,9 @@ func (c *cachedConn) put(query string, s driver.Stmt) {
 // ExecContext implements driver.ExecerContext.
 func (c *cachedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	ctx = c.steady(ctx)
+	if e, ok := c.Conn.(driver.ExecerContext); ok && several(query) {
+		return e.ExecContext(ctx, query, args)
+	}
 	s, err := c.take(ctx, query)
 	if err != nil {
 		return nil, err
@@ -52,6 +56,9 @@ func (c *cachedConn) ExecContext(ctx context.Context, query string, args []drive
 	//lint:ignore SA1019 the fallback for drivers without contexts
 	return s.Exec(values(args))
 }
+
+// several reports whether a query may be several statements, as those of migrations are. Not every driver prepares them.
+func several(query string) bool { return strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";") }
 
 // QueryContext implements driver.QueryerContext.
 func (c *cachedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -98,10 +105,19 @@ func (c *cachedConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx
 
 // CheckNamedValue implements driver.NamedValueChecker.
 func (c *cachedConn) CheckNamedValue(v *driver.NamedValue) error {
-	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
-		return checker.CheckNamedValue(v)
+	checker, ok := c.Conn.(driver.NamedValueChecker)
+	if !ok {
+		return driver.ErrSkip
 	}
-	return driver.ErrSkip
+	if err := checker.CheckNamedValue(v); err != nil || driver.IsValue(v.Value) {
+		return err
+	}
+
+	// The driver leaves a value such as a pointer to its statements, which are not asked here.
+	if value, err := driver.DefaultParameterConverter.ConvertValue(v.Value); err == nil {
+		v.Value = value
+	}
+	return nil
 }
 
 // ResetSession implements driver.SessionResetter.

@@ -1,6 +1,7 @@
 package storefaults
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -23,6 +24,7 @@ type disk struct {
 	files   map[string]*file
 	removed map[string]*file // whose removal is not synced: a crash may bring them back
 
+	memory  string // a real file for the memory that several connections share; empty if there is one connection
 	lies    bool   // a sync is reported and not made
 	setting string // the value of PRAGMA synchronous that statements cannot change; empty if they can
 
@@ -51,7 +53,19 @@ type file struct {
 	synced []byte  // what a crash cannot take back
 	later  []write // what was done since the sync, in order
 	named  bool    // its name in the folder is synced
-	holder *handle // has the lock; no two connections use a disk at the same time
+	locks  map[*handle]vfs.LockLevel
+}
+
+func newFile() *file { return &file{locks: map[*handle]vfs.LockLevel{}} }
+
+// others returns the highest lock that another handle has.
+func (f *file) others(h *handle) (highest vfs.LockLevel) {
+	for other, level := range f.locks {
+		if other != h {
+			highest = max(highest, level)
+		}
+	}
+	return highest
 }
 
 // write is a change of a file: data at an offset, or, with nil data, a new size.
@@ -143,7 +157,9 @@ func (d *disk) crash(random *rand.Rand) *disk {
 			for _, w := range survivors(f.later, random) {
 				data = w.apply(data, gap)
 			}
-			after.files[name] = &file{now: data, named: true}
+			kept := newFile()
+			kept.now, kept.named = data, true
+			after.files[name] = kept
 		}
 	}
 	return after
@@ -156,7 +172,9 @@ func (d *disk) settled() *disk {
 
 	after := newDisk()
 	for name, f := range d.files {
-		after.files[name] = &file{now: slices.Clone(f.now), synced: slices.Clone(f.now), named: true}
+		kept := newFile()
+		kept.now, kept.synced, kept.named = slices.Clone(f.now), slices.Clone(f.now), true
+		after.files[name] = kept
 	}
 	return after
 }
@@ -168,7 +186,15 @@ var disks atomic.Int64
 func (d *disk) register() (name string, end func()) {
 	name = fmt.Sprint("disk", disks.Add(1))
 	vfs.Register(name, d)
-	return name, func() { vfs.Unregister(name) }
+	return name, func() {
+		if d.memory == "" {
+			vfs.Unregister(name)
+			return
+		}
+
+		// River closes its connection a moment after it was told to. The name then stands for an empty disk.
+		vfs.Register(name, newDisk())
+	}
 }
 
 // begin locks the disk for an operation. The caller unlocks it, also after an error.
@@ -180,7 +206,7 @@ func (d *disk) begin(op operation) error {
 // Open implements vfs.VFS.
 func (d *disk) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	if name == "" { // a temporary file: nobody finds it after a crash
-		return &handle{disk: newDisk(), file: &file{}}, flags, nil
+		return &handle{disk: newDisk(), file: newFile()}, flags, nil
 	}
 	err := d.begin(opOpen)
 	defer d.mu.Unlock()
@@ -193,10 +219,14 @@ func (d *disk) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, er
 		if flags&vfs.OPEN_CREATE == 0 {
 			return nil, flags, sqlite3.CANTOPEN
 		}
-		f = &file{}
+		f = newFile()
 		d.files[name] = f
 	}
-	return &handle{disk: d, file: f}, flags, nil
+	h := &handle{disk: d, file: f}
+	if d.memory != "" {
+		h.memory = vfs.NewSharedMemory(d.memory, flags)
+	}
+	return h, flags, nil
 }
 
 // Delete implements vfs.VFS.
@@ -238,10 +268,13 @@ func (d *disk) FullPathname(name string) (string, error) { return name, nil }
 
 // handle is an open file. It implements vfs.File, with the promises of a usual file system.
 type handle struct {
-	disk  *disk
-	file  *file
-	level vfs.LockLevel
+	disk   *disk
+	file   *file
+	memory vfs.SharedMemory // nil is none
 }
+
+// SharedMemory implements vfs.FileSharedMemory.
+func (h *handle) SharedMemory() vfs.SharedMemory { return h.memory }
 
 // Pragma implements vfs.FilePragma. SQLite does not run a statement that it accepts.
 func (h *handle) Pragma(name, value string) (string, error) {
@@ -251,7 +284,13 @@ func (h *handle) Pragma(name, value string) (string, error) {
 	return "", sqlite3.NOTFOUND
 }
 
-func (h *handle) Close() error { return h.Unlock(vfs.LOCK_NONE) }
+func (h *handle) Close() error {
+	err := h.Unlock(vfs.LOCK_NONE)
+	if h.memory != nil {
+		err = errors.Join(err, h.memory.Close())
+	}
+	return err
+}
 
 func (h *handle) ReadAt(p []byte, at int64) (int, error) {
 	err := h.disk.begin(opRead)
@@ -327,24 +366,34 @@ func (h *handle) Lock(level vfs.LockLevel) error {
 	if err != nil {
 		return err
 	}
-	if h.file.holder != nil && h.file.holder != h {
+
+	others := h.file.others(h)
+	switch {
+	case others >= vfs.LOCK_PENDING, level >= vfs.LOCK_RESERVED && others >= vfs.LOCK_RESERVED:
+		return sqlite3.BUSY
+	case level == vfs.LOCK_EXCLUSIVE && others > vfs.LOCK_NONE:
+		h.file.locks[h] = vfs.LOCK_PENDING // nobody begins to read any more
 		return sqlite3.BUSY
 	}
-	h.file.holder, h.level = h, level
+	h.file.locks[h] = level
 	return nil
 }
 
 func (h *handle) Unlock(level vfs.LockLevel) error {
 	h.disk.mu.Lock()
 	defer h.disk.mu.Unlock()
-	if h.level = level; level == vfs.LOCK_NONE && h.file.holder == h {
-		h.file.holder = nil
+	if level == vfs.LOCK_NONE {
+		delete(h.file.locks, h)
+	} else {
+		h.file.locks[h] = level
 	}
 	return nil
 }
 
 func (h *handle) CheckReservedLock() (bool, error) {
-	return h.level >= vfs.LOCK_RESERVED, nil
+	h.disk.mu.Lock()
+	defer h.disk.mu.Unlock()
+	return max(h.file.others(h), h.file.locks[h]) >= vfs.LOCK_RESERVED, nil
 }
 
 func (h *handle) SectorSize() int { return 4096 }

@@ -3,6 +3,7 @@ package storefaults
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/ncruces/go-sqlite3/driver" // the driver "sqlite3"
+	sqlite3 "github.com/ncruces/go-sqlite3/driver"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -32,28 +33,43 @@ type session struct {
 	end  func()
 }
 
-// open opens the store on a disk. A checkpoint comes after so many pages in the log.
+// open opens the store on a disk, with one connection. A checkpoint comes after so many pages in the log.
 func (d *disk) open(pages int) (*session, error) {
-	name, end := d.register()
-	source := "file:/sessions.db?vfs=" + name +
-		"&_pragma=busy_timeout(1)&_pragma=locking_mode(exclusive)&_pragma=wal_autocheckpoint(" + fmt.Sprint(pages) + ")"
-	if d.setting != "" {
-		source += "&_pragma=synchronous(" + d.setting + ")"
-	}
-	pool, err := sql.Open("sqlite3", source)
-	if err != nil {
-		end()
-		return nil, err
-	}
-	pool.SetMaxOpenConns(1)
+	return d.connect(pages, 1, time.Millisecond, "&_pragma=locking_mode(exclusive)")
+}
 
-	db, err := sqlite.New(context.Background(), pool, &sqlite.Options{BusyTimeout: time.Millisecond})
+// connect opens the store on a disk.
+func (d *disk) connect(pages, connections int, busy time.Duration, settings string) (*session, error) {
+	name, end := d.register()
+	settings += "&_pragma=wal_autocheckpoint(" + fmt.Sprint(pages) + ")"
+	if d.setting != "" {
+		settings += "&_pragma=synchronous(" + d.setting + ")"
+	}
+	pool := sql.OpenDB(connector{"?vfs=" + name + "&_pragma=busy_timeout(1)" + settings})
+	pool.SetMaxOpenConns(connections)
+
+	db, err := sqlite.New(context.Background(), pool, &sqlite.Options{BusyTimeout: busy})
 	if err != nil {
 		err = errors.Join(err, pool.Close())
 		end()
 		return nil, err
 	}
 	return &session{db, pool, end}, nil
+}
+
+// connector connects to the database on a disk. It is also the driver, which adds the parameters for the disk to the
+// name of a file.
+type connector struct{ parameters string }
+
+// Connect implements driver.Connector.
+func (c connector) Connect(context.Context) (driver.Conn, error) { return c.Open("file:/sessions.db") }
+
+// Driver implements driver.Connector.
+func (c connector) Driver() driver.Driver { return c }
+
+// Open implements driver.Driver.
+func (c connector) Open(name string) (driver.Conn, error) {
+	return new(sqlite3.SQLite).Open(name + c.parameters)
 }
 
 // close closes the store, and the driver's connections.
