@@ -125,7 +125,12 @@ type Agent struct {
 }
 
 func (a Agent) withDefaults() Agent {
-	a.Limits = a.Limits.withDefaults()
+	if a.Limits.Turns == 0 {
+		a.Limits.Turns = 50
+	}
+	if a.Limits.Depth == 0 {
+		a.Limits.Depth = 8
+	}
 	if a.ToolTimeout == 0 {
 		a.ToolTimeout = 30 * time.Second
 	}
@@ -268,29 +273,25 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	a.Limits.Time = 0 // it limits runs, and this is a single tool phase
 	r := newRun(ctx, a, d, nil)
 	defer r.close()
-	r.strict, r.workers.single = strict, true
-	r.recorded = true // a single tool phase is no run
+	r.strict, r.single = strict, true
 
 	if err := r.bind(); err != nil {
 		return r.given, err
 	}
 
-	// Save before each return: results or a pause may not be saved yet.
-	if _, err := r.closeBranches(); err != nil {
-		r.save()
-		return r.d, r.withSaveError(err)
+	// Save in any case: results or a pause may not be saved yet.
+	_, err := r.closeBranches()
+	if err == nil {
+		_, err = r.executePhase()
 	}
-	if _, err := r.tools(); err != nil {
-		r.save()
-		return r.d, r.withSaveError(err)
+	if err == nil {
+		err = r.start()
 	}
-	if err := r.declare(); err != nil {
-		r.save()
-		return r.d, r.withSaveError(err)
-	}
-
 	r.save()
-	_, err := r.ended()
+	if err != nil {
+		return r.d, r.withSaveError(err)
+	}
+	_, err = r.ended()
 	return r.d, err
 }
 

@@ -13,16 +13,18 @@ import (
 // ask sends one request and appends the response to the conversation, even if it broke off. It returns the response and
 // its node, nil for an empty response that is no refusal.
 func (r *run) ask() (api.Response, *node.Node, error) {
-	if !r.flush() {
+	if r.agent.Save != nil && !r.flush() {
 		return api.Response{}, nil, errLeft
 	}
 
-	// After the model's own message, the request ends with content.GoOn, which is not in the conversation.
 	t := r.transcript()
-	r.endsInGoOn = r.ownTurn(t.Messages)
-	req, err := r.runSendHooks(api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options})
-	if err != nil {
-		return api.Response{}, nil, err
+	req := api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options}
+	if len(r.hooks.send) > 0 {
+		changed, err := r.runSendHooks(req)
+		if err != nil {
+			return api.Response{}, nil, err
+		}
+		req = changed
 	}
 
 	// A Send hook may have changed the tool choice. The calls of the response are checked against it.
@@ -36,7 +38,7 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 	if r.observed != nil {
 		ctx = r.observed
 	}
-	r.retries = 0
+	r.retries, r.endsInGoOn = 0, false
 	answer, failure := r.receive(ctx, req)
 
 	// A consumer that leaves gets no conversation, so nothing has to be kept.
@@ -54,19 +56,10 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 
 // runSendHooks passes the request through the Send hooks.
 func (r *run) runSendHooks(req api.Request) (api.Request, error) {
-	own := false
-	for _, h := range r.agent.Hooks {
-		if h.Send == nil {
-			continue
-		}
-
-		// The lists are shared with the conversation, which a hook must not change.
-		if !own {
-			req.System, req.Tools, req.Messages = slices.Clone(req.System), slices.Clone(req.Tools), slices.Clone(req.Messages)
-			own = true
-		}
-
-		changed, err := guard(r.ctx, &r.workers, h.Send, req)
+	// The lists are shared with the conversation, which a hook must not change.
+	req.System, req.Tools, req.Messages = slices.Clone(req.System), slices.Clone(req.Tools), slices.Clone(req.Messages)
+	for _, send := range r.hooks.send {
+		changed, err := guard(r.ctx, &r.crew, send, req)
 		if err != nil {
 			return req, err
 		}
@@ -119,10 +112,14 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 		return nil, nil
 	}
 
+	var seen node.Seen
+	if has[content.Thinking](answer.Blocks) {
+		seen = r.seen()
+	}
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{
 		API: answer.API, Model: answer.Model, ResponseID: answer.ResponseID,
 		Stop: answer.Stop, Usage: answer.Usage, Latency: answer.Latency, Retries: r.retries,
-		Seen: r.seen(answer), Details: answer.Details,
+		Seen: seen, Details: answer.Details,
 	}}))
 	return r.d.Head(), err
 }
@@ -130,16 +127,17 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 // spend counts the tokens of a request, in this run and in those around it.
 func (r *run) spend(model string, u content.Usage) {
 	r.totals.Usage = r.totals.Usage.Plus(u)
-	r.ledger.spend(model, u)
-	r.countAround(u)
+	r.meter.spend(model, u, false)
+	if r.inside != nil {
+		r.countAround(u)
+	}
 }
 
-// seen returns dag.DAG.Seen of the transcript that was sent for the answer, or zero if the answer has no thinking.
-func (r *run) seen(answer api.Response) node.Seen {
-	if !has[content.Thinking](answer.Blocks) {
-		return node.Seen{}
-	}
-	return r.transcript().Seen(r.endsInGoOn)
+// seen returns dag.DAG.Seen of the transcript that was sent for an answer with thinking.
+func (r *run) seen() node.Seen {
+	// After the model's own message, the request ended with content.GoOn, which is not in the conversation.
+	t := r.transcript()
+	return t.Seen(r.endsInGoOn || r.ownTurn(t.Messages))
 }
 
 // has reports whether blocks hold a block of type B.
@@ -200,7 +198,7 @@ func (r *run) countAround(u content.Usage) {
 
 // toolsTook counts the usage in the results of tools.
 func (r *run) toolsTook(u content.Usage) {
-	r.ledger.take(u)
+	r.meter.take(u)
 	r.countAround(u)
 }
 

@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // batch executes several calls at the same time. It is over when each call has its result. A tool that was given up may
@@ -14,15 +13,13 @@ type batch struct {
 	limit    int             // how many calls are executed at the same time; 0 or less is no limit
 	deferred bool            // calls that have not begun are executed outside the run
 	ctx      context.Context // for every call without a timeout of its own
-	shared   deadline        // ctx, if the agent has a timeout
 
 	// phase.mu guards the fields below.
-	next       int  // index of the first call without a worker
-	ready      int  // calls from this index on may not begin yet
-	open       int  // number of calls without a result
-	maxWorkers int  // how many workers there may be
-	workers    int  // number of workers, except those waiting for a tool that was given up
-	starting   bool // a worker was started and has not begun
+	next     int  // index of the first call that no worker has taken
+	ready    int  // calls from this index on may not begin yet
+	open     int  // number of calls without a result
+	running  int  // number of calls that are executed now
+	starting bool // a worker was started and has not begun
 }
 
 // execute executes the calls, at most limit at a time, and emits the events of each as they come. It returns false if
@@ -36,75 +33,67 @@ func (b *batch) execute() bool {
 	}
 
 	// Calls with the agent's timeout share one context if they begin at once: one timer in place of one for each call.
-	// The others get their own when they begin.
-	r := b.phase.r
+	r, n := b.phase.r, len(b.calls)
 	b.ctx = r.ctx
 	if timeout := r.agent.ToolTimeout; timeout > 0 {
-		b.shared.Context, b.shared.at = r.ctx, time.Now().Add(timeout)
-		b.ctx = &b.shared
-		r.alarm.set(b, timeout)
-		defer func() {
-			r.alarm.stop()
-			b.shared.end(context.Canceled)
-		}()
+		ctx, cancel := context.WithTimeout(r.ctx, timeout)
+		defer cancel()
+		b.ctx = ctx
 	}
 
-	// No limit means a worker for each call.
-	workers := len(b.calls)
-	if b.limit > 0 {
-		workers = min(workers, b.limit)
+	// No limit means a worker for each call. The calls that begin later get a context of their own.
+	if b.limit <= 0 || b.limit > n {
+		b.limit = n
 	}
-	b.start(workers)
-	return b.begin(workers) && b.wait(workers)
-}
-
-// start makes the calls part of the batch and starts the first worker.
-func (b *batch) start(workers int) {
-	b.phase.mu.Lock()
-	defer b.phase.mu.Unlock()
-	agent := &b.phase.r.agent
-	b.open, b.maxWorkers = len(b.calls), workers
-	if agent.Save == nil {
-		b.ready = len(b.calls) // no start has to be saved first
-	}
-
-	// A call that begins later, or has a timeout of its own, cannot share the context.
 	for i, c := range b.calls {
-		c.batch, c.ownTimeout = b, i >= workers || c.timeout != agent.ToolTimeout || c.spent > 0 || c.base != nil
+		c.batch, c.ownTimeout = b, i >= b.limit || c.timeout != r.agent.ToolTimeout || c.spent > 0 || c.base != nil
 	}
-	b.startWorker()
+
+	// Without Agent.Save, no start has to be saved before its call.
+	b.phase.mu.Lock()
+	if b.open = n; r.agent.Save == nil {
+		b.ready = n
+		b.startWorker()
+	}
+	b.phase.mu.Unlock()
+	return b.wait()
 }
 
 // wait emits the events of the calls until each has its result. It returns false if the consumer left.
-func (b *batch) wait(workers int) bool {
+func (b *batch) wait() bool {
+	r, ended := b.phase.r, b.ctx.Done()
+
 	// Events are emitted here only, on the consumer's goroutine. Workers wake it.
-	r := b.phase.r
-	for b.phase.emitQueued() && b.begin(workers) {
-		if b.finished() {
+	for b.phase.emitQueued() && (r.agent.Save == nil || b.begin()) {
+		b.phase.mu.Lock()
+		over := b.open == 0 && len(b.phase.queued) == 0
+		b.phase.mu.Unlock()
+		if over {
 			return true
 		}
-		if !r.flush() {
+		if r.agent.Save != nil && !r.flush() {
 			return false
 		}
 
 		select {
 		case <-b.phase.wake:
-		case <-r.ctx.Done():
+		case <-ended:
 			b.expire()
+			ended = r.ctx.Done()
 		}
 	}
 	return false
 }
 
-// begin saves the start of further calls and releases them, until limit calls run. Without Agent.Save all calls are
-// released from the start. It returns false if the consumer left.
-func (b *batch) begin(limit int) bool {
+// begin saves the start of further calls and releases them, until limit calls run. It returns false if the consumer
+// left.
+func (b *batch) begin() bool {
 	r := b.phase.r
 	b.phase.mu.Lock()
 
 	// Of the released calls, those without a result are running.
 	running := b.ready - (len(b.calls) - b.open)
-	n := min(limit-running, len(b.calls)-b.ready)
+	n := min(b.limit-running, len(b.calls)-b.ready)
 	unsaved := slices.ContainsFunc(b.phase.queued, func(e queuedEvent) bool { return e.update == nil })
 	b.phase.mu.Unlock()
 
@@ -126,94 +115,67 @@ func (b *batch) begin(limit int) bool {
 	return true
 }
 
-// finished reports whether every call has its result and no event is left to emit.
-func (b *batch) finished() bool {
-	b.phase.mu.Lock()
-	defer b.phase.mu.Unlock()
-	return b.open == 0 && len(b.phase.queued) == 0
-}
-
 // startWorker starts a worker if a call waits for one. phase.mu must be held.
 //
 // A worker starts the next one after it has taken a call, so at most one is being started. Tools that return at once
 // then need a few goroutines in place of one each: a phase of 64 calls takes four fifths of the time.
 func (b *batch) startWorker() {
-	if b.starting || b.workers == b.maxWorkers || b.next == b.ready || b.phase.r.ctx.Err() != nil {
-		return
-	}
-	b.starting = true
-	b.workers++
-	b.phase.r.workers.start(b)
-}
-
-// run is a worker: it executes calls until none is left. It also ends after a call that was given up, because another
-// worker has replaced it.
-func (b *batch) run() {
-	b.phase.mu.Lock()
-	b.starting = false
-	b.phase.mu.Unlock()
-
-	// The tool may end this goroutine with runtime.Goexit, so leave is deferred.
-	var c *toolCall
-	defer func() { b.leave(c) }()
-
-	for c = b.take(); c != nil; c = b.take() {
-		if !c.execute() {
-			break
-		}
+	if !b.starting && b.running < b.limit && b.next < b.ready && b.phase.r.ctx.Err() == nil {
+		b.starting = true
+		b.phase.r.crew.start(b.work)
 	}
 }
 
-// over does nothing: the phase waits for the results of the calls, not for workers.
-func (b *batch) over() {}
+// work is a worker: it executes calls until none is left.
+func (b *batch) work() {
+	for c := b.take(true); c != nil; c = b.take(false) {
+		c.execute()
+	}
+}
 
-// leave ends a worker. c is its last call, or nil. Another worker replaces it if calls wait.
-func (b *batch) leave(c *toolCall) {
+// take returns the next call for a worker to execute, or nil. Nothing starts in a run that has ended.
+func (b *batch) take(begins bool) *toolCall {
 	b.phase.mu.Lock()
 	defer b.phase.mu.Unlock()
-	if c == nil || !c.givenUp {
-		b.workers--
+	if begins {
+		b.starting = false
 	}
-	b.startWorker()
-}
 
-// take returns the next call to execute, or nil. Nothing starts in a run that has ended.
-func (b *batch) take() *toolCall {
-	b.phase.mu.Lock()
-	defer b.phase.mu.Unlock()
-	defer b.startWorker()
-
-	for b.next < b.ready && b.phase.r.ctx.Err() == nil {
+	for b.next < b.ready && b.running < b.limit && b.phase.r.ctx.Err() == nil {
 		c := b.calls[b.next]
 		b.next++
-		if c.state == waiting {
-			c.state, c.started = running, b.phase.now()
-			b.setContext(c)
-			return c
+		if c.state != waiting {
+			continue
 		}
+
+		c.state, c.started = running, b.phase.clock.Time()
+		b.running++
+		if c.ctx.Context = b.ctx; c.ownTimeout || b.ctx.Err() != nil {
+			b.ownContext(c)
+		}
+		b.startWorker()
+		return c
 	}
 	return nil
 }
 
-// setContext gives a call that begins its context. phase.mu must be held.
-func (b *batch) setContext(c *toolCall) {
-	base := b.phase.r.ctx
+// ownContext gives a call that begins a context of its own. phase.mu must be held.
+func (b *batch) ownContext(c *toolCall) {
+	c.ctx.Context = b.phase.r.ctx
 	if c.base != nil {
-		base = c.base
+		c.ctx.Context = c.base
 	}
-	switch {
-	case !c.ownTimeout && b.ctx.Err() == nil:
-		c.ctx.Context = b.ctx
-
-	// A call that begins after the batch's timeout comes here too: expire gave up only the calls running then.
-	case c.timeout > 0:
-		ctx, cancel := context.WithTimeout(base, max(c.timeout-c.spent, 1))
-		stop := context.AfterFunc(ctx, func() { b.giveUp(c) })
-		c.ctx.Context, c.cancel = ctx, func() { stop(); cancel() }
-
-	default:
-		c.ctx.Context = base
+	if c.timeout <= 0 {
+		return
 	}
+
+	ctx, cancel := context.WithTimeout(c.ctx.Context, max(c.timeout-c.spent, 1))
+	stop := context.AfterFunc(ctx, func() {
+		b.phase.mu.Lock()
+		defer b.phase.mu.Unlock()
+		b.giveUp(c)
+	})
+	c.ctx.Context, c.cancel = ctx, func() { stop(); cancel() }
 }
 
 // expire gives up calls when the timeout of the batch has passed or the run has ended. If the run has ended, it gives
@@ -223,29 +185,16 @@ func (b *batch) expire() {
 	defer b.phase.mu.Unlock()
 	for _, c := range b.calls {
 		if b.phase.r.ctx.Err() != nil || c.state == running && !c.ownTimeout {
-			b.giveUpLocked(c)
+			b.giveUp(c)
 		}
 	}
 }
 
-// giveUp settles a call whose own timeout has passed.
+// giveUp settles a call before its tool returns. A new worker replaces the one that still waits for the tool. phase.mu
+// must be held.
 func (b *batch) giveUp(c *toolCall) {
-	b.phase.mu.Lock()
-	defer b.phase.mu.Unlock()
-	b.giveUpLocked(c)
-}
-
-// giveUpLocked settles a call before its tool returns. A new worker replaces the one that still waits for the tool.
-// phase.mu must be held.
-func (b *batch) giveUpLocked(c *toolCall) {
-	if c.state == agentPaused {
-		return // it is not running; the phase decides about it
-	}
-
-	started := c.state != waiting
-	if c.settleLocked(c.unfinished(started)) && started {
-		c.givenUp = true
-		b.workers--
+	// A call with a paused sub-agent is not running; the phase decides about it.
+	if c.state != agentPaused && c.settle(c.unfinished(c.state != waiting)) {
 		b.startWorker()
 	}
 }

@@ -32,7 +32,7 @@ func TestToolThatReportsItsEndedContextGetsTheReasonsOwnWords(t *testing.T) {
 		c.task = &task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
 			return Result{}, fmt.Errorf("gave up: %w", ctx.Err())
 		}}
-		got := c.resultOf(c.fn(&c.ctx, c.ran))
+		got := c.failed(c.fn(&c.ctx, c.ran))
 		if got.Content.Text() != name || !got.IsError {
 			t.Errorf("the result says %q, not %q", got.Content.Text(), name)
 		}

@@ -2,7 +2,7 @@ package executor
 
 // toolset holds the tools that a run can call, in the order of their declarations.
 type toolset struct {
-	tools []boundTool    // never reallocated, because calls refer to the tasks in it
+	tools []boundTool    // never reallocated: calls refer to the tasks in it
 	index map[string]int // in tools, by name; nil for a few tools, where a search is faster
 }
 
@@ -16,20 +16,15 @@ type boundTool struct {
 // maxUnindexed is how many tools a toolset searches one by one.
 const maxUnindexed = 8
 
-// newToolset returns an empty toolset with room for n tools.
-func newToolset(n int) toolset {
-	s := toolset{tools: make([]boundTool, 0, n)}
-	if n > maxUnindexed {
-		s.index = make(map[string]int, n)
+func newToolset(tools []boundTool) toolset {
+	s := toolset{tools: tools}
+	if len(tools) > maxUnindexed {
+		s.index = make(map[string]int, len(tools))
+		for i := range tools {
+			s.index[tools[i].name] = i
+		}
 	}
 	return s
-}
-
-func (s *toolset) add(b boundTool) {
-	if s.index != nil {
-		s.index[b.name] = len(s.tools)
-	}
-	s.tools = append(s.tools, b)
 }
 
 // get returns the tool with that name, or nil.

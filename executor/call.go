@@ -53,7 +53,6 @@ type toolCall struct {
 	// phase.mu guards the fields below.
 	state     state
 	cancel    func() // ends ctx; nil if ctx is the context of the batch
-	givenUp   bool   // it has its result, and a worker may still wait for its tool
 	muted     bool   // one of its events was dropped; later ones are dropped too
 	started   time.Time
 	execution node.Payload  // a node.ToolExecution with the result, made an interface once; nil until it is done
@@ -122,8 +121,9 @@ func callIn(ctx context.Context) *toolCall {
 
 // answer gives the call its result without executing it.
 func (c *toolCall) answer(result Result) {
-	c.early, c.started = true, c.phase.now()
-	c.complete(result, c.started)
+	c.early = true
+	c.phase.early++
+	c.settle(result)
 }
 
 // deny answers the call with a denial. An empty reason gets a text of its own.
@@ -134,57 +134,57 @@ func (c *toolCall) deny(reason string) {
 	c.answer(failure(textDenied, reason))
 }
 
-// execute runs the call and settles it, or pauses it with its sub-agent. It reports whether the call was still running.
-func (c *toolCall) execute() (settled bool) {
+// execute runs the call and settles it, or pauses it with its sub-agent.
+func (c *toolCall) execute() {
 	returned := false
 	defer func() {
-		if returned {
-			return
-		}
-
-		// The tool panicked or ended its goroutine. So may the After hooks below; the deferred settle runs even then.
-		result := failure(textVanished, c.ran.Name)
-		defer func() { settled = c.settle(result) }()
-		if v := recover(); v != nil {
-			result = c.runAfterHooks(c.errorResult(fmt.Sprintf(textPanicked, c.ran.Name, v)))
+		if !returned {
+			c.vanished(recover())
 		}
 	}()
 
 	result, err := c.fn(&c.ctx, c.ran)
-	if pause := c.pausedBy(err); pause != nil {
-		returned = true
-		return c.pauseAgent(pause)
-	}
-
-	result = c.resultOf(result, err)
-	returned = true
-	return c.settle(result)
-}
-
-// pausedBy returns the pause in err if it is one of the call's sub-agent, or nil.
-func (c *toolCall) pausedBy(err error) *agentPause {
-	if err == nil {
-		return nil
-	}
-
-	// A call whose context has ended cannot wait: it gets its result now.
-	var pause *pausedError
-	if errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil {
-		return &pause.agentPause
-	}
-	return nil
-}
-
-// resultOf returns the result of the call, from the values that its tool returned. An error becomes an error result, so
-// that the model sees it.
-func (c *toolCall) resultOf(result Result, err error) Result {
 	if err == nil {
 		err = result.valid()
 	}
-	if err == nil {
-		return c.runAfterHooks(result)
+
+	// A call whose context has ended cannot wait for its sub-agent: it gets its result now.
+	var pause *pausedError
+	switch {
+	case err == nil && len(c.phase.r.hooks.after) == 0:
+	case err == nil:
+		result = c.runAfterHooks(result)
+	case errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil:
+		returned = true
+		c.pauseAgent(&pause.agentPause)
+		return
+	default:
+		result = c.failed(result, err)
 	}
 
+	returned = true
+	c.phase.mu.Lock()
+	defer c.phase.mu.Unlock()
+	c.settle(result)
+}
+
+// vanished settles a call whose tool panicked with v, or ended its goroutine. v is nil in the second case.
+func (c *toolCall) vanished(v any) {
+	// The After hooks may do the same, so the settle is deferred.
+	result := failure(textVanished, c.ran.Name)
+	defer func() {
+		c.phase.mu.Lock()
+		defer c.phase.mu.Unlock()
+		c.settle(result)
+		c.batch.startWorker() // this one may be ending
+	}()
+	if v != nil {
+		result = c.runAfterHooks(c.errorResult(fmt.Sprintf(textPanicked, c.ran.Name, v)))
+	}
+}
+
+// failed returns the result of a call whose tool returned an error, so that the model sees it.
+func (c *toolCall) failed(result Result, err error) Result {
 	// An error after the end of the context is due to that end, even if its text gives another reason.
 	if c.ctx.Err() != nil {
 		return c.unfinished(true)
@@ -207,12 +207,8 @@ func (c *toolCall) resultOf(result Result, err error) Result {
 
 // runAfterHooks passes the result through the After hooks.
 func (c *toolCall) runAfterHooks(result Result) Result {
-	for _, h := range c.phase.r.agent.Hooks {
-		if h.After == nil {
-			continue
-		}
-
-		changed, err := safely(func() (Result, error) { return h.After(&c.ctx, c.ran, result) })
+	for _, after := range c.phase.r.hooks.after {
+		changed, err := safely(func() (Result, error) { return after(&c.ctx, c.ran, result) })
 		if err == nil {
 			err = changed.valid()
 		}
@@ -251,72 +247,63 @@ func (c *toolCall) unfinished(started bool) Result {
 	return failure(textTimeout, c.timeout)
 }
 
-// settle gives the call its result, unless it has one, and reports whether it did.
+// settle gives the call its result, unless it has one, and reports whether it did. phase.mu must be held while the
+// phase is executed.
 func (c *toolCall) settle(result Result) bool {
-	c.phase.mu.Lock()
-	defer c.phase.mu.Unlock()
-	return c.settleLocked(result)
-}
-
-// settleLocked is settle with phase.mu held.
-func (c *toolCall) settleLocked(result Result) bool {
 	// A tool may return after its call was given up, by its timeout or the end of the run: its late result is dropped.
 	if c.state == done {
 		return false
 	}
 
-	ended := c.phase.now()
+	p, ended := c.phase, c.phase.clock.Time()
 	if c.state == waiting {
 		c.started = ended
 	}
-	if c.state != agentPaused { // a paused call has left its batch
-		c.leaveBatch()
-	}
-	c.complete(result, ended)
-
-	switch {
-	case c.phase.r.yield != nil:
-		c.phase.notify(queuedEvent{call: c})
-	case c.batch == nil || c.batch.open == 0: // without a consumer, the results are looked at together
-		c.phase.wakeUp()
-	}
-	return true
-}
-
-// complete ends the call with its result. phase.mu must be held while the phase is executed.
-func (c *toolCall) complete(result Result, ended time.Time) {
+	c.leaveBatch()
 	c.state, c.execution, c.ends = done, c.executionOf(result, ended), result.Terminate
-	c.phase.usage = c.phase.usage.Plus(result.Usage)
-	if c.phase.r.showsPhases {
+	p.finished++
+	p.usage = p.usage.Plus(result.Usage)
+	if p.r.showsPhases {
 		// A copy: otherwise each result would be allocated on the heap, even if nobody reads it.
 		kept := result
 		c.result = &kept
 	}
+
+	// Without a consumer, the results are looked at together.
+	queued := p.r.yield != nil && !c.early
+	if queued {
+		p.queued = append(p.queued, queuedEvent{call: c})
+	}
+	if queued || c.batch == nil || c.batch.open == 0 {
+		p.wakeUp()
+	}
+	return true
 }
 
-// leaveBatch cancels the call's own context and removes it from the open calls of its batch. phase.mu must be held.
+// leaveBatch cancels the call's own context and removes it from the open calls of its batch. A call with a paused
+// sub-agent has left it before. phase.mu must be held.
 func (c *toolCall) leaveBatch() {
 	if c.cancel != nil {
 		c.cancel()
 	}
-	if c.batch != nil {
-		c.batch.open--
+	if c.batch == nil || c.state == agentPaused {
+		return
+	}
+	if c.batch.open--; c.state == running {
+		c.batch.running--
 	}
 }
 
-// pauseAgent leaves the call without a result, because its sub-agent has paused. It reports whether the call was still
-// running.
-func (c *toolCall) pauseAgent(pause *agentPause) bool {
+// pauseAgent leaves a running call without a result, because its sub-agent has paused.
+func (c *toolCall) pauseAgent(pause *agentPause) {
 	c.phase.mu.Lock()
 	defer c.phase.mu.Unlock()
 
-	if c.state != running {
-		return false
+	if c.state == running {
+		c.leaveBatch()
+		c.state, c.pause, c.innerRun().child = agentPaused, pause, pause.dag
+		c.phase.wakeUp()
 	}
-	c.leaveBatch()
-	c.state, c.pause, c.innerRun().child = agentPaused, pause, pause.dag
-	c.phase.wakeUp()
-	return true
 }
 
 // executionOf returns the node of the call with a result.

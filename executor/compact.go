@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -188,7 +189,7 @@ func replaced(t shared.Transcript, first, end int) []node.ID {
 
 		n := t.Nodes[i]
 		for j := range n.NumParents() {
-			if isExecution(n.Parent(j)) {
+			if lineage.IsExecution(n.Parent(j)) {
 				ids = append(ids, n.Parent(j).ID())
 			}
 		}

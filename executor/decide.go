@@ -53,7 +53,11 @@ const maxArguments = 10 << 20
 func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 	p := newPhase(r, open.Open())
 	refused, next := 0, 0
-	unrecorded := r.unrecorded(open.Caller)
+	var unrecorded *node.ToolExecution
+	if string(r.d.Metadata().Get(lineage.NoStarts)) == "true" {
+		unrecorded = r.unrecorded(open.Caller)
+	}
+
 	for i := range open.List {
 		if open.Done[i] != nil {
 			continue
@@ -62,38 +66,55 @@ func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 		next++
 		use := open.Call(i)
 		c.number = i
-		c.call = normalized(Call{Name: use.Name, Input: use.Input, Message: p.message, Index: open.At[i], ID: use.ID})
+		c.call = Call{Name: use.Name, Input: orEmpty(use.Input), Message: open.Caller.ID(), Index: open.At[i], ID: use.ID}
 		c.ran = c.call
-		if p := r.elsewhere; p != nil {
-			c.ran.Message, c.ran.Index = p.Key.Message, p.Key.Index
+		if e := r.elsewhere; e != nil {
+			c.ran.Message, c.ran.Index = e.Key.Message, e.Key.Index
 		}
 
-		// Every call counts for the limit on calls once, also one that is denied or unknown.
-		within := again || r.ledger.claimCall(false)
-		if head := open.Started[i]; head != nil && r.decideWaiting(c, head, within, again) {
-			continue
-		}
-		if start := cmp.Or(r.startElsewhere(c.call), unrecorded); start != nil {
-			c.start = start
-			r.decideAgain(c, within)
-			continue
-		}
-		if refusal := r.refusal(c, within); refusal != "" {
-			c.answer(failure("%s", refusal))
+		if !r.decideCall(c, open.Started[i], unrecorded, again) {
 			refused++
-			continue
 		}
-		if err := r.prepare(c); err != nil {
-			c.answer(failure("%v", err))
-			refused++
-			continue
-		}
-		r.authorize(c)
+		p.asks = p.asks || c.approval && !c.early
 	}
-	if !again && r.stalls.refuse(refused == len(p.calls)) && r.stop == "" {
+
+	// What was refused before a pause was counted then.
+	if !again && inARow(&r.stalls.refused, refused == len(p.calls)) >= maxRefused && r.stop == "" {
 		r.stop = content.StopLoop
 	}
 	return p
+}
+
+// decideCall decides about a call. head is its unfinished execution, and start a start that no execution records; each
+// may be nil. It returns false if the call is refused before the Before hooks see it.
+func (r *run) decideCall(c *toolCall, head *node.Node, start *node.ToolExecution, again bool) bool {
+	// Every call counts for the limit on calls once, also one that is denied or unknown.
+	within := again || r.meter.claim(true, false)
+	if head != nil && r.decideWaiting(c, head, within, again) {
+		return true
+	}
+	// Only the given conversation has starts on other branches: this run's are at the heads of its branch.
+	if !r.looked && (r.given.Head() == nil || len(r.given.Refs()) > 0) {
+		r.unresolved = unresolved(r.given)
+	}
+	r.looked = true
+	if c.start = cmp.Or(r.unresolved[c.call.Key()], start); c.start != nil {
+		r.decideAgain(c, within)
+		return true
+	}
+
+	if refusal := r.refusal(c, within); refusal != "" {
+		c.answer(failure("%s", refusal))
+		return false
+	}
+	if err := r.prepare(c); err != nil {
+		c.answer(failure("%v", err))
+		return false
+	}
+	if len(r.hooks.before) > 0 {
+		r.authorize(c)
+	}
+	return true
 }
 
 // decideWaiting decides about a call with an unfinished execution, the head. It returns false if the call is decided
@@ -158,7 +179,7 @@ func (r *run) refusal(c *toolCall, within bool) string {
 	case limits.CallsPerTurn > 0 && c.number >= limits.CallsPerTurn:
 		return fmt.Sprintf(textPerTurn, call.Name, limits.CallsPerTurn)
 	case !within:
-		r.stop, r.totals.Detail = content.StopCallLimit, r.ledger.outerCalls()
+		r.stop, r.totals.Detail = content.StopCallLimit, r.meter.outerLimit(true)
 		return fmt.Sprintf(textSpent, call.Name, "limit on tool calls")
 	}
 	return ""
@@ -172,11 +193,8 @@ func (r *run) prepare(c *toolCall) (err error) {
 	c.ran.Input, c.repair, c.isObject = repaired(c.ran.Input)
 
 	// Hooks may rename the call, so the tool is looked up after them.
-	for _, h := range r.agent.Hooks {
-		if h.Prepare == nil {
-			continue
-		}
-		changed, err := guard(r.ctx, &r.workers, h.Prepare, c.ran)
+	for _, prepare := range r.hooks.prepare {
+		changed, err := guard(r.ctx, &r.crew, prepare, c.ran)
 		if err != nil {
 			c.ran = c.call
 			return r.hidden(c.call.Name, err)
@@ -226,26 +244,26 @@ func (r *run) find(c *toolCall) (err error) {
 // taskOf returns the task of the tool with that name, or nil if there is no such tool.
 func (r *run) taskOf(name string) *task {
 	b := r.bound.get(name)
-	switch {
-	case b == nil && r.agent.Handler == nil:
-		return nil
-	case b == nil: // not kept: a model may invent any number of names
-		return r.taskFor(nil, new(task))
-	case b.task.fn == nil:
-		r.taskFor(b.tool, &b.task)
+	if b != nil && b.task.fn != nil {
+		return &b.task
 	}
-	return &b.task
-}
 
-// taskFor fills in the task t of a tool. tool is nil if only Agent.Handler can execute its calls.
-func (r *run) taskFor(tool Tool, t *task) *task {
+	// A Handler executes every call, even of a tool without a function. The tasks of unknown tools are not kept: a model
+	// may invent any number of names.
+	handle := r.agent.Handler
+	switch {
+	case b == nil && handle == nil:
+		return nil
+	case b == nil:
+		return &task{fn: handle.call, timeout: r.agent.ToolTimeout}
+	}
+
+	t, tool := &b.task, b.tool
 	t.timeout = r.agent.ToolTimeout
 	if tool != nil {
 		t.effect = effectOf(tool)
 	}
-
-	// A Handler executes every call, even of a tool without a function.
-	if handle := r.agent.Handler; handle != nil {
+	if handle != nil {
 		t.fn = handle.call
 		return t
 	}
@@ -273,11 +291,8 @@ func (r *run) taskFor(tool Tool, t *task) *task {
 
 // authorize runs the Before hooks and applies their decisions.
 func (r *run) authorize(c *toolCall) {
-	for _, h := range r.agent.Hooks {
-		if h.Before == nil {
-			continue
-		}
-		d, err := guard(r.ctx, &r.workers, h.Before, c.ran)
+	for _, before := range r.hooks.before {
+		d, err := guard(r.ctx, &r.crew, before, c.ran)
 		if err == nil {
 			err = d.check()
 		}
@@ -298,7 +313,7 @@ func (r *run) authorize(c *toolCall) {
 		}
 
 		if d.rule != "" {
-			c.decided = node.Decided{Rule: d.rule, At: c.phase.now()}
+			c.decided = node.Decided{Rule: d.rule, At: c.phase.clock.Time()}
 		}
 
 		// A decision about the call ends the chain. A request to wait does not: a later hook may still deny.
@@ -433,12 +448,6 @@ func (r *run) notFound(name string) error {
 type refused string
 
 func (r refused) Error() string { return string(r) }
-
-// normalized returns the call with {} in place of missing arguments.
-func normalized(call Call) Call {
-	call.Input = orEmpty(call.Input)
-	return call
-}
 
 // orEmpty returns {} in place of no arguments or null, and other arguments as they are.
 func orEmpty(input content.JSON) content.JSON {

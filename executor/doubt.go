@@ -11,7 +11,6 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -89,7 +88,7 @@ func (p *toolPhase) saveStarts(calls []*toolCall) (saved, left bool) {
 	starts := make([]node.ToolExecution, len(calls))
 	for i, c := range calls {
 		starts[i] = node.ToolExecution{
-			Index: c.call.Index, State: node.ExecutionStarted, Started: p.now(), Ran: c.changes(), Decided: c.decided,
+			Index: c.call.Index, State: node.ExecutionStarted, Started: p.clock.Time(), Ran: c.changes(), Decided: c.decided,
 		}
 	}
 
@@ -180,11 +179,8 @@ func (r *run) repeat(c *toolCall) {
 // askInDoubtHooks returns the first decision of a hook other than Allow.
 func (r *run) askInDoubtHooks(c *toolCall) (Decision, error) {
 	ctx := context.WithValue(r.ctx, idempotencyKey{}, c.key())
-	for _, h := range r.agent.Hooks {
-		if h.InDoubt == nil {
-			continue
-		}
-		d, err := guard(ctx, &r.workers, h.InDoubt, c.ran)
+	for _, inDoubt := range r.hooks.inDoubt {
+		d, err := guard(ctx, &r.crew, inDoubt, c.ran)
 		if err == nil && d.action == useResult {
 			err = d.result.valid()
 		}
@@ -248,41 +244,25 @@ func (c *toolCall) whyAsk(reason string) string {
 // textNoStarts is the reason for asking about a call of a conversation whose writer recorded no starts.
 const textNoStarts = "in doubt: the conversation was imported without the starts of its calls, so it may have been executed"
 
-// unrecorded returns a start for the calls of a message, as of its time, if nobody knows whether they were started: the
-// message is in a conversation whose writer recorded no starts (lineage.NoStarts), and no run of this package made it.
-// It returns nil otherwise.
+// unrecorded returns a start for the calls of a message in a conversation whose writer recorded no starts
+// (lineage.NoStarts), as of the time of the message: nobody knows whether they were started. It returns nil if a run of
+// this package made the message.
 func (r *run) unrecorded(caller *node.Node) *node.ToolExecution {
-	if string(r.d.Metadata().Get(lineage.NoStarts)) != "true" {
-		return nil
-	}
 	if run, _ := r.d.LastRun(); run.Start != (node.RunStart{}) {
 		return nil
 	}
 	return &node.ToolExecution{State: node.ExecutionStarted, Started: caller.Time(), Note: textNoStarts}
 }
 
-// startElsewhere returns the start of a call on another branch of the conversation that has no result there: the run of
-// that branch has ended, or somebody has answered for the tool. The call may have been executed, wherever it is asked
-// about. It returns nil if there is none, which costs nothing in a conversation of one head without refs.
-func (r *run) startElsewhere(call Call) *node.ToolExecution {
-	// Only the conversation that was given has such starts: this run's are at the heads of its branch.
-	if !r.looked {
-		r.looked = true
-		heads := r.given.Heads()
-		for _, ref := range r.given.Refs() {
-			heads = append(heads, ref.Heads...)
-		}
-		if len(heads) > 1 {
-			r.unresolved = unresolved(r.given.WithHeads(heads...))
-		}
-	}
-	return r.unresolved[call.Key()]
-}
-
-// unresolved returns the executions without the tool's own result among all nodes of a conversation.
+// unresolved returns the executions without the tool's own result among all nodes of a conversation: their calls may have
+// been executed, on whatever branch they are asked about. The run of that branch has ended, or somebody has answered for
+// the tool.
 func unresolved(d dag.DAG) map[node.CallKey]*node.ToolExecution {
-	all := map[node.CallKey]*node.ToolExecution{}
-	for _, n := range d.Nodes() {
+	all, heads := map[node.CallKey]*node.ToolExecution{}, d.Heads()
+	for _, ref := range d.Refs() {
+		heads = append(heads, ref.Heads...)
+	}
+	for _, n := range d.WithHeads(heads...).Nodes() {
 		e, is := n.Payload().(node.ToolExecution)
 		if !is || e.State != node.ExecutionStarted && e.State != node.ExecutionInDoubt {
 			continue

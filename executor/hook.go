@@ -80,8 +80,59 @@ type Hook struct {
 	Resume func(ctx context.Context, c Continuation) error
 }
 
-// decides reports whether h decides about calls before they are executed.
-func (h Hook) decides() bool { return h.Prepare != nil || h.Before != nil || h.InDoubt != nil }
+// hooks has the functions of an agent's hooks, those of each kind in order.
+type hooks struct {
+	observe []observer
+	input   []func(context.Context, content.Message) (content.Message, error)
+	send    []func(context.Context, api.Request) (api.Request, error)
+	prepare []func(context.Context, Call) (Call, error)
+	before  []func(context.Context, Call) (Decision, error)
+	inDoubt []func(context.Context, Call) (Decision, error)
+	after   []func(context.Context, Call, Result) (Result, error)
+	tooLong []func(context.Context, dag.DAG) (dag.DAG, error)
+	next    []func(context.Context, Turn) (Turn, error)
+	resume  []func(context.Context, Continuation) error
+}
+
+// decide reports whether a function decides about calls before they are executed.
+func (hs *hooks) decide() bool { return len(hs.prepare)+len(hs.before)+len(hs.inDoubt) > 0 }
+
+// hooksOf sorts hooks by kind.
+func hooksOf(list []Hook) (hs hooks) {
+	for _, h := range list {
+		if h.Observe != nil {
+			hs.observe = append(hs.observe, h.Observe)
+		}
+		if h.Input != nil {
+			hs.input = append(hs.input, h.Input)
+		}
+		if h.Send != nil {
+			hs.send = append(hs.send, h.Send)
+		}
+		if h.Prepare != nil {
+			hs.prepare = append(hs.prepare, h.Prepare)
+		}
+		if h.Before != nil {
+			hs.before = append(hs.before, h.Before)
+		}
+		if h.InDoubt != nil {
+			hs.inDoubt = append(hs.inDoubt, h.InDoubt)
+		}
+		if h.After != nil {
+			hs.after = append(hs.after, h.After)
+		}
+		if h.TooLong != nil {
+			hs.tooLong = append(hs.tooLong, h.TooLong)
+		}
+		if h.Next != nil {
+			hs.next = append(hs.next, h.Next)
+		}
+		if h.Resume != nil {
+			hs.resume = append(hs.resume, h.Resume)
+		}
+	}
+	return hs
+}
 
 // Turn is a completed turn and the state that the run continues with.
 type Turn struct {
@@ -290,48 +341,37 @@ var errPanicked = errors.New("panicked")
 // errEnded is the error for a hook that ended its goroutine: runtime.Goexit.
 var errEnded = fmt.Errorf("a hook %w: it ended its goroutine", errPanicked)
 
-// guarded is a call of a hook on its own goroutine.
-type guarded[In, Out any] struct {
-	ctx  context.Context
-	hook func(context.Context, In) (Out, error)
-	in   In
-	out  Out
-	err  error
-	// done receives a token when out and err are set. It has room for the token, so that a hook can end after it was
-	// given up.
-	done chan struct{}
-}
-
-func (g *guarded[In, Out]) run() {
-	defer func() {
-		if v := recover(); v != nil {
-			g.err = fmt.Errorf("a hook %w: %v", errPanicked, v)
-		}
-	}()
-	g.err = errEnded // holds unless the hook returns or panics
-	g.out, g.err = g.hook(g.ctx, g.in)
-}
-
-func (g *guarded[In, Out]) over() { g.done <- struct{}{} }
-
 // guard calls a hook on its own goroutine and returns its results. It returns an error if the hook panics, or if ctx
 // ends first.
 func guard[In, Out any](
-	ctx context.Context, w *workers, hook func(context.Context, In) (Out, error), in In,
-) (Out, error) {
-	var none Out
+	ctx context.Context, w *crew, hook func(context.Context, In) (Out, error), in In,
+) (out Out, err error) {
 	if ctx.Err() != nil {
-		return none, errorOf(ctx)
+		return out, errorOf(ctx)
 	}
 
-	g := &guarded[In, Out]{ctx: ctx, hook: hook, in: in, done: make(chan struct{}, 1)}
-	w.start(g)
+	// The channel has room for the outcome, so that a hook can end after it was given up.
+	type outcome struct {
+		out Out
+		err error
+	}
+	ended := make(chan outcome, 1)
+	w.start(func() {
+		o := outcome{err: errEnded} // holds unless the hook returns or panics
+		defer func() {
+			if v := recover(); v != nil {
+				o.err = fmt.Errorf("a hook %w: %v", errPanicked, v)
+			}
+			ended <- o
+		}()
+		o.out, o.err = hook(ctx, in)
+	})
 
 	// A hook that ignores the context is left behind; w counts it until it ends.
 	select {
-	case <-g.done:
-		return g.out, g.err
+	case o := <-ended:
+		return o.out, o.err
 	case <-ctx.Done():
-		return none, errorOf(ctx)
+		return out, errorOf(ctx)
 	}
 }

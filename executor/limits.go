@@ -55,16 +55,6 @@ type Limits struct {
 	Depth int
 }
 
-func (l Limits) withDefaults() Limits {
-	if l.Turns == 0 {
-		l.Turns = 50
-	}
-	if l.Depth == 0 {
-		l.Depth = 8
-	}
-	return l
-}
-
 // checkMoney returns an error if the limit on cost or a price is not an amount of money.
 func (a Agent) checkMoney() error {
 	if !isAmount(a.Limits.Cost) {
@@ -94,29 +84,21 @@ type stalls struct {
 	refused int // all of their calls were refused
 }
 
-// add counts a response. It reports whether the run has to stop.
-func (s *stalls) add(answer api.Response) (stop bool) {
-	count(&s.cut, answer.Stop == content.StopMaxTokens && hasCalls(answer.Blocks))
-	return count(&s.empty, answer.Stop == content.StopPause && silent(answer)) >= maxEmpty
-}
-
-// refuse counts the calls of a response. It reports whether the run has to stop.
-func (s *stalls) refuse(all bool) (stop bool) { return count(&s.refused, all) >= maxRefused }
-
-// count counts what happens in a row.
-func count(n *int, again bool) int {
+// inARow counts what happens in a row: *n is the number of times until now.
+func inARow(n *int, again bool) int {
 	if *n++; !again {
 		*n = 0
 	}
 	return *n
 }
 
-// ledger counts the tokens, the cost, the turns and the calls of a run and of the runs inside its tools. They count in
-// the ledgers of the runs around it as well.
-type ledger struct {
-	limits Limits // as the program set them, without defaults: runs inside tools do not count in the default of Turns
-	prices api.Prices
-	around *ledger
+// meter counts the tokens, the cost, the turns and the calls of a run and of the runs inside its tools. They count in
+// the meters of the runs around it as well.
+type meter struct {
+	limits  Limits // as the program set them, without defaults: runs inside tools do not count in the default of Turns
+	limited bool   // one of Tokens, Cost, Turns and Calls is set, here or around
+	prices  api.Prices
+	around  *meter
 
 	mu       sync.Mutex // guards the fields below
 	tokens   content.Usage
@@ -126,146 +108,135 @@ type ledger struct {
 	// partial reports that cost is an estimate, or lacks something other than an unpriced model: usage reported by
 	// tools, unknown cost from before a pause, incomplete usage.
 	partial bool
-	// The turns and the calls, and the part of them inside tools. Once a call was refused for the limit, calls is
-	// greater than the limit.
-	turns, innerTurns int
-	calls, innerCalls int
+	// Once a call was refused for the limit, calls is greater than the limit.
+	turns, calls tally
 }
 
-// spend counts the tokens of a request.
-func (l *ledger) spend(model string, u content.Usage) {
-	l.note(model, u, false)
-	for out := l.around; out != nil; out = out.around {
-		out.note(model, u, true)
+// tally is a number, and the part of it inside tools.
+type tally struct{ all, inner int }
+
+// set sets what is counted against: the agent's limits and prices, and the meter of the run around, which may be nil.
+func (m *meter) set(a *Agent, around *meter) {
+	m.limits, m.prices, m.around = a.Limits, a.Prices, around
+	l := &m.limits
+	m.limited = l.Tokens > 0 || l.Cost > 0 || l.Turns > 0 || l.Calls > 0 || around != nil && around.limited
+}
+
+// spend counts the tokens of a request of this run or, with inTool, of one inside its tools.
+func (m *meter) spend(model string, u content.Usage, inTool bool) {
+	if m.around != nil {
+		m.around.spend(model, u, true)
 	}
-}
-
-func (l *ledger) note(model string, u content.Usage, inTool bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.tokens = l.tokens.Plus(u)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tokens = m.tokens.Plus(u)
 	if inTool {
-		l.tools = l.tools.Plus(u)
+		m.tools = m.tools.Plus(u)
 	}
-	l.partial = l.partial || u.Incomplete
+	m.partial = m.partial || u.Incomplete
 
 	// Without prices, only a limit on cost asks for the price of a model.
-	if u == (content.Usage{}) || l.prices == nil && l.limits.Cost <= 0 {
+	if u == (content.Usage{}) || m.prices == nil && m.limits.Cost <= 0 {
 		return
 	}
 
-	price, known := l.prices.Of(model)
+	price, known := m.prices.Of(model)
 	if !known {
-		l.unpriced = model
+		m.unpriced = model
 		return
 	}
 
 	// All prices of a free model are 0. A price for one direction only is incomplete.
 	if price != (api.Price{}) && (u.Input > 0 && price.Input == 0 || u.Output > 0 && price.Output == 0) {
-		l.unpriced = model
+		m.unpriced = model
 	}
 	cost, whole := price.Cost(u)
-	l.partial = l.partial || !whole
-	l.cost = min(max(l.cost+cost, 0), math.MaxFloat64) // a server that miscounts reports negative tokens
+	m.partial = m.partial || !whole
+	m.cost = min(max(m.cost+cost, 0), math.MaxFloat64) // a server that miscounts reports negative tokens
 }
 
-// toolUsage returns the tokens used inside tools until now.
-func (l *ledger) toolUsage() content.Usage {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.tools
+// take counts tokens reported by tools. They name no model, so the known cost becomes partial.
+func (m *meter) take(u content.Usage) {
+	if u == (content.Usage{}) {
+		return
+	}
+	for ; m != nil; m = m.around {
+		m.mu.Lock()
+		m.tokens, m.tools = m.tokens.Plus(u), m.tools.Plus(u)
+		m.partial = true
+		m.mu.Unlock()
+	}
 }
 
-// spentCost returns the known cost of the run, and whether that is the whole cost.
-func (l *ledger) spentCost() (cost float64, known bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cost, l.prices != nil && l.unpriced == "" && !l.partial
+// spent returns the tokens used inside tools until now, the known cost of the run, and whether that is the whole cost.
+func (m *meter) spent() (tools content.Usage, cost float64, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tools, m.cost, m.prices != nil && m.unpriced == "" && !m.partial
 }
 
 // reached returns the stop reason and detail for a reached limit on tokens or cost, of this run or one around it. The
 // stop reason is "" if there is none.
-func (l *ledger) reached() (stop content.Stop, detail string) {
-	for at := l; at != nil && stop == ""; at = at.around {
-		stop, detail = at.over()
-		if stop != "" && at != l && detail == "" {
+func (m *meter) reached() (stop content.Stop, detail string) {
+	for at := m; at != nil && stop == ""; at = at.around {
+		at.mu.Lock()
+		switch {
+		case at.limits.Tokens > 0 && at.tokens.Total() >= at.limits.Tokens:
+			stop = content.StopTokenLimit
+		case at.limits.Cost > 0 && at.unpriced != "":
+			stop, detail = content.StopCostLimit, "the price of "+at.unpriced+" is not known"
+		case at.limits.Cost > 0 && at.cost >= at.limits.Cost:
+			stop = content.StopCostLimit
+		}
+		at.mu.Unlock()
+		if stop != "" && at != m && detail == "" {
 			detail = textOuterLimit
 		}
 	}
 	return stop, detail
 }
 
-func (l *ledger) over() (content.Stop, string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.limits.Tokens > 0 && l.tokens.Total() >= l.limits.Tokens:
-		return content.StopTokenLimit, ""
-	case l.limits.Cost > 0 && l.unpriced != "":
-		return content.StopCostLimit, "the price of " + l.unpriced + " is not known"
-	case l.limits.Cost > 0 && l.cost >= l.limits.Cost:
-		return content.StopCostLimit, ""
+// claim counts a turn or a call of this run or, with inTool, of one inside its tools. It returns false, and counts
+// nothing, if this run or one around it has none left. All these meters stay locked until the answer is known, so that
+// only one of several concurrent runs gets the last one.
+func (m *meter) claim(call, inTool bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, limit := &m.turns, m.limits.Turns
+	if call {
+		n, limit = &m.calls, m.limits.Calls
 	}
-	return "", ""
-}
-
-// claimTurn counts a turn of this run, or of one inside its tools. It returns false, and counts nothing, if this run or
-// one around it has no turn left. All these ledgers stay locked until the answer is known, so that only one of several
-// concurrent runs gets the last turn.
-func (l *ledger) claimTurn(inTool bool) bool {
-	if l == nil {
-		return true
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.limits.Turns > 0 && l.turns >= l.limits.Turns || !l.around.claimTurn(true) {
+	within := limit <= 0 || n.all < limit
+	if within && m.around != nil && !m.around.claim(call, true) {
 		return false
 	}
 
-	l.turns++
-	if inTool {
-		l.innerTurns++
-	}
-	return true
-}
-
-// claimCall is claimTurn for a call, with one difference: a call refused for the limit of this run counts in this run.
-// The count then stays above the limit, so that the run stops even if it pauses first.
-func (l *ledger) claimCall(inTool bool) bool {
-	if l == nil {
-		return true
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	within := l.limits.Calls <= 0 || l.calls < l.limits.Calls
-
-	// A refused call counts only in the run whose limit refused it.
-	if within && !l.around.claimCall(true) {
-		return false
-	}
-
-	l.calls++
-	if inTool {
-		l.innerCalls++
+	// A call counts in the run whose limit refused it. The count then stays above the limit, so that the run stops even
+	// if it pauses first.
+	if within || call {
+		n.all++
+		if inTool {
+			n.inner++
+		}
 	}
 	return within
 }
 
-// used returns the stop reason for a used-up limit on turns or calls, of this run or one around it, or "". outer
+// usedUp returns the stop reason for a used-up limit on turns or calls, of this run or one around it, or "". outer
 // reports that it is a limit of a run around this one.
 //
 // A limit on calls is used up once a call was refused for it. It has priority, because it stops the run of that call
 // anyway.
-func (l *ledger) used() (stop content.Stop, outer bool) {
-	for at := l; at != nil; at = at.around {
+func (m *meter) usedUp() (stop content.Stop, outer bool) {
+	for at := m; at != nil; at = at.around {
 		at.mu.Lock()
-		turns, refused := at.limits.Turns > 0 && at.turns >= at.limits.Turns, at.refused()
+		turns, refused := at.limits.Turns > 0 && at.turns.all >= at.limits.Turns, at.refused()
 		at.mu.Unlock()
 		switch {
 		case refused:
-			return content.StopCallLimit, at != l
+			return content.StopCallLimit, at != m
 		case turns && stop == "":
-			stop, outer = content.StopMaxTurns, at != l
+			stop, outer = content.StopMaxTurns, at != m
 		}
 	}
 	return stop, outer
@@ -274,35 +245,18 @@ func (l *ledger) used() (stop content.Stop, outer bool) {
 // textOuterLimit is the detail of a run that was ended by a limit of a run around it.
 const textOuterLimit = "the limit is that of a run around this one"
 
-// outerTurns is textOuterLimit if the run's own limit on turns is not reached, or "".
-func (l *ledger) outerTurns() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.limits.Turns > 0 && l.turns >= l.limits.Turns {
+// outerLimit returns textOuterLimit after a claim that failed, unless the limit is that of the run itself.
+func (m *meter) outerLimit(call bool) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if call && m.refused() || !call && m.limits.Turns > 0 && m.turns.all >= m.limits.Turns {
 		return ""
 	}
 	return textOuterLimit
 }
 
-// outerCalls is textOuterLimit if no call was refused for the run's own limit, or "".
-func (l *ledger) outerCalls() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.refused() {
-		return ""
-	}
-	return textOuterLimit
-}
-
-// refused reports whether a call was refused for the limit on calls of this run. l.mu must be held.
-func (l *ledger) refused() bool { return l.limits.Calls > 0 && l.calls > l.limits.Calls }
-
-// inner returns the turns and the calls inside tools.
-func (l *ledger) inner() (turns, calls int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.innerTurns, l.innerCalls
-}
+// refused reports whether a call was refused for the limit on calls of this run. m.mu must be held.
+func (m *meter) refused() bool { return m.limits.Calls > 0 && m.calls.all > m.limits.Calls }
 
 // repeats counts equal calls in a row.
 type repeats struct {
@@ -337,29 +291,16 @@ func (p *repeats) add(calls []content.ToolUse, limit int) (words string, stop bo
 // number, so that two long IDs stay different.
 func canonical(input content.JSON) string { return string(orEmpty(input).Canonical()) }
 
-// take counts tokens reported by tools. They name no model, so the known cost becomes partial.
-func (l *ledger) take(u content.Usage) {
-	if u == (content.Usage{}) {
-		return
-	}
-	for ; l != nil; l = l.around {
-		l.mu.Lock()
-		l.tokens, l.tools = l.tokens.Plus(u), l.tools.Plus(u)
-		l.partial = true
-		l.mu.Unlock()
-	}
-}
-
-// begin restores the ledger after a pause. open is the number of calls still without a result, which were counted
-// before. It reports whether a call was refused for the limit on calls. The ledgers of the runs around it count all this
+// begin restores the meter after a pause. open is the number of calls still without a result, which were counted
+// before. It reports whether a call was refused for the limit on calls. The meters of the runs around it count all this
 // already.
-func (l *ledger) begin(s node.Spent, open int) (refused bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.tokens = s.Usage.Plus(s.ToolUsage)
-	l.tools, l.cost = s.ToolUsage, s.Cost
-	l.partial = s.Run != "" && !s.CostKnown
-	l.turns, l.innerTurns = s.Turns+s.InnerTurns, s.InnerTurns
-	l.calls, l.innerCalls = s.Calls+open+s.InnerCalls, s.InnerCalls
-	return l.refused()
+func (m *meter) begin(s node.Spent, open int) (refused bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tokens = s.Usage.Plus(s.ToolUsage)
+	m.tools, m.cost = s.ToolUsage, s.Cost
+	m.partial = s.Run != "" && !s.CostKnown
+	m.turns = tally{s.Turns + s.InnerTurns, s.InnerTurns}
+	m.calls = tally{s.Calls + open + s.InnerCalls, s.InnerCalls}
+	return m.refused()
 }

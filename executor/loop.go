@@ -38,13 +38,18 @@ func (r *run) loop() (content.Stop, error) {
 // begunOpen executes the calls that an earlier run left open. Without any, the first turn begins with the messages of
 // the queues.
 func (r *run) begunOpen() step {
-	if stop, err := r.closeBranches(); stop != "" || err != nil {
-		return end(stop, err)
+	if r.d.Head() == nil {
+		if stop, err := r.closeBranches(); stop != "" || err != nil {
+			return end(stop, err)
+		}
 	}
 	if r.waits() {
 		return r.closeTurn(r.caller(), content.Usage{}, "")
 	}
 	r.replies = nil
+	if err := r.start(); err != nil {
+		return end(content.StopError, err)
+	}
 
 	if stop, err := r.ended(); stop != "" {
 		return end(stop, err)
@@ -68,8 +73,8 @@ func (r *run) begunOpen() step {
 // takeTurn appends the input, sends a request, and executes the calls of the response.
 func (r *run) takeTurn(input []content.Message) step {
 	// Another run inside the same tools may have taken the last turn since the limits were checked.
-	if !r.ledger.claimTurn(false) {
-		r.totals.Detail = r.ledger.outerTurns()
+	if !r.meter.claim(false, false) {
+		r.totals.Detail = r.meter.outerLimit(false)
 		return end(content.StopMaxTurns, nil)
 	}
 
@@ -78,8 +83,10 @@ func (r *run) takeTurn(input []content.Message) step {
 	if !emit(r, TurnStart{Turn: r.turn}) {
 		return end("", errLeft)
 	}
-	if err := r.appendInput(input); err != nil {
-		return r.failTurn(nil, content.Usage{}, err)
+	if len(input) > 0 {
+		if err := r.appendInput(input); err != nil {
+			return r.failTurn(nil, content.Usage{}, err)
+		}
 	}
 
 	r.voided = content.Usage{}
@@ -96,11 +103,13 @@ func (r *run) takeTurn(input []content.Message) step {
 
 	// Calls continue the run, whatever the model's stop reason. So does a response that is not complete yet: the
 	// provider's own tools are still running.
-	stop := answer.Stop
-	if hasCalls(answer.Blocks) || stop == content.StopPause {
+	stop, calls := answer.Stop, has[content.ToolUse](answer.Blocks)
+	if calls || stop == content.StopPause {
 		stop = ""
 	}
-	if r.stalls.add(answer) {
+
+	inARow(&r.stalls.cut, answer.Stop == content.StopMaxTokens && calls)
+	if inARow(&r.stalls.empty, answer.Stop == content.StopPause && silent(answer)) >= maxEmpty {
 		stop = content.StopLoop
 	}
 	return r.closeTurn(message, usage, stop)
@@ -110,11 +119,8 @@ func (r *run) takeTurn(input []content.Message) step {
 // It returns the refusal if they leave the conversation as it is.
 func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 	shorter := r.d
-	for _, h := range r.agent.Hooks {
-		if h.TooLong == nil {
-			continue
-		}
-		changed, err := guard(r.ctx, &r.workers, h.TooLong, shorter)
+	for _, shorten := range r.hooks.tooLong {
+		changed, err := guard(r.ctx, &r.crew, shorten, shorter)
 		if err == nil {
 			err = changed.Err()
 		}
@@ -146,7 +152,7 @@ func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step 
 // closeTurn executes the open calls, ends the turn, and returns the next step. stop is the model's reason to end the
 // run, or "".
 func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.Stop) step {
-	tools := r.ledger.toolUsage()
+	tools, _, _ := r.meter.spent()
 	if r.resumed && r.turn > 0 { // the turn includes its usage from before the pause
 		usage = answerOf(message).Usage
 		for _, h := range r.d.Heads() {
@@ -157,19 +163,21 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 	}
 
 	// A declaration must not come between the calls and their results. The agent's declarations follow now.
-	done, err := r.tools()
+	done, err := r.executePhase()
 	r.replies = nil // they were for the calls that were open
 	if err != nil {
 		return end(r.badStop(err), err)
 	}
-	if err := r.declare(); err != nil {
-		return end(content.StopError, err)
+	if !r.started {
+		if err := r.start(); err != nil {
+			return end(content.StopError, err)
+		}
 	}
 
-	// Only the usage of this turn: the ledger counts the whole run.
+	// Only the usage of this turn: the meter counts the whole run.
+	used, _, _ := r.meter.spent()
 	ended := TurnEnd{
-		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage,
-		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
+		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage, ToolUsage: used.Minus(tools), DAG: r.d,
 	}
 
 	// The tools' request to end outranks the model's reason.
@@ -179,7 +187,8 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 
 	// The last step is saved together with the end of the run, unless the consumer can still change what comes next.
 	emitEnd := emit[TurnEnd]
-	if r.stop != "" || stop != "" && r.endsAlone() {
+	alone := len(r.hooks.next) == 0 && r.agent.Steering == nil && r.agent.FollowUps == nil
+	if r.stop != "" || stop != "" && alone {
 		emitEnd = hold[TurnEnd]
 	}
 	if !emitEnd(r, ended) {
@@ -194,12 +203,6 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 		DAG: r.d, Provider: r.provider, Options: r.options, Stop: stop,
 	}
 	return r.afterTurn(turn)
-}
-
-// endsAlone reports whether the run is sure to end with the model's response: no hook and no queue can continue it.
-func (r *run) endsAlone() bool {
-	hooked := slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.Next != nil })
-	return !hooked && r.agent.Steering == nil && r.agent.FollowUps == nil
 }
 
 func answerOf(message *node.Node) node.Answer {
@@ -218,9 +221,12 @@ func (r *run) afterTurn(turn Turn) step {
 
 	// A hook that sets another stop reason ends the run, even if messages wait in the queues.
 	stop := turn.Stop
-	turn, err := r.next(turn)
-	if err != nil {
-		return end(r.failed(err))
+	if len(r.hooks.next) > 0 {
+		changed, err := r.next(turn)
+		if err != nil {
+			return end(r.failed(err))
+		}
+		turn = changed
 	}
 	if turn.Stop != "" && turn.Stop != stop {
 		return end(turn.Stop, nil)
@@ -248,15 +254,9 @@ func (r *run) afterTurn(turn Turn) step {
 
 // next runs the Next hooks. The run continues with their conversation, provider and options.
 func (r *run) next(turn Turn) (Turn, error) {
-	hooked := false
-	for _, h := range r.agent.Hooks {
-		if h.Next == nil {
-			continue
-		}
-		if !hooked { // a hook may change its copy; the TurnEnd event stays as it was
-			hooked, turn.Executions = true, slices.Clone(turn.Executions)
-		}
-		changed, err := guard(r.ctx, &r.workers, h.Next, turn)
+	turn.Executions = slices.Clone(turn.Executions) // a hook may change its copy; the TurnEnd event stays as it was
+	for _, next := range r.hooks.next {
+		changed, err := guard(r.ctx, &r.crew, next, turn)
 		if err == nil {
 			err = changed.DAG.Err()
 		}
@@ -264,9 +264,6 @@ func (r *run) next(turn Turn) (Turn, error) {
 			return turn, err
 		}
 		turn = changed
-	}
-	if !hooked {
-		return turn, nil
 	}
 	if isNil(turn.Provider) {
 		return turn, ErrNoProvider
@@ -317,15 +314,19 @@ func errorOf(ctx context.Context) error {
 
 // limit returns the stop reason for a limit that the run has reached, or "".
 func (r *run) limit() content.Stop {
-	stop, detail := r.ledger.reached()
-	if stop == "" {
-		var outer bool
-		if stop, outer = r.ledger.used(); outer {
-			detail = textOuterLimit
+	var stop content.Stop
+	var detail string
+	if r.meter.limited {
+		stop, detail = r.meter.reached()
+		if stop == "" {
+			var outer bool
+			if stop, outer = r.meter.usedUp(); outer {
+				detail = textOuterLimit
+			}
 		}
 	}
 	if limits := r.agent.Limits; stop == "" && limits.Turns > 0 && r.totals.Turns >= limits.Turns {
-		stop = content.StopMaxTurns // the default of 50; the ledger checks only limits that the program sets
+		stop = content.StopMaxTurns // the default of 50; the meter checks only limits that the program sets
 	}
 	if stop != "" {
 		r.totals.Detail = detail

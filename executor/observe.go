@@ -5,21 +5,6 @@ import "context"
 // observer is a Hook.Observe.
 type observer func(ctx context.Context, event Event, err error) context.Context
 
-// observersOf returns the Observe hooks for a run of a: its own, and then those of the run around the call inside,
-// which may be nil.
-func observersOf(a Agent, inside *toolCall) []observer {
-	var list []observer
-	for _, h := range a.Hooks {
-		if h.Observe != nil {
-			list = append(list, h.Observe)
-		}
-	}
-	if inside != nil {
-		list = append(list, inside.phase.r.observers...)
-	}
-	return list
-}
-
 // observe passes an event to the Observe hooks, from the RunStart to the End, and sets r.observed to the context they
 // return.
 func (r *run) observe(event Event, err error) {

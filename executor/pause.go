@@ -170,7 +170,7 @@ func (e *ResumeError) Unwrap() []error {
 // so far become part of the conversation.
 func (r *run) pause(p *toolPhase) error {
 	// Emit the known results before the pause, and keep them in the conversation.
-	if !p.emitEarly(len(p.calls)) {
+	if p.early > 0 && !p.emitEarly(len(p.calls)) {
 		return errLeft
 	}
 	var executions []node.ToolExecution
@@ -180,15 +180,14 @@ func (r *run) pause(p *toolPhase) error {
 	executions = append(executions, p.waitingExecutions()...)
 
 	// Count the results now: the resumed run begins with these totals.
-	n, usage := p.results()
-	r.totals.ToolCalls += n
-	r.toolsTook(usage)
+	r.totals.ToolCalls += p.finished
+	r.toolsTook(p.usage)
 	d := r.d.AppendExecutions(p.keepSpent(executions)...)
 	if err := d.Err(); err != nil {
 		return err
 	}
 	r.d = d
-	return errPhasePaused
+	return r.paused()
 }
 
 // waitingExecutions returns an unfinished execution for each call that waits for somebody from now on.
@@ -203,12 +202,11 @@ func (p *toolPhase) waitingExecutions() []node.ToolExecution {
 		case c.stays || c.state == done:
 			continue // its execution stays, or has its result
 		case c.state == agentPaused:
-			decided := c.decided
 			e = c.executionOf(Result{}, c.started)
-			e.State, e.Child, e.Decided = node.ExecutionState(c.pause.reason), node.ListOf(c.pause.dag.Heads()...), decided
+			e.State, e.Child = node.ExecutionState(c.pause.reason), node.ListOf(c.pause.dag.Heads()...)
 		case c.approval:
 			e.State, e.Deferred = node.ExecutionAwaitingApproval, c.deferred
-		case c.deferred && !p.needsApproval():
+		case c.deferred && !p.asks:
 			e.State = node.ExecutionAwaitingResults
 		default:
 			continue // undecided: the next run decides
@@ -218,8 +216,13 @@ func (p *toolPhase) waitingExecutions() []node.ToolExecution {
 	return list
 }
 
-// paused completes the error of a pause, once every branch was executed.
+// paused returns the *PausedError of a run whose calls wait. While one of several branches is executed, it returns
+// errPhasePaused: closeBranches completes the error once every branch was executed.
 func (r *run) paused() error {
+	if r.beside != nil {
+		return errPhasePaused
+	}
+
 	// Nobody reads the continuation of a sub-agent without a consumer. Making it at each depth would be quadratic.
 	if !r.heard && r.inside.forwards(r.ctx) {
 		reason := content.StopResults

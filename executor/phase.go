@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -18,16 +17,18 @@ import (
 // toolPhase executes the tool calls of one message, from the decisions about them to the message with their results.
 // The run's goroutine decides about the calls, executes them batch by batch, and emits their events.
 type toolPhase struct {
-	r       *run
-	turn    int
-	clock   node.Source
-	message node.ID    // of the message with the calls
-	calls   []toolCall // in call order
-	single  [1]batch   // the plan of the default strategy
+	r      *run
+	turn   int
+	clock  node.Source
+	calls  []toolCall // in call order
+	single [1]batch   // the plan of the default strategy
 
-	emitted int           // the events of early results before this index were emitted
-	wake    chan struct{} // receives a token for each change of the calls; it has room for one
-	room    chan struct{} // holds a token for each update that is not emitted yet; nil without a consumer
+	early    int           // number of calls with an early result
+	emitted  int           // the events of early results before this index were emitted
+	asks     bool          // a call needs a person's approval
+	finished int           // number of calls with a result; guarded by mu
+	wake     chan struct{} // receives a token for each change of the calls; it has room for one
+	room     chan struct{} // holds a token for each update that is not emitted yet; nil without a consumer
 
 	mu     sync.Mutex    // guards the fields below, and the state of calls and batches
 	queued []queuedEvent // not emitted yet
@@ -54,26 +55,11 @@ func newPhase(r *run, n int) *toolPhase {
 	if r.yield != nil {
 		p.queued, p.room = make([]queuedEvent, 0, n), make(chan struct{}, maxUpdates)
 	}
-	if caller := r.caller(); caller != nil {
-		p.message = caller.ID()
-	}
 	for i := range p.calls {
 		c := &p.calls[i]
 		c.phase, c.index, c.ctx.call, c.task = p, i, c, noTask
 	}
 	return p
-}
-
-func (p *toolPhase) now() time.Time { return p.clock.Time() }
-
-// needsApproval reports whether a call needs a person's approval.
-func (p *toolPhase) needsApproval() bool {
-	for i := range p.calls {
-		if c := &p.calls[i]; c.approval && !c.early {
-			return true
-		}
-	}
-	return false
 }
 
 // open returns the calls that have no result and are not being executed, in call order.
@@ -111,25 +97,25 @@ func (p *toolPhase) execute() bool {
 	for i := range plan {
 		// A limit or the end of the context may be reached between two batches.
 		b := &plan[i]
-		refusal, left := p.refusal(executed)
-		switch {
-		case left:
-			return false
-		case refusal != "":
-			if !p.refuse(refusal, b.calls...) {
+		if p.r.ctx.Err() != nil || executed && p.r.agent.SkipOnSteering {
+			refusal, left := p.refusal()
+			if left || refusal != "" && !p.refuse(refusal, b.calls...) {
 				return false
 			}
-		default:
-			if b.deferred {
-				b.calls = deferCalls(b.calls)
-			}
-			executed = executed || len(b.calls) > 0
-			if !b.execute() {
-				return false
+			if refusal != "" {
+				continue
 			}
 		}
+
+		if b.deferred {
+			b.calls = deferCalls(b.calls)
+		}
+		executed = executed || len(b.calls) > 0
+		if !b.execute() {
+			return false
+		}
 	}
-	return p.emitEarly(len(p.calls))
+	return p.early == 0 || p.emitEarly(len(p.calls))
 }
 
 // plan returns the batches of the calls.
@@ -181,23 +167,23 @@ func (p *toolPhase) askStrategy(calls []Ready) ([]Batch, error) {
 		return strategy.batches(calls), nil
 	}
 	ask := func(_ context.Context, calls []Ready) ([]Batch, error) { return strategy.batches(calls), nil }
-	return guard(p.r.ctx, &p.r.workers, ask, calls)
+	return guard(p.r.ctx, &p.r.crew, ask, calls)
 }
 
-// refusal returns the error text for a batch that may not begin, or "". executed is set after the first executed batch.
-// It also reports whether the consumer left.
-func (p *toolPhase) refusal(executed bool) (text string, left bool) {
-	agent := &p.r.agent
-	skip := executed && agent.SkipOnSteering && agent.Steering != nil
+// refusal returns the error text for a batch that may not begin, or "". It also reports whether the consumer left.
+func (p *toolPhase) refusal() (text string, left bool) {
+	if p.r.ctx.Err() != nil {
+		return textNotStarted, false
+	}
 
 	// Emit the results so far: the consumer may react to them with a steering message.
-	if skip && !p.r.flush() {
+	if !p.r.flush() {
 		return "", true
 	}
 	switch {
 	case p.r.ctx.Err() != nil:
 		return textNotStarted, false
-	case skip && agent.Steering.Len() > 0:
+	case p.r.agent.Steering.Len() > 0:
 		return textSkipped, false
 	}
 	return "", false
@@ -209,12 +195,19 @@ func (p *toolPhase) refuse(text string, calls ...*toolCall) bool {
 		if !p.emitStart(c) {
 			return false
 		}
-		c.settle(failure("%s", text))
+		p.settle(c, failure("%s", text))
 		if !p.emitQueued() {
 			return false
 		}
 	}
 	return true
+}
+
+// settle gives a call that is not being executed its result.
+func (p *toolPhase) settle(c *toolCall, result Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.settle(result)
 }
 
 // giveUp gives an error result to calls that are still open when the run has ended. It returns false if the consumer
@@ -223,7 +216,7 @@ func (p *toolPhase) giveUp(open []*toolCall) bool {
 	for _, c := range open {
 		switch {
 		case c.state == agentPaused: // its start was emitted
-			c.settle(failure(textCancelled))
+			p.settle(c, failure(textCancelled))
 			if !p.emitQueued() {
 				return false
 			}
@@ -243,10 +236,9 @@ func (p *toolPhase) giveUp(open []*toolCall) bool {
 
 // emitStart emits the start of a call, after the events of earlier calls with an early result.
 func (p *toolPhase) emitStart(c *toolCall) bool {
-	return p.emitEarly(c.index) && p.emitToolStart(c)
-}
-
-func (p *toolPhase) emitToolStart(c *toolCall) bool {
+	if p.early > 0 && !p.emitEarly(c.index) {
+		return false
+	}
 	stays := hold(p.r, ToolStart{
 		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Repeated: c.start != nil,
 	})
@@ -260,10 +252,7 @@ func (p *toolPhase) emitToolStart(c *toolCall) bool {
 func (p *toolPhase) emitEarly(before int) bool {
 	for ; p.emitted < before; p.emitted++ {
 		c := &p.calls[p.emitted]
-		if !c.early {
-			continue
-		}
-		if !p.emitToolStart(c) || !p.emitEnd(c) {
+		if c.early && !(p.emitStart(c) && p.emitEnd(c)) {
 			return false
 		}
 	}
@@ -277,34 +266,31 @@ func (p *toolPhase) emitQueued() bool {
 	all := p.queued
 	p.queued = p.queued[len(p.queued):]
 	p.mu.Unlock()
-	if p.r.yield == nil {
-		return true
-	}
 
 	// Keep all results first: emitting an update may save, and one save should have them all.
-	for _, e := range all {
-		switch {
-		case e.step != nil:
-			p.addAgentStep(e.call, *e.step)
-		case e.update == nil:
-			p.keep(e.call)
+	if p.r.agent.Save != nil {
+		for _, e := range all {
+			switch {
+			case e.step != nil:
+				p.addAgentStep(e.call, *e.step)
+			case e.update == nil:
+				p.keep(e.call)
+			}
 		}
 	}
 
 	for _, e := range all {
-		if e.step != nil {
-			continue
+		stays := true
+		switch {
+		case e.step != nil:
+		case e.update == nil:
+			stays = p.emitEnd(e.call)
+		default:
+			// Make room for the tool's next update: it waits while the consumer is slow.
+			<-p.room
+			stays = emit(p.r, e.update)
 		}
-		if e.update == nil {
-			if !p.emitEnd(e.call) {
-				return false
-			}
-			continue
-		}
-
-		// Make room for the tool's next update: it waits while the consumer is slow.
-		<-p.room
-		if !emit(p.r, e.update) {
+		if !stays {
 			return false
 		}
 	}
@@ -313,14 +299,16 @@ func (p *toolPhase) emitQueued() bool {
 
 // emitEnd emits the result of a call, which may be held.
 func (p *toolPhase) emitEnd(c *toolCall) bool {
-	p.keep(c)
+	if p.r.agent.Save != nil {
+		p.keep(c)
+	}
 	return hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)})
 }
 
-// keep appends the execution of a call to the conversation, for the next save. Without Agent.Save it does nothing: the
-// executions are appended together when the phase is closed.
+// keep appends the execution of a call to the conversation, for the next save. Without Agent.Save, the executions are
+// appended together when the phase is closed.
 func (p *toolPhase) keep(c *toolCall) {
-	if p.r.agent.Save == nil || c.saved {
+	if c.saved {
 		return
 	}
 	if d := p.r.d.AppendExecutions(c.execution.(node.ToolExecution)); d.Err() == nil {
@@ -385,16 +373,6 @@ func (p *toolPhase) unsaved() []node.Payload {
 	return list
 }
 
-// results returns the number of calls with a result, and the usage in the results.
-func (p *toolPhase) results() (n int, usage content.Usage) {
-	for i := range p.calls {
-		if c := &p.calls[i]; c.state == done {
-			n++
-		}
-	}
-	return n, p.usage
-}
-
 // closedPhase is a tool phase whose results are part of the conversation.
 type closedPhase struct {
 	terminates bool // every result has Terminate
@@ -404,47 +382,41 @@ type closedPhase struct {
 	results    []Result
 }
 
-// tools executes the open calls at the head and closes the phase. If calls wait for somebody, the error is a
-// *PausedError.
-func (r *run) tools() (closedPhase, error) {
-	closed, err := r.executePhase()
-	if errors.Is(err, errPhasePaused) {
-		err = r.paused()
-	}
-	return closed, err
-}
-
-// errPhasePaused reports that calls of a phase wait for somebody.
+// errPhasePaused reports that calls of one branch of several wait for somebody.
 var errPhasePaused = errors.New("executor: calls of the phase wait")
 
-// executePhase is tools, with errPhasePaused for a phase whose calls wait.
+// executePhase executes the open calls at the head and closes the phase. If calls wait for somebody, the error is that
+// of paused.
 func (r *run) executePhase() (closedPhase, error) {
 	branches := lineage.Branches(r.d.Heads())
 	if len(branches) != 1 {
 		return closedPhase{}, nil
 	}
 	open, is := branches[0].Phase()
-	if !is || open.Open() == 0 {
+	if !is {
+		return closedPhase{}, nil
+	}
+	if open.Open() == 0 {
 		return r.closeExecuted()
 	}
 
 	// A resumed run leaves the calls alone that nobody replied to.
 	replied := r.replies != nil && r.replies.given(open)
 	if r.replies != nil && !replied && waitsForSomebody(open) {
-		return closedPhase{}, errPhasePaused
+		return closedPhase{}, r.paused()
 	}
 	if !replied {
 		r.inspect(open.Caller)
 	}
 
 	// Hooks may take long, to ask a person for example, so emit the held events first.
-	if slices.ContainsFunc(r.agent.Hooks, Hook.decides) && !r.flush() {
+	if r.agent.Save != nil && r.hooks.decide() && !r.flush() {
 		return closedPhase{}, errLeft
 	}
 	p := r.decide(open, replied)
 
 	// Nothing is executed before the decision: a person may deny the call because of the calls beside it.
-	if p.needsApproval() && r.ctx.Err() == nil {
+	if p.asks && r.ctx.Err() == nil {
 		return closedPhase{}, r.pause(p)
 	}
 	if !p.execute() {
@@ -452,11 +424,11 @@ func (r *run) executePhase() (closedPhase, error) {
 	}
 
 	// The calls still open are deferred, or their sub-agents are paused. A run that has ended does not pause for them.
-	if open := p.open(); len(open) > 0 {
+	if p.finished < len(p.calls) {
 		if r.ctx.Err() == nil {
 			return closedPhase{}, r.pause(p)
 		}
-		if !p.giveUp(open) {
+		if !p.giveUp(p.open()) {
 			return closedPhase{}, errLeft
 		}
 	}
@@ -491,20 +463,13 @@ func (r *run) closeBranches() (content.Stop, error) {
 	if waits {
 		return "", r.paused()
 	}
-
-	// bind could not declare the agent's prompt and tools while calls were open. A run records its start here.
-	if r.waits() {
-		return "", nil
-	}
-	if err := r.declare(); err != nil {
-		return content.StopError, err
-	}
 	return "", nil
 }
 
 // closeBranch executes the open calls of one branch of several, and returns the reason to stop after it, or "".
 func (r *run) closeBranch(branch lineage.Branch) (content.Stop, error) {
-	heads, tools := r.d.Heads(), r.ledger.toolUsage()
+	heads := r.d.Heads()
+	tools, _, _ := r.meter.spent()
 
 	// The phase runs on its branch alone. r.beside adds the other heads to each conversation that is saved or emitted.
 	r.d = r.d.WithHeads(branch.Heads...)
@@ -515,9 +480,9 @@ func (r *run) closeBranch(branch lineage.Branch) (content.Stop, error) {
 		return "", err
 	}
 
+	used, _, _ := r.meter.spent()
 	ended := TurnEnd{
-		Turn: r.turn, Message: branch.Last, Executions: done.executions,
-		ToolUsage: r.ledger.toolUsage().Minus(tools), DAG: r.d,
+		Turn: r.turn, Message: branch.Last, Executions: done.executions, ToolUsage: used.Minus(tools), DAG: r.d,
 	}
 	if !emit(r, ended) {
 		return "", errLeft
@@ -535,14 +500,17 @@ func (r *run) inspect(caller *node.Node) {
 	}
 
 	// The response itself may have used up the tokens or the money. Its calls are then refused.
-	r.stop, r.totals.Detail = r.ledger.reached()
+	r.stop, r.totals.Detail = "", ""
+	if r.meter.limited {
+		r.stop, r.totals.Detail = r.meter.reached()
+	}
 	if m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext // the next request would be longer still
 	}
 	if r.stop == "" && r.stalls.cut >= maxCut {
 		r.stop = content.StopMaxTokens
 	}
-	if r.repeats(m.Blocks) {
+	if r.agent.Limits.Repeats > 0 && r.repeats(m.Blocks) {
 		r.stop, r.nudge = content.StopLoop, nil
 	}
 }
@@ -550,12 +518,7 @@ func (r *run) inspect(caller *node.Node) {
 // repeats counts the calls of a message, and reports whether the run must stop for repeating them. It sets r.nudge to a
 // warning for the next request, if one is due.
 func (r *run) repeats(blocks content.Blocks) (stop bool) {
-	limit := r.agent.Limits.Repeats
-	if limit <= 0 {
-		return false
-	}
-
-	warning, stop := r.same.add(blocks.ToolUses(), limit)
+	warning, stop := r.same.add(blocks.ToolUses(), r.agent.Limits.Repeats)
 	if r.nudge = nil; warning != "" {
 		r.nudge = []content.Message{{Role: content.User, Blocks: content.Words(warning)}}
 	}
@@ -580,7 +543,7 @@ func (r *run) recount() {
 
 	for _, m := range messages[max(from, 0):] {
 		switch {
-		case hasCalls(m.Blocks):
+		case has[content.ToolUse](m.Blocks):
 			r.repeats(m.Blocks)
 		case m.Role != content.User || has[content.ToolResult](m.Blocks):
 		case len(r.nudge) > 0 && m.Blocks.Equal(r.nudge[0].Blocks):
@@ -593,8 +556,7 @@ func (r *run) recount() {
 
 // closePhase adds the message with the results to the conversation.
 func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
-	n, usage := p.results()
-	r.totals.ToolCalls += n
+	r.totals.ToolCalls += p.finished
 	if !hold(r, MessageStart{Turn: r.turn, Role: content.User}) {
 		return closedPhase{}, errLeft
 	}
@@ -609,7 +571,9 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	if err := r.append(r.d.WithHeads(closing)); err != nil {
 		return closedPhase{}, err
 	}
-	r.toolsTook(usage)
+	if p.usage != (content.Usage{}) {
+		r.toolsTook(p.usage)
+	}
 
 	// Terminate is not saved with an execution: a call that was executed before does not end the run.
 	closed := r.phaseClosedBy(r.d.Head())
@@ -624,17 +588,9 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	return closed, nil
 }
 
-// closeExecuted closes a phase at the heads whose calls were all executed before. Without such a phase it does nothing.
+// closeExecuted closes the phase at the heads, whose calls were all executed before.
 func (r *run) closeExecuted() (closedPhase, error) {
-	heads := r.d.Heads()
-	if len(heads) == 0 || !isExecution(heads[0]) {
-		return closedPhase{}, nil
-	}
 	d := r.d.CloseTools()
-	if d.Err() != nil {
-		return closedPhase{}, nil // executions of no call: they stay as they are
-	}
-
 	if !emit(r, MessageStart{Turn: r.turn, Role: content.User}) {
 		return closedPhase{}, errLeft
 	}
@@ -668,27 +624,13 @@ func executionsBefore(n *node.Node) []node.ToolExecution {
 	return list
 }
 
-func isExecution(n *node.Node) bool { return lineage.IsExecution(n) }
-
 // caller returns the message with the open calls, or nil.
 func (r *run) caller() *node.Node {
-	if h := r.d.Head(); h != nil && isMessage(h) { // the usual case needs no list of heads
-		return h
-	}
 	for _, h := range r.d.Heads() {
-		if h = lineage.CallerOf(h); isMessage(h) {
+		h = lineage.CallerOf(h)
+		if _, ok := h.Message(); ok {
 			return h
 		}
 	}
 	return nil
 }
-
-func isMessage(n *node.Node) bool {
-	_, ok := n.Message()
-	return ok
-}
-
-// asksForTools reports whether n is a message of the assistant with tool calls.
-func asksForTools(n *node.Node) bool { return lineage.HasCalls(n) }
-
-func hasCalls(blocks content.Blocks) bool { return has[content.ToolUse](blocks) }

@@ -236,7 +236,7 @@ func (r *run) resumePlaced(inner bool) error {
 		if err != nil {
 			return err
 		}
-		if err := r.askResumeHooks(r.agent.Hooks, r.d, agents); err != nil {
+		if err := r.askResumeHooks(r.hooks.resume, r.d, agents); err != nil {
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (r *run) resumePlaced(inner bool) error {
 // checkedAgent is a sub-agent that replies are for.
 type checkedAgent struct {
 	dag   dag.DAG
-	hooks []Hook
+	hooks []func(context.Context, Continuation) error
 	below []checkedAgent
 }
 
@@ -290,7 +290,7 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 		if err != nil {
 			return nil, err
 		}
-		checked.hooks, checked.below = child.agent.Hooks, below
+		checked.hooks, checked.below = child.hooks.resume, below
 		list = append(list, checked)
 	}
 	return list, nil
@@ -339,15 +339,12 @@ func (r *run) findAgent(c *toolCall) error {
 
 // askResumeHooks returns an error if a Resume hook refuses the pause. It calls the hooks with the pause of d, and then
 // those of each continuing sub-agent with the sub-agent's own pause.
-func (r *run) askResumeHooks(hooks []Hook, d dag.DAG, agents []checkedAgent) error {
-	for _, h := range hooks {
-		if h.Resume == nil {
-			continue
-		}
+func (r *run) askResumeHooks(hooks []func(context.Context, Continuation) error, d dag.DAG, agents []checkedAgent) error {
+	for _, hook := range hooks {
 		c := ContinuationOf(d)
 		c.Attributes = Attributes(r.ctx)
-		ask := func(ctx context.Context, c Continuation) (struct{}, error) { return struct{}{}, h.Resume(ctx, c) }
-		if _, err := guard(r.ctx, &r.workers, ask, c); err != nil {
+		ask := func(ctx context.Context, c Continuation) (struct{}, error) { return struct{}{}, hook(ctx, c) }
+		if _, err := guard(r.ctx, &r.crew, ask, c); err != nil {
 			if r.ctx.Err() != nil {
 				return errorOf(r.ctx)
 			}
@@ -396,7 +393,7 @@ func (r *run) reply(c *toolCall, e *node.ToolExecution, p *placedReply) {
 // afterDeferred passes the result of a deferred call through the After hooks, within the agent's timeout for a call. An
 // error of the hooks becomes an error result; the returned error is that of the run's context.
 func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
-	if !slices.ContainsFunc(r.agent.Hooks, func(h Hook) bool { return h.After != nil }) {
+	if len(r.hooks.after) == 0 {
 		return result, nil
 	}
 	ctx, cancel := r.ctx, func() {}
@@ -409,7 +406,7 @@ func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	c := &newPhase(r, 1).calls[0]
 	c.call, c.ran, c.ctx.Context = call, ran, ctx
 	after := func(_ context.Context, result Result) (Result, error) { return c.runAfterHooks(result), nil }
-	changed, err := guard(ctx, &r.workers, after, result)
+	changed, err := guard(ctx, &r.crew, after, result)
 	switch {
 	case err == nil:
 		return changed, nil

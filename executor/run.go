@@ -26,13 +26,13 @@ var errLeft = errors.New("executor: the consumer left")
 
 // run is one run of an agent. One goroutine uses it; only tools and hooks run on others.
 type run struct {
-	agent   Agent
-	ctx     context.Context
-	cancel  context.CancelFunc
-	yield   func(Event, error) bool // nil if there is no consumer and nothing to save
-	workers workers
-	alarm   alarm
-	ledger  ledger
+	agent  Agent
+	ctx    context.Context
+	cancel context.CancelFunc
+	yield  func(Event, error) bool // nil if there is no consumer and nothing to save
+	crew   crew
+	meter  meter
+	hooks  hooks
 
 	heard       bool // somebody reads the events: the consumer of the run or, of a sub-agent, of the runs around it
 	showsPhases bool // somebody reads the executions and results of a closed tool phase
@@ -54,17 +54,18 @@ type run struct {
 
 	given      dag.DAG                              // the conversation that the run was called with
 	broken     error                                // why the run cannot begin, or nil
-	looked     bool                                 // for calls that were started on other branches
-	unresolved map[node.CallKey]*node.ToolExecution // those
+	looked     bool                                 // for calls that were started on other branches of it
+	unresolved map[node.CallKey]*node.ToolExecution // those calls
 	strict     bool                                 // a declared tool without a function is an error
+	single     bool                                 // it is a single tool phase, and no run of a model
 	d          dag.DAG
 	shared     shared.Transcript // of d or of an earlier d; held to make the next one cost only its new nodes
 	bound      toolset           // the tools that can be called
 	unbound    []string          // the declared tools without a function, which requests leave out
 	prompt     string            // the agent's prompt for this run
 	declared   bool              // d has the agent's tools and prompt
-	recorded   bool              // d has the run's RunStart node, or needs none
-	endsInGoOn bool              // the last request ended with a message that is not in the conversation (content.GoOn)
+	started    bool              // it has, and d has the run's RunStart node or needs none
+	endsInGoOn bool              // a repair ended the last request with content.GoOn, which is not in the conversation
 	provider   api.Provider      // of the next turn
 	client     *api.Client       // of provider; nil until it is used
 	options    api.Options
@@ -110,27 +111,32 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 		d, broken = d.WithoutErr(), cmp.Or(broken, err)
 	}
 
-	inside, heard := callIn(ctx), yield != nil
-	if inside.forwards(ctx) {
-		heard = inside.phase.r.heard
+	// The events of a run inside a call are observed with those of the run around.
+	hooks := hooksOf(a.Hooks)
+	inside, heard, observers := callIn(ctx), yield != nil, hooks.observe
+	if inside != nil {
+		observers = append(observers, inside.phase.r.observers...)
+		if inside.forwards(ctx) {
+			heard = inside.phase.r.heard
+		}
 	}
 
 	// Saving and observing need events, even without a consumer.
-	observers := observersOf(a, inside)
 	if yield == nil && (a.Save != nil || len(observers) > 0) {
 		yield = func(Event, error) bool { return true }
 	}
 
 	r := &run{
 		broken: broken,
-		agent:  a.withDefaults(), given: d, d: d, yield: yield,
+		agent:  a.withDefaults(), hooks: hooks, given: d, d: d, yield: yield,
 		provider: a.Provider, options: a.Options, inside: inside, observers: observers,
 		heard: heard || len(observers) > 0,
 	}
-	r.ledger.limits, r.ledger.prices = a.Limits, a.Prices
-	r.showsPhases = yield != nil || slices.ContainsFunc(a.Hooks, func(h Hook) bool { return h.Next != nil })
-	if r.inside != nil {
-		r.ledger.around = &r.inside.phase.r.ledger
+	r.showsPhases = yield != nil || len(hooks.next) > 0
+	if inside != nil {
+		r.meter.set(&a, &inside.phase.r.meter)
+	} else {
+		r.meter.set(&a, nil)
 	}
 	if a.Limits.Time > 0 {
 		r.ctx, r.cancel = context.WithTimeoutCause(ctx, a.Limits.Time, errTimeLimit)
@@ -143,8 +149,10 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 // close cancels the run's tools and hooks and waits for them.
 func (r *run) close() {
 	r.cancel()
-	r.from.putBack(r.undelivered)
-	r.workers.join(r.agent.Grace)
+	if len(r.undelivered) > 0 {
+		r.from.putBack(r.undelivered)
+	}
+	r.crew.join(r.agent.Grace)
 }
 
 // begin prepares the run. An error refuses it.
@@ -152,8 +160,10 @@ func (r *run) begin() error {
 	if isNil(r.agent.Provider) {
 		return ErrNoProvider
 	}
-	if err := tooDeep(r.inside); err != nil {
-		return err
+	if r.inside != nil {
+		if err := tooDeep(r.inside); err != nil {
+			return err
+		}
 	}
 	if err := r.bind(); err != nil {
 		return err
@@ -163,6 +173,9 @@ func (r *run) begin() error {
 	if _, whole := r.answered(); whole && r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0 {
 		return ErrAnswered
 	}
+	if len(r.hooks.input) == 0 {
+		return nil
+	}
 	return r.checkInput()
 }
 
@@ -171,15 +184,26 @@ func (r *run) bind() error {
 	if r.broken != nil {
 		return r.broken
 	}
-	if err := r.agent.checkMoney(); err != nil {
-		return err
+	if r.agent.Limits.Cost != 0 || r.agent.Prices != nil {
+		if err := r.agent.checkMoney(); err != nil {
+			return err
+		}
 	}
-	if err := r.instruct(); err != nil {
-		return err
+	r.prompt = r.agent.System
+	if r.agent.Instructions != nil {
+		text, err := guard(r.ctx, &r.crew, r.agent.Instructions, r.d)
+		if err != nil {
+			return fmt.Errorf("executor: the agent's instructions: %w", err)
+		}
+		r.prompt = text
 	}
 
+	// Executions declare nothing: in an open tool phase, compare with the message, whose transcript is remembered.
 	r.id = r.d.Source().ID().String()
-	at := r.declaring()
+	at := r.d
+	if h := at.Head(); h == nil || lineage.IsExecution(h) {
+		at = r.declaring()
+	}
 	declared := r.withAgents(at)
 	if err := declared.Err(); err != nil {
 		return err
@@ -195,9 +219,9 @@ func (r *run) bind() error {
 	}
 
 	// A declaration must not come between open calls and their results. It was checked above, to refuse it as early as
-	// possible; declare appends it after the results.
+	// possible; start appends it after the results.
 	r.began = r.d.Source().Time()
-	if r.waits() && !slices.Equal(declared.Heads(), at.Heads()) {
+	if !slices.Equal(declared.Heads(), at.Heads()) && r.waits() {
 		return nil
 	}
 	r.declared = true
@@ -208,13 +232,11 @@ func (r *run) bind() error {
 	return nil
 }
 
-// declaring returns the conversation that declarations are compared with. In an open tool phase it is that of the
-// message with the calls: its transcript is remembered, and executions declare nothing.
+// declaring returns the conversation that declarations are compared with: in an open tool phase, that of the message with
+// the calls.
 func (r *run) declaring() dag.DAG {
-	if r.d.Head() == nil || isExecution(r.d.Head()) {
-		if branches := lineage.Branches(r.d.Heads()); len(branches) == 1 && branches[0].Caller() != nil {
-			return r.d.WithHeads(branches[0].Last)
-		}
+	if branches := lineage.Branches(r.d.Heads()); len(branches) == 1 && branches[0].Caller() != nil {
+		return r.d.WithHeads(branches[0].Last)
 	}
 	return r.d
 }
@@ -224,7 +246,8 @@ func (r *run) bindTools(d dag.DAG) error {
 	r.shared = shared.Of(d.Heads())
 	var hollow []string // declared by the program itself, without a function
 	before := r.bound   // a hook may return a conversation without its tools' functions
-	r.bound, r.unbound = newToolset(len(r.shared.Tools)), nil
+	tools := make([]boundTool, 0, len(r.shared.Tools))
+	r.unbound = nil
 	for _, def := range r.shared.Tools {
 		if def.Server() { // the provider executes its calls
 			continue
@@ -247,13 +270,14 @@ func (r *run) bindTools(d dag.DAG) error {
 		// A tool without a function is left out of the requests. If the program itself declared it, report the mistake.
 		switch {
 		case runs, r.agent.Handler != nil:
-			r.bound.add(boundTool{name: def.Name, tool: tool})
+			tools = append(tools, boundTool{name: def.Name, tool: tool})
 		case travels, r.strict:
 			hollow = append(hollow, def.Name)
 		default:
 			r.unbound = append(r.unbound, def.Name)
 		}
 	}
+	r.bound = newToolset(tools)
 	if len(hollow) > 0 {
 		return &UnboundError{Names: hollow}
 	}
@@ -262,18 +286,6 @@ func (r *run) bindTools(d dag.DAG) error {
 
 // agentPrompt names the system prompt of agents.
 const agentPrompt = "agent"
-
-// instruct sets the agent's prompt for this run.
-func (r *run) instruct() (err error) {
-	r.prompt = r.agent.System
-	if r.agent.Instructions != nil {
-		r.prompt, err = guard(r.ctx, &r.workers, r.agent.Instructions, r.d)
-	}
-	if err != nil {
-		return fmt.Errorf("executor: the agent's instructions: %w", err)
-	}
-	return nil
-}
 
 // withAgents returns the conversation with the agent's prompt and tools.
 func (r *run) withAgents(d dag.DAG) dag.DAG {
@@ -301,52 +313,43 @@ func (r *run) transcript() shared.Transcript {
 // waits reports whether the conversation ends in a tool phase that is not closed.
 func (r *run) waits() bool {
 	if h := r.d.Head(); h != nil { // the usual case needs no list of heads
-		return isExecution(h) || asksForTools(h)
+		return lineage.IsExecution(h) || lineage.HasCalls(h)
 	}
 	for _, b := range lineage.Branches(r.d.Heads()) {
-		if b.Caller() != nil || isExecution(b.Heads[0]) {
+		if b.Caller() != nil || lineage.IsExecution(b.Heads[0]) {
 			return true
 		}
 	}
 	return false
 }
 
-// declare declares the agent's prompt and tools if bind could not, because calls were open, and records the start of
-// the run.
-func (r *run) declare() error {
-	if !r.declared {
-		d := r.withAgents(r.d)
-		if err := d.Err(); err != nil {
-			return err
-		}
-		r.d, r.declared = d, true
-	}
-	return r.recordStart()
-}
-
-// recordStart appends the run's RunStart node, unless the conversation has it: after the input and the declarations,
-// and before the first request. It must not be called while calls are open: the node would come between them and their
-// results. The node needs no save of its own: it is saved with the first response.
-func (r *run) recordStart() error {
-	if r.recorded || r.turn > 0 { // a run that was resumed after a request has recorded its start before
-		return nil
-	}
-
-	// A run that got no further than its start leaves nothing to keep: this run takes its place. So does one that asks
-	// again from before a response.
+// start declares the agent's prompt and tools if bind could not, because calls were open, and appends the run's RunStart
+// node: after the input and the declarations, and before the first request. It must not be called while calls are open:
+// the node would come between them and their results. The node needs no save of its own: it is saved with the first
+// response.
+func (r *run) start() error {
 	d := r.d
-	if h := d.Head(); h != nil && h.Kind() == (node.RunStart{}).Kind() {
-		d = d.WithHeads(h.Parents()...)
+	if !r.declared {
+		d = r.withAgents(d)
 	}
 
-	l := r.agent.Limits
-	d = d.Append(node.RunStart{Agent: r.agent.Name, Run: r.id, Version: r.agent.Version, Limits: node.RunLimits{
-		Turns: max(l.Turns, 0), Calls: max(l.Calls, 0), Tokens: max(l.Tokens, 0), Cost: l.Cost, Time: max(l.Time, 0),
-	}})
+	// A run that was resumed after a request has recorded its start before. A single tool phase is no run.
+	if r.turn == 0 && !r.single {
+		// A run that got no further than its start leaves nothing to keep: this run takes its place. So does one that
+		// asks again from before a response.
+		if h := d.Head(); h != nil && h.Kind() == (node.RunStart{}).Kind() {
+			d = d.WithHeads(h.Parents()...)
+		}
+
+		l := r.agent.Limits
+		d = d.Append(node.RunStart{Agent: r.agent.Name, Run: r.id, Version: r.agent.Version, Limits: node.RunLimits{
+			Turns: max(l.Turns, 0), Calls: max(l.Calls, 0), Tokens: max(l.Tokens, 0), Cost: l.Cost, Time: max(l.Time, 0),
+		}})
+	}
 	if err := d.Err(); err != nil {
 		return err
 	}
-	r.d, r.recorded = d, true
+	r.d, r.declared, r.started = d, true, true
 	return nil
 }
 
@@ -357,21 +360,25 @@ func emit[E Event](r *run, event E) bool {
 	if len(r.observers) > 0 {
 		r.observe(event, nil)
 	}
-	r.keepWithCall(event)
+	if r.inside != nil {
+		r.keepWithCall(event)
+	}
 
 	// Save before the event: a consumer that sees a step may rely on its being saved.
-	switch any(event).(type) {
-	case RunStart, MessageEnd, ToolEnd, TurnEnd:
-		r.save()
+	if r.agent.Save != nil {
+		switch any(event).(type) {
+		case RunStart, MessageEnd, ToolEnd, TurnEnd:
+			r.save()
+		}
+		if !r.flush() {
+			return false
+		}
 	}
-	return r.flush() && (r.yield == nil || r.yield(event, nil))
+	return r.yield == nil || r.yield(event, nil)
 }
 
 // keepWithCall keeps the conversation with the call around the run, if the event ends a step of the run.
 func (r *run) keepWithCall(event Event) {
-	if r.inside == nil {
-		return
-	}
 	switch event.(type) {
 	case RunStart, TurnEnd:
 		r.inside.keepChild(r.d)
@@ -385,12 +392,6 @@ func (r *run) conclude(begin func(*run) error) (end End, err error) {
 		err = errLeft // stays so if a provider or the consumer panics
 		defer func() { r.observe(end, err) }()
 	}
-	end, err = r.outcome(begin)
-	return end, err
-}
-
-// outcome is conclude without the observers.
-func (r *run) outcome(begin func(*run) error) (End, error) {
 	if r.broken != nil {
 		return r.refuse(r.broken)
 	}
@@ -415,8 +416,7 @@ func (r *run) refuse(err error) (End, error) {
 func (r *run) sum(reason content.Stop) {
 	r.totals.Reason = reason
 	r.totals.Elapsed = r.before + r.d.Source().Time().Sub(r.began)
-	r.totals.ToolUsage = r.ledger.toolUsage()
-	r.totals.Cost, r.totals.CostKnown = r.ledger.spentCost()
+	r.totals.ToolUsage, r.totals.Cost, r.totals.CostKnown = r.meter.spent()
 }
 
 // end appends the StopReason node and returns the End.
@@ -441,8 +441,10 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 
 	// The conversation itself records how the run ended, for readers of the file. A run that ended with the calls that
 	// it was given has no start yet.
-	if startErr := r.recordStart(); startErr != nil {
-		err = errors.Join(err, startErr)
+	if !r.started {
+		if startErr := r.start(); startErr != nil {
+			err = errors.Join(err, startErr)
+		}
 	}
 	r.sum(reason)
 	if d := r.d.Append(r.totals); d.Err() == nil {
@@ -453,9 +455,12 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 	if r.inside != nil {
 		r.inside.keepChild(r.d)
 	}
-	r.save()
-	if !r.flush() {
-		return End{}, errLeft
+	if r.agent.Save != nil {
+		r.save()
+		if !r.flush() {
+			return End{}, errLeft
+		}
+		err = r.withSaveError(err)
 	}
-	return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)
+	return End{DAG: r.d, Stop: r.totals}, err
 }

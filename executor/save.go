@@ -21,7 +21,9 @@ func hold[E Event](r *run, event E) bool {
 	if len(r.observers) > 0 {
 		r.observe(event, nil)
 	}
-	r.keepWithCall(event)
+	if r.inside != nil {
+		r.keepWithCall(event)
+	}
 	r.held = append(r.held, event)
 	return true
 }

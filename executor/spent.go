@@ -17,7 +17,9 @@ func (r *run) spent() node.Spent {
 		Run: r.id, Turns: t.Turns, Calls: t.ToolCalls, Usage: t.Usage, ToolUsage: t.ToolUsage, Elapsed: t.Elapsed,
 		Cost: t.Cost, CostKnown: t.CostKnown,
 	}
-	s.InnerTurns, s.InnerCalls = r.ledger.inner()
+	r.meter.mu.Lock()
+	defer r.meter.mu.Unlock()
+	s.InnerTurns, s.InnerCalls = r.meter.turns.inner, r.meter.calls.inner
 	return s
 }
 
@@ -82,7 +84,7 @@ func (r *run) restore(s node.Spent) {
 			r.stop = content.StopContext
 		}
 	}
-	if r.ledger.begin(s, open) {
+	if r.meter.begin(s, open) {
 		r.stop = content.StopCallLimit
 	}
 	r.recount()

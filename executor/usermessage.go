@@ -17,7 +17,7 @@ func (r *run) answered() (words, whole bool) {
 		return false, false
 	}
 	m, _ := n.Message()
-	words = m.Role == content.Assistant && !hasCalls(m.Blocks)
+	words = m.Role == content.Assistant && !has[content.ToolUse](m.Blocks)
 	return words, words && m.Answer.Stop == content.StopEndTurn
 }
 
@@ -85,11 +85,8 @@ func isDeclaration(p node.Payload) bool {
 
 // runInputHooks passes a user message through the Input hooks. Its error rejects the message.
 func (r *run) runInputHooks(m content.Message) (content.Message, error) {
-	for _, h := range r.agent.Hooks {
-		if h.Input == nil {
-			continue
-		}
-		changed, err := guard(r.ctx, &r.workers, h.Input, m)
+	for _, check := range r.hooks.input {
+		changed, err := guard(r.ctx, &r.crew, check, m)
 		if err != nil {
 			return m, err
 		}
@@ -111,8 +108,12 @@ func (r *run) poll(final bool) ([]content.Message, error) {
 	input := r.nudge
 	r.nudge = nil
 
-	fresh, err := r.accepted(r.agent.Steering)
-	if err == nil && final && len(fresh) == 0 {
+	var fresh []content.Message
+	var err error
+	if r.agent.Steering != nil {
+		fresh, err = r.accepted(r.agent.Steering)
+	}
+	if err == nil && final && len(fresh) == 0 && r.agent.FollowUps != nil {
 		fresh, err = r.accepted(r.agent.FollowUps)
 	}
 

@@ -127,7 +127,7 @@ func (a Agent) Work(ctx context.Context, p dag.Pending) (Reply, error) {
 	a.Limits.Time, a.Save = 0, nil
 	r := newRun(ctx, a, dag.New().Assistant("", use), nil)
 	defer r.close()
-	r.elsewhere, r.workers.single = &p, true
+	r.elsewhere = &p
 	r.showsPhases = true
 
 	reply := ReturnedFor(p.Key, Result{})
@@ -136,7 +136,7 @@ func (a Agent) Work(ctx context.Context, p dag.Pending) (Reply, error) {
 		reply.result = failedWith(err.Error())
 		return reply, err
 	}
-	closed, err := r.tools()
+	closed, err := r.executePhase()
 	if err == nil {
 		_, err = r.ended()
 	}

@@ -17,7 +17,7 @@ func main() {
 		func(context.Context, executor.Call) (executor.Result, error) {
 			return executor.Result{Content: content.Words("a result")}, nil
 		})
-	model := apitest.NewScript(apitest.Call(apitest.Use("look", "{}"), apitest.Use("look", "{}")), apitest.Say("Done."))
+	model := apitest.NewScript(apitest.Call(apitest.Use("look", nil), apitest.Use("look", nil)), apitest.Say("Done."))
 	agent := executor.Agent{Provider: model, Tools: []dag.Tool{tool}}
 
 	calls := 0
