@@ -11,19 +11,21 @@ import (
 	"sync"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/bell"
 	"github.com/plait-dev/plait/node"
 )
 
 // Memory returns a driver that keeps conversations in memory. They are lost when the program ends.
 func Memory() Driver {
-	return &memory{conversations: map[string]*shelf{}, watchers: map[string]map[chan struct{}]bool{}}
+	return &memory{conversations: map[string]*shelf{}}
 }
 
 // memory is the driver in memory.
 type memory struct {
-	mu            sync.RWMutex                      // guards the fields below and everything in the shelves
-	conversations map[string]*shelf                 // by key; each has a head
-	watchers      map[string]map[chan struct{}]bool // by key; a channel is full when a head has moved
+	news bell.Bells // by key
+
+	mu            sync.RWMutex      // guards the fields below and everything in the shelves
+	conversations map[string]*shelf // by key; each has a head
 }
 
 // shelf is one conversation. The slices in it are never changed, and are copied before they leave the driver.
@@ -80,18 +82,8 @@ func (m *memory) append(a AppendRequest) (Head, error) {
 	}
 	s.heads[a.Head] = h
 	m.conversations[a.Conversation] = s
-	m.notify(a.Conversation)
+	m.news.Ring(a.Conversation)
 	return h.clone(), nil
-}
-
-// notify wakes the watchers of the conversation. m.mu must be held.
-func (m *memory) notify(conversation string) {
-	for w := range m.watchers[conversation] {
-		select {
-		case w <- struct{}{}:
-		default: // a wake-up is waiting in the channel already
-		}
-	}
 }
 
 // check returns the new records of a, or an error if the conversation cannot accept a.
@@ -347,7 +339,7 @@ func (m *memory) RemoveHead(ctx context.Context, conversation, name string, vers
 	if len(s.heads) == 0 {
 		delete(m.conversations, conversation)
 	}
-	m.notify(conversation)
+	m.news.Ring(conversation)
 	return nil
 }
 
@@ -359,7 +351,7 @@ func (m *memory) Delete(ctx context.Context, conversation string) error {
 	defer m.mu.Unlock()
 
 	delete(m.conversations, conversation)
-	m.notify(conversation)
+	m.news.Ring(conversation)
 	return nil
 }
 
@@ -417,7 +409,7 @@ func (m *memory) Watch(ctx context.Context, conversation string) iter.Seq2[Head,
 		}
 
 		// Register before the first look at the heads: a move in between would be lost.
-		wake, stop := m.watcher(conversation)
+		wake, stop := m.news.Listen(conversation)
 		defer stop()
 
 		seen := map[string]Head{} // each head as it was yielded last
@@ -434,30 +426,6 @@ func (m *memory) Watch(ctx context.Context, conversation string) iter.Seq2[Head,
 				yield(Head{}, ctx.Err())
 				return
 			}
-		}
-	}
-}
-
-// watcher returns a channel with a signal after each move of a head, at most one at a time. stop ends it.
-func (m *memory) watcher(conversation string) (wake <-chan struct{}, stop func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	// One slot is enough: after a wake-up, Watch looks for all changes.
-	w := make(chan struct{}, 1)
-	if m.watchers[conversation] == nil {
-		m.watchers[conversation] = map[chan struct{}]bool{}
-	}
-	m.watchers[conversation][w] = true
-
-	return w, func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.watchers[conversation], w)
-
-		// Otherwise every key ever watched would keep an empty map.
-		if len(m.watchers[conversation]) == 0 {
-			delete(m.watchers, conversation)
 		}
 	}
 }

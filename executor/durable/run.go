@@ -220,7 +220,7 @@ func (r *running) step(d dag.DAG, state State, reason string) error {
 	r.stored, r.steps, r.over = d.Heads(), r.steps+1, state != ""
 	r.inbox.forget(taken)
 	if state.Ended() || state == Parked {
-		r.ends.ring(r.args.Run)
+		r.ends.bells.Ring(r.args.Run)
 	}
 	if r.over || len(d.OpenCalls()) > 0 {
 		return nil
@@ -399,7 +399,7 @@ func (r *running) close(f func(context.Context, store.Tx) error) error {
 			return f(ctx, tx)
 		})
 	})
-	r.ends.ring(r.args.Run)
+	r.ends.bells.Ring(r.args.Run)
 	if errors.Is(err, errLost) {
 		return notMine
 	}

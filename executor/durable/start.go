@@ -211,7 +211,7 @@ func (e *Engine) Cancel(ctx context.Context, run, reason string) error {
 		}
 	}
 	if err == nil {
-		e.ends.ring(run)
+		e.ends.bells.Ring(run)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plait-dev/plait/internal/bell"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -37,13 +38,14 @@ type ends struct {
 	stop    context.CancelFunc
 	polling sync.WaitGroup
 
-	mu      sync.Mutex                        // guards the fields below
-	waiting map[string]map[chan struct{}]bool // by run; a channel is full when the run has ended
-	polls   bool                              // poll is running
+	bells bell.Bells // by run
+
+	mu    sync.Mutex // guards polls
+	polls bool       // poll is running
 }
 
 func (w *ends) init(e *Engine) {
-	w.engine, w.waiting = e, map[string]map[chan struct{}]bool{}
+	w.engine = e
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ctx = ctx
 	w.stop = func() {
@@ -56,37 +58,12 @@ func (w *ends) init(e *Engine) {
 func (w *ends) listen(run string) (ended <-chan struct{}, stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
-	c := make(chan struct{}, 1)
-	if w.waiting[run] == nil {
-		w.waiting[run] = map[chan struct{}]bool{}
-	}
-	w.waiting[run][c] = true
+	ended, stop = w.bells.Listen(run)
 	if !w.polls {
 		w.polls = true
 		w.polling.Go(w.poll)
 	}
-
-	return c, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.waiting[run], c)
-		if len(w.waiting[run]) == 0 {
-			delete(w.waiting, run)
-		}
-	}
-}
-
-// ring wakes those who wait for a run of this process.
-func (w *ends) ring(run string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for c := range w.waiting[run] {
-		select {
-		case c <- struct{}{}:
-		default: // it is full already
-		}
-	}
+	return ended, stop
 }
 
 // poll looks for ends in other processes, as long as somebody waits.
@@ -107,7 +84,7 @@ func (w *ends) poll() {
 			w.engine.Log.WarnContext(w.ctx, "durable: cannot look for ended runs", "error", err)
 		}
 		for _, run := range ended {
-			w.ring(run)
+			w.bells.Ring(run)
 		}
 	}
 }
@@ -116,9 +93,7 @@ func (w *ends) poll() {
 func (w *ends) list() (runs []string, some bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for run := range w.waiting {
-		runs = append(runs, run)
-	}
+	runs = w.bells.Names()
 	w.polls = len(runs) > 0
 	return runs, w.polls
 }

@@ -36,7 +36,7 @@ func (d *Driver) Append(ctx context.Context, a store.AppendRequest) (store.Head,
 		return store.Head{}, err
 	}
 
-	d.news.notify(a.Conversation)
+	d.news.Ring(a.Conversation)
 	return head, nil
 }
 

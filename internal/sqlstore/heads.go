@@ -128,7 +128,7 @@ func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, vers
 		return remove(ctx, tx, conv)
 	})
 	if err == nil {
-		d.news.notify(conversation)
+		d.news.Ring(conversation)
 	}
 	return err
 }
@@ -153,7 +153,7 @@ func (d *Driver) Delete(ctx context.Context, conversation string) error {
 		return remove(ctx, tx, conv)
 	})
 	if err == nil {
-		d.news.notify(conversation)
+		d.news.Ring(conversation)
 	}
 	return err
 }

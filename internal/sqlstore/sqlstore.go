@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plait-dev/plait/internal/bell"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -82,7 +83,7 @@ type Driver struct {
 	dialect   Dialect
 	poll      time.Duration
 	versioned bool // db checks the version of the tables
-	news      news
+	news      bell.Bells
 }
 
 var _ store.Transactor = (*Driver)(nil)

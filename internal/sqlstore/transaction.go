@@ -30,7 +30,7 @@ func (d *Driver) Update(ctx context.Context, f func(tx store.Tx) error) error {
 	}
 
 	for _, conversation := range moved {
-		d.news.notify(conversation)
+		d.news.Ring(conversation)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (d *Driver) AppendIf(
 				return store.Head{}, false, err
 			}
 			if done {
-				d.news.notify(a.Conversation)
+				d.news.Ring(a.Conversation)
 				return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: cloneIDs(a.Nodes), Header: orNil(header)}, true, nil
 			}
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/plait-dev/plait/store"
@@ -33,7 +32,7 @@ func (d *Driver) watch(ctx context.Context, conversation string, yield func(stor
 	}
 
 	// Listen before the first look: no change can be missed between them.
-	wake, stop := d.news.listen(conversation)
+	wake, stop := d.news.Listen(conversation)
 	defer stop()
 	poll := time.NewTicker(d.poll)
 	defer poll.Stop()
@@ -120,47 +119,4 @@ func (d *Driver) movedSince(ctx context.Context, conversation string, seen map[s
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
 	return moved, nil
-}
-
-// news wakes the watchers of a conversation after a change by this program.
-type news struct {
-	mu       sync.Mutex                        // guards watchers
-	watchers map[string]map[chan struct{}]bool // by conversation; a channel is full when a head has moved
-}
-
-// listen returns a channel for the conversation. It is filled when a head moves, until stop is called.
-func (n *news) listen(conversation string) (wake <-chan struct{}, stop func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-
-	// One slot is enough: after a wake-up, a watcher looks for all changes.
-	w := make(chan struct{}, 1)
-	if n.watchers == nil {
-		n.watchers = map[string]map[chan struct{}]bool{}
-	}
-	if n.watchers[conversation] == nil {
-		n.watchers[conversation] = map[chan struct{}]bool{}
-	}
-	n.watchers[conversation][w] = true
-
-	return w, func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.watchers[conversation], w)
-		if len(n.watchers[conversation]) == 0 {
-			delete(n.watchers, conversation)
-		}
-	}
-}
-
-// notify wakes the watchers of a conversation.
-func (n *news) notify(conversation string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for w := range n.watchers[conversation] {
-		select {
-		case w <- struct{}{}:
-		default: // a wake-up is waiting in the channel already
-		}
-	}
 }
