@@ -14,6 +14,7 @@ import (
 	"github.com/plait-dev/plait/api/openai"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/servers"
 )
 
@@ -152,6 +153,7 @@ func conversation(apiName, model string, req api.Request) dag.DAG {
 	if req.Options.Body != "" {
 		kept.Body = json.RawMessage(req.Options.Body)
 	}
+	d = d.WithMetadata(lineage.NoStarts, true) // a request does not say which of its open calls were started
 	return d.WithMetadata(requestKey, kept)
 }
 

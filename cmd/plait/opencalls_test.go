@@ -125,6 +125,21 @@ func TestRunOfADatabaseSavesNothingBeforeItsOpenCallsAreApproved(t *testing.T) {
 	require.Zero(t, f.executed())
 }
 
+// TestOpenCallOfARequestMayHaveBeenExecuted: a request does not say which of its calls were started.
+func TestOpenCallOfARequestMayHaveBeenExecuted(t *testing.T) {
+	f := forge(t, dag.New(), fake.AnthropicMessage(content.Text{Text: "Done."}))
+	body := `{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"Weather?"},
+		{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"get_weather","input":{"city":"Tokyo"}}]}]}`
+	_, errs, code := command(body, "import", "--from", "anthropic", "-", "-o", f.file)
+	require.Equal(t, exitDone, code, errs)
+
+	_, errs, code = command("", f.args("run", f.file, "--approve")...)
+	require.Equal(t, exitDone, code, errs)
+	require.Contains(t, errs, "in doubt")
+	require.Contains(t, string(f.model.Bodies()[0]), "outcome of this tool call is unknown")
+	require.Zero(t, f.executed())
+}
+
 // TestScriptsDecideAboutOpenCallsWithResume: with --approve the run pauses, and each call needs a decision.
 func TestScriptsDecideAboutOpenCallsWithResume(t *testing.T) {
 	f := forge(t, openIn(t)["open"], fake.AnthropicMessage(content.Text{Text: "Done."}))
