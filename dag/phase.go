@@ -107,7 +107,11 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if d.err != nil {
 		return d
 	}
-	n, err := closeTools(d.Source(), d.heads, payloadsOf(executions))
+	p, ok := d.openPhase()
+	if !ok {
+		return d.fail("CloseTools", ErrNoCalls)
+	}
+	n, err := p.close(d.Source(), payloadsOf(executions))
 	if err != nil {
 		return d.fail("CloseTools", err)
 	}
@@ -116,8 +120,8 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 }
 
 func init() {
-	shared.CloseTools = func(src node.Source, heads []*node.Node, executions []node.Payload) (*node.Node, error) {
-		n, err := closeTools(src, heads, executions)
+	shared.CloseTools = func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error) {
+		n, err := phase{open}.close(src, executions)
 		if err != nil {
 			return nil, &BuildError{Step: "CloseTools", Err: err}
 		}
@@ -134,11 +138,10 @@ func payloadsOf(executions []node.ToolExecution) []node.Payload {
 	return payloads
 }
 
-// closeTools executes the open phase at the heads and returns the message with the results. Each of the executions is a
+// close adds executions to the phase and returns the message with the results. Each of the executions is a
 // node.ToolExecution.
-func closeTools(src node.Source, heads []*node.Node, executions []node.Payload) (*node.Node, error) {
-	p, err := DAG{heads: heads}.executed(src, executions)
-	if err != nil {
+func (p phase) close(src node.Source, executions []node.Payload) (*node.Node, error) {
+	if err := p.executeAll(src, executions); err != nil {
 		return nil, err
 	}
 
@@ -178,36 +181,34 @@ func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if d.err != nil || len(executions) == 0 {
 		return d
 	}
-	p, err := d.executed(d.Source(), payloadsOf(executions))
-	if err != nil {
+	p, ok := d.openPhase()
+	if !ok {
+		return d.fail("AppendExecutions", ErrNoCalls)
+	}
+	if err := p.executeAll(d.Source(), payloadsOf(executions)); err != nil {
 		return d.fail("AppendExecutions", err)
 	}
 	d.heads = p.heads() // no node twice: those of the phase and the new ones
 	return d
 }
 
-// executed returns the open phase with the executions of its calls added.
-func (d DAG) executed(src node.Source, executions []node.Payload) (phase, error) {
-	p, ok := d.openPhase()
-	if !ok {
-		return phase{}, ErrNoCalls
-	}
-
+// executeAll adds executions of the calls. Each of them is a node.ToolExecution.
+func (p phase) executeAll(src node.Source, executions []node.Payload) error {
 	for _, e := range executions {
 		// A started call may get an execution, but a call with a result gets no second one.
 		index := e.(node.ToolExecution).Index
 		i := p.Number(index)
 		switch {
 		case i < 0:
-			return phase{}, fmt.Errorf("%w: block %d of the message is no tool call", ErrNoCalls, index)
+			return fmt.Errorf("%w: block %d of the message is no tool call", ErrNoCalls, index)
 		case p.Done[i] != nil:
-			return phase{}, fmt.Errorf("%w: call %d has its result already", ErrNoCalls, index)
+			return fmt.Errorf("%w: call %d has its result already", ErrNoCalls, index)
 		}
 		if err := p.execute(src, i, e); err != nil {
-			return phase{}, err
+			return err
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // missing returns an execution with an error result for a call without a result.

@@ -138,10 +138,12 @@ func (a Agent) withDefaults() Agent {
 		a.Grace = time.Second
 	}
 	if a.Log == nil {
-		a.Log = slog.New(slog.DiscardHandler)
+		a.Log = discard
 	}
 	return a
 }
+
+var discard = slog.New(slog.DiscardHandler)
 
 // Run sends the conversation to the model, executes the calls of the response, and repeats this until a response has
 // no calls. It returns the conversation with every message, between a RunStart node with the name of the agent and a
@@ -280,7 +282,10 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	}
 
 	// Save in any case: results or a pause may not be saved yet.
-	_, err := r.closeBranches()
+	var err error
+	if r.d.Head() == nil {
+		_, err = r.closeBranches()
+	}
 	if err == nil {
 		_, err = r.executePhase()
 	}

@@ -148,18 +148,16 @@ func (c *toolCall) execute() {
 		err = result.valid()
 	}
 
-	// A call whose context has ended cannot wait for its sub-agent: it gets its result now.
-	var pause *pausedError
 	switch {
-	case err == nil && len(c.phase.r.hooks.after) == 0:
-	case err == nil:
-		result = c.runAfterHooks(result)
-	case errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil:
-		returned = true
-		c.pauseAgent(&pause.agentPause)
-		return
-	default:
+	case err != nil:
+		if pause := c.pausedBy(err); pause != nil {
+			returned = true
+			c.pauseAgent(pause)
+			return
+		}
 		result = c.failed(result, err)
+	case len(c.phase.r.hooks.after) > 0:
+		result = c.runAfterHooks(result)
 	}
 
 	returned = true
@@ -181,6 +179,16 @@ func (c *toolCall) vanished(v any) {
 	if v != nil {
 		result = c.runAfterHooks(c.errorResult(fmt.Sprintf(textPanicked, c.ran.Name, v)))
 	}
+}
+
+// pausedBy returns the pause in err if it is one of the call's sub-agent, or nil.
+func (c *toolCall) pausedBy(err error) *agentPause {
+	// A call whose context has ended cannot wait: it gets its result now.
+	var pause *pausedError
+	if errors.As(err, &pause) && pause.call == c && c.ctx.Err() == nil {
+		return &pause.agentPause
+	}
+	return nil
 }
 
 // failed returns the result of a call whose tool returned an error, so that the model sees it.

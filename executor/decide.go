@@ -52,6 +52,7 @@ const maxArguments = 10 << 20
 // a pause, and has replies.
 func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 	p := newPhase(r, open.Open())
+	p.open = open
 	refused, next := 0, 0
 	var unrecorded *node.ToolExecution
 	if string(r.d.Metadata().Get(lineage.NoStarts)) == "true" {

@@ -17,6 +17,7 @@ import (
 // toolPhase executes the tool calls of one message, from the decisions about them to the message with their results.
 // The run's goroutine decides about the calls, executes them batch by batch, and emits their events.
 type toolPhase struct {
+	open   lineage.Phase // as it was decided
 	r      *run
 	turn   int
 	clock  node.Source
@@ -60,17 +61,6 @@ func newPhase(r *run, n int) *toolPhase {
 		c.phase, c.index, c.ctx.call, c.task = p, i, c, noTask
 	}
 	return p
-}
-
-// open returns the calls that have no result and are not being executed, in call order.
-func (p *toolPhase) open() []*toolCall {
-	var open []*toolCall
-	for i := range p.calls {
-		if c := &p.calls[i]; c.state == waiting || c.state == agentPaused {
-			open = append(open, c)
-		}
-	}
-	return open
 }
 
 // execute executes the open calls, batch by batch, except deferred calls and calls whose sub-agent stays paused. It
@@ -210,11 +200,13 @@ func (p *toolPhase) settle(c *toolCall, result Result) {
 	c.settle(result)
 }
 
-// giveUp gives an error result to calls that are still open when the run has ended. It returns false if the consumer
+// giveUp gives an error result to the calls that are still open when the run has ended. It returns false if the consumer
 // left.
-func (p *toolPhase) giveUp(open []*toolCall) bool {
-	for _, c := range open {
+func (p *toolPhase) giveUp() bool {
+	for i := range p.calls {
+		c := &p.calls[i]
 		switch {
+		case c.state == done:
 		case c.state == agentPaused: // its start was emitted
 			p.settle(c, failure(textCancelled))
 			if !p.emitQueued() {
@@ -428,7 +420,7 @@ func (r *run) executePhase() (closedPhase, error) {
 		if r.ctx.Err() == nil {
 			return closedPhase{}, r.pause(p)
 		}
-		if !p.giveUp(p.open()) {
+		if !p.giveUp() {
 			return closedPhase{}, errLeft
 		}
 	}
@@ -561,7 +553,12 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 		return closedPhase{}, errLeft
 	}
 
-	closing, err := shared.CloseTools(r.d.Source(), r.d.Heads(), p.unsaved())
+	// The heads have changed since the phase was opened if executions were saved.
+	open := p.open
+	if r.agent.Save != nil {
+		open, _ = lineage.Branches(r.d.Heads())[0].Phase()
+	}
+	closing, err := shared.CloseTools(r.d.Source(), open, p.unsaved())
 	if err != nil {
 		return closedPhase{}, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/plait-dev/plait/content"
@@ -281,7 +280,7 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 
 		// The real run will log the same warnings.
 		agent := c.agent.agent
-		agent.Log = slog.New(slog.DiscardHandler)
+		agent.Log = discard
 		checked := checkedAgent{dag: dag.FromNode(n)}
 		child := newRun(r.ctx, agent, checked.dag, nil)
 		child.replies, child.open = inside.replies(), slices.Collect(lineage.Phases(checked.dag.Heads()))

@@ -7,6 +7,7 @@ package shared
 
 import (
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -36,10 +37,10 @@ type Facts interface {
 // as long as the caller keeps the earlier Transcript or a later one. Package dag sets Of.
 var Of func(heads []*node.Node, without ...string) Transcript
 
-// CloseTools is dag.DAG.CloseTools for the open tool phase at the heads. Each of the executions is a
+// CloseTools is dag.DAG.CloseTools for an open tool phase, which it changes. Each of the executions is a
 // node.ToolExecution; its CallID, Tool and Input are taken from the model's call. It returns the message with the
 // results. Package dag sets CloseTools.
-var CloseTools func(src node.Source, heads []*node.Node, executions []node.Payload) (*node.Node, error)
+var CloseTools func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error)
 
 // OpenCall is a call without a result.
 type OpenCall struct {
