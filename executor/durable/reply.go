@@ -241,7 +241,7 @@ func (e *Engine) pauseJobs(ctx context.Context, tx store.Tx, r runJob, d dag.DAG
 		}
 		if opts.Deadline > 0 {
 			jobs = append(jobs, river.InsertManyParams{Args: deadlineJob(args), InsertOpts: &river.InsertOpts{
-				Queue: e.RunQueue(r.Agent), MaxAttempts: e.Attempts, ScheduledAt: e.now().Add(opts.Deadline),
+				Queue: e.RunQueue(r.Agent), MaxAttempts: e.Attempts, ScheduledAt: e.time.Now().Add(opts.Deadline),
 			}})
 		}
 	}

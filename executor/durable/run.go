@@ -27,7 +27,7 @@ type runWorker struct {
 
 // NextRetry implements river.Worker.
 func (w *runWorker) NextRetry(job *river.Job[runJob]) time.Time {
-	return time.Now().Add(retryAfter(job.Attempt))
+	return w.process.time.Now().Add(retryAfter(job.Attempt))
 }
 
 // retryAfter returns the wait after a failed attempt: 2 seconds, then twice as long each time, up to about 17 minutes.
