@@ -28,12 +28,16 @@ func (e *Engine) lapseTime() int64 {
 // firstBeat inserts the row of the process.
 func (p *process) firstBeat(ctx context.Context) error {
 	return p.retry(ctx, func(ctx context.Context) error {
+		var now int64
 		sent := p.clock()
 		err := p.db.Update(ctx, func(tx store.Tx) error {
 			_, err := tx.Exec(ctx, `INSERT INTO plait_beats (id, beat) VALUES ($1, `+tx.Now()+`) ON CONFLICT DO NOTHING`, p.id)
-			return err
+			if err != nil {
+				return err
+			}
+			return query(ctx, tx, `SELECT `+tx.Now(), nil, func(rows store.Rows) error { return rows.Scan(&now) })
 		})
-		p.noteBeat(sent, err)
+		p.noteBeat(sent, now, err)
 		return err
 	})
 }
@@ -49,11 +53,12 @@ func (p *process) lastBeat(ctx context.Context) {
 	}
 }
 
-// noteBeat notes a successful beat. It counts from before it was sent.
-func (p *process) noteBeat(sent time.Duration, err error) {
+// noteBeat notes a successful beat, and the time of the database. Both count from before the beat was sent.
+func (p *process) noteBeat(sent time.Duration, now int64, err error) {
 	if err != nil {
 		return
 	}
+	p.time.set(sent, time.UnixMicro(now))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.beat = sent
@@ -93,7 +98,7 @@ func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
 		timely := p.alive()
 		sent := p.clock()
 		seen, err := p.beatOnce(context.WithoutCancel(ctx))
-		p.noteBeat(sent, err)
+		p.noteBeat(sent, seen.now, err)
 		switch {
 		case err != nil:
 			p.Log.WarnContext(ctx, "durable: cannot renew the heartbeat", "error", err)
@@ -153,6 +158,7 @@ const orphanBeats = 10
 // seen is what a beat has found.
 type seen struct {
 	own     bool     // the row of this process is there
+	now     int64    // the time of the database, in microseconds
 	all     int64    // the number of rows
 	lapsed  []string // the processes whose row has lapsed
 	asked   []int64  // the running jobs of this process, as it knows them
@@ -180,13 +186,17 @@ func (p *process) beatOnce(ctx context.Context) (s seen, err error) {
 			s.running = append(s.running, job)
 		case 4:
 			s.all = job
+		case 5:
+			s.now = job
 		}
 		return err
 	}
 
 	d := p.queue.dialect()
-	const others = ` UNION ALL SELECT 4, '', COUNT(*) FROM plait_beats
-		UNION ALL SELECT 2, id, 0 FROM plait_beats WHERE id <> $1 AND beat < `
+	others := func(now string) string {
+		return ` UNION ALL SELECT 4, '', COUNT(*) FROM plait_beats UNION ALL SELECT 5, '', ` + now + `
+			UNION ALL SELECT 2, id, 0 FROM plait_beats WHERE id <> $1 AND beat < ` + now + ` - $2`
+	}
 	running := func(parameter string) string {
 		return ` UNION ALL SELECT 3, '', id FROM ` + d.jobs + ` WHERE ` + d.listed(parameter) + ` AND state = 'running'`
 	}
@@ -195,7 +205,7 @@ func (p *process) beatOnce(ctx context.Context) (s seen, err error) {
 	if d.oneBeat {
 		err = p.db.View(ctx, func(tx store.Tx) error {
 			return query(ctx, tx, `WITH own AS (UPDATE plait_beats SET beat = `+tx.Now()+` WHERE id = $1 RETURNING id)
-				SELECT 1, id, 0 FROM own`+others+tx.Now()+` - $2`+running("$3"),
+				SELECT 1, id, 0 FROM own`+others(tx.Now())+running("$3"),
 				[]any{p.id, p.lapseTime(), list(s.asked)}, read)
 		})
 		return s, err
@@ -207,7 +217,7 @@ func (p *process) beatOnce(ctx context.Context) (s seen, err error) {
 		if _, err := tx.Exec(ctx, `UPDATE plait_beats SET beat = `+tx.Now()+` WHERE id = $1`, p.id); err != nil {
 			return err
 		}
-		return query(ctx, tx, `SELECT 1, id, 0 FROM plait_beats WHERE id = $1`+others+tx.Now()+` - $2`+running("$3"),
+		return query(ctx, tx, `SELECT 1, id, 0 FROM plait_beats WHERE id = $1`+others(tx.Now())+running("$3"),
 			[]any{p.id, p.lapseTime(), list(asked)}, read)
 	})
 	return s, err

@@ -52,7 +52,7 @@ type callWorker struct {
 
 // NextRetry implements river.Worker.
 func (w *callWorker) NextRetry(job *river.Job[callJob]) time.Time {
-	return time.Now().Add(retryAfter(job.Attempt))
+	return w.process.time.Now().Add(retryAfter(job.Attempt))
 }
 
 // Work implements river.Worker.
@@ -298,7 +298,7 @@ func (c *calling) again(wait time.Duration) error {
 			}
 			opts := &river.InsertOpts{Queue: c.queue, Priority: c.priority, MaxAttempts: c.attempts}
 			if wait > 0 {
-				opts.ScheduledAt = time.Now().Add(wait)
+				opts.ScheduledAt = c.time.Now().Add(wait)
 			}
 			_, err := c.process.queue.insert(ctx, tx, []river.InsertManyParams{{Args: c.args, InsertOpts: opts}})
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -412,6 +413,70 @@ func TestMessageDuringTheLastAnswerContinuesTheRun(t *testing.T) {
 		require.Equal(w, Done, r.State, r.Reason)
 		require.Equal(w, "answer 2", w.text("c"))
 		require.Len(w, w.load("c").Messages(), 4)
+	})
+}
+
+// gap is a database in whose transactions something happens right after a query.
+type gap struct {
+	store.Transactor
+	after func(query string)
+}
+
+// Update implements store.Transactor.
+func (g gap) Update(ctx context.Context, f func(store.Tx) error) error {
+	return g.Transactor.Update(ctx, func(tx store.Tx) error { return f(gapTx{tx, g.after}) })
+}
+
+type gapTx struct {
+	store.Tx
+	after func(query string)
+}
+
+// Query implements store.Tx.
+func (t gapTx) Query(ctx context.Context, query string, args ...any) (store.Rows, error) {
+	rows, err := t.Tx.Query(ctx, query, args...)
+	t.after(query)
+	return rows, err
+}
+
+// A message that comes while the last step is stored is given, or refused.
+func TestMessageDuringTheLastTransactionIsNotLost(t *testing.T) {
+	onEach(t, func(w *world) {
+		sent := make(chan error, 1)
+		program := w.engine(nil)
+		var once sync.Once
+		e := w.engine(func(o *Options) {
+			says(apitest.Say("Hello.").Always())(o)
+			o.wrap = func(db store.Transactor) store.Transactor {
+				return gap{db, func(query string) {
+					if !strings.Contains(query, `AND call = ''`) {
+						return
+					}
+					once.Do(func() {
+						go func() {
+							_, err := program.Send(w.Context(), "c", "", "And you?")
+							sent <- err
+						}()
+						select { // it is stored, or waits for the end of this transaction
+						case err := <-sent:
+							sent <- err
+						case <-time.After(200 * time.Millisecond):
+						}
+					})
+				}}
+			}
+		})
+		w.serve(e)
+		require.Equal(w, Done, w.wait(e, w.start(e, StartRequest{Text: "Hi."})).State)
+		err := <-sent
+		list, listErr := program.Messages(w.Context(), "c", "")
+		require.NoError(w, listErr)
+		require.Empty(w, list)
+		if err != nil {
+			require.ErrorIs(w, err, ErrNotBusy)
+		} else {
+			require.Contains(w, fmt.Sprint(w.load("c").Messages()), "And you?")
+		}
 	})
 }
 

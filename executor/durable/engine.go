@@ -144,6 +144,7 @@ type Engine struct {
 	db    store.Transactor
 	store *store.Store // the conversations of db
 	queue queue
+	time  *databaseTime
 	ends  ends
 
 	making sync.Mutex // held while the tables of River are made; guards made
@@ -155,6 +156,7 @@ type Engine struct {
 // before the database.
 func Open(ctx context.Context, db store.Transactor, opts *Options) (*Engine, error) {
 	e := &Engine{Options: opts.withDefaults(), db: db, store: store.New(db, nil)}
+	e.time = &databaseTime{clock: e.clock, now: e.now}
 	for agent := range e.Agents {
 		if err := store.CheckName(agent); err != nil {
 			return nil, fmt.Errorf("durable: the name of an agent: %w", err)
@@ -164,9 +166,9 @@ func Open(ctx context.Context, db store.Transactor, opts *Options) (*Engine, err
 	var err error
 	switch db := db.(type) {
 	case *postgres.DB:
-		e.queue, err = newPostgresQueue(db, &e.Options)
+		e.queue, err = newPostgresQueue(db, e)
 	case *sqlite.DB:
-		e.queue, err = newSQLiteQueue(ctx, db, &e.Options)
+		e.queue, err = newSQLiteQueue(ctx, db, e)
 	default:
 		return nil, fmt.Errorf("durable: a %T has no queue for jobs: %w", db, errors.ErrUnsupported)
 	}

@@ -210,26 +210,51 @@ func (t *recordedTx) Append(ctx context.Context, a store.AppendRequest) (store.H
 	return h, err
 }
 
-// Exec implements store.Tx.
-func (t *recordedTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	if !strings.HasPrefix(query, `INSERT INTO plait_inbox`) {
-		return t.Tx.Exec(ctx, query, args...)
+// Query implements store.Tx.
+func (t *recordedTx) Query(ctx context.Context, query string, args ...any) (store.Rows, error) {
+	if !accepts(query) {
+		return t.Tx.Query(ctx, query, args...)
 	}
 	var reply executor.Reply
 	if err := reply.UnmarshalJSON(args[2].([]byte)); err != nil {
-		return 0, err
+		return nil, err
 	}
 	end := t.begin(event{
 		What: accepting, Call: reply.Call.String(), Result: reply.IsResult(), Text: reply.Result().Content.Text(),
 		Conversation: args[4].(string),
 	})
-	n, err := t.Tx.Exec(ctx, query, args...)
-	if err == nil && n == 0 {
-		end(notDone, 0)
-	} else {
-		t.ends = append(t.ends, func(outcome result) { end(outcome, 0) })
+	rows, err := t.Tx.Query(ctx, query, args...)
+	counted := &countedRows{Rows: rows}
+	t.ends = append(t.ends, func(outcome result) {
+		if err == nil && counted.n == 0 {
+			outcome = notDone
+		}
+		end(outcome, 0)
+	})
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	return counted, nil
+}
+
+// accepts reports whether a statement stores a reply.
+func accepts(query string) bool {
+	return strings.HasPrefix(query, `INSERT INTO plait_inbox`) && strings.Contains(query, `ON CONFLICT`)
+}
+
+// countedRows counts rows.
+type countedRows struct {
+	store.Rows
+	n int
+}
+
+// Next implements store.Rows.
+func (r *countedRows) Next() bool {
+	next := r.Rows.Next()
+	if next {
+		r.n++
+	}
+	return next
 }
 
 // history is what all processes did, in the order of its beginning.

@@ -64,7 +64,7 @@ const kinds = `('` + kindRun + `', '` + kindCall + `', '` + kindDeadline + `')`
 func (e *Engine) insertRun(ctx context.Context, tx store.Tx, job runJob, wait time.Duration) (int64, error) {
 	opts := &river.InsertOpts{Queue: e.RunQueue(job.Agent), MaxAttempts: e.Attempts}
 	if wait > 0 {
-		opts.ScheduledAt = time.Now().Add(wait)
+		opts.ScheduledAt = e.time.Now().Add(wait)
 	}
 	ids, err := e.queue.insert(ctx, tx, []river.InsertManyParams{{Args: job, InsertOpts: opts}})
 	if err != nil {

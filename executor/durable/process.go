@@ -128,6 +128,8 @@ func (p *process) config() *river.Config {
 		JobTimeout: -1, RescueStuckJobsAfter: far, JobStuckThreshold: far, MaxAttempts: p.Attempts,
 		CompletedJobRetentionPeriod: p.Keep, CancelledJobRetentionPeriod: p.Keep, DiscardedJobRetentionPeriod: p.Keep,
 		Logger: slog.New(quiet{p.Log.Handler()}),
+		// The only way to give River a clock. It decides when scheduled jobs are due, for all processes.
+		Test: river.TestConfig{Time: p.time},
 	}
 	river.AddWorker(config.Workers, &runWorker{process: p})
 	river.AddWorker(config.Workers, &callWorker{process: p})

@@ -82,11 +82,12 @@ type riverQueue[T any] struct {
 const inserters = 32
 
 // newRiverQueue returns a queue on the database of a driver.
-func newRiverQueue[T any](driver riverdriver.Driver[T], words dialect, opts *Options) (*riverQueue[T], error) {
+func newRiverQueue[T any](driver riverdriver.Driver[T], words dialect, e *Engine) (*riverQueue[T], error) {
 	config := &river.Config{
-		FetchCooldown: river.FetchCooldownMin, Schema: opts.Schema, Logger: slog.New(slog.DiscardHandler),
+		FetchCooldown: river.FetchCooldownMin, Schema: e.Schema, Logger: slog.New(slog.DiscardHandler),
+		Test: river.TestConfig{Time: e.time},
 	}
-	q := &riverQueue[T]{driver: driver, words: words, schema: opts.Schema, closing: func() error { return nil }}
+	q := &riverQueue[T]{driver: driver, words: words, schema: e.Schema, closing: func() error { return nil }}
 	for i := range q.inserters {
 		inserter, err := river.NewClient(driver, config)
 		if err != nil {
@@ -98,10 +99,10 @@ func newRiverQueue[T any](driver riverdriver.Driver[T], words dialect, opts *Opt
 }
 
 // newPostgresQueue returns the queue of a PostgreSQL database.
-func newPostgresQueue(db *postgres.DB, opts *Options) (queue, error) {
+func newPostgresQueue(db *postgres.DB, e *Engine) (queue, error) {
 	jobs := "river_job"
-	if opts.Schema != "" {
-		jobs = pgx.Identifier{opts.Schema, jobs}.Sanitize()
+	if e.Schema != "" {
+		jobs = pgx.Identifier{e.Schema, jobs}.Sanitize()
 	}
 	q, err := newRiverQueue[pgx.Tx](riverpgxv5.New(db.Pool()), dialect{
 		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, oneBeat: true, poll: 5 * time.Second,
@@ -110,7 +111,7 @@ func newPostgresQueue(db *postgres.DB, opts *Options) (queue, error) {
 		begun:  `metadata || '{"plait_begun": true}'`,
 		texts:  func(p string) string { return `t FROM jsonb_array_elements_text(CAST(` + p + ` AS TEXT)::JSONB) AS t` },
 		listed: func(p string) string { return `id = ANY(string_to_array(` + p + `, ',')::BIGINT[])` },
-	}, opts)
+	}, e)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func newPostgresQueue(db *postgres.DB, opts *Options) (queue, error) {
 }
 
 // newSQLiteQueue returns the queue of an SQLite database. River gets one connection of its own.
-func newSQLiteQueue(ctx context.Context, db *sqlite.DB, opts *Options) (queue, error) {
+func newSQLiteQueue(ctx context.Context, db *sqlite.DB, e *Engine) (queue, error) {
 	pool, err := db.Pool(ctx)
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func newSQLiteQueue(ctx context.Context, db *sqlite.DB, opts *Options) (queue, e
 		begun:  `JSONB_SET(metadata, '$.plait_begun', JSON('true'))`,
 		texts:  func(p string) string { return `value FROM JSON_EACH(` + p + `)` },
 		listed: func(p string) string { return `id IN (SELECT value FROM JSON_EACH('[' || ` + p + ` || ']'))` },
-	}, opts)
+	}, e)
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}

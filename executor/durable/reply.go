@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/riverqueue/river"
 
@@ -112,22 +113,23 @@ func (e *Engine) accept(ctx context.Context, tx store.Tx, d dag.DAG, t target, r
 	if len(runs) == 0 {
 		return &RunError{Run: t.conversation + "#" + t.head, Err: ErrNotBusy}
 	}
+	var replied map[string]bool
 	for _, reply := range replies {
-		if err := insertReply(ctx, tx, t, reply); err != nil {
+		if replied, err = insertReply(ctx, tx, t, reply); err != nil {
 			return err
 		}
 	}
 	if runs[0].State != Waiting {
 		return nil // the run looks at its inbox before it waits
 	}
-	return e.wake(ctx, tx, d, t, runs[0])
+	return e.wake(ctx, tx, d, replied, runs[0])
 }
 
-// wake continues a waiting run if a message has all of its replies.
-func (e *Engine) wake(ctx context.Context, tx store.Tx, d dag.DAG, t target, r Run) error {
-	keys, err := repliedCalls(ctx, tx, t)
-	if err != nil || len(complete(d, keys)) == 0 {
-		return err
+// wake continues a waiting run if a message has all of its replies. replied has the keys of the calls with a reply in the
+// inbox.
+func (e *Engine) wake(ctx context.Context, tx store.Tx, d dag.DAG, replied map[string]bool, r Run) error {
+	if len(complete(d, replied)) == 0 {
+		return nil
 	}
 	job, err := e.insertRun(ctx, tx, runJob{Run: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent, Resumed: true}, 0)
 	if err != nil {
@@ -152,30 +154,43 @@ func complete(d dag.DAG, keys map[string]bool) map[node.ID]bool {
 	return messages
 }
 
-// insertReply stores a reply in the inbox. The same reply again changes nothing.
-func insertReply(ctx context.Context, tx store.Tx, t target, reply executor.Reply) error {
+// insertReply stores a reply in the inbox, and returns the keys of all calls with a reply there. The same reply again
+// changes nothing.
+func insertReply(ctx context.Context, tx store.Tx, t target, reply executor.Reply) (replied map[string]bool, err error) {
 	payload, err := reply.MarshalJSON()
 	if err != nil {
-		return err
+		return nil, err
 	}
+
+	// The query of RETURNING may or may not see the new row.
 	sum := store.SumOf(payload)
-	n, err := tx.Exec(ctx, `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
-		SELECT num, $1, $2, $3, $4, 0, `+tx.Now()+` FROM plait_conversations WHERE name = $5 ON CONFLICT DO NOTHING`,
-		t.head, reply.Call.String(), payload, sum[:], t.conversation)
-	if err != nil || n > 0 {
-		return err
+	err = query(ctx, tx, `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
+		SELECT num, $1, $2, $3, $4, 0, `+tx.Now()+` FROM plait_conversations WHERE name = $5 ON CONFLICT DO NOTHING
+		RETURNING COALESCE((SELECT STRING_AGG(i.call, ',') FROM plait_inbox i
+			WHERE i.conv = plait_inbox.conv AND i.head = plait_inbox.head AND i.call <> ''), '')`,
+		[]any{t.head, reply.Call.String(), payload, sum[:], t.conversation}, func(rows store.Rows) error {
+			var others string
+			err := rows.Scan(&others)
+			replied = map[string]bool{reply.Call.String(): true}
+			for _, call := range strings.Split(others, ",") {
+				replied[call] = true
+			}
+			return err
+		})
+	if err != nil || replied != nil {
+		return replied, err
 	}
 
 	rows, err := queryInbox(ctx, tx, t.conversation, t.head, ` AND call = '`+reply.Call.String()+`'`)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case len(rows) == 0:
-		return fmt.Errorf("durable: %q: %w", t.conversation, store.ErrNotStored)
+		return nil, fmt.Errorf("durable: %q: %w", t.conversation, store.ErrNotStored)
 	case !bytes.Equal(rows[0].payload, payload):
-		return &executor.ResumeError{Kind: executor.ErrConflict, Call: reply.Call}
+		return nil, &executor.ResumeError{Kind: executor.ErrConflict, Call: reply.Call}
 	}
-	return nil
+	return repliedCalls(ctx, tx, t)
 }
 
 // repliedCalls returns the keys of the calls with a reply in the inbox.
@@ -241,7 +256,7 @@ func (e *Engine) pauseJobs(ctx context.Context, tx store.Tx, r runJob, d dag.DAG
 		}
 		if opts.Deadline > 0 {
 			jobs = append(jobs, river.InsertManyParams{Args: deadlineJob(args), InsertOpts: &river.InsertOpts{
-				Queue: e.RunQueue(r.Agent), MaxAttempts: e.Attempts, ScheduledAt: e.now().Add(opts.Deadline),
+				Queue: e.RunQueue(r.Agent), MaxAttempts: e.Attempts, ScheduledAt: e.time.Now().Add(opts.Deadline),
 			}})
 		}
 	}

@@ -27,7 +27,7 @@ type runWorker struct {
 
 // NextRetry implements river.Worker.
 func (w *runWorker) NextRetry(job *river.Job[runJob]) time.Time {
-	return time.Now().Add(retryAfter(job.Attempt))
+	return w.process.time.Now().Add(retryAfter(job.Attempt))
 }
 
 // retryAfter returns the wait after a failed attempt: 2 seconds, then twice as long each time, up to about 17 minutes.
@@ -222,10 +222,19 @@ func (r *running) step(d dag.DAG, state State, reason string) error {
 	if state.Ended() || state == Parked {
 		r.ends.bells.Ring(r.args.Run)
 	}
-	if r.over || len(d.OpenCalls()) > 0 {
-		return nil
+	if !r.over && asksNext(d) {
+		return r.more(r.ctx)
 	}
-	return r.more(r.ctx) // the end of a turn
+	return nil
+}
+
+// asksNext reports whether the next thing that a run does is a request: its last node is a message of the user.
+func asksNext(d dag.DAG) bool {
+	if d.Head() == nil {
+		return false
+	}
+	m, is := d.Head().Message()
+	return is && m.Role == content.User
 }
 
 // transaction is the transaction of one step.
@@ -284,27 +293,28 @@ func sameNodes(h store.Head, nodes []*node.Node) bool {
 
 // next writes the state of a run whose job is finished. If messages are waiting, a run that is done continues with them.
 func (r *running) next(ctx context.Context, tx store.Tx, state State, reason string) error {
-	var job int64
 	if state == Waiting {
 		return r.pause(ctx, tx, reason)
 	}
-	if state == Done {
-		waiting, err := hasMessages(ctx, tx, r.args.Conversation, r.args.Head)
-		if err != nil {
-			return err
-		}
-		if waiting {
-			if job, err = r.insertRun(ctx, tx, r.args, 0); err != nil {
-				return err
-			}
-			state, reason = Active, ""
-		}
-	}
-
-	unfinished, err := setState(ctx, tx, r.args.Run, state, reason, job)
+	unfinished, err := setState(ctx, tx, r.args.Run, state, reason, 0)
 	if err == nil && !unfinished {
 		err = errLost // it was cancelled
 	}
+	if err != nil || state != Done {
+		return err
+	}
+
+	// The row of the run is locked now: nobody sends a message any more.
+	waiting, err := hasMessages(ctx, tx, r.args.Conversation, r.args.Head)
+	if err != nil || !waiting {
+		return err
+	}
+	job, err := r.insertRun(ctx, tx, r.args, 0)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE plait_index SET state = $1, reason = '', busy = 1, job = $2 WHERE id = $3`,
+		string(Active), job, r.args.Run)
 	return err
 }
 
@@ -330,7 +340,11 @@ func (r *running) pause(ctx context.Context, tx store.Tx, reason string) error {
 	if err != nil || !unfinished {
 		return errors.Join(err, errLost)
 	}
-	return r.wake(ctx, tx, r.paused, r.args.target(), Run{
+	replied, err := repliedCalls(ctx, tx, r.args.target())
+	if err != nil {
+		return err
+	}
+	return r.wake(ctx, tx, r.paused, replied, Run{
 		ID: r.args.Run, Conversation: r.args.Conversation, Head: r.args.Head, Agent: r.args.Agent,
 	})
 }

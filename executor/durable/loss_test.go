@@ -1,0 +1,245 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/store"
+)
+
+// The clocks of two processes and of a program are hours off. Waits are as long as they should be: the database's time
+// counts.
+func TestWrongClockDoesNoHarm(t *testing.T) {
+	onEach(t, func(w *world) {
+		off := func(by time.Duration) func(o *Options) {
+			return func(o *Options) { o.now = func() time.Time { return time.Now().Add(by) } }
+		}
+		var tried atomic.Int64
+		again := executor.WithEffect(tool("again", func(context.Context, string) (string, error) {
+			if tried.Add(1) == 1 {
+				return "", Retry(errors.New("not yet"), 500*time.Millisecond)
+			}
+			return "now", nil
+		}), executor.EffectReadOnly)
+		for _, by := range []time.Duration{5 * time.Hour, -5 * time.Hour} {
+			w.serve(w.engine(func(o *Options) {
+				off(by)(o)
+				works(again)(o)
+				down := apitest.Fail(&api.Error{Kind: api.ErrOverloaded})
+				o.Agents = map[string]executor.Agent{
+					"a": {
+						Provider: apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
+							if len(req.Messages) == 1 {
+								return apitest.Call(apitest.Use("again", item{}), apitest.Use("sign", item{}))
+							}
+							return apitest.Say("Done.")
+						}).Always()),
+						Hooks: []executor.Hook{executor.RequireApproval("sign")},
+						Tools: []dag.Tool{executor.DeferredTool(again.Definition()), tool("sign", nil)},
+					},
+					"fails": {Provider: once(down, apitest.Say("Done.").Always())},
+				}
+				o.Call = func(_ string, p dag.Pending) CallOptions {
+					if p.Approval {
+						return CallOptions{Deadline: time.Second}
+					}
+					return CallOptions{}
+				}
+			}))
+		}
+
+		// Both wait for River's look at what is due.
+		began := time.Now()
+		before, after := w.engine(off(-7*time.Hour)), w.engine(off(7*time.Hour))
+		failing := w.start(before, StartRequest{Conversation: "d", Agent: "fails", Text: "Hi."})
+		run := w.start(after, StartRequest{Text: "Sign."})
+		for _, id := range []string{run, failing} {
+			r := w.wait(before, id)
+			require.Equal(w, Done, r.State, r.Reason)
+		}
+		require.EqualValues(w, 2, tried.Load())
+		require.Contains(w, fmt.Sprint(w.load("c").Messages()), textDeadline)
+		require.Greater(w, time.Since(began), time.Second, "the deadline was not waited for")
+	})
+}
+
+// lose lets a process take the job of a run, and dies: others hand the job back.
+func (w *world) lose(e *Engine, run, lost string) {
+	w.Helper()
+	d := e.queue.dialect()
+	by := map[bool]string{true: `ARRAY['` + lost + `']`, false: `JSONB('["` + lost + `"]')`}[d.oneBeat]
+	require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
+		n, err := tx.Exec(w.Context(), `UPDATE `+d.jobs+` SET state = 'running', attempt = 1, attempted_by = `+by+`
+			WHERE id = (SELECT job FROM plait_index WHERE id = $1) AND state = 'available'`, run)
+		require.EqualValues(w, 1, n)
+		return err
+	}))
+	p := &process{Engine: e, id: "other"}
+	require.NoError(w, p.handBack(w.Context(), lost))
+}
+
+// A step shows that a run does not crash its processes, however many are lost in its whole life.
+func TestLossesAreCountedFromTheLastStep(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(says(apitest.Say("Hello.").Always()))
+		run := w.start(e, StartRequest{Text: "Hi."})
+		for i := range 3 * e.Losses {
+			c, err := e.Store().Conversation(w.Context(), "c")
+			require.NoError(w, err)
+			require.NoError(w, c.Append(w.Context(), c.DAG().User(fmt.Sprint("step ", i))))
+			w.lose(e, run, fmt.Sprint("p", i))
+			r, err := e.Run(w.Context(), run)
+			require.NoError(w, err)
+			require.Equal(w, Active, r.State, "loss %d: %s", i, r.Reason)
+		}
+
+		// In the same step they count. The last loss above was the first one of this step.
+		for i := range e.Losses {
+			w.lose(e, run, fmt.Sprint("q", i))
+		}
+		r, err := e.Run(w.Context(), run)
+		require.NoError(w, err)
+		require.Equal(w, Parked, r.State)
+		require.Contains(w, r.Reason, fmt.Sprint(e.Losses+1, " processes"))
+
+		require.NoError(w, e.Requeue(w.Context(), run))
+		w.serve(e)
+		require.Equal(w, Done, w.wait(e, run).State)
+	})
+}
+
+// away is a database that cannot be reached for some time.
+type away struct {
+	store.Transactor
+	gone atomic.Bool
+}
+
+var errAway = errors.New("the database is away")
+
+// Update implements store.Transactor.
+func (a *away) Update(ctx context.Context, f func(store.Tx) error) error {
+	if a.gone.Load() {
+		return errAway
+	}
+	return a.Transactor.Update(ctx, f)
+}
+
+// View implements store.Transactor.
+func (a *away) View(ctx context.Context, f func(store.Tx) error) error {
+	if a.gone.Load() {
+		return errAway
+	}
+	return a.Transactor.View(ctx, f)
+}
+
+// AppendIf implements store.Transactor.
+func (a *away) AppendIf(ctx context.Context, r store.AppendRequest, query string, args ...any) (store.Head, bool, error) {
+	if a.gone.Load() {
+		return store.Head{}, false, errAway
+	}
+	return a.Transactor.AppendIf(ctx, r, query, args...)
+}
+
+// outage is a database that all processes lose while some calls are executed. It comes back after a time that is longer than
+// that after which a process counts as lost.
+func outage(w *world, defers bool, others int) (results []string, times map[string]int) {
+	const calls = 8
+	var c counting
+	begun, finish := make(chan struct{}, calls), make(chan struct{})
+	slow := tool("pay", func(ctx context.Context, item string) (string, error) {
+		_, _ = c.tool("pay").Call(ctx, executor.Call{Input: content.JSON(`{"name":"x"}`)})
+		begun <- struct{}{}
+		<-finish
+		return "paid " + item, nil
+	})
+	db := &away{Transactor: w.db}
+	e := w.engine(func(o *Options) {
+		o.wrap = func(store.Transactor) store.Transactor { return db }
+		agent := executor.Agent{Provider: payer(calls), ToolTimeout: -1, Tools: []dag.Tool{slow}}
+		if defers {
+			agent.Strategy = executor.DeferAll()
+		}
+		o.Agents = map[string]executor.Agent{"a": agent}
+		works(slow)(o)
+		o.Workers[0].Concurrency = calls
+	})
+	w.serve(e)
+	run := w.start(e, StartRequest{Text: "Pay."})
+	for range calls {
+		<-begun
+	}
+
+	// The calls end while the database is away. Others, which reach it, take the process for lost.
+	db.gone.Store(true)
+	for range others {
+		w.serve(w.engine(func(o *Options) {
+			o.Agents = map[string]executor.Agent{"a": {Provider: payer(calls), Tools: []dag.Tool{slow}, Strategy: e.Agents["a"].Strategy}}
+			works(slow)(o)
+		}))
+	}
+	close(finish)
+	time.Sleep(2 * lapse * heartbeat)
+	if others > 0 {
+		require.Equal(w, Done, w.wait(w.engine(nil), run).State)
+	}
+	db.gone.Store(false)
+	r := w.wait(e, run)
+	require.Equal(w, Done, r.State, r.Reason)
+	for _, m := range w.load("c").Messages() {
+		for _, result := range m.Blocks.ToolResults() {
+			results = append(results, result.Content.Text())
+		}
+	}
+	require.Len(w, results, calls)
+	return results, c.times
+}
+
+// payer is a model that calls pay n times at once.
+func payer(n int) api.Provider { return calls("pay", n) }
+
+// A finished call's result is kept and offered until the database is back.
+func TestResultsOutliveAnAbsenceOfTheDatabase(t *testing.T) {
+	for _, defers := range []bool{true, false} {
+		t.Run(map[bool]string{true: "calls as jobs", false: "calls in the run"}[defers], func(t *testing.T) {
+			onEach(t, func(w *world) {
+				results, times := outage(w, defers, 0)
+				for i, result := range results {
+					require.Equal(w, fmt.Sprint("paid bolts ", i), result)
+				}
+				for key, n := range times {
+					require.Equal(w, 1, n, key)
+				}
+			})
+		})
+	}
+}
+
+// A process that alone has lost the database is taken for lost. The model reads that the outcome is unknown, and the results
+// that are offered later are refused by the state.
+func TestResultsOfAProcessThatWasCutOffAreRefusedByTheState(t *testing.T) {
+	onEach(t, func(w *world) {
+		results, times := outage(w, true, 1)
+		for _, result := range results {
+			require.Equal(w, content.OutcomeUnknown, result)
+		}
+		for key, n := range times {
+			require.Equal(w, 1, n, key)
+		}
+		require.NoError(w, w.db.View(w.Context(), func(tx store.Tx) error {
+			rows, err := queryInbox(w.Context(), tx, "c", store.Main, "")
+			require.Empty(w, rows)
+			return err
+		}))
+	})
+}
