@@ -181,7 +181,7 @@ func (s *NodeSet) LoadAll() error {
 
 // Unloaded reports whether a node at this depth may be one of those that are not loaded yet.
 func (s *NodeSet) Unloaded(depth int) bool {
-	return s.later != nil && s.later.done.Load() == nil && depth <= s.later.outline.absent[0].depth
+	return s.later != nil && s.later.ready.Load() && s.later.done.Load() == nil && depth <= s.later.outline.absent[0].depth
 }
 
 // takeLater returns d with the parts of o that are loaded later.

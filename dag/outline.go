@@ -94,7 +94,9 @@ func (o *outliner) boundary(compaction *node.Node, rest *later) (n *node.Node, f
 		}
 	}
 
+	// The parents of a message that is sent are looked at too, so the first node after the boundary is not sent.
 	first := 0 // the index of the first node after the boundary
+	replaced := false
 	for n = compaction; !found; {
 		below, simple := trunk(n)
 		if !simple || below == nil {
@@ -109,7 +111,9 @@ func (o *outliner) boundary(compaction *node.Node, rest *later) (n *node.Node, f
 		// Between two turns: what a tool phase shares is loaded together.
 		_, compacts := n.Payload().(node.Compaction)
 		i := o.index[n.ID()]
-		found = i <= last && !o.keep[i] && !compacts && !isExecution(n) && !lineage.HasCalls(n)
+		if i <= last && !o.keep[i] && !compacts && !isExecution(n) && !lineage.HasCalls(n) {
+			found, replaced = replaced, true
+		}
 		first = i + 1
 	}
 
@@ -119,19 +123,29 @@ func (o *outliner) boundary(compaction *node.Node, rest *later) (n *node.Node, f
 	return n, o.alone >= first
 }
 
-// keepCompactions keeps the compactions that replace a kept node. It returns false for a node of an unknown kind, which
-// may refer to any node.
+// keepCompactions keeps the compactions that replace a kept node, and one node of those that a kept compaction replaces:
+// without any it would have a message of its own. It returns false for a node of an unknown kind, which may refer to any
+// node.
 func (o *outliner) keepCompactions() bool {
 	for more := true; more; {
 		more = false
 		for i, n := range o.nodes {
 			c, is := n.Payload().(node.Compaction)
-			if !is || o.keep[i] {
+			if !is {
 				continue
 			}
-			replacesKept := func(id node.ID) bool { at, here := o.index[id]; return here && o.keep[at] }
-			if slices.ContainsFunc(c.Replaced.Slice(), replacesKept) {
+
+			here, kept := -1, false
+			for _, id := range c.Replaced.Slice() {
+				if at, found := o.index[id]; found && hasMessage(o.nodes[at]) {
+					here, kept = at, kept || o.keep[at]
+				}
+			}
+			switch {
+			case kept && !o.keep[i]:
 				o.keep[i], more = true, true
+			case o.keep[i] && !kept && here >= 0:
+				o.keep[here], more = true, true
 			}
 		}
 	}
