@@ -278,6 +278,8 @@ var others = map[string]map[string]alike{
 			"never sent, so it puts nothing into a transcript"},
 		"dag: hasMessage": {"System Tools SubGraph RunStart StopReason Custom Unknown",
 			"puts no message into a transcript, so a compaction cannot replace it"},
+		"dag: outliner.keepSent": {"SubGraph RunStart StopReason Custom Unknown",
+			"have no message: DAG.build"},
 		"dag: spelled": {"Unknown", "has one field, its body, by the default"},
 		"dag: validator.node": {"System Tools SubGraph RunStart StopReason Custom Unknown",
 			"has no rule that can be checked for the node alone"},

@@ -12,7 +12,7 @@ func cases() []pair.Case {
 		snapshot(1000, 10), snapshot(10_000, 6), snapshot(100_000, 4),
 		journal(10, 60), journal(1000, 1500), journal(10_000, 10_000), journalFlat(), journalSync(),
 		load(1000), load(10_000), load(100_000),
-		lazy(1000), lazy(10_000), lazy(100_000), loadMemory(10_000),
+		loadMemory(10_000),
 		requests(10, 3, 0), requests(100, 20, 0), requests(1000, 100, 12), requests(10_000, 50, 0),
 		appendNode(),
 		order("chain", corpus.Chain, 1000, 20, 0), order("chain", corpus.Chain, 100_000, 20, 0),

@@ -96,37 +96,16 @@ func load(nodes int) pair.Case {
 	}}
 }
 
-// lazy compares a lazy load, which decodes no node yet, with decoding everything.
-func lazy(nodes int) pair.Case {
-	return pair.Case{Name: "lazy/" + short(nodes), Per: "node", Units: nodes, Full: nodes > 10_000, Variants: func() ([]pair.Variant, error) {
-		_, dir, path, err := savedFile(nodes)
-		if err != nil {
-			return nil, err
-		}
-
-		variants := []pair.Variant{
-			{Name: "Loader.Load, lazy", Run: loading(func() (dag.DAG, error) { return dag.Loader{Lazy: true}.Load(path) }), Close: func() error { return os.RemoveAll(dir) }},
-			{Name: "goccy Unmarshal, from a file", Run: repeat(func() error { return unmarshalFile(path) })},
-			{Name: "Load", Run: loading(func() (dag.DAG, error) { return dag.Load(path) })},
-		}
-		return variants, nil
-	}, Goals: []pair.Goal{
-		{Number: 5, Kind: pair.Faster, Limit: 4},
-		{Number: 5, Name: "Load", Kind: pair.Faster, Beside: "Load"},
-	}}
-}
-
 // loadMemory compares the memory of a loaded conversation with the size of its file.
 func loadMemory(nodes int) pair.Case {
 	return pair.Case{Name: "memory/load/" + short(nodes), Unit: "B", Variants: func() ([]pair.Variant, error) {
-		text, dir, path, err := savedFile(nodes)
+		text, dir, _, err := savedFile(nodes)
 		if err != nil {
 			return nil, err
 		}
 
 		return []pair.Variant{
 			{Name: "loaded", Close: func() error { return os.RemoveAll(dir) }, Run: held(func() (any, error) { return dag.Read(bytes.NewReader(text)) })},
-			{Name: "loaded, lazy", Run: held(func() (any, error) { return dag.Loader{Lazy: true}.Load(path) })},
 			{Name: "the file", Run: func(s *pair.Sample) error { s.Set(pair.Cost{Value: float64(len(text))}); return nil }},
 			{Name: "goccy Unmarshal", Run: held(func() (any, error) {
 				var doc corpus.Document
@@ -136,7 +115,6 @@ func loadMemory(nodes int) pair.Case {
 		}, nil
 	}, Goals: []pair.Goal{
 		{Number: 5, Kind: pair.AtMost, Beside: "the file", Limit: 1.6},
-		{Number: 5, Name: "lazy", Kind: pair.AtMost, Ours: "loaded, lazy", Beside: "the file", Limit: 1.1},
 		{Number: 5, Name: "goccy", Kind: pair.AtMost, Beside: "goccy Unmarshal"},
 	}}
 }

@@ -43,7 +43,6 @@ func million() pair.Case {
 		}
 		return []pair.Variant{
 			once("load", func() (err error) { kept, err = dag.Read(bytes.NewReader(text)); return err }),
-			once("load, lazy", func() (err error) { kept, err = dag.Loader{Lazy: true}.Read(bytes.NewReader(text)); return err }),
 			once("append", func() error {
 				kept = loaded
 				for range nodes {
@@ -63,7 +62,7 @@ func million() pair.Case {
 			once("log, folded", func() error { return d.WriteLog(io.Discard, &dag.LogOptions{Fold: true}) }),
 		}, nil
 	}, Goals: []pair.Goal{
-		{Name: "load", Kind: pair.Value, Ours: "load"}, {Name: "load, lazy", Kind: pair.Value, Ours: "load, lazy"},
+		{Name: "load", Kind: pair.Value, Ours: "load"},
 		{Name: "append", Kind: pair.Value, Ours: "append"}, {Name: "walk", Kind: pair.Value, Ours: "walk"},
 		{Name: "save", Kind: pair.Value, Ours: "save"}, {Name: "verify", Kind: pair.Value, Ours: "verify"},
 		{Name: "draw, folded", Kind: pair.Value, Ours: "draw, folded"}, {Name: "log, folded", Kind: pair.Value, Ours: "log, folded"},

@@ -73,7 +73,7 @@ type env struct {
 	file   *header
 	refs   *refs
 	erased map[node.ID]*node.Node // nodes made by Redact, for Journal.Append; never written after it is set
-	unread []*unread              // the lazily loaded files of its nodes, see Loader.Lazy; never written after it is set
+	later  []*later               // the parts of its nodes that are loaded later; never written after it is set
 }
 
 // New returns an empty conversation.
@@ -102,13 +102,18 @@ func (d DAG) change(edit func(*env)) DAG {
 	return d
 }
 
-// Err returns the first error of the chain that built the conversation, a *BuildError, or nil. For a conversation
-// loaded with Loader.Lazy, it also returns the *LoadError of a broken node that was found since.
+// Err returns the first error of the chain that built the conversation, a *BuildError, or nil. For a conversation that
+// was loaded in part (see [NodeSet.Expect]), it also returns the error of loading the rest, once that was needed.
 func (d DAG) Err() error {
-	if d.err == nil && d.env != nil {
-		return d.env.unreadErr()
+	if d.err != nil {
+		return d.err
 	}
-	return d.err
+	for _, l := range d.environment().later {
+		if err := l.failure(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // WithoutErr returns the conversation before the failed step, without the chain's error. It returns d if there is no
@@ -162,7 +167,7 @@ func (d DAG) Join(others ...DAG) DAG {
 			return d.fail("Join", fmt.Errorf("%w: %s", ErrDuplicateID, clash.ID()))
 		}
 		heads = append(heads, o.heads...)
-		d = d.takeTools(o).takeRefs(o).takeErased(o).takeUnread(o)
+		d = d.takeTools(o).takeRefs(o).takeErased(o).takeLater(o)
 	}
 
 	// WithHeads drops a head that several conversations have.

@@ -116,27 +116,3 @@ func ExampleJournal() {
 	// 13 bytes were cut, from line 6 on: unexpected EOF
 	// A graph without cycles.
 }
-
-func ExampleLoader_lazy() {
-	dir, err := os.MkdirTemp("", "plait")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "talk.json")
-	if err := dag.New().User("What is a DAG?").Assistant("A graph without cycles.").Save(path); err != nil {
-		panic(err)
-	}
-
-	// Only the last message is decoded.
-	d, err := dag.Loader{Lazy: true}.Load(path)
-	if err != nil {
-		panic(err)
-	}
-	last, _ := d.Head().Message()
-	if err := d.Err(); err != nil {
-		panic(err) // a *dag.LoadError: the message is broken
-	}
-	fmt.Println(d.Len(), last.Blocks.Text())
-	// Output: 2 A graph without cycles.
-}

@@ -137,7 +137,6 @@ func (d DAG) Save(path string) error {
 // their position, and unreachable nodes.
 //
 // Before it writes anything, Write returns the chain's error, or ErrDuplicateID for two different nodes with one ID.
-// With Loader.Lazy it returns the error of a broken node after it has written everything.
 func (d DAG) Write(w io.Writer) error { return d.write(w, (*node.Node).Append) }
 
 // write is Write with another form of the nodes.
@@ -157,7 +156,8 @@ func (d DAG) write(w io.Writer, form func(n *node.Node, dst []byte) []byte) erro
 		nodes, _, err = h.nodes(d.roots())
 	}
 
-	if err != nil {
+	// The walk has loaded what was not loaded yet.
+	if err := cmp.Or(err, d.Err()); err != nil {
 		return err
 	}
 
@@ -185,7 +185,7 @@ func (d DAG) write(w io.Writer, form func(n *node.Node, dst []byte) []byte) erro
 	}
 
 	out.buf = append(out.buf, "}\n"...)
-	return cmp.Or(out.flush(), d.Err())
+	return out.flush()
 }
 
 // MarshalJSON returns the conversation in its saved form, without line breaks, so that a conversation can be a value in

@@ -619,7 +619,7 @@ type headsLine struct {
 func (r *reader) entry(s *journalState, line []byte) error {
 	if !bytes.HasPrefix(line, []byte(headsPrefix)) {
 		r.node = len(r.order) + 1
-		return r.addLine(line)
+		return r.add(line)
 	}
 
 	// An error in the line with the heads is not one of a node.
@@ -632,16 +632,6 @@ func (r *reader) entry(s *journalState, line []byte) error {
 		return fmt.Errorf("the append has \"at\":%d but begins at byte %d", entry.At, s.size)
 	}
 	return r.endAppend(s, entry, len(line))
-}
-
-// addLine adds the node on a line.
-func (r *reader) addLine(line []byte) error {
-	// A crash may leave zeros: the whole append then counts as not written. Do not decode such a line later.
-	if lazy := r.unread; lazy != nil && bytes.IndexByte(line, 0) >= 0 {
-		r.unread = nil
-		defer func() { r.unread = lazy }()
-	}
-	return r.add(line, r.at)
 }
 
 // endAppend adds an append to s. Its last line is entry, of size bytes.
@@ -673,11 +663,8 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 		return err
 	}
 
-	// The nodes count only from here: without the line of heads their append is incomplete. Only an open journal needs
-	// them: Add decodes nodes.
-	if r.unread == nil {
-		s.written.Add(r.order[len(s.written.nodes):]...)
-	}
+	// The nodes count only from here: without the line of heads their append is incomplete.
+	s.written.Add(r.order[len(s.written.nodes):]...)
 
 	// Heads may be many: replace them in place. The slice is not shared while the file is read.
 	s.dag.heads = slices.Replace(s.dag.heads, keep[0], len(s.dag.heads)-keep[1], heads...)

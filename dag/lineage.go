@@ -143,6 +143,9 @@ func grown(head *node.Node, w without) (*transcriptCache, mark) {
 			}
 		}
 
+		if n.Loader() != nil {
+			return nil, mark{}
+		}
 		fresh = append(fresh, n)
 
 		// At a merge of branches, the order of the nodes depends on the whole graph.
@@ -436,7 +439,7 @@ func (p *transcriptCache) index() (own, executions map[node.ID]int) {
 			continue
 		}
 		for j := range n.NumParents() {
-			if e := n.Parent(j); isExecution(e) && e.NumParents() > 0 && e.Parent(0) == p.t.Nodes[i-1] {
+			if e := n.Parent(j); e.Loader() == nil && isExecution(e) && e.NumParents() > 0 && e.Parent(0) == p.t.Nodes[i-1] {
 				executions[e.ID()] = i
 			}
 		}

@@ -82,14 +82,6 @@ type Loader struct {
 	// MaxNode is the maximum size of one node, or of one member of the header, in bytes. Reading takes memory for the
 	// conversation, and beside it at most in proportion to MaxNode. Defaults to 256 MiB.
 	MaxNode int
-	// Lazy decodes a node when its content is first used, for programs that use little of a long conversation: its
-	// shape, its last messages, single nodes. The file is read into memory, and its structure is checked: the IDs, the
-	// parents, the heads and the refs.
-	//
-	// A broken node is found only when it is decoded. It then has a payload of type node.Unknown, and is saved
-	// unchanged. [DAG.Err] returns the same *LoadError as Load without Lazy: call it after using the content.
-	// [DAG.Write] and [DAG.WriteLog] return it too. Defaults to false.
-	Lazy bool
 }
 
 func (l Loader) limit() int {
@@ -142,23 +134,9 @@ func (d *DAG) UnmarshalJSON(data []byte) error {
 
 func (l Loader) read(r io.Reader, path string) (DAG, error) {
 	in := reader{scanner: newScanner(r, l.limit())}
-	if l.Lazy {
-		in.keepAll(r)
-		in.unread = newUnread(path)
-	}
-
 	d, err := in.conversation()
 	if err != nil {
-		// A node that cannot be decoded also breaks the nodes after it that repeat its content: report the first one.
-		if l.Lazy {
-			if broken := in.unread.err.Load(); broken != nil {
-				return DAG{}, broken
-			}
-		}
 		return DAG{}, in.blame(path, err)
-	}
-	if l.Lazy {
-		d = d.change(func(e *env) { e.unread = []*unread{in.unread} })
 	}
 	return d, nil
 }
@@ -422,7 +400,7 @@ func (r *reader) nodes() error {
 		if err != nil {
 			return err
 		}
-		if err := r.add(value, r.at); err != nil {
+		if err := r.add(value); err != nil {
 			return err
 		}
 
@@ -439,15 +417,14 @@ func (r *reader) nodes() error {
 
 // graph holds the nodes that were read so far.
 type graph struct {
-	order  []*node.Node
-	used   []bool          // used[i] reports whether another node refers to order[i]
-	index  map[node.ID]int // index in order; nil as long as the IDs ascend, as they usually do
-	unread *unread         // nil unless nodes are decoded later
+	order []*node.Node
+	used  []bool          // used[i] reports whether another node refers to order[i]
+	index map[node.ID]int // index in order; nil as long as the IDs ascend, as they usually do
 }
 
-// add parses and adds one node. line is its first line in the file.
-func (g *graph) add(value jsontext.Value, line int) error {
-	n, err := g.parse(value, line)
+// add parses and adds one node.
+func (g *graph) add(value jsontext.Value) error {
+	n, err := g.parse(value)
 	if err != nil {
 		return err
 	}
@@ -468,20 +445,10 @@ func (g *graph) add(value jsontext.Value, line int) error {
 
 	g.order = append(g.order, n)
 	g.used = append(g.used, false)
-
-	// Reading a later node may decode this one, so a broken node must have its position from now on.
-	if g.unread != nil {
-		g.unread.nodes = g.order
-	}
 	return nil
 }
 
-func (g *graph) parse(value jsontext.Value, line int) (*node.Node, error) {
-	if g.unread != nil {
-		g.unread.lines = append(g.unread.lines, line)
-		return node.ParseLazy(value, g.resolve, g.unread.failed)
-	}
-
+func (g *graph) parse(value jsontext.Value) (*node.Node, error) {
 	// Another tool may have reformatted the file, but the saved form of a node is one line.
 	if bytes.IndexByte(value, '\n') >= 0 || bytes.IndexByte(value, '\r') >= 0 {
 		value = value.Clone()

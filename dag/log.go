@@ -83,11 +83,8 @@ func (d DAG) log(l logger) string {
 func severalModels(d DAG) bool {
 	first := ""
 	for n := range d.backward {
-		// Kind and Model do not decode a node of Loader.Lazy; Payload would.
-		if n.Kind() != (node.Message{}).Kind() {
-			continue
-		}
-		if model := n.Model(); model != "" {
+		m, _ := n.Message()
+		if model := m.Answer.Model; model != "" {
 			if first == "" {
 				first = model
 			}

@@ -46,9 +46,9 @@ func (d DAG) WriteLog(w io.Writer, o *LogOptions) error {
 		}
 	}
 
-	// Drawing decodes the nodes, so a broken one is known only afterwards.
+	// Drawing loads what was not loaded yet. The error of the chain is a row of the log.
 	text := d.log(l)
-	if err := d.environment().unreadErr(); err != nil {
+	if err := d.WithoutErr().Err(); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, text+"\n")

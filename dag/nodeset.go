@@ -2,6 +2,7 @@ package dag
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,10 +24,28 @@ import (
 type NodeSet struct {
 	nodes   map[node.ID]*node.Node
 	unknown []*node.Node // the nodes of unknown kinds
+	later   *later       // the nodes that are loaded later; nil for none
+
+	// In the set given to the load of Expect: the nodes behind those of node.Later, nil until they are added.
+	absent map[node.ID]*node.Node
 }
 
-// Node returns the node with that ID, or nil.
-func (s *NodeSet) Node(id node.ID) *node.Node { return s.nodes[id] }
+// Has reports whether the set has the node with that ID, or in the load of [NodeSet.Expect] whether it is loaded.
+func (s *NodeSet) Has(id node.ID) bool {
+	if n, later := s.absent[id]; later {
+		return n != nil
+	}
+	return s.Node(id) != nil
+}
+
+// Node returns the node with that ID, or nil. A node that is loaded later (see [NodeSet.Expect]) is found once it is
+// loaded.
+func (s *NodeSet) Node(id node.ID) *node.Node {
+	if n := s.nodes[id]; n != nil || s.later == nil {
+		return n
+	}
+	return s.later.found(id)
+}
 
 // Add adds stored nodes. A node replaces an earlier node with its ID.
 func (s *NodeSet) Add(nodes ...*node.Node) {
@@ -34,6 +53,10 @@ func (s *NodeSet) Add(nodes ...*node.Node) {
 		s.nodes = make(map[node.ID]*node.Node, len(nodes))
 	}
 	for _, n := range nodes {
+		if _, later := s.absent[n.ID()]; later {
+			s.absent[n.ID()] = n // references are to the node of node.Later
+			continue
+		}
 		s.nodes[n.ID()] = n
 		if _, unknown := n.Payload().(node.Unknown); unknown {
 			s.unknown = append(s.unknown, n)
@@ -48,7 +71,7 @@ func (s *NodeSet) Parse(line []byte) (*node.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.nodes[n.ID()] != nil {
+	if s.Node(n.ID()) != nil {
 		return nil, &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
 	}
 	s.Add(n)
@@ -86,7 +109,7 @@ func (d DAG) missingAlike(find func(DAG) ([]*node.Node, mixture, error)) (DAG, [
 		}
 		nodes, _, err = find(d)
 	}
-	return d, nodes, err
+	return d, nodes, cmp.Or(err, d.Err()) // the walk may have loaded what was not loaded yet
 }
 
 func (s *NodeSet) missingFrom(d DAG) ([]*node.Node, mixture, error) {
@@ -114,7 +137,7 @@ func (s *NodeSet) missing(
 	erased := len(d.environment().erased) > 0
 	w.known = func(n *node.Node) bool {
 		// A node of the set is stored together with all nodes before it: the walk ends there.
-		old := s.nodes[n.ID()]
+		old := s.Node(n.ID())
 		if old == nil || old == n {
 			return old != nil
 		}
@@ -137,7 +160,7 @@ func (s *NodeSet) missing(
 func (s *NodeSet) checkErased(d DAG) error {
 	for id, erased := range d.environment().erased {
 		// The set may have the redacted node as another value, read from storage: compare the saved forms.
-		if n := s.nodes[id]; n != nil && n != erased && string(n.Append(nil)) != string(erased.Append(nil)) {
+		if n := s.Node(id); n != nil && n != erased && string(n.Append(nil)) != string(erased.Append(nil)) {
 			return &node.FieldError{ID: id.String(), Field: "redacted", Err: ErrNotErased}
 		}
 	}
@@ -180,6 +203,9 @@ func (s *NodeSet) DAG(header []byte, heads []node.ID) (DAG, error) {
 	}
 
 	d := DAG{env: &env{}}
+	if s.later != nil {
+		d.env.later = []*later{s.later}
+	}
 	if d.heads, err = namedNodes("heads", named, s.Node); err != nil {
 		return DAG{}, err
 	}
@@ -224,8 +250,8 @@ func (s *NodeSet) loose() map[*node.Node][]*node.Node {
 	loose := map[*node.Node][]*node.Node{}
 	for _, n := range s.unknown {
 		// The links begin with the parents, which are reached without this.
-		for _, id := range Links(n, func(id node.ID) bool { return s.nodes[id] != nil })[n.NumParents():] {
-			loose[n] = append(loose[n], s.nodes[id])
+		for _, id := range Links(n, func(id node.ID) bool { return s.Node(id) != nil })[n.NumParents():] {
+			loose[n] = append(loose[n], s.Node(id))
 		}
 	}
 	return loose

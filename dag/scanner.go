@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"os"
 	"strings"
 )
 
@@ -20,8 +18,7 @@ const maxNesting = 512
 // without checking that the value is valid.
 type scanner struct {
 	r        io.Reader
-	limit    int  // maximum size of one value, in bytes
-	keep     bool // returned values stay valid: a buffer is not used again
+	limit    int // maximum size of one value, in bytes
 	buf      []byte
 	pos, end int   // buf[pos:end] was read and is not taken yet
 	offset   int64 // offset of buf[pos] in the stream
@@ -36,17 +33,7 @@ func newScanner(r io.Reader, limit int) *scanner {
 // large is the size of a large buffer, and the most that is read at once, in bytes.
 const large = 256 << 10
 
-// keepAll makes returned values stay valid. If r is a file, all of it is read into one buffer.
-func (s *scanner) keepAll(r io.Reader) {
-	s.keep = true
-	if f, is := r.(*os.File); is {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() < math.MaxInt {
-			s.buf = make([]byte, max(int(info.Size())+1, len(s.buf))) // one byte more, to see the end
-		}
-	}
-}
-
-// fill reads more. It overwrites the bytes returned before, unless they are kept.
+// fill reads more. It overwrites the bytes returned before.
 func (s *scanner) fill() error {
 	if s.err != nil {
 		return s.err
@@ -79,13 +66,9 @@ func (s *scanner) fill() error {
 // ones.
 func (s *scanner) makeRoom() {
 	to := s.buf
-	switch {
-	case s.pos == 0 || len(s.buf) < large:
+	if s.pos == 0 || len(s.buf) < large {
 		// Nothing can be dropped, or the buffer is still small: double it, up to one byte more than the limit.
 		to = make([]byte, min(2*len(s.buf), max(s.limit+1, len(s.buf)+1)))
-	case s.keep:
-		// Values in the old buffer were returned and must stay valid.
-		to = make([]byte, max(large, 2*(s.end-s.pos)))
 	}
 	s.end = copy(to, s.buf[s.pos:s.end])
 	s.buf, s.pos = to, 0

@@ -52,8 +52,12 @@ func copied[E any](list []E) []E {
 
 // build builds the transcript, without the tools in w, from all nodes.
 func (d DAG) build(w without) *transcriptCache {
-	nodes := d.Nodes()
-	view := viewOf(nodes)
+	nodes, rest := d.sent()
+	view, ok := viewOf(nodes, rest)
+	if !ok {
+		nodes = d.Nodes()
+		view, _ = viewOf(nodes, nil)
+	}
 	p := &transcriptCache{rigid: view.rigid, without: w}
 	p.t.Messages, p.t.Nodes = make([]content.Message, 0, view.messages), make([]*node.Node, 0, view.messages)
 
@@ -195,7 +199,9 @@ type view struct {
 	messages int                        // number of nodes with messages
 }
 
-func viewOf(nodes []*node.Node) view {
+// viewOf returns the view of nodes in order. If they are those of later.sent, rest is what is loaded later, nil for
+// nothing. It returns false if the view depends on the rest.
+func viewOf(nodes []*node.Node, rest *later) (view, bool) {
 	v := view{closed: map[node.ID]bool{}}
 	var compactions []*node.Node
 
@@ -223,10 +229,7 @@ func viewOf(nodes []*node.Node) view {
 		}
 	}
 
-	if len(compactions) > 0 {
-		v.compact(nodes, compactions)
-	}
-	return v
+	return v, len(compactions) == 0 || v.compact(nodes, compactions, rest)
 }
 
 // sends reports whether the execution n becomes a message: it has a result, and no message holds it.
@@ -240,6 +243,9 @@ func (v view) inDoubt(n *node.Node) bool { return v.followed[n.ID()] && !v.close
 func startedBefore(n *node.Node) (started []*node.Node) {
 	for i := range n.NumParents() {
 		p := n.Parent(i)
+		if p.Loader() != nil {
+			continue // nothing of it is sent: see OutlineOf
+		}
 		if e, ok := p.Payload().(node.ToolExecution); ok && lineage.InDoubt(e) && p.NumParents() == 1 {
 			started = append(started, p)
 		}
@@ -264,8 +270,9 @@ func holdsResult(blocks content.Blocks) bool {
 }
 
 // compact finds the nodes replaced by the compactions, given in order. If two replace the same node, the later one
-// counts. An earlier compaction has no message if it is replaced itself, or if later ones replace all of its nodes.
-func (v *view) compact(nodes, compactions []*node.Node) {
+// counts. An earlier compaction has no message if it is replaced itself, or if later ones replace all of its nodes. It
+// returns false if this depends on the rest: see viewOf.
+func (v *view) compact(nodes, compactions []*node.Node, rest *later) bool {
 	// Only nodes that are messages can be replaced.
 	index := make(map[node.ID]int, len(nodes))
 	for i, n := range nodes {
@@ -274,14 +281,23 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 		}
 	}
 
+	// An outline has what counts of its own compactions. A later one must not replace what the outline leaves out.
+	own := 0
+	if rest != nil {
+		own, v.rigid = 1+slices.Index(compactions, rest.end), rest.outline.rigid
+		if !rest.covers(compactions[:own], compactions[own:], index) {
+			return false
+		}
+	}
+
 	// Go backward: the later of two compactions replaces a node first.
 	v.replaced, v.placed, v.by = map[node.ID]content.Blocks{}, map[node.ID]bool{}, map[node.ID]*node.Node{}
-	for _, n := range slices.Backward(compactions) {
+	for k, n := range slices.Backward(compactions) {
 		c := n.Payload().(node.Compaction)
 		first := len(nodes)
 		for _, id := range c.Replaced.Slice() {
 			i, here := index[id]
-			v.rigid = v.rigid || !here || i >= index[n.ID()]
+			v.rigid = v.rigid || k >= own && (!here || i >= index[n.ID()])
 			if !here {
 				continue
 			}
@@ -298,6 +314,7 @@ func (v *view) compact(nodes, compactions []*node.Node) {
 			v.replaced[nodes[first].ID()], v.by[nodes[first].ID()] = c.Summary, n
 		}
 	}
+	return true
 }
 
 // hasMessage reports whether a node of this kind can have a message in the transcript. Only these kinds can be

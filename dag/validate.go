@@ -387,7 +387,7 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 // A conversation that begins like an earlier one is checked from where they part.
 func (v *validator) phases(d DAG) {
 	nodes, trunk, p := v.unsettled(d.heads)
-	view := viewOf(nodes)
+	view, _ := viewOf(nodes, nil)
 
 	// A compaction changes the view of what comes before it: only what comes after the last one is settled.
 	compactions := 0

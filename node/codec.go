@@ -136,7 +136,7 @@ func (n *Node) appendUnkept(dst []byte) []byte {
 
 // encode appends the saved form. It does not use a remembered form.
 func (n *Node) encode(dst []byte) []byte {
-	// ParseLazy reads only the beginning and the end of a line: the envelope comes first, and the checksum last.
+	// The envelope comes first, and the checksum last.
 	begin := len(dst)
 	dst = write.UUID(write.Name(append(dst, '{'), "id"), n.id)
 	dst = append(write.Name(dst, "parents"), '[')

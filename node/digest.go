@@ -138,7 +138,7 @@ func (n *Node) dependencies(yield func(*Node) bool) {
 // Children returns the heads of the node's child conversation: the conversation of a sub-agent, or a sub-graph. It is
 // empty for most nodes.
 func (n *Node) Children() List[*Node] {
-	switch p := n.payload.(type) { // a node that is not decoded has none
+	switch p := n.Payload().(type) {
 	case ToolExecution:
 		return p.Child
 	case SubGraph:
@@ -221,7 +221,7 @@ func (n *Node) answered() []content.ToolUse {
 
 	for _, p := range n.parents() {
 		if _, execution := p.Payload().(ToolExecution); execution && p.NumParents() == 1 {
-			p = p.first[0]
+			p = p.Parent(0)
 		}
 		if said, ok := p.Payload().(Message); ok && said.Role == content.Assistant {
 			return said.Blocks.ToolUses()

@@ -135,6 +135,9 @@ func (n *Node) add() *rare {
 func (n *Node) parents() []*Node {
 	switch {
 	case n.first[0] == nil:
+		if whole := n.whole(); whole != n {
+			return whole.parents()
+		}
 		return nil
 	case n.rare != nil && n.rare.parents != nil:
 		return n.rare.parents
@@ -255,22 +258,23 @@ func (n *Node) Parent(i int) *Node { return n.parents()[i] }
 
 // Payload returns the content of the node. Use a type switch over the variants of [Payload].
 func (n *Node) Payload() Payload {
-	if u, is := n.payload.(*unread); is {
-		return u.decoded(n).payload
-	}
-	return n.payload
+	return n.whole().payload
 }
 
 // Kind returns the kind of the payload, as in a saved file: "message", "tool_execution" and so on.
 func (n *Node) Kind() string {
-	if n.payload == nil {
+	p := n.Payload()
+	if p == nil {
 		return "" // the zero Node
 	}
-	return n.payload.Kind()
+	return p.Kind()
 }
 
 // Time returns the time at which the node was made, in UTC.
-func (n *Node) Time() time.Time { return time.Unix(n.seconds, int64(n.nanos)).UTC() }
+func (n *Node) Time() time.Time {
+	n = n.whole()
+	return time.Unix(n.seconds, int64(n.nanos)).UTC()
+}
 
 // Meta returns the node's metadata.
 func (n *Node) Meta() Meta { return n.seldom().meta }

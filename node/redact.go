@@ -305,9 +305,9 @@ func (c *callIDs) of(n *Node, e ToolExecution) string {
 		return e.CallID
 	}
 
-	if c.caller != n.first[0] {
-		m, _ := n.first[0].Message()
-		c.caller, c.blocks = n.first[0], m.Blocks
+	if caller := n.Parent(0); c.caller != caller {
+		m, _ := caller.Message()
+		c.caller, c.blocks = caller, m.Blocks
 	}
 	if e.Index < 0 || e.Index >= c.blocks.Len() {
 		return ""

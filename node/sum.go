@@ -73,7 +73,7 @@ func (n *Node) verifySum() error {
 	line, recorded := []byte(n.line.get()), n.hash().sum
 	if recorded == nil {
 		// Append has remembered the line of a node that was not read, with its checksum.
-		if r := plain.ReadTokens(line[max(len(line)-sumTail, 0):]); len(line) > 0 && !hasSum(&r) {
+		if r := plain.Read(line[max(len(line)-sumTail, 0):]); len(line) > 0 && !hasSum(&r) {
 			return ErrNoSum
 		}
 		return nil
@@ -122,7 +122,7 @@ func appendHash(dst []byte, hash [sha256.Size]byte) []byte {
 
 // parseHash reads a hash in the form of appendHash, without the quotes.
 func parseHash(text string) (hash [sha256.Size]byte, err error) {
-	r := plain.ReadTokens([]byte(text))
+	r := plain.Read([]byte(text))
 	r.Expect("sha256:")
 	if hash = r.Hash(); !r.Done() {
 		return hash, fmt.Errorf("%s is not sha256: and 64 lower-case digits", safetext.Quote(text, 80))

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -222,15 +220,6 @@ func TestBrokenConversationIsAnUnreadableRow(t *testing.T) {
 	r := report.Of("x", start().Back(7), nil)
 	require.Equal(t, report.CannotRead, r.Outcome)
 	require.Contains(t, r.Error, "no such exchange")
-
-	file := filepath.Join(t.TempDir(), "lazy.json")
-	require.NoError(t, answered(0, "").Save(file))
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(file, []byte(replaced(t, string(text), `"text":"18 °C."`, `"text":7`)), 0o600))
-	d, err := dag.Loader{Lazy: true}.Load(file)
-	require.NoError(t, err)
-	require.Equal(t, report.CannotRead, report.Of("x", d, nil).Outcome)
 }
 
 func TestPathsGroupRunsAndNameTheStepThatDiffers(t *testing.T) {

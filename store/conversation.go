@@ -56,7 +56,7 @@ func (c *Conversation) Version() uint64 { return c.current().Version }
 // with c's own name to see the nodes of other writers. The error holds ErrNotStored if there is no such head.
 func (c *Conversation) Head(ctx context.Context, name string) (*Conversation, error) {
 	o := c.store.at(c.key, name, c.nodes)
-	if err := o.open(ctx, c.current().Nodes); err != nil {
+	if err := o.open(ctx, c.current().Nodes, false); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -151,10 +151,14 @@ func (c *Conversation) step(d dag.DAG) (AppendRequest, []*node.Node, error) {
 
 	// Missing returns a node after all nodes it refers to, so the links are in the set or in the batch.
 	batch := make(map[node.ID]bool, len(fresh))
+	compacted := lastCompaction(fresh)
 	stored := func(id node.ID) bool { return batch[id] || c.nodes.set.Node(id) != nil }
 	for _, n := range fresh {
 		line := n.Append(nil)
 		r := Record{ID: n.ID(), Links: dag.Links(n, stored), Sum: SumOf(line)}
+		if n == compacted {
+			r.Outline = outlineOf(n)
+		}
 		var blobs []Blob
 		r.Line, r.Cuts, blobs = cutLine(line, c.store.cut)
 		a.Records, a.Blobs = append(a.Records, r), append(a.Blobs, blobs...)

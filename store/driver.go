@@ -71,6 +71,13 @@ type Driver interface {
 	//     goroutine: the sequence may hold the only connection.
 	Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[Record, error]
 
+	// Outlined returns the IDs of the records with an outline, in any order.
+	Outlined(ctx context.Context, conversation string) ([]node.ID, error)
+
+	// Records yields the records with these IDs, with their outlines, each once and after all its links. Unlike Read, it
+	// does not follow links. It is otherwise like Read.
+	Records(ctx context.Context, conversation string, ids []node.ID) iter.Seq2[Record, error]
+
 	// Blobs yields the blobs with these sums, each once, in any order. If one is not stored, the error holds
 	// ErrNotStored. It is otherwise like Read.
 	Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error]
@@ -151,6 +158,9 @@ type Record struct {
 	Cuts []Cut
 	// Sum is the sum of the whole line, with the cuts.
 	Sum Sum
+	// Outline lists what a conversation that ends in this record is loaded from, with a sum of its own. Nil for most
+	// records. An append sets it for a stored record without one, too. Read leaves it out.
+	Outline []byte
 }
 
 // Cut is a part of a line, stored as a blob.

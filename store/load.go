@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -15,8 +16,8 @@ import (
 var errNoHead = fmt.Errorf("there is no such head: %w", ErrNotStored)
 
 // open reads the head as it is now. It may skip all nodes within reach of have: they are known. If the head moves
-// during the read, open tries again.
-func (c *Conversation) open(ctx context.Context, have []node.ID) error {
+// during the read, open tries again. alone reports that no other conversation uses c.nodes.
+func (c *Conversation) open(ctx context.Context, have []node.ID, alone bool) error {
 	var failed error // of the attempt at version last
 	for last := uint64(0); ; {
 		h, err := c.store.driver.Head(ctx, c.key, c.name)
@@ -30,7 +31,7 @@ func (c *Conversation) open(ctx context.Context, have []node.ID) error {
 			return failed
 		}
 
-		d, err := c.load(ctx, h, have)
+		d, err := c.load(ctx, h, have, alone)
 		if err == nil {
 			c.dag, c.head = d, h
 			return nil
@@ -45,19 +46,16 @@ func (c *Conversation) open(ctx context.Context, have []node.ID) error {
 }
 
 // load reads the conversation at a head.
-func (c *Conversation) load(ctx context.Context, h Head, have []node.ID) (dag.DAG, error) {
+func (c *Conversation) load(ctx context.Context, h Head, have []node.ID, alone bool) (dag.DAG, error) {
 	// The set may have been emptied since the caller read have (see forget). Only nodes still in it may be skipped.
-	records, err := all(c.store.driver.Read(ctx, c.key, h.Nodes, c.nodes.known(have)))
-	if err != nil {
-		return dag.DAG{}, err
-	}
-
-	for len(records) > 0 {
-		n := few(records)
-		if err := c.parse(ctx, records[:n]); err != nil {
+	if !alone || !c.loadPart(ctx, h) {
+		records, err := all(c.store.driver.Read(ctx, c.key, h.Nodes, c.nodes.known(have)))
+		if err != nil {
 			return dag.DAG{}, err
 		}
-		records = records[n:]
+		if err := c.parse(ctx, records, &c.nodes.set, &c.nodes.mu); err != nil {
+			return dag.DAG{}, err
+		}
 	}
 
 	c.nodes.mu.Lock()
@@ -100,31 +98,54 @@ func (n *nodes) known(ids []node.ID) []node.ID {
 	return slices.DeleteFunc(slices.Clone(ids), func(id node.ID) bool { return n.set.Node(id) == nil })
 }
 
-// parse reads the blobs of records, parses the records, and adds the nodes to the set.
-func (c *Conversation) parse(ctx context.Context, records []Record) error {
-	// The blobs are read before the lock is taken: other heads need not wait for the database.
-	blobs := map[Sum][]byte{}
-	if need := sums(records); len(need) > 0 {
-		for b, err := range c.store.driver.Blobs(ctx, c.key, need) {
-			if err != nil {
-				return err
+// parse reads the blobs of records, parses the records, and adds the nodes to a set. The lock guards the set.
+func (c *Conversation) parse(ctx context.Context, records []Record, set *dag.NodeSet, lock sync.Locker) error {
+	for n := 0; len(records) > 0; records = records[n:] {
+		n = few(records)
+
+		// The blobs are read before the lock is taken: other heads need not wait for the database.
+		blobs := map[Sum][]byte{}
+		if need := sums(records[:n]); len(need) > 0 {
+			for b, err := range c.store.driver.Blobs(ctx, c.key, need) {
+				if err != nil {
+					return err
+				}
+				blobs[b.Sum] = b.Data
 			}
-			blobs[b.Sum] = b.Data
+		}
+
+		lock.Lock()
+		err := c.add(set, records[:n], blobs)
+		lock.Unlock()
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
 
-	c.nodes.mu.Lock()
-	defer c.nodes.mu.Unlock()
-
+// add parses records and adds the nodes to a set.
+func (c *Conversation) add(set *dag.NodeSet, records []Record, blobs map[Sum][]byte) error {
 	for _, r := range records {
-		if c.nodes.set.Node(r.ID) != nil {
+		if set.Has(r.ID) {
 			continue // it was read through another head
 		}
-		n, err := r.node(&c.nodes.set, blobs)
+
+		// A node that is not loaded yet must not become two: load it, with all others.
+		n, err := r.node(set, blobs)
+		if n != nil && set.Unloaded(n.Depth()) || errors.Is(err, node.ErrParent) && set.Unloaded(0) {
+			if err := set.LoadAll(); err != nil {
+				return err
+			}
+			if set.Has(r.ID) {
+				continue
+			}
+			n, err = r.node(set, blobs)
+		}
 		if err != nil {
 			return &RecordError{c.key, r.ID, err}
 		}
-		c.nodes.set.Add(n)
+		set.Add(n)
 	}
 	return nil
 }

@@ -76,6 +76,7 @@ func (m *memory) append(a AppendRequest) (Head, error) {
 
 	// Nothing is refused from here on.
 	s.add(fresh, a.Blobs)
+	s.outline(a.Records)
 	h := Head{Name: a.Head, Version: a.Expect + 1, Nodes: slices.Clone(a.Nodes), Header: old.Header}
 	if a.Header != nil {
 		h.Header = bytes.Clone(a.Header)
@@ -136,6 +137,7 @@ func (s *shelf) add(records []Record, blobs []Blob) {
 		index := s.next
 		if old, have := s.records[r.ID]; have {
 			index = old.index // replaced: the index stays below those of its children
+			r.Outline = old.Outline
 		} else {
 			s.next++
 		}
@@ -144,6 +146,16 @@ func (s *shelf) add(records []Record, blobs []Blob) {
 	for _, b := range blobs {
 		if s.blobs[b.Sum] == nil {
 			s.blobs[b.Sum] = bytes.Clone(b.Data)
+		}
+	}
+}
+
+// outline sets the outlines of stored records without one.
+func (s *shelf) outline(records []Record) {
+	for _, r := range records {
+		if kept := s.records[r.ID]; r.Outline != nil && kept.Outline == nil {
+			kept.Outline = bytes.Clone(r.Outline)
+			s.records[r.ID] = kept
 		}
 	}
 }
@@ -214,7 +226,9 @@ func (m *memory) Read(ctx context.Context, conversation string, from, have []nod
 			if err = ctx.Err(); err != nil {
 				break
 			}
-			if !yield(r.clone(), nil) {
+			r := r.clone()
+			r.Outline = nil
+			if !yield(r, nil) {
 				return
 			}
 		}
@@ -273,6 +287,65 @@ func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, 
 	// A record is stored after all its links, so the order of storing is also the order of Read.
 	slices.SortFunc(records, func(a, b stored) int { return a.index - b.index })
 	return records, node.ID{}
+}
+
+func (m *memory) Outlined(ctx context.Context, conversation string) (ids []node.ID, err error) {
+	if err := check(ctx, conversation); err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+
+	if s := m.conversations[conversation]; s != nil {
+		for id, r := range s.records {
+			if r.Outline != nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids, nil
+}
+
+func (m *memory) Records(ctx context.Context, conversation string, ids []node.ID) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		records, err := m.named(ctx, conversation, ids)
+		for _, r := range records {
+			if !yield(r.clone(), nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(Record{}, err)
+		}
+	}
+}
+
+// named returns the records for Records.
+func (m *memory) named(ctx context.Context, conversation string, ids []node.ID) ([]stored, error) {
+	if err := check(ctx, conversation); err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+
+	s := m.conversations[conversation]
+	if s == nil {
+		s = &shelf{}
+	}
+	var records []stored
+	seen := map[node.ID]bool{}
+	for _, id := range ids {
+		r, have := s.records[id]
+		if !have {
+			return nil, &RecordError{conversation, id, ErrNotStored}
+		}
+		if !seen[id] {
+			seen[id] = true
+			records = append(records, r)
+		}
+	}
+	slices.SortFunc(records, func(a, b stored) int { return a.index - b.index })
+	return records, nil
 }
 
 func (m *memory) Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error] {
@@ -481,5 +554,6 @@ func (h Head) clone() Head {
 
 func (r Record) clone() Record {
 	r.Links, r.Line, r.Cuts = slices.Clone(r.Links), bytes.Clone(r.Line), slices.Clone(r.Cuts)
+	r.Outline = bytes.Clone(r.Outline)
 	return r
 }

@@ -53,7 +53,7 @@ func (s *Store) Conversation(ctx context.Context, key string) (*Conversation, er
 // other errors are the same as for [Store.Conversation].
 func (s *Store) Head(ctx context.Context, key, name string) (*Conversation, error) {
 	c := s.at(key, name, &nodes{})
-	if err := c.open(ctx, nil); err != nil {
+	if err := c.open(ctx, nil, true); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -19,21 +19,13 @@ import (
 const std = "-"
 
 // load reads the conversation in a file or a database.
-func (s *streams) load(name string) (dag.DAG, error) { return s.loadWith(dag.Loader{}, name) }
-
-// glance is load for a command that looks at few nodes. They are decoded on first use: after that, check the
-// conversation's Err.
-func (s *streams) glance(name string) (dag.DAG, error) {
-	return s.loadWith(dag.Loader{Lazy: true}, name)
-}
-
-func (s *streams) loadWith(l dag.Loader, name string) (dag.DAG, error) {
+func (s *streams) load(name string) (dag.DAG, error) {
 	if stored(name) {
 		c, err := s.conversation(name, false)
 		if err != nil {
 			return dag.DAG{}, err
 		}
-		return c.DAG(), nil
+		return c.DAG(), c.DAG().LoadAll()
 	}
 
 	return within(s, func() (dag.DAG, error) {
@@ -42,7 +34,7 @@ func (s *streams) loadWith(l dag.Loader, name string) (dag.DAG, error) {
 			if err := checkFile(name, info); err != nil {
 				return dag.DAG{}, err
 			}
-			return l.Load(name)
+			return dag.Load(name)
 		}
 
 		in, err := s.input(name)
@@ -50,7 +42,7 @@ func (s *streams) loadWith(l dag.Loader, name string) (dag.DAG, error) {
 			return dag.DAG{}, err
 		}
 		defer in.Close()
-		d, err := l.Read(in)
+		d, err := dag.Read(in)
 		return d, inFile(err, name)
 	})
 }

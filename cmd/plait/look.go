@@ -74,12 +74,7 @@ terminal.`,
 
 // log prints the log of a file.
 func (s *streams) log(name string, f logOptions) error {
-	// With -n few nodes are looked at, so only those are decoded.
-	load := s.load
-	if f.draw.Last > 0 {
-		load = s.glance
-	}
-	d, err := load(name)
+	d, err := s.load(name)
 	if err == nil && f.at != "" {
 		d, err = find(d, f.at)
 	}
@@ -315,23 +310,19 @@ node as it is saved.`,
 			return s.nodeNames(args[0]), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := s.glance(args[0])
+			d, err := s.load(args[0])
 			if err != nil {
 				return err
 			}
 
 			n, err := shown(d, args[1:])
-			if err := cmp.Or(d.Err(), err); err != nil { // a broken response is not found
-				return err
-			}
-			text := whole(n)
-			if err := d.Err(); err != nil {
+			if err != nil {
 				return err
 			}
 			if asJSON {
 				return s.printNode(n)
 			}
-			_, err = fmt.Fprintln(s.out, safetext.Block(text))
+			_, err = fmt.Fprintln(s.out, safetext.Block(whole(n)))
 			return err
 		},
 	}

@@ -137,7 +137,7 @@ func continues(a store.AppendRequest) (known []byte, usual bool) {
 
 	// A record is seen after its own links: Check has refused links to later records.
 	for _, r := range a.Records {
-		if len(r.Cuts) > 0 {
+		if len(r.Cuts) > 0 || r.Outline != nil {
 			return nil, false
 		}
 		refer(r.Links)
@@ -447,9 +447,22 @@ func (s *step) storeRecords() error {
 			if err := s.storeUses(r); err != nil {
 				return err
 			}
+			if err := s.storeOutline(r); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// storeOutline stores the outline of the record, if it has none yet.
+func (s *step) storeOutline(r store.Record) error {
+	if r.Outline == nil {
+		return nil
+	}
+	_, err := s.exec(`UPDATE plait_nodes SET outline = $1 WHERE conv = $2 AND id = $3 AND outline IS NULL`,
+		r.Outline, s.conv, r.ID[:])
+	return err
 }
 
 // storeUses stores the uses of blobs by the record. Prune removes unused blobs.

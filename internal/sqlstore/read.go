@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -65,8 +66,12 @@ func (d *Driver) read(ctx context.Context, conversation string, from, have []nod
 	return d.readLines(ctx, w, yield)
 }
 
-// maxNewest is the number of records that readNewest reads.
-const maxNewest = 16
+// maxNewest is the number of records that readNewest reads, and maxNewestLine the size of a line that it reads: larger
+// ones may not be wanted.
+const (
+	maxNewest     = 16
+	maxNewestLine = 64 << 10
+)
 
 // readNewest returns what Read yields if that is among the newest records, or nil.
 func (d *Driver) readNewest(ctx context.Context, conversation string, from, have []node.ID) ([]store.Record, error) {
@@ -82,12 +87,12 @@ func (d *Driver) readNewest(ctx context.Context, conversation string, from, have
 	// From the newest to the oldest, all links to a record come before it.
 	found := []store.Record{} // not nil: nothing may be wanted
 	err := d.db.Read(ctx, func(tx Tx) error {
-		return each(ctx, tx, `SELECT `+columns+` FROM plait_nodes
-			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) ORDER BY seq DESC LIMIT $2`,
-			[]any{conversation, int64(maxNewest)}, func(scan func(...any) error) error {
+		return each(ctx, tx, `SELECT id, links, sum, cuts, CASE WHEN LENGTH(line) <= $1 THEN line END FROM plait_nodes
+			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $2) ORDER BY seq DESC LIMIT $3`,
+			[]any{int64(maxNewestLine), conversation, int64(maxNewest)}, func(scan func(...any) error) error {
 				r, err := scanRecord(scan)
 				delete(leftOut, r.ID)
-				if err != nil || !w.wanted[r.ID] {
+				if err != nil || !w.wanted[r.ID] || r.Line == nil {
 					return err
 				}
 				delete(w.wanted, r.ID)
@@ -386,6 +391,90 @@ func (w *walk) next(rest []place) (query string, args []any, n int) {
 		args = append(args, p.seq)
 	}
 	return inQuery(`SELECT `+columns+` FROM plait_nodes WHERE conv = $1 AND seq IN (…) ORDER BY seq`, n), args, n
+}
+
+// Outlined implements store.Driver.
+func (d *Driver) Outlined(ctx context.Context, conversation string) (ids []node.ID, err error) {
+	if err := check(ctx, conversation); err != nil {
+		return nil, err
+	}
+	err = d.db.Read(ctx, func(tx Tx) error {
+		ids = nil
+		return each(ctx, tx, `SELECT id FROM plait_nodes
+			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND outline IS NOT NULL`, []any{conversation},
+			func(scan func(...any) error) error {
+				var packed []byte
+				if err := scan(&packed); err != nil {
+					return err
+				}
+				id, err := unpackID(packed)
+				ids = append(ids, id)
+				return err
+			})
+	})
+	return ids, err
+}
+
+// Records implements store.Driver.
+func (d *Driver) Records(ctx context.Context, conversation string, ids []node.ID) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		records, err := d.named(ctx, conversation, ids)
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(store.Record{}, err)
+		}
+	}
+}
+
+// named returns the records for Records.
+func (d *Driver) named(ctx context.Context, conversation string, ids []node.ID) ([]store.Record, error) {
+	if err := check(ctx, conversation); err != nil {
+		return nil, err
+	}
+
+	w := newWalk(conversation, nil)
+	for _, id := range ids {
+		w.want(id)
+	}
+	type placed struct {
+		store.Record
+		seq int64
+	}
+	var found []placed
+	err := d.db.Read(ctx, func(tx Tx) (err error) {
+		found = nil
+		if w.conv, err = number(ctx, tx, conversation); err != nil {
+			return err
+		}
+		return in(ctx, tx, `SELECT seq, outline, `+columns+` FROM plait_nodes WHERE conv = $1 AND id IN (…)`, w.conv,
+			idArgs(w.unplaced), func(scan func(...any) error) error {
+				var p placed
+				var outline []byte
+				r, err := scanRecord(func(dest ...any) error { return scan(append([]any{&p.seq, &outline}, dest...)...) })
+				p.Record, p.Outline = r, orNil(outline)
+				found = append(found, p)
+				return err
+			})
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	// A link has a smaller seq than the record.
+	slices.SortFunc(found, func(a, b placed) int { return cmp.Compare(a.seq, b.seq) })
+	records := make([]store.Record, len(found))
+	for i, p := range found {
+		records[i] = p.Record
+		delete(w.wanted, p.ID)
+	}
+	for id := range w.wanted {
+		return nil, w.missing(id)
+	}
+	return records, nil
 }
 
 // Blobs implements store.Driver.

@@ -23,7 +23,7 @@ func (e *SchemaError) Error() string {
 }
 
 // oldest is the version of the tables that the first of the migrations makes. Those before it were never released.
-const oldest = 3
+const oldest = 4
 
 // newest is the version of the tables of this program.
 func newest() int64 { return int64(oldest - 1 + len(migrations)) }
@@ -37,7 +37,8 @@ var migrations = [][]string{
 			name NAME NOT NULL UNIQUE
 		)TABLE_END`,
 
-		// line is the last column: a query without it does not pay for a large line.
+		// line is the last column: a query without it does not pay for a large line. outline is that of store.Record. It
+		// is derived from the records, and may be removed.
 		`CREATE TABLE plait_nodes (
 			seq RISING,
 			conv NUMBER NOT NULL REFERENCES plait_conversations (num),
@@ -45,12 +46,14 @@ var migrations = [][]string{
 			links BYTES NOT NULL,
 			sum BYTES NOT NULL,
 			cuts BYTES,
+			outline BYTES,
 			line BYTES NOT NULL,
 			UNIQUE (conv, id)
 		)TABLE_END`,
 
 		// A conversation is walked on this index, from its heads to its beginning, before any line is read.
 		`CREATE INDEX plait_nodes_walk ON plait_nodes (conv, seqCOVER)`,
+		`CREATE INDEX plait_nodes_outlined ON plait_nodes (conv, id) WHERE outline IS NOT NULL`,
 
 		// num distinguishes a head from a removed one of the same name.
 		`CREATE TABLE plait_heads (

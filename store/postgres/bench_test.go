@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
+	"github.com/plait-dev/plait/store/storetest"
 )
 
 // syncing returns a database of a server that syncs.
@@ -120,4 +121,9 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 	}
+}
+
+func BenchmarkFirstRequest(b *testing.B) {
+	url := pgtest.Database(b)
+	storetest.BenchmarkFirstRequest(b, func(b *testing.B) store.Driver { return openAt(b, url, nil) })
 }

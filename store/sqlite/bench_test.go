@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/storetest"
 )
 
 // BenchmarkAppend compares an append of one record of 1 kB with a bare INSERT and commit on the same database.
@@ -134,4 +136,9 @@ func BenchmarkConcurrentAppend(b *testing.B) {
 			})
 		})
 	}
+}
+
+func BenchmarkFirstRequest(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "sessions.db")
+	storetest.BenchmarkFirstRequest(b, func(b *testing.B) store.Driver { return openAt(b, path, nil) })
 }

@@ -69,6 +69,8 @@ var driverCases = []struct {
 	{"a record comes once, after its links", (*driverTest).readOrder},
 	{"a read leaves out what the caller has", (*driverTest).readHave},
 	{"a read of nothing fails", (*driverTest).readMissing},
+	{"an outline is kept with its record", (*driverTest).outlines},
+	{"records are read by ID", (*driverTest).records},
 	{"a read can be left", (*driverTest).readLeft},
 	{"readers see whole appends", (*driverTest).readPrefix},
 	{"a blob is stored once", (*driverTest).blobs},
@@ -99,6 +101,15 @@ func linked(links ...node.ID) store.Record {
 	r := record()
 	r.Links = links
 	return r
+}
+
+// inChain returns n new records, each linked to the one before it.
+func inChain(n int) []store.Record {
+	list := []store.Record{record()}
+	for len(list) < n {
+		list = append(list, linked(list[len(list)-1].ID))
+	}
+	return list
 }
 
 // cut returns a new record with a blob at each offset of its line, and the blobs.
@@ -427,6 +438,65 @@ func (t *driverTest) doneContext() {
 	pruned, err := t.Prune(t.ctx, "c", true)
 	require.NoError(t, err)
 	require.Equal(t, 1, pruned.Records)
+}
+
+func (t *driverTest) outlines() {
+	list := inChain(3)
+	list[1].Outline = []byte("two")
+	t.append(step(0, list...))
+	outlined := func(want ...node.ID) {
+		t.Helper()
+		ids, err := t.Outlined(t.ctx, "c")
+		require.NoError(t, err)
+		require.ElementsMatch(t, want, ids)
+	}
+	outlined(list[1].ID)
+
+	// A stored record gets one, and never another one. Replacing the record keeps it.
+	list[0].Outline, list[1].Outline = []byte("one"), []byte("changed")
+	t.append(step(1, list...))
+	outlined(list[0].ID, list[1].ID)
+	replaced := list[1]
+	replaced.Line, replaced.Outline = []byte(`{"redacted":true}`), nil
+	replaced.Sum = store.SumOf(replaced.Line)
+	a := step(2, replaced)
+	a.Nodes, a.Replace = []node.ID{list[2].ID}, true
+	t.append(a)
+
+	got, err := collect(t.Records(t.ctx, "c", []node.ID{list[1].ID}))
+	require.NoError(t, err)
+	require.Equal(t, "two", string(got[0].Outline))
+	require.Equal(t, replaced.Line, got[0].Line)
+	for _, r := range t.read("c", list[2].ID) {
+		require.Nil(t, r.Outline, "Read leaves it out")
+	}
+	ids, err := t.Outlined(t.ctx, "none")
+	require.NoError(t, err)
+	require.Empty(t, ids)
+}
+
+func (t *driverTest) records() {
+	list := inChain(300)
+	t.append(step(0, list...))
+
+	// In the order of links, each once, and no others.
+	var ids []node.ID
+	for i := len(list) - 1; i >= 0; i -= 2 {
+		ids = append(ids, list[i].ID, list[i].ID)
+	}
+	got, err := collect(t.Records(t.ctx, "c", ids))
+	require.NoError(t, err)
+	require.Len(t, got, 150)
+	for i, r := range got {
+		require.Equal(t, normal(list[2*i+1]), normal(r))
+	}
+
+	for _, c := range []string{"c", "none"} {
+		_, err = collect(t.Records(t.ctx, c, []node.ID{{99}}))
+		require.ErrorIs(t, err, store.ErrNotStored)
+		var refused *store.RecordError
+		require.ErrorAs(t, err, &refused)
+	}
 }
 
 func (t *driverTest) ownSlices() {

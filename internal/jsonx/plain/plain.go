@@ -32,9 +32,6 @@ func Read(text []byte) Reader {
 	return r
 }
 
-// ReadTokens is [Read] without the check of the text. The caller must read no strings with it.
-func ReadTokens(text []byte) Reader { return Reader{text: text} }
-
 // Text returns text as a string with the same memory. The memory must not be changed any more.
 func Text(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 

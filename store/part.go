@@ -1,0 +1,154 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
+)
+
+// minLeftOut is the least number of nodes for which a conversation is loaded in part.
+var minLeftOut = 256
+
+// loadTimeout limits the loading of the rest of a conversation, which has no context of its own.
+const loadTimeout = 5 * time.Minute
+
+// lastCompaction returns the last compaction of new nodes, or nil. An append has rarely more than one.
+func lastCompaction(fresh []*node.Node) *node.Node {
+	for _, n := range slices.Backward(fresh) {
+		if _, is := n.Payload().(node.Compaction); is {
+			return n
+		}
+	}
+	return nil
+}
+
+// outlineOf returns Record.Outline for a compaction: the sum of its ID and the outline, and the outline. It is nil if too
+// little would be left out.
+func outlineOf(compaction *node.Node) []byte {
+	o, leftOut := dag.OutlineOf(compaction)
+	if leftOut < max(minLeftOut, len(o.IDs())) {
+		return nil
+	}
+	text := o.Append(nil)
+	sum := outlineSum(compaction.ID(), text)
+	return append(sum[:], text...)
+}
+
+func outlineSum(id node.ID, text []byte) Sum { return SumOf(slices.Concat(id[:], text)) }
+
+// CheckOutline returns an error if the outline of a record is damaged. It may be removed then: the conversation is
+// loaded as a whole until its next compaction.
+func (r Record) CheckOutline() error {
+	_, err := r.outline()
+	return err
+}
+
+var errOutlineSum = errors.New("its outline has another sum")
+
+func (r Record) outline() (dag.Outline, error) {
+	var sum Sum
+	if len(r.Outline) < len(sum) {
+		return dag.Outline{}, errOutlineSum
+	}
+	text := r.Outline[len(sum):]
+	if sum = outlineSum(r.ID, text); !bytes.Equal(sum[:], r.Outline[:len(sum)]) {
+		return dag.Outline{}, errOutlineSum
+	}
+	return dag.ParseOutline(text)
+}
+
+// loadPart reads what a conversation needs from its newest compaction on, and reports whether this was possible. The
+// rest is read when it is first used. For any error it reports false: reading everything finds the reason. No other
+// conversation may use c.nodes yet.
+func (c *Conversation) loadPart(ctx context.Context, h Head) bool {
+	outlined, err := c.store.driver.Outlined(ctx, c.key)
+	if err != nil || len(outlined) == 0 {
+		return false
+	}
+
+	// Read the nodes after the compaction. All paths to older nodes must pass the same one.
+	recent, err := all(c.store.driver.Read(ctx, c.key, h.Nodes, outlined))
+	if err != nil {
+		return false
+	}
+	compaction, ok := lastOutlined(recent, h, outlined)
+	if !ok {
+		return false
+	}
+
+	// Then read the compaction and the nodes of its outline.
+	records, err := all(c.store.driver.Records(ctx, c.key, []node.ID{compaction}))
+	if err != nil {
+		return false
+	}
+	o, err := records[0].outline()
+	if err != nil {
+		return false
+	}
+	ids := slices.DeleteFunc(o.IDs(), func(id node.ID) bool { return id == compaction })
+	older, err := all(c.store.driver.Records(ctx, c.key, ids))
+	if err != nil || holdsAny(recent, append(ids, o.Absent()...)) {
+		return false
+	}
+
+	// Values of the context, such as those of a trace, count for the rest too. Its end does not.
+	background := context.WithoutCancel(ctx)
+	var set dag.NodeSet
+	set.Expect(o, func(rest *dag.NodeSet, from []node.ID) error { return c.loadRest(background, rest, from) })
+	records = slices.Concat(older, records, recent)
+	if c.parse(ctx, records, &set, new(sync.Mutex)) != nil || set.Ready() != nil {
+		return false
+	}
+
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+	c.nodes.set = set
+	return true
+}
+
+// lastOutlined returns the only one of the outlined records that the records, or the head, refer to.
+func lastOutlined(recent []Record, h Head, outlined []node.ID) (last node.ID, ok bool) {
+	isOutlined := make(map[node.ID]bool, len(outlined))
+	for _, id := range outlined {
+		isOutlined[id] = true
+	}
+
+	found := map[node.ID]bool{}
+	links := slices.Clone(h.Nodes)
+	for _, r := range recent {
+		links = append(links, r.Links...)
+	}
+	for _, id := range links {
+		if isOutlined[id] {
+			last, found[id] = id, true
+		}
+	}
+	return last, len(found) == 1
+}
+
+// holdsAny reports whether one of the records has one of the IDs.
+func holdsAny(records []Record, ids []node.ID) bool {
+	held := make(map[node.ID]bool, len(ids))
+	for _, id := range ids {
+		held[id] = true
+	}
+	return slices.ContainsFunc(records, func(r Record) bool { return held[r.ID] })
+}
+
+// loadRest reads the nodes within reach of from that the set does not have.
+func (c *Conversation) loadRest(ctx context.Context, rest *dag.NodeSet, from []node.ID) error {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+
+	records, err := all(c.store.driver.Read(ctx, c.key, from, nil))
+	if err != nil {
+		return err
+	}
+	return c.parse(ctx, records, rest, new(sync.Mutex))
+}
