@@ -145,6 +145,7 @@ type Engine struct {
 	store *store.Store // the conversations of db
 	queue queue
 	ends  ends
+	feeds feeds
 
 	making sync.Mutex // held while the tables of River are made; guards made
 	made   bool       // the tables of River are there

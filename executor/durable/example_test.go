@@ -2,11 +2,15 @@ package durable_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -15,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/agui"
 	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store/sqlite"
 )
@@ -138,6 +143,74 @@ func ExampleEngine_Send() {
 	// Output:
 	// And A-9 too.
 	// the message is not in the inbox
+}
+
+// A web front end follows and answers runs that outlive its connections. Here a client hangs up, and comes back.
+func ExampleEngine_Front() {
+	ctx, stop := context.WithCancel(context.Background())
+	db, closeDB := open(ctx)
+	defer closeDB()
+	engine, err := durable.Open(ctx, db, &durable.Options{
+		Agents: map[string]executor.Agent{"support": {
+			Provider: apitest.NewScript(apitest.Say("Delivered.")),
+		}},
+		Log: quiet,
+	})
+	check(err)
+	defer engine.Close()
+
+	mux := http.NewServeMux()
+	mux.Handle("POST /agent", agui.Durable(engine.Front("support"), &agui.Options{
+		Hosts: []string{"app.example.com"},
+	}))
+
+	// The client leaves as soon as it has something. Nobody executes runs yet.
+	request, leave := context.WithCancel(ctx)
+	ask(mux, request, leave, `{"id": "a", "role": "user", "content": "Where is A-7?"}`)
+
+	served := make(chan error)
+	go func() { served <- engine.Serve(ctx) }()
+	fmt.Println(ask(mux, ctx, func() {}, ""))
+
+	stop()
+	check(<-served)
+	// Output: Delivered.
+}
+
+// response is a response that calls a function when it is written.
+type response struct {
+	*httptest.ResponseRecorder
+	written func()
+}
+
+func (r response) Write(data []byte) (int, error) {
+	defer r.written()
+	return r.ResponseRecorder.Write(data)
+}
+
+// ask sends a request with messages, and returns the last text of the response.
+func ask(h http.Handler, ctx context.Context, written func(), messages string) (text string) {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/agent",
+		strings.NewReader(`{"threadId": "customer 7", "runId": "1", "messages": [`+messages+`]}`))
+	r.Header.Set("Content-Type", "application/json")
+	got := httptest.NewRecorder()
+	h.ServeHTTP(response{got, written}, r)
+
+	for line := range strings.Lines(got.Body.String()) {
+		var event struct {
+			Delta    string
+			Messages []struct{ Content string }
+		}
+		data, _ := strings.CutPrefix(line, "data: ")
+		_ = json.Unmarshal([]byte(data), &event) // other lines have nothing
+		for _, m := range event.Messages {
+			text = m.Content
+		}
+		if event.Delta != "" {
+			text = event.Delta
+		}
+	}
+	return text
 }
 
 // report is a job of the program that starts a run.
