@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
@@ -252,4 +255,43 @@ func ExampleOptions_periodic() {
 	}
 	fmt.Println(options.River != nil)
 	// Output: true
+}
+
+// A client of River on the same database pauses a queue: runs that begin meanwhile wait.
+func ExampleOptions_pausedQueue() {
+	ctx, stop := context.WithCancel(context.Background())
+	db, closeDB := open(ctx)
+	defer closeDB()
+	engine, err := durable.Open(ctx, db, &durable.Options{
+		Agents: map[string]executor.Agent{"support": {Provider: support()}}, Log: quiet,
+	})
+	check(err)
+	defer engine.Close()
+	run, err := engine.Start(ctx, durable.StartRequest{
+		Agent: "support", Conversation: "customer 7", Text: "Please refund A-7.", At: time.Now().Add(24 * time.Hour),
+	})
+	check(err)
+
+	pool, err := db.Pool(ctx)
+	check(err)
+	defer pool.Close()
+	client, err := river.NewClient(riversqlite.New(pool), &river.Config{}) // riverpgxv5.New(db.Pool()) for PostgreSQL
+	check(err)
+
+	served := make(chan error)
+	go func() { served <- engine.Serve(ctx) }()
+	for _, err = client.QueueGet(ctx, durable.RunQueue); errors.Is(err, rivertype.ErrNotFound); {
+		_, err = client.QueueGet(ctx, durable.RunQueue) // until Serve has made it
+	}
+	check(err)
+	check(client.QueuePause(ctx, durable.RunQueue, nil))
+	queue, err := client.QueueGet(ctx, durable.RunQueue)
+	check(err)
+	fmt.Println("paused:", queue.PausedAt != nil)
+
+	check(engine.Cancel(ctx, run, "closed today"))
+	check(client.QueueResume(ctx, durable.RunQueue, nil))
+	stop()
+	check(<-served)
+	// Output: paused: true
 }
