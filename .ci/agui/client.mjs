@@ -18,7 +18,7 @@ const types = [], invalid = [], reading = [];
 async function checked(url, init) {
   const response = await fetch(url, init);
   const [ours, theirs] = response.body.tee();
-  reading.push(new Response(ours).text().then(check));
+  reading.push(new Response(ours).text().then(check, () => {})); // the client may hang up
   return new Response(theirs, response);
 }
 
@@ -53,6 +53,18 @@ await helped.runAgent({});
 const look = helped.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload: { approved: true } }));
 await helped.runAgent({ resume: look });
 
+// With a second argument, the runs are durable: the client leaves one in the middle, and another window has its end.
+let left = [], found = [];
+if (process.argv[3]) {
+  const leaving = connect({ threadId: "left" });
+  leaving.addMessage({ id: "u3", role: "user", content: "Wait." });
+  await leaving.runAgent({}, { onToolCallEndEvent: () => { leaving.abortRun(); } }).catch(() => {});
+  left = leaving.messages;
+  const finding = connect({ threadId: "left" });
+  await finding.runAgent({});
+  found = finding.messages;
+}
+
 // Another window knows the thread and nothing else.
 const window = connect();
 await window.runAgent({ tools });
@@ -61,6 +73,6 @@ await Promise.all(reading);
 const shown = (messages) => messages.filter((m) => m.role !== "reasoning").map((m) => [m.role, m.content ?? ""]);
 console.log(JSON.stringify({
   types, invalid, asked: asked.length, open: open.map((c) => c.function.name), state: agent.state,
-  messages: shown(agent.messages), window: shown(window.messages),
+  messages: shown(agent.messages), window: shown(window.messages), left: shown(left), found: shown(found),
   helped: helped.messages.filter((m) => m.role !== "reasoning").map((m) => [m.role, m.content ?? "", m.subagentRunId ? "helper" : ""]),
 }));

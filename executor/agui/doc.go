@@ -30,6 +30,9 @@
 // conversation: no message is appended twice, no finished call is executed again, and open interrupts are asked again.
 // A client that knows only the thread's ID gets all messages. The run ends with its connection.
 //
+// With [Durable], the run does not: it is executed by processes of executor/durable, and clients start, follow, answer
+// and cancel it.
+//
 // # Trust
 //
 // The client chooses a thread's ID. With [Options].Thread, the program maps it to a conversation, and decides whether
@@ -39,8 +42,8 @@
 // A request must name the handler's host: localhost, an IP address, or one of [Options].Hosts. Behind a proxy, list the
 // public name. A page of another site is refused, unless it is one of [Options].Origins.
 //
-// A body must arrive within a minute. A client that reads nothing for 10 seconds loses its connection, and with it the
-// run. Both need a ResponseWriter of net/http, or one with an Unwrap method.
+// A body must arrive within a minute. A client that reads nothing for 10 seconds loses its connection, and with Handler
+// its run. Both need a ResponseWriter of net/http, or one with an Unwrap method.
 //
 // A request must have the type application/json. A page of another site then cannot send one with the user's cookies
 // unless the program allows it (CORS).

@@ -1,7 +1,10 @@
 package agui
 
 import (
+	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -129,7 +132,38 @@ func messagesOf(d dag.DAG) []message {
 			list = append(list, message{ID: id, Role: "user", Content: contentOf(m.Blocks)})
 		}
 	}
+	return append(list, openResults(d)...)
+}
+
+// openResults returns the results of the calls of the last message, while others have none yet.
+func openResults(d dag.DAG) (list []message) {
+	nodes := messageNodes(d)
+	if len(nodes) == 0 || len(d.OpenCalls()) == 0 {
+		return nil
+	}
+	last := len(nodes) - 1
+	for _, n := range d.Nodes() {
+		e, is := n.Payload().(node.ToolExecution)
+		if key, ok := n.Call(); is && ok && key.Message == nodes[last].ID() && !e.State.Unfinished() {
+			list = append(list, toolMessage(callOf(messageID(nodes[last], last), e.Index), e.Result, e.IsError))
+		}
+	}
 	return list
+}
+
+// hasText reports whether a message of the client, as JSON, has the text of m.
+func (m message) hasText(given json.RawMessage) bool {
+	var text string
+	_ = json.Unmarshal(given, &text) // no text: a client has no content then
+	own, _ := m.Content.(string)
+	return text == own
+}
+
+// isNumbered reports whether an ID is one of numbered.
+func isNumbered(id string) bool {
+	index, ok := strings.CutPrefix(id, "plait-")
+	_, err := strconv.Atoi(index)
+	return ok && err == nil
 }
 
 // assistant returns a message of the model.

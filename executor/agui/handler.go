@@ -20,9 +20,10 @@ const (
 	bodyTime = time.Minute // until it has arrived
 )
 
-// Options are the options of [Handler].
+// Options are the options of [Handler] and [Durable].
 type Options struct {
-	// Store keeps the conversations. Defaults to one in memory, which keeps at most Threads conversations.
+	// Store keeps the conversations. Defaults to one in memory, which keeps at most Threads conversations. It has no
+	// effect on Durable.
 	Store *store.Store
 	// Threads is the maximum number of conversations in the default store. Beyond it, the one that was used least
 	// recently is dropped, except those with a run. It has no effect on a Store. Defaults to 1,000.
@@ -42,6 +43,9 @@ type Options struct {
 	// These messages are not part of the thread, and a snapshot leaves them out. Defaults to false: only the result of
 	// a sub-agent is sent, because its messages may not be meant for the user.
 	SubAgents bool
+	// ClientTools are the names of the agent's deferred tools whose calls the clients execute. It has an effect on
+	// Durable only: an agent elsewhere cannot know the tools of a request. Defaults to none.
+	ClientTools []string
 	// Log gets the error of each run that fails. Defaults to none.
 	Log *slog.Logger
 }
@@ -50,13 +54,19 @@ type Options struct {
 // Save is called before the handler's own. The handler is safe for concurrent use. If two runs continue one thread at
 // the same time, one of them fails.
 func Handler(agent executor.Agent, o *Options) http.Handler {
-	h := &handler{agent: agent}
-	if o != nil {
-		h.Options = *o
-	}
+	h := newHandler(o)
+	h.agent = agent
 	if h.Store == nil {
 		h.Store = store.New(store.Memory(), nil)
 		h.threads = newThreads(h.Threads)
+	}
+	return h
+}
+
+func newHandler(o *Options) *handler {
+	h := &handler{}
+	if o != nil {
+		h.Options = *o
 	}
 	if h.Thread == nil {
 		h.Thread = func(_ *http.Request, threadID string) (string, error) { return threadID, nil }
@@ -70,6 +80,7 @@ func Handler(agent executor.Agent, o *Options) http.Handler {
 type handler struct {
 	Options
 	agent   executor.Agent
+	runs    Runs     // of Durable; nil for runs that end with their requests
 	threads *threads // of the default store; nil for a store of the program
 }
 
@@ -107,7 +118,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := &stream{handler: h, in: in, out: webguard.NewStream(w), agents: map[string]*speaker{}}
 	s.main = &speaker{stream: s}
 	defer s.keepAlive()()
-	s.run(r.Context(), conversation)
+	if h.runs != nil {
+		s.follow(r.Context(), conversation)
+	} else {
+		s.run(r.Context(), conversation)
+	}
 }
 
 // read returns the body of a request, or the reason to refuse the request.

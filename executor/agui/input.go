@@ -18,6 +18,13 @@ type input struct {
 	Messages []inputMessage  `json:"messages"`
 	Tools    []inputTool     `json:"tools"`
 	Resume   []resumeEntry   `json:"resume"`
+	Props    json.RawMessage `json:"forwardedProps"`
+}
+
+// cancels reports whether the request cancels the run of its thread.
+func (in input) cancels() bool {
+	var props struct{ Cancel bool }
+	return json.Unmarshal(in.Props, &props) == nil && props.Cancel
 }
 
 // inputMessage is a message of the client.
@@ -108,19 +115,24 @@ func (p part) block() content.Block {
 // metaID is the key for the client's message ID in a node's metadata.
 const metaID = "agui.id"
 
-// withNew appends the client's new user messages to the conversation. Open calls are closed before the first one.
-func (in input) withNew(d dag.DAG) (dag.DAG, error) {
+// fresh returns the client's new messages of the user: those that the conversation lacks.
+func (in input) fresh(d dag.DAG) (list []inputMessage) {
 	known := map[string]bool{}
 	for _, m := range messagesOf(d) {
 		known[m.ID] = true
 	}
-
 	for _, m := range in.Messages {
-		if m.Role != "user" || m.ID == "" || known[m.ID] {
-			continue
+		if m.Role == "user" && m.ID != "" && !known[m.ID] {
+			known[m.ID] = true // a client may send one message twice
+			list = append(list, m)
 		}
-		known[m.ID] = true // a client may send one message twice
+	}
+	return list
+}
 
+// withNew appends the client's new user messages to the conversation. Open calls are closed before the first one.
+func (in input) withNew(d dag.DAG) (dag.DAG, error) {
+	for _, m := range in.fresh(d) {
 		blocks, err := m.blocks()
 		if err != nil {
 			return d, err
@@ -164,8 +176,12 @@ func (in input) tools(own []dag.Tool) (all []dag.Tool, theirs map[string]bool) {
 }
 
 // replies returns the client's replies to pending calls: its decisions, and the results of its own tools. Results of the
-// program's deferred tools do not come from the client.
+// program's deferred tools do not come from the client. Each request's replies are used once.
 func (s *stream) replies(pending []dag.Pending) (replies []executor.Reply) {
+	if s.replied {
+		return nil
+	}
+	s.replied = true
 	asks := slices.ContainsFunc(pending, func(p dag.Pending) bool { return p.Approval })
 	s.given = map[string]bool{}
 	for _, p := range pending {

@@ -106,7 +106,7 @@ func (s *speaker) messageEnd(n *node.Node) {
 
 	// A pending call names the node of its message: see callID.
 	if s.run == "" {
-		s.ids[n.ID()] = id
+		id = s.keep(n, m)
 	}
 	for index, block := range m.Blocks.All() {
 		call, is := block.(content.ToolUse)
@@ -123,9 +123,31 @@ func (s *speaker) messageEnd(n *node.Node) {
 	}
 }
 
+// keep notes a message of the thread, and returns its ID. A message of the user that the client lacks is sent: it came
+// from elsewhere.
+func (s *stream) keep(n *node.Node, m node.Message) string {
+	id := messageID(n, s.main.count-1)
+	s.ids[n.ID()] = id
+	switch {
+	case m.Role == content.Assistant:
+		s.shown = append(s.shown, assistant(id, m.Blocks))
+	case len(m.Blocks.ToolResults()) == 0:
+		s.shown = append(s.shown, message{ID: id, Role: "user", Content: contentOf(m.Blocks)})
+		_, own := s.own[id]
+		delete(s.own, id)
+		if !own {
+			s.snapshot()
+		}
+	}
+	return id
+}
+
 // result sends the result of a call, unless it came from the client.
 func (s *speaker) result(e node.ToolExecution) {
 	id := callOf(s.calling, e.Index)
+	if s.run == "" {
+		s.shown = append(s.shown, toolMessage(id, e.Result, e.IsError))
+	}
 	if s.given[id] {
 		return
 	}
@@ -220,8 +242,10 @@ func (s *stream) suspend(pending []dag.Pending) {
 				o.InterruptIDs = append(o.InterruptIDs, interruptID(p))
 			}
 		}
+		s.agents[key].close()
 		s.agents[key].say(event{Type: "SUBAGENT_FINISHED", Outcome: o})
 	}
+	clear(s.agents)
 }
 
 // pathKey names the sub-agent that a path leads to.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -28,11 +29,14 @@ type stream struct {
 	err     error // of the connection; the run ends with it
 
 	ids    map[node.ID]string  // IDs of the conversation's messages
-	dag    dag.DAG             // the conversation at the last snapshot or turn
+	shown  []message           // the messages of the thread that the client has, without the pieces of a response
+	own    map[string]any      // the content of the client's messages that the thread lacks, by ID
 	main   *speaker            // the agent of the thread
 	agents map[string]*speaker // the running and paused sub-agents, by pathKey
 	tools  map[string]bool     // the names of the client's own tools
 	given  map[string]bool     // the IDs of calls with a result from the client
+
+	replied bool // the replies of the request were used
 }
 
 // run runs the agent on a thread, and sends the events.
@@ -65,12 +69,10 @@ func (s *stream) run(ctx context.Context, c *store.Conversation) {
 	ctx = context.WithValue(ctx, sharedKey{}, state)
 
 	for {
-		// Pending calls wait as they are: nothing is decided or appended again. The request may have their answers. Use
-		// each of them once.
+		// Pending calls wait as they are: nothing is decided or appended again. The request may have their answers.
 		events := agent.Stream(ctx, d)
 		if pending := d.Pending(); len(pending) > 0 {
 			replies := s.replies(pending)
-			s.in.Resume, s.in.Messages = nil, nil
 			if len(replies) == 0 {
 				s.pause(pending)
 				return
@@ -101,9 +103,14 @@ func saves(own, appendTo func(context.Context, dag.DAG) error) func(context.Cont
 	}
 }
 
-// know remembers the IDs of the conversation's messages.
+// know remembers the messages of the conversation and their IDs.
 func (s *stream) know(d dag.DAG) {
-	s.dag, s.ids = d, map[node.ID]string{}
+	s.shown, s.ids, s.own = messagesOf(d), map[node.ID]string{}, map[string]any{}
+	for _, m := range s.in.fresh(d) {
+		if blocks, err := m.blocks(); err == nil {
+			s.own[m.ID] = contentOf(blocks)
+		}
+	}
 	for i, n := range messageNodes(d) {
 		id := messageID(n, i)
 		s.ids[n.ID()] = id
@@ -114,16 +121,79 @@ func (s *stream) know(d dag.DAG) {
 	s.main.count = len(s.ids)
 }
 
-// catchUp sends the messages of the thread if the client lacks one of the stored messages.
+// catchUp sends the messages of the thread if the client lacks one of the stored messages, or has pieces of a response
+// that was not stored like that.
 func (s *stream) catchUp(stored dag.DAG) {
-	has := map[string]bool{}
+	has := map[string]json.RawMessage{}
 	for _, m := range s.in.Messages {
-		has[m.ID], has[resultOf(m.ToolCallID)] = true, true
+		has[m.ID] = m.Content
+		has[resultOf(m.ToolCallID)] = nil
 	}
+
+	same := true
 	for _, m := range messagesOf(stored) {
-		if !has[m.ID] {
-			s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: messagesOf(s.dag)})
-			return
+		text, known := has[m.ID]
+		same = same && known && (m.Role != "assistant" || m.hasText(text))
+		delete(has, m.ID)
+	}
+	for id := range has {
+		same = same && !isNumbered(id)
+	}
+	if !same {
+		s.snapshot()
+	}
+}
+
+// snapshot replaces the client's messages. Those that the thread lacks stay.
+func (s *stream) snapshot() {
+	all, has := slices.Clone(s.shown), map[string]bool{}
+	for _, m := range s.shown {
+		has[m.ID] = true
+	}
+	for _, m := range s.in.Messages {
+		if own, is := s.own[m.ID]; is {
+			all = append(all, message{ID: m.ID, Role: "user", Content: own})
+		}
+		if blocks, err := m.blocks(); s.given[m.ToolCallID] && !has[resultOf(m.ToolCallID)] && err == nil {
+			all = append(all, message{ID: m.ID, Role: "tool", ToolCallID: m.ToolCallID, Content: contentOf(blocks)})
+		}
+	}
+	s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: all})
+}
+
+// begin goes on with a conversation, which may be newer than what the client has. If something that was sent is not part
+// of it, the client gets all of it: a durable run may have continued elsewhere, without the last pieces.
+func (s *stream) begin(d dag.DAG) {
+	now, has := map[string]message{}, map[string]bool{}
+	for _, m := range messagesOf(d) {
+		now[m.ID] = m
+	}
+	whole := !s.main.text && !s.main.think
+	for _, m := range s.shown {
+		has[m.ID] = true
+		whole = whole && reflect.DeepEqual(now[m.ID], m)
+	}
+	if !whole {
+		s.main.close()
+		s.suspend(nil)
+		s.know(d)
+		s.snapshot()
+		return
+	}
+
+	for _, n := range d.Nodes() {
+		switch p := n.Payload().(type) {
+		case node.Message:
+			if s.ids[n.ID()] == "" {
+				s.main.messageEnd(n)
+			}
+		case node.ToolExecution:
+			// Only the last message with calls may have new results.
+			key, _ := n.Call()
+			id := callOf(s.ids[key.Message], p.Index)
+			if s.ids[key.Message] == s.main.calling && !p.State.Unfinished() && !has[resultOf(id)] {
+				s.main.result(p)
+			}
 		}
 	}
 }
@@ -132,20 +202,26 @@ func (s *stream) catchUp(stored dag.DAG) {
 func (s *stream) forward(events iter.Seq2[executor.Event, error], state *Shared) (executor.End, error) {
 	for e, err := range events {
 		switch e := e.(type) {
+		case executor.RunStart:
+			s.begin(e.DAG)
 		case executor.MessageDelta:
 			s.main.delta(e.Event)
 		case executor.Retry:
 			// The snapshot lacks the pieces of the failed attempt, so the client drops them.
 			s.main.close()
-			s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: messagesOf(s.dag)})
+			s.snapshot()
 		case executor.MessageEnd:
 			s.main.messageEnd(e.Node)
 		case executor.ToolEnd:
 			s.main.result(e.Execution)
 		case executor.Child:
 			s.child(e)
-		case executor.TurnEnd:
-			s.dag = e.DAG
+		case executor.Paused:
+			// A durable run continues by itself when workers have the results: only the client's replies end the response.
+			if s.runs != nil && s.asks(pendingOf(e)) {
+				s.main.close()
+				return executor.End{DAG: e.DAG}, &executor.PausedError{Continuation: e.Continuation}
+			}
 		case executor.End:
 			s.main.close()
 			s.sendState(state)
@@ -238,6 +314,7 @@ func (s *stream) question(p dag.Pending, reason string, schema map[string]any) i
 // over ends the response of a run that is over. A conversation that ends with a response (ErrAnswered) is a success: a
 // request that was sent again has nothing to do.
 func (s *stream) over(ctx context.Context, err error) {
+	s.suspend(nil) // of a durable run, which went on elsewhere
 	if err == nil || errors.Is(err, executor.ErrAnswered) {
 		s.finish(&outcome{Type: "success"})
 		return
@@ -267,6 +344,8 @@ func (s *stream) fail(ctx context.Context, err error) {
 		code = "the thread was continued elsewhere"
 	case errors.Is(err, executor.ErrRejected):
 		code = "the message was rejected"
+	case errors.Is(err, context.Canceled):
+		code = "cancelled"
 	}
 	s.send(event{Type: "RUN_ERROR", Message: "The run failed.", Code: code})
 }

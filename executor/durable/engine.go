@@ -39,6 +39,9 @@ type Options struct {
 	// RunQueue returns the queue for the runs of an agent. All processes with the agent, and those that start its runs,
 	// need the same. Defaults to [RunQueue] for every agent.
 	RunQueue func(agent string) string
+	// Priority returns River's priority of the jobs of an agent's runs and calls, from 1 (first) to 4. It orders the jobs
+	// that wait in one queue. Defaults to 1 for every agent.
+	Priority func(agent string) int
 
 	// Workers are the groups of tools whose deferred calls this process executes. Defaults to none.
 	Workers []Worker
@@ -113,6 +116,9 @@ func (o *Options) withDefaults() Options {
 	if opts.RunQueue == nil {
 		opts.RunQueue = func(string) string { return RunQueue }
 	}
+	if opts.Priority == nil {
+		opts.Priority = func(string) int { return river.PriorityDefault }
+	}
 
 	for _, d := range []struct {
 		value    *time.Duration
@@ -146,6 +152,7 @@ type Engine struct {
 	queue queue
 	time  *databaseTime
 	ends  ends
+	feeds feeds
 
 	making sync.Mutex // held while the tables of River are made; guards made
 	made   bool       // the tables of River are there

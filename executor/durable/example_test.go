@@ -2,19 +2,27 @@ package durable_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/agui"
 	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store/sqlite"
 )
@@ -140,6 +148,74 @@ func ExampleEngine_Send() {
 	// the message is not in the inbox
 }
 
+// A web front end follows and answers runs that outlive its connections. Here a client hangs up, and comes back.
+func ExampleEngine_Front() {
+	ctx, stop := context.WithCancel(context.Background())
+	db, closeDB := open(ctx)
+	defer closeDB()
+	engine, err := durable.Open(ctx, db, &durable.Options{
+		Agents: map[string]executor.Agent{"support": {
+			Provider: apitest.NewScript(apitest.Say("Delivered.")),
+		}},
+		Log: quiet,
+	})
+	check(err)
+	defer engine.Close()
+
+	mux := http.NewServeMux()
+	mux.Handle("POST /agent", agui.Durable(engine.Front("support"), &agui.Options{
+		Hosts: []string{"app.example.com"},
+	}))
+
+	// The client leaves as soon as it has something. Nobody executes runs yet.
+	request, leave := context.WithCancel(ctx)
+	ask(mux, request, leave, `{"id": "a", "role": "user", "content": "Where is A-7?"}`)
+
+	served := make(chan error)
+	go func() { served <- engine.Serve(ctx) }()
+	fmt.Println(ask(mux, ctx, func() {}, ""))
+
+	stop()
+	check(<-served)
+	// Output: Delivered.
+}
+
+// response is a response that calls a function when it is written.
+type response struct {
+	*httptest.ResponseRecorder
+	written func()
+}
+
+func (r response) Write(data []byte) (int, error) {
+	defer r.written()
+	return r.ResponseRecorder.Write(data)
+}
+
+// ask sends a request with messages, and returns the last text of the response.
+func ask(h http.Handler, ctx context.Context, written func(), messages string) (text string) {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/agent",
+		strings.NewReader(`{"threadId": "customer 7", "runId": "1", "messages": [`+messages+`]}`))
+	r.Header.Set("Content-Type", "application/json")
+	got := httptest.NewRecorder()
+	h.ServeHTTP(response{got, written}, r)
+
+	for line := range strings.Lines(got.Body.String()) {
+		var event struct {
+			Delta    string
+			Messages []struct{ Content string }
+		}
+		data, _ := strings.CutPrefix(line, "data: ")
+		_ = json.Unmarshal([]byte(data), &event) // other lines have nothing
+		for _, m := range event.Messages {
+			text = m.Content
+		}
+		if event.Delta != "" {
+			text = event.Delta
+		}
+	}
+	return text
+}
+
 // report is a job of the program that starts a run.
 type report struct{}
 
@@ -179,4 +255,43 @@ func ExampleOptions_periodic() {
 	}
 	fmt.Println(options.River != nil)
 	// Output: true
+}
+
+// A client of River on the same database pauses a queue: runs that begin meanwhile wait.
+func ExampleOptions_pausedQueue() {
+	ctx, stop := context.WithCancel(context.Background())
+	db, closeDB := open(ctx)
+	defer closeDB()
+	engine, err := durable.Open(ctx, db, &durable.Options{
+		Agents: map[string]executor.Agent{"support": {Provider: support()}}, Log: quiet,
+	})
+	check(err)
+	defer engine.Close()
+	run, err := engine.Start(ctx, durable.StartRequest{
+		Agent: "support", Conversation: "customer 7", Text: "Please refund A-7.", At: time.Now().Add(24 * time.Hour),
+	})
+	check(err)
+
+	pool, err := db.Pool(ctx)
+	check(err)
+	defer pool.Close()
+	client, err := river.NewClient(riversqlite.New(pool), &river.Config{}) // riverpgxv5.New(db.Pool()) for PostgreSQL
+	check(err)
+
+	served := make(chan error)
+	go func() { served <- engine.Serve(ctx) }()
+	for _, err = client.QueueGet(ctx, durable.RunQueue); errors.Is(err, rivertype.ErrNotFound); {
+		_, err = client.QueueGet(ctx, durable.RunQueue) // until Serve has made it
+	}
+	check(err)
+	check(client.QueuePause(ctx, durable.RunQueue, nil))
+	queue, err := client.QueueGet(ctx, durable.RunQueue)
+	check(err)
+	fmt.Println("paused:", queue.PausedAt != nil)
+
+	check(engine.Cancel(ctx, run, "closed today"))
+	check(client.QueueResume(ctx, durable.RunQueue, nil))
+	stop()
+	check(<-served)
+	// Output: paused: true
 }

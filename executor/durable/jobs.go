@@ -62,7 +62,7 @@ const kinds = `('` + kindRun + `', '` + kindCall + `', '` + kindDeadline + `')`
 // insertRun inserts a job for a run, and returns its ID. losses is the number of lost processes before; the job begins
 // after a wait.
 func (e *Engine) insertRun(ctx context.Context, tx store.Tx, job runJob, wait time.Duration) (int64, error) {
-	opts := &river.InsertOpts{Queue: e.RunQueue(job.Agent), MaxAttempts: e.Attempts}
+	opts := &river.InsertOpts{Queue: e.RunQueue(job.Agent), Priority: e.Priority(job.Agent), MaxAttempts: e.Attempts}
 	if wait > 0 {
 		opts.ScheduledAt = e.time.Now().Add(wait)
 	}

@@ -251,7 +251,9 @@ func (e *Engine) pauseJobs(ctx context.Context, tx store.Tx, r runJob, d dag.DAG
 		args := callJob{r.Run, r.Conversation, r.Head, p.Key.String()}
 		if !p.Approval && !opts.External {
 			jobs = append(jobs, river.InsertManyParams{
-				Args: args, InsertOpts: &river.InsertOpts{Queue: opts.Queue, MaxAttempts: e.Attempts},
+				Args: args, InsertOpts: &river.InsertOpts{
+					Queue: opts.Queue, Priority: e.Priority(r.Agent), MaxAttempts: e.Attempts,
+				},
 			})
 		}
 		if opts.Deadline > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -70,6 +71,9 @@ func (p *process) run(ctx context.Context, c claim, args runJob) error {
 		return nil // a job that comes twice, or late
 	}
 
+	p.feeds.begin(args.Run)
+	defer p.feeds.end(args.Run)
+
 	var d dag.DAG
 	err = guarded(func() (err error) {
 		d, err = r.execute(ctx)
@@ -120,12 +124,24 @@ func (r *running) execute(ctx context.Context) (dag.DAG, error) {
 	case err != nil:
 		return d, err
 	case len(replies) > 0:
-		return agent.Resume(ctx, d, replies...)
+		return r.drain(agent.ResumeStream(ctx, d, replies...))
 	case len(r.waited) > 0:
 		// Nothing is decided again: the run waits on. The jobs of its calls are still there.
 		return d, &executor.PausedError{Continuation: executor.ContinuationOf(d)}
 	}
-	return agent.Run(ctx, d)
+	return r.drain(agent.Stream(ctx, d))
+}
+
+// drain executes the run of a stream. Its events go to those who follow the run.
+func (r *running) drain(events iter.Seq2[executor.Event, error]) (d dag.DAG, err error) {
+	for e, failed := range events {
+		if end, is := e.(executor.End); is {
+			d, err = end.DAG, failed // run sends the end of the attempt when its outcome is stored
+			continue
+		}
+		r.feeds.send(r.args.Run, e)
+	}
+	return d, err
 }
 
 // storeError is a failure of the store.

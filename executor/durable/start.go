@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -29,6 +30,8 @@ type StartRequest struct {
 	// Add appends nodes before the run begins, and before Text if both are set. It may be called more than once.
 	// Defaults to nothing.
 	Add func(d dag.DAG) dag.DAG
+	// At is when the run begins. Its message is in the conversation at once. Defaults to now.
+	At time.Time
 }
 
 // Start stores a run, and returns its ID. It does not wait for the run: a process with the agent executes it (see
@@ -135,14 +138,15 @@ func (e *Engine) vacant(ctx context.Context, tx store.Tx, s StartRequest) error 
 
 // enqueue inserts the row of a run and its job.
 func (e *Engine) enqueue(ctx context.Context, tx store.Tx, s StartRequest, first node.ID, version uint64) error {
-	job, err := e.insertRun(ctx, tx, runJob{Run: s.Run, Conversation: s.Conversation, Head: s.Head, Agent: s.Agent}, 0)
+	job := runJob{Run: s.Run, Conversation: s.Conversation, Head: s.Head, Agent: s.Agent}
+	id, err := e.insertRun(ctx, tx, job, time.Until(s.At)) // long ago if At is not set
 	if err != nil {
 		return err
 	}
 	n, err := tx.Exec(ctx, `INSERT INTO plait_index
 		(id, conversation, head, agent, state, reason, busy, job, start, losses, version, began, changed)
 		VALUES ($1, $2, $3, $4, $5, '', 1, $6, $7, 0, $8, `+tx.Now()+`, `+tx.Now()+`) ON CONFLICT DO NOTHING`,
-		s.Run, s.Conversation, s.Head, s.Agent, string(Active), job, first[:], int64(version))
+		s.Run, s.Conversation, s.Head, s.Agent, string(Active), id, first[:], int64(version))
 	if err == nil && n == 0 {
 		err = errRaced // another Start was first: look again
 	}
