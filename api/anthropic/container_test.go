@@ -67,6 +67,29 @@ func TestPendingCodeExecutionContinues(t *testing.T) {
 	}
 }
 
+// TestATurnWithWaitingCodeEndsWithAText: the API refuses a text beside the results that code waits for. The calls that
+// the code made stay, without their caller.
+func TestATurnWithWaitingCodeEndsWithAText(t *testing.T) {
+	answer := strings.Replace(pendingAnswer, `"caller":{"type":"direct"}`, `"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_1"}`, 1)
+	blocks, _, err := decodeMessage([]byte(answer), nil)
+	require.NoError(t, err)
+	list, err := content.Of(blocks...)
+	require.NoError(t, err)
+	messages := []content.Message{user(said("?")), {Role: content.Assistant, Blocks: list}, user(result("toolu_1"))}
+	body, notes := requireBody(t, api.Request{Tools: []content.Tool{weather}, Messages: messages}, nil)
+	require.Empty(t, notes)
+	require.Equal(t, 3, strings.Count(body, `"tool_id":"srvtoolu_1"`))
+
+	messages[2] = user(result("toolu_1"), said("Hurry up."))
+	body, notes = requireBody(t, api.Request{Tools: []content.Tool{weather}, Messages: messages}, nil)
+	require.Len(t, notes, 4)
+	require.NotContains(t, body, `"code_execution"`)
+	require.NotContains(t, body, `"tool_id"`)
+	for _, kept := range []string{"srvtoolu_2", "web_search_tool_result", "toolu_1", "Hurry up."} {
+		require.Contains(t, body, kept)
+	}
+}
+
 func TestContainerOfTheBodyIsUsed(t *testing.T) {
 	blocks, finish, err := decodeMessage([]byte(pendingAnswer), nil)
 	require.NoError(t, err)

@@ -67,15 +67,21 @@ func askedAtRandom(w *providertest.World) providertest.Asked {
 
 // stillRuns reports whether a server tool's call waits, which is left out when the turn ends before its result came.
 func stillRuns(repaired []content.Message) bool {
-	waiting := map[place]string{}
+	waiting := map[place]change{}
 	unpaired(append(repaired[:len(repaired):len(repaired)],
 		content.Message{Role: content.Assistant, Blocks: content.Words("x")}, content.Message{Role: content.User, Blocks: content.Words("x")}), waiting)
 	return len(waiting) > 0
 }
 
-// served is a turn in which a server tool ran.
+// served is a turn in which a server tool ran: a search, or code that called a tool of the program.
 func served(w *providertest.World) []content.Block {
 	id := providertest.Pick(w, "srvtoolu_1", "srvtoolu_2", "srvtoolu_3")
+	if w.One(2) {
+		return []content.Block{
+			content.Opaque{API: API, JSON: content.JSON(`{"type":"server_tool_use","id":"` + id + `","name":"code_execution","input":{}}`)},
+			content.ToolUse{ID: "toolu_" + id, Name: "get_weather", Input: "{}", Extra: own(content.JSON(`{"caller":{"type":"code_execution_20260120","tool_id":"` + id + `"},"plait":{"container":"c"}}`))},
+		}
+	}
 	return []content.Block{
 		content.Opaque{API: API, JSON: content.JSON(`{"type":"server_tool_use","id":"` + id + `","name":"web_search","input":{"q":"x"}}`)},
 		content.Opaque{API: API, JSON: content.JSON(`{"type":"web_search_tool_result","tool_use_id":"` + id + `","content":[]}`)},

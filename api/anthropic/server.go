@@ -14,29 +14,34 @@ import (
 // place is the position of a block among the messages.
 type place struct{ message, block int }
 
+// change replaces a block; nil drops it. Why is the reason.
+type change struct {
+	with content.Block
+	why  string
+}
+
 // prune implements dialect.Rules.Prune. It finds
 //
 //   - calls of server tools without a result, and results without their call, because the API refuses them. A call may
 //     still be open at the end of the conversation, and while its own tool calls are answered;
+//   - the caller of a block, if it is a call of a server tool that is not sent;
 //   - thinking at the end of an assistant's message;
 //   - system messages at the beginning of a conversation, and alone at its end. They become texts;
 //   - texts of white space in an assistant's message, and space at the end of a last one. Next to thinking, such
 //     a text is kept: the model wrote it between signed blocks, and these must not change.
 func prune(messages []content.Message) []dialect.Pruned {
-	drop := map[place]string{}
-	unpaired(messages, drop)
+	changes := map[place]change{}
+	unpaired(messages, changes)
 	for i, m := range messages {
 		if m.Role == content.Assistant {
-			silent(i, m, drop)
+			silent(i, m, changes)
 		}
 	}
 
-	var found []dialect.Pruned
-	for at, why := range drop {
-		found = append(found, dialect.Pruned{Message: at.message, Block: at.block, Why: why})
+	found := lonely(messages)
+	for at, c := range changes {
+		found = append(found, dialect.Pruned{Message: at.message, Block: at.block, With: c.with, Why: c.why})
 	}
-
-	found = append(found, lonely(messages)...)
 
 	// The end is trimmed only if nothing is dropped: Prune is called again with the result.
 	if len(found) == 0 {
@@ -105,61 +110,95 @@ func itemID(b content.Block) string {
 
 // pairing finds the calls and results of server tools without their counterpart.
 type pairing struct {
-	// The blocks to drop, with the reason.
-	drop map[place]string
+	changes map[place]change
 	// The calls without a result so far, by ID.
 	open map[string]place
+	// The IDs of all calls so far.
+	called map[string]bool
 }
 
-// unpaired adds to drop the calls of server tools without a result and the results without a call.
-func unpaired(messages []content.Message, drop map[place]string) {
-	p := pairing{drop, map[string]place{}}
+// unpaired adds to changes the calls of server tools without a result, the results without a call, and the blocks whose
+// caller is missing.
+func unpaired(messages []content.Message, changes map[place]change) {
+	p := pairing{changes, map[string]place{}, map[string]bool{}}
 	for i, m := range messages {
-		if m.Role == content.Assistant {
-			for j, b := range m.Blocks.All() {
-				if o, ok := b.(content.Opaque); ok {
-					p.look(place{i, j}, o)
-				}
-			}
+		if m.Role == content.User {
+			continue
+		}
+		for j, b := range m.Blocks.All() {
+			p.look(place{i, j}, b)
+		}
 
-			// A call may be open at the end of the conversation.
-			if i+1 < len(messages) {
-				p.close(m)
-			}
+		// A call may be open at the end of the conversation.
+		if i+1 < len(messages) {
+			p.close(m, messages[i+1])
 		}
 	}
 }
 
 // look reads the block at a position.
-func (p *pairing) look(at place, b content.Opaque) {
-	if call, ok := serverCallOf(b); ok {
-		if call.whole {
-			p.open[call.id] = at
-		} else {
-			p.drop[at] = "an incomplete call of a server tool"
+func (p *pairing) look(at place, b content.Block) {
+	if caller, without := callerOf(b); caller != "" && !p.called[caller] {
+		p.changes[at] = change{without, "the call of a server tool that made it is not sent"}
+	}
+
+	o, ok := b.(content.Opaque)
+	if !ok {
+		return
+	}
+	if call, ok := serverCallOf(o); ok {
+		if !call.whole {
+			p.changes[at] = change{why: "an incomplete call of a server tool"}
+			return
 		}
+		p.open[call.id], p.called[call.id] = at, true
 		return
 	}
 
-	if id, ok := serverResultOf(b); ok {
+	if id, ok := serverResultOf(o); ok {
 		if _, waits := p.open[id]; !waits {
-			p.drop[at] = "a result of a server tool without its call"
+			p.changes[at] = change{why: "a result of a server tool without its call"}
 		}
 		// The call is no longer open, so a second result of it is dropped.
 		delete(p.open, id)
 	}
 }
 
-// close drops the calls open at the end of m, unless the turn is unfinished: m then has tool calls of its own, and the
-// API continues its calls together with their results.
-func (p *pairing) close(m content.Message) {
-	if len(m.Blocks.ToolUses()) > 0 {
+// close drops the calls open at the end of m, unless the turn is unfinished: m has tool calls of its own, and the next
+// message has nothing but their results. The API then continues its calls together with the results.
+func (p *pairing) close(m, next content.Message) {
+	if len(m.Blocks.ToolUses()) > 0 && onlyResults(next) {
 		return
 	}
 	for id, at := range p.open {
-		p.drop[at] = "a call of a server tool without its result"
+		p.changes[at] = change{why: "a call of a server tool without its result"}
 		delete(p.open, id)
 	}
+}
+
+// callerOf returns the ID of the server tool's call that made a call or a result, and the block without it. The ID is ""
+// for a block made by the model.
+func callerOf(b content.Block) (id string, without content.Block) {
+	call, isCall := b.(content.ToolUse)
+	own, _ := b.(content.Opaque)
+	members := own.JSON
+	if isCall {
+		members = call.Extra.For(API)
+	}
+	if !strings.Contains(string(members), `"caller"`) {
+		return "", nil
+	}
+
+	list, _ := jsonx.Members(members) // it was checked when the block was made
+	caller, rest := jsonx.Take(list, "caller")
+	about, _ := jsonx.Members(caller) // none for another value
+	id, _, _ = jsonx.TakeText(about, "tool_id")
+	if isCall {
+		call.Extra.JSON = jsonx.Object(rest)
+		return id, call
+	}
+	own.JSON = jsonx.Object(rest)
+	return id, own
 }
 
 // serverCall is a call of a server tool.
@@ -207,7 +246,7 @@ func serverResultOf(b content.Opaque) (string, bool) {
 }
 
 // silent finds texts of white space, and thinking at the end of a message.
-func silent(i int, m content.Message, drop map[place]string) {
+func silent(i int, m content.Message, changes map[place]change) {
 	spoken, thinks := false, false
 	for _, b := range m.Blocks.All() {
 		t, isText := b.(content.Text)
@@ -220,19 +259,19 @@ func silent(i int, m content.Message, drop map[place]string) {
 	for j, b := range m.Blocks.All() {
 		// Beside thinking, such a text is kept if the message has something else to send (see prune).
 		if t, ok := b.(content.Text); ok && !(spoken && thinks) && blank(t.Text) {
-			drop[place{i, j}] = "a text block of white space"
+			changes[place{i, j}] = change{why: "a text block of white space"}
 		}
 	}
 
 	for last := m.Blocks.Len() - 1; last >= 0; last-- {
 		// Without the dropped texts, the thinking before them is the end.
-		if drop[place{i, last}] != "" {
+		if c, ok := changes[place{i, last}]; ok && c.with == nil {
 			continue
 		}
 		if _, thinks := m.Blocks.At(last).(content.Thinking); !thinks {
 			return
 		}
-		drop[place{i, last}] = "thinking at the end of a message"
+		changes[place{i, last}] = change{why: "thinking at the end of a message"}
 	}
 }
 

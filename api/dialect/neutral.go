@@ -27,8 +27,9 @@ func neutral(b content.Opaque) string {
 	}
 
 	kind, list, _ := jsonx.TakeText(list, "type")
+	_, list = jsonx.Take(list, "thoughtSignature")
 	if kind == "" && len(list) == 1 {
-		// The one member of a Gemini part is its type.
+		// The one member of a Gemini part, beside its signature, is its type.
 		kind = list[0].Name
 		if inner, err := jsonx.Members(list[0].Value); err == nil {
 			list = inner
@@ -59,7 +60,7 @@ type neutralText struct {
 
 // readableMembers are the members of providers' own blocks with text readable by a person.
 var readableMembers = map[string]bool{
-	"name": true, "input": true, "arguments": true, "action": true, "query": true, "queries": true, "code": true, "text": true, "title": true,
+	"name": true, "input": true, "arguments": true, "args": true, "response": true, "action": true, "query": true, "queries": true, "code": true, "text": true, "title": true,
 	"url": true, "content": true, "output": true, "outputs": true, "result": true, "results": true, "stdout": true, "stderr": true,
 	"error_code": true, "logs": true, "language": true, "outcome": true, "command": true, "commands": true, "refusal": true, "error": true,
 	"source": true, "sources": true, "message": true, "path": true, "filename": true, "snippet": true,
@@ -87,7 +88,7 @@ func (n *neutralText) value(name string, j content.JSON, depth int) {
 			n.add(name, text)
 		}
 	case '{':
-		if name == "input" || name == "arguments" {
+		if name == "input" || name == "arguments" || name == "args" {
 			n.add(name, string(j))
 			return
 		}

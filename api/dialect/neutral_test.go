@@ -27,6 +27,8 @@ func TestForeignBlocksBecomeText(t *testing.T) {
 		`{"type":"server_tool_use","name":"web_search","input":{"query":"Oslo"}}`:                                          "[server_tool_use: name: web_search\ninput: {\"query\":\"Oslo\"}]",
 		`{"type":"x_result","content":[{"title":"A","url":"https://a.example","encrypted_content":"Zm9v"},{"title":"B"}]}`: "[x_result: title: A\nurl: https://a.example\ntitle: B]",
 		`{"executableCode":{"language":"PYTHON","code":"print(1)"}}`:                                                       "[executableCode: language: PYTHON\ncode: print(1)]",
+		`{"executableCode":{"language":"PYTHON","code":"print(1)"},"thoughtSignature":"c2ln"}`:                             "[executableCode: language: PYTHON\ncode: print(1)]",
+		`{"toolCall":{"toolType":"GOOGLE_SEARCH_WEB","args":{"queries":["Oslo"]}}}`:                                        "[toolCall: args: {\"queries\":[\"Oslo\"]}]",
 		`{"text":"only words"}`:                 "[text: only words]",
 		`{"name":"a","text":"b"}`:               "[gemini: name: a\nb]",
 		`{"type":"x","data":"secret","id":"1"}`: "",

@@ -184,7 +184,9 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 		if role == content.User && !nested && strings.TrimSpace(b.Text) == "" {
 			return nil, "a text block of white space"
 		}
-		return block, ""
+		var why string
+		b.Extra, why = t.withoutCitations(b.Extra)
+		return b, why
 	case content.Image:
 		return t.image(role, b)
 	case content.Document:
@@ -195,10 +197,7 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 		}
 		return block, ""
 	case content.ToolUse:
-		if fit, why := t.call(b); why != "" {
-			return fit, why
-		}
-		return block, ""
+		return t.call(b)
 	case content.ToolResult:
 		return block, ""
 	case content.Opaque:
@@ -221,6 +220,30 @@ func (t Target) Accept(role content.Role, block content.Block, nested bool) (con
 	return nil, "a block of a kind that the API does not have"
 }
 
+// withoutCitations returns the further members of a block without those of another API with citations, and the reason
+// for a change. A block has further members of one API, so it loses all of them.
+func (t Target) withoutCitations(e content.Extra) (content.Extra, string) {
+	if e.API == t.API || e.API == "" || !cites(e) {
+		return e, ""
+	}
+	return content.Extra{}, "citations that only " + safetext.Line(e.API, maxLabel) + " can read are left out"
+}
+
+// cites reports whether further members of a block have citations: Anthropic's, OpenAI's or Gemini's.
+func cites(e content.Extra) bool {
+	list, _ := jsonx.Members(e.JSON) // checked when the block was made
+	return slices.ContainsFunc(list, func(m jsonx.Member) bool {
+		switch m.Name {
+		case "citations", "annotations":
+			items, _ := jsonx.Items(m.Value) // none for null
+			return len(items) > 0
+		case "groundingMetadata", "citationMetadata", "urlContextMetadata":
+			return true
+		}
+		return false
+	})
+}
+
 // foreign returns why thinking cannot be sent, or "".
 func (t Target) foreign(b content.Thinking) string {
 	switch {
@@ -234,8 +257,12 @@ func (t Target) foreign(b content.Thinking) string {
 }
 
 // call returns b with a name accepted by the API and an object as arguments, and the reason for a change.
-func (t Target) call(b content.ToolUse) (content.ToolUse, string) {
+func (t Target) call(b content.ToolUse) (content.Block, string) {
 	var why []string
+	extra, lost := t.withoutCitations(b.Extra)
+	if lost != "" {
+		b.Extra, why = extra, append(why, lost)
+	}
 	if name := t.Name(b.Name); name != b.Name {
 		why = append(why, fmt.Sprintf("the tool's name %s became %q", safetext.Quote(b.Name, maxLabel), name))
 		b.Name = name

@@ -127,6 +127,35 @@ func TestMediaAreBounded(t *testing.T) {
 	require.Empty(t, why)
 }
 
+func TestCitationsAreSentToTheirOriginOnly(t *testing.T) {
+	for _, c := range []struct {
+		api, to string
+		further content.JSON
+		lost    bool
+	}{
+		{"anthropic", "gemini", `{"citations":[{"url":"x"}]}`, true},
+		{"anthropic", "anthropic", `{"citations":[{"url":"x"}]}`, false},
+		{"anthropic", "gemini", `{"citations":null}`, false},
+		{"openai-responses", "openai-chat", `{"annotations":[{"url":"x"}],"logprobs":[]}`, true},
+		{"openai-responses", "anthropic", `{"annotations":[],"logprobs":[]}`, false},
+		{"gemini", "anthropic", `{"groundingMetadata":{"webSearchQueries":["x"]}}`, true},
+	} {
+		further := content.Extra{API: c.api, JSON: c.further}
+		for _, block := range []content.Block{content.Text{Text: "x", Extra: further}, content.ToolUse{ID: "a", Name: "f", Input: "{}", Extra: further}} {
+			accepted, why := targetOf(c.to).Accept(content.Assistant, block, false)
+			if !c.lost {
+				require.Equal(t, block, accepted)
+				require.Empty(t, why)
+				continue
+			}
+			require.Equal(t, "citations that only "+c.api+" can read are left out", why)
+			again, why := targetOf(c.to).Accept(content.Assistant, accepted, false)
+			require.Equal(t, accepted, again)
+			require.Empty(t, why)
+		}
+	}
+}
+
 func TestThinkingIsSentToItsOriginOnly(t *testing.T) {
 	of := func(api string) content.Extra { return content.Extra{API: api, JSON: "{}"} }
 

@@ -190,7 +190,7 @@ var kinds = map[string]error{
 
 	"content_filter": api.ErrFiltered, "content_policy_violation": api.ErrFiltered,
 	"responsibleaipolicyviolation": api.ErrFiltered, "image_content_policy_violation": api.ErrFiltered,
-	"moderation_blocked": api.ErrFiltered,
+	"moderation_blocked": api.ErrFiltered, "bio_policy": api.ErrFiltered, "misalignment_policy_violation": api.ErrFiltered,
 
 	"model_not_found": api.ErrNotFound, "deploymentnotfound": api.ErrNotFound, "not_found_error": api.ErrNotFound,
 	"previous_response_not_found": api.ErrNotFound, "not_found": api.ErrNotFound,
@@ -204,7 +204,12 @@ var kinds = map[string]error{
 
 	"invalid_request_error": api.ErrInvalidRequest, "invalid_prompt": api.ErrFiltered, // flagged as against the usage policy
 	"invalid_argument": api.ErrInvalidRequest, "invalid_encrypted_content": api.ErrInvalidRequest,
-	"badrequesterror": api.ErrInvalidRequest,
+	"badrequesterror": api.ErrInvalidRequest, "data_residency_mismatch": api.ErrInvalidRequest,
+
+	// A retry would find the same image.
+	"empty_image_file": api.ErrInvalidRequest, "failed_to_download_image": api.ErrInvalidRequest,
+	"image_file_not_found": api.ErrInvalidRequest, "image_file_too_large": api.ErrInvalidRequest,
+	"image_parse_error": api.ErrInvalidRequest, "image_too_large": api.ErrInvalidRequest, "image_too_small": api.ErrInvalidRequest,
 }
 
 // kindOfStatus returns the kind for a status or, inside a stream, for the prefix of the code or type.

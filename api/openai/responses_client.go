@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/api/dialect"
@@ -40,7 +41,7 @@ func clientAnswer(answer string) (clientCall, bool) {
 }
 
 // aboutCall are the members of such a call that are not arguments.
-var aboutCall = []string{"id", "status", "created_by", "execution", "environment", "call_id"}
+var aboutCall = []string{"id", "status", "created_by", "execution", "environment", "call_id", "caller"}
 
 // ranElsewhere reports whether the API itself executes a call: a search with this execution, a shell in a container.
 func ranElsewhere(list []jsonx.Member) bool {
@@ -61,7 +62,7 @@ func (d *itemDecoder) clientCall(kind string, list []jsonx.Member) []content.Blo
 
 	extra, input := roundtrip.Header{{Name: "type", Value: jsonx.Quote(kind)}}, roundtrip.Header{}
 	for _, m := range rest {
-		if isAbout(m.Name) {
+		if slices.Contains(aboutCall, m.Name) {
 			extra = append(extra, m)
 		} else {
 			input = append(input, m)
@@ -70,15 +71,6 @@ func (d *itemDecoder) clientCall(kind string, list []jsonx.Member) []content.Blo
 	return []content.Block{content.ToolUse{
 		ID: id, Name: c.name, Input: jsonx.Object(input), Extra: itemExtra(extra, ownNote{After: d.after}),
 	}}
-}
-
-func isAbout(member string) bool {
-	for _, name := range aboutCall {
-		if name == member {
-			return true
-		}
-	}
-	return false
 }
 
 // clientCall writes a call that the program executes.
@@ -140,7 +132,7 @@ func (w *itemWriter) clientResult(kind string, r content.ToolResult) {
 	// A result that came from the API's form goes back as it came, unless its content was changed since.
 	came := memberType(given) == c.answer
 	if came && string(importClientResult(given).Content.Append(nil)) != string(r.Content.Append(nil)) {
-		given, came = nil, false
+		given, came = slices.DeleteFunc(given, func(m jsonx.Member) bool { return m.Name != "caller" }), false
 	}
 
 	made := roundtrip.Header{}

@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -121,4 +122,31 @@ func TestAToolOfTheAPIsOwnHasAFunction(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, notes)
 	require.Contains(t, string(body), `"tools":[{"type":"shell"}]`)
+}
+
+// TestTheResultOfAProgramsCallNamesTheProgram: the API continues the program with it. Other callers are not repeated.
+func TestTheResultOfAProgramsCallNamesTheProgram(t *testing.T) {
+	const program = `"caller":{"type":"program","caller_id":"prg_1"}`
+	for _, call := range []string{
+		`{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}",CALLER}`,
+		`{"type":"custom_tool_call","id":"ctc_1","call_id":"call_1","name":"f","input":"x",CALLER}`,
+		`{"type":"shell_call","id":"sh_1","call_id":"call_1","action":{"commands":["ls"]},CALLER}`,
+	} {
+		for caller, want := range map[string]int{program: 2, `"caller":{"type":"direct"}`: 0, `"caller":null`: 0} {
+			var d itemDecoder
+			blocks, err := d.blocks(content.JSON(strings.Replace(call, "CALLER", caller, 1)))
+			require.NoError(t, err)
+			require.NotContains(t, string(blocks[0].(content.ToolUse).Input), "caller")
+			said, err := content.Of(blocks...)
+			require.NoError(t, err)
+			answer, err := content.Of(content.ToolResult{CallID: "call_1", Content: content.Words("y")})
+			require.NoError(t, err)
+			req := api.Request{Messages: []content.Message{
+				{Role: content.User, Blocks: content.Words("Hi")}, {Role: content.Assistant, Blocks: said}, {Role: content.User, Blocks: answer},
+			}}
+			body, _, err := ResponsesBody(req, "gpt-5", nil)
+			require.NoError(t, err)
+			require.Equal(t, want, strings.Count(string(body), program), "%s", body)
+		}
+	}
 }

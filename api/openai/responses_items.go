@@ -281,6 +281,7 @@ func (w *itemWriter) result(r content.ToolResult) {
 	if len(w.calls) > 0 {
 		list, _ := extraOf(w.calls[0].Extra)
 		w.calls = w.calls[1:]
+		r.Extra = withCaller(r.Extra, list)
 		if _, ok := clientCalls[memberType(list)]; ok {
 			w.clientResult(memberType(list), r)
 			return
@@ -296,6 +297,19 @@ func (w *itemWriter) result(r content.ToolResult) {
 	w.output(r)
 	w.extra(r.Extra, "type", "call_id", "output")
 	w.dst = append(w.dst, '}')
+}
+
+// withCaller adds the caller of a call to the members of its result, if a program of the model made the call: the API
+// continues the program with it (github.com/openai/openai-agents-python, pull request 3833).
+func withCaller(e content.Extra, call []jsonx.Member) content.Extra {
+	const caller = "caller"
+	by, _ := jsonx.Take(call, caller)
+	about, _ := jsonx.Members(by) // none for null
+	list, _ := extraOf(e)
+	if has, _ := jsonx.Take(list, caller); memberType(about) != "program" || has != "" {
+		return e
+	}
+	return content.Extra{API: ResponsesAPI, JSON: jsonx.Object(append(list, jsonx.Member{Name: caller, Value: by}))}
 }
 
 // output writes the result of a tool: a string for one plain text or nothing, otherwise a list of parts. A failed call

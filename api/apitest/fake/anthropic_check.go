@@ -22,8 +22,9 @@ import (
 //     of the message before it. Call IDs are unique and well formed. Calls come last in their message.
 //   - Every message has content. Text is not empty or blank. A block is in a message of the right role. The last
 //     message is the user's, or an assistant's waiting for a server tool. A message does not end with thinking.
-//   - A call of a server tool has its result before the turn ends. A request with a waiting call of code execution names
-//     the container, if the code made calls itself.
+//   - A call of a server tool has its result before the turn ends. A message with more than results ends it. A request
+//     with a waiting call of code execution names the container, if the code made calls itself. The caller of a block is
+//     in the request.
 //   - The temperature is from 0 to 1.
 //   - Thinking is signed. While it is enabled, an open tool loop begins with it, and budget, temperature and
 //     tool_choice fit.
@@ -36,7 +37,7 @@ import (
 // If the behavior of the API is unknown, or differs between models, the strictest behavior observed counts. The limits
 // of an account, and signatures, cannot be checked.
 func CheckAnthropic(body []byte) error {
-	var c anthropicCheck
+	c := anthropicCheck{called: map[string]bool{}}
 	c.request(body)
 	if c.message == "" {
 		return nil
@@ -54,6 +55,7 @@ type anthropicCheck struct {
 	cached    int  // blocks with cache_control
 	short     bool // one of them has a TTL of five minutes
 	blocks    []anthropicRequestBlock
+	called    map[string]bool // the IDs of the calls of server tools
 }
 
 // anthropicRequestBlock is one block of a message.
@@ -515,6 +517,7 @@ func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicRequestBl
 	// From here on the API's own paths name the kind of the block.
 	path += "." + block.kind
 	c.only(path, o, allowed)
+	block.caller = text(c.optional(path+".caller", o, "caller")["tool_id"])
 	c.marked(path, block.kind, o)
 
 	switch block.kind {
@@ -525,7 +528,6 @@ func (c *anthropicCheck) block(path string, v jsontext.Value) anthropicRequestBl
 		c.source(path, block.kind, o)
 	case "tool_use", "server_tool_use", "mcp_tool_use":
 		block.id, block.name = c.call(path, block.kind, o)
-		block.caller = text(c.optional(path+".caller", o, "caller")["tool_id"])
 	case "tool_result":
 		block.id = c.text(path, o, "tool_use_id")
 		c.result(path, o)

@@ -44,10 +44,12 @@ func (c *anthropicCheck) conversation() {
 		last := i == len(turns)-1
 		if t.role == "assistant" {
 			c.order(t)
-			c.serverTools(t, open, last)
+			var next anthropicTurn
 			if !last {
-				c.answered(t, turns[i+1])
+				next = turns[i+1]
+				c.answered(t, next)
 			}
+			c.serverTools(t, next, open)
 			continue
 		}
 
@@ -151,12 +153,14 @@ func (c *anthropicCheck) expected(before, t anthropicTurn) {
 
 // serverTools checks that each call of a server tool has its result before the turn ends. A turn is unfinished at the
 // end of the conversation, and after tool calls of a program: a server tool may wait for their results, and its own
-// result then follows in a later message (github.com/UKGovernmentBEIS/inspect_ai, pull request 4603).
-func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]anthropicRequestBlock, last bool) {
+// result then follows in a later message (github.com/UKGovernmentBEIS/inspect_ai, pull request 4603). A message with
+// more than these results ends it (platform.claude.com, "Handle tool calls"). Next is the user's turn after t.
+func (c *anthropicCheck) serverTools(t, next anthropicTurn, open map[string]anthropicRequestBlock) {
 	for _, b := range t.blocks {
 		switch {
 		case b.kind == "server_tool_use", b.kind == "mcp_tool_use":
 			open[b.id] = b
+			c.called[b.id] = true
 		case isServerResult(b.kind):
 			if _, ok := open[b.id]; !ok {
 				c.fail("messages.%d.content.%d: unexpected `tool_use_id` found in `%s` blocks: %s. Each `%s` block must have a "+
@@ -164,9 +168,16 @@ func (c *anthropicCheck) serverTools(t anthropicTurn, open map[string]anthropicR
 			}
 			delete(open, b.id)
 		}
+
+		// A caller has the ID of a call (ServerToolCallerParam of the SDK). What the API does with another one was not
+		// observed, so none is accepted.
+		if b.caller != "" && !c.called[b.caller] {
+			c.fail("messages.%d.content.%d: the caller %s is no call of a server tool before it", b.message, b.block, b.caller)
+		}
 	}
 
-	if last || len(t.of("tool_use")) > 0 {
+	unfinished := len(t.of("tool_use")) > 0 && len(next.of("tool_result")) == len(next.blocks)
+	if len(next.blocks) == 0 || unfinished {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(open)) {

@@ -155,7 +155,7 @@ func (s *chatStream) message(choice int, message map[string]jsontext.Value) {
 
 	// The first chunk depends on what follows, as in recorded streams.
 	first := map[string]any{"role": "assistant", "content": nil, "refusal": nil}
-	early := ""
+	var early chatArguments
 	switch {
 	case !silent || len(calls) == 0 && text(message["refusal"]) == "":
 		first["content"] = ""
@@ -211,26 +211,32 @@ func (s *chatStream) call(choice, index int, call map[string]jsontext.Value) {
 	s.arguments(choice, index, arguments)
 }
 
+// chatArguments are the arguments of a call: those of a function, or the input of a custom tool.
+type chatArguments struct{ kind, member, text string }
+
 // chatCallHead returns a tool call without its arguments, as a list with one item, and the arguments.
-func chatCallHead(index int, call map[string]jsontext.Value) (list []any, arguments string) {
+func chatCallHead(index int, call map[string]jsontext.Value) (list []any, arguments chatArguments) {
 	head := map[string]any{"index": index}
 	for name, v := range call {
 		head[name] = v
 	}
 
-	var function map[string]jsontext.Value
-	parsed(call["function"], &function)
-	arguments = text(function["arguments"])
-	function["arguments"] = jsontext.Value(`""`)
-	head["function"] = function
+	arguments = chatArguments{kind: "function", member: "arguments"}
+	if text(call["type"]) == "custom" {
+		arguments = chatArguments{kind: "custom", member: "input"}
+	}
+	var inner map[string]jsontext.Value
+	parsed(call[arguments.kind], &inner)
+	arguments.text = text(inner[arguments.member])
+	inner[arguments.member] = jsontext.Value(`""`)
+	head[arguments.kind] = inner
 	return []any{head}, arguments
 }
 
-func (s *chatStream) arguments(choice, index int, arguments string) {
-	for _, piece := range split(arguments) {
-		s.delta(choice,
-			map[string]any{"tool_calls": []any{map[string]any{"index": index,
-				"function": map[string]any{"arguments": piece}}}}, nil)
+func (s *chatStream) arguments(choice, index int, arguments chatArguments) {
+	for _, piece := range split(arguments.text) {
+		delta := map[string]any{"index": index, arguments.kind: map[string]any{arguments.member: piece}}
+		s.delta(choice, map[string]any{"tool_calls": []any{delta}}, nil)
 	}
 }
 

@@ -77,6 +77,7 @@ var responsesItems = map[string]responsesItemKind{
 // responsesRequestItem is one item of the input.
 type responsesRequestItem struct {
 	kind, role, id, call string
+	caller               string // the call ID of the program that made this call, or the call of this output
 }
 
 // input checks the items of a conversation, and then the relations between them.
@@ -116,6 +117,9 @@ func (c *responsesCheck) item(path string, v jsontext.Value) responsesRequestIte
 	// Most types of items need no ID. A given one must begin with the prefix of its type.
 	c.required(path, v, o, strings.Fields(about.required)...)
 	item := responsesRequestItem{kind: kind, role: text(o["role"]), id: text(o["id"]), call: text(o["call_id"])}
+	if o["caller"] != nil {
+		item.caller = text(c.objectOf(path+".caller", o["caller"])["caller_id"])
+	}
 	if kind == "local_shell_call_output" && item.call == "" {
 		// Its ID is that of the call (ResponseInputItemLocalShellCallOutputParam of the SDK).
 		item.call, item.id = item.id, ""
@@ -296,23 +300,30 @@ var responsesPairs = []struct{ call, output, named string }{
 	{"apply_patch_call", "apply_patch_call_output", "apply patch call"},
 }
 
-// answered checks that every call has its output and every output its call.
+// answered checks that every call has its output, with its caller, and every output its call.
 func (c *responsesCheck) answered(items []responsesRequestItem) {
 	for _, pair := range responsesPairs {
 		open, called := map[string]bool{}, map[string]bool{}
+		caller := map[string]string{}
 		for _, item := range items {
 			switch item.kind {
 			case pair.call:
 				if called[item.call] {
 					c.fail("input", "", "Duplicate %s found with call_id %s.", pair.named, item.call)
 				}
-				open[item.call], called[item.call] = true, true
+				open[item.call], called[item.call], caller[item.call] = true, true, item.caller
 			case pair.output:
 				// The call may be stored by the API. But a call in this request has only one output.
 				if !open[item.call] && (called[item.call] || !c.unseen) {
 					c.fail("input", "", "No tool call found for %s output with call_id %s.", pair.named, item.call)
 				}
 				delete(open, item.call)
+
+				// A program continues with the outputs that name it (openai/openai-agents-python, pull request 3833). What
+				// the API does with others was not observed, so none is accepted.
+				if called[item.call] && item.caller != caller[item.call] {
+					c.fail("input", "", "The %s output with call_id %s has another caller than its call.", pair.named, item.call)
+				}
 			}
 		}
 

@@ -81,6 +81,8 @@ var responsesRefusals = []refusalCase{
 	{"a custom call without an output", responses(itemHi + "," + itemCustom), "No tool output found for custom tool call a."},
 	{"a custom output without a call", responses(itemHi + `,{"type":"custom_tool_call_output","call_id":"a","output":"1"}`),
 		"No tool call found for custom tool call output with call_id a."},
+	{"an output without the program of its call", responses(itemHi + "," + swap(itemCall, `"id"`, `"caller":{"type":"program","caller_id":"p"},"id"`) + "," + itemOutput),
+		"The function call output with call_id a has another caller than its call."},
 	{"a computer's call without an output", responses(itemHi + `,{"type":"computer_call","id":"cu_1","call_id":"a"}`), "No tool output found for computer call a."},
 	{"a shell's output without a call", responses(itemHi + `,{"type":"shell_call_output","call_id":"a","output":[]}`),
 		"No tool call found for shell call output with call_id a."},

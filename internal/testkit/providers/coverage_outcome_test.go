@@ -18,14 +18,16 @@ import (
 
 // outcome sends a kind through import and body, or through a response.
 func (p coveragePart) outcome(t *testing.T, s *sdks, k kind) (outcome, reason string) {
-	if p.by != nil {
-		outcome, reason = p.by(k.name)
-		if outcome == refused && reason == "" {
-			reason = "an error: the response has nothing to go on from"
-		}
-		return outcome, reason
-	}
 	at := providerNamed(p.api)
+	if p.by != nil {
+		sample := "null"
+		if k.typ != nil {
+			s.filled = strings.HasPrefix(p.part, "member ")
+			sample = s.sampleOf(k)
+			s.filled = false
+		}
+		return p.by(t, at, k.name, sample)
+	}
 	switch {
 	case p.part == "role":
 		return at.imports(t, `[{"role":"user","content":"Hi"},{"role":"`+k.name+`","content":"y"},{"role":"user","content":"z"}]`, `{"role":"`+k.name+`"}`)

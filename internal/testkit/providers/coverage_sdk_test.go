@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 type sdks struct {
 	t        *testing.T
 	packages map[string]*types.Package
+	filled   bool // samples have optional members too, and an item in each list
 }
 
 const (
@@ -46,7 +48,7 @@ func loadSDKs(t *testing.T) *sdks {
 	}
 
 	from := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	s := &sdks{t, map[string]*types.Package{}}
+	s := &sdks{t: t, packages: map[string]*types.Package{}}
 	for _, path := range paths {
 		pkg, err := from.Import(path)
 		require.NoError(t, err)
@@ -101,6 +103,32 @@ func (s *sdks) constants(pkg, name string) (list []kind) {
 		}
 	}
 	require.NotEmpty(s.t, list, "%s.%s has no constants", pkg, name)
+	return list
+}
+
+// anyOf returns the values that the comment of a field lists, for a type without constants.
+func (s *sdks) anyOf(pkg, name, field string) (list []kind) {
+	dir, err := exec.CommandContext(s.t.Context(), "go", "list", "-f", "{{.Dir}}", pkg).Output()
+	require.NoError(s.t, err)
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*.go"))
+	require.NoError(s.t, err)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(s.t, err)
+		_, body, found := strings.Cut(string(source), "\ntype "+name+" struct {\n")
+		if !found {
+			continue
+		}
+
+		// The comment of the field is what stands between "Any of" and the field.
+		before, _, found := strings.Cut(body, "\n\t"+field+" ")
+		require.True(s.t, found, "%s.%s has no field %s", pkg, name, field)
+		words := strings.Split(before[strings.LastIndex(before, "Any of"):], `"`)
+		for i := 1; i < len(words); i += 2 {
+			list = append(list, kind{name: words[i]})
+		}
+	}
+	require.NotEmpty(s.t, list)
 	return list
 }
 
@@ -186,10 +214,10 @@ func snakeOf(name string) string {
 	return b.String()
 }
 
-// sample returns the smallest value of a type: its required members.
+// sample returns the smallest value of a type: its required members. See also filled.
 func (s *sdks) sample(t types.Type, depth int) any {
 	t = pointed(t)
-	if depth > 8 {
+	if depth > 8 || s.filled && depth > 3 {
 		return nil
 	}
 	if n, ok := t.(*types.Named); ok && n.Obj().Pkg() != nil {
@@ -214,6 +242,9 @@ func (s *sdks) sample(t types.Type, depth int) any {
 		}
 		return "x"
 	case *types.Slice:
+		if s.filled {
+			return []any{s.sample(u.Elem(), depth+1)}
+		}
 		return []any{}
 	case *types.Map, *types.Interface:
 		return map[string]any{}
@@ -228,7 +259,7 @@ func (s *sdks) sample(t types.Type, depth int) any {
 			case name == "" || name == "-":
 			case fixed != "":
 				object[name] = fixed
-			case !strings.Contains(rest, "omit") && reflect.StructTag(tag).Get("api") != "nullable" || reflect.StructTag(tag).Get("api") == "required":
+			case s.filled || !strings.Contains(rest, "omit") && reflect.StructTag(tag).Get("api") != "nullable" || reflect.StructTag(tag).Get("api") == "required":
 				object[name] = s.sample(f.Type(), depth+1)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 var updateCoverage = flag.Bool("update-coverage", false, "rewrite the list of what the SDKs can say")
 
 // TestEverythingTheSDKsCanSayIsListed walks the types of the pinned SDKs. Each kind is sent through import and body, or
-// has its outcome by a rule below. A kind that is new, gone, or has another outcome than testdata/coverage.txt says fails by its name.
+// decoded in a response. A kind that is new, gone, or has another outcome than testdata/coverage.txt says fails by its name.
 func TestEverythingTheSDKsCanSayIsListed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it loads the types of the SDKs")
@@ -74,8 +74,9 @@ const (
 func writeCoverage(w io.Writer, lines []coverageLine) {
 	fmt.Fprint(w, `# What each API can say, and what becomes of it
 
-The test TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with. A
-newer SDK fails the test with the names of its new kinds.
+The test TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with. It
+sends an example of each kind through import and request, or through the decoding of a response. A newer SDK fails the
+test with the names of its new kinds.
 
 - **Understood**: Plait has a form of its own for it. Another provider gets it too, as far as its API
   has it ([switching](switching.md)).
@@ -95,6 +96,12 @@ newer SDK fails the test with the names of its new kinds.
 		}
 		fmt.Fprintf(w, "| %s | %s | %d | %d | %d | %d |\n", p.api, p.part, n[understood], n[kept], n[refused], n[ignored])
 	}
+	fmt.Fprint(w, "\n## What the ends of responses and errors become\n\n| API | part | kind | becomes |\n|---|---|---|---|\n")
+	for _, l := range lines {
+		if l.outcome == understood && l.reason != "" {
+			fmt.Fprintf(w, "| %s | %s | `%s` | %s |\n", l.api, l.part, l.name, l.reason)
+		}
+	}
 	fmt.Fprint(w, "\n## What is refused or ignored, and why\n\n| API | part | kind | | reason |\n|---|---|---|---|---|\n")
 	for _, l := range lines {
 		if l.outcome == refused || l.outcome == ignored {
@@ -107,22 +114,8 @@ newer SDK fails the test with the names of its new kinds.
 type coveragePart struct {
 	api, part string
 	kinds     func(s *sdks) []kind
-	// by returns the outcome by a rule. Nil sends the kind through import and body.
-	by func(name string) (outcome, reason string)
-}
-
-// oneOf returns an outcome for names, and otherwise the rest.
-func oneOf(names string, outcome string, rest func(string) (string, string)) func(string) (string, string) {
-	return func(name string) (string, string) {
-		if slices.Contains(strings.Fields(names), name) {
-			return outcome, ""
-		}
-		return rest(name)
-	}
-}
-
-func always(outcome, reason string) func(string) (string, string) {
-	return func(string) (string, string) { return outcome, reason }
+	// by has the kind decoded in a response. Nil sends it through import and body.
+	by func(t *testing.T, p provider, name, sample string) (outcome, reason string)
 }
 
 func union(pkg string, names ...string) func(*sdks) []kind {
@@ -152,6 +145,10 @@ func members(pkg string, names ...string) func(*sdks) []kind {
 	}
 }
 
+func anyOf(pkg, name, field string) func(*sdks) []kind {
+	return func(s *sdks) []kind { return distinct(s.anyOf(pkg, name, field)) }
+}
+
 // distinct returns the kinds by name, the first of each.
 func distinct(all []kind) []kind {
 	slices.SortStableFunc(all, func(a, b kind) int { return strings.Compare(a.name, b.name) })
@@ -163,28 +160,39 @@ var coverageParts = []coveragePart{
 	{"anthropic", "tool", union(anthropicSDK, "ToolUnionParam", "BetaToolUnionParam"), nil},
 	{"anthropic", "option", members(anthropicSDK, "MessageNewParams", "BetaMessageNewParams"), nil},
 	{"anthropic", "block of a response", union(anthropicSDK, "ContentBlockUnion", "BetaContentBlockUnion"), nil},
-	{"anthropic", "event of a stream", union(anthropicSDK, "MessageStreamEventUnion", "BetaRawMessageStreamEventUnion"), oneOf("message_start message_delta message_stop content_block_start content_block_delta content_block_stop", understood, always(ignored, "keep-alive"))},
-	{"anthropic", "delta of a stream", union(anthropicSDK, "RawContentBlockDeltaUnion", "BetaRawContentBlockDeltaUnion"), always(understood, "")},
+	{"anthropic", "event of a stream", union(anthropicSDK, "MessageStreamEventUnion", "BetaRawMessageStreamEventUnion"), streamEvent},
+	{"anthropic", "delta of a stream", union(anthropicSDK, "RawContentBlockDeltaUnion", "BetaRawContentBlockDeltaUnion"), streamDelta},
 	{"anthropic", "role", values(anthropicSDK, "MessageParamRole", "BetaMessageParamRole"), nil},
-	{"anthropic", "stop reason", values(anthropicSDK, "StopReason", "BetaStopReason"), always(understood, "")},
-	{"anthropic", "error", union(anthropicSDK, "BetaErrorUnion"), always(understood, "")},
+	{"anthropic", "stop reason", values(anthropicSDK, "StopReason", "BetaStopReason"), anthropicStop},
+	{"anthropic", "member of a response", members(anthropicSDK, "Message", "BetaMessage"), member("%s", anthropicMessage)},
+	{"anthropic", "member of usage", members(anthropicSDK, "Usage", "BetaUsage"), member(inUsage("usage", anthropicMessage), map[string]any{"input_tokens": 1, "output_tokens": 1})},
+	{"anthropic", "error", union(anthropicSDK, "BetaErrorUnion"), anthropicError},
 	{"openai-responses", "item of a request", union(responsesSDK, "ResponseInputItemUnionParam"), nil},
 	{"openai-responses", "part of a message", union(responsesSDK, "ResponseInputContentUnionParam", "ResponseOutputMessageContentUnionParam"), nil},
 	{"openai-responses", "tool", union(responsesSDK, "ToolUnionParam"), nil},
 	{"openai-responses", "option", members(responsesSDK, "ResponseNewParams"), nil},
 	{"openai-responses", "item of a response", union(responsesSDK, "ResponseOutputItemUnion"), nil},
-	{"openai-responses", "event of a stream", union(responsesSDK, "ResponseStreamEventUnion"), oneOf("response.created response.in_progress response.completed response.incomplete response.failed response.output_item.added response.output_item.done response.output_text.delta response.refusal.delta response.reasoning_summary_text.delta response.reasoning_text.delta response.function_call_arguments.delta response.custom_tool_call_input.delta error", understood, always(ignored, "progress: the finished item has all of it"))},
-	{"openai-responses", "status", values(responsesSDK, "ResponseStatus"), oneOf("completed incomplete", understood, always(refused, "an error: the response has no end"))},
-	{"openai-responses", "error", values(responsesSDK, "ResponseErrorCode"), always(refused, "an error with this type")},
+	{"openai-responses", "event of a stream", union(responsesSDK, "ResponseStreamEventUnion"), streamEvent},
+	{"openai-responses", "status", values(responsesSDK, "ResponseStatus"), responsesStatus},
+	{"openai-responses", "reason of an incomplete response", anyOf(responsesSDK, "ResponseIncompleteDetails", "Reason"), responsesIncomplete},
+	{"openai-responses", "member of a response", members(responsesSDK, "Response"), member("%s", responsesResponse)},
+	{"openai-responses", "member of usage", members(responsesSDK, "ResponseUsage"), member(inUsage("usage", responsesResponse), map[string]any{"input_tokens": 1, "output_tokens": 1})},
+	{"openai-responses", "error", values(responsesSDK, "ResponseErrorCode"), responsesError},
 	{"openai-chat", "message", union(openaiSDK, "ChatCompletionMessageParamUnion"), nil},
 	{"openai-chat", "part of a message", union(openaiSDK, "ChatCompletionContentPartUnionParam"), nil},
 	{"openai-chat", "tool", union(openaiSDK, "ChatCompletionToolUnionParam"), nil},
 	{"openai-chat", "option", members(openaiSDK, "ChatCompletionNewParams"), nil},
-	{"openai-chat", "member of a response", members(openaiSDK, "ChatCompletionMessage"), oneOf("annotations", kept, always(understood, ""))},
+	{"openai-chat", "member of a response", members(openaiSDK, "ChatCompletion"), member("%s", chatResponse)},
+	{"openai-chat", "member of usage", members(openaiSDK, "CompletionUsage"), member(inUsage("usage", chatResponse), map[string]any{"prompt_tokens": 1, "completion_tokens": 1})},
+	{"openai-chat", "member of a message", members(openaiSDK, "ChatCompletionMessage"), member(chatMessage, map[string]any{"content": "Hello.", "role": "assistant"})},
+	{"openai-chat", "member of a delta", members(openaiSDK, "ChatCompletionChunkChoiceDelta"), chatDelta},
+	{"openai-chat", "finish reason", anyOf(openaiSDK, "ChatCompletionChoice", "FinishReason"), chatFinish},
 	{"gemini", "part of a content", members(genaiSDK, "Part"), nil},
 	{"gemini", "tool", members(genaiSDK, "Tool"), nil},
 	{"gemini", "option", members(genaiSDK, "GenerateContentConfig"), nil},
-	{"gemini", "member of a candidate", members(genaiSDK, "Candidate"), oneOf("content finishReason finishMessage index", understood, always(kept, ""))},
-	{"gemini", "finish reason", values(genaiSDK, "FinishReason"), oneOf("STOP MAX_TOKENS SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION FINISH_REASON_UNSPECIFIED", understood, oneOf("MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL", refused, always(kept, "")))},
-	{"gemini", "reason of a block", values(genaiSDK, "BlockedReason"), always(understood, "")},
+	{"gemini", "member of a response", members(genaiSDK, "GenerateContentResponse"), member("%s", geminiResponse)},
+	{"gemini", "member of usage", members(genaiSDK, "GenerateContentResponseUsageMetadata"), member(inUsage("usageMetadata", geminiResponse), map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1})},
+	{"gemini", "member of a candidate", members(genaiSDK, "Candidate"), member(`{"candidates":[%s],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1},"modelVersion":"m"}`, geminiCandidate)},
+	{"gemini", "finish reason", values(genaiSDK, "FinishReason"), geminiFinish},
+	{"gemini", "reason of a block", values(genaiSDK, "BlockedReason"), geminiBlock},
 }
