@@ -22,8 +22,8 @@ import (
 	"github.com/plait-dev/plait/executor/agui"
 )
 
-// replying is a model that makes a turn for the last message of the user, and then for each message of results.
-func replying(turns map[string][]apitest.Turn) api.Provider {
+// answeringTurns is a model that makes a turn for the last message of the user, and then for each message of results.
+func answeringTurns(turns map[string][]apitest.Turn) api.Provider {
 	return apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
 		text, results := "", 0
 		for _, m := range req.Messages {
@@ -80,14 +80,14 @@ func ownClient(w *world, script string, here bool) {
 		return apitest.Say("There.")
 	})
 	helper := executor.SubAgent("helper", "Helps.", executor.Agent{
-		Provider: replying(map[string][]apitest.Turn{
+		Provider: answeringTurns(map[string][]apitest.Turn{
 			"Go.": {apitest.Answer(content.Text{Text: "I look."}, use("look")).Think("Where?", "s"), there},
 		}),
 		Tools: []dag.Tool{does("look", "seen")}, Hooks: []executor.Hook{executor.RequireApproval("look")},
 	})
 	color := executor.DeferredTool(content.Tool{Name: "color", Description: "Asks for a color.", Schema: `{"type":"object"}`})
 	agent := executor.Agent{
-		Provider: replying(map[string][]apitest.Turn{
+		Provider: answeringTurns(map[string][]apitest.Turn{
 			"Delete it.": {
 				apitest.Answer(content.Text{Text: "I delete it."}, use("delete")).Think("Hm.", "s"), apitest.Call(use("color")),
 				apitest.Say("Done."),
