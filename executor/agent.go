@@ -283,11 +283,11 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 
 	// Save in any case: results or a pause may not be saved yet.
 	var err error
-	if r.d.Head() == nil {
+	switch {
+	case r.branches > 1:
 		_, err = r.closeBranches()
-	}
-	if err == nil {
-		_, err = r.executePhase()
+	case len(r.open) == 1:
+		_, err = r.executePhase(r.open[0].Phase)
 	}
 	if err == nil {
 		err = r.start()

@@ -29,7 +29,6 @@ type toolCall struct {
 	deferred bool         // it is executed outside the run; the strategy may set it too
 	reason   string       // a hook's reason for approval or deferral
 	early    bool         // it has its result without being executed here
-	stays    bool         // nobody replied to it: its unfinished execution stays
 	decided  node.Decided // who decided about it; evidence only
 
 	// These are set if the call's sub-agent was paused before.

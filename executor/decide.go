@@ -51,8 +51,12 @@ const maxArguments = 10 << 20
 // decide decides about each open call, before any of them is executed. again is set for a phase that was decided before
 // a pause, and has replies.
 func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
-	p := newPhase(r, open.Open())
-	p.open = open
+	stays := 0
+	if again {
+		stays = r.replies.stay(open)
+	}
+	p := newPhase(r, open.Open()-stays)
+	p.open, p.stays = open, stays
 	refused, next := 0, 0
 	var unrecorded *node.ToolExecution
 	if string(r.d.Metadata().Get(lineage.NoStarts)) == "true" {
@@ -60,14 +64,12 @@ func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 	}
 
 	for i := range open.List {
-		if open.Done[i] != nil {
+		if open.Done[i] != nil || stays > 0 && r.replies.leave(open.Started[i]) {
 			continue
 		}
-		c := &p.calls[next]
+		c := p.calls[next]
 		next++
-		use := open.Call(i)
-		c.number = i
-		c.call = Call{Name: use.Name, Input: orEmpty(use.Input), Message: open.Caller.ID(), Index: open.At[i], ID: use.ID}
+		c.number, c.call = i, p.call(i)
 		c.ran = c.call
 		if e := r.elsewhere; e != nil {
 			c.ran.Message, c.ran.Index = e.Key.Message, e.Key.Index
@@ -126,16 +128,11 @@ func (r *run) decideWaiting(c *toolCall, head *node.Node, within, again bool) bo
 		c.kept = head
 	}
 
-	// Of a large phase most calls stay. They are not copied to the heap.
 	var own *placedReply
 	var inside *insideReplies
 	if again {
 		key := c.call.Key()
 		own, inside = r.replies.own[key], r.replies.inside[key]
-		if own == nil && inside == nil && head.Payload().(node.ToolExecution).State.Paused() {
-			c.stays = true
-			return true
-		}
 	}
 
 	e := head.Payload().(node.ToolExecution)

@@ -56,6 +56,11 @@ type run struct {
 	broken     error                                // why the run cannot begin, or nil
 	looked     bool                                 // for calls that were started on other branches of it
 	unresolved map[node.CallKey]*node.ToolExecution // those calls
+	read       bool                                 // the fields from here to open are set
+	heads      []*node.Node                         // of it; nil if nothing is open
+	branches   int                                  // how many it has; 0 if nothing is open
+	unclosed   bool                                 // one of them ends in a tool phase that is not closed
+	open       []openPhase                          // its open phases
 	strict     bool                                 // a declared tool without a function is an error
 	single     bool                                 // it is a single tool phase, and no run of a model
 	d          dag.DAG
@@ -91,10 +96,9 @@ type run struct {
 	requested api.Options
 
 	// These are set if the run is resumed.
-	resumed bool            // until the phase that had paused is closed
-	parent  string          // the ID of the pause before
-	replies *replies        // what somebody replied to pending calls; nil in a run that is not resumed
-	open    []lineage.Phase // the open phases of the given conversation
+	resumed bool     // until the phase that had paused is closed
+	parent  string   // the ID of the pause before
+	replies *replies // what somebody replied to pending calls; nil in a run that is not resumed
 
 	elsewhere *dag.Pending // the call of another conversation that is executed here; see Agent.Work
 }
@@ -198,12 +202,9 @@ func (r *run) bind() error {
 		r.prompt = text
 	}
 
-	// Executions declare nothing: in an open tool phase, compare with the message, whose transcript is remembered.
 	r.id = r.d.Source().ID().String()
-	at := r.d
-	if h := at.Head(); h == nil || lineage.IsExecution(h) {
-		at = r.declaring()
-	}
+	r.readOpen()
+	at := r.declaring()
 	declared := r.withAgents(at)
 	if err := declared.Err(); err != nil {
 		return err
@@ -221,22 +222,55 @@ func (r *run) bind() error {
 	// A declaration must not come between open calls and their results. It was checked above, to refuse it as early as
 	// possible; start appends it after the results.
 	r.began = r.d.Source().Time()
-	if !slices.Equal(declared.Heads(), at.Heads()) && r.waits() {
+	if r.unclosed && !slices.Equal(declared.Heads(), at.Heads()) {
 		return nil
 	}
 	r.declared = true
 	if at.Head() != r.d.Head() {
-		declared = declared.WithHeads(r.d.Heads()...)
+		declared = declared.WithHeads(r.heads...)
 	}
 	r.d = declared
 	return nil
 }
 
-// declaring returns the conversation that declarations are compared with: in an open tool phase, that of the message with
-// the calls.
+// openPhase is a tool phase that is open in the given conversation, and its branch.
+type openPhase struct {
+	lineage.Phase
+	branch lineage.Branch
+}
+
+// readOpen reads what is open in the given conversation, once: a message may have many calls, and each of their results
+// resumes the run.
+func (r *run) readOpen() {
+	// Usually the only head is a message without calls.
+	if h := r.d.Head(); r.read || h != nil && !lineage.IsExecution(h) && !lineage.HasCalls(h) {
+		return
+	}
+	r.read, r.heads = true, r.d.Heads()
+	branches := lineage.Branches(r.heads)
+	r.branches = len(branches)
+	for _, b := range branches {
+		if p, open := b.Phase(); open {
+			r.open = append(r.open, openPhase{p, b})
+		}
+		r.unclosed = r.unclosed || b.Caller() != nil || lineage.IsExecution(b.Heads[0])
+	}
+}
+
+// phases yields the open phases of the given conversation.
+func (r *run) phases(yield func(lineage.Phase) bool) {
+	for _, p := range r.open {
+		if !yield(p.Phase) {
+			return
+		}
+	}
+}
+
+// declaring returns the conversation that declarations are compared with. In an open tool phase, that is the one of the
+// message with the calls: executions declare nothing, and its transcript is remembered.
 func (r *run) declaring() dag.DAG {
-	if branches := lineage.Branches(r.d.Heads()); len(branches) == 1 && branches[0].Caller() != nil {
-		return r.d.WithHeads(branches[0].Last)
+	if r.branches == 1 && len(r.open) == 1 {
+		return r.d.WithHeads(r.open[0].Caller)
 	}
 	return r.d
 }
@@ -308,19 +342,6 @@ func (r *run) withAgents(d dag.DAG) dag.DAG {
 func (r *run) transcript() shared.Transcript {
 	r.shared = shared.Of(r.d.Heads(), r.unbound...)
 	return r.shared
-}
-
-// waits reports whether the conversation ends in a tool phase that is not closed.
-func (r *run) waits() bool {
-	if h := r.d.Head(); h != nil { // the usual case needs no list of heads
-		return lineage.IsExecution(h) || lineage.HasCalls(h)
-	}
-	for _, b := range lineage.Branches(r.d.Heads()) {
-		if b.Caller() != nil || lineage.IsExecution(b.Heads[0]) {
-			return true
-		}
-	}
-	return false
 }
 
 // start declares the agent's prompt and tools if bind could not, because calls were open, and appends the run's RunStart
