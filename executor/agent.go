@@ -278,7 +278,7 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	r.strict, r.single = strict, true
 
 	if err := r.bind(); err != nil {
-		return r.given, err
+		return r.initial, err
 	}
 
 	// Save in any case: results or a pause may not be saved yet.

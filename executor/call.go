@@ -322,8 +322,10 @@ func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecutio
 	e := node.ToolExecution{
 		CallID: c.call.ID, Index: c.call.Index, Tool: c.call.Name, Input: c.call.Input,
 		Result: result.Content, IsError: result.IsError, Started: c.started, Ended: ended,
-		Usage: inner.usage.Plus(result.Usage), Details: result.Details, Full: result.Full, Ran: c.changes(),
-		Decided: c.decided,
+		Usage: inner.usage.Plus(result.Usage), Details: result.Details, Full: result.Full, Decided: c.decided,
+	}
+	if c.ran != c.call {
+		e.Ran = c.changes()
 	}
 	if c.inDoubt {
 		e.State, e.Started, e.Ended = node.ExecutionInDoubt, c.start.Started, time.Time{}

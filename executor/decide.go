@@ -48,6 +48,18 @@ const maxName = 100
 // maxArguments is the maximum size of arguments, in bytes. Larger ones are refused unread.
 const maxArguments = 10 << 20
 
+// gate is what decides about the open calls, beside the hooks, and what follows after them.
+type gate struct {
+	cutOff int          // the number of the open call that may be cut off, from 1; 0 for none
+	stop   content.Stop // the run stops with this reason when the open calls have results; "" continues
+	stalls stalls
+
+	// These are set if the run is resumed.
+	resumed bool     // until the phase that had paused is closed
+	parent  string   // the ID of the pause before
+	replies *replies // what somebody replied to pending calls; nil in a run that is not resumed
+}
+
 // decide decides about each open call, before any of them is executed. again is set for a phase that was decided before
 // a pause, and has replies.
 func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
@@ -97,8 +109,8 @@ func (r *run) decideCall(c *toolCall, head *node.Node, start *node.ToolExecution
 		return true
 	}
 	// Only the given conversation has starts on other branches: this run's are at the heads of its branch.
-	if !r.looked && (r.given.Head() == nil || len(r.given.Refs()) > 0) {
-		r.unresolved = unresolved(r.given)
+	if !r.looked && (r.initial.Head() == nil || len(r.initial.Refs()) > 0) {
+		r.unresolved = unresolved(r.initial)
 	}
 	r.looked = true
 	if c.start = cmp.Or(r.unresolved[c.call.Key()], start); c.start != nil {
@@ -188,7 +200,9 @@ func (r *run) prepare(c *toolCall) (err error) {
 	if len(c.ran.Input) > maxArguments {
 		return refused(textTooLarge)
 	}
-	c.ran.Input, c.repair, c.isObject = repaired(c.ran.Input)
+	if c.isObject = c.ran.Input.IsObject(); !c.isObject {
+		c.ran.Input, c.repair, c.isObject = repaired(c.ran.Input)
+	}
 
 	// Hooks may rename the call, so the tool is looked up after them.
 	for _, prepare := range r.hooks.prepare {
@@ -357,12 +371,9 @@ func (r *run) hidden(tool string, err error) error {
 	return refused(fmt.Sprintf(textFailed, tool))
 }
 
-// repaired removes an unambiguous wrapping from arguments, such as a code fence around a JSON object. It returns the
+// repaired removes an unambiguous wrapping from arguments that are no JSON object, such as a code fence. It returns the
 // arguments, a description of the repair or "", and whether the returned arguments are a JSON object.
 func repaired(input content.JSON) (_ content.JSON, how string, isObject bool) {
-	if input.IsObject() {
-		return input, "", true
-	}
 	text := strings.TrimSpace(string(input))
 	if inner, ok := unfenced(text); ok && content.JSON(inner).IsObject() {
 		return content.JSON(inner), "the arguments were in a code fence", true

@@ -174,8 +174,10 @@ func (r *run) pause(p *toolPhase) error {
 		return errLeft
 	}
 	var executions []node.ToolExecution
-	for _, e := range p.unsaved() {
-		executions = append(executions, e.(node.ToolExecution))
+	for _, c := range p.calls {
+		if c.state == done && !c.saved {
+			executions = append(executions, c.execution.(node.ToolExecution))
+		}
 	}
 	executions = append(executions, p.waitingExecutions()...)
 

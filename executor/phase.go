@@ -76,12 +76,17 @@ func (p *toolPhase) execute() bool {
 		}
 	}
 
-	// If the strategy has failed, no call is executed.
-	plan, err := p.plan(calls)
-	if err != nil {
-		for _, c := range calls {
-			if !p.refuse(p.r.hidden(c.ran.Name, err).Error(), c) {
-				return false
+	// The default strategy is one batch with all calls.
+	p.single[0].phase, p.single[0].calls = p, calls
+	plan := p.single[:min(1, len(calls))]
+	sequential := func(c *toolCall) bool { return c.mode == ModeSequential }
+	if len(calls) > 0 && (p.r.agent.Strategy != nil || slices.ContainsFunc(calls, sequential)) {
+		var err error
+		if plan, err = p.plan(calls); err != nil {
+			for _, c := range calls { // none is executed
+				if !p.refuse(p.r.hidden(c.ran.Name, err).Error(), c) {
+					return false
+				}
 			}
 		}
 	}
@@ -111,19 +116,8 @@ func (p *toolPhase) execute() bool {
 	return p.early == 0 || p.emitEarly(len(p.calls))
 }
 
-// plan returns the batches of the calls.
+// plan returns the batches of the calls, as the strategy makes them.
 func (p *toolPhase) plan(calls []*toolCall) ([]batch, error) {
-	if len(calls) == 0 {
-		return nil, nil
-	}
-
-	// The default strategy, all calls in one batch, needs no list of calls and no allocation.
-	sequential := func(c *toolCall) bool { return c.mode == ModeSequential }
-	if p.r.agent.Strategy == nil && !slices.ContainsFunc(calls, sequential) {
-		p.single[0].phase, p.single[0].calls = p, calls
-		return p.single[:], nil
-	}
-
 	ready := make([]Ready, len(calls))
 	for i, c := range calls {
 		ready[i] = Ready{c.ran, c.mode}
@@ -272,7 +266,16 @@ func (p *toolPhase) emitStart(c *toolCall) bool {
 func (p *toolPhase) emitEarly(before int) bool {
 	for ; p.emitted < before; p.emitted++ {
 		c := p.calls[p.emitted]
-		if c.early && !(p.emitStart(c) && p.emitEnd(c)) {
+		if !c.early {
+			continue
+		}
+		if !p.emitStart(c) {
+			return false
+		}
+		if p.r.agent.Save != nil {
+			p.keep(c)
+		}
+		if !hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)}) {
 			return false
 		}
 	}
@@ -304,7 +307,7 @@ func (p *toolPhase) emitQueued() bool {
 		switch {
 		case e.step != nil:
 		case e.update == nil:
-			stays = p.emitEnd(e.call)
+			stays = hold(p.r, ToolEnd{Turn: p.turn, Execution: e.call.execution.(node.ToolExecution)})
 		default:
 			// Make room for the tool's next update: it waits while the consumer is slow.
 			<-p.room
@@ -315,14 +318,6 @@ func (p *toolPhase) emitQueued() bool {
 		}
 	}
 	return true
-}
-
-// emitEnd emits the result of a call, which may be held.
-func (p *toolPhase) emitEnd(c *toolCall) bool {
-	if p.r.agent.Save != nil {
-		p.keep(c)
-	}
-	return hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)})
 }
 
 // keep appends the execution of a call to the conversation, for the next save. Without Agent.Save, the executions are
@@ -380,17 +375,6 @@ func (p *toolPhase) wakeUp() {
 	case p.wake <- struct{}{}:
 	default:
 	}
-}
-
-// unsaved returns the executions that are not part of the conversation yet, in call order.
-func (p *toolPhase) unsaved() []node.Payload {
-	list := make([]node.Payload, 0, len(p.calls))
-	for _, c := range p.calls {
-		if c.state == done && !c.saved {
-			list = append(list, c.execution)
-		}
-	}
-	return list
 }
 
 // closedPhase is a tool phase whose results are part of the conversation.
@@ -578,7 +562,13 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	if r.agent.Save != nil {
 		open, _ = lineage.Branches(r.d.Heads())[0].Phase()
 	}
-	closing, err := shared.CloseTools(r.d.Source(), open, p.unsaved())
+	unsaved := make([]node.Payload, 0, len(p.calls))
+	for _, c := range p.calls {
+		if !c.saved {
+			unsaved = append(unsaved, c.execution)
+		}
+	}
+	closing, err := shared.CloseTools(r.d.Source(), open, unsaved)
 	if err != nil {
 		return closedPhase{}, err
 	}
