@@ -278,16 +278,16 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	r.strict, r.single = strict, true
 
 	if err := r.bind(); err != nil {
-		return r.given, err
+		return r.initial, err
 	}
 
 	// Save in any case: results or a pause may not be saved yet.
 	var err error
-	if r.d.Head() == nil {
+	switch {
+	case r.branches > 1:
 		_, err = r.closeBranches()
-	}
-	if err == nil {
-		_, err = r.executePhase()
+	case len(r.open) == 1:
+		_, err = r.executePhase(r.open[0].Phase)
 	}
 	if err == nil {
 		err = r.start()

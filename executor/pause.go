@@ -46,7 +46,7 @@ func ContinuationOf(d dag.DAG) Continuation { return continuationOf(d.Heads()) }
 func continuationOf(heads []*node.Node) Continuation {
 	c := Continuation{Reason: content.StopResults}
 	sum := sha256.New()
-	for w := range lineage.Pending(heads) {
+	for w := range lineage.Pending(lineage.Phases(heads)) {
 		if c.Calls == nil {
 			c.Calls = make([]node.CallKey, 0, len(heads))
 		}
@@ -64,10 +64,10 @@ func continuationOf(heads []*node.Node) Continuation {
 	return c
 }
 
-// pauseID returns the ID of the continuation of what is pending at the heads.
-func pauseID(heads []*node.Node) string {
+// pauseID returns the ID of the continuation of what is pending in the phases.
+func pauseID(phases func(func(lineage.Phase) bool)) string {
 	sum, pending := sha256.New(), false
-	for w := range lineage.Pending(heads) {
+	for w := range lineage.Pending(phases) {
 		id := w.Node.ID()
 		sum.Write(id[:])
 		pending = true
@@ -174,8 +174,10 @@ func (r *run) pause(p *toolPhase) error {
 		return errLeft
 	}
 	var executions []node.ToolExecution
-	for _, e := range p.unsaved() {
-		executions = append(executions, e.(node.ToolExecution))
+	for _, c := range p.calls {
+		if c.state == done && !c.saved {
+			executions = append(executions, c.execution.(node.ToolExecution))
+		}
 	}
 	executions = append(executions, p.waitingExecutions()...)
 
@@ -193,14 +195,13 @@ func (r *run) pause(p *toolPhase) error {
 // waitingExecutions returns an unfinished execution for each call that waits for somebody from now on.
 func (p *toolPhase) waitingExecutions() []node.ToolExecution {
 	var list []node.ToolExecution
-	for i := range p.calls {
-		c := &p.calls[i]
+	for _, c := range p.calls {
 		e := node.ToolExecution{
 			Index: c.call.Index, Ran: c.changes(), Note: c.reason, Decided: c.decided, Started: c.startedBefore(),
 		}
 		switch {
-		case c.stays || c.state == done:
-			continue // its execution stays, or has its result
+		case c.state == done:
+			continue
 		case c.state == agentPaused:
 			e = c.executionOf(Result{}, c.started)
 			e.State, e.Child = node.ExecutionState(c.pause.reason), node.ListOf(c.pause.dag.Heads()...)

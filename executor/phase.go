@@ -21,8 +21,9 @@ type toolPhase struct {
 	r      *run
 	turn   int
 	clock  node.Source
-	calls  []toolCall // in call order
-	single [1]batch   // the plan of the default strategy
+	calls  []*toolCall // in call order; without those that stay as they are
+	stays  int         // number of open calls that stay: nobody replied to them
+	single [1]batch    // the plan of the default strategy
 
 	early    int           // number of calls with an early result
 	emitted  int           // the events of early results before this index were emitted
@@ -50,15 +51,17 @@ const maxUpdates = 64
 // newPhase returns a phase of n calls, which the caller fills in.
 func newPhase(r *run, n int) *toolPhase {
 	p := &toolPhase{
-		r: r, turn: r.turn, clock: r.d.Source(), calls: make([]toolCall, n),
+		r: r, turn: r.turn, clock: r.d.Source(), calls: make([]*toolCall, n),
 		wake: make(chan struct{}, 1),
 	}
 	if r.yield != nil {
 		p.queued, p.room = make([]queuedEvent, 0, n), make(chan struct{}, maxUpdates)
 	}
-	for i := range p.calls {
-		c := &p.calls[i]
+	calls := make([]toolCall, n)
+	for i := range calls {
+		c := &calls[i]
 		c.phase, c.index, c.ctx.call, c.task = p, i, c, noTask
+		p.calls[i] = c
 	}
 	return p
 }
@@ -67,18 +70,23 @@ func newPhase(r *run, n int) *toolPhase {
 // returns false if the consumer left.
 func (p *toolPhase) execute() bool {
 	calls := make([]*toolCall, 0, len(p.calls))
-	for i := range p.calls {
-		if c := &p.calls[i]; c.state == waiting && !c.deferred && !c.stays {
+	for _, c := range p.calls {
+		if c.state == waiting && !c.deferred {
 			calls = append(calls, c)
 		}
 	}
 
-	// If the strategy has failed, no call is executed.
-	plan, err := p.plan(calls)
-	if err != nil {
-		for _, c := range calls {
-			if !p.refuse(p.r.hidden(c.ran.Name, err).Error(), c) {
-				return false
+	// The default strategy is one batch with all calls.
+	p.single[0].phase, p.single[0].calls = p, calls
+	plan := p.single[:min(1, len(calls))]
+	sequential := func(c *toolCall) bool { return c.mode == ModeSequential }
+	if len(calls) > 0 && (p.r.agent.Strategy != nil || slices.ContainsFunc(calls, sequential)) {
+		var err error
+		if plan, err = p.plan(calls); err != nil {
+			for _, c := range calls { // none is executed
+				if !p.refuse(p.r.hidden(c.ran.Name, err).Error(), c) {
+					return false
+				}
 			}
 		}
 	}
@@ -108,19 +116,8 @@ func (p *toolPhase) execute() bool {
 	return p.early == 0 || p.emitEarly(len(p.calls))
 }
 
-// plan returns the batches of the calls.
+// plan returns the batches of the calls, as the strategy makes them.
 func (p *toolPhase) plan(calls []*toolCall) ([]batch, error) {
-	if len(calls) == 0 {
-		return nil, nil
-	}
-
-	// The default strategy, all calls in one batch, needs no list of calls and no allocation.
-	sequential := func(c *toolCall) bool { return c.mode == ModeSequential }
-	if p.r.agent.Strategy == nil && !slices.ContainsFunc(calls, sequential) {
-		p.single[0].phase, p.single[0].calls = p, calls
-		return p.single[:], nil
-	}
-
 	ready := make([]Ready, len(calls))
 	for i, c := range calls {
 		ready[i] = Ready{c.ran, c.mode}
@@ -203,8 +200,10 @@ func (p *toolPhase) settle(c *toolCall, result Result) {
 // giveUp gives an error result to the calls that are still open when the run has ended. It returns false if the consumer
 // left.
 func (p *toolPhase) giveUp() bool {
-	for i := range p.calls {
-		c := &p.calls[i]
+	if p.stays > 0 {
+		p.takeBack()
+	}
+	for _, c := range p.calls {
 		switch {
 		case c.state == done:
 		case c.state == agentPaused: // its start was emitted
@@ -226,6 +225,29 @@ func (p *toolPhase) giveUp() bool {
 	return true
 }
 
+// takeBack makes calls of those that stayed.
+func (p *toolPhase) takeBack() {
+	all := newPhase(p.r, p.stays).calls
+	for i, execution := range p.open.Started {
+		if p.r.replies.leave(execution) {
+			c := all[0]
+			all = all[1:]
+			c.phase, c.index, c.number, c.call = p, len(p.calls), i, p.call(i)
+			c.ran = c.call
+			p.calls = append(p.calls, c)
+		}
+	}
+	p.stays = 0
+}
+
+// call returns the call with that number.
+func (p *toolPhase) call(number int) Call {
+	use := p.open.Call(number)
+	return Call{
+		Name: use.Name, Input: orEmpty(use.Input), Message: p.open.Caller.ID(), Index: p.open.At[number], ID: use.ID,
+	}
+}
+
 // emitStart emits the start of a call, after the events of earlier calls with an early result.
 func (p *toolPhase) emitStart(c *toolCall) bool {
 	if p.early > 0 && !p.emitEarly(c.index) {
@@ -243,8 +265,17 @@ func (p *toolPhase) emitStart(c *toolCall) bool {
 // emitEarly emits the events of calls with an early result, up to the index before.
 func (p *toolPhase) emitEarly(before int) bool {
 	for ; p.emitted < before; p.emitted++ {
-		c := &p.calls[p.emitted]
-		if c.early && !(p.emitStart(c) && p.emitEnd(c)) {
+		c := p.calls[p.emitted]
+		if !c.early {
+			continue
+		}
+		if !p.emitStart(c) {
+			return false
+		}
+		if p.r.agent.Save != nil {
+			p.keep(c)
+		}
+		if !hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)}) {
 			return false
 		}
 	}
@@ -276,7 +307,7 @@ func (p *toolPhase) emitQueued() bool {
 		switch {
 		case e.step != nil:
 		case e.update == nil:
-			stays = p.emitEnd(e.call)
+			stays = hold(p.r, ToolEnd{Turn: p.turn, Execution: e.call.execution.(node.ToolExecution)})
 		default:
 			// Make room for the tool's next update: it waits while the consumer is slow.
 			<-p.room
@@ -287,14 +318,6 @@ func (p *toolPhase) emitQueued() bool {
 		}
 	}
 	return true
-}
-
-// emitEnd emits the result of a call, which may be held.
-func (p *toolPhase) emitEnd(c *toolCall) bool {
-	if p.r.agent.Save != nil {
-		p.keep(c)
-	}
-	return hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)})
 }
 
 // keep appends the execution of a call to the conversation, for the next save. Without Agent.Save, the executions are
@@ -354,17 +377,6 @@ func (p *toolPhase) wakeUp() {
 	}
 }
 
-// unsaved returns the executions that are not part of the conversation yet, in call order.
-func (p *toolPhase) unsaved() []node.Payload {
-	list := make([]node.Payload, 0, len(p.calls))
-	for i := range p.calls {
-		if c := &p.calls[i]; c.state == done && !c.saved {
-			list = append(list, c.execution)
-		}
-	}
-	return list
-}
-
 // closedPhase is a tool phase whose results are part of the conversation.
 type closedPhase struct {
 	terminates bool // every result has Terminate
@@ -377,15 +389,10 @@ type closedPhase struct {
 // errPhasePaused reports that calls of one branch of several wait for somebody.
 var errPhasePaused = errors.New("executor: calls of the phase wait")
 
-// executePhase executes the open calls at the head and closes the phase. If calls wait for somebody, the error is that
-// of paused.
-func (r *run) executePhase() (closedPhase, error) {
-	branches := lineage.Branches(r.d.Heads())
-	if len(branches) != 1 {
-		return closedPhase{}, nil
-	}
-	open, is := branches[0].Phase()
-	if !is {
+// executePhase executes the open calls of the phase at the head and closes it. It does nothing for the zero phase. If
+// calls wait for somebody, the error is that of paused.
+func (r *run) executePhase(open lineage.Phase) (closedPhase, error) {
+	if open.Caller == nil {
 		return closedPhase{}, nil
 	}
 	if open.Open() == 0 {
@@ -416,7 +423,7 @@ func (r *run) executePhase() (closedPhase, error) {
 	}
 
 	// The calls still open are deferred, or their sub-agents are paused. A run that has ended does not pause for them.
-	if p.finished < len(p.calls) {
+	if p.finished < len(p.calls)+p.stays {
 		if r.ctx.Err() == nil {
 			return closedPhase{}, r.pause(p)
 		}
@@ -434,15 +441,12 @@ func waitsForSomebody(p lineage.Phase) bool {
 	})
 }
 
-// closeBranches executes the open calls if the conversation has several branches, one tool phase after the other. Heads
+// closeBranches executes the open calls of a conversation with several branches, one tool phase after the other. Heads
 // without open calls stay. If calls of any branch wait for somebody, the error is a *PausedError.
 func (r *run) closeBranches() (content.Stop, error) {
-	branches, waits := lineage.Branches(r.d.Heads()), false
-	for _, branch := range branches {
-		if len(branches) < 2 || branch.Caller() == nil {
-			continue
-		}
-		stop, err := r.closeBranch(branch)
+	waits := false
+	for _, open := range r.open {
+		stop, err := r.closeBranch(open)
 		switch {
 		case errors.Is(err, errPhasePaused):
 			waits = true
@@ -459,14 +463,14 @@ func (r *run) closeBranches() (content.Stop, error) {
 }
 
 // closeBranch executes the open calls of one branch of several, and returns the reason to stop after it, or "".
-func (r *run) closeBranch(branch lineage.Branch) (content.Stop, error) {
-	heads := r.d.Heads()
+func (r *run) closeBranch(open openPhase) (content.Stop, error) {
+	heads, branch := r.d.Heads(), open.branch
 	tools, _, _ := r.meter.spent()
 
 	// The phase runs on its branch alone. r.beside adds the other heads to each conversation that is saved or emitted.
 	r.d = r.d.WithHeads(branch.Heads...)
 	r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(branch.Replace(heads, d.Heads())...) }
-	done, err := r.executePhase()
+	done, err := r.executePhase(open.Phase)
 	r.d, r.beside = r.beside(r.d), nil
 	if err != nil {
 		return "", err
@@ -474,7 +478,7 @@ func (r *run) closeBranch(branch lineage.Branch) (content.Stop, error) {
 
 	used, _, _ := r.meter.spent()
 	ended := TurnEnd{
-		Turn: r.turn, Message: branch.Last, Executions: done.executions, ToolUsage: used.Minus(tools), DAG: r.d,
+		Turn: r.turn, Message: open.Caller, Executions: done.executions, ToolUsage: used.Minus(tools), DAG: r.d,
 	}
 	if !emit(r, ended) {
 		return "", errLeft
@@ -558,7 +562,13 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	if r.agent.Save != nil {
 		open, _ = lineage.Branches(r.d.Heads())[0].Phase()
 	}
-	closing, err := shared.CloseTools(r.d.Source(), open, p.unsaved())
+	unsaved := make([]node.Payload, 0, len(p.calls))
+	for _, c := range p.calls {
+		if !c.saved {
+			unsaved = append(unsaved, c.execution)
+		}
+	}
+	closing, err := shared.CloseTools(r.d.Source(), open, unsaved)
 	if err != nil {
 		return closedPhase{}, err
 	}
@@ -575,8 +585,7 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	// Terminate is not saved with an execution: a call that was executed before does not end the run.
 	closed := r.phaseClosedBy(r.d.Head())
 	closed.terminates = len(p.calls) == r.d.Head().NumParents()
-	for i := range p.calls {
-		c := &p.calls[i]
+	for _, c := range p.calls {
 		closed.terminates = closed.terminates && c.ends
 		if closed.results != nil {
 			closed.results[c.number] = *c.result
@@ -619,15 +628,4 @@ func executionsBefore(n *node.Node) []node.ToolExecution {
 		}
 	}
 	return list
-}
-
-// caller returns the message with the open calls, or nil.
-func (r *run) caller() *node.Node {
-	for _, h := range r.d.Heads() {
-		h = lineage.CallerOf(h)
-		if _, ok := h.Message(); ok {
-			return h
-		}
-	}
-	return nil
 }

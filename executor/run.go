@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/lineage"
@@ -27,76 +26,42 @@ var errLeft = errors.New("executor: the consumer left")
 // run is one run of an agent. One goroutine uses it; only tools and hooks run on others.
 type run struct {
 	agent  Agent
+	hooks  hooks
 	ctx    context.Context
 	cancel context.CancelFunc
-	yield  func(Event, error) bool // nil if there is no consumer and nothing to save
 	crew   crew
 	meter  meter
-	hooks  hooks
 
-	heard       bool // somebody reads the events: the consumer of the run or, of a sub-agent, of the runs around it
-	showsPhases bool // somebody reads the executions and results of a closed tool phase
-
-	inside *toolCall // the call around the run, if it runs inside a tool; else nil
-
-	observers []observer
-	observing bool            // the observers have had the RunStart, and not the End
-	observed  context.Context // the observers' context for the last event; nil if there are no observers
-
-	saved   []*node.Node   // the heads that Agent.Save was last called with
-	saveErr error          // the error of Agent.Save; the run ends with it
-	held    []Event        // wait for the next call of Agent.Save; see hold
-	waiting []chan<- error // of sub-agents' steps that wait for the next save; each has room for its error
-
-	// beside adds the other heads to a conversation while one of several branches is executed. It is nil at any other
-	// time.
-	beside func(dag.DAG) dag.DAG
-
-	given      dag.DAG                              // the conversation that the run was called with
-	broken     error                                // why the run cannot begin, or nil
-	looked     bool                                 // for calls that were started on other branches of it
-	unresolved map[node.CallKey]*node.ToolExecution // those calls
-	strict     bool                                 // a declared tool without a function is an error
-	single     bool                                 // it is a single tool phase, and no run of a model
-	d          dag.DAG
-	shared     shared.Transcript // of d or of an earlier d; held to make the next one cost only its new nodes
-	bound      toolset           // the tools that can be called
-	unbound    []string          // the declared tools without a function, which requests leave out
-	prompt     string            // the agent's prompt for this run
-	declared   bool              // d has the agent's tools and prompt
-	started    bool              // it has, and d has the run's RunStart node or needs none
-	endsInGoOn bool              // a repair ended the last request with content.GoOn, which is not in the conversation
-	provider   api.Provider      // of the next turn
-	client     *api.Client       // of provider; nil until it is used
-	options    api.Options
-
-	id          string
-	turn        int
-	voided      content.Usage // usage of failed attempts at this turn's request
-	retries     int           // number of failed attempts at this turn's request
-	totals      node.StopReason
-	began       time.Time
-	before      time.Duration     // the time used before the last pause
-	same        repeats           // counts equal calls for Limits.Repeats
-	nudge       []content.Message // the run's own message for the next request
-	from        *Queue            // the queue of undelivered
-	undelivered []content.Message // messages taken from a queue, neither appended nor rejected yet
-
-	cutOff int          // the number of the open call that may be cut off, from 1; 0 for none
-	stop   content.Stop // the run stops with this reason when the open calls have results; "" continues
-	stalls stalls
-
-	// requested has the options of the request that led to the open calls. It is zero for calls that an earlier run
-	// left open.
-	requested api.Options
-
-	// These are set if the run is resumed.
-	resumed bool            // until the phase that had paused is closed
-	parent  string          // the ID of the pause before
-	replies *replies        // what somebody replied to pending calls; nil in a run that is not resumed
-	open    []lineage.Phase // the open phases of the given conversation
-
+	inside    *toolCall    // the call around the run, if it runs inside a tool; else nil
 	elsewhere *dag.Pending // the call of another conversation that is executed here; see Agent.Work
+
+	given   // what the run was called with
+	record  // the conversation, and who gets it
+	binding // what is declared
+	model   // what is requested
+	inputs  // what is said to the model meanwhile
+	gate    // what decides about the open calls
+
+	id     string
+	turn   int
+	totals node.StopReason
+	began  time.Time
+	before time.Duration // the time used before the last pause
+}
+
+// given is the conversation that a run was called with, and what is open in it. It is written before the run begins.
+type given struct {
+	initial dag.DAG
+	broken  error // why the run cannot begin, or nil
+
+	read     bool         // the fields below are set
+	heads    []*node.Node // nil if nothing is open
+	branches int          // how many there are; 0 if nothing is open
+	unclosed bool         // one of them ends in a tool phase that is not closed
+	open     []openPhase
+
+	looked     bool                                 // for calls that were started on other branches
+	unresolved map[node.CallKey]*node.ToolExecution // those calls
 }
 
 func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
@@ -112,7 +77,10 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 	}
 
 	// The events of a run inside a call are observed with those of the run around.
-	hooks := hooksOf(a.Hooks)
+	var hooks hooks
+	if len(a.Hooks) > 0 {
+		hooks = hooksOf(a.Hooks)
+	}
 	inside, heard, observers := callIn(ctx), yield != nil, hooks.observe
 	if inside != nil {
 		observers = append(observers, inside.phase.r.observers...)
@@ -127,16 +95,20 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 	}
 
 	r := &run{
-		broken: broken,
-		agent:  a.withDefaults(), hooks: hooks, given: d, d: d, yield: yield,
-		provider: a.Provider, options: a.Options, inside: inside, observers: observers,
-		heard: heard || len(observers) > 0,
+		agent: a.withDefaults(), hooks: hooks, inside: inside,
+		given: given{initial: d, broken: broken},
+		record: record{
+			d: d, yield: yield, observers: observers, heard: heard || len(observers) > 0,
+			showsPhases: yield != nil || len(hooks.next) > 0,
+		},
+		model: model{provider: a.Provider, options: a.Options},
 	}
-	r.showsPhases = yield != nil || len(hooks.next) > 0
+	l := a.Limits
+	r.meter.limits, r.meter.prices = l, a.Prices
+	r.meter.limited = l.Tokens > 0 || l.Cost > 0 || l.Turns > 0 || l.Calls > 0
 	if inside != nil {
-		r.meter.set(&a, &inside.phase.r.meter)
-	} else {
-		r.meter.set(&a, nil)
+		r.meter.around = &inside.phase.r.meter
+		r.meter.limited = r.meter.limited || r.meter.around.limited
 	}
 	if a.Limits.Time > 0 {
 		r.ctx, r.cancel = context.WithTimeoutCause(ctx, a.Limits.Time, errTimeLimit)
@@ -198,10 +170,10 @@ func (r *run) bind() error {
 		r.prompt = text
 	}
 
-	// Executions declare nothing: in an open tool phase, compare with the message, whose transcript is remembered.
 	r.id = r.d.Source().ID().String()
+	r.readOpen()
 	at := r.d
-	if h := at.Head(); h == nil || lineage.IsExecution(h) {
+	if len(r.open) > 0 {
 		at = r.declaring()
 	}
 	declared := r.withAgents(at)
@@ -221,22 +193,55 @@ func (r *run) bind() error {
 	// A declaration must not come between open calls and their results. It was checked above, to refuse it as early as
 	// possible; start appends it after the results.
 	r.began = r.d.Source().Time()
-	if !slices.Equal(declared.Heads(), at.Heads()) && r.waits() {
+	if r.unclosed && !slices.Equal(declared.Heads(), at.Heads()) {
 		return nil
 	}
 	r.declared = true
 	if at.Head() != r.d.Head() {
-		declared = declared.WithHeads(r.d.Heads()...)
+		declared = declared.WithHeads(r.heads...)
 	}
 	r.d = declared
 	return nil
 }
 
-// declaring returns the conversation that declarations are compared with: in an open tool phase, that of the message with
-// the calls.
+// openPhase is a tool phase that is open in the given conversation, and its branch.
+type openPhase struct {
+	lineage.Phase
+	branch lineage.Branch
+}
+
+// readOpen reads what is open in the given conversation, once: a message may have many calls, and each of their results
+// resumes the run.
+func (r *run) readOpen() {
+	// Usually the only head is a message without calls.
+	if h := r.d.Head(); r.read || h != nil && !lineage.IsExecution(h) && !lineage.HasCalls(h) {
+		return
+	}
+	r.read, r.heads = true, r.d.Heads()
+	branches := lineage.Branches(r.heads)
+	r.branches = len(branches)
+	for _, b := range branches {
+		if p, open := b.Phase(); open {
+			r.open = append(r.open, openPhase{p, b})
+		}
+		r.unclosed = r.unclosed || b.Caller() != nil || lineage.IsExecution(b.Heads[0])
+	}
+}
+
+// phases yields the open phases of the given conversation.
+func (r *run) phases(yield func(lineage.Phase) bool) {
+	for _, p := range r.open {
+		if !yield(p.Phase) {
+			return
+		}
+	}
+}
+
+// declaring returns the conversation that declarations are compared with. In an open tool phase, that is the one of the
+// message with the calls: executions declare nothing, and its transcript is remembered.
 func (r *run) declaring() dag.DAG {
-	if branches := lineage.Branches(r.d.Heads()); len(branches) == 1 && branches[0].Caller() != nil {
-		return r.d.WithHeads(branches[0].Last)
+	if r.branches == 1 && len(r.open) == 1 {
+		return r.d.WithHeads(r.open[0].Caller)
 	}
 	return r.d
 }
@@ -308,19 +313,6 @@ func (r *run) withAgents(d dag.DAG) dag.DAG {
 func (r *run) transcript() shared.Transcript {
 	r.shared = shared.Of(r.d.Heads(), r.unbound...)
 	return r.shared
-}
-
-// waits reports whether the conversation ends in a tool phase that is not closed.
-func (r *run) waits() bool {
-	if h := r.d.Head(); h != nil { // the usual case needs no list of heads
-		return lineage.IsExecution(h) || lineage.HasCalls(h)
-	}
-	for _, b := range lineage.Branches(r.d.Heads()) {
-		if b.Caller() != nil || lineage.IsExecution(b.Heads[0]) {
-			return true
-		}
-	}
-	return false
 }
 
 // start declares the agent's prompt and tools if bind could not, because calls were open, and appends the run's RunStart
@@ -407,9 +399,9 @@ func (r *run) conclude(begin func(*run) error) (end End, err error) {
 // refuse returns the End of a run that does not begin.
 func (r *run) refuse(err error) (End, error) {
 	if r.inside != nil {
-		r.inside.keepChild(r.given)
+		r.inside.keepChild(r.initial)
 	}
-	return End{DAG: r.given}, err
+	return End{DAG: r.initial}, err
 }
 
 // sum completes the totals.

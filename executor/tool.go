@@ -41,9 +41,12 @@ type Call = dag.Call
 // checked against def's schema before fn is called. An error in the schema is the tool's Err.
 func NewTool(def content.Tool, fn func(context.Context, Call) (Result, error)) Tool {
 	b := &bound{def: def, fn: fn}
-	b.check, b.err = schema.Parse(def.Schema)
+	check, err := schema.Parse(def.Schema)
 	if fn == nil {
-		b.err = errors.New("its function is nil")
+		err = errors.New("its function is nil")
+	}
+	if b.check = check; err != nil {
+		b.err = toolError(def.Name, err)
 	}
 	return b
 }
@@ -58,7 +61,7 @@ type bound struct {
 
 func (b *bound) Definition() content.Tool { return b.def }
 
-func (b *bound) Err() error { return toolError(b.def.Name, b.err) }
+func (b *bound) Err() error { return b.err }
 
 func (b *bound) Call(ctx context.Context, call Call) (Result, error) {
 	return callChecked(ctx, b, call)
@@ -66,7 +69,7 @@ func (b *bound) Call(ctx context.Context, call Call) (Result, error) {
 
 func (b *bound) prepare(ctx context.Context, input content.JSON) error {
 	if b.err != nil {
-		return b.Err()
+		return b.err
 	}
 	return verify(ctx, b.check, b.def.Name, input, false)
 }
@@ -88,10 +91,8 @@ func callChecked(ctx context.Context, t stepped, call Call) (Result, error) {
 	return t.run(ctx, call)
 }
 
+// toolError returns the Err of the tool with that name.
 func toolError(name string, err error) error {
-	if err == nil {
-		return nil
-	}
 	return fmt.Errorf("%w: %s: %w", content.ErrTool, name, err)
 }
 

@@ -31,7 +31,8 @@ func (b Branch) Phase() (Phase, bool) {
 	}
 
 	// A phase with executions is opened several times, so its calls are remembered.
-	if len(b.Heads) == 1 && b.Heads[0] == b.Last {
+	bare := len(b.Heads) == 1 && b.Heads[0] == b.Last
+	if bare {
 		p.Calls = ReadCalls(m.Blocks)
 	} else {
 		p.Calls = CallsOf(m.Blocks)
@@ -42,6 +43,9 @@ func (b Branch) Phase() (Phase, bool) {
 
 	slots := make([]*node.Node, 2*len(p.List))
 	p.Done, p.Started = slots[:len(p.List):len(p.List)], slots[len(p.List):]
+	if bare {
+		return p, true
+	}
 	for _, h := range b.Heads {
 		p.add(h)
 	}
@@ -182,11 +186,12 @@ type Waiting struct {
 	Path []node.CallKey
 }
 
-// Pending yields the executions that wait for somebody outside, at every head and inside paused sub-agents, in order.
-func Pending(heads []*node.Node) func(yield func(Waiting) bool) {
+// Pending yields the executions of open phases that wait for somebody outside, and those inside paused sub-agents, in
+// order.
+func Pending(phases func(func(Phase) bool)) func(yield func(Waiting) bool) {
 	return func(yield func(Waiting) bool) {
 		seen := map[node.ID]bool{} // executions with a child: a damaged file may hold a conversation several times
-		for p := range Phases(heads) {
+		for p := range phases {
 			// Sub-agents may nest to any depth: use a stack, not recursion.
 			stack := []conversation{{waiting: p.Started}}
 			for len(stack) > 0 {

@@ -127,7 +127,8 @@ func (c *checker) fits(s *jsonschema.Schema, value any, at *place, m *marks) boo
 			return true
 		}
 	}
-	if at != nil && at.full() || !c.enter() {
+	c.over = c.over || c.depth == maxSchemas
+	if at != nil && at.full() || !c.spend(1) {
 		return false
 	}
 
@@ -142,13 +143,7 @@ func (c *checker) fits(s *jsonschema.Schema, value any, at *place, m *marks) boo
 	if key.value != 0 && at == nil && c.spend(stepsVerdict) {
 		c.verdicts[key] = verdict{ok, own}
 	}
-	return ok && c.add(m, own)
-}
-
-// enter begins to apply a schema. It reports whether the check continues.
-func (c *checker) enter() bool {
-	c.over = c.over || c.depth == maxSchemas
-	return c.spend(1)
+	return ok && (own == nil || c.add(m, own))
 }
 
 // none are the facts about most schemas.
@@ -183,9 +178,12 @@ func (c *checker) apply(s *jsonschema.Schema, f *facts, value any, at *place, ow
 	if !c.plain(s, f, value, at) {
 		return false
 	}
-	ok := c.combined(s, f, value, at, own)
-	if !ok && at.full() {
-		return false
+	ok := true
+	if f.combined {
+		ok = c.combined(s, f, value, at, own)
+		if !ok && at.full() {
+			return false
+		}
 	}
 	switch value := value.(type) {
 	case []any:
@@ -276,7 +274,7 @@ func (c *checker) combined(s *jsonschema.Schema, f *facts, value any, at *place,
 		return false
 	}
 
-	ok = c.anyOf(s, value, at, own) && c.oneOf(s, value, at, own) && ok
+	ok = (s.AnyOf == nil || c.anyOf(s, value, at, own)) && (s.OneOf == nil || c.oneOf(s, value, at, own)) && ok
 	if s.Not != nil && c.fits(s.Not, value, nil, nil) && !c.over {
 		if isFalse(s) {
 			return at.fail("is not allowed")
@@ -287,10 +285,6 @@ func (c *checker) combined(s *jsonschema.Schema, f *facts, value any, at *place,
 }
 
 func (c *checker) anyOf(s *jsonschema.Schema, value any, at *place, own *marks) bool {
-	if s.AnyOf == nil {
-		return true
-	}
-
 	fitting := false
 	for _, each := range s.AnyOf {
 		fitting = c.fits(each, value, nil, own) || fitting
@@ -304,10 +298,6 @@ func (c *checker) anyOf(s *jsonschema.Schema, value any, at *place, own *marks) 
 }
 
 func (c *checker) oneOf(s *jsonschema.Schema, value any, at *place, own *marks) bool {
-	if s.OneOf == nil {
-		return true
-	}
-
 	found := -1
 	for i, each := range s.OneOf {
 		switch {
@@ -442,9 +432,11 @@ func (c *checker) contains(s *jsonschema.Schema, value []any, at *place, own *ma
 func (c *checker) object(
 	s *jsonschema.Schema, f *facts, value map[string]any, at *place, own *marks, ok bool,
 ) bool {
-	ok = c.required(s, value, at) && ok
-	if !ok && at.full() {
-		return false
+	if f.required {
+		ok = c.required(s, value, at) && ok
+		if !ok && at.full() {
+			return false
+		}
 	}
 
 	// Most schemas inside allOf and the like are not about members.
@@ -452,25 +444,26 @@ func (c *checker) object(
 	if each && !c.spend(int64(len(value))) {
 		return false
 	}
-	for name, member := range inOrder(value, at) {
-		if !each {
-			break
-		}
-		if !c.member(s, f, name, member, at, own) {
-			ok = false
-		}
-		if s.PropertyNames != nil && !c.fits(s.PropertyNames, name, nil, nil) {
-			ok = false
-			if at != nil && !c.over {
-				at.member(name).fail("its name is not allowed: %s", c.firstProblem(s.PropertyNames, name, at))
+	if each {
+		for name, member := range inOrder(value, at) {
+			if !c.member(s, f, name, member, at, own) {
+				ok = false
 			}
-		}
-		if !ok && at.full() {
-			return false
+			if s.PropertyNames != nil && !c.fits(s.PropertyNames, name, nil, nil) {
+				ok = false
+				if at != nil && !c.over {
+					at.member(name).fail("its name is not allowed: %s", c.firstProblem(s.PropertyNames, name, at))
+				}
+			}
+			if !ok && at.full() {
+				return false
+			}
 		}
 	}
 
-	ok = c.dependents(s, value, at, own) && ok
+	if s.DependentSchemas != nil || s.DependencySchemas != nil {
+		ok = c.dependents(s, value, at, own) && ok
+	}
 	if s.UnevaluatedProperties == nil || !ok || own.allMembers || !c.spend(int64(len(value))) {
 		return ok
 	}

@@ -51,6 +51,8 @@ type index struct {
 // facts are the precomputed facts about a subschema. Most have none.
 type facts struct {
 	ref, dynamicRef *jsonschema.Schema // the targets of the references
+	combined        bool               // there are keywords with schemas for the same value
+	required        bool               // there are keywords about the names or the number of members
 	target          bool               // a reference leads here
 	pattern         *pattern
 	members         []patternMember // of patternProperties
@@ -97,7 +99,11 @@ func newIndex(root *jsonschema.Schema) (*index, error) {
 	// In a fixed order: the same schema always has the same error.
 	paths := slices.Sorted(maps.Keys(x.at))
 	for _, path := range paths {
-		if err := x.link(x.at[path]); err != nil {
+		s := x.at[path]
+		if s.Ref == "" && s.DynamicRef == "" {
+			continue
+		}
+		if err := x.link(s); err != nil {
 			return nil, fmt.Errorf("its schema: #%s: %w", path, err)
 		}
 	}
@@ -204,6 +210,13 @@ func (x *index) compile(s *jsonschema.Schema) (err error) {
 		f.members = append(f.members, patternMember{name, s.PatternProperties[text]})
 	}
 
+	if s.DynamicRef != "" || s.AllOf != nil || s.AnyOf != nil || s.OneOf != nil || s.Not != nil || s.If != nil {
+		x.of(s).combined = true
+	}
+	if s.Required != nil || s.DependentRequired != nil || s.DependencyStrings != nil ||
+		s.MinProperties != nil || s.MaxProperties != nil {
+		x.of(s).required = true
+	}
 	if s.Enum != nil {
 		x.of(s).enum = newValues(s.Enum)
 	}

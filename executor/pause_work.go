@@ -136,7 +136,7 @@ func (a Agent) Work(ctx context.Context, p dag.Pending) (Reply, error) {
 		reply.result = failedWith(err.Error())
 		return reply, err
 	}
-	closed, err := r.executePhase()
+	closed, err := r.executePhase(r.open[0].Phase)
 	if err == nil {
 		_, err = r.ended()
 	}

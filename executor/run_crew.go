@@ -19,19 +19,16 @@ func (w *crew) start(job func()) {
 	w.mu.Unlock()
 
 	go func() {
-		defer w.leave()
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.busy--; w.busy == 0 && w.idle != nil {
+				close(w.idle)
+				w.idle = nil
+			}
+		}()
 		job()
 	}()
-}
-
-// leave counts the end of a goroutine.
-func (w *crew) leave() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.busy--; w.busy == 0 && w.idle != nil {
-		close(w.idle)
-		w.idle = nil
-	}
 }
 
 // join waits until no goroutine is left, but not longer than grace.

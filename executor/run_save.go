@@ -10,6 +10,28 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
+// record is the conversation of a run, and who gets it: the consumer of its events, its observers, and Agent.Save.
+type record struct {
+	d     dag.DAG
+	yield func(Event, error) bool // nil if there is no consumer and nothing to save
+
+	heard       bool // somebody reads the events: the consumer of the run or, of a sub-agent, of the runs around it
+	showsPhases bool // somebody reads the executions and results of a closed tool phase
+
+	observers []observer
+	observing bool            // the observers have had the RunStart, and not the End
+	observed  context.Context // the observers' context for the last event; nil if there are no observers
+
+	saved   []*node.Node   // the heads that Agent.Save was last called with
+	saveErr error          // the error of Agent.Save; the run ends with it
+	held    []Event        // wait for the next call of Agent.Save; see hold
+	waiting []chan<- error // of sub-agents' steps that wait for the next save; each has room for its error
+
+	// beside adds the other heads to a conversation while one of several branches is executed. It is nil at any other
+	// time.
+	beside func(dag.DAG) dag.DAG
+}
+
 // hold queues an event for the next call of flush. Without Agent.Save it emits the event at once.
 //
 // With Agent.Save, a step is saved together with the step that follows at once, and the events of both wait for that

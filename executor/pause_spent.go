@@ -55,9 +55,9 @@ func (p *toolPhase) keepSpent(executions []node.ToolExecution) []node.ToolExecut
 			return executions
 		}
 	}
-	for i := range p.calls {
-		if c := &p.calls[i]; c.stays {
-			e := c.head.Payload().(node.ToolExecution)
+	for _, execution := range p.open.Started {
+		if p.stays > 0 && p.r.replies.leave(execution) {
+			e := execution.Payload().(node.ToolExecution)
 			e.Spent = spent
 			return append(executions, e)
 		}
@@ -77,7 +77,7 @@ func (r *run) restore(s node.Spent) {
 	// The message with the calls was inspected before the pause. Restore the reasons to stop after it.
 	open := 0
 	for _, p := range r.open {
-		if r.replies.given(p) {
+		if r.replies.given(p.Phase) {
 			open += p.Open()
 		}
 		if m, _ := p.Caller.Message(); m.Answer.Stop == content.StopContext {

@@ -29,7 +29,6 @@ type toolCall struct {
 	deferred bool         // it is executed outside the run; the strategy may set it too
 	reason   string       // a hook's reason for approval or deferral
 	early    bool         // it has its result without being executed here
-	stays    bool         // nobody replied to it: its unfinished execution stays
 	decided  node.Decided // who decided about it; evidence only
 
 	// These are set if the call's sub-agent was paused before.
@@ -323,8 +322,10 @@ func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecutio
 	e := node.ToolExecution{
 		CallID: c.call.ID, Index: c.call.Index, Tool: c.call.Name, Input: c.call.Input,
 		Result: result.Content, IsError: result.IsError, Started: c.started, Ended: ended,
-		Usage: inner.usage.Plus(result.Usage), Details: result.Details, Full: result.Full, Ran: c.changes(),
-		Decided: c.decided,
+		Usage: inner.usage.Plus(result.Usage), Details: result.Details, Full: result.Full, Decided: c.decided,
+	}
+	if c.ran != c.call {
+		e.Ran = c.changes()
 	}
 	if c.inDoubt {
 		e.State, e.Started, e.Ended = node.ExecutionInDoubt, c.start.Started, time.Time{}

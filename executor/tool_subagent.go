@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -114,7 +112,6 @@ func (s *subAgent) events(ctx context.Context, agent Agent, call *toolCall, task
 		return stream(
 			func(yield func(Event, error) bool) *run { return resumed(ctx, agent, d, yield) },
 			func(r *run) error {
-				r.open = slices.Collect(lineage.Phases(d.Heads()))
 				r.replies = inside.replies()
 				return r.resumePlaced(true)
 			},

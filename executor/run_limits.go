@@ -115,13 +115,6 @@ type meter struct {
 // tally is a number, and the part of it inside tools.
 type tally struct{ all, inner int }
 
-// set sets what is counted against: the agent's limits and prices, and the meter of the run around, which may be nil.
-func (m *meter) set(a *Agent, around *meter) {
-	m.limits, m.prices, m.around = a.Limits, a.Prices, around
-	l := &m.limits
-	m.limited = l.Tokens > 0 || l.Cost > 0 || l.Turns > 0 || l.Calls > 0 || around != nil && around.limited
-}
-
 // spend counts the tokens of a request of this run or, with inTool, of one inside its tools.
 func (m *meter) spend(model string, u content.Usage, inTool bool) {
 	if m.around != nil {

@@ -43,6 +43,9 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	if f.err == nil {
 		f.err = usable(reflect.TypeFor[Out]())
 	}
+	if f.err != nil {
+		f.err = toolError(name, f.err)
+	}
 	return f
 }
 
@@ -56,7 +59,7 @@ type function[In, Out any] struct {
 
 func (f *function[In, Out]) Definition() content.Tool { return f.def }
 
-func (f *function[In, Out]) Err() error { return toolError(f.def.Name, f.err) }
+func (f *function[In, Out]) Err() error { return f.err }
 
 func (f *function[In, Out]) Call(ctx context.Context, call Call) (Result, error) {
 	return callChecked(ctx, f, call)
@@ -64,7 +67,7 @@ func (f *function[In, Out]) Call(ctx context.Context, call Call) (Result, error)
 
 func (f *function[In, Out]) prepare(ctx context.Context, input content.JSON) error {
 	if f.err != nil {
-		return f.Err()
+		return f.err
 	}
 	return verify(ctx, f.check, f.def.Name, input, true)
 }

@@ -48,11 +48,27 @@ const maxName = 100
 // maxArguments is the maximum size of arguments, in bytes. Larger ones are refused unread.
 const maxArguments = 10 << 20
 
+// gate is what decides about the open calls, beside the hooks, and what follows after them.
+type gate struct {
+	cutOff int          // the number of the open call that may be cut off, from 1; 0 for none
+	stop   content.Stop // the run stops with this reason when the open calls have results; "" continues
+	stalls stalls
+
+	// These are set if the run is resumed.
+	resumed bool     // until the phase that had paused is closed
+	parent  string   // the ID of the pause before
+	replies *replies // what somebody replied to pending calls; nil in a run that is not resumed
+}
+
 // decide decides about each open call, before any of them is executed. again is set for a phase that was decided before
 // a pause, and has replies.
 func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
-	p := newPhase(r, open.Open())
-	p.open = open
+	stays := 0
+	if again {
+		stays = r.replies.stay(open)
+	}
+	p := newPhase(r, open.Open()-stays)
+	p.open, p.stays = open, stays
 	refused, next := 0, 0
 	var unrecorded *node.ToolExecution
 	if string(r.d.Metadata().Get(lineage.NoStarts)) == "true" {
@@ -60,14 +76,12 @@ func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 	}
 
 	for i := range open.List {
-		if open.Done[i] != nil {
+		if open.Done[i] != nil || stays > 0 && r.replies.leave(open.Started[i]) {
 			continue
 		}
-		c := &p.calls[next]
+		c := p.calls[next]
 		next++
-		use := open.Call(i)
-		c.number = i
-		c.call = Call{Name: use.Name, Input: orEmpty(use.Input), Message: open.Caller.ID(), Index: open.At[i], ID: use.ID}
+		c.number, c.call = i, p.call(i)
 		c.ran = c.call
 		if e := r.elsewhere; e != nil {
 			c.ran.Message, c.ran.Index = e.Key.Message, e.Key.Index
@@ -95,8 +109,8 @@ func (r *run) decideCall(c *toolCall, head *node.Node, start *node.ToolExecution
 		return true
 	}
 	// Only the given conversation has starts on other branches: this run's are at the heads of its branch.
-	if !r.looked && (r.given.Head() == nil || len(r.given.Refs()) > 0) {
-		r.unresolved = unresolved(r.given)
+	if !r.looked && (r.initial.Head() == nil || len(r.initial.Refs()) > 0) {
+		r.unresolved = unresolved(r.initial)
 	}
 	r.looked = true
 	if c.start = cmp.Or(r.unresolved[c.call.Key()], start); c.start != nil {
@@ -126,16 +140,11 @@ func (r *run) decideWaiting(c *toolCall, head *node.Node, within, again bool) bo
 		c.kept = head
 	}
 
-	// Of a large phase most calls stay. They are not copied to the heap.
 	var own *placedReply
 	var inside *insideReplies
 	if again {
 		key := c.call.Key()
 		own, inside = r.replies.own[key], r.replies.inside[key]
-		if own == nil && inside == nil && head.Payload().(node.ToolExecution).State.Paused() {
-			c.stays = true
-			return true
-		}
 	}
 
 	e := head.Payload().(node.ToolExecution)
@@ -191,7 +200,9 @@ func (r *run) prepare(c *toolCall) (err error) {
 	if len(c.ran.Input) > maxArguments {
 		return refused(textTooLarge)
 	}
-	c.ran.Input, c.repair, c.isObject = repaired(c.ran.Input)
+	if c.isObject = c.ran.Input.IsObject(); !c.isObject {
+		c.ran.Input, c.repair, c.isObject = repaired(c.ran.Input)
+	}
 
 	// Hooks may rename the call, so the tool is looked up after them.
 	for _, prepare := range r.hooks.prepare {
@@ -360,12 +371,9 @@ func (r *run) hidden(tool string, err error) error {
 	return refused(fmt.Sprintf(textFailed, tool))
 }
 
-// repaired removes an unambiguous wrapping from arguments, such as a code fence around a JSON object. It returns the
+// repaired removes an unambiguous wrapping from arguments that are no JSON object, such as a code fence. It returns the
 // arguments, a description of the repair or "", and whether the returned arguments are a JSON object.
 func repaired(input content.JSON) (_ content.JSON, how string, isObject bool) {
-	if input.IsObject() {
-		return input, "", true
-	}
 	text := strings.TrimSpace(string(input))
 	if inner, ok := unfenced(text); ok && content.JSON(inner).IsObject() {
 		return content.JSON(inner), "the arguments were in a code fence", true

@@ -27,7 +27,7 @@ func TestToolThatReportsItsEndedContextGetsTheReasonsOwnWords(t *testing.T) {
 		r := newRun(t.Context(), Agent{}, dag.New(), nil)
 		ctx, cancel := end(r)
 		defer cancel()
-		c := &newPhase(r, 1).calls[0]
+		c := newPhase(r, 1).calls[0]
 		c.ctx.Context = ctx
 		c.task = &task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
 			return Result{}, fmt.Errorf("gave up: %w", ctx.Err())

@@ -10,6 +10,20 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
+// model is what is requested.
+type model struct {
+	provider api.Provider // of the next turn
+	client   *api.Client  // of provider; nil until it is used
+	options  api.Options
+
+	// requested has the options of the request that led to the open calls. It is zero for calls that an earlier run
+	// left open.
+	requested  api.Options
+	voided     content.Usage // usage of failed attempts at this turn's request
+	retries    int           // number of failed attempts at this turn's request
+	endsInGoOn bool          // a repair ended the last request with content.GoOn, which is not in the conversation
+}
+
 // ask sends one request and appends the response to the conversation, even if it broke off. It returns the response and
 // its node, nil for an empty response that is no refusal.
 func (r *run) ask() (api.Response, *node.Node, error) {

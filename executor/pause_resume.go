@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -71,6 +70,26 @@ func (rs *replies) given(p lineage.Phase) bool {
 	return false
 }
 
+// leave reports whether a call stays as it is: it waits for somebody, and has no reply. execution is its unfinished
+// execution, or nil.
+func (rs *replies) leave(execution *node.Node) bool {
+	if execution == nil || !execution.Payload().(node.ToolExecution).State.Paused() {
+		return false
+	}
+	key := keyOf(execution)
+	return rs.own[key] == nil && rs.inside[key] == nil
+}
+
+// stay returns how many calls of the phase stay as they are. Of a large phase that may be most.
+func (rs *replies) stay(p lineage.Phase) (n int) {
+	for _, execution := range p.Started {
+		if rs.leave(execution) {
+			n++
+		}
+	}
+	return n
+}
+
 // any reports whether there is any reply.
 func (rs *replies) any() bool { return len(rs.own)+len(rs.inside) > 0 }
 
@@ -103,7 +122,7 @@ func (r *run) place(given []Reply) ([]*placedReply, error) {
 		}
 	}
 	if len(wanted) > 0 {
-		for w := range lineage.Pending(r.d.Heads()) {
+		for w := range lineage.Pending(r.phases) {
 			if reply, is := wanted[keyOf(w.Node)]; is {
 				placed = append(placed, &placedReply{Reply: reply, waits: w.Node, path: w.Path})
 				delete(wanted, reply.Call)
@@ -179,10 +198,8 @@ func (r *run) resume(given []Reply) error {
 		return r.broken
 	}
 
-	// What is open is read once: a message may have many calls, and each of their results resumes the run.
-	r.open = slices.Collect(lineage.Phases(r.d.Heads()))
-
 	// Check the replies first, so that one that came before gives the same error whatever has happened since.
+	r.readOpen()
 	placed, err := r.place(given)
 	if err != nil {
 		return err
@@ -206,7 +223,7 @@ var errRepeated = errors.New("executor: every reply repeats a result that the co
 // reply to a call of the run, the first such call is named.
 func (r *run) missing() error {
 	for _, p := range r.open {
-		replied := r.replies.given(p)
+		replied := r.replies.given(p.Phase)
 		for _, n := range p.Started {
 			if n == nil {
 				continue
@@ -228,7 +245,7 @@ func (r *run) resumePlaced(inner bool) error {
 		return err
 	}
 	if !inner || r.heard {
-		r.parent = pauseID(r.d.Heads())
+		r.parent = pauseID(r.phases)
 	}
 	if !inner {
 		agents, err := r.checkAgents()
@@ -255,7 +272,7 @@ func (r *run) resumePlaced(inner bool) error {
 	}
 
 	r.resumed = true
-	r.restore(spentIn(r.d.Heads()))
+	r.restore(spentIn(r.heads))
 	return nil
 }
 
@@ -271,7 +288,7 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 	var list []checkedAgent
 	for key, inside := range r.replies.inside {
 		n := r.waitingAt(key)
-		c := &newPhase(r, 1).calls[0]
+		c := newPhase(r, 1).calls[0]
 		shown := dag.PendingOf(n)
 		c.call, c.ran = shown.Call, shown.Call
 		if err := r.findAgent(c); err != nil {
@@ -283,7 +300,8 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 		agent.Log = discard
 		checked := checkedAgent{dag: dag.FromNode(n)}
 		child := newRun(r.ctx, agent, checked.dag, nil)
-		child.replies, child.open = inside.replies(), slices.Collect(lineage.Phases(checked.dag.Heads()))
+		child.replies = inside.replies()
+		child.readOpen()
 		below, err := child.checkAsAgent()
 		child.close()
 		if err != nil {
@@ -402,7 +420,7 @@ func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	defer cancel()
 
 	// Use a separate call: a hook that was given up may still use it while the run continues.
-	c := &newPhase(r, 1).calls[0]
+	c := newPhase(r, 1).calls[0]
 	c.call, c.ran, c.ctx.Context = call, ran, ctx
 	after := func(_ context.Context, result Result) (Result, error) { return c.runAfterHooks(result), nil }
 	changed, err := guard(ctx, &r.crew, after, result)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -38,13 +39,15 @@ func (r *run) loop() (content.Stop, error) {
 // begunOpen executes the calls that an earlier run left open. Without any, the first turn begins with the messages of
 // the queues.
 func (r *run) begunOpen() step {
-	if r.d.Head() == nil {
+	switch {
+	case r.branches > 1:
 		if stop, err := r.closeBranches(); stop != "" || err != nil {
 			return end(stop, err)
 		}
-	}
-	if r.waits() {
-		return r.closeTurn(r.caller(), content.Usage{}, "")
+	case len(r.open) == 1:
+		return r.closeTurn(r.open[0].Caller, r.open[0].Phase, content.Usage{}, "")
+	case r.unclosed: // executions of no call
+		return r.closeTurn(nil, lineage.Phase{}, content.Usage{}, "")
 	}
 	r.replies = nil
 	if err := r.start(); err != nil {
@@ -112,7 +115,11 @@ func (r *run) takeTurn(input []content.Message) step {
 	if inARow(&r.stalls.empty, answer.Stop == content.StopPause && silent(answer)) >= maxEmpty {
 		stop = content.StopLoop
 	}
-	return r.closeTurn(message, usage, stop)
+	var open lineage.Phase
+	if calls {
+		open, _ = lineage.Branch{Last: message, Heads: r.d.Heads()}.Phase()
+	}
+	return r.closeTurn(message, open, usage, stop)
 }
 
 // askShorter lets the hooks shorten a conversation after the provider refused it as too long, and sends it once more.
@@ -149,9 +156,9 @@ func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step 
 	return end(r.failed(err))
 }
 
-// closeTurn executes the open calls, ends the turn, and returns the next step. stop is the model's reason to end the
-// run, or "".
-func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.Stop) step {
+// closeTurn executes the open calls of the message, ends the turn, and returns the next step. Without calls, open is
+// zero. stop is the model's reason to end the run, or "".
+func (r *run) closeTurn(message *node.Node, open lineage.Phase, usage content.Usage, stop content.Stop) step {
 	tools, _, _ := r.meter.spent()
 	if r.resumed && r.turn > 0 { // the turn includes its usage from before the pause
 		usage = answerOf(message).Usage
@@ -163,7 +170,7 @@ func (r *run) closeTurn(message *node.Node, usage content.Usage, stop content.St
 	}
 
 	// A declaration must not come between the calls and their results. The agent's declarations follow now.
-	done, err := r.executePhase()
+	done, err := r.executePhase(open)
 	r.replies = nil // they were for the calls that were open
 	if err != nil {
 		return end(r.badStop(err), err)

@@ -9,6 +9,14 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
+// inputs is what is said to the model between its turns.
+type inputs struct {
+	same        repeats           // counts equal calls for Limits.Repeats
+	nudge       []content.Message // the run's own message for the next request
+	from        *Queue            // the queue of undelivered
+	undelivered []content.Message // messages taken from a queue, neither appended nor rejected yet
+}
+
 // answered reports whether the conversation ends with a message of the model without calls, and whether that is a whole
 // response. A response that is not whole is for the model to continue.
 func (r *run) answered() (words, whole bool) {
