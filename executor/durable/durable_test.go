@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
@@ -647,12 +646,11 @@ func TestRunsBehindAPooler(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 
-	w := &world{T: t, db: db}
+	w := &world{T: t, db: db, polls: true}
 	var c counting
 	e := w.engine(func(o *Options) {
 		defers("count", 2)(o)
 		works(c.tool("count"))(o)
-		o.River = func(config *river.Config) { config.PollOnly, config.FetchPollInterval = true, 50*time.Millisecond }
 	})
 	w.serve(e)
 	r := w.wait(e, w.start(e, StartRequest{Text: "Count."}))
