@@ -593,6 +593,12 @@ func TestDamagedInboxIsNoticed(t *testing.T) {
 		require.ErrorContains(w, checked.Check(w.Context()), "of the inbox")
 		_, err = e.Messages(w.Context(), "c", "")
 		require.ErrorIs(w, err, errDamaged)
+
+		// The run is parked when it reads the message.
+		w.serve(w.engine(says(apitest.Say("Hello.").Always())))
+		r := w.wait(e, run)
+		require.Equal(w, Parked, r.State)
+		require.Contains(w, r.Reason, "damaged")
 		require.NoError(w, e.Cancel(w.Context(), run, ""))
 	})
 }
