@@ -159,6 +159,7 @@ type children struct {
 	point   int           // of the next child; 0 is none
 	beat    time.Duration // of the children; 0 is childBeat
 	running []*exec.Cmd
+	cpu     time.Duration // of the processes that have ended
 }
 
 // add starts a child.
@@ -186,6 +187,7 @@ func (c *children) kill(i int) {
 	c.running = append(c.running[:i:i], c.running[i+1:]...)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
+	c.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 // killAll ends all children.

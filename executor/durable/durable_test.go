@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
@@ -594,6 +593,12 @@ func TestDamagedInboxIsNoticed(t *testing.T) {
 		require.ErrorContains(w, checked.Check(w.Context()), "of the inbox")
 		_, err = e.Messages(w.Context(), "c", "")
 		require.ErrorIs(w, err, errDamaged)
+
+		// The run is parked when it reads the message.
+		w.serve(w.engine(says(apitest.Say("Hello.").Always())))
+		r := w.wait(e, run)
+		require.Equal(w, Parked, r.State)
+		require.Contains(w, r.Reason, "damaged")
 		require.NoError(w, e.Cancel(w.Context(), run, ""))
 	})
 }
@@ -647,12 +652,11 @@ func TestRunsBehindAPooler(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 
-	w := &world{T: t, db: db}
+	w := &world{T: t, db: db, polls: true}
 	var c counting
 	e := w.engine(func(o *Options) {
 		defers("count", 2)(o)
 		works(c.tool("count"))(o)
-		o.River = func(config *river.Config) { config.PollOnly, config.FetchPollInterval = true, 50*time.Millisecond }
 	})
 	w.serve(e)
 	r := w.wait(e, w.start(e, StartRequest{Text: "Count."}))

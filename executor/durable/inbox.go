@@ -110,20 +110,25 @@ func queryInbox(ctx context.Context, tx store.Tx, conversation, head, condition 
 	err = query(ctx, tx, `SELECT num, call, payload, sum, arrived FROM plait_inbox
 		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND head = $2`+condition+` ORDER BY num`,
 		[]any{conversation, head}, func(rows store.Rows) error {
-			var m message
-			var sum []byte
-			var arrived int64
-			if err := rows.Scan(&m.num, &m.call, &m.payload, &sum, &arrived); err != nil {
+			var num, arrived int64
+			var call string
+			var payload, sum []byte
+			if err := rows.Scan(&num, &call, &payload, &sum, &arrived); err != nil {
 				return err
 			}
-			if want := store.SumOf(m.payload); !bytes.Equal(want[:], sum) {
-				return errDamaged
-			}
-			m.arrived = time.UnixMicro(arrived)
+			m, err := messageOf(num, call, payload, sum, arrived)
 			list = append(list, m)
-			return nil
+			return err
 		})
 	return list, err
+}
+
+// messageOf returns a row of the inbox. The error is errDamaged if its sum does not fit.
+func messageOf(num int64, call string, payload, sum []byte, arrived int64) (message, error) {
+	if want := store.SumOf(payload); !bytes.Equal(want[:], sum) {
+		return message{}, errDamaged
+	}
+	return message{num, call, payload, time.UnixMicro(arrived)}, nil
 }
 
 // takeInbox marks the messages of a head as taken, and returns them. They stay until the conversation has them.
@@ -194,20 +199,36 @@ type usedReply struct {
 	call waiting
 }
 
-// take takes the messages of the head at the beginning of an attempt, also those taken by a lost process.
-func (r *running) take(ctx context.Context) error {
-	r.inbox = inbox{steering: executor.NewQueue()}
-	var list []message
-	err := r.db.View(ctx, func(tx store.Tx) (err error) {
-		list, err = queryInbox(ctx, tx, r.args.Conversation, r.args.Head, "")
-		return err
+// arrived returns a run with all rows of the inbox of its head, in one query.
+func (e *Engine) arrived(ctx context.Context, run string) (r Run, list []message, err error) {
+	columns := `r.` + strings.ReplaceAll(runColumns, `, `, `, r.`)
+	err = e.db.View(ctx, func(tx store.Tx) error {
+		list, r = nil, Run{}
+		return query(ctx, tx, `SELECT m.num, m.call, m.payload, m.sum, m.arrived, `+columns+` FROM plait_index r
+			LEFT JOIN plait_inbox m ON m.head = r.head AND m.conv = (SELECT num FROM plait_conversations WHERE name = r.conversation)
+			WHERE r.id = $1 ORDER BY m.num`, []any{run}, func(rows store.Rows) (err error) {
+			var num, arrived *int64
+			var call *string
+			var payload, sum []byte
+			if r, err = scanRun(rows, &num, &call, &payload, &sum, &arrived); err != nil || num == nil {
+				return err
+			}
+			m, err := messageOf(*num, *call, payload, sum, *arrived)
+			list = append(list, m)
+			return err
+		})
 	})
-	if err != nil {
-		return err
+	if err == nil && r.ID == "" {
+		err = &RunError{Run: run, Err: ErrNoRun}
 	}
+	return r, list, err
+}
 
+// take takes the messages of the head at the beginning of an attempt, also those taken by a lost process.
+func (r *running) take(ctx context.Context, arrived []message) error {
+	r.inbox = inbox{steering: executor.NewQueue()}
 	messages := false
-	for _, m := range list {
+	for _, m := range arrived {
 		if m.call != "" {
 			r.inbox.replied = append(r.inbox.replied, m)
 		} else {

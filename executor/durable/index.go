@@ -58,11 +58,12 @@ func (r Run) target() target { return target{r.Conversation, r.Head} }
 // runColumns are the columns for scanRun.
 const runColumns = `num, id, conversation, head, agent, state, reason, job, start, losses, version, began, changed`
 
-func scanRun(rows store.Rows) (r Run, err error) {
+// scanRun scans a row that ends with runColumns. before is for the columns before them.
+func scanRun(rows store.Rows, before ...any) (r Run, err error) {
 	var start []byte
 	var losses, version, began, changed int64
-	err = rows.Scan(&r.num, &r.ID, &r.Conversation, &r.Head, &r.Agent, &r.State, &r.Reason, &r.job, &start, &losses,
-		&version, &began, &changed)
+	err = rows.Scan(append(before, &r.num, &r.ID, &r.Conversation, &r.Head, &r.Agent, &r.State, &r.Reason, &r.job, &start,
+		&losses, &version, &began, &changed)...)
 	copy(r.start[:], start)
 	r.losses, r.version = int(losses), uint64(version)
 	r.Began, r.Changed = time.UnixMicro(began), time.UnixMicro(changed)

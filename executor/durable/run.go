@@ -61,10 +61,12 @@ type running struct {
 // run executes a run up to its next pause or its end. An error is River's to retry.
 func (p *process) run(ctx context.Context, c claim, args runJob) error {
 	r := &running{process: p, claim: c, args: args, ctx: ctx}
-	row, err := p.Run(ctx, args.Run)
+	row, arrived, err := p.arrived(ctx, args.Run)
 	switch {
 	case errors.Is(err, ErrNoRun):
 		return nil
+	case errors.Is(err, errDamaged):
+		return r.only(Parked, err.Error())
 	case err != nil:
 		return river.JobSnooze(time.Second) // the database failed: this is no attempt of the run
 	case row.State.Ended(), row.job != c.id:
@@ -76,7 +78,7 @@ func (p *process) run(ctx context.Context, c claim, args runJob) error {
 
 	var d dag.DAG
 	err = guarded(func() (err error) {
-		d, err = r.execute(ctx)
+		d, err = r.execute(ctx, arrived)
 		return err
 	})
 	cause := context.Cause(ctx)
@@ -94,8 +96,8 @@ func (p *process) run(ctx context.Context, c claim, args runJob) error {
 	}
 }
 
-// execute begins or continues the run.
-func (r *running) execute(ctx context.Context) (dag.DAG, error) {
+// execute begins or continues the run. arrived is its inbox.
+func (r *running) execute(ctx context.Context, arrived []message) (dag.DAG, error) {
 	// A conversation that was removed is not made again: nothing is asked.
 	c, err := r.store.Head(ctx, r.args.Conversation, r.args.Head)
 	if err != nil {
@@ -107,7 +109,7 @@ func (r *running) execute(ctx context.Context) (dag.DAG, error) {
 	if !known {
 		return c.DAG(), fmt.Errorf("durable: this process has no agent %q", r.args.Agent)
 	}
-	if err := r.take(ctx); err != nil {
+	if err := r.take(ctx, arrived); err != nil {
 		return c.DAG(), &storeError{err}
 	}
 	agent.Steering = r.inbox.steering

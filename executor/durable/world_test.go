@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/riverqueue/river"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
@@ -32,6 +33,7 @@ type world struct {
 	db  store.Transactor
 
 	stubborn bool // serve again after an error
+	polls    bool // River looks for jobs, and is not notified
 }
 
 // onEach runs a test on each kind of database, beside other tests.
@@ -97,6 +99,9 @@ const heartbeat = 300 * time.Millisecond
 func (w *world) engine(change func(o *Options)) *Engine {
 	w.Helper()
 	opts := &Options{Heartbeat: heartbeat, ShutdownTimeout: 10 * time.Second, Log: logOf(w.T)}
+	if w.polls {
+		opts.River = func(config *river.Config) { config.PollOnly, config.FetchPollInterval = true, 50*time.Millisecond }
+	}
 	if change != nil {
 		change(opts)
 	}
