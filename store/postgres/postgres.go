@@ -165,3 +165,7 @@ func (db *DB) Close() error { return db.database.Close() }
 // Check reads all conversations. It compares the sum of every record and blob, and looks for the target of each link
 // and each head. The error is a *DamageError, or an error of reading. It runs in one long read-only transaction.
 func (db *DB) Check(ctx context.Context) error { return db.sqlstore.Check(ctx) }
+
+// Repair removes what Check finds damaged among what is derived from the conversations: outlines, by which a long
+// conversation is opened fast. Its next compaction makes another.
+func (db *DB) Repair(ctx context.Context) error { return db.sqlstore.Repair(ctx) }
