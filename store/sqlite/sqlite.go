@@ -96,7 +96,8 @@ type DB struct {
 	database *database
 }
 
-// Open opens the database in the file at path, and makes it if there is none. ":memory:" is a database in memory.
+// Open opens the database in the file at path, and makes it if there is none. ":memory:" is a database in memory. The
+// error holds ErrReadOnly if a file cannot be opened for writing: it may be for reading (Options.ReadOnly).
 func Open(ctx context.Context, path string, opts *Options) (*DB, error) {
 	name, err := dataSource(path)
 	if err != nil {
@@ -115,9 +116,10 @@ func Open(ctx context.Context, path string, opts *Options) (*DB, error) {
 		return db, nil
 	case errors.As(err, &network): // it has the path
 		return nil, err
-	default:
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	case cannotWrite(err):
+		err = &unwritableError{err}
 	}
+	return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 }
 
 func openFile(ctx context.Context, name string, opts *Options) (*DB, error) {
@@ -142,6 +144,11 @@ func openReadOnly(ctx context.Context, path, name string, opts *Options) (*DB, e
 	}
 	return openFile(ctx, name+"?mode=ro&immutable=1", opts)
 }
+
+// unwritableError is an error of cannotWrite. It is ErrReadOnly: the database may be opened for reading.
+type unwritableError struct{ error }
+
+func (e *unwritableError) Unwrap() []error { return []error{e.error, ErrReadOnly} }
 
 // cannotWrite reports whether SQLite could not open or write one of its files.
 func cannotWrite(err error) bool {
