@@ -101,16 +101,16 @@ func (s *streams) inFolder(folder string, yield func(opened) bool) bool {
 func (s *streams) inDatabase(file string, yield func(opened) bool) bool {
 	all, err := s.store(file, false)
 	if err != nil {
-		return yield(opened{name: file, err: err})
+		return yield(opened{name: withoutPassword(file), err: err})
 	}
 
 	for key, err := range all.Conversations(s.ctx, "") {
 		if err != nil {
-			return yield(opened{name: file, err: err})
+			return yield(opened{name: withoutPassword(file), err: err})
 		}
 		for head, err := range all.Heads(s.ctx, key, "") {
 			// The main head is named by the key alone.
-			name := file + mark + key
+			name := withoutPassword(file) + mark + key
 			if head.Name != store.Main && head.Name != "" {
 				name += mark + head.Name
 			}
@@ -131,6 +131,9 @@ func (s *streams) inDatabase(file string, yield func(opened) bool) bool {
 
 func (s *streams) openHead(all *store.Store, name, key, head string) opened {
 	c, err := all.Head(s.ctx, key, head)
+	if err == nil {
+		err = c.DAG().LoadAll()
+	}
 	if err != nil {
 		return opened{name: name, err: err}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,17 +13,26 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/postgres"
 	"github.com/plait-dev/plait/store/sqlite"
 )
 
-// A FILE may name a conversation in a database: sessions.db#KEY at head main, sessions.db#KEY#HEAD at another head.
+// A FILE may name a conversation in a database: sessions.db#KEY at head main, sessions.db#KEY#HEAD at another head. The
+// URL of a PostgreSQL database stands for that of an SQLite file: postgres://host/name#KEY.
 
 // mark separates the file of a database, the key of a conversation and the name of a head.
 const mark = "#"
 
+// database is a database with conversations: *sqlite.DB or *postgres.DB.
+type database interface {
+	store.Transactor
+	Check(ctx context.Context) error
+	Close() error
+}
+
 // databases are the open databases and conversations of a command.
 type databases struct {
-	open map[string]*sqlite.DB
+	open map[string]database // by absolute path or URL
 	// loaded are the conversations, by their FILE. An append to one notices writes of other programs since.
 	loaded map[string]*store.Conversation
 }
@@ -40,6 +48,10 @@ func (b *databases) close() error {
 
 // splitName splits a FILE naming a conversation in a database. For any other FILE the database is "".
 func splitName(name string) (database, rest string) {
+	if isURL(name) {
+		database, rest, _ = strings.Cut(name, mark)
+		return database, rest
+	}
 	if _, err := os.Stat(name); err == nil && !isDatabase(name) {
 		return "", "" // another file, even if its name has a mark
 	}
@@ -62,6 +74,28 @@ func splitName(name string) (database, rest string) {
 	return "", ""
 }
 
+// isURL reports whether a FILE is the URL of a PostgreSQL database, or of a conversation in one.
+func isURL(name string) bool {
+	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
+}
+
+// withoutPassword returns a FILE as it is printed.
+func withoutPassword(name string) string {
+	if !isURL(name) {
+		return name
+	}
+	file, rest, found := strings.Cut(name, mark)
+	if u, err := url.Parse(file); err == nil {
+		file = u.Redacted()
+	} else {
+		file = "postgres://…" // it may hold a password anywhere
+	}
+	if found {
+		file += mark + rest
+	}
+	return file
+}
+
 // databaseName reports whether a file has a usual name of a database.
 func databaseName(file string) bool {
 	return slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, strings.ToLower(filepath.Ext(file)))
@@ -70,13 +104,18 @@ func databaseName(file string) bool {
 // fileName returns the base name of a FILE, for a file beside it. A key may hold a slash.
 func fileName(name string) string {
 	if database, _ := splitName(name); database != "" {
-		name = database
+		name, _, _ = strings.Cut(database, "?")
 	}
 	return filepath.Base(name)
 }
 
-// isDatabase reports whether a file is an SQLite database.
-func isDatabase(file string) bool { return begins(file, "SQLite format 3\x00") }
+// isDatabase reports whether a file is an SQLite database, or the URL of a PostgreSQL database without a conversation.
+func isDatabase(file string) bool {
+	if isURL(file) {
+		return !strings.Contains(file, mark)
+	}
+	return begins(file, "SQLite format 3\x00")
+}
 
 // stored reports whether a FILE names a conversation in a database.
 func stored(name string) bool {
@@ -97,67 +136,84 @@ func (s *streams) store(file string, create bool) (*store.Store, error) {
 }
 
 // existing opens a database named without a key.
-func (s *streams) existing(file string) (*sqlite.DB, error) {
-	if _, err := os.Stat(file); err != nil {
+func (s *streams) existing(file string) (database, error) {
+	if _, err := os.Stat(file); err != nil && !isURL(file) {
 		return nil, err
 	}
 	if !isDatabase(file) {
-		return nil, fmt.Errorf("%s is not a database", file)
+		return nil, fmt.Errorf("%s is not a database", withoutPassword(file))
 	}
 	return s.database(file, false)
 }
 
 // database opens a database. A missing file is made only with create, and a database of another program is refused.
-func (s *streams) database(file string, create bool) (*sqlite.DB, error) {
-	absolute, err := filepath.Abs(file)
-	if err != nil {
-		return nil, err
+func (s *streams) database(file string, create bool) (db database, err error) {
+	name := file
+	if !isURL(file) {
+		if name, err = filepath.Abs(file); err != nil {
+			return nil, err
+		}
 	}
-	if db := s.databases.open[absolute]; db != nil {
+	if db := s.databases.open[name]; db != nil {
 		return db, nil
 	}
 
-	// Opening a file makes the tables in it, so a database of another program is refused before.
-	if _, err = os.Stat(file); err == nil {
-		err = checkTables(s.ctx, file, absolute)
-	} else if create && errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	if isURL(file) {
+		db, err = openURL(s.ctx, file, create)
+	} else {
+		db, err = openFile(s.ctx, file, create)
 	}
-	if err != nil {
-		return nil, err
-	}
-
-	db, err := sqlite.Open(s.ctx, file, nil)
 	if err != nil {
 		return nil, err
 	}
 	if s.databases.open == nil {
-		s.databases.open = map[string]*sqlite.DB{}
+		s.databases.open = map[string]database{}
 	}
-	s.databases.open[absolute] = db
+	s.databases.open[name] = db
 	return db, nil
 }
 
-// checkTables returns an error if a file is no database of Plait. It changes nothing.
-func checkTables(ctx context.Context, file, absolute string) error {
-	// Read-only: the database may be another program's.
-	name := url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: "mode=ro"}
-	db, err := sql.Open("sqlite", name.String())
+// openURL opens a PostgreSQL database. Only with create it makes the tables.
+func openURL(ctx context.Context, name string, create bool) (database, error) {
+	db, err := postgres.Open(ctx, name, &postgres.Options{NoTables: !create})
+	if errors.Is(err, postgres.ErrNoTables) {
+		return nil, fmt.Errorf("%s is a database without conversations of Plait", withoutPassword(name))
+	}
 	if err != nil {
-		return err
+		// Errors of the driver do not show the password.
+		return nil, fmt.Errorf("%s: %w", withoutPassword(name), err)
 	}
-	defer db.Close()
+	return db, nil
+}
 
-	var tables int
-	// The backslash escapes "_": LIKE takes a bare one for any character.
-	query := `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name LIKE 'plait\_%' ESCAPE '\'`
-	if err := db.QueryRowContext(ctx, query).Scan(&tables); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+// openFile opens an SQLite database. If neither the file nor its folder can be written, it is opened for reading.
+func openFile(ctx context.Context, file string, create bool) (database, error) {
+	if _, err := os.Stat(file); err != nil && !(create && errors.Is(err, fs.ErrNotExist)) {
+		return nil, err
+	} else if err != nil {
+		db, err := sqlite.Open(ctx, file, nil)
+		if err != nil {
+			return nil, err
+		}
+		return db, nil
 	}
-	if tables == 0 {
-		return fmt.Errorf("%s is a database without conversations of Plait", file)
+
+	// Opening a file for writing makes the tables in it, so a database of another program is refused before.
+	reader, err := sqlite.Open(ctx, file, &sqlite.Options{ReadOnly: true})
+	if errors.Is(err, sqlite.ErrNoTables) {
+		return nil, fmt.Errorf("%s is a database without conversations of Plait", file)
 	}
-	return nil
+	if err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, file, nil)
+	if errors.Is(err, sqlite.ErrReadOnly) {
+		return reader, nil
+	}
+	if err != nil {
+		return nil, errors.Join(err, reader.Close())
+	}
+	return db, reader.Close()
 }
 
 // conversation opens the conversation of a FILE. With create it need not exist.
@@ -171,17 +227,18 @@ func (s *streams) conversation(name string, create bool) (*store.Conversation, e
 	if err != nil {
 		return nil, err
 	}
+	shown := withoutPassword(file)
 	if rest == "" {
-		return nil, s.needsKey(all, file)
+		return nil, s.needsKey(all, shown)
 	}
 
 	// A missing record is ErrNotStored too, but with ErrRecord: the conversation is damaged, not missing.
 	c, err := s.headOf(all, rest, create)
 	if errors.Is(err, store.ErrNotStored) && !errors.Is(err, store.ErrRecord) {
-		return nil, fmt.Errorf("%s has no conversation %q (see plait list %[1]s)", file, rest)
+		return nil, fmt.Errorf("%s has no conversation %q (see plait list %[1]s)", shown, rest)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", withoutPassword(name), err)
 	}
 
 	if s.databases.loaded == nil {
@@ -263,6 +320,7 @@ func conflicted(name string, err error) error {
 	if !errors.As(err, &moved) || moved.KeptHead == "" {
 		return err
 	}
+	name = withoutPassword(name)
 	file, _ := splitName(name)
 	kept := file + mark + moved.Conversation + mark + moved.KeptHead
 	text := fmt.Sprintf("%s was changed by another program meanwhile; the new nodes are kept as %s", name, kept)

@@ -14,6 +14,7 @@ require (
 	github.com/plait-dev/plait/api/openai v0.1.0
 	github.com/plait-dev/plait/executor/durable v0.1.0
 	github.com/plait-dev/plait/executor/mcp v0.1.0
+	github.com/plait-dev/plait/store/postgres v0.1.0
 	github.com/plait-dev/plait/store/sqlite v0.1.0
 	github.com/plait-dev/plait/viz/png v0.1.0
 	github.com/rogpeppe/go-internal v1.16.0
@@ -50,7 +51,6 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/pb33f/ordered-map/v2 v2.3.1 // indirect
-	github.com/plait-dev/plait/store/postgres v0.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/riverqueue/river v0.51.1 // indirect
 	github.com/riverqueue/river/riverdriver v0.51.1 // indirect

@@ -23,20 +23,31 @@ import (
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"plait": main, "weather-mcp": weatherMCP})
+	testscript.Main(withServers{m}, map[string]func(){"plait": main, "weather-mcp": weatherMCP})
 }
+
+// withServers stops the PostgreSQL of the tests when they end.
+type withServers struct{ m *testing.M }
+
+func (w withServers) Run() int { return pgtest.Run(w.m) }
 
 // TestScripts runs what people type. "exits 3 plait …" is exec with the exit code that is to come, and
 // "node X FILE words" puts the id of the node that says the words into $X. "change FILE old new" changes it by hand.
 // "number FILE" replaces its IDs, in their order, by 1, 2, 3 and so on. "begun DATABASE" makes durable runs in several states, and "worked DATABASE RUN…" executes them.
 // $ANTHROPIC is a strict server that calls
 // two tools and then answers. $TALK is one that talks, and $CALLS one that calls two tools for each message. weather-mcp is an MCP server.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script", "") }
+
+// TestPostgresScripts is TestScripts with $POSTGRES, the URL of an empty database.
+func TestPostgresScripts(t *testing.T) { runScripts(t, "testdata/postgres", pgtest.Database(t)) }
+
+func runScripts(t *testing.T, folder, postgres string) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: folder,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":  exits,
 			"node":   nodeID,
@@ -54,6 +65,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("ANTHROPIC", server.URL)
 			env.Setenv("TALK", talkingServer(env))
 			env.Setenv("CALLS", callingServer(env))
+			env.Setenv("POSTGRES", postgres)
 			return nil
 		},
 	})

@@ -18,7 +18,6 @@ import (
 	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/store"
-	"github.com/plait-dev/plait/store/sqlite"
 )
 
 // runStates are all states, in the order of a run's life.
@@ -296,7 +295,7 @@ func openStates() []durable.State {
 }
 
 // pendingOf returns the pending calls of a waiting run. They are in its conversation.
-func pendingOf(ctx context.Context, db *sqlite.DB, run durable.Run) ([]dag.Pending, error) {
+func pendingOf(ctx context.Context, db database, run durable.Run) ([]dag.Pending, error) {
 	if run.State != durable.Waiting {
 		return nil, nil
 	}

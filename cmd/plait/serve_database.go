@@ -14,7 +14,6 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store"
-	"github.com/plait-dev/plait/store/sqlite"
 	"github.com/plait-dev/plait/viz/page/live"
 )
 
@@ -42,11 +41,13 @@ func (v *served) openPage(ctx context.Context, name string) (*live.Server, error
 	if err != nil {
 		return nil, err
 	}
-	absolute, err := filepath.Abs(file)
-	if err != nil {
-		return nil, err
+	absolute := file
+	if !isURL(file) {
+		if absolute, err = filepath.Abs(file); err != nil {
+			return nil, err
+		}
 	}
-	own.databases = databases{open: map[string]*sqlite.DB{absolute: db}}
+	own.databases = databases{open: map[string]database{absolute: db}}
 	if _, err := own.conversation(name, false); err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func latestRuns(ctx context.Context, e *durable.Engine) (map[headKey]durable.Run
 }
 
 // withRun returns an entry with the state of its run.
-func withRun(ctx context.Context, db *sqlite.DB, e live.Entry, run durable.Run) (live.Entry, error) {
+func withRun(ctx context.Context, db database, e live.Entry, run durable.Run) (live.Entry, error) {
 	pending, err := pendingOf(ctx, db, run)
 	if err != nil {
 		return e, err

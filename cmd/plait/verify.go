@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store/sqlite"
 )
 
 func verifyCommand(s *streams) *cobra.Command {
@@ -24,6 +27,10 @@ whose content was erased, and nodes of kinds that this version does not know,
 are checked and listed. Nodes without a checksum are listed too; if nothing in a
 FILE can be checked, that is a finding.
 
+A database without a key is checked as a whole: every record, head, blob and row
+of the inbox by its sum, the index of runs, and then every conversation at each
+head.
+
 Calls that wait for results are listed. With --strict they are findings, and so
 is everything else that a repair would change in a request: a call without a
 result before further messages, an empty message, …
@@ -34,6 +41,7 @@ Exit codes:
   2  a FILE cannot be read; the others are checked nevertheless`,
 		Example: `  plait verify talk.json
   plait verify --strict sessions/*.json
+  plait verify sessions.db
   plait verify --json sessions/*.json | jq '.files[] | select(.ok == false)'`,
 		Args: someFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +69,9 @@ type verifiedFile struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
 	// Error is the reason why the file cannot be read, or "".
-	Error    string        `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Problems are those of a database as a whole.
+	Problems []string      `json:"problems,omitempty"`
 	Nodes    int           `json:"nodes"`
 	Checked  int           `json:"checked"`
 	Findings []dag.Finding `json:"findings"`
@@ -75,30 +85,34 @@ type verifiedFile struct {
 func (s *streams) verify(files []string, strict, asJSON bool) error {
 	report := verifyReport{OK: true}
 	unread, found := 0, 0
-	for _, name := range files {
-		d, err := s.load(name)
-		if err != nil {
+	several := len(files) > 1 || slices.ContainsFunc(files, isDatabase)
+	for o := range s.verified(files) {
+		if o.err != nil {
 			// An unreadable file does not keep the others from being verified.
 			unread++
-			unreadable := reportOf(name, dag.Verification{})
-			unreadable.OK, unreadable.Error = false, plain(err)
+			unreadable := reportOf(o.name, dag.Verification{})
+			unreadable.OK, unreadable.Error = false, plain(o.err)
 			report.Files = append(report.Files, unreadable)
-			s.say("plait: %s", plain(err))
+			s.say("plait: %s", plain(o.err))
 			continue
 		}
 
-		v := verification(d, strict)
-		if !v.OK() {
+		checked, line := o.report, o.line
+		if checked == nil {
+			v := verification(o.dag, strict)
+			one := reportOf(o.name, v)
+			checked, line = &one, v.String()
+		}
+		if !checked.OK {
 			found++
 		}
-		report.Files = append(report.Files, reportOf(name, v))
+		report.Files = append(report.Files, *checked)
 		if asJSON {
 			continue
 		}
 
-		line := v.String()
-		if len(files) > 1 {
-			line = safetext.Line(name, math.MaxInt) + ": " + line
+		if several {
+			line = safetext.Line(o.name, math.MaxInt) + ": " + line
 		}
 		if _, err := fmt.Fprintln(s.out, safetext.Block(strings.TrimRight(line, "\n"))); err != nil {
 			return err
@@ -110,8 +124,8 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 		if err := s.printJSON(report); err != nil {
 			return err
 		}
-	} else if len(files) > 1 {
-		summary := fmt.Sprintf("%d files: %d correct, %d with findings, %d cannot be read", len(files), len(files)-found-unread, found, unread)
+	} else if n := len(report.Files); several {
+		summary := fmt.Sprintf("%d files: %d correct, %d with findings, %d cannot be read", n, n-found-unread, found, unread)
 		if _, err := fmt.Fprintln(s.out, summary); err != nil {
 			return err
 		}
@@ -124,6 +138,61 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 		return &exitError{code: exitFinding}
 	}
 	return nil
+}
+
+// checked is a conversation to verify, or the report and the line about a whole database.
+type checked struct {
+	opened
+	report *verifiedFile
+	line   string
+}
+
+// verified opens what verify checks: the files and, for a database without a key, the database and then all of its heads.
+func (s *streams) verified(files []string) iter.Seq[checked] {
+	return func(yield func(checked) bool) {
+		for _, name := range files {
+			if name == std || !isDatabase(name) {
+				d, err := s.load(name)
+				if !yield(checked{opened: opened{name, d, err}}) {
+					return
+				}
+				continue
+			}
+			whole := s.checkDatabase(name)
+			if !yield(whole) {
+				return
+			}
+
+			// A database that cannot be opened is reported once.
+			more := true
+			if whole.err == nil {
+				s.inDatabase(name, func(o opened) bool { more = yield(checked{opened: o}); return more })
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// checkDatabase checks a whole database.
+func (s *streams) checkDatabase(name string) checked {
+	c := checked{opened: opened{name: withoutPassword(name)}}
+	db, err := s.database(name, false)
+	if err == nil {
+		err = db.Check(s.ctx)
+	}
+
+	report := reportOf(c.name, dag.Verification{})
+	report.OK, c.report, c.line = true, &report, "the database is correct"
+	var damage *sqlite.DamageError
+	if errors.As(err, &damage) {
+		report.OK, report.Problems = false, damage.Problems
+		c.line = "the database is damaged\n  " + strings.Join(damage.Problems, "\n  ")
+	} else if err != nil {
+		c.err = err
+	}
+	return c
 }
 
 // verification verifies a conversation. With strict, waiting calls and all needed repairs are findings, too.

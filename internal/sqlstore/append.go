@@ -79,10 +79,11 @@ type OnceAppender interface {
 	// and reports false in these cases:
 	//
 	//   - the head does not have the version a.Expect;
-	//   - the head does not point to the IDs in known, unless known is empty;
+	//   - the column nodes of the head is not known, unless known is empty;
 	//   - a record is stored already.
 	//
-	// Records are the columns id, links, sum and line; to is the new list of IDs.
+	// Records are the columns id, links, sum and line; to is the new column nodes, and a.Header the new column header, nil
+	// to keep it.
 	AppendOnce(ctx context.Context, a store.AppendRequest, known []byte, records [4][][]byte, to []byte) (
 		header []byte, done bool, err error)
 }
@@ -98,17 +99,36 @@ func (d *Driver) appendOnce(ctx context.Context, a store.AppendRequest) (h store
 		return store.Head{}, false, nil
 	}
 
-	header, done, err := once.AppendOnce(ctx, a, known, columnsOf(a), packIDs(a.Nodes))
+	header, done, err := once.AppendOnce(ctx, sealedHeader(a), known, columnsOf(a), headColumn(a))
 	if !done || err != nil {
 		return store.Head{}, false, err
 	}
-	return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: cloneIDs(a.Nodes), Header: orNil(header)}, true, nil
+	h, err = moved(a, header)
+	return h, true, err
+}
+
+// headColumn returns the column nodes of the head after an append.
+func headColumn(a store.AppendRequest) []byte {
+	return sealHead(a.Conversation, a.Head, a.Expect+1, packIDs(a.Nodes))
+}
+
+// sealedHeader returns an append with the column header of the head after it; nil to keep it.
+func sealedHeader(a store.AppendRequest) store.AppendRequest {
+	if a.Header != nil {
+		a.Header = sealHeader(a.Conversation, a.Head, a.Header)
+	}
+	return a
+}
+
+// moved returns the head after an append, with the column header.
+func moved(a store.AppendRequest, header []byte) (store.Head, error) {
+	return readHead(a.Conversation, a.Head, int64(a.Expect)+1, headColumn(a), header)
 }
 
 // columnsOf returns the records of an append as columns: a statement takes a column, not a row, in each parameter.
 func columnsOf(a store.AppendRequest) (records [4][][]byte) {
 	for _, r := range a.Records {
-		for i, value := range [4][]byte{r.ID[:], packIDs(r.Links), r.Sum[:], notNull(r.Line)} {
+		for i, value := range [4][]byte{r.ID[:], packIDs(r.Links), packSum(r), notNull(r.Line)} {
 			records[i] = append(records[i], value)
 		}
 	}
@@ -116,8 +136,8 @@ func columnsOf(a store.AppendRequest) (records [4][][]byte) {
 }
 
 // continues reports whether an append is a usual one: it continues a head, and its records have no cuts. It also
-// returns the IDs of known records: IDs in links, but not in the batch. If the head points to exactly these, no link
-// has to be checked, because the records of a head are stored and never removed.
+// returns the column nodes of a head with the known records: IDs in links, but not in the batch; empty for none. If the
+// head points to exactly these, no link has to be checked, because the records of a head are stored and never removed.
 func continues(a store.AppendRequest) (known []byte, usual bool) {
 	if a.Expect == 0 || a.Replace || len(a.Blobs) > 0 {
 		return nil, false
@@ -144,7 +164,15 @@ func continues(a store.AppendRequest) (known []byte, usual bool) {
 		seen[r.ID] = true
 	}
 	refer(a.Nodes)
+	if len(known) > 0 {
+		known = sealHead(a.Conversation, a.Head, a.Expect, known)
+	}
 	return known, true
+}
+
+// KnownIDs returns the IDs in known of [OnceAppender].
+func KnownIDs(known []byte) [][]byte {
+	return slices.Collect(slices.Chunk(known[:max(len(known)-sealSize, 0)], len(node.ID{})))
 }
 
 // append is Append in a transaction. a was checked.
@@ -203,15 +231,15 @@ func (s *step) moveFirst() (h store.Head, done bool, err error) {
 
 	// The known records are those of the head, or are looked up. One of the latter may be unreachable until the commit:
 	// the lock keeps Prune from removing it.
-	args := []any{packIDs(s.Nodes), headerOrNull(s.Header), s.Conversation, s.Head, int64(s.Expect), known}
+	header := sealedHeader(s.AppendRequest).Header
+	args := []any{headColumn(s.AppendRequest), headerOrNull(header), s.Conversation, s.Head, int64(s.Expect), known}
 	stored := ""
-	if n := len(known) / len(node.ID{}); n > 0 && n <= maxLookedUp {
-		stored = lookUps()[n]
-		for id := range slices.Chunk(known, len(node.ID{})) {
+	if ids := KnownIDs(known); len(ids) > 0 && len(ids) <= maxLookedUp {
+		stored = lookUps()[len(ids)]
+		for _, id := range ids {
 			args = append(args, id)
 		}
 	}
-	var header []byte
 	done, err = first(s.ctx, s.tx, `UPDATE plait_heads SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $3`+s.dialect.Share+`) AND name = $4 AND version = $5
 		AND (nodes = $6 OR LENGTH($6) = 0`+stored+`) RETURNING conv, header`, args, &s.conv, &header)
@@ -219,7 +247,9 @@ func (s *step) moveFirst() (h store.Head, done bool, err error) {
 		return h, false, err
 	}
 
-	h = store.Head{Name: s.Head, Version: s.Expect + 1, Nodes: cloneIDs(s.Nodes), Header: orNil(header)}
+	if h, err = moved(s.AppendRequest, header); err != nil {
+		return h, false, err
+	}
 	return h, true, s.storeRecords()
 }
 
@@ -283,8 +313,7 @@ func openHead(ctx context.Context, tx Tx, conversation, name, lock string) (conv
 		return conv, 0, store.Head{}, err
 	}
 
-	h = store.Head{Name: name, Version: uint64(version), Header: orNil(header)}
-	h.Nodes, err = unpackIDs(nodes)
+	h, err = readHead(conversation, name, version, nodes, header)
 	return conv, num, h, err
 }
 
@@ -428,7 +457,7 @@ func (s *step) storeRecords() error {
 		// The rows have the order of the records, so seq rises from links to records.
 		args := []any{s.conv}
 		for _, r := range batch {
-			args = append(args, r.ID[:], packIDs(r.Links), r.Sum[:], packCuts(r.Cuts), notNull(r.Line))
+			args = append(args, r.ID[:], packIDs(r.Links), packSum(r), packCuts(r.Cuts), notNull(r.Line))
 		}
 		inserted, err := s.exec(insertNodes(len(batch)), args...)
 		if err != nil {
@@ -508,7 +537,7 @@ func (s *step) compare(batch []store.Record) error {
 		}
 
 		// Links are the structure: they never change. The line may, if the caller replaces it on purpose.
-		same := bytes.Equal(old.sum, r.Sum[:])
+		same := bytes.HasPrefix(old.sum, r.Sum[:]) // the cuts may differ
 		if !bytes.Equal(old.links, packIDs(r.Links)) || !same && !s.Replace {
 			return s.refuse(r.ID, dag.ErrDuplicateID)
 		}
@@ -524,7 +553,7 @@ func (s *step) compare(batch []store.Record) error {
 // replace replaces a stored record and deletes its uses of blobs. The caller stores the new uses.
 func (s *step) replace(r store.Record) error {
 	_, err := s.exec(`UPDATE plait_nodes SET sum = $1, cuts = $2, line = $3 WHERE conv = $4 AND id = $5`,
-		r.Sum[:], packCuts(r.Cuts), notNull(r.Line), s.conv, r.ID[:])
+		packSum(r), packCuts(r.Cuts), notNull(r.Line), s.conv, r.ID[:])
 	if err != nil {
 		return err
 	}
@@ -538,6 +567,7 @@ func (s *step) moveHead() (store.Head, error) {
 	if s.Header != nil {
 		h.Header = orNil(bytes.Clone(s.Header))
 	}
+	nodes, header := headColumn(s.AppendRequest), sealHeader(s.Conversation, s.Head, h.Header)
 
 	// Each statement changes one row, or none if the head has changed since open read it.
 	var moved int64
@@ -545,13 +575,13 @@ func (s *step) moveHead() (store.Head, error) {
 	switch {
 	case s.num == 0:
 		moved, err = s.exec(`INSERT INTO plait_heads (conv, name, version, nodes, header) VALUES ($1, $2, 1, $3, $4)
-			ON CONFLICT (conv, name) DO NOTHING`, s.conv, s.Head, packIDs(h.Nodes), notNull(h.Header))
+			ON CONFLICT (conv, name) DO NOTHING`, s.conv, s.Head, nodes, header)
 	case s.Header == nil:
 		moved, err = s.exec(`UPDATE plait_heads SET version = version + 1, nodes = $1 WHERE num = $2 AND version = $3`,
-			packIDs(h.Nodes), s.num, int64(s.Expect))
+			nodes, s.num, int64(s.Expect))
 	default:
 		moved, err = s.exec(`UPDATE plait_heads SET version = version + 1, nodes = $1, header = $2
-			WHERE num = $3 AND version = $4`, packIDs(h.Nodes), notNull(h.Header), s.num, int64(s.Expect))
+			WHERE num = $3 AND version = $4`, nodes, header, s.num, int64(s.Expect))
 	}
 	if err != nil {
 		return store.Head{}, err

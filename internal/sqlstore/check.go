@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"github.com/plait-dev/plait/node"
@@ -28,8 +29,9 @@ func (e *DamageError) Error() string {
 // maxProblems is the maximum length of DamageError.Problems.
 const maxProblems = 100
 
-// Check reads all records, blobs, heads and the inbox. It compares every sum, and looks up the targets of all links and heads. The
-// error is a *DamageError, or an error of reading.
+// Check reads all records, blobs, heads and the inbox. It compares every sum, and looks up the targets of all links and
+// heads. The error is a *DamageError, or an error of reading. What is derived is checked too: outlines by their sums, and
+// that a row of the index belongs to a head.
 func (d *Driver) Check(ctx context.Context) error {
 	var c checker
 	err := d.db.Snapshot(ctx, func(tx Tx) error {
@@ -78,6 +80,9 @@ func (c *checker) conversations() error {
 		return err
 	}
 
+	if err := c.orphans(); err != nil {
+		return err
+	}
 	for _, conv := range list {
 		c.conv, c.name = conv.num, conv.name
 		c.nodes = map[node.ID]bool{}
@@ -92,22 +97,94 @@ func (c *checker) conversations() error {
 	return nil
 }
 
+// orphans finds rows of no conversation, and rows of the index and the inbox of no head.
+func (c *checker) orphans() error {
+	for _, table := range []string{"plait_nodes", "plait_heads", "plait_blobs", "plait_uses", "plait_inbox"} {
+		err := each(c.ctx, c.tx, `SELECT DISTINCT conv FROM `+table+` t
+			WHERE NOT EXISTS (SELECT 1 FROM plait_conversations c WHERE c.num = t.conv)`, nil,
+			func(scan func(...any) error) error {
+				var conv int64
+				err := scan(&conv)
+				c.report("%s has rows of conversation %d, which does not exist", table, conv)
+				return err
+			})
+		if err != nil {
+			return err
+		}
+	}
+
+	return each(c.ctx, c.tx, `SELECT id FROM plait_index i WHERE busy NOT IN (0, 1) OR busy = 1 AND NOT EXISTS (
+		SELECT 1 FROM plait_conversations c JOIN plait_heads h ON h.conv = c.num
+		WHERE c.name = i.conversation AND h.name = i.head)`, nil,
+		func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			c.report("run %q of the index is of no head", id)
+			return err
+		})
+}
+
+// Repair removes what Check finds damaged among what is derived: the outlines. A conversation without one is read as a
+// whole until its next compaction.
+func (d *Driver) Repair(ctx context.Context) error {
+	type damaged struct {
+		conv int64
+		id   []byte
+	}
+	var list []damaged
+	err := d.db.Read(ctx, func(tx Tx) error {
+		return each(ctx, tx, `SELECT conv, id, outline FROM plait_nodes WHERE outline IS NOT NULL`, nil,
+			func(scan func(...any) error) error {
+				var row damaged
+				var r store.Record
+				if err := scan(&row.conv, &row.id, &r.Outline); err != nil {
+					return err
+				}
+				if r.ID, _ = unpackID(row.id); r.CheckOutline() != nil {
+					list = append(list, row)
+				}
+				return nil
+			})
+	})
+	if err != nil {
+		return err
+	}
+	return d.write(ctx, func(tx Tx) error {
+		for _, row := range list {
+			_, err := tx.Exec(ctx, `UPDATE plait_nodes SET outline = NULL WHERE conv = $1 AND id = $2`, row.conv, row.id)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // records checks the sums and links of all records, maxLines at a time. A link must be to a record with a smaller seq.
 func (c *checker) records() error {
 	// Read a page at a time, to limit the memory for lines.
 	for after, more := int64(0), true; more; {
 		var withCuts []store.Record // checked after this query, because their blobs need queries of their own
 		rows := 0
-		err := each(c.ctx, c.tx, `SELECT seq, `+columns+` FROM plait_nodes WHERE conv = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+		err := each(c.ctx, c.tx, `SELECT seq, outline, `+columns+` FROM plait_nodes WHERE conv = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
 			[]any{c.conv, after, int64(maxLines)}, func(scan func(...any) error) error {
 				rows++
 
 				// The first column is seq, the beginning of the next page.
-				r, err := scanRecord(func(dest ...any) error { return scan(append([]any{&after}, dest...)...) })
+				var outline []byte
+				r, err := scanRecord(func(dest ...any) error { return scan(append([]any{&after, &outline}, dest...)...) })
+				if errors.Is(err, errPacked) {
+					c.report("record %s: its ID, links, cuts or sum are damaged", r.ID)
+					c.nodes[r.ID] = true
+					return nil
+				}
 				if err != nil {
 					return err
 				}
 
+				if r.Outline = outline; len(outline) > 0 && r.CheckOutline() != nil {
+					c.report("record %s: its outline is damaged; Repair removes it, and the next compaction makes another", r.ID)
+				}
 				for _, id := range r.Links {
 					if !c.nodes[id] {
 						c.report("record %s: its link %s is not stored before it", r.ID, id)
@@ -206,21 +283,21 @@ func (c *checker) uses() error {
 // heads checks that there is a head, and looks up the records of each.
 func (c *checker) heads() error {
 	heads := 0
-	err := each(c.ctx, c.tx, `SELECT name, version, nodes FROM plait_heads WHERE conv = $1`, []any{c.conv},
+	err := each(c.ctx, c.tx, `SELECT name, version, nodes, header FROM plait_heads WHERE conv = $1`, []any{c.conv},
 		func(scan func(...any) error) error {
 			var name string
 			var version int64
-			var nodes []byte
-			if err := scan(&name, &version, &nodes); err != nil {
+			var nodes, header []byte
+			if err := scan(&name, &version, &nodes, &header); err != nil {
 				return err
 			}
 			heads++
 
-			ids, err := unpackIDs(nodes)
+			h, err := readHead(c.name, name, version, nodes, header)
 			if err != nil || version < 1 {
-				c.report("head %q: version %d, %d bytes of IDs", name, version, len(nodes))
+				c.report("head %q: its name, version, nodes or header are damaged, or the name of the conversation", name)
 			}
-			for _, id := range ids {
+			for _, id := range h.Nodes {
 				if !c.nodes[id] {
 					c.report("head %q: record %s is not stored", name, id)
 				}

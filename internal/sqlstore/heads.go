@@ -42,16 +42,14 @@ func (d *Driver) Heads(ctx context.Context, conversation string, page store.Page
 	return names(ctx, d.db, page, `SELECT h.name, h.version, h.nodes, h.header FROM plait_heads h
 		JOIN plait_conversations c ON c.num = h.conv WHERE c.name = $1 AND h.name >= $2 ORDER BY h.name LIMIT $3`,
 		[]any{conversation}, func(scan func(...any) error) (string, store.Head, error) {
-			var h store.Head
+			var name string
 			var version int64
-			var nodes []byte
-			if err := scan(&h.Name, &version, &nodes, &h.Header); err != nil {
-				return "", h, err
+			var nodes, header []byte
+			if err := scan(&name, &version, &nodes, &header); err != nil {
+				return "", store.Head{}, err
 			}
-			var err error
-			h.Version, h.Header = uint64(version), orNil(h.Header)
-			h.Nodes, err = unpackIDs(nodes)
-			return h.Name, h, err
+			h, err := readHead(conversation, name, version, nodes, header)
+			return name, h, err
 		})
 }
 

@@ -1,15 +1,75 @@
 package sqlstore
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
-	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
-// errPacked is the reason for a packed value in an unknown form.
-var errPacked = errors.New("a value of the table is damaged")
+// errPacked is the reason for a packed value in an unknown form, or with another seal.
+var errPacked = fmt.Errorf("%w: a value of the table is damaged", store.ErrRecord)
+
+// A seal is a sum over values of a row, at the end of one of them: it finds damage in what decides. Its size is enough for
+// that, and not against somebody who computes it again.
+const sealSize = 8
+
+// seal appends a seal over data and other values of the row.
+func seal(data []byte, others ...[]byte) []byte {
+	sum := sha256.New()
+	for _, value := range append([][]byte{data}, others...) {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(value)))
+		sum.Write(size[:])
+		sum.Write(value)
+	}
+	return append(slices.Clip(data), sum.Sum(nil)[:sealSize]...)
+}
+
+// unseal returns the data of seal, and errPacked for another seal.
+func unseal(sealed []byte, others ...[]byte) ([]byte, error) {
+	size := len(sealed) - sealSize
+	if size < 0 || !bytes.Equal(seal(sealed[:size:size], others...), sealed) {
+		return nil, errPacked
+	}
+	return sealed[:size:size], nil
+}
+
+// sealHead returns the column nodes of a head: the IDs, sealed with its names and its version.
+func sealHead(conversation, name string, version uint64, ids []byte) []byte {
+	return seal(ids, []byte(conversation), []byte(name), binary.BigEndian.AppendUint64(nil, version))
+}
+
+// sealHeader returns the column header of a head.
+func sealHeader(conversation, name string, header []byte) []byte {
+	return seal(header, []byte(conversation), []byte(name))
+}
+
+// readHead returns a head with these columns.
+func readHead(conversation, name string, version int64, nodes, header []byte) (h store.Head, err error) {
+	h = store.Head{Name: name, Version: uint64(version)}
+	ids, err := unseal(nodes, []byte(conversation), []byte(name), binary.BigEndian.AppendUint64(nil, h.Version))
+	if err == nil {
+		h.Nodes, err = unpackIDs(ids)
+	}
+	if err == nil {
+		h.Header, err = unseal(header, []byte(conversation), []byte(name))
+	}
+	if err != nil {
+		return store.Head{}, fmt.Errorf("store: %q: head %q: %w", conversation, name, err)
+	}
+	h.Header = orNil(h.Header)
+	return h, nil
+}
+
+// packSum returns the column sum of a record: its sum, sealed with the ID, the links and the cuts.
+func packSum(r store.Record) []byte {
+	return seal(r.Sum[:], r.ID[:], packIDs(r.Links), packCuts(r.Cuts))
+}
 
 // packIDs returns the IDs one after the other.
 func packIDs(ids []node.ID) []byte {
@@ -46,6 +106,7 @@ func unpackID(packed []byte) (id node.ID, err error) {
 	return id, nil
 }
 
+// unpackSum returns the sum of a blob.
 func unpackSum(packed []byte) (sum store.Sum, err error) {
 	if copy(sum[:], packed) != len(packed) || len(packed) != len(sum) {
 		return sum, errPacked

@@ -297,17 +297,20 @@ func execute(ctx context.Context, tx Tx) func(query string, args []any) error {
 func unreached(ctx context.Context, tx Tx, conversation string, conv int64) ([]node.ID, error) {
 	// The walk is used for its set of wanted records alone.
 	w := newWalk(conversation, nil)
-	err := each(ctx, tx, `SELECT nodes FROM plait_heads WHERE conv = $1`, []any{conv}, func(scan func(...any) error) error {
-		var nodes []byte
-		if err := scan(&nodes); err != nil {
+	err := each(ctx, tx, `SELECT name, version, nodes, header FROM plait_heads WHERE conv = $1`, []any{conv},
+		func(scan func(...any) error) error {
+			var name string
+			var version int64
+			var nodes, header []byte
+			if err := scan(&name, &version, &nodes, &header); err != nil {
+				return err
+			}
+			h, err := readHead(conversation, name, version, nodes, header)
+			for _, id := range h.Nodes {
+				w.want(id)
+			}
 			return err
-		}
-		ids, err := unpackIDs(nodes)
-		for _, id := range ids {
-			w.want(id)
-		}
-		return err
-	})
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -163,10 +163,13 @@ func scanRecord(scan func(...any) error) (store.Record, error) {
 	if r.Links, err = unpackIDs(links); err != nil {
 		return r, err
 	}
-	if r.Sum, err = unpackSum(sum); err != nil {
+	if r.Cuts, err = unpackCuts(cuts); err != nil {
 		return r, err
 	}
-	r.Cuts, err = unpackCuts(cuts)
+	if sum, err = unseal(sum, id, links, cuts); err != nil {
+		return r, err
+	}
+	r.Sum, err = unpackSum(sum)
 	return r, err
 }
 

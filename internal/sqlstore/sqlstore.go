@@ -75,6 +75,8 @@ type Dialect struct {
 type Options struct {
 	// Poll is the time between two looks of Watch for heads moved by other programs.
 	Poll time.Duration
+	// ReadOnly makes no tables. The tables must be there.
+	ReadOnly bool
 }
 
 // Driver is a store.Transactor on a DB.
@@ -92,7 +94,11 @@ var _ store.Transactor = (*Driver)(nil)
 // if another version of Plait made them.
 func New(ctx context.Context, db DB, dialect Dialect, opts Options) (*Driver, error) {
 	d := &Driver{db: db, dialect: dialect, poll: opts.Poll}
-	if err := db.Write(ctx, func(tx Tx) error { return migrate(ctx, tx, dialect) }); err != nil {
+	prepare, run := db.Write, func(tx Tx) error { return migrate(ctx, tx, dialect) }
+	if opts.ReadOnly {
+		prepare, run = db.Read, func(tx Tx) error { return checkVersion(ctx, tx) }
+	}
+	if err := prepare(ctx, run); err != nil {
 		return nil, err
 	}
 

@@ -54,14 +54,14 @@ func (d *Driver) AppendIf(
 	// One statement if possible. Otherwise a transaction finds out why not.
 	if guarded, ok := d.db.(GuardedAppender); ok {
 		if known, usual := continues(a); usual {
-			to := packIDs(a.Nodes)
-			header, done, err := guarded.AppendGuarded(ctx, a, known, columnsOf(a), to, query, args)
+			header, done, err := guarded.AppendGuarded(ctx, sealedHeader(a), known, columnsOf(a), headColumn(a), query, args)
 			if err != nil {
 				return store.Head{}, false, err
 			}
 			if done {
 				d.news.Ring(a.Conversation)
-				return store.Head{Name: a.Head, Version: a.Expect + 1, Nodes: cloneIDs(a.Nodes), Header: orNil(header)}, true, nil
+				h, err := moved(a, header)
+				return h, true, err
 			}
 
 			// The usual reason is that another writer was first.

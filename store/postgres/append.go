@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -62,7 +61,7 @@ func (db *database) AppendGuarded(
 	}
 	defer conn.Release()
 
-	ids := slices.Collect(slices.Chunk(known, len(node.ID{})))
+	ids := sqlstore.KnownIDs(known)
 	all := append([]any{
 		to, a.Header, a.Conversation, a.Head, int64(a.Expect), known, records[0], records[1], records[2], records[3], ids,
 	}, armored(args)...)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/plait-dev/plait/internal/sqlstore"
@@ -26,7 +27,12 @@ type Options struct {
 	StatementTimeout time.Duration
 	// Poll is how often Watch looks for heads moved by other programs. Defaults to 500 milliseconds.
 	Poll time.Duration
+	// NoTables makes no tables: if the database has none, Open returns ErrNoTables. Defaults to false.
+	NoTables bool
 }
+
+// ErrNoTables is the error of opening a database without tables, with Options.NoTables.
+var ErrNoTables = errors.New("postgres: a database without conversations of Plait")
 
 // withDefaults returns the options with each default in place.
 func (o *Options) withDefaults() Options {
@@ -130,11 +136,21 @@ func open(ctx context.Context, db *database, opts Options) (*DB, error) {
 	db.commitTimeout = opts.StatementTimeout
 	db.closing = make(chan struct{})
 
-	driver, err := sqlstore.New(ctx, db, dialect, sqlstore.Options{Poll: opts.Poll})
+	options := sqlstore.Options{Poll: opts.Poll, ReadOnly: opts.NoTables}
+	driver, err := sqlstore.New(ctx, db, dialect, options)
+	if opts.NoTables && isUndefined(err) {
+		err = ErrNoTables
+	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &DB{Transactor: driver, sqlstore: driver, database: db}, nil
+}
+
+// isUndefined reports whether a table does not exist.
+func isUndefined(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == "42P01"
 }
 
 // dialect has the row locks, the clock and the types of PostgreSQL.
@@ -165,3 +181,7 @@ func (db *DB) Close() error { return db.database.Close() }
 // Check reads all conversations. It compares the sum of every record and blob, and looks for the target of each link
 // and each head. The error is a *DamageError, or an error of reading. It runs in one long read-only transaction.
 func (db *DB) Check(ctx context.Context) error { return db.sqlstore.Check(ctx) }
+
+// Repair removes what Check finds damaged among what is derived from the conversations: outlines, by which a long
+// conversation is opened fast. Its next compaction makes another.
+func (db *DB) Repair(ctx context.Context) error { return db.sqlstore.Repair(ctx) }

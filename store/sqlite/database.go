@@ -110,6 +110,9 @@ func (c *connection) examine(ctx context.Context, opts Options) (memory bool, er
 		}
 	}
 
+	if opts.ReadOnly {
+		return false, nil
+	}
 	if err := c.conn.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
 		return false, err
 	}
@@ -119,6 +122,19 @@ func (c *connection) examine(ctx context.Context, opts Options) (memory bool, er
 		return false, fmt.Errorf("the journal mode stays %q instead of WAL", mode)
 	}
 	return memory, nil
+}
+
+// requireTables returns ErrNoTables for a database without tables of Plait.
+func (db *database) requireTables(ctx context.Context) error {
+	return db.read(ctx, func(c *connection) error {
+		var tables int
+		query := `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'plait_schema'`
+		err := c.conn.QueryRowContext(ctx, query).Scan(&tables)
+		if err == nil && tables == 0 {
+			err = ErrNoTables
+		}
+		return err
+	})
 }
 
 // watchFile stores the identity of the open file for checkFile. A database in memory, or outside the machine's file

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,10 @@ type Options struct {
 	// Poll is how often Watch looks for heads moved by other programs. Defaults to 500 milliseconds.
 	Poll time.Duration
 
+	// ReadOnly opens an existing database for reading alone, also in a folder that cannot be written. Every change is
+	// refused with ErrReadOnly. Defaults to false.
+	ReadOnly bool
+
 	networkOf func(path string) (string, error) // replaced in tests; see checkNetwork
 }
 
@@ -57,6 +62,14 @@ func (o *Options) withDefaults() Options {
 	}
 	return opts
 }
+
+// Errors of a database opened with Options.ReadOnly.
+var (
+	// ErrReadOnly is the error of a change.
+	ErrReadOnly = errors.New("sqlite: the database is open for reading only")
+	// ErrNoTables is the error of opening a database of another program.
+	ErrNoTables = errors.New("sqlite: a database without conversations of Plait")
+)
 
 // VersionError reports an outdated SQLite.
 type VersionError struct {
@@ -83,27 +96,65 @@ type DB struct {
 	database *database
 }
 
-// Open opens the database in the file at path, and makes it if there is none. ":memory:" is a database in memory.
+// Open opens the database in the file at path, and makes it if there is none. ":memory:" is a database in memory. The
+// error holds ErrReadOnly if a file cannot be opened for writing: it may be for reading (Options.ReadOnly).
 func Open(ctx context.Context, path string, opts *Options) (*DB, error) {
 	name, err := dataSource(path)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := sql.Open("sqlite", name)
-	if err != nil {
-		return nil, err
+	var db *DB
+	if opts != nil && opts.ReadOnly {
+		db, err = openReadOnly(ctx, path, name, opts)
+	} else {
+		db, err = openFile(ctx, name, opts)
 	}
 
-	db, err := open(ctx, pool, opts, true)
 	var network *NetworkError
 	switch {
 	case err == nil:
 		return db, nil
 	case errors.As(err, &network): // it has the path
 		return nil, err
-	default:
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	case cannotWrite(err):
+		err = &unwritableError{err}
 	}
+	return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+}
+
+func openFile(ctx context.Context, name string, opts *Options) (*DB, error) {
+	pool, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, pool, opts, true)
+}
+
+// openReadOnly opens a database for reading. To read it beside its writers, SQLite needs the files that it keeps in the
+// same folder. If it can neither open nor make them, and they hold nothing, the database is read without: where nobody
+// can write, nothing changes.
+func openReadOnly(ctx context.Context, path, name string, opts *Options) (*DB, error) {
+	db, err := openFile(ctx, name+"?mode=ro", opts)
+	if err == nil || !cannotWrite(err) {
+		return db, err
+	}
+	if log, missing := os.Stat(path + "-wal"); missing == nil && log.Size() > 0 {
+		return nil, fmt.Errorf("%w: the folder cannot be written, and %s-wal holds changes: copy both to another folder",
+			err, filepath.Base(path))
+	}
+	return openFile(ctx, name+"?mode=ro&immutable=1", opts)
+}
+
+// unwritableError is an error of cannotWrite. It is ErrReadOnly: the database may be opened for reading.
+type unwritableError struct{ error }
+
+func (e *unwritableError) Unwrap() []error { return []error{e.error, ErrReadOnly} }
+
+// cannotWrite reports whether SQLite could not open or write one of its files.
+func cannotWrite(err error) bool {
+	const perm, readOnly, cannotOpen = 3, 8, 14
+	var failed interface{ Code() int }
+	return errors.As(err, &failed) && slices.Contains([]int{perm, readOnly, cannotOpen}, failed.Code()&0xFF)
 }
 
 // dataSource returns the name of a file as the driver expects it.
@@ -136,7 +187,12 @@ func open(ctx context.Context, pool *sql.DB, opts *Options, owned bool) (*DB, er
 		return nil, err
 	}
 
-	driver, err := sqlstore.New(ctx, database, dialect, sqlstore.Options{Poll: o.Poll})
+	if o.ReadOnly {
+		if err := database.requireTables(ctx); err != nil {
+			return nil, errors.Join(err, database.Close())
+		}
+	}
+	driver, err := sqlstore.New(ctx, database, dialect, sqlstore.Options{Poll: o.Poll, ReadOnly: o.ReadOnly})
 	if err != nil {
 		return nil, errors.Join(err, database.Close())
 	}
@@ -228,6 +284,10 @@ func (db *DB) Check(ctx context.Context) error {
 	}
 	return db.sqlstore.Check(ctx)
 }
+
+// Repair removes what Check finds damaged among what is derived from the conversations: outlines, by which a long
+// conversation is opened fast. Its next compaction makes another.
+func (db *DB) Repair(ctx context.Context) error { return db.sqlstore.Repair(ctx) }
 
 // Backup writes a copy of the database to a new file at path. Others may read and write meanwhile: the copy has the
 // committed state at the beginning of Backup. It is on disk when Backup returns nil. After an error there is no file.

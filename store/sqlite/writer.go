@@ -25,6 +25,9 @@ type job struct {
 
 // Write implements sqlstore.DB. Jobs waiting at the same time share one transaction.
 func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
+	if db.opts.ReadOnly {
+		return ErrReadOnly
+	}
 	return db.do(&job{ctx: ctx, write: f})
 }
 

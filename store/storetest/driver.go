@@ -440,9 +440,18 @@ func (t *driverTest) doneContext() {
 	require.Equal(t, 1, pruned.Records)
 }
 
+// outline returns an outline in its saved form, with one node to load and one absent node, whose depth is n.
+func outline(id node.ID, n byte) []byte {
+	text := []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1}
+	text = append(append(append(text, id[:]...), make([]byte, len(id))...), 0, 0, 0, n)
+	sum := store.SumOf(append(id[:], text...))
+	return append(sum[:], text...)
+}
+
 func (t *driverTest) outlines() {
 	list := inChain(3)
-	list[1].Outline = []byte("two")
+	one, two := outline(list[0].ID, 1), outline(list[1].ID, 2)
+	list[1].Outline = two
 	t.append(step(0, list...))
 	outlined := func(want ...node.ID) {
 		t.Helper()
@@ -453,7 +462,7 @@ func (t *driverTest) outlines() {
 	outlined(list[1].ID)
 
 	// A stored record gets one, and never another one. Replacing the record keeps it.
-	list[0].Outline, list[1].Outline = []byte("one"), []byte("changed")
+	list[0].Outline, list[1].Outline = one, outline(list[1].ID, 3)
 	t.append(step(1, list...))
 	outlined(list[0].ID, list[1].ID)
 	replaced := list[1]
@@ -465,7 +474,7 @@ func (t *driverTest) outlines() {
 
 	got, err := collect(t.Records(t.ctx, "c", []node.ID{list[1].ID}))
 	require.NoError(t, err)
-	require.Equal(t, "two", string(got[0].Outline))
+	require.Equal(t, two, got[0].Outline)
 	require.Equal(t, replaced.Line, got[0].Line)
 	for _, r := range t.read("c", list[2].ID) {
 		require.Nil(t, r.Outline, "Read leaves it out")
