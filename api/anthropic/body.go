@@ -605,27 +605,31 @@ func (b *builder) appendSystem(dst []byte, i int, s string) []byte {
 // appendMessage appends a repaired message, with the markers at. A system message in it is a message of its own.
 func appendMessage(dst []byte, m content.Message, at marks) []byte {
 	begin, open := len(dst), false
-	end := func() {
+	next := func() {
 		if open {
-			dst, open = append(dst, "]}"...), false
+			dst = append(dst, "]}"...)
 		}
 		if len(dst) > begin {
 			dst = append(dst, ',')
 		}
 	}
+
 	for j, block := range m.Blocks.All() {
 		if o, ok := block.(content.Opaque); ok && m.Role == content.User && isSystem(o) {
-			end()
-			dst = append(dst, withoutMarks(o.JSON)...)
+			next()
+			dst, open = append(dst, withoutMarks(o.JSON)...), false
 			continue
 		}
+
+		// The blocks up to the next system message are in one message.
 		if !open {
-			end()
+			next()
 			dst = write.String(append(dst, '{'), "role", string(m.Role))
 			dst, open = append(write.Name(dst, "content"), '['), true
 		}
 		dst = at.appendBlock(write.Comma(dst), block, spot{block: j + 1})
 	}
+
 	if open {
 		dst = append(dst, "]}"...)
 	}
