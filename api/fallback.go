@@ -28,8 +28,8 @@ func Fallback(first Provider, others ...Provider) Provider {
 	return FallbackIf(Elsewhere, first, others...)
 }
 
-// FallbackIf is [Fallback], and goes on to the next provider if elsewhere reports true for the error. Elsewhere is
-// called by every request, also at the same time.
+// FallbackIf is like [Fallback], but sends the request to the next provider after the errors for which elsewhere returns
+// true. Requests may call elsewhere at the same time.
 func FallbackIf(elsewhere func(err error) bool, first Provider, others ...Provider) Provider {
 	f := &fallback{elsewhere: elsewhere}
 	for _, p := range slices.Concat([]Provider{first}, others) {

@@ -47,7 +47,7 @@ type builder struct {
 	// The value of "thinking"; "" for none.
 	thinking content.JSON
 	system   []string
-	// For each system prompt of system, the object that may hold its marker; "" if Options.Body has none.
+	// For each system prompt of system, the object of its further members, with its marker; "" if Options.Body has none.
 	beside []content.JSON
 	// The messages after repair.
 	encoded dialect.Encoded
@@ -187,22 +187,28 @@ func (b *builder) ownItems() [][]byte {
 
 // keepSystem keeps the acceptable system prompts, each with its object in Options.Body.
 func (b *builder) keepSystem(system []string) {
-	// The markers of system prompts are in Options.Body, because prompts have no Extra.
+	// The further members of system prompts are in Options.Body, because prompts have no Extra.
 	var beside []jsonx.Raw
-	if given, rest := jsonx.Take(b.Further, "system"); b.options.Cache == CacheOwn && given.Decode(&beside) == nil {
+	if given, rest := jsonx.Take(b.Further, "system"); given.Decode(&beside) == nil {
 		b.Further = rest
+		if b.options.Cache != CacheOwn && strings.Contains(string(given), cacheControl) {
+			b.Note(api.RepairOption, "the markers of system prompts are left out: Cache is %q", string(b.options.Cache))
+		}
 	}
 
 	for i, s := range system {
-		if !blank(s) {
-			b.system = append(b.system, s)
-			b.beside = append(b.beside, "")
-			if i < len(beside) {
-				b.beside[len(b.beside)-1] = content.JSON(beside[i])
+		if blank(s) {
+			if s != "" {
+				b.Note(api.RepairDropped, "a system prompt of white space")
 			}
-		} else if s != "" {
-			b.Note(api.RepairDropped, "a system prompt of white space")
+			continue
 		}
+
+		var further content.JSON
+		if i < len(beside) {
+			further = content.JSON(beside[i])
+		}
+		b.system, b.beside = append(b.system, s), append(b.beside, further)
 	}
 }
 
@@ -588,36 +594,42 @@ func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 	return append(b.marks.append(dst, spot{tool: i + 1}), '}')
 }
 
-// appendSystem appends system prompt i, with its marker.
+// appendSystem appends system prompt i, with its further members and its marker.
 func (b *builder) appendSystem(dst []byte, i int, s string) []byte {
 	dst = write.String(append(dst, `{"type":"text"`...), "text", s)
+	further, _ := jsonx.Members(b.beside[i]) // none without any
+	dst = roundtrip.AppendMembers(dst, further, "type", "text", cacheControl)
 	return append(b.marks.append(dst, spot{system: i + 1}), '}')
 }
 
 // appendMessage appends a repaired message, with the markers at. A system message in it is a message of its own.
 func appendMessage(dst []byte, m content.Message, at marks) []byte {
 	begin, open := len(dst), false
-	end := func() {
+	next := func() {
 		if open {
-			dst, open = append(dst, "]}"...), false
+			dst = append(dst, "]}"...)
 		}
 		if len(dst) > begin {
 			dst = append(dst, ',')
 		}
 	}
+
 	for j, block := range m.Blocks.All() {
 		if o, ok := block.(content.Opaque); ok && m.Role == content.User && isSystem(o) {
-			end()
-			dst = append(dst, withoutMarks(o.JSON)...)
+			next()
+			dst, open = append(dst, withoutMarks(o.JSON)...), false
 			continue
 		}
+
+		// The blocks up to the next system message are in one message.
 		if !open {
-			end()
+			next()
 			dst = write.String(append(dst, '{'), "role", string(m.Role))
 			dst, open = append(write.Name(dst, "content"), '['), true
 		}
 		dst = at.appendBlock(write.Comma(dst), block, spot{block: j + 1})
 	}
+
 	if open {
 		dst = append(dst, "]}"...)
 	}

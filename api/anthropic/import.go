@@ -2,6 +2,8 @@ package anthropic
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
@@ -18,7 +20,7 @@ import (
 //   - Options.Cache is [CacheOwn] if a tool, a system prompt or a message has a cache_control marker, and api.CacheOff
 //     otherwise. The markers are kept. So the request has the same caching as the body. For the caching of Plait, set
 //     another policy.
-//   - The markers of system prompts are kept in Options.Body (see [CacheOwn]).
+//   - The markers of system prompts (see [CacheOwn]) and their citations are kept in Options.Body.
 //
 // Errors are api.ErrInvalidRequest and name the unreadable position in the body. Import accepts a readable body even if
 // the API does not: Body repairs it.
@@ -29,14 +31,14 @@ func Import(body []byte) (req api.Request, model string, err error) {
 	}
 
 	var rest []jsonx.Member
-	var marks content.JSON // of the system prompts
+	var beside content.JSON // the further members of the system prompts
 	for _, m := range list {
 		switch m.Name {
 		case "model":
 			model, _ = jsonx.Text(m.Value)
 		case "stream":
 		case "system":
-			req.System, marks, err = importSystem(m.Value)
+			req.System, beside, err = importSystem(m.Value)
 		case "tools":
 			req.Tools, err = importTools(m.Value)
 		case "messages":
@@ -49,27 +51,28 @@ func Import(body []byte) (req api.Request, model string, err error) {
 		}
 	}
 
-	// System prompts have no Extra, so their markers go into Options.Body.
-	rest = append(rest, member("system", marks)...)
+	// System prompts have no Extra, so their further members go into Options.Body.
+	rest = append(rest, member("system", beside)...)
 	if len(rest) > 0 {
 		req.Options.Body, req.Options.BodyAPI = jsonx.Object(rest), API
 	}
 
 	req.Options.Cache = api.CacheOff
-	if marks != "" || len(foundMarks(req.Tools, nil, req.Messages)) > 0 {
+	if strings.Contains(string(beside), cacheControl) || len(foundMarks(req.Tools, nil, req.Messages)) > 0 {
 		req.Options.Cache = CacheOwn
 	}
 	return req, model, nil
 }
 
-// importSystem reads system prompts, and their markers in the form [CacheOwn] has for Options.Body; "" for none.
-func importSystem(j content.JSON) (system []string, marks content.JSON, err error) {
+// importSystem reads system prompts, and the list of their further members for Options.Body, such as markers and
+// citations; "" for none.
+func importSystem(j content.JSON) (system []string, beside content.JSON, err error) {
 	blocks, err := importContent(j)
 	if err != nil {
 		return nil, "", roundtrip.NotRead("system", err)
 	}
 
-	dst, marked := []byte{'['}, false
+	dst, held := []byte{'['}, false
 	for i, b := range blocks.All() {
 		text, ok := b.(content.Text)
 		if !ok {
@@ -77,15 +80,16 @@ func importSystem(j content.JSON) (system []string, marks content.JSON, err erro
 		}
 		system = append(system, text.Text)
 
-		// Markers belong to prompts by position, so a prompt without one gets an empty object.
-		mark := markIn(text.Extra.For(API))
-		marked = marked || mark != ""
-		dst = jsonx.AppendObject(write.Comma(dst), member(cacheControl, mark))
+		// Members belong to prompts by position, so a prompt without any gets an empty object.
+		list, _ := jsonx.Members(text.Extra.For(API)) // none without an Extra
+		list = slices.DeleteFunc(list, func(m jsonx.Member) bool { return m.Value == "null" })
+		held = held || len(list) > 0
+		dst = jsonx.AppendObject(write.Comma(dst), list)
 	}
-	if marked {
-		marks = content.JSON(append(dst, ']'))
+	if held {
+		beside = content.JSON(append(dst, ']'))
 	}
-	return system, marks, nil
+	return system, beside, nil
 }
 
 // importTools reads definitions. A tool without input_schema is one of the API's own, and keeps all of its members in

@@ -54,6 +54,27 @@ func ExampleImport() {
 	// Output: claude-sonnet-4-5: Be brief. Hello {"max_tokens":100}
 }
 
+// TestCitationsOfSystemPromptsGoBack: whatever the cache policy is. A null is none.
+func TestCitationsOfSystemPromptsGoBack(t *testing.T) {
+	const system = `[{"type":"text","text":"One."},{"type":"text","text":"Two.","citations":[{"type":"char_location","cited_text":"x"}]}]`
+	req, _, err := Import([]byte(`{"max_tokens":9,"system":` + system + `,"messages":[{"role":"user","content":"Hi"}]}`))
+	require.NoError(t, err)
+	require.Equal(t, api.CacheOff, req.Options.Cache)
+	for _, cache := range []api.Cache{api.CacheOff, api.CacheShort, CacheOwn} {
+		req.Options.Cache = cache
+		body, notes, err := Body(req, "m", nil)
+		require.NoError(t, err)
+		require.Empty(t, notes)
+		require.NoError(t, fake.CheckAnthropic(body))
+		require.Contains(t, string(body), `"text":"Two.","citations":[{"type":"char_location","cited_text":"x"}]`)
+		require.NotContains(t, string(body), `"One.","`)
+	}
+
+	req, _, err = Import([]byte(`{"max_tokens":9,"system":[{"type":"text","text":"One.","citations":null}],"messages":[]}`))
+	require.NoError(t, err)
+	require.NotContains(t, string(req.Options.Body), "system")
+}
+
 // TestImportKeepsTheCachingOfTheRequest makes bodies of bodies that were imported.
 func TestImportKeepsTheCachingOfTheRequest(t *testing.T) {
 	const marker = `,"cache_control":{"type":"ephemeral","ttl":"1h"}`

@@ -3,6 +3,7 @@ package dialect
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
@@ -11,28 +12,13 @@ import (
 
 // Settings reads the settings that all APIs have from the members of a request's body, in the form of the named API:
 // the limit of tokens, temperature, stop sequences, tool choice, the amount of thinking, the form of the response and
-// metadata. So a conversation can keep them when its provider changes. It also returns the names of the members that
-// are not among them, in the order of the body.
+// metadata. So a conversation can keep them when its provider changes. It also returns the members that are not among
+// them, in the order of the body: "top_k", and "generationConfig.topK" of an object with settings.
 func Settings(name string, body content.JSON) (o api.Options, others []string) {
 	list, _ := jsonx.Members(body) // anything else has no settings
-	r := settings{}
-	for _, m := range list {
-		known := false
-		switch name {
-		case "anthropic":
-			known = r.anthropic(m)
-		case "openai-chat":
-			known = r.chat(m)
-		case "openai-responses":
-			known = r.responses(m)
-		case "gemini":
-			known = r.gemini(m)
-		}
-		if !known && m.Value != "null" {
-			others = append(others, m.Name)
-		}
-	}
-	return r.options, others
+	r := settings{form: forms[name]}
+	r.read("", "", list)
+	return r.options, r.others
 }
 
 // WithoutSettings returns a body in the form of the named API without the members for what o sets: the limit of tokens,
@@ -70,7 +56,107 @@ func WithoutSettings(name string, body content.JSON, o api.Options) content.JSON
 }
 
 // settings are the options read so far. A value that no request can have is left out.
-type settings struct{ options api.Options }
+type settings struct {
+	form    map[string]reader
+	options api.Options
+	others  []string
+}
+
+// reader reads a setting from its value, and reports whether it could.
+type reader func(r *settings, value content.JSON) bool
+
+// forms are the readers of each API, by the path of the member in the body. Gemini's are in lower case with underscores.
+var forms = map[string]map[string]reader{
+	"anthropic": {
+		"max_tokens":             (*settings).maxTokens,
+		"temperature":            (*settings).temperature,
+		"stop_sequences":         (*settings).stops,
+		"metadata":               (*settings).metadata,
+		"tool_choice":            (*settings).choice,
+		"thinking.type":          (*settings).mode,
+		"thinking.budget_tokens": (*settings).budget,
+		"output_config.effort":   (*settings).effort,
+		"output_config.format":   (*settings).output,
+	},
+	"openai-chat": {
+		"max_tokens":            (*settings).maxTokens,
+		"max_completion_tokens": (*settings).maxTokens,
+		"temperature":           (*settings).temperature,
+		"stop":                  (*settings).stops,
+		"metadata":              (*settings).metadata,
+		"tool_choice":           (*settings).choice,
+		"parallel_tool_calls":   (*settings).parallel,
+		"reasoning_effort":      (*settings).effort,
+		"response_format":       (*settings).output,
+	},
+	"openai-responses": {
+		"max_output_tokens":   (*settings).maxTokens,
+		"temperature":         (*settings).temperature,
+		"metadata":            (*settings).metadata,
+		"tool_choice":         (*settings).choice,
+		"parallel_tool_calls": (*settings).parallel,
+		"reasoning.effort":    (*settings).effort,
+		"reasoning.summary":   understood, // every provider asks for what it can show of the thinking
+		"text.format":         (*settings).output,
+		"store":               understood, // Plait has the API's thinking in the conversation
+		"include":             understood,
+	},
+	"gemini": {
+		"labels":                                             (*settings).metadata,
+		"tool_config.function_calling_config":                (*settings).callingConfig,
+		"generation_config.max_output_tokens":                (*settings).maxTokens,
+		"generation_config.temperature":                      (*settings).temperature,
+		"generation_config.stop_sequences":                   (*settings).stops,
+		"generation_config.response_json_schema":             (*settings).schema,
+		"generation_config.response_mime_type":               understood, // goes with a schema
+		"generation_config.thinking_config.thinking_level":   (*settings).effort,
+		"generation_config.thinking_config.thinking_budget":  (*settings).budget,
+		"generation_config.thinking_config.include_thoughts": understood,
+	},
+}
+
+// understood is the reader of a member that is no setting, and that no other API needs.
+func understood(*settings, content.JSON) bool { return true }
+
+// read reads the members of an object. Path is the path of the object, and key the same as in forms: each is empty or
+// ends in a dot.
+func (r *settings) read(path, key string, list []jsonx.Member) {
+	for _, m := range list {
+		at := key + snake(m.Name)
+		read, known := r.form[at]
+		inner, err := jsonx.Members(m.Value)
+
+		switch {
+		case m.Value == "null":
+		case !known && err == nil && r.within(at+"."):
+			r.read(path+m.Name+".", at+".", inner)
+		case !known || !read(r, m.Value):
+			r.others = append(r.others, path+m.Name)
+		}
+	}
+}
+
+// within reports whether an object with the path has settings.
+func (r *settings) within(path string) bool {
+	for key := range r.form {
+		if strings.HasPrefix(key, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// snake returns a name in lower case with underscores. Gemini accepts a member under both of its names.
+func snake(name string) string {
+	var b strings.Builder
+	for _, c := range name {
+		if unicode.IsUpper(c) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
 
 // try sets an option, and reports whether it is valid.
 func (r *settings) try(set func(o *api.Options)) bool {
@@ -117,8 +203,52 @@ func (r *settings) effort(j content.JSON) bool {
 	return r.thinking(api.Thinking(level))
 }
 
-// form reads the schema of a response.
-func (r *settings) form(name string, schema content.JSON) bool {
+// mode reads Anthropic's word for thinking. The level or the budget is in another member.
+func (r *settings) mode(j content.JSON) bool {
+	switch word, _ := jsonx.Text(j); word {
+	case "disabled":
+		return r.thinking(api.ThinkOff)
+	case "adaptive":
+		return r.options.Thinking != "" || r.thinking(api.ThinkAuto)
+	case "enabled":
+		return true
+	}
+	return false
+}
+
+// budget reads a number of tokens for thinking. At Gemini, 0 turns thinking off and -1 lets the model decide.
+func (r *settings) budget(j content.JSON) bool {
+	var n int
+	switch err := j.Decode(&n); {
+	case err != nil:
+		return false
+	case n == 0:
+		return r.thinking(api.ThinkOff)
+	case n < 0:
+		return r.thinking(api.ThinkAuto)
+	}
+	return r.thinking(api.ThinkTokens(n))
+}
+
+// output reads the form of a response: the schema is in the object, or in its "json_schema". Free text is the default.
+func (r *settings) output(j content.JSON) bool {
+	list, _ := jsonx.Members(j) // none for other values
+	if inner, _ := jsonx.Take(list, "json_schema"); inner != "" {
+		list, _ = jsonx.Members(inner)
+	}
+	if kind, _, _ := jsonx.TakeText(list, "type"); kind == "text" {
+		return true
+	}
+
+	name, _, _ := jsonx.TakeText(list, "name")
+	schema, _ := jsonx.Take(list, "schema")
+	return r.outputOf(name, schema)
+}
+
+// schema reads the schema of a response.
+func (r *settings) schema(j content.JSON) bool { return r.outputOf("", j) }
+
+func (r *settings) outputOf(name string, schema content.JSON) bool {
 	if name == "" {
 		name = "response"
 	}
@@ -130,8 +260,49 @@ func (r *settings) metadata(j content.JSON) bool {
 	return j.Decode(&pairs) == nil && r.try(func(o *api.Options) { o.Metadata = pairs })
 }
 
-// choice reads a tool choice by its word, or the name of the one tool.
-func (r *settings) choice(word, tool string) bool {
+// choice reads a tool choice: a word, or an object with a type and perhaps the name of a tool.
+func (r *settings) choice(j content.JSON) bool {
+	list, _ := jsonx.Members(j) // none for a word
+	word, _ := jsonx.Text(j)
+	if word == "" {
+		word, _, _ = jsonx.TakeText(list, "type")
+	}
+	if one, _ := jsonx.Take(list, "disable_parallel_tool_use"); one == "true" {
+		r.options.OneCall = true
+	}
+
+	// Chat Completions has the name in the function.
+	function, _ := jsonx.Take(list, "function")
+	inner, _ := jsonx.Members(function)
+	name, _, _ := jsonx.TakeText(append(list, inner...), "name")
+	return r.choose(word, name)
+}
+
+// callingConfig reads Gemini's tool choice.
+func (r *settings) callingConfig(j content.JSON) bool {
+	var names []string
+	mode := ""
+	list, err := jsonx.Members(j)
+	for _, m := range list {
+		switch snake(m.Name) {
+		case "mode":
+			mode, _ = jsonx.Text(m.Value)
+		case "allowed_function_names":
+			err = m.Value.Decode(&names)
+		}
+	}
+
+	switch {
+	case err != nil:
+		return false
+	case len(names) == 0:
+		return r.choose(mode, "")
+	}
+	return len(names) == 1 && strings.EqualFold(mode, "any") && r.choose(mode, names[0])
+}
+
+// choose sets a tool choice by its word, or by the name of the one tool.
+func (r *settings) choose(word, tool string) bool {
 	choices := map[string]api.ToolChoice{
 		"auto": api.ToolsAuto, "any": api.ToolsAny, "required": api.ToolsAny, "none": api.ToolsNone, "validated": api.ToolsAuto,
 	}
@@ -142,187 +313,8 @@ func (r *settings) choice(word, tool string) bool {
 	return ok && r.try(func(o *api.Options) { o.ToolChoice = choice })
 }
 
-// oneCall reads whether a response may have several calls.
-func (r *settings) oneCall(parallel content.JSON) bool {
-	r.options.OneCall = parallel == "false"
-	return parallel == "false" || parallel == "true"
-}
-
-func (r *settings) anthropic(m jsonx.Member) bool {
-	list, _ := jsonx.Members(m.Value) // none for other values
-	kind, _, _ := jsonx.TakeText(list, "type")
-	switch m.Name {
-	case "max_tokens":
-		return r.maxTokens(m.Value)
-	case "temperature":
-		return r.temperature(m.Value)
-	case "stop_sequences":
-		return r.stops(m.Value)
-	case "metadata":
-		return r.metadata(m.Value)
-	case "tool_choice":
-		tool, _, _ := jsonx.TakeText(list, "name")
-		if one, _ := jsonx.Take(list, "disable_parallel_tool_use"); one == "true" {
-			r.options.OneCall = true
-		}
-		return r.choice(kind, tool)
-	case "thinking":
-		var budget int
-		tokens, _ := jsonx.Take(list, "budget_tokens")
-		switch {
-		case tokens != "" && tokens.Decode(&budget) == nil && budget > 0:
-			return r.thinking(api.ThinkTokens(budget))
-		case kind == "disabled":
-			return r.thinking(api.ThinkOff)
-		case kind == "adaptive" && r.options.Thinking != "": // output_config has the level
-			return true
-		}
-		return kind == "adaptive" && r.thinking(api.ThinkAuto)
-	case "output_config":
-		effort, list := jsonx.Take(list, "effort")
-		format, list := jsonx.Take(list, "format")
-		inner, _ := jsonx.Members(format)
-		schema, _ := jsonx.Take(inner, "schema")
-		ok := effort == "" || r.effort(effort)
-		return (format == "" || r.form("", schema)) && ok && len(list) == 0
-	}
-	return false
-}
-
-func (r *settings) chat(m jsonx.Member) bool {
-	list, _ := jsonx.Members(m.Value) // none for other values
-	switch m.Name {
-	case "max_tokens", "max_completion_tokens":
-		return r.maxTokens(m.Value)
-	case "temperature":
-		return r.temperature(m.Value)
-	case "stop":
-		return r.stops(m.Value)
-	case "metadata":
-		return r.metadata(m.Value)
-	case "parallel_tool_calls":
-		return r.oneCall(m.Value)
-	case "reasoning_effort":
-		return r.effort(m.Value)
-	case "tool_choice":
-		word, _ := jsonx.Text(m.Value)
-		return r.choice(word, nameIn(list, "function"))
-	case "response_format":
-		inner, _ := jsonx.Take(list, "json_schema")
-		list, _ = jsonx.Members(inner)
-		return r.schemaIn(list)
-	}
-	return false
-}
-
-func (r *settings) responses(m jsonx.Member) bool {
-	list, _ := jsonx.Members(m.Value) // none for other values
-	switch m.Name {
-	case "store", "include": // Plait has the API's thinking in the conversation
-		return true
-	case "max_output_tokens":
-		return r.maxTokens(m.Value)
-	case "temperature":
-		return r.temperature(m.Value)
-	case "metadata":
-		return r.metadata(m.Value)
-	case "parallel_tool_calls":
-		return r.oneCall(m.Value)
-	case "reasoning":
-		effort, _ := jsonx.Take(list, "effort")
-		return r.effort(effort)
-	case "tool_choice":
-		word, _ := jsonx.Text(m.Value)
-		tool, _, _ := jsonx.TakeText(list, "name")
-		return r.choice(word, tool)
-	case "text":
-		format, _ := jsonx.Take(list, "format")
-		list, _ = jsonx.Members(format)
-		return r.schemaIn(list)
-	}
-	return false
-}
-
-// nameIn returns the name in an inner object.
-func nameIn(list []jsonx.Member, inner string) string {
-	value, _ := jsonx.Take(list, inner)
-	list, _ = jsonx.Members(value)
-	name, _, _ := jsonx.TakeText(list, "name")
-	return name
-}
-
-// schemaIn reads OpenAI's description of a response.
-func (r *settings) schemaIn(list []jsonx.Member) bool {
-	name, _, _ := jsonx.TakeText(list, "name")
-	schema, _ := jsonx.Take(list, "schema")
-	return r.form(name, schema)
-}
-
-func (r *settings) gemini(m jsonx.Member) bool {
-	list, _ := jsonx.Members(m.Value) // none for other values
-	switch m.Name {
-	case "labels":
-		return r.metadata(m.Value)
-	case "toolConfig", "tool_config":
-		if len(list) != 1 || !slices.Contains([]string{"functionCallingConfig", "function_calling_config"}, list[0].Name) {
-			return false
-		}
-		list, _ = jsonx.Members(list[0].Value)
-		mode, _, _ := jsonx.TakeText(list, "mode")
-		only := either(list, "allowedFunctionNames", "allowed_function_names")
-		var names []string
-		if only.Decode(&names) == nil && len(names) == 1 && strings.EqualFold(mode, "any") {
-			return r.choice(mode, names[0])
-		}
-		return only == "" && r.choice(mode, "")
-	case "generationConfig", "generation_config":
-		all := true
-		for _, inner := range list {
-			all = r.generation(inner) && all
-		}
-		return all
-	}
-	return false
-}
-
-// generation reads a member of Gemini's generationConfig.
-func (r *settings) generation(m jsonx.Member) bool {
-	switch m.Name {
-	case "maxOutputTokens", "max_output_tokens":
-		return r.maxTokens(m.Value)
-	case "temperature":
-		return r.temperature(m.Value)
-	case "stopSequences", "stop_sequences":
-		return r.stops(m.Value)
-	case "responseJsonSchema", "response_json_schema":
-		return r.form("", m.Value)
-	case "responseMimeType", "response_mime_type": // goes with a schema
-		return true
-	case "thinkingConfig", "thinking_config":
-		list, _ := jsonx.Members(m.Value)
-		level := either(list, "thinkingLevel", "thinking_level")
-		budget := either(list, "thinkingBudget", "thinking_budget")
-		var n int
-		switch {
-		case level != "":
-			return r.effort(level)
-		case budget == "" || budget.Decode(&n) != nil:
-			return false
-		case n == 0:
-			return r.thinking(api.ThinkOff)
-		case n < 0:
-			return r.thinking(api.ThinkAuto)
-		}
-		return r.thinking(api.ThinkTokens(n))
-	}
-	return false
-}
-
-// either returns a member under either of its names.
-func either(list []jsonx.Member, name, other string) content.JSON {
-	value, _ := jsonx.Take(list, name)
-	if value == "" {
-		value, _ = jsonx.Take(list, other)
-	}
-	return value
+// parallel reads whether a response may have several calls.
+func (r *settings) parallel(j content.JSON) bool {
+	r.options.OneCall = j == "false"
+	return j == "false" || j == "true"
 }

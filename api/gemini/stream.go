@@ -295,6 +295,7 @@ func (d *decoder) piece(call, rest []jsonx.Member) ([]api.Event, error) {
 		d.partial = &partialCall{}
 		out = d.close()
 	}
+
 	done, err := d.partial.add(call, rest)
 	switch {
 	case err != nil:
@@ -306,6 +307,7 @@ func (d *decoder) piece(call, rest []jsonx.Member) ([]api.Event, error) {
 		d.open, d.partial, d.calls = b, nil, true
 		return append(out, d.show(b)...), nil
 	}
+
 	// A delta without text shows which tool is called.
 	return append(out, api.Delta{Index: d.index, Kind: api.DeltaInput, Tool: d.partial.call.Name}), nil
 }

@@ -37,13 +37,13 @@ With --prices it prints what they cost. The price file is JSON; prices are for a
 million tokens:
 
   {"date": "2026-11-01", "currency": "USD", "models": {
-    "claude-sonnet-4-5": {"input": 3, "output": 15,
-                          "cache_read": 0.3, "cache_write": 3.75}}}
+    "claude-sonnet-4-5": {"input": 3, "output": 15, "cache_read": 0.3,
+                          "cache_write": 3.75, "cache_write_long": 6}}}
 
 A model without a price has an unknown cost, and so has a sum with such a model:
 the known part of a sum is printed with "at least". So is the cost of a response
-that broke off, because its token count is incomplete. A response without a
-token count is counted as such.
+with incomplete counts: it broke off, or used what has a price of its own, such
+as a search or audio. A response without a token count is counted as such.
 
 With --cache it also prints each model call: the tokens of its request, how many
 of them the provider could read from its prompt cache (an estimate), how many it

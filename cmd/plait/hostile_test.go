@@ -128,6 +128,21 @@ func TestRunReportsArgumentsThatWereRepaired(t *testing.T) {
 	require.Contains(t, out, `"call call_1: arguments: `)
 }
 
+// TestParallelCallsWithoutIDsAreNotRepaired: Gemini leaves out the IDs of calls, so two calls share the empty one.
+func TestParallelCallsWithoutIDsAreNotRepaired(t *testing.T) {
+	file := question(t)
+	model := fake.Gemini(fake.GeminiContent(
+		content.ToolUse{Name: "get_weather", Input: `{"city":"Paris"}`}, content.ToolUse{Name: "get_weather", Input: `{"city":"Oslo"}`}))
+	server := httptest.NewServer(model)
+	defer server.Close()
+	out, errs, code := command("", "run", file, "--provider", "gemini", "--model", "gemini-2.5-flash", "--base-url", server.URL, "--no-stream", "--defer-tools", "-q")
+	require.Equal(t, exitPaused, code, errs)
+	require.Empty(t, errs)
+	require.Contains(t, out, `"city": "Paris"`)
+	require.Contains(t, out, `"city": "Oslo"`)
+	require.NotContains(t, out, "arguments:")
+}
+
 // TestHostileResults change nothing, and name what is wrong.
 func TestHostileResults(t *testing.T) {
 	file := question(t)

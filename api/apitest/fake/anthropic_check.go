@@ -427,11 +427,14 @@ func (c *anthropicCheck) checkMessages(v jsontext.Value) {
 // systemMessage checks a system message between others.
 func (c *anthropicCheck) systemMessage(path string, m object) {
 	c.only(path, m, members("role content clear_at output_config"))
+
+	// A string counts as one text block.
 	body := m["content"]
 	if body.Kind() == '"' {
 		c.blank(!isBlank(text(body)))
 		return
 	}
+
 	for j, v := range c.list(path+".content", body) {
 		at := fmt.Sprintf("%s.content.%d", path, j)
 		block := c.object(at, v, nil)
