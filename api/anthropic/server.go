@@ -17,7 +17,8 @@ type place struct{ message, block int }
 // prune implements dialect.Rules.Prune. It finds
 //
 //   - calls of server tools without a result, and results without their call, because the API refuses them. A call may
-//     still be open at the end of the conversation, and while its own tool calls are answered;
+//     still be open at the end of the conversation, and while its own tool calls are answered. The thinking of a response
+//     without the result goes with the call: it is bound to the messages before it;
 //   - thinking at the end of an assistant's message;
 //   - system messages at the beginning of a conversation, and alone at its end. They become texts;
 //   - texts of white space in an assistant's message, and space at the end of a last one. Next to thinking, such
@@ -108,17 +109,30 @@ type pairing struct {
 	// The blocks to drop, with the reason.
 	drop map[place]string
 	// The calls without a result so far, by ID.
-	open map[string]place
+	open map[string]*openCall
 }
 
-// unpaired adds to drop the calls of server tools without a result and the results without a call.
+// openCall is a call of a server tool without a result so far.
+type openCall struct {
+	at place
+	// The thinking after it. It is bound to the call before it, and valid only as long as the call is sent.
+	thinking []place
+}
+
+// unpaired adds to drop the calls of server tools without a result, with the thinking after them, and the results without
+// a call.
 func unpaired(messages []content.Message, drop map[place]string) {
-	p := pairing{drop, map[string]place{}}
+	p := pairing{drop, map[string]*openCall{}}
 	for i, m := range messages {
 		if m.Role == content.Assistant {
 			for j, b := range m.Blocks.All() {
-				if o, ok := b.(content.Opaque); ok {
-					p.look(place{i, j}, o)
+				switch b := b.(type) {
+				case content.Opaque:
+					p.look(place{i, j}, b)
+				case content.Thinking:
+					for _, call := range p.open {
+						call.thinking = append(call.thinking, place{i, j})
+					}
 				}
 			}
 
@@ -134,7 +148,7 @@ func unpaired(messages []content.Message, drop map[place]string) {
 func (p *pairing) look(at place, b content.Opaque) {
 	if call, ok := serverCallOf(b); ok {
 		if call.whole {
-			p.open[call.id] = at
+			p.open[call.id] = &openCall{at: at}
 		} else {
 			p.drop[at] = "an incomplete call of a server tool"
 		}
@@ -156,8 +170,11 @@ func (p *pairing) close(m content.Message) {
 	if len(m.Blocks.ToolUses()) > 0 {
 		return
 	}
-	for id, at := range p.open {
-		p.drop[at] = "a call of a server tool without its result"
+	for id, call := range p.open {
+		p.drop[call.at] = "a call of a server tool without its result"
+		for _, at := range call.thinking {
+			p.drop[at] = "thinking after a call of a server tool that is left out"
+		}
 		delete(p.open, id)
 	}
 }
