@@ -157,6 +157,21 @@ func TestAnAttemptThatIsRepeatedIsNotKeptButCounted(t *testing.T) {
 	})
 }
 
+// TestACancelBetweenTwoAttemptsHasTheFailureInItsError cancels a run that waits to send a request again.
+func TestACancelBetweenTwoAttemptsHasTheFailureInItsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		model := apitest.NewScript(apitest.Say("Half").Fail(&api.Error{Kind: api.ErrOverloaded, API: "script"}).Always())
+		d, err := executor.Run(ctx, model, ask())
+		require.ErrorIs(t, err, context.Canceled)
+		require.EqualError(t, err, "context canceled, while waiting to retry (attempt 1: script: overloaded)")
+		require.Equal(t, content.StopCancelled, stopped(t, d).Reason)
+		m, _ := partOf(t, d)
+		require.Equal(t, "Half", m.Blocks.Text())
+	})
+}
+
 func TestEveryEndOfARunKeepsWhatArrived(t *testing.T) {
 	for name, how := range map[string]struct {
 		agent  executor.Agent

@@ -348,6 +348,11 @@ func (r *run) failed(err error) (content.Stop, error) {
 		return "", err
 	}
 	if stop, cause := r.ended(); stop != "" {
+		// If a request failed before and was to be sent again, its error has the end of the context and that failure.
+		var attempts *api.AttemptsError
+		if cause != nil && r.saveErr == nil && errors.As(err, &attempts) && errors.Is(err, r.ctx.Err()) {
+			cause = err
+		}
 		return stop, cause
 	}
 	r.totals.Detail = err.Error()

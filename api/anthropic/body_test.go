@@ -460,6 +460,30 @@ func TestACallOfAServerToolWaitsForTheCallsItMakes(t *testing.T) {
 	}
 }
 
+// TestThinkingAfterAnUnansweredCallOfAServerToolGoesWithIt continues a conversation in which the response to a pending call
+// has no result of it. Later requests leave the call out, so the thinking of that response is no longer valid.
+func TestThinkingAfterAnUnansweredCallOfAServerToolGoesWithIt(t *testing.T) {
+	search := content.Opaque{API: API, JSON: `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`}
+	found := content.Opaque{API: API, JSON: `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`}
+	thinking := func(signature string) content.Block { return content.Thinking{Text: "Hm.", Signature: signature} }
+	for name, test := range map[string]struct {
+		first, second []content.Block
+		sent, not     string
+	}{
+		"after the results of own calls": {[]content.Block{thinking("s1"), search, call("a")}, []content.Block{thinking("s2"), said("Done.")}, "s1", "s2"},
+		"in a turn that was paused":      {[]content.Block{thinking("s1"), search, thinking("s2"), said("Done.")}, nil, "s1", "s2"},
+		"after the result":               {[]content.Block{thinking("s1"), search, call("a")}, []content.Block{found, thinking("s2"), said("Done.")}, "s2", "none"},
+	} {
+		messages := []content.Message{user(said("?")), assistant(test.first...)}
+		if test.second != nil {
+			messages = append(messages, user(result("a")), assistant(test.second...))
+		}
+		body, _ := requireBody(t, api.Request{Tools: []content.Tool{weather}, Messages: append(messages, user(said("!")))}, nil)
+		require.Contains(t, body, test.sent, name)
+		require.NotContains(t, body, test.not, name)
+	}
+}
+
 // TestToolChoiceNamesTheToolThatIsSent declares a tool whose name the API refuses beside one whose name is like it, and a tool
 // that the API sees under another name.
 func TestToolChoiceNamesTheToolThatIsSent(t *testing.T) {

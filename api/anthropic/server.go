@@ -23,7 +23,8 @@ type change struct {
 // prune implements dialect.Rules.Prune. It finds
 //
 //   - calls of server tools without a result, and results without their call, because the API refuses them. A call may
-//     still be open at the end of the conversation, and while its own tool calls are answered;
+//     still be open at the end of the conversation, and while its own tool calls are answered. The thinking of a response
+//     without the result goes with the call: it is bound to the messages before it;
 //   - the caller of a block, if it is a call of a server tool that is not sent;
 //   - thinking at the end of an assistant's message;
 //   - system messages at the beginning of a conversation, and alone at its end. They become texts;
@@ -112,15 +113,22 @@ func itemID(b content.Block) string {
 type pairing struct {
 	changes map[place]change
 	// The calls without a result so far, by ID.
-	open map[string]place
+	open map[string]*openCall
 	// The IDs of all calls so far.
 	called map[string]bool
 }
 
-// unpaired adds to changes the calls of server tools without a result, the results without a call, and the blocks whose
-// caller is missing.
+// openCall is a call of a server tool without a result so far.
+type openCall struct {
+	at place
+	// The thinking after it. It is bound to the call before it, and valid only as long as the call is sent.
+	thinking []place
+}
+
+// unpaired adds to changes the calls of server tools without a result, with the thinking after them, the results without
+// a call, and the blocks whose caller is missing.
 func unpaired(messages []content.Message, changes map[place]change) {
-	p := pairing{changes, map[string]place{}, map[string]bool{}}
+	p := pairing{changes, map[string]*openCall{}, map[string]bool{}}
 	for i, m := range messages {
 		if m.Role == content.User {
 			continue
@@ -138,6 +146,12 @@ func unpaired(messages []content.Message, changes map[place]change) {
 
 // look reads the block at a position.
 func (p *pairing) look(at place, b content.Block) {
+	if _, ok := b.(content.Thinking); ok {
+		for _, call := range p.open {
+			call.thinking = append(call.thinking, at)
+		}
+		return
+	}
 	if caller, without := callerOf(b); caller != "" && !p.called[caller] {
 		p.changes[at] = change{without, "the call of a server tool that made it is not sent"}
 	}
@@ -151,7 +165,7 @@ func (p *pairing) look(at place, b content.Block) {
 			p.changes[at] = change{why: "an incomplete call of a server tool"}
 			return
 		}
-		p.open[call.id], p.called[call.id] = at, true
+		p.open[call.id], p.called[call.id] = &openCall{at: at}, true
 		return
 	}
 
@@ -170,8 +184,11 @@ func (p *pairing) close(m, next content.Message) {
 	if len(m.Blocks.ToolUses()) > 0 && onlyResults(next) {
 		return
 	}
-	for id, at := range p.open {
-		p.changes[at] = change{why: "a call of a server tool without its result"}
+	for id, call := range p.open {
+		p.changes[call.at] = change{why: "a call of a server tool without its result"}
+		for _, at := range call.thinking {
+			p.changes[at] = change{why: "thinking after a call of a server tool that is left out"}
+		}
 		delete(p.open, id)
 	}
 }

@@ -166,8 +166,12 @@ func Cut(name string, err error) error {
 	if errors.Is(err, wire.ErrTooLong) || errors.Is(err, bufio.ErrTooLong) {
 		return Protocol(name, "%w", err) // not ErrCut: a retry would receive as much again
 	}
-	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.Join(errors.New("the connection ended before the response"), err)
+	const ended = "the connection ended before the response"
+	switch {
+	case err == nil:
+		err = errors.New(ended)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf(ended+": %w", err)
 	}
 	return &api.Error{Kind: api.ErrCut, API: name, Status: http.StatusOK, Err: err}
 }

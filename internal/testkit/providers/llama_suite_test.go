@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/anthropic"
-	"github.com/plait-dev/plait/api/openai"
+	"github.com/plait-dev/plait/api/apitest/fake"
+	"github.com/plait-dev/plait/api/gemini"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -492,97 +492,122 @@ func TestEachFindingHasTests(t *testing.T) {
 	}
 }
 
-// llamaDialects describes the server's APIs to the random conversations: what their own servers wrote, which this one
-// does not know, is among it.
-func llamaDialects(t *testing.T) map[string]*providertest.Dialect {
-	said, _, err := openai.ImportResponses([]byte(`{"model":"m","input":[
-		{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Let me see."}],"encrypted_content":"c2VhbGVk"},
-		{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"x"}},
-		{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"It rains.","annotations":[]}]}]}`))
-	require.NoError(t, err)
-	responses := said.Messages[0].Blocks.Slice()
-
-	chat := content.Thinking{Text: "Let me see.", Extra: content.Extra{API: openai.ChatAPI, JSON: `{"field":"reasoning_content"}`}}
-	signed := content.Thinking{Text: "Let me see.", Signature: "c2lnbmVk"}
-	const search = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"q":"x"}}`
-	const found = `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`
-
-	return map[string]*providertest.Dialect{
-		"chat": {
-			API: openai.ChatAPI, Thought: chat, Thoughts: []content.Block{
-				content.Thinking{Text: "x", Extra: content.Extra{API: openai.ChatAPI, JSON: `{"field":"reasoning"}`}},
-			},
-			Opaque: []content.JSON{`{"type":"text","text":"x"}`, `{"type":"file","file":{"file_id":"file_1"}}`, `{"type":7}`, `{}`},
-			Served: func(*providertest.World) []content.Block {
-				return []content.Block{chat, content.Text{Text: "Found it.", Extra: content.Extra{API: openai.ChatAPI, JSON: `{"annotations":[]}`}}}
-			},
-		},
-		"responses": {
-			API: openai.ResponsesAPI, Thought: responses[0], Thoughts: []content.Block{content.Thinking{Text: "x"}},
-			ToolExtras: []content.JSON{`{"type":"custom","format":{"type":"text"}}`}, ServerTools: []content.JSON{`{"type":"web_search"}`},
-			Opaque: []content.JSON{
-				`{"type":"web_search_call","id":"ws_2","status":"completed","action":{"type":"search","query":"x"}}`, `{"type":"reasoning","summary":[]}`,
-				`{"type":"computer_call","id":"cu_1","call_id":"call_1","action":{"type":"click"}}`, `{"type":"computer_call_output","call_id":"call_1","output":{}}`,
-				`{"type":"message","role":"developer","content":"Be brief."}`, `{"type":"input_text","text":"x"}`, `{}`,
-			},
-			Served: func(*providertest.World) []content.Block { return responses },
-		},
-		"messages": {
-			API: anthropic.API, Thought: signed, Thoughts: []content.Block{content.Thinking{Redacted: "cmVkYWN0ZWQ="}},
-			Extras:      []content.JSON{`{"cache_control":{"type":"ephemeral"}}`},
-			ServerTools: []content.JSON{`{"type":"web_search_20250305","name":"web_search","max_uses":1}`},
-			Opaque:      []content.JSON{search, found, `{"type":"text","text":""}`, `{"type":"image","source":{"type":"base64"}}`, `{}`},
-			Served: func(*providertest.World) []content.Block {
-				return []content.Block{
-					content.Opaque{API: anthropic.API, JSON: search}, content.Opaque{API: anthropic.API, JSON: found}, content.Text{Text: "Found it."},
-				}
-			},
-		},
-	}
+// llamas are the APIs of a real server as the models of random conversations. A server that was killed is started again.
+type llamas struct {
+	t       *testing.T
+	files   llamaFiles
+	now     llama
+	kills   int               // of servers
+	kept    map[way]int       // see fakes
+	network http.RoundTripper // reaches the server
+	dead    bool
 }
 
-// llamaOptions returns options at random.
-func llamaOptions(seed uint64) api.Options {
-	w := &providertest.World{Rand: rand.New(rand.NewPCG(seed, 3))}
-	warm := 0.5
-	form := api.Schema{Name: "form", JSON: `{"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"],"additionalProperties":false}`}
-	return api.Options{
-		MaxTokens:     2,
-		Temperature:   providertest.Pick(w, nil, &warm),
-		StopSequences: providertest.Pick(w, nil, []string{"STOP", " "}),
-		ToolChoice:    providertest.Pick(w, api.ToolsAuto, api.ToolsAny, api.ToolsNone, api.OneTool("f"), api.OneTool("absent")),
-		OneCall:       w.One(2),
-		Thinking:      providertest.Pick(w, "", api.ThinkOff, api.ThinkAuto, api.ThinkHigh, api.ThinkTokens(2000)),
-		Output:        providertest.Pick(w, api.Schema{}, api.Schema{}, form),
-		Metadata:      providertest.Pick(w, nil, map[string]string{"user_id": "u"}),
-		Cache:         providertest.Pick(w, api.CacheShort, api.CacheLong, api.CacheOff),
-	}
+func newLlamas(t *testing.T) *llamas {
+	l := &llamas{t: t, files: unpackLlama(t, false), kept: map[way]int{}}
+	l.start()
+	return l
 }
 
-// TestCompatibleServerRefusesNoConversation sends conversations made at random to each API of a real server. The server
-// refuses none. PLAIT_LONG=1 sends more.
-func TestCompatibleServerRefusesNoConversation(t *testing.T) {
-	l := startLlama(t, "-c", "32768", "-np", "1")
-	l.textOnly = true
-	count, first := uint64(seedtest.Rounds(12, 100)), seedtest.First(t)
+func (l *llamas) start() {
+	l.now, l.dead = l.files.start(l.t, "run.sh", freePort(l.t), "-c", "32768", "-np", "1"), false
+	l.now.textOnly, l.network = true, l.now.client.Transport
+}
 
-	for name, d := range llamaDialects(t) {
-		sent, refused := 0, 0
+// llamaOf returns the name that llama has for an API.
+func llamaOf(name string) string {
+	for short, long := range recorded {
+		if long == name {
+			return short
+		}
+	}
+	return ""
+}
+
+func (l *llamas) model(name string, noStream bool, network http.RoundTripper) api.Provider {
+	l.now.client = &http.Client{Transport: network}
+	return l.now.at(llamaOf(name), api.Options{}, noStream)
+}
+
+func (l *llamas) options(w *providertest.World, breaks bool) api.Options {
+	o := randomOptions(w)
+	if o.MaxTokens = 1 + w.IntN(8); breaks {
+		// A form would end the response early.
+		o.Output, o.ToolChoice, o.MaxTokens, o.Body = api.Schema{}, api.ToolsAuto, 400, `{"ignore_eos":true}`
+	}
+	return o
+}
+
+func (l *llamas) reach(string) http.RoundTripper {
+	if l.dead {
+		l.now.stop()
+		l.start()
+	}
+	return l.network
+}
+
+func (l *llamas) breaking(w *providertest.World, name string, noStream bool) *breaking {
+	b := &breaking{way: providertest.Pick(w, ways...), keep: w.IntN(20_000), reach: l.reach(name), fails: llamaFails}
+	if noStream {
+		b.keep = w.IntN(1000)
+	}
+	b.kept = func() { l.kept[b.way]++ }
+	b.kill = func() error {
+		l.kills++
+		l.dead = true
+		return l.now.process.Kill()
+	}
+	return b
+}
+
+// llamaFails returns the server's error while it loads its model, and without its key. It is the same in every API.
+func llamaFails(status int) fake.Reply {
+	said := map[int]string{
+		http.StatusServiceUnavailable: `"message":"Loading model","type":"unavailable_error"`,
+		http.StatusUnauthorized:       `"message":"Invalid API Key","type":"authentication_error"`,
+	}[status]
+	return fake.Reply{Status: status, Body: fmt.Sprintf(`{"error":{%s,"code":%d}}`, said, status)}
+}
+
+func (l *llamas) tokens() int64  { return 0 }
+func (l *llamas) refused() error { return nil } // it is the error of the run
+
+// play makes conversations at random for each of the server's APIs. Its models take part.
+func (l *llamas) play(count uint64, breaks bool) {
+	first := seedtest.First(l.t)
+	var apis []string
+	for _, name := range llamaAPIs {
+		apis = append(apis, recorded[name])
+	}
+
+	all := dialects(l.t)
+	for _, name := range apis {
+		d, began, refused := all[name], time.Now(), 0
+		d.Others = slices.DeleteFunc(d.Others, func(other *providertest.Dialect) bool { return other.API == gemini.API })
+		d.Model = func() providertest.Turn { return turn(l, apis, name, breaks) }
 		for seed := first; seed < first+count; seed++ {
-			req := d.Request(seed)
-			req.Options = llamaOptions(seed)
-			model := l.at(name, api.Options{}, seed%2 == 0)
-			// A connection that breaks is no refusal: it is tried again.
-			_, err := api.NewClient(model, &api.ClientOptions{Attempts: 3}).Send(t.Context(), req)
-			if errors.Is(err, api.ErrNothing) {
-				continue
-			}
-			if sent++; err != nil {
+			if err := d.Try(seed); err != nil {
 				refused++
-				t.Errorf("seed %d, %s: %v", seed, name, err)
+				l.t.Errorf("seed %d, %s: %v", seed, name, err)
 			}
 		}
-		t.Logf("%s: %d conversations sent, %d refused", name, sent, refused)
-		require.Positive(t, sent)
+		l.t.Logf("%s: %d conversations from seed %d, %d failed, in %.0f s", name, count, first, refused, time.Since(began).Seconds())
+	}
+}
+
+// TestCompatibleServerRefusesNoConversation makes conversations at random, with turns of each API of a real server in
+// them. The server refuses none. PLAIT_LONG=1 makes 500 for each API.
+func TestCompatibleServerRefusesNoConversation(t *testing.T) {
+	newLlamas(t).play(uint64(seedtest.Rounds(8, 500)), false)
+}
+
+// TestCompatibleServerIsKilledInRandomConversations kills a real server in half of the turns, and has the request end in
+// each of the ways. PLAIT_LONG=1 makes more conversations.
+func TestCompatibleServerIsKilledInRandomConversations(t *testing.T) {
+	l := newLlamas(t)
+	l.play(uint64(seedtest.Rounds(4, 60)), true)
+	t.Logf("%d servers were killed; parts were kept where %v", l.kills, l.kept)
+	if seedtest.Long() {
+		require.Len(t, l.kept, len(ways), "each of the ways")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ type llama struct {
 	textOnly bool // the model reads only text, as this one does, and its providers know it
 	// The server's first report: that it is ready, or that it ended before.
 	ready <-chan bool
+	stop  func() // kills the server and waits for its end
 }
 
 // llamaFiles is the folder of the unpacked server.
@@ -101,12 +103,14 @@ func (f llamaFiles) launch(t *testing.T, script, port string, args ...string) ll
 		process: server.Process, ready: ready,
 	}
 	read := make(chan struct{})
-	t.Cleanup(func() {
-		l.client.CloseIdleConnections()
+	transport := l.client.Transport.(*http.Transport)
+	l.stop = sync.OnceFunc(func() {
+		transport.CloseIdleConnections()
 		cancel()
 		<-read
 		_ = server.Wait() // it was killed
 	})
+	t.Cleanup(l.stop)
 
 	// The server is ready once it says so. What it says later is read as well, so that it never waits for a reader.
 	go func() {

@@ -149,14 +149,19 @@ func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 // of the time.
 func direct(t *testing.T, h http.Handler) *httptest.Server {
 	s := serve(t, h.ServeHTTP)
-	s.Client().Transport = transport(func(r *http.Request) (*http.Response, error) {
+	s.Client().Transport = calling(h)
+	return s
+}
+
+// calling is a network that calls a handler without a connection.
+func calling(h http.Handler) transport {
+	return func(r *http.Request) (*http.Response, error) {
 		whole := httptest.NewRecorder()
 		h.ServeHTTP(whole, r)
 		res := whole.Result()
 		res.Request = r
 		return res, r.Body.Close()
-	})
-	return s
+	}
 }
 
 // answer is what the provider's API says to a greeting: "Hello there.", and a tool call.

@@ -9,17 +9,24 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 )
 
 // Dialect describes an API to the random conversations: how to make requests, and its own kinds of blocks.
 type Dialect struct {
 	// API is the name of the API, as in its own kinds of blocks.
 	API string
-	// Asked chooses a model and a set of options.
+	// Asked chooses a model and a set of options. It is nil if no request is checked.
 	Asked func(w *World) Asked
+	// Model returns a new Turn, for one conversation. It is nil if no model takes part.
+	Model func() Turn
 	// Waits reports whether a repaired conversation contains a call to be answered later by the API itself. Such a call
 	// is dropped if the user speaks first. Nil if the API has no such calls.
 	Waits func(repaired []content.Message) bool
+
+	// Others describe the other APIs that a conversation is sent to: its blocks of other APIs are theirs. If there are
+	// none, these are made up.
+	Others []*Dialect
 
 	// Thought is thinking in the form of the API. Thoughts is other thinking for a conversation.
 	Thought  content.Block
@@ -34,6 +41,9 @@ type Dialect struct {
 	Served func(w *World) []content.Block
 }
 
+// Turn appends a turn of a model to a conversation: the messages of a run. An error is a failure of the test.
+type Turn func(w *World, d dag.DAG) (dag.DAG, error)
+
 // Asked is one model of an API with one set of options.
 type Asked struct {
 	With  string // names the model and the options in a failure
@@ -46,6 +56,24 @@ type Asked struct {
 func (w *World) request() api.Request {
 	t := w.d.Transcript()
 	return api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages}
+}
+
+// check checks the request for the current conversation, and lets a model continue it.
+func (w *World) check() error {
+	if w.dialect.Asked != nil {
+		if err := w.sendable(); err != nil {
+			return err
+		}
+	}
+	if w.turn == nil {
+		return nil
+	}
+
+	d, err := w.turn(w, w.d)
+	if err == nil {
+		w.d = d
+	}
+	return err
 }
 
 // sendable checks the request for the current conversation.
@@ -62,7 +90,7 @@ func (w *World) sendable() error {
 	}
 
 	if err := asked.Check(body); err != nil {
-		w.logf("with %s\nsent %s", asked.With, body)
+		w.Logf("with %s\nsent %s", asked.With, body)
 		return err
 	}
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
@@ -27,7 +26,7 @@ func NeverInvalid(t *testing.T, d *Dialect) {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {
 			t.Parallel()
 			for seed := first + n; seed < first+uint64(sequences); seed += workers {
-				if err := d.try(seed); err != nil {
+				if err := d.Try(seed); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 			}
@@ -36,8 +35,8 @@ func NeverInvalid(t *testing.T, d *Dialect) {
 	t.Logf("%d sequences from seed %d", sequences, first)
 }
 
-// try plays the steps of a seed. On failure it shrinks the steps and appends them to the error.
-func (d *Dialect) try(seed uint64) error {
+// Try plays the steps of a seed. On failure it shrinks the steps and appends them to the error.
+func (d *Dialect) Try(seed uint64) error {
 	steps := randomSteps(seed)
 	err := d.play(steps, nil)
 	if err == nil {
@@ -94,36 +93,31 @@ func (d *Dialect) play(steps []step, log *strings.Builder) (failure error) {
 	for i, s := range steps {
 		w.do(i, s)
 		if i < len(steps)-1 && !w.One(4) {
-			continue // check one in four; most are the end of a shorter sequence anyway
+			continue // check after one step in four; most are the end of a shorter sequence anyway
 		}
-		if err := w.sendable(); err != nil {
+		if err := w.check(); err != nil {
 			return fmt.Errorf("after step %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-// Request returns the request for the conversation made by the random steps of a seed, without a check.
-func (d *Dialect) Request(seed uint64) api.Request {
-	w := d.newWorld(nil)
-	for i, s := range randomSteps(seed) {
-		w.do(i, s)
-	}
-	return w.request()
-}
-
 func (d *Dialect) newWorld(log *strings.Builder) *World {
-	return &World{dialect: d, d: dag.New().WithSource(node.Counting(time.Unix(1_800_000_000, 0))), log: log}
+	w := &World{dialect: d, d: dag.New().WithSource(node.Counting(time.Unix(1_800_000_000, 0))), log: log}
+	if d.Model != nil {
+		w.turn = d.Model()
+	}
+	return w
 }
 
 // do does step i. A refused step changes nothing.
 func (w *World) do(i int, s step) {
 	w.Rand = rand.New(rand.NewPCG(s.seed, 1))
 	op := operations[s.op]
-	w.logf("%d. %s", i+1, op.name)
+	w.Logf("%d. %s", i+1, op.name)
 	if next := op.do(w); next.Err() == nil {
 		w.d = next
 	} else {
-		w.logf("   refused: %v", next.Err())
+		w.Logf("   refused: %v", next.Err())
 	}
 }

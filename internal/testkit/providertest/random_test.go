@@ -39,8 +39,8 @@ func simple(refused string) *Dialect {
 
 func TestRandomConversationsFindWhatIsRefused(t *testing.T) {
 	for seed := range uint64(200) {
-		require.NoError(t, simple("").try(seed), "seed %d", seed)
-		err := simple("Found it.").try(seed)
+		require.NoError(t, simple("").Try(seed), "seed %d", seed)
+		err := simple("Found it.").Try(seed)
 		if err == nil {
 			continue
 		}

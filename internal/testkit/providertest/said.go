@@ -49,7 +49,7 @@ func (w *World) tool() content.Tool {
 	case 1:
 		t.Extra, t.Schema = w.own(d.ServerTools), ""
 	case 2:
-		t.Extra, t.Schema = content.Extra{API: w.foreign(), JSON: `{"type":"web_search"}`}, ""
+		t.Extra, t.Schema = w.foreign(func(d *Dialect) []content.JSON { return d.ServerTools }, `{"type":"web_search"}`), ""
 	}
 	return t
 }
@@ -136,7 +136,14 @@ func (w *World) blocks(role content.Role) []content.Block {
 func (w *World) thinking() content.Block {
 	return Pick[content.Block](w, w.dialect.Thought, w.dialect.Thought, Pick(w, w.dialect.Thoughts...), content.Thinking{Text: "unsigned"},
 		content.Thinking{Redacted: "cmVkYWN0ZWQ="}, content.Thinking{Signature: "c2ln"}, content.Thinking{},
-		content.Thinking{Text: "x", Signature: "y", Extra: content.Extra{API: w.foreign(), JSON: `{"z":1}`}})
+		w.foreignThinking())
+}
+
+func (w *World) foreignThinking() content.Block {
+	if others := w.dialect.Others; len(others) > 0 {
+		return Pick(w, others...).Thought
+	}
+	return content.Thinking{Text: "x", Signature: "y", Extra: w.foreign(nil, `{"z":1}`)}
 }
 
 func (w *World) image() content.Block {
@@ -160,26 +167,36 @@ func (w *World) document() content.Block {
 
 func (w *World) extra() content.Extra {
 	return Pick(w, content.Extra{}, content.Extra{}, content.Extra{}, w.own(w.dialect.Extras), w.own(w.dialect.Extras),
-		content.Extra{API: w.foreign(), JSON: `{"citations":[]}`})
+		w.foreign(func(d *Dialect) []content.JSON { return d.Extras }, `{"citations":[]}`))
 }
 
 func (w *World) marked() content.Block { return content.Text{Text: "x", Extra: w.extra()} }
 
 func (w *World) opaque() content.Block {
-	own := w.dialect.API
-	return content.Opaque{API: Pick(w, own, own, own, w.foreign()), JSON: Pick(w, w.dialect.Opaque...)}
+	members := w.own(w.dialect.Opaque)
+	if w.One(4) {
+		members = w.foreign(func(d *Dialect) []content.JSON { return d.Opaque }, Pick(w, w.dialect.Opaque...))
+	}
+	return content.Opaque(members)
 }
 
-// foreign returns the name of another API.
-func (w *World) foreign() string {
+// foreign returns members of another API: of those that from returns, or made-up ones if the others are unknown.
+func (w *World) foreign(from func(*Dialect) []content.JSON, made content.JSON) content.Extra {
+	if others := w.dialect.Others; len(others) > 0 {
+		other := Pick(w, others...)
+		return other.pick(w, from(other))
+	}
 	names := []string{"anthropic", "gemini", "openai-chat", "openai-responses"}
-	return Pick(w, slices.DeleteFunc(names, func(name string) bool { return name == w.dialect.API })...)
+	names = slices.DeleteFunc(names, func(name string) bool { return name == w.dialect.API })
+	return content.Extra{API: Pick(w, names...), JSON: made}
 }
 
-// own returns one of the API's further members, or none if it has none.
-func (w *World) own(from []content.JSON) content.Extra {
+func (w *World) own(from []content.JSON) content.Extra { return w.dialect.pick(w, from) }
+
+// pick returns some of the API's further members, or none if it has none.
+func (d *Dialect) pick(w *World, from []content.JSON) content.Extra {
 	if len(from) == 0 {
 		return content.Extra{}
 	}
-	return content.Extra{API: w.dialect.API, JSON: Pick(w, from...)}
+	return content.Extra{API: d.API, JSON: Pick(w, from...)}
 }

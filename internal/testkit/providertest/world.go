@@ -17,11 +17,12 @@ type World struct {
 	dialect *Dialect
 	d       dag.DAG
 	forks   []dag.DAG
+	turn    Turn // of the model; nil if none takes part
 	log     *strings.Builder
 }
 
-// logf appends a line to the log, if there is one.
-func (w *World) logf(format string, args ...any) {
+// Logf appends a line to the log of a failure.
+func (w *World) Logf(format string, args ...any) {
 	if w.log != nil {
 		fmt.Fprintf(w.log, format+"\n", args...)
 	}
