@@ -8,6 +8,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/shared"
 )
 
@@ -55,7 +56,7 @@ func finalOutput[T any](d dag.DAG, err error) (T, dag.DAG, error) {
 // lastAnswer returns the text of the model's response at the end of the conversation. It returns "" if the last message
 // is not the model's, has calls, or was cut off.
 func lastAnswer(d dag.DAG) string {
-	n := lastMessage(d)
+	n := lineage.LastMessage(d.Head())
 	if n == nil {
 		return ""
 	}

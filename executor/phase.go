@@ -95,7 +95,7 @@ func (p *toolPhase) execute() bool {
 	for i := range plan {
 		// A limit or the end of the context may be reached between two batches.
 		b := &plan[i]
-		if p.r.ctx.Err() != nil || executed && p.r.agent.SkipOnSteering {
+		if p.r.ctx.Err() != nil || executed && p.r.agent.SkipOnSteering && p.r.agent.Steering != nil {
 			refusal, left := p.refusal()
 			if left || refusal != "" && !p.refuse(refusal, b.calls...) {
 				return false
@@ -611,21 +611,10 @@ func (r *run) phaseClosedBy(n *node.Node) closedPhase {
 	if !r.showsPhases {
 		return closedPhase{}
 	}
-	p := closedPhase{executions: executionsBefore(n)}
+	p := closedPhase{executions: lineage.ExecutionsBefore(n)}
 	p.results = make([]Result, len(p.executions))
 	for i, e := range p.executions {
 		p.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
 	}
 	return p
-}
-
-// executionsBefore returns the executions before the results message n.
-func executionsBefore(n *node.Node) []node.ToolExecution {
-	list := make([]node.ToolExecution, 0, n.NumParents())
-	for i := range n.NumParents() {
-		if e, ok := n.Parent(i).Payload().(node.ToolExecution); ok {
-			list = append(list, e)
-		}
-	}
-	return list
 }

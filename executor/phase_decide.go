@@ -410,24 +410,6 @@ func notObject(input content.JSON) string {
 	return "must be object, is " + schema.TypeOf(value)
 }
 
-// steps returns the two steps of a tool of this package. It looks through this package's wrappers only: the Call method
-// of a program's own wrapper must be called as a whole.
-func steps(t Tool) (stepped, bool) {
-	for {
-		switch wrapped := t.(type) {
-		case timed:
-			t = wrapped.Tool
-		case moded:
-			t = wrapped.Tool
-		case effective:
-			t = wrapped.Tool
-		default:
-			s, ok := t.(stepped)
-			return s, ok
-		}
-	}
-}
-
 func (h Handler) call(ctx context.Context, call Call) (Result, error) {
 	out, err := h(ctx, call)
 	if err != nil {

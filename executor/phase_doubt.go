@@ -74,14 +74,6 @@ func idempotencyKeyOf(key node.CallKey, asked, ran content.JSON) string {
 	return key.String() + "-" + hex.EncodeToString(sum[:6])
 }
 
-// effectOf returns the effect of the calls of a tool.
-func effectOf(t Tool) Effect {
-	if own, ok := as[interface{ Effect() Effect }](t); ok {
-		return own.Effect()
-	}
-	return EffectUnknown
-}
-
 // saveStarts saves the start of calls before they are executed, together with their message and earlier results that
 // are not saved yet. It reports whether the calls may begin, and whether the consumer left.
 func (p *toolPhase) saveStarts(calls []*toolCall) (saved, left bool) {

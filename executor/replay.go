@@ -9,6 +9,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -62,7 +63,7 @@ func ReplayTools(
 	var all []Replayed
 	for _, closing := range d.Nodes() {
 		// The parents of a results message are the executions, and their one parent is the message with the calls.
-		recorded := executionsBefore(closing)
+		recorded := lineage.ExecutionsBefore(closing)
 		if len(recorded) == 0 || len(closing.Parent(0).Parents()) != 1 {
 			continue
 		}
@@ -74,7 +75,7 @@ func ReplayTools(
 			return all, err
 		}
 
-		now := executionsBefore(again.Head())
+		now := lineage.ExecutionsBefore(again.Head())
 		for _, was := range recorded {
 			// The new executions are in call order: the index finds the same call.
 			if was.Index < 0 || was.Index >= len(now) {

@@ -11,7 +11,6 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/lineage"
-	"github.com/plait-dev/plait/internal/pausing"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
@@ -423,8 +422,7 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 			r.inside.keepChild(r.d)
 		}
 
-		// Package durable stores these nodes together with the pause, so it skips the marked save.
-		r.saveWith(pausing.Mark(context.WithoutCancel(r.ctx)))
+		r.save()
 		if !emit(r, Paused{paused.Continuation, r.d}) {
 			return End{}, errLeft
 		}

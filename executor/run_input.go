@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -20,27 +21,13 @@ type inputs struct {
 // answered reports whether the conversation ends with a message of the model without calls, and whether that is a whole
 // response. A response that is not whole is for the model to continue.
 func (r *run) answered() (words, whole bool) {
-	n := lastMessage(r.d)
+	n := lineage.LastMessage(r.d.Head())
 	if n == nil {
 		return false, false
 	}
 	m, _ := n.Message()
 	words = m.Role == content.Assistant && !has[content.ToolUse](m.Blocks)
 	return words, words && m.Answer.Stop == content.StopEndTurn
-}
-
-// lastMessage returns the last message before the single head, or nil. It does not search across a node with several
-// parents.
-func lastMessage(d dag.DAG) *node.Node {
-	for n := d.Head(); n != nil; n = n.Parent(0) {
-		if _, ok := n.Message(); ok {
-			return n
-		}
-		if n.NumParents() != 1 {
-			break
-		}
-	}
-	return nil
 }
 
 // checkInput passes the conversation's last message through the Input hooks, even if declarations follow it.

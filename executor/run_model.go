@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -175,7 +176,7 @@ func (r *run) ownTurn(messages []content.Message) bool {
 		return false
 	}
 
-	message := lastMessage(r.d)
+	message := lineage.LastMessage(r.d.Head())
 	if message == nil {
 		return true
 	}

@@ -76,16 +76,6 @@ func (r *run) flush() bool {
 
 // save calls Agent.Save if the conversation has changed since the last call. After an error it cancels the run.
 func (r *run) save() {
-	if r.agent.Save == nil {
-		return // checked again in saveWith; here it saves making a context for each event
-	}
-
-	// The last step of a cancelled run is saved as well.
-	r.saveWith(context.WithoutCancel(r.ctx))
-}
-
-// saveWith is save with a context for Agent.Save.
-func (r *run) saveWith(ctx context.Context) {
 	if r.agent.Save == nil || r.saveErr != nil {
 		return
 	}
@@ -98,7 +88,9 @@ func (r *run) saveWith(ctx context.Context) {
 		return
 	}
 	r.saved = heads
-	if err := r.agent.Save(ctx, d); err != nil {
+
+	// The last step of a cancelled run is saved as well.
+	if err := r.agent.Save(context.WithoutCancel(r.ctx), d); err != nil {
 		r.failSave(err)
 	}
 }

@@ -168,6 +168,32 @@ func as[T any](t Tool) (T, bool) {
 	return none, false
 }
 
+// effectOf returns the effect of the calls of a tool.
+func effectOf(t Tool) Effect {
+	if own, ok := as[interface{ Effect() Effect }](t); ok {
+		return own.Effect()
+	}
+	return EffectUnknown
+}
+
+// steps returns the two steps of a tool of this package. It looks through this package's wrappers only: the Call method
+// of a program's own wrapper must be called as a whole.
+func steps(t Tool) (stepped, bool) {
+	for {
+		switch wrapped := t.(type) {
+		case timed:
+			t = wrapped.Tool
+		case moded:
+			t = wrapped.Tool
+		case effective:
+			t = wrapped.Tool
+		default:
+			s, ok := t.(stepped)
+			return s, ok
+		}
+	}
+}
+
 // ownerOf returns the owner of a tool; nil is the program.
 func ownerOf(t dag.Tool) any {
 	tool, _ := t.(Tool)

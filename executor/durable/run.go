@@ -15,7 +15,6 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/describe"
-	"github.com/plait-dev/plait/internal/pausing"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -151,6 +150,20 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
+// pauses reports whether d is the conversation of a pause: a call waits since the last step that was stored, and none is
+// being executed.
+func (r *running) pauses(d dag.DAG) bool {
+	waits := false
+	for _, h := range d.Heads() {
+		e, ok := h.Payload().(node.ToolExecution)
+		if ok && e.State == node.ExecutionStarted {
+			return false
+		}
+		waits = waits || ok && e.State.Paused() && !slices.Contains(r.stored, h)
+	}
+	return waits
+}
+
 // save is the Save of the run's agent. It stores each step, and then calls the program's own Save.
 func (r *running) save(ctx context.Context, d dag.DAG) error {
 	// Drop nodes appended after an interruption: another process continues from the last step.
@@ -159,7 +172,7 @@ func (r *running) save(ctx context.Context, d dag.DAG) error {
 	}
 
 	// The nodes of a pause are stored together with its jobs.
-	if pausing.Marked(ctx) {
+	if r.pauses(d) {
 		return nil
 	}
 

@@ -112,3 +112,28 @@ func HasCalls(n *node.Node) bool {
 	}
 	return false
 }
+
+// ExecutionsBefore returns the executions before the results message n.
+func ExecutionsBefore(n *node.Node) []node.ToolExecution {
+	list := make([]node.ToolExecution, 0, n.NumParents())
+	for i := range n.NumParents() {
+		if e, ok := n.Parent(i).Payload().(node.ToolExecution); ok {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// LastMessage returns the last message up to n, which may be nil, or nil. It does not search across a node with several
+// parents.
+func LastMessage(n *node.Node) *node.Node {
+	for ; n != nil; n = n.Parent(0) {
+		if _, ok := n.Message(); ok {
+			return n
+		}
+		if n.NumParents() != 1 {
+			break
+		}
+	}
+	return nil
+}

@@ -137,7 +137,10 @@ func (x *index) collect(s, base *jsonschema.Schema, path string) error {
 	x.at[path], x.path[s] = s, path
 	x.marks = x.marks || s.UnevaluatedItems != nil || s.UnevaluatedProperties != nil
 
-	base, err := x.name(s, base)
+	var err error
+	if x.base[s] = base; s.ID != "" || s.Anchor != "" || s.DynamicAnchor != "" {
+		base, err = x.name(s, base)
+	}
 	if err == nil {
 		err = x.compile(s)
 	}
