@@ -3,6 +3,7 @@ package durable
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -186,8 +187,10 @@ func (c *children) kill(i int) {
 	cmd := c.running[i]
 	c.running = append(c.running[:i:i], c.running[i+1:]...)
 	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	c.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	var ended *exec.ExitError
+	if errors.As(cmd.Wait(), &ended) {
+		c.cpu += ended.UserTime() + ended.SystemTime()
+	}
 }
 
 // killAll ends all children.

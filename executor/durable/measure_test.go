@@ -18,6 +18,7 @@ import (
 )
 
 // TestThroughput measures. PLAIT_RUNS=1000 executes a thousand runs with four calls each, in three processes.
+// PLAIT_BACKLOG=100000 does so beside that many jobs that nobody works, and a third as many running ones.
 func TestThroughput(t *testing.T) {
 	runs, err := strconv.Atoi(os.Getenv("PLAIT_RUNS"))
 	if err != nil {
@@ -91,8 +92,8 @@ func measure(w *world, runs int, statements func() int) {
 	w.Logf("starts a second: %.0f", float64(runs)/time.Since(began).Seconds())
 	w.Logf("statements a start: %.1f", float64(statements())/float64(runs))
 
-	if os.Getenv("PLAIT_BACKLOG") != "" {
-		w.backlog(e)
+	if stranded, err := strconv.Atoi(os.Getenv("PLAIT_BACKLOG")); err == nil {
+		w.backlog(e, stranded)
 	}
 	c := &children{w: w, history: filepath.Join(w.TempDir(), "history"), slots: 20, slow: 20 * time.Millisecond, defers: true}
 	defer c.killAll()
@@ -151,8 +152,8 @@ func (w *world) numbers(e *Engine, limit int) string {
 		limit)
 }
 
-// backlog inserts 32,768 running jobs of a process that is alive, and 100,000 jobs that nobody works.
-func (w *world) backlog(e *Engine) {
+// backlog inserts jobs that nobody works, and a third as many running jobs of a process that is alive.
+func (w *world) backlog(e *Engine, stranded int) {
 	w.Helper()
 	d := e.queue.dialect()
 	by := map[bool]string{true: `ARRAY['alive']`, false: `JSONB('["alive"]')`}[d.oneBeat]
@@ -162,9 +163,9 @@ func (w *world) backlog(e *Engine) {
 			`INSERT INTO plait_beats (id, beat) VALUES ('alive', ` + tx.Now() + ` + 3600000000)`,
 			`INSERT INTO ` + d.jobs + ` (args, kind, max_attempts, queue, state, attempt, attempted_by, attempted_at)
 				SELECT ` + args + `, 'plait_call', 5, 'plait_calls', 'running', 1, ` + by + `, ` + d.now + `
-				FROM ` + w.numbers(e, 32_768),
+				FROM ` + w.numbers(e, stranded/3),
 			`INSERT INTO ` + d.jobs + ` (args, kind, max_attempts, queue, state)
-				SELECT ` + args + `, 'plait_call', 5, 'for_nobody', 'available' FROM ` + w.numbers(e, 100_000),
+				SELECT ` + args + `, 'plait_call', 5, 'for_nobody', 'available' FROM ` + w.numbers(e, stranded),
 		} {
 			if _, err := tx.Exec(w.Context(), statement); err != nil {
 				return err
@@ -172,6 +173,24 @@ func (w *world) backlog(e *Engine) {
 		}
 		return nil
 	}))
+}
+
+// Jobs that nobody works, and running jobs of others, do not hold up a run. PLAIT_BACKLOG measures it.
+func TestBacklogDoesNotHoldUpRuns(t *testing.T) {
+	onEach(t, func(w *world) {
+		var c counting
+		e := w.engine(func(o *Options) {
+			defers("count", 4)(o)
+			works(c.tool("count"))(o)
+		})
+		w.backlog(e, 3_000)
+		w.serve(e)
+		r := w.wait(e, w.start(e, StartRequest{Text: "Count."}))
+		require.Equal(w, Done, r.State, r.Reason)
+		require.EqualValues(w, 4, c.total.Load())
+		require.Equal(w, 3_000, w.jobs(e)["available"])
+		require.Equal(w, 1_000, w.jobs(e)["running"])
+	})
 }
 
 // TestListsOverManyRuns measures. PLAIT_SCALE=1 lists pages of a million runs.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -86,10 +87,11 @@ func (d *Driver) readNewest(ctx context.Context, conversation string, from, have
 
 	// From the newest to the oldest, all links to a record come before it.
 	found := []store.Record{} // not nil: nothing may be wanted
+	// The limit is part of the text: SQLite prepares a statement again whenever a parameter of LIMIT is bound.
 	err := d.db.Read(ctx, func(tx Tx) error {
 		return each(ctx, tx, `SELECT id, links, sum, cuts, CASE WHEN LENGTH(line) <= $1 THEN line END FROM plait_nodes
-			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $2) ORDER BY seq DESC LIMIT $3`,
-			[]any{int64(maxNewestLine), conversation, int64(maxNewest)}, func(scan func(...any) error) error {
+			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $2) ORDER BY seq DESC LIMIT `+strconv.Itoa(maxNewest),
+			[]any{int64(maxNewestLine), conversation}, func(scan func(...any) error) error {
 				r, err := scanRecord(scan)
 				delete(leftOut, r.ID)
 				if err != nil || !w.wanted[r.ID] || r.Line == nil {
