@@ -2,8 +2,12 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
+
+// ErrNoTables is the error of opening a database without tables, if they are not to be made.
+var ErrNoTables = errors.New("a database without conversations of Plait")
 
 // SchemaError reports tables of another version of Plait.
 type SchemaError struct {

@@ -32,7 +32,7 @@ type Options struct {
 }
 
 // ErrNoTables is the error of opening a database without tables, with Options.NoTables.
-var ErrNoTables = errors.New("postgres: a database without conversations of Plait")
+var ErrNoTables = sqlstore.ErrNoTables
 
 // withDefaults returns the options with each default in place.
 func (o *Options) withDefaults() Options {

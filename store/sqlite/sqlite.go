@@ -68,7 +68,7 @@ var (
 	// ErrReadOnly is the error of a change.
 	ErrReadOnly = errors.New("sqlite: the database is open for reading only")
 	// ErrNoTables is the error of opening a database of another program.
-	ErrNoTables = errors.New("sqlite: a database without conversations of Plait")
+	ErrNoTables = sqlstore.ErrNoTables
 )
 
 // VersionError reports an outdated SQLite.
