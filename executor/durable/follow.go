@@ -221,13 +221,12 @@ func (f *following) begin(d dag.DAG) error {
 
 // nameOf returns the name of a message or a finished execution in following.known, and nil for any other node.
 func nameOf(n *node.Node) any {
-	switch p := n.Payload().(type) {
-	case node.Message:
+	if _, is := n.Message(); is {
 		return n.ID()
-	case node.ToolExecution:
-		if key, ok := n.Call(); ok && !p.State.Unfinished() {
-			return key
-		}
+	}
+	e, is := n.Payload().(node.ToolExecution)
+	if key, ok := n.Call(); is && ok && !e.State.Unfinished() {
+		return key
 	}
 	return nil
 }
