@@ -245,18 +245,17 @@ func (f *following) note(n *node.Node) {
 
 // pause yields a Paused, unless the last one was the same.
 func (f *following) pause(ctx context.Context, r Run) error {
-	var replied map[string]bool
-	err := f.db.View(ctx, func(tx store.Tx) (err error) {
-		replied, err = repliedCalls(ctx, tx, r.target())
-		return err
-	})
+	d := f.dag()
+	pending, err := f.unreplied(ctx, r.target(), d)
 	if err != nil {
 		return err
 	}
 
-	d := f.dag()
 	c := executor.ContinuationOf(d)
-	c.Calls = slices.DeleteFunc(c.Calls, func(key node.CallKey) bool { return replied[key.String()] })
+	c.Calls = nil
+	for _, p := range pending {
+		c.Calls = append(c.Calls, p.Key)
+	}
 	if id := fmt.Sprint(c.ID, c.Calls); len(c.Calls) > 0 && id != f.paused {
 		f.paused = id
 		return f.say(executor.Paused{Continuation: c, DAG: d})
