@@ -12,7 +12,9 @@
 //   - progress: reports of running tools, as bars on a terminal.
 //   - replay: a recorded run against changed tools, and against another model.
 //   - crash: a run that kills itself in the middle of two tool calls, and finishes at the second start.
-//   - workers: durable runs in a few processes, one of them killed; on SQLite, or on PostgreSQL with River.
+//   - workers: durable runs in a few processes, one of them killed; on SQLite or PostgreSQL. With kill.sh, a whole shop
+//     is killed under load.
+//   - riverui: River's web UI for a database of durable runs.
 //   - browser: a run in a browser, as it happens; it can be forked there.
 //   - providers: the weather from four APIs in one conversation, each behind a strict fake.
 //   - branches: three prompts on forks of one conversation, a judge, and the best one continued.

@@ -2,7 +2,7 @@ package main
 
 import (
 	"cmp"
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,8 +16,8 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/durable"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/store"
 )
 
 // runStates are all states, in the order of a run's life.
@@ -41,8 +41,8 @@ func runsCommand(s *streams) *cobra.Command {
 		Long: `Lists the durable runs in an SQLite database that have not ended, the newest
 first:
 
-  calls   the pending calls of a waiting run: how many wait for approval, for
-          a result, and how many are begun
+  calls   the pending calls of a waiting run without a reply: how many wait
+          for approval, for a result, and how many are begun
   reason  why the run waits, was parked or ended`,
 		Example: `  plait runs sessions.db
   plait runs sessions.db --state parked,failed
@@ -50,7 +50,7 @@ first:
   plait runs reply sessions.db 'ticket 31' --approve
   plait runs cancel sessions.db 'ticket 31'
   plait runs prune sessions.db --older-than 30d --dry-run`,
-		Args: oneFile,
+		Args: takes("DATABASE", 1, 1),
 		RunE: func(_ *cobra.Command, args []string) error { return s.listRuns(args[0], f) },
 	}
 
@@ -72,8 +72,9 @@ func showRunCommand(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show DATABASE ID",
 		Short: "Print a run with its pending calls and their arguments",
-		Long: `Prints a durable run, and its pending calls with their arguments. All other
-calls are in the conversation: see plait log with the FILE that is printed.`,
+		Long: `Prints a durable run, and its pending calls that have no reply, with their
+arguments. All other calls are in the conversation: see plait log with the
+FILE that is printed.`,
 		Example: `  plait runs show sessions.db 'ticket 31'`,
 		Args:    oneRun,
 		RunE:    func(_ *cobra.Command, args []string) error { return s.showRun(args[0], args[1], asJSON) },
@@ -94,8 +95,8 @@ func replyRunCommand(s *streams) *cobra.Command {
 		Use:   "reply DATABASE ID [CALL]",
 		Short: "Approve or decline a pending call, or give its result",
 		Long: `Replies to a pending call of a durable run. CALL is its key, as plait runs show
-prints it; it may be left out if one call is pending. Any process with the
-agent of the run continues it.`,
+prints it; it may be left out if one call is pending. When all calls of a
+message have their reply, any process with the agent continues the run.`,
 		Example: `  plait runs reply sessions.db 'ticket 31' --approve
   plait runs reply sessions.db 'ticket 31' CALL --decline 'too expensive'
   plait runs reply sessions.db 'ticket 31' CALL --result 'paid by hand'`,
@@ -128,7 +129,11 @@ A run that was cancelled before is no error.`,
 		Args:    oneRun,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return s.withEngine(args[0], func(e *durable.Engine) error {
-				return runError(args[0], args[1], e.Cancel(s.ctx, args[1], reason))
+				err := runError(args[0], args[1], e.Cancel(s.ctx, args[1], reason))
+				if err == nil {
+					s.say("cancelled")
+				}
+				return err
 			})
 		},
 	}
@@ -146,7 +151,11 @@ last step.`,
 		Args:    oneRun,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return s.withEngine(args[0], func(e *durable.Engine) error {
-				return runError(args[0], args[1], e.Requeue(s.ctx, args[1]))
+				err := runError(args[0], args[1], e.Requeue(s.ctx, args[1]))
+				if err == nil {
+					s.say("the run is active")
+				}
+				return err
 			})
 		},
 	}
@@ -236,13 +245,9 @@ func (s *streams) listRuns(file string, f runsFlags) error {
 			more = runs[len(runs)-1].ID
 		}
 
-		db, err := s.existing(file)
-		if err != nil {
-			return err
-		}
 		list := []listedRun{}
 		for _, run := range runs {
-			pending, err := pendingOf(s.ctx, db, run)
+			pending, err := e.Pending(s.ctx, run.ID)
 			if err != nil {
 				return err
 			}
@@ -292,21 +297,6 @@ func (f runsFlags) query() (q durable.RunsRequest, err error) {
 // openStates are the states of unfinished runs.
 func openStates() []durable.State {
 	return slices.DeleteFunc(slices.Clone(runStates), durable.State.Ended)
-}
-
-// pendingOf returns the pending calls of a waiting run. They are in its conversation.
-func pendingOf(ctx context.Context, db database, run durable.Run) ([]dag.Pending, error) {
-	if run.State != durable.Waiting {
-		return nil, nil
-	}
-	c, err := store.New(db, nil).Head(ctx, run.Conversation, run.Head)
-	if errors.Is(err, store.ErrNotStored) && !errors.Is(err, store.ErrRecord) {
-		return nil, nil // removed since it was listed
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.DAG().Pending(), nil
 }
 
 // listed returns a run for the output.
@@ -388,11 +378,7 @@ func (s *streams) findRun(e *durable.Engine, file, id string) (durable.Run, []da
 	if err != nil {
 		return run, nil, runError(file, id, err)
 	}
-	db, err := s.existing(file)
-	if err != nil {
-		return run, nil, err
-	}
-	pending, err := pendingOf(s.ctx, db, run)
+	pending, err := e.Pending(s.ctx, id)
 	return run, pending, err
 }
 
@@ -431,11 +417,21 @@ func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 		line("", " ")
 		line("call", c.Call)
 		line("tool", safetext.Row(c.Tool))
-		line("arguments", safetext.Line(string(c.Input), 4000))
-		line("note", safetext.Line(c.Note, 4000))
+		line("arguments", long(string(c.Input)))
+		line("note", long(c.Note))
 		line("waits", c.waitsText(now))
 	}
 	return w.Flush()
+}
+
+// long returns a text for a row. Whoever approves a call must know that it was cut.
+func long(text string) string {
+	const cells = 4000
+	line := safetext.Line(text, cells)
+	if strings.HasSuffix(line, "…") && !strings.HasSuffix(text, "…") {
+		line += fmt.Sprintf(" (cut: %d bytes, and --json prints them)", len(text))
+	}
+	return line
 }
 
 // waitsText returns what a call waits for.
@@ -468,10 +464,32 @@ func (s *streams) replyToRun(file, id, call string, f replyFlags, given func(fla
 			return fmt.Errorf("run %s has %d pending calls: name one (see plait runs show)", safetext.Quote(id, maxRunID), len(pending))
 		}
 
+		if given("arguments") && !isObject(f.arguments) {
+			return errors.New("--arguments must be a JSON object")
+		}
 		reply := f.reply(pending[0], given)
 		reply.By, reply.At = f.by, time.Now()
-		return runError(file, id, e.Reply(s.ctx, run.Conversation, run.Head, reply))
+		if err := e.Reply(s.ctx, run.Conversation, run.Head, reply); err != nil {
+			return runError(file, id, err)
+		}
+
+		left, err := e.Pending(s.ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case len(left) > 0:
+			s.say("replied; the run waits for %s", describe.Count(len(left), "more call"))
+		default:
+			s.say("replied; the run continues")
+		}
+		return nil
 	})
+}
+
+// isObject reports whether a text is a JSON object.
+func isObject(text string) bool {
+	var object map[string]json.RawMessage
+	return json.Unmarshal([]byte(text), &object) == nil && object != nil
 }
 
 // reply returns the reply of the flags.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,4 +164,50 @@ func TestListOfRunsIsReadInPages(t *testing.T) {
 	out, _, _ = command("", "runs", file, "--limit", "2", "--json")
 	require.Contains(t, out, `"more": "b"`)
 	require.NotContains(t, out, `"id": "a"`)
+}
+
+func TestRunOfTwoCallsIsRepliedToOneByOne(t *testing.T) {
+	file := t.TempDir() + "/sessions.db"
+	db, err := sqlite.Open(t.Context(), file, nil)
+	require.NoError(t, err)
+	agent := supporter()
+	agent.Provider = apitest.NewScript(apitest.Call(
+		apitest.Use("refund", refund{"A-7"}), apitest.Use("refund", refund{strings.Repeat("very ", 2000) + "\x1b[2Jlong"})))
+	e, err := openEngine(t.Context(), db, map[string]executor.Agent{"support": agent})
+	require.NoError(t, err)
+	_, err = e.Start(t.Context(), durable.StartRequest{Run: "two", Agent: "support", Conversation: "c", Text: "refund"})
+	require.NoError(t, err)
+	require.NoError(t, workUntil(t.Context(), e, map[string]durable.State{"two": durable.Waiting}))
+	pending, err := e.Pending(t.Context(), "two")
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(e.Close(), db.Close()))
+
+	// What is cut says so: nobody approves a part unknowingly.
+	out, errs, code := command("", "runs", "show", file, "two")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "… (cut: ")
+	require.NotContains(t, out, "\x1b")
+
+	_, errs, code = command("", "runs", "reply", file, "two", pending[0].Key.String(), "--arguments", "[]")
+	require.NotZero(t, code)
+	require.Contains(t, errs, "--arguments must be a JSON object")
+
+	// A call with a reply is no longer asked for.
+	_, errs, code = command("", "runs", "reply", file, "two", pending[0].Key.String(), "--approve")
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "the run waits for 1 more call")
+	out, _, _ = command("", "runs", "show", file, "two")
+	require.NotContains(t, out, pending[0].Key.String())
+	require.Contains(t, out, pending[1].Key.String())
+	out, _, _ = command("", "runs", file)
+	require.Contains(t, out, "1 for approval")
+
+	_, errs, code = command("", "runs", "reply", file, "two", "--decline", "no")
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "the run continues")
+	_, errs, code = command("", "runs", "cancel", file, "two")
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "cancelled")
+	_, errs, _ = command("", "runs")
+	require.Contains(t, errs, "runs takes DATABASE")
 }

@@ -69,11 +69,17 @@ func (v *served) entries(ctx context.Context, file string) ([]live.Entry, error)
 	if err != nil {
 		return nil, err
 	}
-	var runs map[headKey]durable.Run
+	var list []live.Entry
 	err = v.withEngine(file, func(e *durable.Engine) (err error) {
-		runs, err = latestRuns(ctx, e)
+		list, err = entriesOf(ctx, e, db)
 		return err
 	})
+	return list, err
+}
+
+// entriesOf is entries with an engine on the database.
+func entriesOf(ctx context.Context, engine *durable.Engine, db *sqlite.DB) ([]live.Entry, error) {
+	runs, err := latestRuns(ctx, engine)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +106,7 @@ func (v *served) entries(ctx context.Context, file string) ([]live.Entry, error)
 				e.Changed = *when
 			}
 			if run, ok := runs[headKey{key, h.Name}]; ok {
-				if e, err = withRun(ctx, db, e, run); err != nil {
+				if e, err = withRun(ctx, engine, e, run); err != nil {
 					return nil, err
 				}
 			}
@@ -137,8 +143,8 @@ func latestRuns(ctx context.Context, e *durable.Engine) (map[headKey]durable.Run
 }
 
 // withRun returns an entry with the state of its run.
-func withRun(ctx context.Context, db database, e live.Entry, run durable.Run) (live.Entry, error) {
-	pending, err := pendingOf(ctx, db, run)
+func withRun(ctx context.Context, engine *durable.Engine, e live.Entry, run durable.Run) (live.Entry, error) {
+	pending, err := engine.Pending(ctx, run.ID)
 	if err != nil {
 		return e, err
 	}

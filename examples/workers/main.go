@@ -11,6 +11,12 @@
 //	workers worker DATABASE NAME
 //
 // They share nothing but the database. With PostgreSQL they could run on three machines.
+//
+// With kill, it runs a whole shop: services for web front ends, runners of the agent, and workers. They are killed at
+// random moments while customers order. Then every order is checked. kill.sh does this on PostgreSQL too, and shows
+// River's UI meanwhile: see README.md.
+//
+//	go run ./examples/workers kill KILLS [DATABASE]
 package main
 
 import (
@@ -23,6 +29,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/plait-dev/plait/api"
@@ -57,10 +64,22 @@ func start(ctx context.Context, args []string, out io.Writer) error {
 		return serve(ctx, args[1], engine())
 	case args[0] == "worker" && len(args) == 3:
 		return serve(ctx, args[1], worker(args[2], out))
+	case args[0] == "service" && len(args) == 2:
+		return service(ctx, args[1])
+	case args[0] == "runner" && len(args) == 2:
+		return serve(ctx, args[1], runner())
+	case args[0] == "clerk" && len(args) == 3:
+		return serve(ctx, args[1], clerk(args[2]))
+	case args[0] == "kill" && (len(args) == 2 || len(args) == 3):
+		kills, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		return killAll(ctx, strings.Join(args[2:], ""), kills, out)
 	case len(args) == 1:
 		return refundAll(ctx, args[0], out)
 	}
-	return errors.New("usage: workers [DATABASE | engine DATABASE | worker DATABASE NAME]")
+	return errors.New("usage: workers [DATABASE | kill KILLS [DATABASE] | engine DATABASE | worker DATABASE NAME]")
 }
 
 // engine returns the options of a process that executes runs.

@@ -17,7 +17,7 @@ type Runs interface {
 	// Store returns the conversations.
 	Store() *store.Store
 	// Start appends nodes to a conversation and starts a run. It reports false, and changes nothing, if the conversation
-	// has an unfinished run. add may be called more than once.
+	// has an unfinished run, or if add appends nothing. add may be called more than once.
 	Start(ctx context.Context, conversation string, add func(dag.DAG) dag.DAG) (started bool, err error)
 	// Reply replies to pending calls. The first reply to a call counts.
 	Reply(ctx context.Context, conversation string, replies ...executor.Reply) error

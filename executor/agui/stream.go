@@ -182,18 +182,16 @@ func (s *stream) begin(d dag.DAG) {
 	}
 
 	for _, n := range d.Nodes() {
-		switch p := n.Payload().(type) {
-		case node.Message:
-			if s.ids[n.ID()] == "" {
-				s.main.messageEnd(n)
-			}
-		case node.ToolExecution:
-			// Only the last message with calls may have new results.
-			key, _ := n.Call()
-			id := callOf(s.ids[key.Message], p.Index)
-			if s.ids[key.Message] == s.main.calling && !p.State.Unfinished() && !has[resultOf(id)] {
-				s.main.result(p)
-			}
+		if _, is := n.Message(); is && s.ids[n.ID()] == "" {
+			s.main.messageEnd(n)
+		}
+
+		// Only the last message with calls may have new results.
+		e, is := n.Payload().(node.ToolExecution)
+		key, _ := n.Call()
+		id := callOf(s.ids[key.Message], e.Index)
+		if is && s.ids[key.Message] == s.main.calling && !e.State.Unfinished() && !has[resultOf(id)] {
+			s.main.result(e)
 		}
 	}
 }

@@ -221,13 +221,12 @@ func (f *following) begin(d dag.DAG) error {
 
 // nameOf returns the name of a message or a finished execution in following.known, and nil for any other node.
 func nameOf(n *node.Node) any {
-	switch p := n.Payload().(type) {
-	case node.Message:
+	if _, is := n.Message(); is {
 		return n.ID()
-	case node.ToolExecution:
-		if key, ok := n.Call(); ok && !p.State.Unfinished() {
-			return key
-		}
+	}
+	e, is := n.Payload().(node.ToolExecution)
+	if key, ok := n.Call(); is && ok && !e.State.Unfinished() {
+		return key
 	}
 	return nil
 }
@@ -246,18 +245,17 @@ func (f *following) note(n *node.Node) {
 
 // pause yields a Paused, unless the last one was the same.
 func (f *following) pause(ctx context.Context, r Run) error {
-	var replied map[string]bool
-	err := f.db.View(ctx, func(tx store.Tx) (err error) {
-		replied, err = repliedCalls(ctx, tx, r.target())
-		return err
-	})
+	d := f.dag()
+	pending, err := f.unreplied(ctx, r.target(), d)
 	if err != nil {
 		return err
 	}
 
-	d := f.dag()
 	c := executor.ContinuationOf(d)
-	c.Calls = slices.DeleteFunc(c.Calls, func(key node.CallKey) bool { return replied[key.String()] })
+	c.Calls = nil
+	for _, p := range pending {
+		c.Calls = append(c.Calls, p.Key)
+	}
 	if id := fmt.Sprint(c.ID, c.Calls); len(c.Calls) > 0 && id != f.paused {
 		f.paused = id
 		return f.say(executor.Paused{Continuation: c, DAG: d})

@@ -26,10 +26,10 @@ func (e *Engine) Front(agent string) *Front { return &Front{e, agent} }
 func (f *Front) Store() *store.Store { return f.engine.Store() }
 
 // Start appends nodes to a conversation and starts a run, as [Engine.Start] does. It reports false, and changes nothing,
-// if the conversation has an unfinished run.
+// if the conversation has an unfinished run, or if add appends nothing: another request was first.
 func (f *Front) Start(ctx context.Context, conversation string, add func(dag.DAG) dag.DAG) (started bool, err error) {
-	_, err = f.engine.Start(ctx, StartRequest{Agent: f.agent, Conversation: conversation, Add: add})
-	if errors.Is(err, ErrBusy) {
+	_, err = f.engine.Start(ctx, StartRequest{Agent: f.agent, Conversation: conversation, Add: add, onlyNew: true})
+	if errors.Is(err, ErrBusy) || errors.Is(err, errNothingNew) {
 		return false, nil
 	}
 	return err == nil, err

@@ -428,3 +428,21 @@ func TestFrontEndDropsThePiecesOfALostResponse(t *testing.T) {
 		require.Contains(w, end.types(), "MESSAGES_SNAPSHOT")
 	})
 }
+
+func TestFrontEndStartsNoRunWithoutANewMessage(t *testing.T) {
+	onEach(t, func(w *world) {
+		change, asked := speaks("a")
+		s := w.site(change)
+		w.serve(s.engine)
+		s.post(say, "")
+
+		// Another request with the same message was under way at the same time.
+		started, err := s.engine.Front("a").Start(w.Context(), "c", func(d dag.DAG) dag.DAG { return d })
+		require.NoError(w, err)
+		require.False(w, started)
+		runs, err := s.engine.Runs(w.Context(), RunsRequest{})
+		require.NoError(w, err)
+		require.Len(w, runs, 1)
+		require.Len(w, asked(), 1)
+	})
+}

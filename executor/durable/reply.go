@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/riverqueue/river"
@@ -76,6 +77,32 @@ func (e *Engine) replyTo(ctx context.Context, t target, choose func(dag.DAG) ([]
 		}
 	}
 	return err
+}
+
+// Pending returns the pending calls of a waiting run that have no reply yet. A run in another state has none.
+func (e *Engine) Pending(ctx context.Context, run string) ([]dag.Pending, error) {
+	r, err := e.Run(ctx, run)
+	if err != nil || r.State != Waiting {
+		return nil, err
+	}
+	c, err := e.store.Head(ctx, r.Conversation, r.Head)
+	if deleted(err) {
+		return nil, nil // removed meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.unreplied(ctx, r.target(), c.DAG())
+}
+
+// unreplied returns the pending calls without a reply in the inbox.
+func (e *Engine) unreplied(ctx context.Context, t target, d dag.DAG) ([]dag.Pending, error) {
+	var replied map[string]bool
+	err := e.db.View(ctx, func(tx store.Tx) (err error) {
+		replied, err = repliedCalls(ctx, tx, t)
+		return err
+	})
+	return slices.DeleteFunc(d.Pending(), func(p dag.Pending) bool { return replied[p.Key.String()] }), err
 }
 
 // fits reports whether the call of a reply is pending, or returns an error if the reply does not fit. For the same

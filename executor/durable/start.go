@@ -32,6 +32,8 @@ type StartRequest struct {
 	Add func(d dag.DAG) dag.DAG
 	// At is when the run begins. Its message is in the conversation at once. Defaults to now.
 	At time.Time
+
+	onlyNew bool // start nothing if Add appends nothing
 }
 
 // Start stores a run, and returns its ID. It does not wait for the run: a process with the agent executes it (see
@@ -74,6 +76,9 @@ const maxRaces = 10
 // kept under a head of their own, but made again.
 var errRaced = errors.New("durable: another writer moves the head all the time")
 
+// errNothingNew ends a Start that would append nothing.
+var errNothingNew = errors.New("durable: there is nothing new")
+
 func (e *Engine) start(ctx context.Context, s StartRequest) error {
 	c, err := e.open(ctx, s.Conversation, s.Head)
 	if err != nil {
@@ -84,7 +89,10 @@ func (e *Engine) start(ctx context.Context, s StartRequest) error {
 		return err
 	}
 	if s.Add != nil {
-		d = s.Add(d)
+		before := d.Heads()
+		if d = s.Add(d); s.onlyNew && slices.Equal(d.Heads(), before) {
+			return errNothingNew
+		}
 	}
 	if s.Text != "" {
 		d = d.User(s.Text)
