@@ -126,10 +126,10 @@ func unpaired(messages []content.Message, drop map[place]string) {
 	for i, m := range messages {
 		if m.Role == content.Assistant {
 			for j, b := range m.Blocks.All() {
-				switch b := b.(type) {
-				case content.Opaque:
-					p.look(place{i, j}, b)
-				case content.Thinking:
+				if o, ok := b.(content.Opaque); ok {
+					p.look(place{i, j}, o)
+				}
+				if _, thinks := b.(content.Thinking); thinks {
 					for _, call := range p.open {
 						call.thinking = append(call.thinking, place{i, j})
 					}
