@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,6 +14,10 @@ import (
 
 // place is the position of a block among the messages.
 type place struct{ message, block int }
+
+func (p place) compare(other place) int {
+	return cmp.Or(cmp.Compare(p.message, other.message), cmp.Compare(p.block, other.block))
+}
 
 // prune implements dialect.Rules.Prune. It finds
 //
@@ -109,30 +114,23 @@ type pairing struct {
 	// The blocks to drop, with the reason.
 	drop map[place]string
 	// The calls without a result so far, by ID.
-	open map[string]*openCall
-}
-
-// openCall is a call of a server tool without a result so far.
-type openCall struct {
-	at place
-	// The thinking after it. It is bound to the call before it, and valid only as long as the call is sent.
+	open map[string]place
+	// The thinking that came while a call was open. It is bound to the calls before it, and valid only if they are sent.
 	thinking []place
 }
 
 // unpaired adds to drop the calls of server tools without a result, with the thinking after them, and the results without
 // a call.
 func unpaired(messages []content.Message, drop map[place]string) {
-	p := pairing{drop, map[string]*openCall{}}
+	p := pairing{drop: drop, open: map[string]place{}}
 	for i, m := range messages {
 		if m.Role == content.Assistant {
 			for j, b := range m.Blocks.All() {
 				if o, ok := b.(content.Opaque); ok {
 					p.look(place{i, j}, o)
 				}
-				if _, thinks := b.(content.Thinking); thinks {
-					for _, call := range p.open {
-						call.thinking = append(call.thinking, place{i, j})
-					}
+				if _, thinks := b.(content.Thinking); thinks && len(p.open) > 0 {
+					p.thinking = append(p.thinking, place{i, j})
 				}
 			}
 
@@ -148,7 +146,7 @@ func unpaired(messages []content.Message, drop map[place]string) {
 func (p *pairing) look(at place, b content.Opaque) {
 	if call, ok := serverCallOf(b); ok {
 		if call.whole {
-			p.open[call.id] = &openCall{at: at}
+			p.open[call.id] = at
 		} else {
 			p.drop[at] = "an incomplete call of a server tool"
 		}
@@ -167,16 +165,21 @@ func (p *pairing) look(at place, b content.Opaque) {
 // close drops the calls open at the end of m, unless the turn is unfinished: m then has tool calls of its own, and the
 // API continues its calls together with their results.
 func (p *pairing) close(m content.Message) {
-	if len(m.Blocks.ToolUses()) > 0 {
+	if len(m.Blocks.ToolUses()) > 0 || len(p.open) == 0 {
 		return
 	}
-	for id, call := range p.open {
-		p.drop[call.at] = "a call of a server tool without its result"
-		for _, at := range call.thinking {
+
+	first := slices.MinFunc(slices.Collect(maps.Values(p.open)), place.compare)
+	for _, at := range p.open {
+		p.drop[at] = "a call of a server tool without its result"
+	}
+	for _, at := range p.thinking {
+		if first.compare(at) < 0 {
 			p.drop[at] = "thinking after a call of a server tool that is left out"
 		}
-		delete(p.open, id)
 	}
+	clear(p.open)
+	p.thinking = nil
 }
 
 // serverCall is a call of a server tool.
