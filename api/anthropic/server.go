@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,6 +14,10 @@ import (
 
 // place is the position of a block among the messages.
 type place struct{ message, block int }
+
+func (p place) compare(other place) int {
+	return cmp.Or(cmp.Compare(p.message, other.message), cmp.Compare(p.block, other.block))
+}
 
 // change replaces a block; nil drops it. Why is the reason.
 type change struct {
@@ -113,22 +118,17 @@ func itemID(b content.Block) string {
 type pairing struct {
 	changes map[place]change
 	// The calls without a result so far, by ID.
-	open map[string]*openCall
+	open map[string]place
 	// The IDs of all calls so far.
 	called map[string]bool
-}
-
-// openCall is a call of a server tool without a result so far.
-type openCall struct {
-	at place
-	// The thinking after it. It is bound to the call before it, and valid only as long as the call is sent.
+	// The thinking that came while a call was open. It is bound to the calls before it, and valid only if they are sent.
 	thinking []place
 }
 
 // unpaired adds to changes the calls of server tools without a result, with the thinking after them, the results without
 // a call, and the blocks whose caller is missing.
 func unpaired(messages []content.Message, changes map[place]change) {
-	p := pairing{changes, map[string]*openCall{}, map[string]bool{}}
+	p := pairing{changes: changes, open: map[string]place{}, called: map[string]bool{}}
 	for i, m := range messages {
 		if m.Role == content.User {
 			continue
@@ -146,9 +146,9 @@ func unpaired(messages []content.Message, changes map[place]change) {
 
 // look reads the block at a position.
 func (p *pairing) look(at place, b content.Block) {
-	if _, ok := b.(content.Thinking); ok {
-		for _, call := range p.open {
-			call.thinking = append(call.thinking, at)
+	if _, thinks := b.(content.Thinking); thinks {
+		if len(p.open) > 0 {
+			p.thinking = append(p.thinking, at)
 		}
 		return
 	}
@@ -165,7 +165,7 @@ func (p *pairing) look(at place, b content.Block) {
 			p.changes[at] = change{why: "an incomplete call of a server tool"}
 			return
 		}
-		p.open[call.id], p.called[call.id] = &openCall{at: at}, true
+		p.open[call.id], p.called[call.id] = at, true
 		return
 	}
 
@@ -181,16 +181,21 @@ func (p *pairing) look(at place, b content.Block) {
 // close drops the calls open at the end of m, unless the turn is unfinished: m has tool calls of its own, and the next
 // message has nothing but their results. The API then continues its calls together with the results.
 func (p *pairing) close(m, next content.Message) {
-	if len(m.Blocks.ToolUses()) > 0 && onlyResults(next) {
+	if len(p.open) == 0 || len(m.Blocks.ToolUses()) > 0 && onlyResults(next) {
 		return
 	}
-	for id, call := range p.open {
-		p.changes[call.at] = change{why: "a call of a server tool without its result"}
-		for _, at := range call.thinking {
+
+	first := slices.MinFunc(slices.Collect(maps.Values(p.open)), place.compare)
+	for _, at := range p.open {
+		p.changes[at] = change{why: "a call of a server tool without its result"}
+	}
+	for _, at := range p.thinking {
+		if first.compare(at) < 0 {
 			p.changes[at] = change{why: "thinking after a call of a server tool that is left out"}
 		}
-		delete(p.open, id)
 	}
+	clear(p.open)
+	p.thinking = nil
 }
 
 // callerOf returns the ID of the server tool's call that made a call or a result, and the block without it. The ID is ""

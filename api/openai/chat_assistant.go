@@ -119,7 +119,9 @@ func (a *assistant) has(name string) bool {
 func (a *assistant) add(m jsonx.Member) {
 	for i, old := range a.further {
 		if old.Name == m.Name {
-			a.further[i].Value = joined(old.Value, m.Value)
+			if m.Name != "name" { // a message has one name
+				a.further[i].Value = joined(old.Value, m.Value)
+			}
 			return
 		}
 	}

@@ -213,6 +213,14 @@ func TestNameOfAUserAloneIsNoMessage(t *testing.T) {
 		`{"role":"assistant","content":[{"type":"text","text":"Ho"},{"type":"text","text":"Ho"}]}`, got)
 }
 
+func TestMessagesOfOneAssistantHaveOneName(t *testing.T) {
+	named := func(name string) content.Message {
+		return content.Message{Role: content.Assistant, Blocks: must(content.Opaque{API: ChatAPI, JSON: content.JSON(`{"name":"` + name + `"}`)}, content.Text{Text: "Ho"})}
+	}
+	got := chatMessages(t, nil, content.Message{Role: content.User, Blocks: content.Words("Hi")}, named("bob"), named("bob"), named("eve"))
+	require.Contains(t, got, `"name":"bob"}`)
+}
+
 func TestACallsIDIsAsShortAsTheAPIWantsIt(t *testing.T) {
 	for id, want := range map[string]string{strings.Repeat("x", 40): strings.Repeat("x", 40), strings.Repeat("x", 41): "call_1", "functions.f:0": "functions.f:0", "ü": "call_1"} {
 		got := chatMessages(t, nil, content.Message{Role: content.User, Blocks: content.Words("Hi")}, content.Message{Role: content.Assistant, Blocks: must(content.ToolUse{ID: id, Name: "f", Input: `{}`})})

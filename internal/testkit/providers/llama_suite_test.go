@@ -547,7 +547,7 @@ func (l *llamas) reach(string) http.RoundTripper {
 }
 
 func (l *llamas) breaking(w *providertest.World, name string, noStream bool) *breaking {
-	b := &breaking{way: providertest.Pick(w, ways...), keep: w.IntN(20_000), reach: l.reach(name), fails: llamaFails}
+	b := &breaking{way: providertest.Pick(w, ways...), keep: w.IntN(20_000), reach: l.reach(name), fails: llamaFails, abrupt: true}
 	if noStream {
 		b.keep = w.IntN(1000)
 	}
@@ -569,6 +569,8 @@ func llamaFails(status int) fake.Reply {
 	return fake.Reply{Status: status, Body: fmt.Sprintf(`{"error":{%s,"code":%d}}`, said, status)}
 }
 
+func (l *llamas) other(*providertest.World, string) api.Provider { return nil } // all are APIs of one server
+
 func (l *llamas) tokens() int64  { return 0 }
 func (l *llamas) refused() error { return nil } // it is the error of the run
 
@@ -582,16 +584,19 @@ func (l *llamas) play(count uint64, breaks bool) {
 
 	all := dialects(l.t)
 	for _, name := range apis {
-		d, began, refused := all[name], time.Now(), 0
+		d := all[name]
 		d.Others = slices.DeleteFunc(d.Others, func(other *providertest.Dialect) bool { return other.API == gemini.API })
 		d.Model = func() providertest.Turn { return turn(l, apis, name, breaks) }
-		for seed := first; seed < first+count; seed++ {
-			if err := d.Try(seed); err != nil {
-				refused++
-				l.t.Errorf("seed %d, %s: %v", seed, name, err)
+		l.t.Run(llamaOf(name), func(t *testing.T) {
+			began, failed := time.Now(), 0
+			for seed := first; seed < first+count; seed++ {
+				if err := d.Try(seed); err != nil {
+					failed++
+					t.Errorf("seed %d: %v", seed, err)
+				}
 			}
-		}
-		l.t.Logf("%s: %d conversations from seed %d, %d failed, in %.0f s", name, count, first, refused, time.Since(began).Seconds())
+			t.Logf("%d conversations from seed %d, %d failed, in %.0f s", count, first, failed, time.Since(began).Seconds())
+		})
 	}
 }
 

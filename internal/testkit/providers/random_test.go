@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -150,6 +151,7 @@ type breaking struct {
 	arrived [][]byte // of each response that broke off
 	whole   bool     // the response arrived whole: it is shorter than keep
 	header  http.Header
+	abrupt  bool // the connection of the first one does not end in order
 }
 
 func (b *breaking) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -193,9 +195,16 @@ func (b *breaking) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// events returns the whole events of each response that broke off.
+// arrivedWhole ends the fault: the response did not break off.
+func (b *breaking) arrivedWhole() { b.whole, b.arrived = true, nil }
+
+// events returns the whole events of each response that broke off. If a connection ends in order, its last event needs no
+// empty line after it.
 func (b *breaking) events() (all [][]string) {
-	for _, arrived := range b.arrived {
+	for i, arrived := range b.arrived {
+		if i == 0 && b.abrupt {
+			arrived = arrived[:max(0, bytes.LastIndex(arrived, []byte("\n\n")))]
+		}
 		var whole []string
 		for line := range strings.Lines(string(arrived)) {
 			if data := strings.TrimPrefix(line, "data:"); content.JSON(data).Valid() {
@@ -248,7 +257,7 @@ func (r *brokenBody) Read(p []byte) (int, error) {
 	r.left -= n
 	r.b.arrived[0] = append(r.b.arrived[0], p[:n]...)
 	if err == io.EOF && !r.end {
-		r.b.whole, r.b.arrived = true, nil
+		r.b.arrivedWhole()
 	}
 	return n, err
 }
@@ -263,6 +272,8 @@ type models interface {
 	breaking(w *providertest.World, name string, noStream bool) *breaking
 	// reach returns a network to the API without faults.
 	reach(name string) http.RoundTripper
+	// other returns a model of another API, whose server works. It is nil if there is none.
+	other(w *providertest.World, name string) api.Provider
 	// tokens returns the number of tokens of input that each server reports for any request; 0 if it varies.
 	tokens() int64
 	// refused returns an error if a server refused a request.
@@ -287,10 +298,16 @@ func turn(m models, apis []string, own string, breaks bool) providertest.Turn {
 		if breaks && w.One(2) {
 			network := m.breaking(w, name, noStream)
 			w.Logf("   a turn with %s that breaks off after %d responses and %d bytes: %s", name, network.skip, network.keep, network.way)
-			agent.Provider, agent.Options = client(m.model(name, noStream, network)), m.options(w, true)
+			model := m.model(name, noStream, network)
+			other := m.other(w, name)
+			if other != nil {
+				w.Logf("   another provider takes over")
+				model = api.Fallback(model, other)
+			}
+			agent.Provider, agent.Options = client(model), m.options(w, true)
 			var err error
-			if d, err = brokenTurn(agent, d, network, m.tokens()); err != nil {
-				return d, fmt.Errorf("%s, %s: %w", name, network.way, err)
+			if d, err = brokenTurn(agent, d, network, other != nil, m.tokens()); err != nil {
+				return d, errors.Join(fmt.Errorf("%s, %s: %w", name, network.way, err), m.refused())
 			}
 			d = asked(w, d)
 		}
@@ -323,11 +340,12 @@ var notSent = []error{api.ErrNothing, executor.ErrAnswered}
 
 // brokenTurn runs a turn over a network that breaks a response off. What the events showed of the response must be in the
 // conversation, with the tokens that were reported, and each attempt's cause in the error.
-func brokenTurn(agent executor.Agent, d dag.DAG, network *breaking, tokens int64) (dag.DAG, error) {
+func brokenTurn(agent executor.Agent, d dag.DAG, network *breaking, fallback bool, tokens int64) (dag.DAG, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	seen, first := responseSeen{whole: -1}, network.skip
 	var failure error
+	retried := 0
 	for event, err := range agent.Stream(ctx, d) {
 		switch e := event.(type) {
 		case executor.MessageStart:
@@ -338,6 +356,7 @@ func brokenTurn(agent executor.Agent, d dag.DAG, network *breaking, tokens int64
 		case executor.MessageDelta:
 			show(seen.shown[len(seen.shown)-1], e.Event)
 		case executor.Retry:
+			retried++
 			seen.shown, seen.causes = append(seen.shown, map[int]string{}), append(seen.causes, e.Err)
 			if network.way == cancelled {
 				cancel()
@@ -348,6 +367,9 @@ func brokenTurn(agent executor.Agent, d dag.DAG, network *breaking, tokens int64
 			}
 			if m, _ := e.Node.Message(); m.Role == content.Assistant {
 				seen.kept = m
+				if seen.whole == first && retried == 0 && m.Answer.Stop != content.StopCut {
+					network.arrivedWhole() // nothing but its last bytes were missing
+				}
 			}
 		case executor.End:
 			d, failure = e.DAG, err
@@ -355,14 +377,24 @@ func brokenTurn(agent executor.Agent, d dag.DAG, network *breaking, tokens int64
 	}
 
 	// The response that would have broken off was never requested, or nothing but its last bytes were missing.
-	if failure == nil || isOneOf(failure, notSent) || seen.whole > first {
+	if isOneOf(failure, notSent) || failure == nil && retried == 0 || seen.whole > first && !fallback {
 		return d, nil
 	}
-	if err := seen.checkCauses(failure, network.way); err != nil {
-		return d, err
-	}
-	if err := seen.checkPart(); err != nil {
-		return d, err
+	whole := seen.kept.Role == content.Assistant && seen.kept.Answer.Stop != content.StopCut
+	switch {
+	case failure != nil && whole:
+		return d, nil // the other provider answered, and the run was cancelled after that
+	case failure == nil && !fallback:
+		return d, errors.New("the request does not fail")
+	case failure == nil:
+		seen.whole++
+	default:
+		if err := seen.checkCauses(failure, network.way); err != nil {
+			return d, err
+		}
+		if err := seen.checkPart(); err != nil {
+			return d, err
+		}
 	}
 
 	if len(seen.causes) > 0 && len(seen.kept.Blocks.Slice()) > 0 {
@@ -537,11 +569,20 @@ func (f *fakes) breaking(w *providertest.World, name string, _ bool) *breaking {
 	}
 	b.kept = func() { f.kept[b.way]++ }
 	end := providertest.Pick(w, io.EOF, io.ErrUnexpectedEOF)
+	b.abrupt = end != io.EOF
 	b.kill = func() error {
 		b.reach = transport(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
 		return end
 	}
 	return b
+}
+
+func (f *fakes) other(w *providertest.World, name string) api.Provider {
+	p := providertest.Pick(w, providers...)
+	if p.name == name || w.One(2) {
+		return nil
+	}
+	return f.model(p.name, w.One(2), f.reach(p.name))
 }
 
 func (f *fakes) tokens() int64 { return 10 }
