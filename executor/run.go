@@ -239,7 +239,7 @@ func (r *run) phases(yield func(lineage.Phase) bool) {
 // declaring returns the conversation that declarations are compared with. In an open tool phase, that is the one of the
 // message with the calls: executions declare nothing, and its transcript is remembered.
 func (r *run) declaring() dag.DAG {
-	if r.branches == 1 && len(r.open) == 1 {
+	if r.branches == 1 && len(r.open) == 1 && r.heads[0] != r.open[0].Caller {
 		return r.d.WithHeads(r.open[0].Caller)
 	}
 	return r.d

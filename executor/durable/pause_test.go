@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -526,4 +527,23 @@ func TestForgedRowsOfTheInbox(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAPauseIsReadFromTheConversation: its nodes are stored with its jobs, and not as a step before.
+func TestAPauseIsReadFromTheConversation(t *testing.T) {
+	use := content.ToolUse{Name: "fast", Input: "{}"}
+	d := dag.New().User("Go.").Assistant("", use, use)
+	calls := d.OpenCalls()
+	r := &running{stored: d.Heads()}
+	require.False(t, r.pauses(d))
+
+	begun := d.AppendExecutions(node.ToolExecution{Index: calls[1].Index, State: node.ExecutionStarted})
+	require.False(t, r.pauses(begun))
+	waits := node.ToolExecution{Index: calls[0].Index, State: node.ExecutionAwaitingResults}
+	require.False(t, r.pauses(begun.AppendExecutions(waits)), "a call is being executed")
+
+	paused := d.AppendExecutions(waits)
+	require.True(t, r.pauses(paused))
+	r.stored = paused.Heads()
+	require.False(t, r.pauses(paused), "it is stored")
 }
