@@ -520,6 +520,47 @@ func TestAnotherWriterAtTheHeadFailsTheRun(t *testing.T) {
 	})
 }
 
+// The reply to an append is lost, and the conversation is redacted before it is tried again.
+func TestRedactionAfterALostReplyDoesNotEndTheRun(t *testing.T) {
+	onEach(t, func(w *world) {
+		program := w.engine(nil)
+		var once sync.Once
+		e := w.engine(func(o *Options) {
+			says(apitest.Say("Hello.").Always())(o)
+			o.wrap = func(db store.Transactor) store.Transactor {
+				return &lossy{db, func() (lose bool) {
+					once.Do(func() {
+						c, err := program.Store().Conversation(w.Context(), "c")
+						require.NoError(w, err)
+						require.NoError(w, c.Rewrite(w.Context(), c.DAG().Redact(c.DAG().Nodes()[0].ID())))
+						lose = true
+					})
+					return lose
+				}}
+			}
+		})
+		w.serve(e)
+		r := w.wait(e, w.start(e, StartRequest{Text: "My name is Ann."}))
+		require.Equal(w, Done, r.State, r.Reason)
+		require.Equal(w, "Hello.", w.text("c"))
+	})
+}
+
+// lossy is a database that may lose the reply to an append.
+type lossy struct {
+	store.Transactor
+	loses func() bool
+}
+
+// AppendIf implements store.Transactor.
+func (l *lossy) AppendIf(ctx context.Context, a store.AppendRequest, query string, args ...any) (store.Head, bool, error) {
+	h, held, err := l.Transactor.AppendIf(ctx, a, query, args...)
+	if err == nil && l.loses() {
+		return store.Head{}, false, errFault
+	}
+	return h, held, err
+}
+
 // A redaction changes what nodes hold, and not where the head is.
 func TestRedactionDuringARunDoesNotEndIt(t *testing.T) {
 	onEach(t, func(w *world) {

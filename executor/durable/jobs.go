@@ -112,7 +112,7 @@ func (e *Engine) appendIfHeld(ctx context.Context, a store.AppendRequest, c clai
 		err = errLost
 	case err != nil:
 		var conflict *store.ConflictError
-		if errors.As(err, &conflict) && isAt(conflict.Current, a) {
+		if errors.As(err, &conflict) && isStored(conflict.Current, a) {
 			return conflict.Current, nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -345,6 +346,43 @@ func TestResultBeforeACancelIsKept(t *testing.T) {
 		require.Len(w, w.load("c").OpenCalls(), 1)
 		require.NoError(w, e.Reply(w.Context(), "c", "", many)) // it has it
 		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Failed(pending[1], "x")), ErrNotBusy)
+	})
+}
+
+// A run is cancelled while it pauses. The jobs of its calls are cancelled too.
+func TestCancelDuringAPauseCancelsItsCalls(t *testing.T) {
+	onEach(t, func(w *world) {
+		cancelled := make(chan error, 1)
+		program := w.engine(nil)
+		var once sync.Once
+		e := w.engine(func(o *Options) {
+			defers("count", 2)(o)
+			o.wrap = func(db store.Transactor) store.Transactor {
+				return gap{db, func(query string) {
+					if !strings.HasPrefix(query, `SELECT call FROM plait_inbox`) {
+						return // the jobs are inserted right before this query
+					}
+					once.Do(func() {
+						go func() { cancelled <- program.Cancel(w.Context(), "r", "enough") }()
+						time.Sleep(200 * time.Millisecond) // it waits for the end of this transaction
+					})
+				}}
+			}
+		})
+		w.serve(e)
+		run := w.start(e, StartRequest{Run: "r", Text: "Count."})
+		require.Equal(w, Cancelled, w.wait(e, run).State)
+		require.NoError(w, <-cancelled)
+
+		var c counting
+		w.serve(w.engine(func(o *Options) {
+			works(c.tool("count"))(o)
+			says(apitest.Say("Hello.").Always())(o)
+			o.RunQueue = func(string) string { return CallQueue } // after the calls
+		}))
+		w.wait(e, w.start(w.engine(func(o *Options) { o.RunQueue = func(string) string { return CallQueue } }),
+			StartRequest{Conversation: "d", Text: "Hi."}))
+		require.Zero(w, c.total.Load())
 	})
 }
 

@@ -303,8 +303,8 @@ func (r *running) transaction(
 	switch {
 	case errors.Is(err, errStored):
 		err = nil
-	case errors.As(err, &conflict) && isAt(conflict.Current, a):
-		h, err = conflict.Current, nil
+	case state == "" && errors.As(err, &conflict) && isStored(conflict.Current, a):
+		h, err = conflict.Current, nil // had the last step been stored, the job would not be this attempt's any more
 	}
 	return h, err
 }
@@ -312,10 +312,14 @@ func (r *running) transaction(
 // errStored ends a transaction that an earlier try has committed.
 var errStored = errors.New("durable: the step is stored already")
 
-// isAt reports whether a head is where an append moves it.
+// isAt reports whether a head is where an append moves it. It may have another version since, after a redaction.
 func isAt(h store.Head, a store.AppendRequest) bool {
-	return h.Version == a.Expect+1 && slices.Equal(h.Nodes, a.Nodes)
+	return h.Version > a.Expect && slices.Equal(h.Nodes, a.Nodes)
 }
+
+// isStored reports whether an append has been made, although it was refused: its new nodes are at the head. Without new
+// nodes that cannot be told from a redaction.
+func isStored(h store.Head, a store.AppendRequest) bool { return len(a.Records) > 0 && isAt(h, a) }
 
 // sameNodes reports whether a head is at these nodes.
 func sameNodes(h store.Head, nodes []*node.Node) bool {

@@ -245,6 +245,11 @@ func (e *Engine) cancel(ctx context.Context, r Run, reason string) error {
 		if err := settle(tx); err != nil {
 			return err
 		}
+
+		// A pause may have inserted jobs while this transaction waited for it.
+		if err := e.cancelJobs(ctx, tx, r.ID); err != nil {
+			return err
+		}
 		_, err = setState(ctx, tx, r.ID, Cancelled, reason, 0)
 		return err
 	}
