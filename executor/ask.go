@@ -19,6 +19,9 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 
 	// After the model's own message, the request ends with content.GoOn, which is not in the conversation.
 	t := r.transcript()
+	if err := r.d.Err(); err != nil {
+		return api.Response{}, nil, err // the transcript needed nodes that could not be loaded
+	}
 	r.endsInGoOn = r.ownTurn(t.Messages)
 	req, err := r.runSendHooks(api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options})
 	if err != nil {
