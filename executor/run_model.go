@@ -33,6 +33,9 @@ func (r *run) ask() (api.Response, *node.Node, error) {
 	}
 
 	t := r.transcript()
+	if err := r.d.Err(); err != nil {
+		return api.Response{}, nil, err // the transcript needed nodes that could not be loaded
+	}
 	req := api.Request{System: t.System, Tools: t.Tools, Messages: t.Messages, Options: r.options}
 	if len(r.hooks.send) > 0 {
 		changed, err := r.runSendHooks(req)

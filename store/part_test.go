@@ -10,8 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -133,6 +135,22 @@ func TestErrorOfLoadingTheRestIsOneOfTheConversation(t *testing.T) {
 	require.NoError(t, open(t, store.New(driver, nil), "talk").DAG().LoadAll())
 }
 
+func TestNothingIsAskedWithoutTheRestThatIsNeeded(t *testing.T) {
+	driver := &countingDriver{Driver: store.Memory()}
+	d := longTalk(1000, 20)
+	require.NoError(t, open(t, store.New(driver, nil), "talk").Append(ctx, d))
+	c := open(t, store.New(driver, nil), "talk")
+
+	// A compaction of nodes that the outline leaves out needs them.
+	old := d.Nodes()[10].ID()
+	again := c.DAG().Append(node.Compaction{Summary: content.Words("again"), Replaced: node.ListOf(old)})
+	driver.fail = fmt.Errorf("the disk is gone")
+	model := apitest.NewScript(apitest.Say("Hello."))
+	_, err := executor.Agent{Provider: model}.Run(ctx, again.User("Hi."))
+	require.ErrorIs(t, err, driver.fail)
+	require.Empty(t, model.Requests())
+}
+
 func TestDamagedOutlineIsIgnored(t *testing.T) {
 	d := longTalk(1000, 20)
 	for _, damage := range []func(outline []byte) []byte{
@@ -173,7 +191,7 @@ func (d *damagingDriver) Records(ctx context.Context, key string, ids []node.ID)
 func TestConversationLoadedInPartIsThatOfTheStore(t *testing.T) {
 	seed := seedtest.First(t)
 	parts, loads := 0, 0
-	for i := range seedtest.Rounds(60, 3000) {
+	for i := range seedtest.Rounds(60, 1000) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		p, l := partAsWhole(t, r, i)
 		parts, loads = parts+p, loads+l

@@ -50,8 +50,8 @@ type dialect struct {
 	worker string
 	// args and metadata are expressions for both as text.
 	args, metadata string
-	// run is an expression for the run of a job.
-	run string
+	// run and conversation are expressions for those of a job.
+	run, conversation string
 	// begun is an expression for the metadata with noted.Begun.
 	begun string
 	// listed is a condition for the IDs of jobs. Its parameter is a list with commas.
@@ -107,7 +107,7 @@ func newPostgresQueue(db *postgres.DB, e *Engine) (queue, error) {
 	q, err := newRiverQueue[pgx.Tx](riverpgxv5.New(db.Pool()), dialect{
 		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, oneBeat: true, poll: 5 * time.Second,
 		worker: `attempted_by[array_length(attempted_by, 1)]`, args: `args::TEXT`, metadata: `metadata::TEXT`,
-		run:    `args->>'run'`,
+		run: `args->>'run'`, conversation: `args->>'conversation'`,
 		begun:  `metadata || '{"plait_begun": true}'`,
 		texts:  func(p string) string { return `t FROM jsonb_array_elements_text(CAST(` + p + ` AS TEXT)::JSONB) AS t` },
 		listed: func(p string) string { return `id = ANY(string_to_array(` + p + `, ',')::BIGINT[])` },
@@ -129,7 +129,7 @@ func newSQLiteQueue(ctx context.Context, db *sqlite.DB, e *Engine) (queue, error
 	q, err := newRiverQueue[*sql.Tx](riversqlite.New(pool), dialect{
 		jobs: `river_job`, now: `DATETIME('now', 'subsec')`, poll: 5 * time.Second,
 		worker: `JSON_EXTRACT(attempted_by, '$[#-1]')`, args: `JSON(args)`, metadata: `JSON(metadata)`,
-		run:    `JSON_EXTRACT(args, '$.run')`,
+		run: `JSON_EXTRACT(args, '$.run')`, conversation: `JSON_EXTRACT(args, '$.conversation')`,
 		begun:  `JSONB_SET(metadata, '$.plait_begun', JSON('true'))`,
 		texts:  func(p string) string { return `value FROM JSON_EACH(` + p + `)` },
 		listed: func(p string) string { return `id IN (SELECT value FROM JSON_EACH('[' || ` + p + ` || ']'))` },

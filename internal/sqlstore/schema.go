@@ -26,6 +26,11 @@ func (e *SchemaError) Error() string {
 		"use the newer program", e.Version, e.Newest)
 }
 
+// Tables are the tables with rows of conversations, or of their runs.
+var Tables = []string{
+	"plait_conversations", "plait_nodes", "plait_heads", "plait_blobs", "plait_uses", "plait_inbox", "plait_index",
+}
+
 // oldest is the version of the tables that the first of the migrations makes. Those before it were never released.
 const oldest = 4
 

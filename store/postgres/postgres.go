@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -145,6 +147,43 @@ func open(ctx context.Context, db *database, opts Options) (*DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &DB{Transactor: driver, sqlstore: driver, database: db}, nil
+}
+
+// Scrub runs VACUUM on the tables of Plait, and on others such as the one of a job queue, so that the server uses the space
+// of deleted and redacted content again. The content stays in that space until it is overwritten. With full, it runs
+// VACUUM FULL: the tables are written anew, and the old files are removed; nobody can use a table meanwhile.
+//
+// Scrub does not reach the log of changes (pg_wal) before the server recycles it, replicas, backups, and the server's
+// text logs. It needs no transaction, and runs no statement within one.
+func (db *DB) Scrub(ctx context.Context, full bool, others ...string) error {
+	if err := db.database.enter(); err != nil {
+		return err
+	}
+	defer db.database.running.Done()
+	conn, err := db.database.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+
+	// It may take as long as it needs. The connection is closed, because its setting stays changed.
+	if _, err := conn.Exec(ctx, `SET statement_timeout = 0`); err != nil {
+		return err
+	}
+	defer func() { _ = conn.Conn().Close(context.WithoutCancel(ctx)) }()
+
+	statement := `VACUUM `
+	if full {
+		statement = `VACUUM (FULL) `
+	}
+	tables := append(slices.Clone(sqlstore.Tables), others...)
+	for _, table := range tables {
+		// The simple protocol prepares nothing: VACUUM cannot be prepared behind a pooler.
+		if _, err := conn.Exec(ctx, statement+table, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isUndefined reports whether a table does not exist.

@@ -151,10 +151,20 @@ type unwritableError struct{ error }
 func (e *unwritableError) Unwrap() []error { return []error{e.error, ErrReadOnly} }
 
 // cannotWrite reports whether SQLite could not open or write one of its files.
-func cannotWrite(err error) bool {
-	const perm, readOnly, cannotOpen = 3, 8, 14
+func cannotWrite(err error) bool { return hasCode(err, noPermission, readOnly, cannotOpen) }
+
+// Codes of SQLite's errors.
+const (
+	noPermission = 3
+	busy         = 5
+	readOnly     = 8
+	cannotOpen   = 14
+)
+
+// hasCode reports whether err is one of SQLite with one of the codes.
+func hasCode(err error, codes ...int) bool {
 	var failed interface{ Code() int }
-	return errors.As(err, &failed) && slices.Contains([]int{perm, readOnly, cannotOpen}, failed.Code()&0xFF)
+	return errors.As(err, &failed) && slices.Contains(codes, failed.Code()&0xFF)
 }
 
 // dataSource returns the name of a file as the driver expects it.
@@ -288,6 +298,35 @@ func (db *DB) Check(ctx context.Context) error {
 // Repair removes what Check finds damaged among what is derived from the conversations: outlines, by which a long
 // conversation is opened fast. Its next compaction makes another.
 func (db *DB) Repair(ctx context.Context) error { return db.sqlstore.Repair(ctx) }
+
+// ErrInUse is the error of [DB.Scrub] while others use the database.
+var ErrInUse = errors.New("sqlite: others use the database")
+
+// Scrub removes deleted and redacted content from the files of the database. It writes the database anew (VACUUM):
+// SQLite overwrites what it deletes, but a page may have copies of rows that were moved to another page. Then it empties
+// the log of changes, the file "-wal". Other writers wait meanwhile, and the disk needs room for two copies.
+//
+// If others read or write for longer than Options.BusyTimeout, the error is ErrInUse: call it again. Scrub does not reach
+// backups and other copies.
+func (db *DB) Scrub(ctx context.Context) error {
+	if db.database.opts.ReadOnly {
+		return ErrReadOnly
+	}
+	return db.database.alone(ctx, func(c *connection) error {
+		if _, err := c.conn.ExecContext(ctx, `VACUUM`); hasCode(err, busy) {
+			return fmt.Errorf("%w: %w", ErrInUse, err)
+		} else if err != nil {
+			return err
+		}
+
+		var inUse, log, done int
+		err := c.conn.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&inUse, &log, &done)
+		if err == nil && inUse != 0 {
+			err = ErrInUse
+		}
+		return err
+	})
+}
 
 // Backup writes a copy of the database to a new file at path. Others may read and write meanwhile: the copy has the
 // committed state at the beginning of Backup. It is on disk when Backup returns nil. After an error there is no file.

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plait-dev/plait/executor/durable"
+	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/store"
+	"github.com/plait-dev/plait/store/postgres"
+	"github.com/plait-dev/plait/store/sqlite"
+)
+
+// eraseFlags are the flags of plait erase.
+type eraseFlags struct {
+	prefix            string
+	full, dry, asJSON bool
+}
+
+func eraseCommand(s *streams) *cobra.Command {
+	var f eraseFlags
+	cmd := &cobra.Command{
+		Use:   "erase DATABASE [KEY…]",
+		Short: "Erase conversations with everything the database has about them",
+		Long: `Removes conversations with their heads, inbox, runs and jobs, and then from the
+files of the database: SQLite's are written anew, and its log of changes is
+emptied; on PostgreSQL, VACUUM frees the space, and with --full the tables are
+written anew. Other programs wait meanwhile. What the command cannot reach is
+printed.
+
+To erase single messages and keep the conversation, use plait redact, and then
+plait erase DATABASE without a KEY.`,
+		Example: `  plait erase sessions.db alice/42
+  plait erase sessions.db --prefix alice/ --dry-run
+  plait erase 'postgres://host/name' --prefix alice/ --full`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name a DATABASE")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return s.withEngine(args[0], func(e *durable.Engine) error { return s.erase(e, args[0], args[1:], f) })
+		},
+	}
+
+	cmd.Flags().StringVar(&f.prefix, "prefix", "", "also every conversation whose key begins with `TEXT`")
+	cmd.Flags().BoolVar(&f.full, "full", false, "on PostgreSQL, VACUUM FULL: no content stays in free space")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be erased, and change nothing")
+	jsonFlag(cmd, &f.asJSON)
+	return cmd
+}
+
+// erasedReport is the output of erase.
+type erasedReport struct {
+	Conversations []erasedConversation `json:"conversations"`
+	// Unreached lists places that may hold the content still.
+	Unreached []string `json:"unreached"`
+}
+
+// erasedConversation is a conversation in the output of erase.
+type erasedConversation struct {
+	Key    string `json:"key"`
+	Stored bool   `json:"stored"`
+	Runs   int    `json:"runs"`
+	Jobs   int    `json:"jobs"`
+}
+
+func (r erasedReport) String() string {
+	var b strings.Builder
+	for _, c := range r.Conversations {
+		what := "erased"
+		if !c.Stored {
+			what = "not stored"
+		}
+		fmt.Fprintf(&b, "%s: %s, %s, %s\n", safetext.Row(c.Key), what, count(c.Runs, "run"), count(c.Jobs, "job"))
+	}
+	b.WriteString("not reached:\n  " + strings.Join(r.Unreached, "\n  "))
+	return b.String()
+}
+
+// erase erases conversations of a database, and then scrubs its files.
+func (s *streams) erase(e *durable.Engine, file string, keys []string, f eraseFlags) error {
+	db, err := s.existing(file)
+	if err != nil {
+		return err
+	}
+	if f.prefix != "" {
+		found, err := s.keysWith(db, f.prefix)
+		if err != nil {
+			return err
+		}
+		keys = append(keys, found...)
+	}
+	slices.Sort(keys)
+
+	report := erasedReport{Conversations: []erasedConversation{}, Unreached: unreached(db, f.full)}
+	for _, key := range slices.Compact(keys) {
+		if f.dry {
+			report.Conversations = append(report.Conversations, erasedConversation{Key: key, Stored: true})
+			continue
+		}
+		erased, err := e.Erase(s.ctx, key)
+		if err != nil {
+			return err
+		}
+		report.Conversations = append(report.Conversations, erasedConversation{key, erased.Stored, erased.Runs, erased.Jobs})
+	}
+	if f.dry {
+		for _, c := range report.Conversations {
+			fmt.Fprintf(s.out, "%s: would be erased\n", safetext.Row(c.Key))
+		}
+		return nil
+	}
+
+	// Everything is removed: an error now is about the files alone.
+	if err := s.scrub(e, db, f.full); err != nil {
+		return fmt.Errorf("the conversations are removed, but not yet from the files of the database (run the command again): %w", err)
+	}
+	return s.report(s.out, report, f.asJSON)
+}
+
+// keysWith returns the keys with a prefix: of conversations, and of those that were deleted and have runs.
+func (s *streams) keysWith(db database, prefix string) (keys []string, err error) {
+	for key, err := range store.New(db, nil).Conversations(s.ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	err = db.View(s.ctx, func(tx store.Tx) error {
+		rows, err := tx.Query(s.ctx, `SELECT DISTINCT conversation FROM plait_index`)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var key string
+			if err := rows.Scan(&key); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+			if strings.HasPrefix(key, prefix) {
+				keys = append(keys, key)
+			}
+		}
+		return errors.Join(rows.Err(), rows.Close())
+	})
+	return keys, err
+}
+
+// scrub removes what was deleted from the files of a database.
+func (s *streams) scrub(e *durable.Engine, db database, full bool) error {
+	switch db := db.(type) {
+	case *sqlite.DB:
+		return db.Scrub(s.ctx)
+	case *postgres.DB:
+		return db.Scrub(s.ctx, full, e.JobTable())
+	}
+	return nil
+}
+
+// unreached returns the places that scrub does not reach.
+func unreached(db database, full bool) []string {
+	places := []string{
+		"backups and other copies of the database, and files made from the conversations",
+		"logs, traces, and what model providers and tools have received",
+		"other conversations that quote these",
+		"the memory of processes that have a conversation open",
+	}
+	if _, is := db.(*postgres.DB); is {
+		places = append(places, "the server's log of changes (pg_wal) until it is recycled, its archive, and replicas",
+			"the server's text logs, if it logs statements")
+		if !full {
+			places = append(places, "free space in the tables until it is overwritten (--full writes them anew)")
+		}
+	}
+	return places
+}
