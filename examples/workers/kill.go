@@ -66,7 +66,9 @@ func killAll(ctx context.Context, database string, kills int, out io.Writer) err
 		ordering.Go(func() { failures <- k.customer(ctx, n) })
 	}
 	for n := range kills {
-		time.Sleep(time.Duration(50+rand.N(400)) * time.Millisecond)
+		if err := k.work(); err != nil {
+			return err
+		}
 		p := shop[rand.N(len(shop))]
 		if err := p.again(ctx, &started); err != nil {
 			return err
@@ -88,6 +90,25 @@ func killAll(ctx context.Context, database string, kills int, out io.Writer) err
 		}
 	}
 	return k.check(ctx, shop, time.Since(begun))
+}
+
+// work waits for a random moment, and until another order is done: on a busy machine, processes need time to start.
+func (k *killed) work() error {
+	before := k.done()
+	time.Sleep(time.Duration(50+rand.N(400)) * time.Millisecond)
+	for begun := time.Now(); k.done() == before; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > 2*time.Minute {
+			return errors.New("the shop stands still")
+		}
+	}
+	return nil
+}
+
+// done returns how many orders are done.
+func (k *killed) done() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.promised)
 }
 
 // staff is a process of the shop that is started again whenever it was killed.

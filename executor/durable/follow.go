@@ -52,7 +52,6 @@ type following struct {
 	known        map[any]bool // what was yielded: IDs of messages, and keys of calls with a result
 	calling      node.ID      // the last message with calls
 	feed         *feed        // the events of this process
-	pieces       bool         // pieces of a response were yielded, and not its end
 	paused       string       // the ID of the last Paused
 }
 
@@ -268,19 +267,10 @@ func (f *following) pass(e executor.Event) error {
 	switch e := e.(type) {
 	case executor.RunStart:
 		return f.begin(e.DAG)
-	case executor.Paused:
+	case executor.Paused, executor.End:
 		return nil // the store has the outcome: see look
-	case executor.End:
-		if f.pieces {
-			f.known, f.pieces = nil, false // of a response that is not stored: begin again
-		}
-		return nil
-	case executor.MessageDelta:
-		f.pieces = true
-	case executor.Retry:
-		f.pieces = false
 	case executor.MessageEnd:
-		f.pieces = false
+		// The part of a response that broke off has an end too. If it is not stored, show begins again.
 		if e.Node != nil {
 			f.note(e.Node)
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -394,39 +395,55 @@ func TestFrontEndSendsAMessageToABusyThread(t *testing.T) {
 
 func TestFrontEndDropsThePiecesOfALostResponse(t *testing.T) {
 	onEach(t, func(w *world) {
-		hangs := true
-		s := w.site(func(o *Options) {
-			o.ShutdownTimeout = -1
-			o.Agents = map[string]executor.Agent{"a": {Provider: apitest.NewScript(apitest.Func(func(api.Request) apitest.Turn {
-				if hangs {
-					hangs = false
-					return apitest.Say("Half").Hang()
-				}
-				return apitest.Say("Whole.")
-			}).Always())}}
-		})
-		stop := w.serve(s.engine)
-		got, pieces := make(chan received), make(chan struct{})
-		go func() {
-			var once sync.Once
-			got <- s.read(say, func(kind string) bool {
-				if kind == "TEXT_MESSAGE_CONTENT" {
-					once.Do(func() { close(pieces) })
-				}
-				return false
-			})
-		}()
-		<-pieces
-		stop()
-		w.serve(s.engine)
-		end := <-got
-		require.Equal(w, success, end.last()["outcome"], end.types())
-		require.Equal(w, "Whole.", w.text("c"))
-		shown := strings.Join(end.messages(), "")
-		require.NotContains(w, shown, "Half")
-		require.Contains(w, end.text()+shown, "Whole.")
-		require.Contains(w, end.types(), "MESSAGES_SNAPSHOT")
+		for _, elsewhere := range []bool{false, true} {
+			dropsPieces(w.again(), elsewhere)
+		}
 	})
+}
+
+// dropsPieces ends the execution of a run in the middle of a response. It is continued by the same engine or elsewhere.
+func dropsPieces(w *world, elsewhere bool) {
+	var hung atomic.Bool
+	options := func(o *Options) {
+		o.ShutdownTimeout = -1
+		o.Agents = map[string]executor.Agent{"a": {Provider: apitest.NewScript(apitest.Func(func(api.Request) apitest.Turn {
+			if hung.CompareAndSwap(false, true) {
+				return apitest.Say("Half").Hang()
+			}
+			return apitest.Say("Whole.")
+		}).Always())}}
+	}
+	s := w.site(options)
+	stop := w.serve(s.engine)
+
+	got, pieces := make(chan received), make(chan struct{})
+	go func() {
+		var once sync.Once
+		got <- s.read(say, func(kind string) bool {
+			if kind == "TEXT_MESSAGE_CONTENT" {
+				once.Do(func() { close(pieces) })
+			}
+			return false
+		})
+	}()
+	<-pieces
+
+	// Who comes in the middle of the response has its pieces too.
+	require.Equal(w, "Half", s.post(`"messages":[]`, "TEXT_MESSAGE_CONTENT").text())
+
+	stop()
+	next := s.engine
+	if elsewhere {
+		next = w.engine(options)
+	}
+	w.serve(next)
+	end := <-got
+	require.Equal(w, success, end.last()["outcome"], end.types())
+	require.Equal(w, "Whole.", w.text("c"))
+	shown := strings.Join(end.messages(), "")
+	require.NotContains(w, shown, "Half")
+	require.Contains(w, end.text()+shown, "Whole.")
+	require.Contains(w, end.types(), "MESSAGES_SNAPSHOT")
 }
 
 func TestFrontEndStartsNoRunWithoutANewMessage(t *testing.T) {
