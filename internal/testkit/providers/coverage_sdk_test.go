@@ -220,6 +220,8 @@ func (s *sdks) sample(t types.Type, depth int) any {
 	if depth > 8 || s.filled && depth > 3 {
 		return nil
 	}
+
+	// A type of strings has constants, an optional value its own.
 	if n, ok := t.(*types.Named); ok && n.Obj().Pkg() != nil {
 		if _, text := n.Underlying().(*types.Basic); text {
 			for _, name := range n.Obj().Pkg().Scope().Names() {
@@ -232,6 +234,7 @@ func (s *sdks) sample(t types.Type, depth int) any {
 			return s.sample(n.TypeArgs().At(0), depth+1)
 		}
 	}
+
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
 		switch {
