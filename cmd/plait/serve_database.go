@@ -78,7 +78,7 @@ func (v *served) entries(ctx context.Context, file string) ([]live.Entry, error)
 }
 
 // entriesOf is entries with an engine on the database.
-func entriesOf(ctx context.Context, engine *durable.Engine, db *sqlite.DB) ([]live.Entry, error) {
+func entriesOf(ctx context.Context, engine *durable.Engine, db database) ([]live.Entry, error) {
 	runs, err := latestRuns(ctx, engine)
 	if err != nil {
 		return nil, err
