@@ -67,19 +67,9 @@ func TestGlossaryHasTheWordsOfTheField(t *testing.T) {
 	}
 }
 
-// widePages are documents with lines that are still too wide.
-var widePages = []string{
-	"README.md", "CONTRIBUTING.md", "docs/first-hour.md", "docs/architecture.md", "docs/calls-and-runs.md",
-	"docs/guarantees.md", "docs/limits.md", "docs/operations.md", "docs/security.md", "docs/switching.md",
-	"docs/saved-form/README.md", "docs/guides/journals-and-runs.md", "docs/guides/workers.md",
-}
-
 // TestDocumentsFitTheScreen requires lines of at most 120 characters, but for tables and blocks.
 func TestDocumentsFitTheScreen(t *testing.T) {
 	for _, page := range documents(t) {
-		if slices.Contains(widePages, filepath.ToSlash(page)) {
-			continue
-		}
 		for line := range strings.Lines(fence.ReplaceAllString(read(t, []string{page}), "")) {
 			if !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "  <img ") {
 				require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSpace(line)), 120, "%s: %s", page, line)
