@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -141,14 +142,19 @@ func TestNothingIsAskedWithoutTheRestThatIsNeeded(t *testing.T) {
 	require.NoError(t, open(t, store.New(driver, nil), "talk").Append(ctx, d))
 	c := open(t, store.New(driver, nil), "talk")
 
-	// A compaction of nodes that the outline leaves out needs them.
+	// After the first turn, a hook replaces a node that the outline leaves out: the next request needs all nodes.
 	old := d.Nodes()[10].ID()
-	again := c.DAG().Append(node.Compaction{Summary: content.Words("again"), Replaced: node.ListOf(old)})
-	driver.fail = fmt.Errorf("the disk is gone")
-	model := apitest.NewScript(apitest.Say("Hello."))
-	_, err := executor.Agent{Provider: model}.Run(ctx, again.User("Hi."))
+	replace := executor.Hook{Next: func(_ context.Context, turn executor.Turn) (executor.Turn, error) {
+		driver.fail = errors.New("the disk is gone")
+		turn.DAG = turn.DAG.Append(node.Compaction{Summary: content.Words("again"), Replaced: node.ListOf(old)})
+		return turn, nil
+	}}
+	model := apitest.NewScript(apitest.Call(apitest.Use("f", struct{}{})), apitest.Say("Hello."))
+	tool := executor.Func("f", "Looks.", func(context.Context, struct{}) (string, error) { return "ok", nil })
+	agent := executor.Agent{Provider: model, Tools: []dag.Tool{tool}, Hooks: []executor.Hook{replace}}
+	_, err := agent.Run(ctx, c.DAG().User("Hi."))
 	require.ErrorIs(t, err, driver.fail)
-	require.Empty(t, model.Requests())
+	require.Len(t, model.Requests(), 1)
 }
 
 func TestDamagedOutlineIsIgnored(t *testing.T) {
