@@ -410,13 +410,6 @@ func TestRowsAreWrittenToJSONWithAllTheirFields(t *testing.T) {
 	require.Contains(t, string(data), `"took_ms":4000`)
 }
 
-func replaced(t *testing.T, text, old, new string) string {
-	t.Helper()
-	before, after, found := strings.Cut(text, old)
-	require.True(t, found, old)
-	return before + new + after
-}
-
 func TestTimesOfAFileDoNotOverflow(t *testing.T) {
 	m := answer(content.StopEndTurn, "18 °C.")
 	m.Answer.Latency = math.MaxInt64

@@ -69,7 +69,6 @@ const (
 // recorder writes the events of a process to a file. One write is one line, also of several processes.
 type recorder struct {
 	file io.Writer
-	ids  atomic.Int64
 }
 
 func openRecorder(path string) (*recorder, error) {
