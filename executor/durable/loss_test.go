@@ -151,9 +151,10 @@ func (a *away) AppendIf(ctx context.Context, r store.AppendRequest, query string
 	return a.Transactor.AppendIf(ctx, r, query, args...)
 }
 
-// outage is a database that all processes lose while some calls are executed. It comes back after a time that is longer than
-// that after which a process counts as lost.
-func outage(w *world, defers bool, others int) (results []string, times map[string]int) {
+// outage is a database that a process loses while it executes calls. It comes back after a time that is longer than that
+// after which a process counts as lost. If there are others, they reach it all the time, and the process executes calls
+// alone: River, whose connection is not taken away here, would go on giving it runs.
+func outage(w *world, defers, others bool) (results []string, times map[string]int) {
 	const calls = 8
 	var c counting
 	begun, finish := make(chan struct{}, calls), make(chan struct{})
@@ -164,17 +165,32 @@ func outage(w *world, defers bool, others int) (results []string, times map[stri
 		return "paid " + item, nil
 	})
 	db := &away{Transactor: w.db}
-	e := w.engine(func(o *Options) {
-		o.wrap = func(store.Transactor) store.Transactor { return db }
+	runs := func(o *Options) {
 		agent := executor.Agent{Provider: payer(calls), ToolTimeout: -1, Tools: []dag.Tool{slow}}
 		if defers {
 			agent.Strategy = executor.DeferAll()
 		}
 		o.Agents = map[string]executor.Agent{"a": agent}
+	}
+	executes := func(o *Options) {
 		works(slow)(o)
 		o.Workers[0].Concurrency = calls
+	}
+	e := w.engine(func(o *Options) {
+		runs(o)
+		if !others {
+			executes(o)
+			o.wrap = func(store.Transactor) store.Transactor { return db }
+		}
 	})
 	w.serve(e)
+	stop := func() {}
+	if others {
+		stop = w.serve(w.engine(func(o *Options) {
+			executes(o)
+			o.wrap = func(store.Transactor) store.Transactor { return db }
+		}))
+	}
 	run := w.start(e, StartRequest{Text: "Pay."})
 	for range calls {
 		<-begun
@@ -182,18 +198,15 @@ func outage(w *world, defers bool, others int) (results []string, times map[stri
 
 	// The calls end while the database is away. Others, which reach it, take the process for lost.
 	db.gone.Store(true)
-	for range others {
-		w.serve(w.engine(func(o *Options) {
-			o.Agents = map[string]executor.Agent{"a": {Provider: payer(calls), Tools: []dag.Tool{slow}, Strategy: e.Agents["a"].Strategy}}
-			works(slow)(o)
-		}))
-	}
 	close(finish)
-	time.Sleep(2 * lapse * heartbeat)
-	if others > 0 {
-		require.Equal(w, Done, w.wait(w.engine(nil), run).State)
+	if others {
+		w.serve(w.engine(executes))
+		require.Equal(w, Done, w.wait(e, run).State)
+	} else {
+		time.Sleep(2 * lapse * heartbeat)
 	}
 	db.gone.Store(false)
+	stop() // when the results were offered
 	r := w.wait(e, run)
 	require.Equal(w, Done, r.State, r.Reason)
 	for _, m := range w.load("c").Messages() {
@@ -213,7 +226,7 @@ func TestResultsOutliveAnAbsenceOfTheDatabase(t *testing.T) {
 	for _, defers := range []bool{true, false} {
 		t.Run(map[bool]string{true: "calls as jobs", false: "calls in the run"}[defers], func(t *testing.T) {
 			onEach(t, func(w *world) {
-				results, times := outage(w, defers, 0)
+				results, times := outage(w, defers, false)
 				for i, result := range results {
 					require.Equal(w, fmt.Sprint("paid bolts ", i), result)
 				}
@@ -229,7 +242,7 @@ func TestResultsOutliveAnAbsenceOfTheDatabase(t *testing.T) {
 // that are offered later are refused by the state.
 func TestResultsOfAProcessThatWasCutOffAreRefusedByTheState(t *testing.T) {
 	onEach(t, func(w *world) {
-		results, times := outage(w, true, 1)
+		results, times := outage(w, true, true)
 		for _, result := range results {
 			require.Equal(w, content.OutcomeUnknown, result)
 		}

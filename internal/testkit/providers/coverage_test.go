@@ -40,7 +40,7 @@ func TestEverythingTheSDKsCanSayIsListed(t *testing.T) {
 	writeCoverage(&page, now)
 	if *updateCoverage {
 		require.NoError(t, os.WriteFile("testdata/coverage.txt", []byte(text.String()), 0o644))
-		require.NoError(t, os.WriteFile("../../docs/coverage.md", []byte(page.String()), 0o644))
+		require.NoError(t, os.WriteFile("../../../docs/coverage.md", []byte(page.String()), 0o644))
 	}
 
 	listed := map[coverageLine]bool{}
@@ -56,7 +56,7 @@ func TestEverythingTheSDKsCanSayIsListed(t *testing.T) {
 	for l := range listed {
 		t.Errorf("only in testdata/coverage.txt: %s, %s %q: %s %s", l.api, l.part, l.name, l.outcome, l.reason)
 	}
-	saved, err := os.ReadFile("../../docs/coverage.md")
+	saved, err := os.ReadFile("../../../docs/coverage.md")
 	require.NoError(t, err)
 	require.Equal(t, string(saved), page.String(), "docs/coverage.md: run with -update-coverage")
 }

@@ -460,7 +460,7 @@ var looking = []finding{
 
 func TestEachFindingHasTests(t *testing.T) {
 	var tests strings.Builder
-	require.NoError(t, filepath.WalkDir(filepath.Join("..", ".."), func(path string, _ fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(filepath.Join("..", "..", ".."), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -469,7 +469,7 @@ func TestEachFindingHasTests(t *testing.T) {
 		return err
 	}))
 	exist := tests.String()
-	browser, err := os.ReadFile(filepath.Join("..", "..", ".ci", "browser", "page", "check.mjs"))
+	browser, err := os.ReadFile(filepath.Join("..", "..", "..", ".ci", "browser", "page", "check.mjs"))
 	require.NoError(t, err)
 
 	for letter, list := range map[string][]finding{"F": looking, "H": findings} {
