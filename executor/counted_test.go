@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 // corePackages are the executor and the packages that take code from it.
@@ -29,6 +31,9 @@ func isCore(file string) bool {
 
 // TestFunctionsOfARunAreFew counts the functions that a reader of a streamed run with two tool calls has to know.
 func TestFunctionsOfARunAreFew(t *testing.T) {
+	if os.Getenv("PLAIT_COUNT") == "" && !seedtest.Long() {
+		t.Skip("SKIPPED: PLAIT_COUNT=1 builds a program, and counts the functions that its run passes")
+	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "counted")
 	run := func(name string, args ...string) string {

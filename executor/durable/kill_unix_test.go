@@ -45,7 +45,7 @@ func killAtRandom(t *testing.T, defers bool) {
 
 		programs := newCrowd(w, history, seed, func(o *Options) { o.Heartbeat = childBeat })
 		ended := 0
-		for kills := rounds(3); kills > 0; kills-- {
+		for kills := rounds(2); kills > 0; kills-- {
 			for len(programs.running) < 40 {
 				programs.start()
 			}

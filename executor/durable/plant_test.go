@@ -238,7 +238,7 @@ func TestHistoryShowsNoFaultWhileConnectionsFail(t *testing.T) {
 	onEach(t, func(w *world) {
 		for _, every := range []int{19, 83}[:seedtest.Rounds(1, 2)] {
 			programs, history := day(w.again(), false, flaky(every))
-			programs.hour(seedtest.Rounds(15, 400))
+			programs.hour(seedtest.Rounds(8, 400))
 			require.Empty(w, programs.finish(time.Minute))
 			require.Empty(w, programs.faults(history))
 		}

@@ -161,12 +161,7 @@ func TestClipReadsNoMoreThanItShows(t *testing.T) {
 	require.Less(t, len(safetext.Clip(heap, 3, 120)), 10_000, "a heap of marks is no character")
 
 	long := strings.Repeat("word ", 1<<20)
-	allocated := testing.Benchmark(func(b *testing.B) {
-		for b.Loop() {
-			safetext.Clip(long, 3, 120)
-		}
-	}).AllocedBytesPerOp()
-	require.Less(t, allocated, int64(100_000))
+	require.Less(t, allocated(func() { safetext.Clip(long, 3, 120) }), uint64(100_000))
 }
 
 func TestCutKeepsClustersWhole(t *testing.T) {
@@ -218,10 +213,7 @@ func TestWidthCountsCells(t *testing.T) {
 // TestLongTextCostsNoMoreThanItsLength compares what a text of 2 MB, or 10 with PLAIT_LONG, and one of an eighth allocate, and what functions with a limit allocate.
 func TestLongTextCostsNoMoreThanItsLength(t *testing.T) {
 	racetest.SkipCounting(t)
-	long := 2 << 20
-	if seedtest.Long() {
-		long = 10 << 20
-	}
+	long := seedtest.Rounds(1<<20, 10<<20)
 	for _, part := range []string{"a", " ", "\n", "\t", "é", "日本", "e\u0301", "\u0301", "\u200d", "👩\u200d", "🇯", "\x00", "\xff", "\u202e", "🏴\U000E0067"} {
 		text := strings.Repeat(part, long/len(part))
 		eighth := text[:len(text)/8/len(part)*len(part)]

@@ -419,7 +419,7 @@ func TestDurableRunSurvivesErrorsOfTheDisk(t *testing.T) {
 
 			// The first operations make the tables. Reads of River's listener change the number from one life to the other.
 			random := rand.New(rand.NewPCG(h.seed, 2))
-			for _, at := range points(seedtest.Rounds(3, 100), calm.operations, random) {
+			for _, at := range points(seedtest.Rounds(2, 100), calm.operations, random) {
 				h.at = at
 				o := livesThrough(t, h)
 				require.Empty(t, o.wrong, "operation %d of about %d", at, calm.operations)
@@ -450,7 +450,7 @@ func TestDurableRunSurvivesPowerLoss(t *testing.T) {
 	for i := range 4 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			require.Empty(t, losses(t, seedtest.Rounds(4, 150), seedtest.First(t)+uint64(1000*i), ""))
+			require.Empty(t, losses(t, seedtest.Rounds(2, 150), seedtest.First(t)+uint64(1000*i), ""))
 		})
 	}
 }
