@@ -160,7 +160,7 @@ func TestMCPProgramThatIgnoresSignalsIsKilledSoon(t *testing.T) {
 	}
 	pids := filepath.Join(t.TempDir(), "pids")
 	// The child has the pipes of the program, and ignores the same signals.
-	script := `trap "" TERM INT HUP; (echo $BASHPID >>` + pids + `; while :; do sleep 1000; done) & echo $$ >>` + pids + `; weather-mcp; while :; do sleep 1000; done`
+	script := `trap "" TERM INT HUP; (echo $BASHPID >>"` + pids + `"; while :; do sleep 1000; done) & echo $$ >>"` + pids + `"; weather-mcp; while :; do sleep 1000; done`
 	r := &runner{streams: &streams{err: io.Discard}, mcp: []string{"bash -c '" + script + "'"}}
 	require.NoError(t, r.begin(t.Context()))
 

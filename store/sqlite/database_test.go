@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -193,11 +194,15 @@ func TestConcurrentAppendsAreAllStored(t *testing.T) {
 			chain(t, db, fmt.Sprint("talk", i), "main", n+1, n+2)
 		}
 	})
+	var counted [2]int
 	require.NoError(t, db.database.do(&job{ctx: t.Context(), read: func(*connection) error {
-		require.Equal(t, writers*appends, jobs)
-		require.Less(t, commits, jobs/2)
+		counted = [2]int{commits, jobs}
 		return nil
 	}}))
+	require.Equal(t, writers*appends, counted[1])
+	if runtime.GOMAXPROCS(0) > 1 { // with one processor, appends seldom wait for each other
+		require.Less(t, counted[0], counted[1]/2)
+	}
 	for i := range writers {
 		h, err := db.Head(t.Context(), fmt.Sprint("talk", i), "main")
 		require.NoError(t, err)

@@ -187,7 +187,7 @@ const patience = "300"
 // Restart starts the server after [Cluster.Stop].
 func (c *Cluster) Restart() error {
 	// A test may lose connections without closing them; 300 are enough for all.
-	settings := []string{"-c listen_addresses=''", "-c max_connections=300", "-k " + c.Socket}
+	settings := []string{"-c listen_addresses=''", "-c max_connections=300", "-k '" + c.Socket + "'"}
 	if c.noSync {
 		settings = append(settings, "-c fsync=off")
 	}
