@@ -308,10 +308,15 @@ func dieAtPoint(w *world, at int) (died bool) {
 	}
 	defer c.killAll()
 	c.add()
-	ended := make(chan struct{})
+	dies, ended := c.running[0], make(chan struct{})
+	c.running = nil // it is waited for here
 	go func() {
 		defer close(ended)
-		_ = c.running[0].Wait()
+		_ = dies.Wait()
+	}()
+	defer func() {
+		_ = dies.Process.Kill()
+		<-ended
 	}()
 	for !died {
 		r, err := e.Run(w.Context(), run)
@@ -329,7 +334,7 @@ func dieAtPoint(w *world, at int) (died bool) {
 		return false
 	}
 
-	c.running, c.point = nil, 0
+	c.point = 0
 	c.add()
 	r := w.wait(e, run)
 	require.Equal(w, Done, r.State, r.Reason)
