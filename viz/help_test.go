@@ -204,7 +204,7 @@ func longConversation(n int) dag.DAG {
 	}
 	made := 2
 	for i := 0; made < n; i++ {
-		runs := []node.ToolExecution{ran(0, "done"), ran(1, "done too, and more was said here than there"), failing(2, "no")}
+		runs := []node.ToolExecution{ran(1, "done"), ran(2, "done too, and more was said here than there"), failing(3, "no")}
 		if i%10 == 9 {
 			runs[0].Child = node.ListOf(leaf().Heads()...)
 			made += 4

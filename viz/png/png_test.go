@@ -401,7 +401,7 @@ func BenchmarkWrite(b *testing.B) {
 		for i := range n / 6 {
 			d = d.User(fmt.Sprint("Step ", i)).
 				Assistant("I shall call tools now.", content.ToolUse{ID: "1", Name: "step", Input: "{}"}, content.ToolUse{ID: "2", Name: "step", Input: "{}"}).
-				CloseTools(node.ToolExecution{Index: 0, Result: content.Words("done")}, node.ToolExecution{Index: 1, Result: content.Words("done, too")}).
+				CloseTools(node.ToolExecution{Index: 1, Result: content.Words("done")}, node.ToolExecution{Index: 2, Result: content.Words("done, too")}).
 				Assistant("ok")
 		}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
