@@ -109,9 +109,10 @@ func (e *Error) Unwrap() []error {
 // AttemptsError is the error of a request that was sent more than once. It unwraps to the error of the last attempt
 // alone: errors.Is and [Retryable] decide by that one.
 type AttemptsError struct {
-	// Err is the error of the last attempt, or the reason why there was none.
+	// Err is the error of the last attempt, or the reason why there was none. With [Fallback] it is the last one that may
+	// pass, if any may.
 	Err error
-	// Earlier are the errors of the attempts before it, in order.
+	// Earlier are the errors of the other attempts, in order.
 	Earlier []error
 }
 

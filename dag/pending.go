@@ -13,7 +13,7 @@ import (
 // Pending is a call that waits for somebody: for a person's approval, or for its result from outside. It is an
 // unfinished execution at a head. A person is shown Call, Tool and Note; package executor makes replies from it.
 //
-// What a conversation says about a pending call is a claim of whoever wrote it. A program that executes a call does so
+// What a conversation says about a pending call is a claim of its writer. A program that executes a call does so
 // because of a job or a reply, not because of a Pending.
 type Pending struct {
 	// Key identifies the call.

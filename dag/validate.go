@@ -540,6 +540,7 @@ func (p *phaseCheck) node(n *node.Node, view view) {
 			p.replied = true
 			p.unclosed = p.result(n, resultOf(n)) || p.unclosed
 		}
+
 	case node.Compaction:
 		if view.placed[n.ID()] {
 			return

@@ -1,4 +1,4 @@
-// Command size counts what a reader of the tree has to hold: lines of code, exported names, and words of documents.
+// Command size counts what a reader of the tree has to know: lines of code, exported names, and words of documents.
 //
 //	GOWORK=off go run -C .ci/size .            # the working tree
 //	GOWORK=off go run -C .ci/size . v0.1.0     # and the difference to a commit

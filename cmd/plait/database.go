@@ -18,7 +18,7 @@ import (
 )
 
 // A FILE may name a conversation in a database: sessions.db#KEY at head main, sessions.db#KEY#HEAD at another head. The
-// URL of a PostgreSQL database stands for that of an SQLite file: postgres://host/name#KEY.
+// URL of a PostgreSQL database is accepted in place of an SQLite file: postgres://host/name#KEY.
 
 // mark separates the file of a database, the key of a conversation and the name of a head.
 const mark = "#"

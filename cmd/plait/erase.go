@@ -132,6 +132,7 @@ func (s *streams) keysWith(db database, prefix string) (keys []string, err error
 		}
 		keys = append(keys, key)
 	}
+
 	err = db.View(s.ctx, func(tx store.Tx) error {
 		rows, err := tx.Query(s.ctx, `SELECT DISTINCT conversation FROM plait_index`)
 		if err != nil {

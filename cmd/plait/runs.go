@@ -105,6 +105,7 @@ message have their reply, any process with the agent continues the run.`,
 			return s.replyToRun(args[0], args[1], strings.Join(args[2:], ""), f, cmd.Flags().Changed)
 		},
 	}
+
 	flags := cmd.Flags()
 	flags.BoolVar(&f.approve, "approve", false, "approve the call as it is shown")
 	flags.StringVar(&f.arguments, "arguments", "", "approve it with other arguments, a `JSON` object")
@@ -424,7 +425,7 @@ func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 	return w.Flush()
 }
 
-// long returns a text for a row. Whoever approves a call must know that it was cut.
+// long returns a text for a row. A person who approves a call must know that it was cut.
 func long(text string) string {
 	const cells = 4000
 	line := safetext.Line(text, cells)

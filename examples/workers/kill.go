@@ -166,7 +166,7 @@ func (s *staff) again(ctx context.Context, started *processes) error {
 }
 
 // customer orders until the load is over. An order whose connection is lost is sent again, to any service, until the
-// client is told that it is done.
+// client learns that it is done.
 func (k *killed) customer(ctx context.Context, n int) error {
 	for i := 0; ; i++ {
 		number := fmt.Sprintf("A-%d-%d-%d", os.Getpid(), n, i) // the database may have orders of an earlier time

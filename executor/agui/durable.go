@@ -38,7 +38,7 @@ type Runs interface {
 //     it get a RUN_ERROR with the code "cancelled".
 //   - Texts arrive in pieces only if the run is executed by the process of the request. Otherwise each message arrives
 //     as a whole, when it is stored.
-//   - While calls wait for workers, the response goes on. It ends with an interrupt if calls need approval, and with the
+//   - While calls wait for workers, the response continues. It ends with an interrupt if calls need approval, and with the
 //     IDs of the calls of the client's own tools: see [Options].ClientTools.
 //   - A new message to a thread whose run is under way starts the next run when this one ends, if the client is still
 //     connected. Otherwise the client sends it again with its next request. In place of an answer, it cancels the run.

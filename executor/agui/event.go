@@ -114,6 +114,7 @@ func messagesOf(d dag.DAG) []message {
 	for i, n := range messageNodes(d) {
 		m, _ := n.Message()
 		id := messageID(n, i)
+
 		switch {
 		case m.Role == content.Assistant:
 			response := assistant(id, m.Blocks)

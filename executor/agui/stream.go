@@ -161,7 +161,7 @@ func (s *stream) snapshot() {
 	s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: all})
 }
 
-// begin goes on with a conversation, which may be newer than what the client has. If something that was sent is not part
+// begin continues with a conversation, which may be newer than what the client has. If something that was sent is not part
 // of it, the client gets all of it: a durable run may have continued elsewhere, without the last pieces.
 func (s *stream) begin(d dag.DAG) {
 	now, has := map[string]message{}, map[string]bool{}

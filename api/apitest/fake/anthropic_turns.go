@@ -204,7 +204,7 @@ func (c *anthropicCheck) end(t anthropicTurn, open map[string]anthropicRequestBl
 	}
 
 	// Older models accept a last message of the assistant and continue it. The strictest counts. A response may pause
-	// after a compaction (BetaStopReasonCompaction of the SDK), and goes on from it.
+	// after a compaction (BetaStopReasonCompaction of the SDK), and continues from it.
 	b := t.blocks[len(t.blocks)-1]
 	if _, waits := open[b.id]; !waits && b.kind != "compaction" || len(t.of("tool_use")) > 0 {
 		c.fail(anthropicPrefill)
