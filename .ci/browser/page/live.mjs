@@ -6,6 +6,7 @@
 //   {"wait":"CSS","text":"words"}    until an element that can be seen holds the words
 //   {"gone":"CSS"}                   until no such element can be seen
 //   {"click":"CSS","text":"words"}   the first one that holds the words
+//   {"press down":"CSS"}, {"let go":""} the two halves of a click; between them, {"holds":""} waits until the page holds an event back
 //   {"fill":"CSS","value":"words"}
 //   {"press":"KEY"}, {"type":"words"} where the focus is
 //   {"size":"390x844"}               of the window
@@ -32,6 +33,12 @@ async function take(step) {
   if (step.wait) await one(step).waitFor();
   if (step.gone) await page.locator(step.gone).locator('visible=true').first().waitFor({state: 'detached'});
   if (step.click) await one(step).click();
+  if (step['press down']) {
+    await page.locator(step['press down']).locator('visible=true').first().hover();
+    await page.mouse.down();
+  }
+  if (step.holds !== undefined) await page.waitForSelector('body.holds');
+  if (step['let go'] !== undefined) await page.mouse.up();
   if (step.fill) await page.locator(step.fill).locator('visible=true').first().fill(step.value);
   if (step.press) await page.keyboard.press(step.press);
   if (step.type) await page.keyboard.type(step.type);

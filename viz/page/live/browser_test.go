@@ -375,6 +375,21 @@ func TestAnEditedResponseWithAPausedSubAgentInARealBrowser(t *testing.T) {
 	b.stop()
 }
 
+func TestAClickArrivesWhileTheConversationGrowsInARealBrowser(t *testing.T) {
+	d := start().User("Name a tree.").Assistant("An oak.").User("Thanks.")
+	s := New(d, &Options{Run: runs(apitest.Say("A yew."))})
+	b := open(t, s)
+	b.does("click", ".row", "text", "An oak.")
+
+	b.does("press down", ".edit summary")
+	s.Set(d.Assistant("Welcome."))
+	b.does("holds", "")
+	b.does("let go", "")
+	b.does("wait", ".edit textarea")
+	b.does("wait", ".row", "text", "Welcome.")
+	b.stop()
+}
+
 func TestWhatIsTypedStaysWhileTheConversationGrowsInARealBrowser(t *testing.T) {
 	d := start().User("Name a tree.").Assistant("An oak.").User("Thanks.").Assistant("Welcome.")
 	s := New(d, &Options{Run: runs(apitest.Say("A yew."))})

@@ -150,11 +150,30 @@ function soon(promise) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
+// heldBack has the events that arrived while a button of the mouse or a finger was down; null while none is. They are
+// drawn afterwards: an element that is drawn anew between press and release is not clicked.
+let heldBack = null;
+
+addEventListener('pointerdown', () => { heldBack ??= []; }, true);
+for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => setTimeout(release), true); // after the click
+addEventListener('blur', release);
+addEventListener('pointermove', event => { if (!event.buttons) release(); }, true); // it was let go outside the window
+
+function release() {
+  const events = heldBack || [];
+  heldBack = null;
+  document.body.classList.remove('holds');
+  for (const event of events) hear(...event);
+}
+
 // hear takes in an event of the server.
 function hear(name, data, id) {
-  if (name === 'patch') learn(data);
-  if (name === 'activity') react(data);
   if (id) live.event = id;
+  if (heldBack) {
+    heldBack.push([name, data]);
+    document.body.classList.add('holds');
+  } else if (name === 'patch') learn(data);
+  else if (name === 'activity') react(data);
 }
 
 // learn takes in a patch. The selection stays where it is, or follows the end. Of a long conversation, the beginning and
