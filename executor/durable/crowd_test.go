@@ -166,8 +166,8 @@ func (c *crowd) answer() {
 	}
 }
 
-// collect forgets the runs that have ended, and returns how many there were. A run that was lost is found at the end.
-func (c *crowd) collect() (ended int) {
+// collect forgets the runs that have ended. A run that was lost is found at the end.
+func (c *crowd) collect() {
 	for name := range c.running {
 		r, err := c.e.Run(c.Context(), name)
 		if !errors.Is(err, ErrNoRun) {
@@ -175,10 +175,8 @@ func (c *crowd) collect() (ended int) {
 		}
 		if err != nil || r.State.Ended() {
 			delete(c.running, name)
-			ended++
 		}
 	}
-	return ended
 }
 
 // finish answers until all runs have ended, or the time is up. It returns those that have not ended.

@@ -44,7 +44,6 @@ func killAtRandom(t *testing.T, defers bool) {
 		}
 
 		programs := newCrowd(w, history, seed, func(o *Options) { o.Heartbeat = childBeat })
-		ended := 0
 		for kills := rounds(2); kills > 0; kills-- {
 			for len(programs.running) < 40 {
 				programs.start()
@@ -54,12 +53,11 @@ func killAtRandom(t *testing.T, defers bool) {
 			}
 			w.harm(c, programs.random)
 			programs.answer()
-			ended += programs.collect()
+			programs.collect()
 		}
 
 		// A run that does not end is lost: the limit is far above what a hand-back takes.
 		require.Empty(w, programs.finish(2*time.Minute))
-		require.Positive(w, ended)
 		c.killAll()
 		require.Empty(w, programs.faults(history))
 		checker, ok := w.db.(checks)
