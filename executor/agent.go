@@ -285,7 +285,7 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	var err error
 	switch {
 	case r.branches > 1:
-		_, err = r.closeBranches()
+		err = r.closeBranches().err
 	case len(r.open) == 1:
 		_, err = r.executePhase(r.open[0].Phase)
 	}

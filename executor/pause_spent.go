@@ -71,7 +71,7 @@ func (r *run) restore(s node.Spent) {
 		r.id = s.Run
 	}
 	r.turn = s.Turns
-	r.totals = node.StopReason{Turns: s.Turns, ToolCalls: s.Calls, Usage: s.Usage, ToolUsage: s.ToolUsage}
+	r.totals = node.StopReason{Turns: s.Turns, ToolCalls: s.Calls}
 	r.before = s.Elapsed
 
 	// The message with the calls was inspected before the pause. Restore the reasons to stop after it.

@@ -443,7 +443,7 @@ func waitsForSomebody(p lineage.Phase) bool {
 
 // closeBranches executes the open calls of a conversation with several branches, one tool phase after the other. Heads
 // without open calls stay. If calls of any branch wait for somebody, the error is a *PausedError.
-func (r *run) closeBranches() (content.Stop, error) {
+func (r *run) closeBranches() step {
 	waits := false
 	for _, open := range r.open {
 		stop, err := r.closeBranch(open)
@@ -451,21 +451,21 @@ func (r *run) closeBranches() (content.Stop, error) {
 		case errors.Is(err, errPhasePaused):
 			waits = true
 		case err != nil:
-			return r.badStop(err), err
+			return r.failed(err)
 		case stop != "":
-			return stop, nil
+			return step{stop: stop}
 		}
 	}
 	if waits {
-		return "", r.paused()
+		return step{err: r.paused()}
 	}
-	return "", nil
+	return step{}
 }
 
 // closeBranch executes the open calls of one branch of several, and returns the reason to stop after it, or "".
 func (r *run) closeBranch(open openPhase) (content.Stop, error) {
 	heads, branch := r.d.Heads(), open.branch
-	tools, _, _ := r.meter.spent()
+	before := r.meter.spent().ToolUsage
 
 	// The phase runs on its branch alone. r.beside adds the other heads to each conversation that is saved or emitted.
 	r.d = r.d.WithHeads(branch.Heads...)
@@ -476,9 +476,9 @@ func (r *run) closeBranch(open openPhase) (content.Stop, error) {
 		return "", err
 	}
 
-	used, _, _ := r.meter.spent()
 	ended := TurnEnd{
-		Turn: r.turn, Message: open.Caller, Executions: done.executions, ToolUsage: used.Minus(tools), DAG: r.d,
+		Turn: r.turn, Message: open.Caller, Executions: done.executions,
+		ToolUsage: r.meter.spent().ToolUsage.Minus(before), DAG: r.d,
 	}
 	if !emit(r, ended) {
 		return "", errLeft
@@ -578,9 +578,7 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	if err := r.append(r.d.WithHeads(closing)); err != nil {
 		return closedPhase{}, err
 	}
-	if p.usage != (content.Usage{}) {
-		r.toolsTook(p.usage)
-	}
+	r.meter.take(p.usage)
 
 	// Terminate is not saved with an execution: a call that was executed before does not end the run.
 	closed := r.phaseClosedBy(r.d.Head())

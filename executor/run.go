@@ -106,7 +106,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 	r.meter.limits, r.meter.prices = l, a.Prices
 	r.meter.limited = l.Tokens > 0 || l.Cost > 0 || l.Turns > 0 || l.Calls > 0
 	if inside != nil {
-		r.meter.around = &inside.phase.r.meter
+		r.meter.around, r.meter.call = &inside.phase.r.meter, inside
 		r.meter.limited = r.meter.limited || r.meter.around.limited
 	}
 	if a.Limits.Time > 0 {
@@ -405,9 +405,10 @@ func (r *run) refuse(err error) (End, error) {
 
 // sum completes the totals.
 func (r *run) sum(reason content.Stop) {
-	r.totals.Reason = reason
-	r.totals.Elapsed = r.before + r.d.Source().Time().Sub(r.began)
-	r.totals.ToolUsage, r.totals.Cost, r.totals.CostKnown = r.meter.spent()
+	t := r.meter.spent()
+	t.Reason, t.Detail, t.Turns, t.ToolCalls = reason, r.totals.Detail, r.totals.Turns, r.totals.ToolCalls
+	t.Elapsed = r.before + r.d.Source().Time().Sub(r.began)
+	r.totals = t
 }
 
 // end appends the StopReason node and returns the End.

@@ -97,8 +97,8 @@ func (r *run) runInputHooks(m content.Message) (content.Message, error) {
 	return m, nil
 }
 
-// poll returns the messages for the next request: the run's own, then those of the queues. It reads FollowUps only if
-// final is set and Steering has none.
+// poll returns the messages for the next request: the run's own, then those of the queues. With final, the run ends
+// without a message of a queue: FollowUps are read if Steering has none, and the run's own message is no reason to go on.
 func (r *run) poll(final bool) ([]content.Message, error) {
 	input := r.nudge
 	r.nudge = nil
@@ -115,6 +115,8 @@ func (r *run) poll(final bool) ([]content.Message, error) {
 	// New input may ask for the same call again, so repeats count anew.
 	if len(fresh) > 0 {
 		r.same = repeats{}
+	} else if final {
+		return nil, err
 	}
 	return append(input, fresh...), err
 }
