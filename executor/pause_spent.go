@@ -76,8 +76,8 @@ func (r *run) restore(s node.Spent) {
 
 	// The message with the calls was inspected before the pause. Restore the reasons to stop after it.
 	open := 0
-	for _, p := range r.open {
-		if r.replies.given(p.Phase) {
+	for _, p := range r.open.Phases {
+		if r.replies.given(p) {
 			open += p.Open()
 		}
 		if m, _ := p.Caller.Message(); m.Answer.Stop == content.StopContext {

@@ -20,31 +20,45 @@ type step struct {
 	err   error
 }
 
-// loop is the run. It executes the open calls first. Then it sends requests and executes the calls of the responses,
-// until a response has no calls or the run has to stop.
-func (r *run) loop() (content.Stop, error) {
-	if !emit(r, RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
-		return "", errLeft
+// loop is the run. It prepares r with begin and executes the open calls. Then it sends requests and executes the calls
+// of the responses, until a response has no calls or the run has to stop. It returns the End and its error, errLeft if
+// the consumer left.
+func (r *run) loop(begin func(*run) error) (end End, err error) {
+	if len(r.observers) > 0 {
+		err = errLeft // stays so if a provider or the consumer panics
+		defer func() { r.observe(end, err) }()
+	}
+	if r.broken != nil {
+		return r.refuse(r.broken)
+	}
+	switch err := begin(r); {
+	case errors.Is(err, errRepeated):
+		return r.refuse(nil) // nothing is left to do
+	case err != nil:
+		return r.refuse(err)
 	}
 
+	if !emit(r, RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
+		return End{}, errLeft
+	}
 	next := r.begunOpen()
 	for next.stop == "" && next.err == nil {
 		next = r.takeTurn(next.input)
 	}
-	return next.stop, next.err
+	return r.end(next.stop, next.err)
 }
 
 // begunOpen executes the calls that an earlier run left open. Without any, the first turn begins with the messages of
 // the queues.
 func (r *run) begunOpen() step {
 	switch {
-	case r.branches > 1:
+	case r.open.Branches > 1:
 		if end := r.closeBranches(); end.stop != "" || end.err != nil {
 			return end
 		}
-	case len(r.open) == 1:
-		return r.closeTurn(r.open[0].Caller, r.open[0].Phase, content.Usage{}, "")
-	case r.unclosed: // executions of no call
+	case len(r.open.Phases) == 1:
+		return r.closeTurn(r.open.Phases[0].Caller, r.open.Phases[0], content.Usage{}, "")
+	case r.open.Unclosed: // executions of no call
 		return r.closeTurn(nil, lineage.Phase{}, content.Usage{}, "")
 	}
 	r.replies = nil
@@ -60,7 +74,7 @@ func (r *run) begunOpen() step {
 	}
 
 	// After the model's own message, or without any message, there is nothing to respond to: FollowUps count too.
-	words, whole := r.answered()
+	words, whole := lineage.Answered(r.d.Head())
 	input, err := r.poll(words || len(r.transcript().Messages) == 0)
 	switch {
 	case err != nil:
@@ -104,7 +118,7 @@ func (r *run) takeTurn(input []content.Message) step {
 
 	// Calls continue the run, whatever the model's stop reason. So does a response that is not complete yet: the
 	// provider's own tools are still running.
-	stop, calls := answer.Stop, has[content.ToolUse](answer.Blocks)
+	stop, calls := answer.Stop, lineage.Has[content.ToolUse](answer.Blocks)
 	if calls || stop == content.StopPause {
 		stop = ""
 	}
@@ -148,7 +162,7 @@ func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 
 // failTurn ends a turn in which the model failed. message holds the part of the response that arrived; it may be nil.
 func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step {
-	if errors.Is(err, errLeft) || !hold(r, TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
+	if errors.Is(err, errLeft) || !emit(r, TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
 		return step{err: errLeft}
 	}
 	return r.failed(err)
@@ -188,13 +202,14 @@ func (r *run) closeTurn(message *node.Node, open lineage.Phase, usage content.Us
 		stop = content.StopTerminated
 	}
 
-	// The last step is saved together with the end of the run, unless the consumer can still change what comes next.
-	emitEnd := emit[TurnEnd]
-	alone := len(r.hooks.next) == 0 && r.agent.Steering == nil && r.agent.FollowUps == nil
-	if r.stop != "" || stop != "" && alone {
-		emitEnd = hold[TurnEnd]
+	if !emit(r, ended) {
+		return step{err: errLeft}
 	}
-	if !emitEnd(r, ended) {
+
+	// The last step is saved together with the end of the run, unless the consumer can still change what comes next.
+	alone := len(r.hooks.next) == 0 && r.agent.Steering == nil && r.agent.FollowUps == nil
+	last := r.stop != "" || stop != "" && alone
+	if r.agent.Save != nil && !last && !r.flush() {
 		return step{err: errLeft}
 	}
 	if r.stop != "" {

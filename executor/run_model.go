@@ -123,7 +123,12 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 
 	// Providers refuse an empty message, so an empty answer leaves none. A refusal is kept for its reason: the provider's
 	// details. It is not sent.
-	if silent(answer) && answer.Stop != content.StopRefusal {
+	silent := true
+	for _, b := range answer.Blocks.All() {
+		t, isText := b.(content.Text)
+		silent = silent && isText && t.Text == ""
+	}
+	if silent && answer.Stop != content.StopRefusal {
 		if !emit(r, MessageEnd{Turn: r.turn}) {
 			return nil, errLeft
 		}
@@ -131,7 +136,7 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 	}
 
 	var seen node.Seen
-	if has[content.Thinking](answer.Blocks) {
+	if lineage.Has[content.Thinking](answer.Blocks) {
 		seen = r.seen()
 	}
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{
@@ -147,16 +152,6 @@ func (r *run) seen() node.Seen {
 	// After the model's own message, the request ended with content.GoOn, which is not in the conversation.
 	t := r.transcript()
 	return t.Seen(r.endsInGoOn || r.ownTurn(t.Messages))
-}
-
-// has reports whether blocks hold a block of type B.
-func has[B content.Block](blocks content.Blocks) bool {
-	for _, b := range blocks.All() {
-		if _, is := b.(B); is {
-			return true
-		}
-	}
-	return false
 }
 
 // ownTurn reports whether the conversation ends with a message of the model that was not paused.
@@ -197,13 +192,3 @@ func neverSent(blocks content.Blocks) bool {
 
 // asksToGoOn reports whether a repair appended a message of the user to a request.
 func asksToGoOn(note api.RepairNote) bool { return note.Kind == api.RepairEnd && note.Message > 0 }
-
-// silent reports whether the answer is empty: it has no block but empty texts.
-func silent(answer api.Response) bool {
-	for _, b := range answer.Blocks.All() {
-		if t, isText := b.(content.Text); !isText || t.Text != "" {
-			return false
-		}
-	}
-	return true
-}
