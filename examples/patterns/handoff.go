@@ -52,22 +52,20 @@ func receiver(e node.ToolExecution) string {
 // owner returns who has the conversation: the receiver of the last hand-off, or the agent of the last run.
 func (k desk) owner(d dag.DAG) string {
 	for _, n := range slices.Backward(d.Nodes()) {
-		name := ""
-		switch p := n.Payload().(type) {
-		case node.ToolExecution:
-			name = receiver(p)
-		case node.RunStart:
-			name = p.Agent
-		}
-		if _, ok := k.agents[name]; ok {
-			return name
+		execution, _ := n.Payload().(node.ToolExecution)
+		start, _ := n.Payload().(node.RunStart)
+		for _, name := range []string{receiver(execution), start.Agent} {
+			if _, ok := k.agents[name]; ok {
+				return name
+			}
 		}
 	}
 	return k.first
 }
 
-// run runs the conversation with the agent that has it, and with those it is handed to.
-func (k desk) run(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+// run runs the conversation with the agent that has it, and with those it is handed to. With replies, it resumes a run
+// that has paused.
+func (k desk) run(ctx context.Context, d dag.DAG, replies ...executor.Reply) (dag.DAG, error) {
 	for range 10 { // agents that hand it back and forth end here
 		name := k.owner(d)
 		agent := k.agents[name]
@@ -77,9 +75,15 @@ func (k desk) run(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 		}
 
 		var err error
-		if d, err = agent.Run(ctx, d); err != nil || k.owner(d) == name {
+		if len(replies) > 0 {
+			d, err = agent.Resume(ctx, d, replies...)
+		} else {
+			d, err = agent.Run(ctx, d)
+		}
+		if err != nil || k.owner(d) == name {
 			return d, err
 		}
+		replies = nil
 	}
 	return d, fmt.Errorf("nobody keeps the conversation")
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -134,6 +136,33 @@ func TestConversationRemembersWhoHasIt(t *testing.T) {
 	}
 	if run, _ := d.LastRun(); run.Start.Agent != "b" || k.owner(d) != "b" || d.Text() != "It is here now." {
 		t.Errorf("the last run is %s's: %s", run.Start.Agent, d.Text())
+	}
+}
+
+// The receiver pauses by a hook of its own, and another process resumes it.
+func TestReceiverPausesAndIsResumed(t *testing.T) {
+	desks := func(receiver *apitest.Script) desk {
+		pay := executor.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "paid", nil })
+		return desk{first: "a", agents: map[string]executor.Agent{
+			"a": {Tools: []dag.Tool{handOff("b", "")}, Provider: apitest.NewScript(apitest.Call(apitest.Use(handOffTo+"b", nil)))},
+			"b": {Tools: []dag.Tool{pay}, Hooks: []executor.Hook{executor.RequireApproval("pay")}, Provider: receiver},
+		}}
+	}
+	path := t.TempDir() + "/talk.json"
+	d, err := desks(apitest.NewScript(apitest.Call(apitest.Use("pay", nil)))).run(t.Context(), dag.New().User("Pay me."))
+	if !errors.Is(err, executor.ErrPaused) {
+		t.Fatal(err)
+	}
+	if err := d.Save(path); err != nil {
+		t.Fatal(err)
+	}
+
+	d, err = dag.Load(path)
+	if err == nil {
+		d, err = desks(apitest.NewScript(apitest.Say("Done."))).run(t.Context(), d, executor.Approved(d.Pending()[0]))
+	}
+	if err != nil || d.Text() != "Done." || len(d.Validate()) > 0 {
+		t.Error(err, d)
 	}
 }
 
