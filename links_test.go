@@ -62,6 +62,8 @@ func TestGlossaryHasTheWordsOfTheField(t *testing.T) {
 		"session", "thread", "time travel", "checkpoint", "memory", "context editing", "human in the loop", "interrupt",
 		"guardrail", "middleware", "function calling", "sub-agent", "handoff", "workflow", "structured output",
 		"durable execution", "trace", "span", "trajectory", "evaluation", "replay", "steering", "failover", "idempotency",
+		"hand-off", "swarm", "router", "planner", "long-term memory", "skills", "batch", "install", "interrupt", "RAG",
+		"finish reason", "cost of a run", "local model", "PII", "confirmation", "typed output", "background agents",
 	} {
 		require.Regexp(t, `(?m)^\|[^|]*\b`+word+`\b`, glossary)
 	}

@@ -12,28 +12,33 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// firstHour does what docs/first-hour.md says, in empty folders: it pastes the README's first program and runs it, and
-// then changes the lines that the page names, for a model on this machine and for each provider. A strict fake of the
-// API takes the place of each server.
+// firstHour does what docs/first-hour.md says, in empty folders: it pastes the README's first program and runs it. Then
+// it changes the lines that the page names, for a model on this machine and for each provider, with a strict fake of the
+// API in place of each server. Last, it does the page's own programs.
 func firstHour(env environment, t tree) error {
-	program, err := firstProgram(t)
+	readme, err := t.read("README.md")
 	if err != nil {
 		return err
 	}
-	if err := paste(env, program, "hello"); err != nil {
+	page, err := t.read("docs/first-hour.md")
+	if err != nil {
+		return err
+	}
+	first, more := lessonsOf(readme), lessonsOf(page)
+	if len(first) == 0 || len(more) != 2 {
+		return fmt.Errorf("README.md has %d programs with commands and output, docs/first-hour.md %d: want 1 and 2", len(first), len(more))
+	}
+	hello := first[0]
+	if err := hello.do(env, "hello"); err != nil {
 		return err
 	}
 
-	page, err := os.ReadFile(filepath.Join(t.root, "docs", "first-hour.md"))
-	if err != nil {
-		return err
-	}
-	changes, err := changesOf(string(page))
+	changes, err := changesOf(page)
 	if err != nil {
 		return err
 	}
 	for _, change := range changes {
-		changed, err := change.apply(program)
+		changed, err := change.apply(hello)
 		if err != nil {
 			return err
 		}
@@ -41,47 +46,56 @@ func firstHour(env environment, t tree) error {
 			return fmt.Errorf("%s: %w", change.model, err)
 		}
 	}
+
+	for i, l := range more {
+		if err := l.do(env, fmt.Sprint("lesson", i+1)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// answer is what each program prints at its end.
-const answer = "It is 22°C."
+// read returns a file of the tree.
+func (t tree) read(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(t.root, filepath.FromSlash(name)))
+	return string(text), err
+}
 
-// paste puts a program into a new folder, and does what the page says.
-func paste(env environment, program, name string) error {
+// lesson is a program of a page, the commands that run it, and what they print.
+type lesson struct{ program, commands, prints string }
+
+var lessonBlocks = regexp.MustCompile("(?s)```go\n(package main\n.*?)```.*?```sh\n(.*?)```.*?```text\n(.*?)```")
+
+// lessonsOf returns the whole programs of a page. The next block of sh has the commands, the next one of text the output.
+func lessonsOf(page string) (all []lesson) {
+	for _, m := range lessonBlocks.FindAllStringSubmatch(page, -1) {
+		all = append(all, lesson{m[1], m[2], m[3]})
+	}
+	return all
+}
+
+// do pastes the program into a new folder, runs the commands, and compares what they print.
+func (l lesson) do(env environment, name string) error {
 	fmt.Println("first hour:", name)
 	dir := filepath.Join(env.temp, "first-hour", name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(l.program), 0o644); err != nil {
 		return err
 	}
 
-	for _, args := range [][]string{{"mod", "init", "hello"}, {"mod", "tidy"}} {
-		if _, err := env.run(dir, "go", args...); err != nil {
-			return err
-		}
-	}
-	out, err := env.run(dir, "go", "run", ".")
-	if err == nil && !strings.HasSuffix(strings.TrimSpace(out), answer) {
-		err = fmt.Errorf("it does not end with %q but prints\n%s", answer, out)
+	out, err := env.run(dir, "sh", "-ec", l.commands)
+	if err == nil && timeless(out) != timeless(l.prints) {
+		err = fmt.Errorf("%s prints\n%s\nand not\n%s", name, out, l.prints)
 	}
 	return err
 }
 
-// firstProgram returns the first block of Go in the README.
-func firstProgram(t tree) (string, error) {
-	readme, err := os.ReadFile(filepath.Join(t.root, "README.md"))
-	if err != nil {
-		return "", err
-	}
-	block := goBlock.FindSubmatch(readme)
-	if block == nil {
-		return "", fmt.Errorf("README.md has no block of Go")
-	}
-	return string(block[1]), nil
-}
+var spent = regexp.MustCompile(` · [0-9.]+ ?(ms|s)\b`)
+
+// timeless returns a program's output without the times that a slow machine has in it.
+func timeless(text string) string { return strings.TrimSpace(spent.ReplaceAllString(text, "")) }
 
 // change is a change of the first program: other lines for the import and for the model.
 type change struct {
@@ -111,20 +125,20 @@ func changesOf(page string) ([]change, error) {
 }
 
 // apply returns the program with the change.
-func (c change) apply(program string) (string, error) {
+func (c change) apply(l lesson) (lesson, error) {
 	for i, added := range []string{c.imports, c.model} {
-		if strings.Count(program, c.removed[i]+"\n") != 1 {
-			return "", fmt.Errorf("the line to change is not in the README's first program: %s", c.removed[i])
+		if strings.Count(l.program, c.removed[i]+"\n") != 1 {
+			return l, fmt.Errorf("the line to change is not in the README's first program: %s", c.removed[i])
 		}
-		program = strings.Replace(program, c.removed[i], added, 1)
+		l.program = strings.Replace(l.program, c.removed[i], added, 1)
 	}
-	return program, nil
+	return l, nil
 }
 
 // serve runs the program against a fake of its server.
-func (c change) serve(env environment, program string) error {
+func (c change) serve(env environment, l lesson) error {
 	call := content.ToolUse{ID: "call_1", Name: "get_weather", Input: `{"city":"Tokyo"}`}
-	said := content.Text{Text: answer}
+	said := content.Text{Text: "It is 22°C."}
 
 	var server *httptest.Server
 	var name, address, path string
@@ -147,5 +161,5 @@ func (c change) serve(env environment, program string) error {
 	defer server.Close()
 
 	key := strings.TrimPrefix(address, "GOOGLE_") + "_API_KEY=none"
-	return paste(env.with(address+"_BASE_URL="+server.URL+path).with(key), program, name)
+	return l.do(env.with(address+"_BASE_URL="+server.URL+path).with(key), name)
 }

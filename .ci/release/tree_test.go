@@ -45,3 +45,16 @@ func TestCheckoutWithoutTarIsAnError(t *testing.T) {
 		t.Fatalf("the error is %v", err)
 	}
 }
+
+func TestLessonsAreWholePrograms(t *testing.T) {
+	page := "```go\nx := 1\n```\n```sh\nno\n```\n```go\npackage main\nA\n```\nwords\n```sh\ngo run .\n```\n```text\nout\n```\n"
+	all := lessonsOf(page)
+	if len(all) != 1 || all[0] != (lesson{"package main\nA\n", "go run .\n", "out\n"}) {
+		t.Errorf("%q", all)
+	}
+
+	log := "■ stop      end_turn · 2 turns · 1 tool call"
+	if slow := strings.ReplaceAll(log, "turns", "turns · 1.5s"); timeless(slow+"\n") != log {
+		t.Errorf("%q", timeless(slow))
+	}
+}
