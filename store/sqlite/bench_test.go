@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,6 +76,51 @@ func reportRatio(b *testing.B, appends, inserts []time.Duration) {
 	b.ReportMetric(at(inserts, 5), "µs/insert")
 	b.ReportMetric(at(appends, 5)/at(inserts, 5), "ratio")
 	b.ReportMetric(at(appends, 1)/at(inserts, 1), "decile-ratio")
+}
+
+// BenchmarkWriters compares appends of four handles of one database, as of four programs that take turns, with as many
+// appends of one handle, one after the other.
+func BenchmarkWriters(b *testing.B) {
+	const handles, appends = 4, 10
+	first, path := openNew(b, nil)
+	others := []*DB{first}
+	for range handles - 1 {
+		db, err := Open(b.Context(), path, nil)
+		require.NoError(b, err)
+		b.Cleanup(func() { require.NoError(b, db.Close()) })
+		others = append(others, db)
+	}
+
+	next := uint64(0)
+	work := func(db *DB, conversation string, n uint64) {
+		for i := range uint64(appends) {
+			r := record(n+i+1, 1000)
+			_, err := db.Append(b.Context(), store.AppendRequest{
+				Conversation: conversation, Head: fmt.Sprint(n + i), Records: []store.Record{r}, Nodes: []node.ID{r.ID},
+			})
+			require.NoError(b, err)
+		}
+	}
+	var together, alone []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		var all sync.WaitGroup
+		for i, db := range others {
+			n := next + uint64(i*appends)
+			all.Go(func() { work(db, "together", n) })
+		}
+		all.Wait()
+		together = append(together, time.Since(began))
+		next += handles * appends
+
+		began = time.Now()
+		for range handles {
+			work(first, "alone", next)
+			next += appends
+		}
+		alone = append(alone, time.Since(began))
+	}
+	reportRatio(b, together, alone)
 }
 
 // BenchmarkRead compares reading a conversation with a bare SELECT of its rows.

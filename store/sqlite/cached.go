@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"strings"
+	"time"
 )
 
 // cachedConn is a connection of a driver that prepares each statement once. It is for libraries that prepare none, such
@@ -11,6 +12,7 @@ import (
 type cachedConn struct {
 	driver.Conn
 	statements map[string]driver.Stmt // by query; without those in use by open rows
+	wait       time.Duration          // how long a statement waits for another writer
 	shared     bool                   // another owner runs the transaction: see sharedConn
 }
 
@@ -50,11 +52,18 @@ func (c *cachedConn) ExecContext(ctx context.Context, query string, args []drive
 		return nil, err
 	}
 	defer c.put(query, s)
-	if e, ok := s.(driver.StmtExecContext); ok {
-		return e.ExecContext(ctx, args)
-	}
-	//lint:ignore SA1019 the fallback for drivers without contexts
-	return s.Exec(values(args))
+
+	var result driver.Result
+	err = untilFree(ctx, c.wait, func() (err error) {
+		if e, ok := s.(driver.StmtExecContext); ok {
+			result, err = e.ExecContext(ctx, args)
+		} else {
+			//lint:ignore SA1019 the fallback for drivers without contexts
+			result, err = s.Exec(values(args))
+		}
+		return err
+	})
+	return result, err
 }
 
 // several reports whether a query may be several statements, as those of migrations are. Not every driver prepares them.
@@ -69,12 +78,15 @@ func (c *cachedConn) QueryContext(ctx context.Context, query string, args []driv
 	}
 
 	var rows driver.Rows
-	if q, ok := s.(driver.StmtQueryContext); ok {
-		rows, err = q.QueryContext(ctx, args)
-	} else {
-		//lint:ignore SA1019 as in ExecContext
-		rows, err = s.Query(values(args))
-	}
+	err = untilFree(ctx, c.wait, func() (err error) {
+		if q, ok := s.(driver.StmtQueryContext); ok {
+			rows, err = q.QueryContext(ctx, args)
+		} else {
+			//lint:ignore SA1019 as in ExecContext
+			rows, err = s.Query(values(args))
+		}
+		return err
+	})
 	if err != nil {
 		c.put(query, s)
 		return nil, err
@@ -203,12 +215,12 @@ func values(args []driver.NamedValue) []driver.Value {
 	return list
 }
 
-// cachedConnector opens connections of a driver. Each has settings.
+// cachedConnector opens connections of a driver, with the settings of this package.
 type cachedConnector struct {
-	driver   driver.Driver
-	name     string
-	settings []string
-	check    func() error // run before each connection
+	driver driver.Driver
+	name   string
+	wait   time.Duration // for another writer
+	check  func() error  // run before each connection
 }
 
 // Connect implements driver.Connector.
@@ -222,12 +234,13 @@ func (c cachedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 
 	opened := cached(conn)
-	for _, s := range c.settings {
+	for _, s := range append(settings(c.wait), noTimeout) {
 		if _, err := opened.ExecContext(ctx, s, nil); err != nil {
 			_ = opened.Close()
 			return nil, err
 		}
 	}
+	opened.wait = c.wait
 	return opened, nil
 }
 

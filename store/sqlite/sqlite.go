@@ -253,8 +253,7 @@ func (db *DB) Pool(ctx context.Context) (*sql.DB, error) {
 		return nil, err
 	}
 	return sql.OpenDB(cachedConnector{
-		driver: db.database.pool.Driver(), name: name, settings: settings(db.database.opts.BusyTimeout),
-		check: db.database.checkFile,
+		driver: db.database.pool.Driver(), name: name, wait: db.database.opts.BusyTimeout, check: db.database.checkFile,
 	}), nil
 }
 

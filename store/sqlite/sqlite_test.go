@@ -33,31 +33,43 @@ func TestConversationsAreThereAfterOpeningAgain(t *testing.T) {
 
 func TestConnectionsHaveTheSettings(t *testing.T) {
 	db, _ := openNew(t, nil)
-	want := map[string]string{
-		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "secure_delete": "1", "mmap_size": "0",
-	}
-	settings := func(c sqlstore.Tx, queryOnly string) {
-		want["query_only"] = queryOnly
-		for name, value := range want {
-			rows, err := c.Query(t.Context(), `PRAGMA `+name)
-			require.NoError(t, err)
-			require.True(t, rows.Next())
-			var have string
-			require.NoError(t, rows.Scan(&have))
-			require.NoError(t, rows.Close())
-			require.Equal(t, value, have, name)
-		}
+	settings := func(run func(context.Context, func(sqlstore.Tx) error) error) map[string]string {
+		t.Helper()
+		have := map[string]string{}
+		require.NoError(t, run(t.Context(), func(tx sqlstore.Tx) error {
+			for _, name := range []string{"journal_mode", "synchronous", "foreign_keys", "busy_timeout", "secure_delete", "mmap_size",
+				"query_only"} {
+				rows, err := tx.Query(t.Context(), `PRAGMA `+name)
+				if err != nil {
+					return err
+				}
+				var value string
+				rows.Next()
+				err = errors.Join(rows.Scan(&value), rows.Close())
+				if err != nil {
+					return err
+				}
+				have[name] = value
+			}
+			return nil
+		}))
+		return have
 	}
 
-	err := db.database.Write(t.Context(), func(tx sqlstore.Tx) error { settings(tx, "0"); return nil })
-	require.NoError(t, err)
-	err = db.database.Read(t.Context(), func(tx sqlstore.Tx) error {
-		settings(tx, "1")
+	// The writer waits in untilFree.
+	want := map[string]string{
+		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "0", "secure_delete": "1", "mmap_size": "0",
+		"query_only": "0",
+	}
+	require.Equal(t, want, settings(db.database.Write))
+	want["query_only"], want["busy_timeout"] = "1", "10000"
+	require.Equal(t, want, settings(db.database.Read))
+
+	err := db.database.Read(t.Context(), func(tx sqlstore.Tx) error {
 		_, err := tx.Exec(t.Context(), `DELETE FROM plait_heads`)
-		require.ErrorContains(t, err, "readonly")
-		return nil
+		return err
 	})
-	require.NoError(t, err)
+	require.ErrorContains(t, err, "readonly")
 }
 
 func TestOldSQLiteIsRefused(t *testing.T) {

@@ -240,7 +240,7 @@ func (w *writer) begin() error {
 	if err := w.db.checkFile(); err != nil {
 		return err
 	}
-	return w.conn.run(`BEGIN IMMEDIATE`)
+	return untilFree(context.Background(), w.db.opts.BusyTimeout, func() error { return w.conn.run(`BEGIN IMMEDIATE`) })
 }
 
 // rollback ends a failed transaction. SQLite may have ended it already: then ROLLBACK is an error, and the next
