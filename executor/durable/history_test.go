@@ -329,7 +329,9 @@ func (w *world) readLast(conversation string) (l last) {
 		rows, err := queryInbox(w.Context(), tx, conversation, store.Main, ` AND call = ''`)
 		l.texts, l.inbox = nil, len(rows)
 		for _, m := range rows {
-			l.texts = append(l.texts, string(m.Payload))
+			s, err := m.sent()
+			require.NoError(w, err)
+			l.texts = append(l.texts, s.Blocks.Text())
 		}
 		return err
 	}))

@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/sqlstore"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -32,25 +36,100 @@ func (e *Engine) Send(ctx context.Context, conversation, head, text string) (id 
 	if head == "" {
 		head = store.Main
 	}
-	if err := new(executor.Queue).Add(text); err != nil {
-		return 0, err // an empty message
+	m, err := sentText(text)
+	if err != nil {
+		return 0, err
 	}
-
-	row := e.row(target{conversation, head}, "", []byte(text))
-	err = e.db.Update(ctx, func(tx store.Tx) error {
-		// The lock keeps the run from ending meanwhile: it would not see the message.
-		busy, err := queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock,
-			conversation, head)
-		if err != nil {
-			return err
-		}
-		if len(busy) == 0 {
-			return &RunError{Run: conversation + "#" + head, Err: ErrNotBusy}
-		}
-		return query(ctx, tx, insertRow+` RETURNING num`, insertArgs(row),
-			func(rows store.Rows) error { return rows.Scan(&id) })
+	err = e.db.Update(ctx, func(tx store.Tx) (err error) {
+		id, err = e.send(ctx, tx, target{conversation, head}, []sent{m})
+		return err
 	})
 	return id, err
+}
+
+// sent is a message in the inbox.
+type sent struct {
+	Blocks content.Blocks `json:"blocks"`
+	Meta   node.Meta      `json:"meta,omitzero"` // names the message, if it has any
+}
+
+// sentText returns the message of a text, or the error of executor.Queue.Add.
+func sentText(text string) (sent, error) {
+	if err := new(executor.Queue).Add(text); err != nil {
+		return sent{}, err // an empty message
+	}
+	blocks, err := content.Of(content.Text{Text: text})
+	return sent{Blocks: blocks}, err
+}
+
+// messagesAfter returns the messages of the user that d has and before has not.
+func messagesAfter(before, d dag.DAG) (list []sent) {
+	for _, n := range d.Nodes() {
+		m, is := n.Message()
+		if is && m.Role == content.User && len(m.Blocks.ToolResults()) == 0 && before.Node(n.ID()) == nil {
+			list = append(list, sent{m.Blocks, n.Meta()})
+		}
+	}
+	return list
+}
+
+// send leaves messages for the unfinished run of a head, without those that are in the inbox already. It returns the ID of
+// the last one.
+func (e *Engine) send(ctx context.Context, tx store.Tx, t target, list []sent) (id int64, err error) {
+	// The lock keeps the run from ending meanwhile: it would not see the messages.
+	busy, err := queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock,
+		t.conversation, t.head)
+	if err != nil {
+		return 0, err
+	}
+	if len(busy) == 0 {
+		return 0, &RunError{Run: t.conversation + "#" + t.head, Err: ErrNotBusy}
+	}
+
+	there, err := named(ctx, tx, t, list)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range list {
+		if there[string(m.Meta.Append(nil))] != 0 {
+			continue
+		}
+		payload, err := json.Marshal(m)
+		if err != nil {
+			return 0, err
+		}
+		err = query(ctx, tx, insertRow+` RETURNING num`, insertArgs(e.row(t, "", payload)),
+			func(rows store.Rows) error { return rows.Scan(&id) })
+		if err != nil {
+			return 0, err
+		}
+	}
+	return id, nil
+}
+
+// named returns the rows of the inbox with one of the messages, by their metadata. Messages without any have no name.
+func named(ctx context.Context, tx store.Tx, t target, list []sent) (map[string]int64, error) {
+	if !slices.ContainsFunc(list, func(m sent) bool { return m.Meta.Len() > 0 }) {
+		return nil, nil
+	}
+	rows, err := queryInbox(ctx, tx, t.conversation, t.head, ` AND call = ''`)
+	if err != nil {
+		return nil, err
+	}
+
+	there := map[string]int64{}
+	for _, row := range rows {
+		m, err := row.sent()
+		if err != nil {
+			return nil, err
+		}
+		name := string(m.Meta.Append(nil))
+		isSame := func(o sent) bool { return string(o.Meta.Append(nil)) == name }
+		if m.Meta.Len() > 0 && slices.ContainsFunc(list, isSame) {
+			there[name] = row.num
+		}
+	}
+	return there, nil
 }
 
 // row returns a row for the inbox of a head.
@@ -78,7 +157,11 @@ func (e *Engine) Messages(ctx context.Context, conversation, head string) (list 
 		rows, err := queryInbox(ctx, tx, conversation, head, ` AND call = '' AND taken = 0`)
 		list = nil
 		for _, m := range rows {
-			list = append(list, Message{m.num, string(m.Payload), time.UnixMicro(m.Arrived)})
+			text, err := m.sent()
+			if err != nil {
+				return err
+			}
+			list = append(list, Message{m.num, text.Blocks.Text(), time.UnixMicro(m.Arrived)})
 		}
 		return err
 	})
@@ -87,13 +170,21 @@ func (e *Engine) Messages(ctx context.Context, conversation, head string) (list 
 
 // Edit changes the text of a message. The error holds ErrNoMessage if a run has taken it.
 func (e *Engine) Edit(ctx context.Context, num int64, text string) error {
-	if err := new(executor.Queue).Add(text); err != nil {
+	changed, err := sentText(text)
+	if err != nil {
 		return err
 	}
 	return e.change(ctx, num, func(tx store.Tx, m message) error {
-		m.Payload = []byte(text)
+		was, err := m.sent()
+		if err != nil {
+			return err
+		}
+		changed.Meta = was.Meta
+		if m.Payload, err = json.Marshal(changed); err != nil {
+			return err
+		}
 		sum := m.Sum()
-		_, err := tx.Exec(ctx, `UPDATE plait_inbox SET payload = $1, sum = $2 WHERE num = $3`, m.Payload, sum[:], m.num)
+		_, err = tx.Exec(ctx, `UPDATE plait_inbox SET payload = $1, sum = $2 WHERE num = $3`, m.Payload, sum[:], m.num)
 		return err
 	})
 }
@@ -121,6 +212,14 @@ func (e *Engine) change(ctx context.Context, num int64, f func(tx store.Tx, m me
 type message struct {
 	num int64
 	sqlstore.InboxRow
+}
+
+// sent returns the message in a row. The error holds errDamaged.
+func (m message) sent() (s sent, err error) {
+	if err := json.Unmarshal(m.Payload, &s); err != nil {
+		return sent{}, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return s, nil
 }
 
 // errDamaged: the sum of a row of the inbox is not that of the row.
@@ -294,8 +393,16 @@ func (r *running) takeMessages(ctx context.Context, again bool) error {
 // add gives messages to the run.
 func (i *inbox) add(list []message) error {
 	for _, m := range list {
-		if err := i.steering.Add(string(m.Payload)); err != nil {
+		s, err := m.sent()
+		if err != nil {
 			return err
+		}
+		blocks := make([]content.Block, 0, s.Blocks.Len())
+		for _, b := range s.Blocks.All() {
+			blocks = append(blocks, b)
+		}
+		if err := i.steering.AddMeta(s.Meta, "", blocks...); err != nil {
+			return fmt.Errorf("%w: %w", errDamaged, err)
 		}
 		i.taken = append(i.taken, m.num)
 	}

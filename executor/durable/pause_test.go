@@ -527,7 +527,7 @@ func TestForgedRowsOfTheInbox(t *testing.T) {
 			return key.String(), text(executor.ReturnedFor(key, result))
 		}, state: Waiting},
 		"a message": {row: func(dag.Pending) (string, []byte) {
-			return "", []byte("Pay me.")
+			return "", []byte(`{"blocks":[{"type":"text","text":"Pay me."}]}`)
 		}, state: Waiting, said: "Pay me."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,17 +37,18 @@ func TestRemovedHeadTakesItsInboxWithIt(t *testing.T) {
 	})
 }
 
-// inbox returns the contents of all rows of the inbox, with their number.
+// inbox returns the texts of all messages in the inbox, with their number.
 func (w *world) inbox() map[string]int {
 	w.Helper()
 	rows := map[string]int{}
 	require.NoError(w, w.db.View(context.Background(), func(tx store.Tx) error {
-		return query(w.Context(), tx, `SELECT payload FROM plait_inbox`, nil, func(r store.Rows) error {
-			var payload []byte
-			err := r.Scan(&payload)
-			rows[string(payload)]++
-			return err
-		})
+		list, err := rowsOfInbox(w.Context(), tx, `call = ''`)
+		for _, m := range list {
+			s, err := m.sent()
+			require.NoError(w, err)
+			rows[s.Blocks.Text()]++
+		}
+		return err
 	}))
 	return rows
 }

@@ -424,7 +424,7 @@ func (r *running) failed(d dag.DAG, err error) error {
 	switch {
 	case errors.As(err, &paused):
 		return r.rest(d, string(paused.Continuation.Reason))
-	case errors.As(err, &stale):
+	case errors.As(err, &stale), errors.Is(err, errDamaged):
 		return r.only(Parked, err.Error())
 	case errors.As(err, &panicked):
 		r.Log.ErrorContext(r.ctx, "durable: a run panicked", "run", r.args.Run, "panic", panicked.value,

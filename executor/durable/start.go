@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -88,11 +89,13 @@ func (e *Engine) start(ctx context.Context, s StartRequest) error {
 	if err != nil {
 		return err
 	}
+	var added []sent
 	if s.Add != nil {
-		before := d.Heads()
-		if d = s.Add(d); s.onlyNew && slices.Equal(d.Heads(), before) {
+		before := d
+		if d = s.Add(d); s.onlyNew && slices.Equal(d.Heads(), before.Heads()) {
 			return errNothingNew
 		}
+		added = messagesAfter(before, d)
 	}
 	if s.Text != "" {
 		d = d.User(s.Text)
@@ -112,7 +115,14 @@ func (e *Engine) start(ctx context.Context, s StartRequest) error {
 			if h, err = tx.Append(ctx, a); err != nil {
 				return raced(err)
 			}
-			if err := removeInbox(ctx, tx, rows); err != nil {
+
+			// A message that the last run did not read comes into the conversation here.
+			sent, err := named(ctx, tx, target{s.Conversation, s.Head}, added)
+			if err != nil {
+				return err
+			}
+			gone := slices.AppendSeq(slices.Clone(rows), maps.Values(sent))
+			if err := removeInbox(ctx, tx, gone); err != nil {
 				return err
 			}
 			return e.enqueue(ctx, tx, s, first)
