@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -51,4 +52,17 @@ func (w *world) inbox() map[string]int {
 		return err
 	}))
 	return rows
+}
+
+// A service may be stopped before it has begun.
+func TestServeThatEndsAtOnceIsNoError(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(func(o *Options) {
+			says(apitest.Say("Hello.").Always())(o)
+			o.wrap = func(db store.Transactor) store.Transactor { return db } // the tables of River are not there
+		})
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		require.NoError(w, e.Serve(ctx))
+	})
 }
