@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
 )
 
 // Handler executes calls of any tool. [ResultOf] converts its value to a result; an error becomes an error result. It
@@ -24,6 +25,10 @@ type Agent struct {
 	// of the conversation. Version is that of the program, for example. Name defaults to none, and to the name of the
 	// tool for a [SubAgent]. Version defaults to none.
 	Name, Version string
+	// RunID is the ID of the agent's next run, and RunMeta the metadata of the node at its start (node.RunStart). A
+	// resumed run keeps its own. Defaults to a new ID for each run, and no metadata.
+	RunID   string
+	RunMeta node.Meta
 	// Provider is the model. It is wrapped in an api.Client, which retries, unless it is one already. Defaults to none.
 	Provider api.Provider
 	// Options apply to every request, and have priority over the provider's own. Defaults to none.

@@ -165,7 +165,9 @@ func (r *run) bind() error {
 		r.prompt = text
 	}
 
-	r.id = r.d.Source().ID().String()
+	if r.id = r.agent.RunID; r.id == "" {
+		r.id = r.d.Source().ID().String()
+	}
 	if r.open.Heads == nil {
 		r.open = lineage.OpenAt(r.d.Heads())
 	}
@@ -304,9 +306,9 @@ func (r *run) start() error {
 		}
 
 		l := r.agent.Limits
-		d = d.Append(node.RunStart{Agent: r.agent.Name, Run: r.id, Version: r.agent.Version, Limits: node.RunLimits{
+		d = d.AppendMeta(node.RunStart{Agent: r.agent.Name, Run: r.id, Version: r.agent.Version, Limits: node.RunLimits{
 			Turns: max(l.Turns, 0), Calls: max(l.Calls, 0), Tokens: max(l.Tokens, 0), Cost: l.Cost, Time: max(l.Time, 0),
-		}})
+		}}, r.agent.RunMeta)
 	}
 	if err := d.Err(); err != nil {
 		return err

@@ -15,7 +15,7 @@ type inputs struct {
 	same        repeats           // counts equal calls for Limits.Repeats
 	nudge       []content.Message // the run's own message for the next request
 	from        *Queue            // the queue of undelivered
-	undelivered []content.Message // messages taken from a queue, neither appended nor rejected yet
+	undelivered []queued          // messages taken from a queue, neither appended nor rejected yet
 }
 
 // checkInput passes the conversation's last message through the Input hooks, even if declarations follow it.
@@ -118,7 +118,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 
 		var input []content.Message
 		for _, m := range taken {
-			changed, err := r.runInputHooks(m)
+			changed, err := r.runInputHooks(m.Message)
 			if err == nil {
 				input = append(input, changed)
 				continue
@@ -129,7 +129,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 
 			// Messages rejected before this one were deleted too, so it follows the accepted ones.
 			r.undelivered = slices.Delete(r.undelivered, len(input), len(input)+1)
-			if !emit(r, Rejected{Message: m, Err: err}) {
+			if !emit(r, Rejected{Message: m.Message, Err: err}) {
 				return nil, errLeft
 			}
 		}
@@ -148,8 +148,13 @@ func (r *run) appendInput(input []content.Message) error {
 		}
 
 		// The run's own message comes first. It is from no queue, and so not in undelivered.
-		next := r.d.Append(node.Message{Role: content.User, Blocks: m.Blocks})
-		if next.Err() == nil && len(input)-i <= len(r.undelivered) {
+		var meta node.Meta
+		fromQueue := len(input)-i <= len(r.undelivered)
+		if fromQueue {
+			meta = r.undelivered[0].meta
+		}
+		next := r.d.AppendMeta(node.Message{Role: content.User, Blocks: m.Blocks}, meta)
+		if next.Err() == nil && fromQueue {
 			r.undelivered = r.undelivered[1:]
 		}
 		if err := r.append(next); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/node"
 )
 
 // Queue holds user messages for a run, as [Agent.Steering] or [Agent.FollowUps]. The zero value is an empty queue whose
@@ -17,7 +18,13 @@ import (
 type Queue struct {
 	mu      sync.Mutex
 	all     bool
-	waiting []content.Message
+	waiting []queued
+}
+
+// queued is a message in a queue, with the metadata of its node.
+type queued struct {
+	content.Message
+	meta node.Meta
 }
 
 // NewQueue returns a queue whose messages are taken all at once.
@@ -27,6 +34,11 @@ func NewQueue() *Queue { return &Queue{all: true} }
 // assistant's or a results message (tool calls, tool results, thinking) are an error, as from a Hook.Input. Other
 // errors are those of content.Of.
 func (q *Queue) Add(text string, blocks ...content.Block) error {
+	return q.AddMeta(node.Meta{}, text, blocks...)
+}
+
+// AddMeta is Add with metadata for the node of the message.
+func (q *Queue) AddMeta(meta node.Meta, text string, blocks ...content.Block) error {
 	if text != "" {
 		blocks = append([]content.Block{content.Text{Text: text}}, blocks...)
 	}
@@ -44,7 +56,7 @@ func (q *Queue) Add(text string, blocks ...content.Block) error {
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, content.Message{Role: content.User, Blocks: list})
+	q.waiting = append(q.waiting, queued{content.Message{Role: content.User, Blocks: list}, meta})
 	return nil
 }
 
@@ -55,7 +67,16 @@ func (q *Queue) Messages() []content.Message {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return slices.Clone(q.waiting)
+	return messagesOf(q.waiting)
+}
+
+// messagesOf returns the messages without their metadata.
+func messagesOf(list []queued) []content.Message {
+	messages := make([]content.Message, len(list))
+	for i, m := range list {
+		messages[i] = m.Message
+	}
+	return messages
 }
 
 // Len returns the number of messages in the queue.
@@ -75,13 +96,13 @@ func (q *Queue) Clear() []content.Message {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	cleared := q.waiting
+	cleared := messagesOf(q.waiting)
 	q.waiting = nil
 	return cleared
 }
 
 // take removes and returns the next messages: one, or all if q.all is set.
-func (q *Queue) take() []content.Message {
+func (q *Queue) take() []queued {
 	if q == nil {
 		return nil
 	}
@@ -99,7 +120,7 @@ func (q *Queue) take() []content.Message {
 }
 
 // putBack puts messages that were taken back at the front of the queue.
-func (q *Queue) putBack(messages []content.Message) {
+func (q *Queue) putBack(messages []queued) {
 	if len(messages) == 0 {
 		return
 	}

@@ -27,6 +27,7 @@ const mark = "#"
 type database interface {
 	store.Transactor
 	Check(ctx context.Context) error
+	Repair(ctx context.Context) error
 	Close() error
 }
 

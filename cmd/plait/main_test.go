@@ -37,7 +37,7 @@ func (w withServers) Run() int { return pgtest.Run(w.m) }
 
 // TestScripts runs what people type. "exits 3 plait …" is exec with the exit code that is to come, and
 // "node X FILE words" puts the id of the node that says the words into $X. "change FILE old new" changes it by hand.
-// "number FILE" replaces its IDs, in their order, by 1, 2, 3 and so on. "begun DATABASE" makes durable runs in several states, and "worked DATABASE RUN…" executes them.
+// "number FILE" replaces its IDs, in their order, by 1, 2, 3 and so on. "begun DATABASE" makes durable runs in several states, "worked DATABASE RUN…" executes them, and "damaged DATABASE RUN RUN" changes the index of the one and removes the other.
 // $ANTHROPIC is a strict server that calls
 // two tools and then answers. $TALK is one that talks, and $CALLS one that calls two tools for each message. weather-mcp is an MCP server.
 func TestScripts(t *testing.T) { runScripts(t, "testdata/script", "") }
@@ -45,16 +45,22 @@ func TestScripts(t *testing.T) { runScripts(t, "testdata/script", "") }
 // TestPostgresScripts is TestScripts with $POSTGRES, the URL of an empty database.
 func TestPostgresScripts(t *testing.T) { runScripts(t, "testdata/postgres", pgtest.Database(t)) }
 
-func runScripts(t *testing.T, folder, postgres string) {
+func TestRunsInBothDatabases(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { runScripts(t, "testdata/runs", "sessions.db") })
+	t.Run("postgres", func(t *testing.T) { runScripts(t, "testdata/runs", pgtest.Database(t)) })
+}
+
+func runScripts(t *testing.T, folder, url string) {
 	testscript.Run(t, testscript.Params{
 		Dir: folder,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  exits,
-			"node":   nodeID,
-			"change": change,
-			"begun":  begun,
-			"worked": worked,
-			"number": number,
+			"exits":   exits,
+			"node":    nodeID,
+			"change":  change,
+			"begun":   begun,
+			"worked":  worked,
+			"damaged": damaged,
+			"number":  number,
 		},
 		Setup: func(env *testscript.Env) error {
 			server := httptest.NewServer(fake.Anthropic(
@@ -65,7 +71,8 @@ func runScripts(t *testing.T, folder, postgres string) {
 			env.Setenv("ANTHROPIC", server.URL)
 			env.Setenv("TALK", talkingServer(env))
 			env.Setenv("CALLS", callingServer(env))
-			env.Setenv("POSTGRES", postgres)
+			env.Setenv("POSTGRES", url)
+			env.Setenv("DATABASE", url)
 			return nil
 		},
 	})

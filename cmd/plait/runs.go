@@ -184,7 +184,7 @@ func runError(file, run string, err error) error {
 		return err
 	}
 
-	run = safetext.Quote(run, maxRunID)
+	file, run = withoutPassword(file), safetext.Quote(run, maxRunID)
 	switch {
 	case errors.Is(err, durable.ErrNoRun):
 		return fmt.Errorf("%s has no run %s (see plait runs %[1]s --all)", file, run)
@@ -410,7 +410,7 @@ func (s *streams) printRun(file string, r listedRun, now time.Time) error {
 	line("run", safetext.Row(r.ID))
 	line("state", fmt.Sprintf("%s for %s", r.State, span(now.Sub(r.Changed))))
 	line("reason", safetext.Line(r.Reason, 4000))
-	line("file", safetext.Row(file+mark+r.Conversation+mark+r.Head))
+	line("file", safetext.Row(withoutPassword(file)+mark+r.Conversation+mark+r.Head))
 	line("agent", safetext.Row(r.Agent))
 	line("began", r.Began.Format(time.DateTime)+" UTC")
 

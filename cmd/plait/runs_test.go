@@ -17,6 +17,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/durable"
+	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 )
 
@@ -50,7 +51,7 @@ func supporter() executor.Agent {
 }
 
 // openEngine opens an engine with the agents on a database.
-func openEngine(ctx context.Context, db *sqlite.DB, agents map[string]executor.Agent) (*durable.Engine, error) {
+func openEngine(ctx context.Context, db store.Transactor, agents map[string]executor.Agent) (*durable.Engine, error) {
 	return durable.Open(ctx, db, &durable.Options{Agents: agents, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 }
 
@@ -73,6 +74,18 @@ func workUntil(ctx context.Context, e *durable.Engine, want map[string]durable.S
 	return errors.Join(err, <-served)
 }
 
+// scriptDatabase opens a database of a script.
+func scriptDatabase(ctx context.Context, ts *testscript.TestScript, name string) database {
+	if isURL(name) {
+		db, err := openURL(ctx, name, true)
+		ts.Check(err)
+		return db
+	}
+	db, err := openFile(ctx, ts.MkAbs(name), true)
+	ts.Check(err)
+	return db
+}
+
 // begun makes durable runs in a database: one in each state.
 func begun(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -80,8 +93,7 @@ func begun(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	db, err := sqlite.Open(ctx, ts.MkAbs(args[0]), nil)
-	ts.Check(err)
+	db := scriptDatabase(ctx, ts, args[0])
 	defer db.Close()
 	e, err := openEngine(ctx, db, map[string]executor.Agent{"support": supporter()})
 	ts.Check(err)
@@ -108,8 +120,7 @@ func worked(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	db, err := sqlite.Open(ctx, ts.MkAbs(args[0]), nil)
-	ts.Check(err)
+	db := scriptDatabase(ctx, ts, args[0])
 	defer db.Close()
 	e, err := openEngine(ctx, db, map[string]executor.Agent{"support": supporter()})
 	ts.Check(err)
@@ -119,6 +130,20 @@ func worked(ts *testscript.TestScript, neg bool, args []string) {
 		want[run] = durable.Done
 	}
 	ts.Check(workUntil(ctx, e, want))
+}
+
+// damaged changes the row of a run in the index, and removes that of another.
+func damaged(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: damaged DATABASE RUN RUN")
+	}
+	db := scriptDatabase(context.Background(), ts, args[0])
+	defer db.Close()
+	ts.Check(db.Update(context.Background(), func(tx store.Tx) error {
+		_, changed := tx.Exec(context.Background(), `UPDATE plait_index SET state = 'failed' WHERE id = $1`, args[1])
+		_, removed := tx.Exec(context.Background(), `DELETE FROM plait_index WHERE id = $1`, args[2])
+		return errors.Join(changed, removed)
+	}))
 }
 
 func TestListOfRunsHasALimit(t *testing.T) {

@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store/sqlite"
 )
 
 func verifyCommand(s *streams) *cobra.Command {
-	var asJSON, strict bool
+	var asJSON, strict, mend bool
 	cmd := &cobra.Command{
 		Use:   "verify FILE…",
 		Short: "Check the checksum of every node",
@@ -28,8 +29,9 @@ are checked and listed. Nodes without a checksum are listed too; if nothing in a
 FILE can be checked, that is a finding.
 
 A database without a key is checked as a whole: every record, head, blob and row
-of the inbox by its sum, the index of runs, and then every conversation at each
-head.
+of the inbox by its sum, the index of runs by the conversations and the jobs,
+and then every conversation at each head. --mend first makes again what is
+derived: the index of runs, and by what long conversations are opened.
 
 Calls that wait for results are listed. With --strict they are findings, and so
 is everything else that a repair would change in a request: a call without a
@@ -48,13 +50,46 @@ Exit codes:
 			if err := readOnce(args); err != nil {
 				return err
 			}
+			if mend {
+				if err := s.mend(args); err != nil {
+					return err
+				}
+			}
 			return s.verify(args, strict, asJSON)
 		},
 	}
 
 	cmd.Flags().BoolVar(&strict, "strict", false, "report what a repair would change, too")
+	cmd.Flags().BoolVar(&mend, "mend", false, "first make again what a database derives from the rest")
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// mend makes again what is derived in each database.
+func (s *streams) mend(files []string) error {
+	for _, name := range files {
+		if name == std || !isDatabase(name) {
+			continue
+		}
+		db, err := s.existing(name)
+		if err != nil {
+			return err
+		}
+		if err := db.Repair(s.ctx); err != nil {
+			return err
+		}
+		err = s.withEngine(name, func(e *durable.Engine) error {
+			differences, err := e.Reindex(s.ctx)
+			for _, line := range differences {
+				s.say("mended: %s", plain(errors.New(line)))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // verifyReport is the output of verify --json.
@@ -181,6 +216,15 @@ func (s *streams) checkDatabase(name string) checked {
 	db, err := s.database(name, false)
 	if err == nil {
 		err = db.Check(s.ctx)
+	}
+	if err == nil {
+		err = s.withEngine(name, func(e *durable.Engine) error {
+			differences, err := e.CheckIndex(s.ctx)
+			if len(differences) > 0 {
+				err = &sqlite.DamageError{Problems: differences}
+			}
+			return err
+		})
 	}
 
 	report := reportOf(c.name, dag.Verification{})

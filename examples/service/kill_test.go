@@ -4,13 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,24 +16,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/store"
-	"github.com/plait-dev/plait/store/sqlite"
 )
 
 // child names the variable of a child process, in which the test binary is the service.
 const child = "PLAIT_EXAMPLE_SERVICE_CHILD"
 
 const (
-	kills    = 3
 	sessions = 5
 	clients  = 8
 )
 
 // Clients send messages to a few sessions, some of which have two clients, while the service is killed and started
-// again.
+// again. PLAIT_KILLS is the number of kills: see kill.sh.
 func TestNothingAcknowledgedIsLostWhenTheServiceIsKilled(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "sessions.db")
+	kills, _ := strconv.Atoi(os.Getenv("PLAIT_KILLS"))
+	kills = max(kills, 2)
+	file := database(t)
 	l := newLoad()
 	p := startService(t, file)
 	l.serve(p.url)
@@ -50,15 +46,18 @@ func TestNothingAcknowledgedIsLostWhenTheServiceIsKilled(t *testing.T) {
 		p = startService(t, file)
 		l.serve(p.url)
 	}
-	p.wait(l.after(200))
+	p.wait(l.after(100))
 	l.end()
+
+	// Every accepted message is answered, also those whose clients were cut off.
+	for i := range sessions {
+		require.Equal(t, "event: done", strings.SplitN(last(read(fmt.Sprintf("%s/sessions/s%d/events", p.url, i))), "\n", 2)[0])
+	}
 	p.kill()
 
 	require.NoError(t, errors.Join(l.failures...))
 	require.GreaterOrEqual(t, l.cut, kills, "requests were cut off by each kill")
-	require.NotEmpty(t, l.conflicts)
-	require.NotEmpty(t, l.acknowledged)
-	t.Logf("%d acknowledged, %d refused, %d cut off", len(l.acknowledged), len(l.conflicts), l.cut)
+	t.Logf("%d kills, %d messages accepted, %d answers received, %d cut off", kills, len(l.accepted), len(l.answers), l.cut)
 	l.check(t, file)
 }
 
@@ -105,26 +104,23 @@ func (p *process) wait(reached <-chan struct{}) {
 	}
 }
 
-// answer is an acknowledged answer.
-type answer struct{ session, question, text string }
-
-// conflict is a refused message, and the head that keeps it.
-type conflict struct{ session, question, head string }
+// message is an accepted message, or an answer that a client has received.
+type message struct{ session, text string }
 
 // load is the clients and what they were told.
 type load struct {
 	running sync.WaitGroup
 
-	mu           sync.Mutex // guards the fields below
-	url          string     // of the process that runs
-	replaced     chan struct{}
-	seen, goal   int           // events received, and the number at which reached is closed
-	reached      chan struct{} // nil if nobody waits
-	over         bool
-	acknowledged []answer
-	conflicts    []conflict
-	cut          int
-	failures     []error
+	mu         sync.Mutex // guards the fields below
+	url        string     // of the process that runs
+	replaced   chan struct{}
+	seen, goal int           // events received, and the number at which reached is closed
+	reached    chan struct{} // nil if nobody waits
+	over       bool
+	accepted   []message
+	answers    []message
+	cut        int
+	failures   []error
 }
 
 func newLoad() *load { return &load{replaced: make(chan struct{})} }
@@ -195,33 +191,29 @@ func (l *load) ask(url, session, question string) (cut bool) {
 	}
 	defer res.Body.Close()
 
-	// A refusal is the whole body, and otherwise the last event is.
 	var event, data string
-	if res.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(res.Body)
-		event, data = fmt.Sprint(res.StatusCode), string(text)
-		l.received()
-	}
 	for scanner := bufio.NewScanner(res.Body); scanner.Scan(); {
 		if name, ok := strings.CutPrefix(scanner.Text(), "event: "); ok {
 			event = name
 		}
-		if text, ok := strings.CutPrefix(scanner.Text(), "data: "); ok {
-			data = strings.Trim(text, `"`)
-			l.received()
+		text, ok := strings.CutPrefix(scanner.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		data = strings.Trim(text, `"`)
+		l.received()
+		if event == "accepted" {
+			l.note(func() { l.accepted = append(l.accepted, message{session, question}) }, false)
 		}
 	}
 
-	kept := keptPath.FindStringSubmatch(data)
-	switch {
-	case event == "done":
-		return l.note(func() { l.acknowledged = append(l.acknowledged, answer{session, question, data}) }, false)
-	case (event == "409" || event == "conflict") && kept != nil:
-		return l.note(func() { l.conflicts = append(l.conflicts, conflict{session, question, kept[2]}) }, false)
-	case event == "" || event == "text" || event == "tool":
-		return l.note(func() { l.cut++ }, true)
+	switch event {
+	case "done":
+		return l.note(func() { l.answers = append(l.answers, message{session, data}) }, false)
+	case "error":
+		return l.note(func() { l.failures = append(l.failures, fmt.Errorf("%s: %s", event, data)) }, false)
 	}
-	return l.note(func() { l.failures = append(l.failures, fmt.Errorf("%s: %s", event, data)) }, false)
+	return l.note(func() { l.cut++ }, true)
 }
 
 // note calls change with the lock held, and returns cut.
@@ -234,39 +226,21 @@ func (l *load) note(change func(), cut bool) bool {
 
 // check compares what clients were told with what is in the database.
 func (l *load) check(t *testing.T, file string) {
-	db, err := sqlite.Open(t.Context(), file, nil)
-	require.NoError(t, err)
-	defer db.Close()
-	require.NoError(t, db.Check(t.Context()))
-
-	s := store.New(db, nil)
-	head := func(session, name string) dag.DAG {
-		c, err := s.Head(t.Context(), session, name)
-		require.NoError(t, err)
-		require.True(t, c.DAG().Verify().OK())
-		require.Empty(t, c.DAG().Validate(), "%s at %s", session, name)
-		return c.DAG()
-	}
-
-	messages := map[string][]content.Message{}
 	for i := range sessions {
 		session := fmt.Sprintf("s%d", i)
-		messages[session] = head(session, store.Main).Messages()
+		messages := stored(t, file, session)
+		require.Equal(t, content.Assistant, messages[len(messages)-1].Role)
+		times := map[string]int{}
+		for _, m := range messages {
+			times[string(m.Role)+m.Blocks.Text()]++
+		}
+		for _, m := range l.accepted {
+			require.Equal(t, m.session == session, times[string(content.User)+m.text] == 1, "%s: %q is lost, or there twice", session, m.text)
+		}
+		for _, m := range l.answers {
+			if m.session == session {
+				require.Positive(t, times[string(content.Assistant)+m.text], "%s: the answer %q is lost", session, m.text)
+			}
+		}
 	}
-	for _, a := range l.acknowledged {
-		at := indexOf(messages[a.session], content.User, a.question)
-		require.GreaterOrEqual(t, at, 0, "%s: %q is lost", a.session, a.question)
-		after := messages[a.session][at:]
-		at = indexOf(after, content.Assistant, a.text)
-		require.GreaterOrEqual(t, at, 0, "%s: the answer to %q is lost", a.session, a.question)
-	}
-	for _, c := range l.conflicts {
-		kept := head(c.session, c.head).Messages()
-		require.GreaterOrEqual(t, indexOf(kept, content.User, c.question), 0, "%s: %q is not kept", c.session, c.question)
-	}
-}
-
-// indexOf returns the index of the first message of that role with that text, or -1.
-func indexOf(messages []content.Message, role content.Role, text string) int {
-	return slices.IndexFunc(messages, func(m content.Message) bool { return m.Role == role && m.Blocks.Text() == text })
 }

@@ -1,17 +1,18 @@
-// Command service is a chat service over HTTP. Its sessions are in an SQLite database: a crash at any moment loses
-// nothing acknowledged, and after the next start each session continues.
+// Command service is a chat service over HTTP. Its sessions and their runs are in an SQLite database: a message that was
+// accepted is answered, whatever happens to the process or the connection.
 //
 //	ANTHROPIC_API_KEY=… go run ./examples/service -addr localhost:8080 -db sessions.db
-//	curl -N localhost:8080/sessions/a -d '{"text": "Hello"}'     # server-sent events: text, tool, done, conflict, error
+//	curl -N localhost:8080/sessions/a -d '{"text": "Hello"}'     # server-sent events: accepted, text, tool, done, …
+//	curl -N localhost:8080/sessions/a/events                     # follow the answer again, after a lost connection
 //	curl localhost:8080/sessions/a                               # the conversation as a page
 //
-// If two messages continue one session at once, one of them is refused with 409, and its nodes are kept.
+// A message to a session that is being answered is read by the model before its next request. kill.sh kills the service
+// under load, and checks that nothing accepted is lost.
 //
 // Without a key, a scripted model answers.
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -32,6 +32,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/durable"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 	"github.com/plait-dev/plait/viz/page"
@@ -56,10 +57,13 @@ func main() {
 	}
 }
 
-// grace is the time limit for runs after an interrupt. Then they are canceled, and save their state.
+// agent is the name of the agent in the database.
+const agent = "chat"
+
+// grace is how long runs may take after an interrupt. A later one continues at the next start.
 const grace = 10 * time.Second
 
-// serve runs the service until ctx ends and the runs under way have ended too.
+// serve runs the service until ctx ends.
 func serve(ctx context.Context, listener net.Listener, file string, model api.Provider) (err error) {
 	defer listener.Close()
 	db, err := sqlite.Open(ctx, file, nil)
@@ -67,25 +71,51 @@ func serve(ctx context.Context, listener net.Listener, file string, model api.Pr
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	engine, err := durable.Open(ctx, db, &durable.Options{
+		Agents: map[string]executor.Agent{agent: chat(model)}, ShutdownTimeout: grace,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
 
-	// Runs may outlive ctx by the grace period: Shutdown waits for them, and cancel ends the late ones.
-	runs, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	// Responses follow their runs until these have ended, and no longer than the engine serves.
+	following, leave := context.WithCancel(context.Background())
+	defer leave()
 	server := &http.Server{
-		Handler:           newService(model, db).handler(),
+		Handler:           (&service{engine}).handler(),
 		ReadHeaderTimeout: 10 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return runs },
+		BaseContext:       func(net.Listener) context.Context { return following },
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() {
+		served <- engine.Serve(ctx) // after ctx, it waits for the runs under way
+		stop()
+		time.AfterFunc(time.Second, leave) // and the responses get their last events
+	}()
+
 	select {
-	case err := <-failed:
-		return err
+	case err = <-failed:
+		stop()
 	case <-ctx.Done():
-		timer := time.AfterFunc(grace, cancel)
-		defer timer.Stop()
-		return server.Shutdown(context.Background())
+		err = server.Shutdown(context.Background())
+	}
+	return errors.Join(err, <-served)
+}
+
+// chat returns the agent.
+func chat(model api.Provider) executor.Agent {
+	now := func(context.Context, struct{}) (string, error) { return time.Now().UTC().Format(time.RFC3339), nil }
+	return executor.Agent{
+		Provider: model,
+		System:   "You answer in a chat. Be brief.",
+		Tools:    []dag.Tool{executor.WithEffect(executor.Func("now", "Returns the time.", now), executor.EffectReadOnly)},
+		Limits:   executor.Limits{Turns: 10},
 	}
 }
 
@@ -108,73 +138,97 @@ func echo(req api.Request) apitest.Turn {
 }
 
 // service has no state of its own: any number of processes may serve one database.
-type service struct {
-	agent    executor.Agent
-	sessions *store.Store
-}
-
-func newService(model api.Provider, driver store.Driver) *service {
-	now := func(context.Context, struct{}) (string, error) { return time.Now().UTC().Format(time.RFC3339), nil }
-	return &service{
-		agent: executor.Agent{
-			Provider: model,
-			System:   "You answer in a chat. Be brief.",
-			Tools:    []dag.Tool{executor.Func("now", "Returns the time.", now)},
-			Limits:   executor.Limits{Turns: 10},
-		},
-		sessions: store.New(driver, nil),
-	}
-}
+type service struct{ engine *durable.Engine }
 
 func (s *service) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /sessions/{id}", s.post)
+	mux.HandleFunc("GET /sessions/{id}/events", s.events)
 	mux.HandleFunc("GET /sessions/{id}", s.get)
 	return mux
 }
 
-// post adds a user message to a session, runs the agent, and streams its progress.
+// post accepts a message for a session, and streams the answer. The answer does not need the connection.
 func (s *service) post(w http.ResponseWriter, r *http.Request) {
 	var message struct{ Text string }
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&message); err != nil || message.Text == "" {
 		http.Error(w, `the body must be {"text": "…"}`, http.StatusBadRequest)
 		return
 	}
-
-	c, err := s.sessions.Conversation(r.Context(), r.PathValue("id"))
+	run, err := s.accept(r.Context(), r.PathValue("id"), message.Text)
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	agent := s.agent
-	agent.Save = c.Append
+	s.follow(w, r, run)
+}
 
-	// A crash may have cut off tool calls. Known results are kept. For the other calls, the model reads that they have
-	// no result, or that their effect is unknown.
-	d := c.DAG()
-	if closed := d.CloseTools(); closed.Err() == nil {
-		d = closed
-	}
-
-	// The run ends with the request: a client hanging up cancels it, and everything received until then is kept.
-	out := &events{w: w, session: r.URL.EscapedPath()}
-	for event, err := range agent.Stream(r.Context(), d.User(message.Text)) {
-		switch e := event.(type) {
-		case executor.MessageDelta:
-			if text := e.Text(); text != "" {
-				out.send("text", text)
-			}
-		case executor.ToolEnd:
-			out.send("tool", e.Execution.Tool)
-		case executor.End:
-			out.end(e.DAG, err)
+// accept starts a run with a message, or leaves it for the run that is under way. It returns the ID of the run.
+func (s *service) accept(ctx context.Context, session, text string) (run string, err error) {
+	for {
+		run, err = s.engine.Start(ctx, durable.StartRequest{Agent: agent, Conversation: session, Text: text})
+		var busy *durable.RunError
+		if !errors.Is(err, durable.ErrBusy) || !errors.As(err, &busy) {
+			return run, err
+		}
+		_, err = s.engine.Send(ctx, session, "", text)
+		if !errors.Is(err, durable.ErrNotBusy) { // otherwise it has ended meanwhile
+			return busy.Run, err
 		}
 	}
 }
 
-// get shows a session as a page, also while a run continues it. With ?head= it shows the branch kept after a conflict.
+// events streams what happens to the last run of a session from now on.
+func (s *service) events(w http.ResponseWriter, r *http.Request) {
+	runs, err := s.engine.Runs(r.Context(), durable.RunsRequest{Conversation: r.PathValue("id"), Limit: 1})
+	switch {
+	case err != nil:
+		refuse(w, err)
+	case len(runs) == 0:
+		refuse(w, store.ErrNotStored)
+	default:
+		s.follow(w, r, runs[0].ID)
+	}
+}
+
+// follow streams the events of a run as server-sent events. "begin" means that the pieces of text before it are void: the
+// run continues from its last step, because its process was lost.
+func (s *service) follow(w http.ResponseWriter, r *http.Request, run string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(event, text string) {
+		data, _ := json.Marshal(text) // a string always has a JSON form
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data)
+		_ = http.NewResponseController(w).Flush() // ignored: if a client hangs up, the context of the request ends
+	}
+
+	send("accepted", run)
+	begun := false
+	for event, err := range s.engine.Follow(r.Context(), run) {
+		switch e := event.(type) {
+		case executor.RunStart:
+			if begun {
+				send("begin", "")
+			}
+			begun = true
+		case executor.MessageDelta:
+			if text := e.Text(); text != "" {
+				send("text", text)
+			}
+		case executor.ToolEnd:
+			send("tool", e.Execution.Tool)
+		case executor.End:
+			if err != nil {
+				send("error", err.Error())
+			} else {
+				send("done", e.DAG.Text())
+			}
+		}
+	}
+}
+
+// get shows a session as a page, also while a run continues it.
 func (s *service) get(w http.ResponseWriter, r *http.Request) {
-	c, err := s.sessions.Head(r.Context(), r.PathValue("id"), cmp.Or(r.FormValue("head"), store.Main))
+	c, err := s.engine.Store().Head(r.Context(), r.PathValue("id"), store.Main)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -196,48 +250,5 @@ func refuse(w http.ResponseWriter, err error) {
 	default:
 		log.Println(err)
 		http.Error(w, "the session cannot be read", http.StatusInternalServerError)
-	}
-}
-
-// events is the response to a message: server-sent events, or a status with a text if the run fails before the first.
-type events struct {
-	w       http.ResponseWriter
-	session string // the path of the session
-	begun   bool   // the status is sent
-}
-
-// send writes one event. The data is JSON, and so has no line breaks.
-func (e *events) send(event, text string) {
-	if !e.begun {
-		e.w.Header().Set("Content-Type", "text/event-stream")
-		e.begun = true
-	}
-	data, _ := json.Marshal(text) // a string always has a JSON form
-	fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", event, data)
-	_ = http.NewResponseController(e.w).Flush() // ignored: if a client hangs up, the context of the request ends
-}
-
-// end reports how the run ended. Only "done" is the acknowledgment: everything is on disk then.
-func (e *events) end(d dag.DAG, err error) {
-	if err == nil {
-		e.send("done", d.Text())
-		return
-	}
-
-	event, status, text := "error", http.StatusInternalServerError, err.Error()
-	var conflict *store.ConflictError
-	if errors.As(err, &conflict) {
-		event, status = "conflict", http.StatusConflict
-		text = "another message was sent to this session at the same time, and the session continues from that one"
-		if conflict.KeptHead != "" {
-			text += "; yours is kept: " + e.session + "?head=" + url.QueryEscape(conflict.KeptHead)
-		}
-	}
-
-	// After the first event, the status is sent, and the failure is an event like the others.
-	if e.begun {
-		e.send(event, text)
-	} else {
-		http.Error(e.w, text, status)
 	}
 }

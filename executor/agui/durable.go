@@ -19,6 +19,9 @@ type Runs interface {
 	// Start appends nodes to a conversation and starts a run. It reports false, and changes nothing, if the conversation
 	// has an unfinished run, or if add appends nothing. add may be called more than once.
 	Start(ctx context.Context, conversation string, add func(dag.DAG) dag.DAG) (started bool, err error)
+	// Send gives the messages that add appends to the unfinished run, which reads each once, before its next request. It
+	// reports false if there is no such run. add may be called more than once.
+	Send(ctx context.Context, conversation string, add func(dag.DAG) dag.DAG) (sent bool, err error)
 	// Reply replies to pending calls. The first reply to a call counts.
 	Reply(ctx context.Context, conversation string, replies ...executor.Reply) error
 	// Cancel cancels the unfinished run, if there is one.
@@ -40,8 +43,8 @@ type Runs interface {
 //     as a whole, when it is stored.
 //   - While calls wait for workers, the response continues. It ends with an interrupt if calls need approval, and with the
 //     IDs of the calls of the client's own tools: see [Options].ClientTools.
-//   - A new message to a thread whose run is under way starts the next run when this one ends, if the client is still
-//     connected. Otherwise the client sends it again with its next request. In place of an answer, it cancels the run.
+//   - A new message to a thread whose run is under way is read by that run before its next request, also if the client
+//     hangs up. In place of an answer, it cancels the run.
 //   - There is no [State]: tools are called in other processes.
 //
 // The handler is safe for concurrent use.
@@ -88,13 +91,13 @@ func (s *stream) converse(ctx context.Context, c *store.Conversation) (asked boo
 	appends := len(s.in.Resume) == 0 && !s.in.cancels()
 	for err == nil {
 		if appends && len(s.own) > 0 {
-			if err := s.start(request, key); err != nil {
+			if err := s.give(request, key); err != nil {
 				return false, err
 			}
 		}
 
 		end, err := s.forward(s.runs.Follow(ctx, key), &Shared{})
-		left := appends && len(s.own) > 0 // another run was under way
+		left := appends && len(s.own) > 0 // the run has not read them
 		var paused *executor.PausedError
 		switch {
 		case err == nil && left:
@@ -112,15 +115,19 @@ func (s *stream) converse(ctx context.Context, c *store.Conversation) (asked boo
 	return false, err
 }
 
-// start starts a run with the client's new messages, unless another run is under way.
-func (s *stream) start(ctx context.Context, key string) error {
-	_, err := s.runs.Start(ctx, key, func(d dag.DAG) dag.DAG {
+// give starts a run with the client's new messages, or gives them to the one that is under way.
+func (s *stream) give(ctx context.Context, key string) error {
+	add := func(d dag.DAG) dag.DAG {
 		with, err := s.in.withNew(d)
 		if err != nil {
 			return d // it was checked before
 		}
 		return with
-	})
+	}
+	started, err := s.runs.Start(ctx, key, add)
+	if err == nil && !started {
+		_, err = s.runs.Send(ctx, key, add)
+	}
 	return err
 }
 

@@ -364,20 +364,41 @@ func (p *process) replaceRun(ctx context.Context, tx store.Tx, j lostJob) error 
 	if err == nil {
 		version = h.Version
 	}
-	losses := r.losses + 1
-	if version != r.version {
-		losses = 1
-	}
-	if losses > p.Losses {
-		_, err := setState(ctx, tx, r.ID, Parked, textLosses(losses), 0)
+	var now noted
+	if err := json.Unmarshal([]byte(j.metadata), &now); err != nil {
 		return err
 	}
+	if now.Version != version {
+		now = noted{Version: version}
+	}
+	now.Losses++
+	if now.Losses > p.Losses {
+		return p.park(ctx, tx, r, j.id, textLosses(now.Losses))
+	}
 
+	metadata, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	j.metadata = string(metadata)
 	job, err := p.insertAgain(ctx, tx, j)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `UPDATE plait_index SET job = $1, losses = $2, version = $3 WHERE id = $4`,
-		job, int64(losses), int64(version), r.ID)
+	_, err = tx.Exec(ctx, `UPDATE plait_index SET job = $1 WHERE id = $2`, job, r.ID)
+	return err
+}
+
+// park parks a run whose job was discarded. The job becomes pending, and is no longer that of the lost process.
+func (p *process) park(ctx context.Context, tx store.Tx, r Run, job int64, reason string) error {
+	d := p.queue.dialect()
+	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = 'pending', finalized_at = NULL WHERE id = $1`, job)
+	if err != nil {
+		return err
+	}
+	if err := p.note(ctx, tx, job, noted{Parked: reason}); err != nil {
+		return err
+	}
+	_, err = setState(ctx, tx, r.ID, Parked, reason, job)
 	return err
 }

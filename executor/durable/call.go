@@ -71,8 +71,11 @@ func (w *callWorker) Work(ctx context.Context, job *river.Job[callJob]) error {
 
 // noted is what the metadata of a job says.
 type noted struct {
-	// Losses is the number of processes lost with the job.
-	Losses int `json:"plait_losses,omitempty"`
+	// Losses is the number of processes lost with the job, and for a run since its head had Version.
+	Losses  int    `json:"plait_losses,omitempty"`
+	Version uint64 `json:"plait_version,omitempty"`
+	// Parked is the reason of a parked run.
+	Parked string `json:"plait_parked,omitempty"`
 	// Begun reports that the call of a sub-agent was begun. The calls of the conversation itself are marked in it.
 	Begun bool `json:"plait_begun,omitempty"`
 }
@@ -189,7 +192,7 @@ func (c *calling) begin() error {
 				if err := c.check(ctx, tx, c.claim); err != nil {
 					return err
 				}
-				return c.noteBegun(ctx, tx, c.claim.id)
+				return c.note(ctx, tx, c.claim.id, noted{Begun: true})
 			})
 		})
 	}
@@ -293,7 +296,7 @@ func (t *catching) returned() (ok bool, err error) {
 func (c *calling) again(wait time.Duration) error {
 	err := c.retry(c.ctx, func(ctx context.Context) error {
 		return c.db.Update(ctx, func(tx store.Tx) error {
-			if err := c.finish(ctx, tx, c.claim); err != nil {
+			if err := c.finish(ctx, tx, c.claim, Active); err != nil {
 				return err
 			}
 			opts := &river.InsertOpts{Queue: c.queue, Priority: c.priority, MaxAttempts: c.attempts}
@@ -322,7 +325,7 @@ func (c *calling) deliver(reply executor.Reply) error {
 	// The result is offered until the state of the run accepts or refuses it, also after the end of the context.
 	err := c.retry(context.WithoutCancel(c.ctx), func(ctx context.Context) error {
 		return c.db.Update(ctx, func(tx store.Tx) error {
-			if err := c.finish(ctx, tx, c.claim); err != nil && !errors.Is(err, errLost) {
+			if err := c.finish(ctx, tx, c.claim, Active); err != nil && !errors.Is(err, errLost) {
 				return err
 			}
 			return c.accept(ctx, tx, c.conversation.DAG(), c.args.target(), []executor.Reply{reply})

@@ -35,6 +35,38 @@ func (f *Front) Start(ctx context.Context, conversation string, add func(dag.DAG
 	return err == nil, err
 }
 
+// Send gives the messages that add appends to the unfinished run of a conversation, as [Engine.Send] does, without those
+// that wait for it already. It reports false if there is no such run.
+func (f *Front) Send(ctx context.Context, conversation string, add func(dag.DAG) dag.DAG) (sent bool, err error) {
+	t := target{conversation, store.Main}
+	for range maxRaces {
+		c, err := f.engine.store.Head(ctx, conversation, store.Main)
+		if err != nil {
+			return false, err
+		}
+		list := messagesAfter(c.DAG(), add(c.DAG()))
+		err = f.engine.db.Update(ctx, func(tx store.Tx) error {
+			if _, err := f.engine.send(ctx, tx, t, list); err != nil {
+				return err
+			}
+
+			// Look at the head last: the run may have taken one of the messages meanwhile.
+			now, err := tx.Head(ctx, t.conversation, t.head)
+			if err == nil && now.Version != c.Version() {
+				err = errRaced
+			}
+			return err
+		})
+		if !errors.Is(err, errRaced) {
+			if errors.Is(err, ErrNotBusy) {
+				return false, nil
+			}
+			return err == nil, err
+		}
+	}
+	return false, errRaced
+}
+
 // Reply replies to pending calls, as [Engine.Reply] does.
 func (f *Front) Reply(ctx context.Context, conversation string, replies ...executor.Reply) error {
 	return f.engine.Reply(ctx, conversation, store.Main, replies...)

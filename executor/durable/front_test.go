@@ -368,28 +368,80 @@ func TestFrontEndSendsAMessageInPlaceOfAnAnswer(t *testing.T) {
 	})
 }
 
+// A message to a busy thread is read once by the run under way, whoever sends it again, and whether the client stays.
 func TestFrontEndSendsAMessageToABusyThread(t *testing.T) {
-	onEach(t, func(w *world) {
-		gate := make(chan struct{})
-		s := w.site(gated(gate))
-		w.serve(s.engine)
-		s.post(say, "TOOL_CALL_END")
+	const again = `"messages":[{"id":"u1","role":"user","content":"Count."},{"id":"u2","role":"user","content":"Again."}]`
+	for _, stays := range []bool{true, false} {
+		t.Run(fmt.Sprint("stays ", stays), func(t *testing.T) {
+			onEach(t, func(w *world) {
+				gate := make(chan struct{})
+				s := w.site(gated(gate))
+				w.serve(s.engine)
+				s.post(say, "TOOL_CALL_END")
+				runs, err := s.engine.Runs(w.Context(), RunsRequest{})
+				require.NoError(w, err)
 
-		got := make(chan received)
-		go func() {
-			got <- w.site(nil).post(`"messages":[{"id":"u1","role":"user","content":"Count."},{"id":"u2","role":"user","content":"Again."}]`, "")
-		}()
-		close(gate)
-		end := <-got
+				other := w.site(nil)
+				got := make(chan received, 1)
+				if stays {
+					go func() { got <- other.post(again, "") }()
+				} else {
+					other.post(again, "RUN_STARTED")
+					other.post(again, "RUN_STARTED")
+				}
+				require.Eventually(w, func() bool {
+					list, err := other.engine.Messages(w.Context(), "c", "")
+					return err == nil && len(list) == 1 && list[0].Text == "Again."
+				}, time.Minute, time.Millisecond)
+				close(gate)
+				if stays {
+					end := <-got
+					require.Equal(w, success, end.last()["outcome"], end.types())
+				}
+				require.Equal(w, Done, w.wait(s.engine, runs[0].ID).State)
+
+				// It has the client's ID, and is not sent back to it or read again.
+				end := other.post(again, "")
+				require.Equal(w, success, end.last()["outcome"], end.types())
+				var texts []string
+				for _, m := range w.load("c").Messages() {
+					texts = append(texts, string(m.Role)+": "+m.Blocks.Text())
+				}
+				require.Equal(w, []string{
+					"user: Count.", "assistant: ", "user: ", "user: Again.", "assistant: ", "user: ", "assistant: many bolts 0. ",
+				}, texts)
+				runs, err = s.engine.Runs(w.Context(), RunsRequest{})
+				require.NoError(w, err)
+				require.Len(w, runs, 1)
+				require.Empty(w, w.inbox())
+			})
+		})
+	}
+}
+
+// A message that a cancelled run has not read is read by the next run, once.
+func TestFrontEndSendsAnUnreadMessageAgain(t *testing.T) {
+	onEach(t, func(w *world) {
+		const again = `"messages":[{"id":"u1","role":"user","content":"Count."},{"id":"u2","role":"user","content":"Again."}]`
+		e := w.engine(nil)
+		s := w.site(nil)
+		s.post(say, "RUN_STARTED")
+		require.Eventually(w, func() bool {
+			runs, err := e.Runs(w.Context(), RunsRequest{})
+			return err == nil && len(runs) == 1
+		}, time.Minute, time.Millisecond)
+		s.post(again, "RUN_STARTED")
+		require.Eventually(w, func() bool { return len(w.inbox()) == 1 }, time.Minute, time.Millisecond)
+		require.NoError(w, e.Front("a").Cancel(w.Context(), "c", "not wanted"))
+
+		change, _ := speaks("a")
+		next := w.site(change)
+		w.serve(next.engine)
+		end := next.post(again, "")
 		require.Equal(w, success, end.last()["outcome"], end.types())
-		var texts []string
-		for _, m := range w.load("c").Messages() {
-			texts = append(texts, string(m.Role)+": "+m.Blocks.Text())
-		}
-		require.Equal(w, []string{
-			"user: Count.", "assistant: ", "user: ", "assistant: many bolts 0. ",
-			"user: Again.", "assistant: ", "user: ", "assistant: many bolts 0. ",
-		}, texts)
+		require.Empty(w, w.inbox())
+		text := fmt.Sprint(w.load("c").Messages())
+		require.Equal(w, 1, strings.Count(text, "Again."), text)
 	})
 }
 

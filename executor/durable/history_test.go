@@ -220,7 +220,7 @@ func (t *recordedTx) Query(ctx context.Context, query string, args ...any) (stor
 	}
 	end := t.begin(event{
 		What: accepting, Call: reply.Call.String(), Result: reply.IsResult(), Text: reply.Result().Content.Text(),
-		Conversation: args[4].(string),
+		Conversation: args[5].(string),
 	})
 	rows, err := t.Tx.Query(ctx, query, args...)
 	counted := &countedRows{Rows: rows}
@@ -329,7 +329,9 @@ func (w *world) readLast(conversation string) (l last) {
 		rows, err := queryInbox(w.Context(), tx, conversation, store.Main, ` AND call = ''`)
 		l.texts, l.inbox = nil, len(rows)
 		for _, m := range rows {
-			l.texts = append(l.texts, string(m.payload))
+			s, err := m.sent()
+			require.NoError(w, err)
+			l.texts = append(l.texts, s.Blocks.Text())
 		}
 		return err
 	}))

@@ -2,14 +2,20 @@ package durable
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/sqlstore"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -30,26 +36,116 @@ func (e *Engine) Send(ctx context.Context, conversation, head, text string) (id 
 	if head == "" {
 		head = store.Main
 	}
-	if err := new(executor.Queue).Add(text); err != nil {
-		return 0, err // an empty message
+	m, err := sentText(text)
+	if err != nil {
+		return 0, err
 	}
-
-	sum := store.SumOf([]byte(text))
-	err = e.db.Update(ctx, func(tx store.Tx) error {
-		// The lock keeps the run from ending meanwhile: it would not see the message.
-		busy, err := queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock,
-			conversation, head)
-		if err != nil {
-			return err
-		}
-		if len(busy) == 0 {
-			return &RunError{Run: conversation + "#" + head, Err: ErrNotBusy}
-		}
-		return query(ctx, tx, `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
-			SELECT num, $1, '', $2, $3, 0, `+tx.Now()+` FROM plait_conversations WHERE name = $4 RETURNING num`,
-			[]any{head, []byte(text), sum[:], conversation}, func(rows store.Rows) error { return rows.Scan(&id) })
+	err = e.db.Update(ctx, func(tx store.Tx) (err error) {
+		id, err = e.send(ctx, tx, target{conversation, head}, []sent{m})
+		return err
 	})
 	return id, err
+}
+
+// sent is a message in the inbox.
+type sent struct {
+	Blocks content.Blocks `json:"blocks"`
+	Meta   node.Meta      `json:"meta,omitzero"` // names the message, if it has any
+}
+
+// sentText returns the message of a text, or the error of executor.Queue.Add.
+func sentText(text string) (sent, error) {
+	if err := new(executor.Queue).Add(text); err != nil {
+		return sent{}, err // an empty message
+	}
+	blocks, err := content.Of(content.Text{Text: text})
+	return sent{Blocks: blocks}, err
+}
+
+// messagesAfter returns the messages of the user that d has and before has not.
+func messagesAfter(before, d dag.DAG) (list []sent) {
+	for _, n := range d.Nodes() {
+		m, is := n.Message()
+		if is && m.Role == content.User && len(m.Blocks.ToolResults()) == 0 && before.Node(n.ID()) == nil {
+			list = append(list, sent{m.Blocks, n.Meta()})
+		}
+	}
+	return list
+}
+
+// send leaves messages for the unfinished run of a head, without those that are in the inbox already. It returns the ID of
+// the last one.
+func (e *Engine) send(ctx context.Context, tx store.Tx, t target, list []sent) (id int64, err error) {
+	// The lock keeps the run from ending meanwhile: it would not see the messages.
+	busy, err := queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock,
+		t.conversation, t.head)
+	if err != nil {
+		return 0, err
+	}
+	if len(busy) == 0 {
+		return 0, &RunError{Run: t.conversation + "#" + t.head, Err: ErrNotBusy}
+	}
+
+	there, err := named(ctx, tx, t, list)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range list {
+		if there[string(m.Meta.Append(nil))] != 0 {
+			continue
+		}
+		payload, err := json.Marshal(m)
+		if err != nil {
+			return 0, err
+		}
+		err = query(ctx, tx, insertRow+` RETURNING num`, insertArgs(e.row(t, "", payload)),
+			func(rows store.Rows) error { return rows.Scan(&id) })
+		if err != nil {
+			return 0, err
+		}
+	}
+	return id, nil
+}
+
+// named returns the rows of the inbox with one of the messages, by their metadata. Messages without any have no name.
+func named(ctx context.Context, tx store.Tx, t target, list []sent) (map[string]int64, error) {
+	if !slices.ContainsFunc(list, func(m sent) bool { return m.Meta.Len() > 0 }) {
+		return nil, nil
+	}
+	rows, err := queryInbox(ctx, tx, t.conversation, t.head, ` AND call = ''`)
+	if err != nil {
+		return nil, err
+	}
+
+	there := map[string]int64{}
+	for _, row := range rows {
+		m, err := row.sent()
+		if err != nil {
+			return nil, err
+		}
+		name := string(m.Meta.Append(nil))
+		isSame := func(o sent) bool { return string(o.Meta.Append(nil)) == name }
+		if m.Meta.Len() > 0 && slices.ContainsFunc(list, isSame) {
+			there[name] = row.num
+		}
+	}
+	return there, nil
+}
+
+// row returns a row for the inbox of a head.
+func (e *Engine) row(t target, call string, payload []byte) sqlstore.InboxRow {
+	return sqlstore.InboxRow{
+		Conversation: t.conversation, Head: t.head, Call: call, Payload: payload, Arrived: e.time.Now().UnixMicro(),
+	}
+}
+
+// insertRow inserts a row into the inbox, with the parameters of insertArgs.
+const insertRow = `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
+	SELECT num, $1, $2, $3, $4, 0, $5 FROM plait_conversations WHERE name = $6`
+
+func insertArgs(r sqlstore.InboxRow) []any {
+	sum := r.Sum()
+	return []any{r.Head, r.Call, r.Payload, sum[:], r.Arrived, r.Conversation}
 }
 
 // Messages returns the messages that a run has not taken yet, in the order of their arrival.
@@ -61,7 +157,11 @@ func (e *Engine) Messages(ctx context.Context, conversation, head string) (list 
 		rows, err := queryInbox(ctx, tx, conversation, head, ` AND call = '' AND taken = 0`)
 		list = nil
 		for _, m := range rows {
-			list = append(list, Message{m.num, string(m.payload), m.arrived})
+			text, err := m.sent()
+			if err != nil {
+				return err
+			}
+			list = append(list, Message{m.num, text.Blocks.Text(), time.UnixMicro(m.Arrived)})
 		}
 		return err
 	})
@@ -69,99 +169,110 @@ func (e *Engine) Messages(ctx context.Context, conversation, head string) (list 
 }
 
 // Edit changes the text of a message. The error holds ErrNoMessage if a run has taken it.
-func (e *Engine) Edit(ctx context.Context, message int64, text string) error {
-	if err := new(executor.Queue).Add(text); err != nil {
+func (e *Engine) Edit(ctx context.Context, num int64, text string) error {
+	changed, err := sentText(text)
+	if err != nil {
 		return err
 	}
-	sum := store.SumOf([]byte(text))
-	return e.change(ctx, `UPDATE plait_inbox SET payload = $1, sum = $2 WHERE num = $3 AND call = '' AND taken = 0`,
-		[]byte(text), sum[:], message)
+	return e.change(ctx, num, func(tx store.Tx, m message) error {
+		was, err := m.sent()
+		if err != nil {
+			return err
+		}
+		changed.Meta = was.Meta
+		if m.Payload, err = json.Marshal(changed); err != nil {
+			return err
+		}
+		sum := m.Sum()
+		_, err = tx.Exec(ctx, `UPDATE plait_inbox SET payload = $1, sum = $2 WHERE num = $3`, m.Payload, sum[:], m.num)
+		return err
+	})
 }
 
 // Withdraw removes a message. The error holds ErrNoMessage if a run has taken it.
-func (e *Engine) Withdraw(ctx context.Context, message int64) error {
-	return e.change(ctx, `DELETE FROM plait_inbox WHERE num = $1 AND call = '' AND taken = 0`, message)
+func (e *Engine) Withdraw(ctx context.Context, num int64) error {
+	return e.change(ctx, num, func(tx store.Tx, m message) error { return removeInbox(ctx, tx, []int64{m.num}) })
 }
 
-// change changes one message.
-func (e *Engine) change(ctx context.Context, statement string, args ...any) error {
+// change calls f with a message that no run has taken. It is locked.
+func (e *Engine) change(ctx context.Context, num int64, f func(tx store.Tx, m message) error) error {
 	return e.db.Update(ctx, func(tx store.Tx) error {
-		n, err := tx.Exec(ctx, statement, args...)
-		if err == nil && n == 0 {
-			err = ErrNoMessage
+		list, err := rowsOfInbox(ctx, tx, `i.num = $1 AND call = '' AND taken = 0`+e.queue.dialect().lockInbox, num)
+		if err != nil {
+			return err
 		}
-		return err
+		if len(list) == 0 {
+			return ErrNoMessage
+		}
+		return f(tx, list[0])
 	})
 }
 
 // message is a row of the inbox.
 type message struct {
-	num     int64
-	call    string
-	payload []byte
-	arrived time.Time
+	num int64
+	sqlstore.InboxRow
 }
 
-// errDamaged: the sum of a row of the inbox is not that of its content.
+// sent returns the message in a row. The error holds errDamaged.
+func (m message) sent() (s sent, err error) {
+	if err := json.Unmarshal(m.Payload, &s); err != nil {
+		return sent{}, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return s, nil
+}
+
+// errDamaged: the sum of a row of the inbox is not that of the row.
 var errDamaged = errors.New("durable: a message of the inbox is damaged")
 
 // queryInbox returns the rows of a head for a further condition.
-func queryInbox(ctx context.Context, tx store.Tx, conversation, head, condition string) (list []message, err error) {
-	err = query(ctx, tx, `SELECT num, call, payload, sum, arrived FROM plait_inbox
-		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND head = $2`+condition+` ORDER BY num`,
-		[]any{conversation, head}, func(rows store.Rows) error {
-			var num, arrived int64
-			var call string
-			var payload, sum []byte
-			if err := rows.Scan(&num, &call, &payload, &sum, &arrived); err != nil {
-				return err
-			}
-			m, err := messageOf(num, call, payload, sum, arrived)
-			list = append(list, m)
-			return err
-		})
+func queryInbox(ctx context.Context, tx store.Tx, conversation, head, condition string) ([]message, error) {
+	return rowsOfInbox(ctx, tx, `c.name = $1 AND i.head = $2`+condition, conversation, head)
+}
+
+// rowsOfInbox returns the rows for a condition, in the order of their arrival. The error is errDamaged if the sum of one
+// does not fit.
+func rowsOfInbox(ctx context.Context, tx store.Tx, condition string, args ...any) (list []message, err error) {
+	err = query(ctx, tx, `SELECT i.num, c.name, i.head, i.call, i.payload, i.taken, i.arrived, i.sum
+		FROM plait_inbox i JOIN plait_conversations c ON c.num = i.conv WHERE `+condition, args, func(rows store.Rows) error {
+		var m message
+		var sum []byte
+		err := rows.Scan(&m.num, &m.Conversation, &m.Head, &m.Call, &m.Payload, &m.Taken, &m.Arrived, &sum)
+		if want := m.Sum(); err == nil && !bytes.Equal(want[:], sum) {
+			err = errDamaged
+		}
+		list = append(list, m)
+		return err
+	})
+	slices.SortFunc(list, func(a, b message) int { return cmp.Compare(a.num, b.num) })
 	return list, err
 }
 
-// messageOf returns a row of the inbox. The error is errDamaged if its sum does not fit.
-func messageOf(num int64, call string, payload, sum []byte, arrived int64) (message, error) {
-	if want := store.SumOf(payload); !bytes.Equal(want[:], sum) {
-		return message{}, errDamaged
+// takeInbox marks the messages of a head as taken, and returns them: with again also those that were taken before. They
+// stay until the conversation has them.
+func (e *Engine) takeInbox(ctx context.Context, tx store.Tx, t target, again bool) ([]message, error) {
+	condition := ` AND call = ''`
+	if !again {
+		condition += ` AND taken = 0`
 	}
-	return message{num, call, payload, time.UnixMicro(arrived)}, nil
-}
 
-// takeInbox marks the messages of a head as taken, and returns them. They stay until the conversation has them.
-func takeInbox(ctx context.Context, tx store.Tx, conversation, head string) ([]message, error) {
-	list, err := queryInbox(ctx, tx, conversation, head, ` AND call = '' AND taken = 0`)
+	// The lock keeps others from editing or withdrawing one after this.
+	list, err := queryInbox(ctx, tx, t.conversation, t.head, condition+e.queue.dialect().lockInbox)
 	if err != nil {
 		return nil, err
 	}
-	for i, m := range list {
-		// Read again: a message may have been edited since, and nobody edits it after this.
-		n, err := tx.Exec(ctx, `UPDATE plait_inbox SET taken = 1 WHERE num = $1 AND taken = 0`, m.num)
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			list[i].num = 0 // withdrawn meanwhile
+	for i := range list {
+		m := &list[i]
+		if m.Taken == 1 {
 			continue
 		}
-		err = query(ctx, tx, `SELECT payload FROM plait_inbox WHERE num = $1`, []any{m.num}, func(rows store.Rows) error {
-			return rows.Scan(&list[i].payload)
-		})
-		if err != nil {
+		m.Taken = 1
+		sum := m.Sum()
+		if _, err := tx.Exec(ctx, `UPDATE plait_inbox SET taken = 1, sum = $1 WHERE num = $2`, sum[:], m.num); err != nil {
 			return nil, err
 		}
 	}
-
-	kept := list[:0]
-	for _, m := range list {
-		if m.num != 0 {
-			kept = append(kept, m)
-		}
-	}
-	return kept, nil
+	return list, nil
 }
 
 // hasMessages reports whether messages are waiting for a head.
@@ -204,18 +315,23 @@ func (e *Engine) arrived(ctx context.Context, run string) (r Run, list []message
 	columns := `r.` + strings.ReplaceAll(runColumns, `, `, `, r.`)
 	err = e.db.View(ctx, func(tx store.Tx) error {
 		list, r = nil, Run{}
-		return query(ctx, tx, `SELECT m.num, m.call, m.payload, m.sum, m.arrived, `+columns+` FROM plait_index r
+		return query(ctx, tx, `SELECT m.num, m.call, m.payload, m.sum, m.taken, m.arrived, `+columns+` FROM plait_index r
 			LEFT JOIN plait_inbox m ON m.head = r.head AND m.conv = (SELECT num FROM plait_conversations WHERE name = r.conversation)
 			WHERE r.id = $1 ORDER BY m.num`, []any{run}, func(rows store.Rows) (err error) {
-			var num, arrived *int64
+			var num, taken, arrived *int64
 			var call *string
 			var payload, sum []byte
-			if r, err = scanRun(rows, &num, &call, &payload, &sum, &arrived); err != nil || num == nil {
+			if r, err = scanRun(rows, &num, &call, &payload, &sum, &taken, &arrived); err != nil || num == nil {
 				return err
 			}
-			m, err := messageOf(*num, *call, payload, sum, *arrived)
-			list = append(list, m)
-			return err
+			row := sqlstore.InboxRow{
+				Conversation: r.Conversation, Head: r.Head, Call: *call, Payload: payload, Taken: *taken, Arrived: *arrived,
+			}
+			if want := row.Sum(); !bytes.Equal(want[:], sum) {
+				return errDamaged
+			}
+			list = append(list, message{*num, row})
+			return nil
 		})
 	})
 	if err == nil && r.ID == "" {
@@ -229,7 +345,7 @@ func (r *running) take(ctx context.Context, arrived []message) error {
 	r.inbox = inbox{steering: executor.NewQueue()}
 	messages := false
 	for _, m := range arrived {
-		if m.call != "" {
+		if m.Call != "" {
 			r.inbox.replied = append(r.inbox.replied, m)
 		} else {
 			messages = true
@@ -264,16 +380,8 @@ func (r *running) takeMessages(ctx context.Context, again bool) error {
 		if err := r.check(ctx, tx, r.claim); err != nil {
 			return err
 		}
-		if again {
-			_, err := tx.Exec(ctx, `UPDATE plait_inbox SET taken = 0
-				WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND head = $2 AND call = ''`,
-				r.args.Conversation, r.args.Head)
-			if err != nil {
-				return err
-			}
-		}
 		var err error
-		list, err = takeInbox(ctx, tx, r.args.Conversation, r.args.Head)
+		list, err = r.takeInbox(ctx, tx, r.args.target(), again)
 		return err
 	})
 	if err != nil {
@@ -285,8 +393,16 @@ func (r *running) takeMessages(ctx context.Context, again bool) error {
 // add gives messages to the run.
 func (i *inbox) add(list []message) error {
 	for _, m := range list {
-		if err := i.steering.Add(string(m.payload)); err != nil {
+		s, err := m.sent()
+		if err != nil {
 			return err
+		}
+		blocks := make([]content.Block, 0, s.Blocks.Len())
+		for _, b := range s.Blocks.All() {
+			blocks = append(blocks, b)
+		}
+		if err := i.steering.AddMeta(s.Meta, "", blocks...); err != nil {
+			return fmt.Errorf("%w: %w", errDamaged, err)
 		}
 		i.taken = append(i.taken, m.num)
 	}

@@ -46,26 +46,23 @@ type Run struct {
 	// Began is the time of the start, and Changed that of the last change of the state.
 	Began, Changed time.Time
 
-	num     int64
-	job     int64
-	start   node.ID
-	losses  int
-	version uint64
+	num   int64
+	job   int64   // the unfinished job of the run, or 0
+	start node.ID // the message of Start, or zero
 }
 
 func (r Run) target() target { return target{r.Conversation, r.Head} }
 
 // runColumns are the columns for scanRun.
-const runColumns = `num, id, conversation, head, agent, state, reason, job, start, losses, version, began, changed`
+const runColumns = `num, id, conversation, head, agent, state, reason, job, start, began, changed`
 
 // scanRun scans a row that ends with runColumns. before is for the columns before them.
 func scanRun(rows store.Rows, before ...any) (r Run, err error) {
 	var start []byte
-	var losses, version, began, changed int64
+	var began, changed int64
 	err = rows.Scan(append(before, &r.num, &r.ID, &r.Conversation, &r.Head, &r.Agent, &r.State, &r.Reason, &r.job, &start,
-		&losses, &version, &began, &changed)...)
+		&began, &changed)...)
 	copy(r.start[:], start)
-	r.losses, r.version = int(losses), uint64(version)
 	r.Began, r.Changed = time.UnixMicro(began), time.UnixMicro(changed)
 	return r, err
 }

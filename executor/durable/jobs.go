@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -19,12 +21,19 @@ type runJob struct {
 	Conversation string `json:"conversation"`
 	Head         string `json:"head"`
 	Agent        string `json:"agent"`
+	// Message is the ID of the message that the run began with, or zero.
+	Message node.ID `json:"message,omitzero"`
 	// Resumed reports that the run waited before, and has the jobs of its pending calls.
 	Resumed bool `json:"resumed,omitempty"`
 }
 
 // Kind implements river.JobArgs.
 func (runJob) Kind() string { return kindRun }
+
+// jobOf returns the arguments of the next job of a run.
+func jobOf(r Run) runJob {
+	return runJob{Run: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent, Message: r.start}
+}
 
 func (j runJob) target() target { return target{j.Conversation, j.Head} }
 
@@ -59,8 +68,7 @@ const (
 // kinds is a list of the kinds of this package, for conditions.
 const kinds = `('` + kindRun + `', '` + kindCall + `', '` + kindDeadline + `')`
 
-// insertRun inserts a job for a run, and returns its ID. losses is the number of lost processes before; the job begins
-// after a wait.
+// insertRun inserts a job for a run, and returns its ID. The job begins after a wait.
 func (e *Engine) insertRun(ctx context.Context, tx store.Tx, job runJob, wait time.Duration) (int64, error) {
 	opts := &river.InsertOpts{Queue: e.RunQueue(job.Agent), Priority: e.Priority(job.Agent), MaxAttempts: e.Attempts}
 	if wait > 0 {
@@ -119,10 +127,15 @@ func (e *Engine) appendIfHeld(ctx context.Context, a store.AppendRequest, c clai
 	return h, err
 }
 
-// finish completes a job, or returns errLost as check does.
-func (e *Engine) finish(ctx context.Context, tx store.Tx, c claim) error {
+// finish ends an attempt of a job, or returns errLost as check does. The job of a run that waits or is parked becomes
+// pending: an unfinished run has exactly one unfinished job.
+func (e *Engine) finish(ctx context.Context, tx store.Tx, c claim, state State) error {
 	d := e.queue.dialect()
-	n, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = 'completed', finalized_at = `+d.now+`
+	becomes := `state = 'completed', finalized_at = ` + d.now
+	if state == Waiting || state == Parked {
+		becomes = `state = 'pending'`
+	}
+	n, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET `+becomes+`
 		WHERE id = $1 AND attempt = $2 AND state = 'running'`, c.id, int64(c.attempt))
 	if err == nil && n == 0 {
 		err = errLost
@@ -130,19 +143,34 @@ func (e *Engine) finish(ctx context.Context, tx store.Tx, c claim) error {
 	return err
 }
 
-// noteBegun notes in the metadata of a job that its call was begun.
-func (e *Engine) noteBegun(ctx context.Context, tx store.Tx, job int64) error {
+// release completes the pending job of a run, in whose place another one continues it.
+func (e *Engine) release(ctx context.Context, tx store.Tx, job int64) error {
 	d := e.queue.dialect()
-	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET metadata = `+d.begun+` WHERE id = $1`, job)
+	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = 'completed', finalized_at = `+d.now+`
+		WHERE id = $1 AND state = 'pending'`, job)
 	return err
 }
 
-// cancelJobs cancels all jobs of a run that have not ended. A process that executes one notices it at its next beat.
-func (e *Engine) cancelJobs(ctx context.Context, tx store.Tx, run string) error {
+// note changes the metadata of a job.
+func (e *Engine) note(ctx context.Context, tx store.Tx, job int64, n noted) error {
+	d := e.queue.dialect()
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE `+d.jobs+` SET metadata = `+d.merged("$1")+` WHERE id = $2`, string(text), job)
+	return err
+}
+
+// working are the states of jobs that somebody works, or will.
+const working = `'available', 'running', 'scheduled', 'retryable'`
+
+// cancelJobs cancels the jobs of a run that have one of the states. A process that executes one notices it at its next
+// beat.
+func (e *Engine) cancelJobs(ctx context.Context, tx store.Tx, run, states string) error {
 	d := e.queue.dialect()
 	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = 'cancelled', finalized_at = `+d.now+`
-		WHERE state IN ('available', 'running', 'scheduled', 'retryable', 'pending') AND kind IN `+kinds+`
-		AND `+d.run+` = $1`, run)
+		WHERE state IN (`+states+`) AND kind IN `+kinds+` AND `+d.run+` = $1`, run)
 	return err
 }
 

@@ -206,10 +206,10 @@ func TestListsOverManyRuns(t *testing.T) {
 			numbers := w.numbers(e, min(batch, runs-from))
 			require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
 				_, err := tx.Exec(w.Context(), fmt.Sprintf(`INSERT INTO plait_index
-					(id, conversation, head, agent, state, reason, busy, job, start, losses, version, began, changed)
+					(id, conversation, head, agent, state, reason, busy, job, start, began, changed)
 					SELECT 'r' || (n + %[1]d), 'c' || (n + %[1]d), 'main', 'a',
 					CASE WHEN n %% 1000 = 0 THEN 'parked' ELSE 'done' END, '',
-					CASE WHEN n %% 1000 = 0 THEN 1 ELSE 0 END, 0, $1, 0, 1, n, n FROM %[2]s`, from, numbers), []byte{})
+					CASE WHEN n %% 1000 = 0 THEN 1 ELSE 0 END, 0, $1, n, n FROM %[2]s`, from, numbers), []byte{})
 				return err
 			}))
 		}

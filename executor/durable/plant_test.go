@@ -112,8 +112,8 @@ var plants = []plant{
 				return query
 			}
 			query = strings.Replace(query, `ON CONFLICT DO NOTHING`, `ON CONFLICT (conv, head, call) WHERE call <> ''
-				DO UPDATE SET payload = excluded.payload, sum = excluded.sum`, 1)
-			return strings.Replace(query, `WHERE name = $5`, `WHERE name = $5 AND true`, 1)
+				DO UPDATE SET payload = excluded.payload, sum = excluded.sum, arrived = excluded.arrived`, 1)
+			return strings.Replace(query, `WHERE name = $6`, `WHERE name = $6 AND true`, 1)
 		},
 	},
 	{

@@ -38,6 +38,9 @@ func (e *Engine) Serve(ctx context.Context) error {
 		return errors.New("durable: there is nothing to serve: the engine has neither agents nor workers")
 	}
 	if err := e.ready(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	for {
@@ -66,6 +69,9 @@ type process struct {
 // serve serves until ctx is done, or until the process has lapsed.
 func (p *process) serve(ctx context.Context) error {
 	if err := p.firstBeat(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	client, err := p.queue.client(p.config())

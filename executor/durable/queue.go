@@ -52,14 +52,16 @@ type dialect struct {
 	args, metadata string
 	// run and conversation are expressions for those of a job.
 	run, conversation string
-	// begun is an expression for the metadata with noted.Begun.
-	begun string
+	// merged is an expression for the metadata with the members of a JSON text, its parameter.
+	merged func(parameter string) string
+	// exists is a query with a row if the table of jobs is there. Its parameter is the name in jobs.
+	exists string
 	// listed is a condition for the IDs of jobs. Its parameter is a list with commas.
 	listed func(parameter string) string
 	// texts is the columns and the table of a query for the texts in a JSON list, its parameter.
 	texts func(parameter string) string
-	// lock locks the rows of a query.
-	lock string
+	// lock locks the rows of a query, and lockInbox those of rowsOfInbox.
+	lock, lockInbox string
 	// oneBeat reports that a beat is one statement, and needs no transaction.
 	oneBeat bool
 	// poll is how often a client looks for jobs without a notification.
@@ -105,10 +107,11 @@ func newPostgresQueue(db *postgres.DB, e *Engine) (queue, error) {
 		jobs = pgx.Identifier{e.Schema, jobs}.Sanitize()
 	}
 	q, err := newRiverQueue[pgx.Tx](riverpgxv5.New(db.Pool()), dialect{
-		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, oneBeat: true, poll: 5 * time.Second,
+		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, lockInbox: ` FOR UPDATE OF i`, oneBeat: true, poll: 5 * time.Second,
 		worker: `attempted_by[array_length(attempted_by, 1)]`, args: `args::TEXT`, metadata: `metadata::TEXT`,
 		run: `args->>'run'`, conversation: `args->>'conversation'`,
-		begun:  `metadata || '{"plait_begun": true}'`,
+		merged: func(p string) string { return `metadata || CAST(` + p + ` AS TEXT)::JSONB` },
+		exists: `SELECT 1 WHERE TO_REGCLASS($1) IS NOT NULL`,
 		texts:  func(p string) string { return `t FROM jsonb_array_elements_text(CAST(` + p + ` AS TEXT)::JSONB) AS t` },
 		listed: func(p string) string { return `id = ANY(string_to_array(` + p + `, ',')::BIGINT[])` },
 	}, e)
@@ -130,7 +133,8 @@ func newSQLiteQueue(ctx context.Context, db *sqlite.DB, e *Engine) (queue, error
 		jobs: `river_job`, now: `DATETIME('now', 'subsec')`, poll: 5 * time.Second,
 		worker: `JSON_EXTRACT(attempted_by, '$[#-1]')`, args: `JSON(args)`, metadata: `JSON(metadata)`,
 		run: `JSON_EXTRACT(args, '$.run')`, conversation: `JSON_EXTRACT(args, '$.conversation')`,
-		begun:  `JSONB_SET(metadata, '$.plait_begun', JSON('true'))`,
+		merged: func(p string) string { return `JSONB_PATCH(metadata, ` + p + `)` },
+		exists: `SELECT 1 FROM sqlite_master WHERE name = $1`,
 		texts:  func(p string) string { return `value FROM JSON_EACH(` + p + `)` },
 		listed: func(p string) string { return `id IN (SELECT value FROM JSON_EACH('[' || ` + p + ` || ']'))` },
 	}, e)

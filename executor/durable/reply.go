@@ -142,7 +142,7 @@ func (e *Engine) accept(ctx context.Context, tx store.Tx, d dag.DAG, t target, r
 	}
 	var replied map[string]bool
 	for _, reply := range replies {
-		if replied, err = insertReply(ctx, tx, t, reply); err != nil {
+		if replied, err = e.insertReply(ctx, tx, t, reply); err != nil {
 			return err
 		}
 	}
@@ -158,8 +158,13 @@ func (e *Engine) wake(ctx context.Context, tx store.Tx, d dag.DAG, replied map[s
 	if len(complete(d, replied)) == 0 {
 		return nil
 	}
-	job, err := e.insertRun(ctx, tx, runJob{Run: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent, Resumed: true}, 0)
+	next := jobOf(r)
+	next.Resumed = true
+	job, err := e.insertRun(ctx, tx, next, 0)
 	if err != nil {
+		return err
+	}
+	if err := e.release(ctx, tx, r.job); err != nil {
 		return err
 	}
 	_, err = setState(ctx, tx, r.ID, Active, "", job)
@@ -183,19 +188,17 @@ func complete(d dag.DAG, keys map[string]bool) map[node.ID]bool {
 
 // insertReply stores a reply in the inbox, and returns the keys of all calls with a reply there. The same reply again
 // changes nothing.
-func insertReply(ctx context.Context, tx store.Tx, t target, reply executor.Reply) (replied map[string]bool, err error) {
+func (e *Engine) insertReply(ctx context.Context, tx store.Tx, t target, reply executor.Reply) (replied map[string]bool, err error) {
 	payload, err := reply.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
 
 	// The query of RETURNING may or may not see the new row.
-	sum := store.SumOf(payload)
-	err = query(ctx, tx, `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
-		SELECT num, $1, $2, $3, $4, 0, `+tx.Now()+` FROM plait_conversations WHERE name = $5 ON CONFLICT DO NOTHING
+	err = query(ctx, tx, insertRow+` ON CONFLICT DO NOTHING
 		RETURNING COALESCE((SELECT STRING_AGG(i.call, ',') FROM plait_inbox i
 			WHERE i.conv = plait_inbox.conv AND i.head = plait_inbox.head AND i.call <> ''), '')`,
-		[]any{t.head, reply.Call.String(), payload, sum[:], t.conversation}, func(rows store.Rows) error {
+		insertArgs(e.row(t, reply.Call.String(), payload)), func(rows store.Rows) error {
 			var others string
 			err := rows.Scan(&others)
 			replied = map[string]bool{reply.Call.String(): true}
@@ -214,7 +217,7 @@ func insertReply(ctx context.Context, tx store.Tx, t target, reply executor.Repl
 		return nil, err
 	case len(rows) == 0:
 		return nil, fmt.Errorf("durable: %q: %w", t.conversation, store.ErrNotStored)
-	case !bytes.Equal(rows[0].payload, payload):
+	case !bytes.Equal(rows[0].Payload, payload):
 		return nil, &executor.ResumeError{Kind: executor.ErrConflict, Call: reply.Call}
 	}
 	return repliedCalls(ctx, tx, t)
@@ -238,7 +241,7 @@ func repliedCalls(ctx context.Context, tx store.Tx, t target) (map[string]bool, 
 func (i *inbox) replies(d dag.DAG) (replies []executor.Reply, used []usedReply, err error) {
 	keys := map[string]bool{}
 	for _, m := range i.replied {
-		keys[m.call] = true
+		keys[m.Call] = true
 	}
 	pending := map[string]waiting{}
 	for _, p := range d.Pending() {
@@ -248,10 +251,10 @@ func (i *inbox) replies(d dag.DAG) (replies []executor.Reply, used []usedReply, 
 	whole := complete(d, keys)
 	for _, m := range i.replied {
 		var reply executor.Reply
-		if err := reply.UnmarshalJSON(m.payload); err != nil {
-			return nil, nil, fmt.Errorf("durable: the reply to call %s: %w", m.call, err)
+		if err := reply.UnmarshalJSON(m.Payload); err != nil {
+			return nil, nil, &executor.ResumeError{Kind: executor.ErrReply, Err: fmt.Errorf("the reply to call %s: %w", m.Call, err)}
 		}
-		call, is := pending[m.call]
+		call, is := pending[m.Call]
 		if is && !whole[reply.Call.Message] {
 			continue // others of the message are missing
 		}

@@ -112,6 +112,10 @@ func (r *running) execute(ctx context.Context, arrived []message) (dag.DAG, erro
 		return c.DAG(), &storeError{err}
 	}
 	agent.Steering = r.inbox.steering
+	agent.RunID = r.args.Run
+	if agent.RunMeta, err = agent.RunMeta.With(agentMeta, r.args.Agent); err != nil {
+		return c.DAG(), err
+	}
 	r.own = agent.Save
 	agent.Save = r.save
 
@@ -276,7 +280,7 @@ func (r *running) transaction(
 		if state == "" {
 			err = r.check(ctx, tx, r.claim)
 		} else {
-			err = r.finish(ctx, tx, r.claim)
+			err = r.finish(ctx, tx, r.claim, state)
 		}
 		if err != nil {
 			// The reply to an earlier try may have been lost: then the head is where this step moves it.
@@ -328,10 +332,17 @@ func sameNodes(h store.Head, nodes []*node.Node) bool {
 
 // next writes the state of a run whose job is finished. If messages are waiting, a run that is done continues with them.
 func (r *running) next(ctx context.Context, tx store.Tx, state State, reason string) error {
-	if state == Waiting {
+	job := int64(0)
+	switch state {
+	case Waiting:
 		return r.pause(ctx, tx, reason)
+	case Parked:
+		job = r.claim.id
+		if err := r.note(ctx, tx, job, noted{Parked: reason}); err != nil {
+			return err
+		}
 	}
-	unfinished, err := setState(ctx, tx, r.args.Run, state, reason, 0)
+	unfinished, err := setState(ctx, tx, r.args.Run, state, reason, job)
 	if err == nil && !unfinished {
 		err = errLost // it was cancelled
 	}
@@ -344,8 +355,7 @@ func (r *running) next(ctx context.Context, tx store.Tx, state State, reason str
 	if err != nil || !waiting {
 		return err
 	}
-	job, err := r.insertRun(ctx, tx, r.args, 0)
-	if err != nil {
+	if job, err = r.insertRun(ctx, tx, r.args, 0); err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `UPDATE plait_index SET state = $1, reason = '', busy = 1, job = $2 WHERE id = $3`,
@@ -371,7 +381,7 @@ func (r *running) pause(ctx context.Context, tx store.Tx, reason string) error {
 	if err := r.pauseJobs(ctx, tx, r.args, r.paused, r.waited); err != nil {
 		return err
 	}
-	unfinished, err := setState(ctx, tx, r.args.Run, Waiting, reason, 0)
+	unfinished, err := setState(ctx, tx, r.args.Run, Waiting, reason, r.claim.id)
 	if err != nil || !unfinished {
 		return errors.Join(err, errLost)
 	}
@@ -380,7 +390,8 @@ func (r *running) pause(ctx context.Context, tx store.Tx, reason string) error {
 		return err
 	}
 	return r.wake(ctx, tx, r.paused, replied, Run{
-		ID: r.args.Run, Conversation: r.args.Conversation, Head: r.args.Head, Agent: r.args.Agent,
+		ID: r.args.Run, Conversation: r.args.Conversation, Head: r.args.Head, Agent: r.args.Agent, job: r.claim.id,
+		start: r.args.Message,
 	})
 }
 
@@ -413,7 +424,7 @@ func (r *running) failed(d dag.DAG, err error) error {
 	switch {
 	case errors.As(err, &paused):
 		return r.rest(d, string(paused.Continuation.Reason))
-	case errors.As(err, &stale):
+	case errors.As(err, &stale), errors.Is(err, errDamaged):
 		return r.only(Parked, err.Error())
 	case errors.As(err, &panicked):
 		r.Log.ErrorContext(r.ctx, "durable: a run panicked", "run", r.args.Run, "panic", panicked.value,
@@ -435,14 +446,14 @@ func (r *running) failed(d dag.DAG, err error) error {
 
 // only finishes the job and writes a state, without nodes.
 func (r *running) only(state State, reason string) error {
-	return r.close(func(ctx context.Context, tx store.Tx) error { return r.next(ctx, tx, state, reason) })
+	return r.close(state, func(ctx context.Context, tx store.Tx) error { return r.next(ctx, tx, state, reason) })
 }
 
-// close finishes the job with a transaction.
-func (r *running) close(f func(context.Context, store.Tx) error) error {
+// close finishes the job with a transaction, for a run that is then in a state.
+func (r *running) close(state State, f func(context.Context, store.Tx) error) error {
 	err := r.retry(r.ctx, func(ctx context.Context) error {
 		return r.db.Update(ctx, func(tx store.Tx) error {
-			if err := r.finish(ctx, tx, r.claim); err != nil {
+			if err := r.finish(ctx, tx, r.claim, state); err != nil {
 				return err
 			}
 			return f(ctx, tx)
@@ -457,7 +468,7 @@ func (r *running) close(f func(context.Context, store.Tx) error) error {
 
 // again finishes the job and inserts another one for the run.
 func (r *running) again(wait time.Duration) error {
-	return r.close(func(ctx context.Context, tx store.Tx) error {
+	return r.close(Active, func(ctx context.Context, tx store.Tx) error {
 		job, err := r.insertRun(ctx, tx, r.args, wait)
 		if err != nil {
 			return err
@@ -478,7 +489,7 @@ func (r *running) later(d dag.DAG, err error) error {
 	case r.steps > 0:
 		return r.again(retryAfter(1))
 	case r.attempt >= r.attempts:
-		return r.end(d, Parked, fmt.Sprintf("it failed %s without a step in between: %v", describe.Count(r.attempt, "time"), err))
+		return r.only(Parked, fmt.Sprintf("it failed %s without a step in between: %v", describe.Count(r.attempt, "time"), err))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -88,11 +89,13 @@ func (e *Engine) start(ctx context.Context, s StartRequest) error {
 	if err != nil {
 		return err
 	}
+	var added []sent
 	if s.Add != nil {
-		before := d.Heads()
-		if d = s.Add(d); s.onlyNew && slices.Equal(d.Heads(), before) {
+		before := d
+		if d = s.Add(d); s.onlyNew && slices.Equal(d.Heads(), before.Heads()) {
 			return errNothingNew
 		}
+		added = messagesAfter(before, d)
 	}
 	if s.Text != "" {
 		d = d.User(s.Text)
@@ -112,10 +115,17 @@ func (e *Engine) start(ctx context.Context, s StartRequest) error {
 			if h, err = tx.Append(ctx, a); err != nil {
 				return raced(err)
 			}
-			if err := removeInbox(ctx, tx, rows); err != nil {
+
+			// A message that the last run did not read comes into the conversation here.
+			sent, err := named(ctx, tx, target{s.Conversation, s.Head}, added)
+			if err != nil {
 				return err
 			}
-			return e.enqueue(ctx, tx, s, first, h.Version)
+			gone := slices.AppendSeq(slices.Clone(rows), maps.Values(sent))
+			if err := removeInbox(ctx, tx, gone); err != nil {
+				return err
+			}
+			return e.enqueue(ctx, tx, s, first)
 		})
 		return h, err
 	})
@@ -145,16 +155,16 @@ func (e *Engine) vacant(ctx context.Context, tx store.Tx, s StartRequest) error 
 }
 
 // enqueue inserts the row of a run and its job.
-func (e *Engine) enqueue(ctx context.Context, tx store.Tx, s StartRequest, first node.ID, version uint64) error {
-	job := runJob{Run: s.Run, Conversation: s.Conversation, Head: s.Head, Agent: s.Agent}
+func (e *Engine) enqueue(ctx context.Context, tx store.Tx, s StartRequest, first node.ID) error {
+	job := runJob{Run: s.Run, Conversation: s.Conversation, Head: s.Head, Agent: s.Agent, Message: first}
 	id, err := e.insertRun(ctx, tx, job, time.Until(s.At)) // long ago if At is not set
 	if err != nil {
 		return err
 	}
 	n, err := tx.Exec(ctx, `INSERT INTO plait_index
-		(id, conversation, head, agent, state, reason, busy, job, start, losses, version, began, changed)
-		VALUES ($1, $2, $3, $4, $5, '', 1, $6, $7, 0, $8, `+tx.Now()+`, `+tx.Now()+`) ON CONFLICT DO NOTHING`,
-		s.Run, s.Conversation, s.Head, s.Agent, string(Active), id, first[:], int64(version))
+		(id, conversation, head, agent, state, reason, busy, job, start, began, changed)
+		VALUES ($1, $2, $3, $4, $5, '', 1, $6, $7, `+tx.Now()+`, `+tx.Now()+`) ON CONFLICT DO NOTHING`,
+		s.Run, s.Conversation, s.Head, s.Agent, string(Active), id, first[:])
 	if err == nil && n == 0 {
 		err = errRaced // another Start was first: look again
 	}
@@ -231,8 +241,8 @@ func (e *Engine) Cancel(ctx context.Context, run, reason string) error {
 // cancel cancels a run. Results that have arrived before are kept: their calls were executed.
 func (e *Engine) cancel(ctx context.Context, r Run, reason string) error {
 	cancel := func(tx store.Tx, settle func(store.Tx) error) error {
-		// The jobs first: all transactions lock them before the row of the run.
-		if err := e.cancelJobs(ctx, tx, r.ID); err != nil {
+		// The jobs first: all transactions lock them before the row of the run, except for a pending one.
+		if err := e.cancelJobs(ctx, tx, r.ID, working); err != nil {
 			return err
 		}
 		now, err := runOf(ctx, tx, r.ID, e.queue.dialect().lock)
@@ -247,7 +257,7 @@ func (e *Engine) cancel(ctx context.Context, r Run, reason string) error {
 		}
 
 		// A pause may have inserted jobs while this transaction waited for it.
-		if err := e.cancelJobs(ctx, tx, r.ID); err != nil {
+		if err := e.cancelJobs(ctx, tx, r.ID, working+`, 'pending'`); err != nil {
 			return err
 		}
 		_, err = setState(ctx, tx, r.ID, Cancelled, reason, 0)
@@ -301,7 +311,7 @@ func (e *Engine) settle(ctx context.Context, t target, d dag.DAG) (dag.DAG, []in
 	var rows []int64
 	for _, m := range list {
 		var reply executor.Reply
-		if reply.UnmarshalJSON(m.payload) != nil || !reply.IsResult() {
+		if reply.UnmarshalJSON(m.Payload) != nil || !reply.IsResult() {
 			continue
 		}
 		if after, err := executor.Accept(d, reply); err == nil {
@@ -327,12 +337,14 @@ func (e *Engine) Requeue(ctx context.Context, run string) error {
 			return &RunError{Run: run, Err: ErrBusy, Detail: string(r.State)}
 		}
 
-		job, err := e.insertRun(ctx, tx, runJob{Run: r.ID, Conversation: r.Conversation, Head: r.Head, Agent: r.Agent}, 0)
+		job, err := e.insertRun(ctx, tx, jobOf(r), 0)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `UPDATE plait_index SET state = $1, reason = '', job = $2, losses = 0, changed = `+tx.Now()+`
-			WHERE id = $3`, string(Active), job, run)
+		if err := e.release(ctx, tx, r.job); err != nil {
+			return err
+		}
+		_, err = setState(ctx, tx, run, Active, "", job)
 		return err
 	})
 }

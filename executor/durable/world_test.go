@@ -216,7 +216,7 @@ func (w *world) jobsOf(e *Engine, run string) (text string) {
 		_ = w.db.View(context.Background(), func(tx store.Tx) error {
 			list, err := queryInbox(context.Background(), tx, r.Conversation, r.Head, "")
 			for _, m := range list {
-				text += fmt.Sprintln("inbox", m.num, m.call, m.arrived, string(m.payload))
+				text += fmt.Sprintln("inbox", m.num, m.Call, m.Arrived, string(m.Payload))
 			}
 			return err
 		})

@@ -313,14 +313,15 @@ func (c *checker) heads() error {
 
 // inbox checks the sum of each reply and message that is not yet in the conversation.
 func (c *checker) inbox() error {
-	return each(c.ctx, c.tx, `SELECT num, payload, sum FROM plait_inbox WHERE conv = $1`, []any{c.conv},
-		func(scan func(...any) error) error {
+	return each(c.ctx, c.tx, `SELECT num, head, call, payload, taken, arrived, sum FROM plait_inbox WHERE conv = $1`,
+		[]any{c.conv}, func(scan func(...any) error) error {
 			var num int64
-			var payload, packed []byte
-			if err := scan(&num, &payload, &packed); err != nil {
+			r := InboxRow{Conversation: c.name}
+			var packed []byte
+			if err := scan(&num, &r.Head, &r.Call, &r.Payload, &r.Taken, &r.Arrived, &packed); err != nil {
 				return err
 			}
-			if sum := store.SumOf(payload); !bytes.Equal(packed, sum[:]) {
+			if sum := r.Sum(); !bytes.Equal(packed, sum[:]) {
 				c.report("row %d of the inbox: its sum is not that of its content", num)
 			}
 			return nil

@@ -173,6 +173,9 @@ func (d *Driver) RemoveHead(ctx context.Context, conversation, name string, vers
 		if _, err := tx.Exec(ctx, `DELETE FROM plait_heads WHERE num = $1`, num); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, `DELETE FROM plait_inbox WHERE conv = $1 AND head = $2`, conv, name); err != nil {
+			return err
+		}
 		if err := endRuns(ctx, tx, d.dialect, conversation, name, "the head was removed"); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ var Tables = []string{
 }
 
 // oldest is the version of the tables that the first of the migrations makes. Those before it were never released.
-const oldest = 4
+const oldest = 5
 
 // newest is the version of the tables of this program.
 func newest() int64 { return int64(oldest - 1 + len(migrations)) }
@@ -96,8 +96,8 @@ var migrations = [][]string{
 // durableTables are the tables of executor/durable. Times are microseconds since 1970.
 var durableTables = []string{
 	// One row for each run, for lists and counts. It can be made again from the conversations and the jobs. busy is 1
-	// until the run has ended. job is the ID of the run's job in River, or 0. start is the ID of the first node of the
-	// run. losses counts lost processes since the head had the version.
+	// until the run has ended. job is the ID of the run's unfinished job in River, or 0. start is the ID of the message
+	// that the run began with.
 	`CREATE TABLE plait_index (
 		num SERIAL,
 		id NAME NOT NULL UNIQUE,
@@ -109,8 +109,6 @@ var durableTables = []string{
 		busy NUMBER NOT NULL,
 		job NUMBER NOT NULL,
 		start BYTES NOT NULL,
-		losses NUMBER NOT NULL,
-		version NUMBER NOT NULL,
 		began NUMBER NOT NULL,
 		changed NUMBER NOT NULL
 	)TABLE_END`,

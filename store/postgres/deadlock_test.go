@@ -26,18 +26,24 @@ func (d *deadlocks) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trac
 }
 
 func (d *deadlocks) TraceQueryEnd(_ context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
-	var server *pgconn.PgError
-	if errors.As(data.Err, &server) && server.Code == "40P01" {
+	if d.is(data.Err) {
 		d.Add(1)
 	}
 }
 
-// impatient returns a pool whose connections look for a deadlock as soon as they wait. Those of other pools in these
-// tests never look, so that it is always a statement of this pool that the server ends.
+// is reports whether an error is that of a statement in a deadlock.
+func (d *deadlocks) is(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == "40P01"
+}
+
+// impatient returns a pool whose connections look for a deadlock as soon as they wait, so that it is a statement of this
+// pool that the server ends.
 func impatient(t *testing.T, url string, found *deadlocks) *pgxpool.Pool {
 	return newPool(t, url, func(c *pgxpool.Config) {
 		c.ConnConfig.Tracer = found
 		c.ConnConfig.RuntimeParams["deadlock_timeout"] = "1ms"
+		c.ConnConfig.RuntimeParams["application_name"] = t.Name()
 	})
 }
 
@@ -94,7 +100,10 @@ func TestAppendInADeadlockIsRunAgain(t *testing.T) {
 	appendAll(t, db, 1, 3)
 
 	// Two transactions have a record of the append each, as if they had just inserted it.
-	others := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["deadlock_timeout"] = "1h" })
+	others := newPool(t, url, func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["deadlock_timeout"] = "1s"
+		c.ConnConfig.RuntimeParams["application_name"] = t.Name()
+	})
 	insert := func(n uint64) pgx.Tx {
 		tx, err := others.Begin(t.Context())
 		require.NoError(t, err)
@@ -110,7 +119,9 @@ func TestAppendInADeadlockIsRunAgain(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool {
 			var found int
-			err := others.QueryRow(t.Context(), `SELECT COUNT(*) FROM pg_locks WHERE NOT granted`).Scan(&found)
+			// Other tests wait for locks of the same server.
+			err := others.QueryRow(t.Context(), `SELECT COUNT(DISTINCT pid) FROM pg_locks WHERE NOT granted AND pid IN (
+				SELECT pid FROM pg_stat_activity WHERE application_name = $1)`, t.Name()).Scan(&found)
 			return err == nil && found == n
 		}, postgres.Patience, time.Millisecond)
 	}
@@ -127,6 +138,12 @@ func TestAppendInADeadlockIsRunAgain(t *testing.T) {
 	waiting(1)
 	all.Go(func() {
 		_, moved = other.Exec(context.Background(), `UPDATE plait_heads SET version = version`)
+
+		// The append may be at the head a second time before this one wakes up. Then it looked for a deadlock too early,
+		// and the server ends this statement.
+		if found.is(moved) {
+			moved = nil
+		}
 		moved = errors.Join(moved, other.Rollback(context.Background()))
 	})
 	waiting(2)
@@ -135,7 +152,7 @@ func TestAppendInADeadlockIsRunAgain(t *testing.T) {
 
 	require.NoError(t, moved)
 	require.NoError(t, appended)
-	require.EqualValues(t, 1, found.Load(), "there was a deadlock")
+	require.Positive(t, found.Load(), "there was a deadlock")
 	head, err := db.Head(t.Context(), "talk", "main")
 	require.NoError(t, err)
 	require.EqualValues(t, 3, head.Version)

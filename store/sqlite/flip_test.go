@@ -19,15 +19,14 @@ import (
 )
 
 // deciding are the columns that decide what a conversation is. The others: seq and the num of a head are only compared
-// with each other; head, call, taken and arrived of the inbox are data of executor/durable, which checks a call's key
-// against the conversation; plait_index is made from conversations and jobs.
+// with each other; plait_index is made from conversations and jobs.
 var deciding = map[string][]string{
 	"plait_conversations": {"num", "name"},
 	"plait_nodes":         {"conv", "id", "links", "sum", "cuts", "outline", "line"},
 	"plait_heads":         {"conv", "name", "version", "nodes", "header"},
 	"plait_blobs":         {"conv", "sum", "data"},
 	"plait_uses":          {"conv", "sum", "id"},
-	"plait_inbox":         {"conv", "payload", "sum"},
+	"plait_inbox":         {"conv", "head", "call", "payload", "sum", "taken", "arrived"},
 }
 
 func TestCheckNoticesEveryFlippedBit(t *testing.T) {
@@ -100,10 +99,16 @@ func fillForFlips(t *testing.T, db *DB) {
 	require.NoError(t, err)
 	require.Len(t, opened.Outlined, 1)
 	require.NoError(t, db.database.Write(t.Context(), func(tx sqlstore.Tx) error {
-		sum := store.SumOf([]byte("hello"))
-		_, err := tx.Exec(t.Context(), `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
-			VALUES (1, 'main', '', $1, $2, 0, 0)`, []byte("hello"), sum[:])
-		return err
+		for _, call := range []string{"", "a call"} {
+			row := sqlstore.InboxRow{Conversation: "one", Head: "main", Call: call, Payload: []byte("hello"), Taken: 1, Arrived: 2}
+			sum := row.Sum()
+			_, err := tx.Exec(t.Context(), `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
+				VALUES (1, 'main', $1, $2, $3, 1, 2)`, call, row.Payload, sum[:])
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}))
 }
 
