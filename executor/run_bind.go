@@ -19,7 +19,6 @@ type binding struct {
 	prompt   string            // the agent's prompt for this run
 	declared bool              // the conversation has the agent's tools and prompt
 	started  bool              // it has, and it has the run's RunStart node or needs none
-	strict   bool              // a declared tool without a function is an error
 	single   bool              // this is a single tool phase, and no run of a model
 }
 
@@ -117,7 +116,7 @@ func (r *run) bindTools(d dag.DAG) error {
 		switch {
 		case runs, r.agent.Handler != nil:
 			tools = append(tools, boundTool{name: def.Name, tool: tool})
-		case travels, r.strict:
+		case travels:
 			hollow = append(hollow, def.Name)
 		default:
 			r.unbound = append(r.unbound, def.Name)
