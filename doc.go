@@ -26,7 +26,8 @@
 //	store      conversations by key, shared by many programs: the interface of a database, and one in memory
 //	transcript what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
 //	report     what many conversations have in common: outcomes, costs, failures, where their paths part
-//	executor   tools, one tool phase, the loop, pause and resume, replay, compaction
+//	executor   tools, one tool phase, the loop, pause and resume, compaction
+//	  replay     recorded calls executed again, and recorded results for another model
 //	  registry   one tool call at a time, in the shape of any provider, for other loops
 //	viz        drawings: Mermaid, DOT, SVG, and the layout they stand on
 //	  page       a conversation as one HTML file, to look around in

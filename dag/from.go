@@ -88,7 +88,7 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 		if err := p.execute(d.Source(), indexes[0], e); err != nil {
 			return d.fail("FromTranscript", err)
 		}
-		executions = append(executions, p.Done[indexes[0]])
+		executions = append(executions, p.Done(indexes[0]))
 	}
 	if len(executions) == 0 {
 		return d

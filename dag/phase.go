@@ -1,8 +1,8 @@
 package dag
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/blockcodec"
@@ -62,7 +62,7 @@ func (d DAG) OpenCalls() []Call {
 	var open []Call
 	for p := range lineage.Phases(d.heads) {
 		for i := range p.List {
-			if p.Done[i] == nil {
+			if p.Done(i) == nil {
 				open = append(open, callOf(p.Call(i), p.Caller.ID(), p.At[i]))
 			}
 		}
@@ -148,12 +148,12 @@ func (p phase) close(src node.Source, executions []node.Payload) (*node.Node, er
 	// Each call gets a result, in the order of the calls: APIs refuse a call without one.
 	results := make([]content.Block, len(p.List))
 	for i := range p.List {
-		if p.Done[i] == nil {
+		if p.Done(i) == nil {
 			if err := p.execute(src, i, p.missing(i)); err != nil {
 				return nil, err
 			}
 		}
-		result := p.Done[i].Payload().(node.ToolExecution).Answer()
+		result := p.Done(i).Payload().(node.ToolExecution).Answer()
 		result.CallID = p.Call(i).ID
 		results[i] = result
 	}
@@ -201,7 +201,7 @@ func (p phase) executeAll(src node.Source, executions []node.Payload) error {
 		switch {
 		case i < 0:
 			return fmt.Errorf("%w: block %d of the message is no tool call", ErrNoCalls, index)
-		case p.Done[i] != nil:
+		case p.Done(i) != nil:
 			return fmt.Errorf("%w: call %d has its result already", ErrNoCalls, index)
 		}
 		if err := p.execute(src, i, e); err != nil {
@@ -214,8 +214,8 @@ func (p phase) executeAll(src node.Source, executions []node.Payload) error {
 // missing returns an execution with an error result for a call without a result.
 func (p phase) missing(i int) node.ToolExecution {
 	var e node.ToolExecution
-	if p.Started[i] != nil {
-		e = p.Started[i].Payload().(node.ToolExecution)
+	if p.Started(i) != nil {
+		e = p.Started(i).Payload().(node.ToolExecution)
 	}
 
 	// Only a started call is in doubt, here or elsewhere. A paused one keeps the executed call and the usage so far.
@@ -230,15 +230,11 @@ func (p phase) missing(i int) node.ToolExecution {
 	}
 }
 
-// heads returns the executions so far: first those of the calls in call order, then the spare ones.
+// heads returns the executions so far: first those of the calls in call order, then the spare ones. It takes the memory
+// of the phase, which must not be used after it.
 func (p phase) heads() []*node.Node {
-	heads := make([]*node.Node, 0, len(p.List)+len(p.Spare))
-	for i := range p.List {
-		if n := cmp.Or(p.Done[i], p.Started[i]); n != nil {
-			heads = append(heads, n)
-		}
-	}
-	return append(heads, p.Spare...)
+	none := func(n *node.Node) bool { return n == nil }
+	return append(slices.DeleteFunc(p.Executions, none), p.Spare...)
 }
 
 // execute adds a node for an execution of the call with that number.
@@ -246,7 +242,7 @@ func (p phase) execute(src node.Source, i int, execution node.Payload) error {
 	call, given := p.Call(i), execution.(node.ToolExecution)
 	e := given
 	e.CallID, e.Tool, e.Input, e.Index = call.ID, call.Name, call.Input, p.At[i]
-	if before := p.Started[i]; before != nil && e.Child.Len() == 0 {
+	if before := p.Started(i); before != nil && e.Child.Len() == 0 {
 		e.Child = before.Children() // the conversation of a paused sub-agent must not be lost
 	}
 
@@ -257,12 +253,8 @@ func (p phase) execute(src node.Source, i int, execution node.Payload) error {
 
 	n, err := node.New(src, execution, node.Meta{}, p.Caller)
 
-	// An execution without a result leaves the call open, and replaces an earlier one of this kind.
-	if err == nil && e.State.Unfinished() {
-		p.Started[i] = n
-		return nil
-	}
-	p.Done[i], p.Started[i] = n, nil
+	// It replaces an earlier execution without a result.
+	p.Executions[i] = n
 	return err
 }
 

@@ -99,8 +99,8 @@ func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []shared.OpenCall) {
 		}
 		seen[p.Caller.ID()] = true
 		for i := range p.List {
-			if p.Done[i] == nil {
-				calls = append(calls, shared.OpenCall{Caller: p.Caller, Index: p.At[i], Use: p.Call(i), Started: p.Started[i]})
+			if p.Done(i) == nil {
+				calls = append(calls, shared.OpenCall{Caller: p.Caller, Index: p.At[i], Use: p.Call(i), Started: p.Started(i)})
 			}
 		}
 	}

@@ -272,15 +272,10 @@ func unobserved(r *run, begin func(*run) error) (dag.DAG, error) {
 //   - [ErrPaused].
 //   - The context's error and its cause, if the context ended.
 func (a Agent) ExecuteTools(ctx context.Context, d dag.DAG) (dag.DAG, error) {
-	return a.executeTools(ctx, d, false)
-}
-
-// executeTools is ExecuteTools. With strict, a declared tool without a function is an error.
-func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DAG, error) {
 	a.Limits.Time = 0 // it limits runs, and this is a single tool phase
 	r := newRun(ctx, a, d, nil)
 	defer r.close()
-	r.strict, r.single = strict, true
+	r.single = true
 
 	if err := r.bind(); err != nil {
 		return r.initial, err

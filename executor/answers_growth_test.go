@@ -32,8 +32,8 @@ func mustPause(err error) {
 }
 
 // TestAnswersOneAtATimeCopyNoMoreThanHeads: n deferred calls are answered one after the other. The allocations of all
-// answers are linear in n. The list of heads is copied for each answer, with a few words for each other call; the
-// continuation of Resume lists the calls that are pending.
+// answers are linear in n. The list of heads is read and written for each answer, with two words for each other call; the
+// continuation of Resume lists the calls that are pending, in three words each.
 func TestAnswersOneAtATimeCopyNoMoreThanHeads(t *testing.T) {
 	racetest.SkipCounting(t)
 	done := executor.Result{Content: content.Words("done")}
@@ -41,17 +41,17 @@ func TestAnswersOneAtATimeCopyNoMoreThanHeads(t *testing.T) {
 		perCall uint64 // bytes for each answer and each other call
 		answer  func(a executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error)
 	}{
-		"Begin": {70, func(_ executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
+		"Begin": {20, func(_ executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
 			return executor.Begin(d, p.Key)
 		}},
-		"Accept": {100, func(_ executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
+		"Accept": {20, func(_ executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
 			return executor.Accept(d, executor.Returned(p, done))
 		}},
 		"Work": {20, func(_ executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
 			_, err := executor.Agent{Tools: []dag.Tool{anything}}.Work(context.Background(), p)
 			return d, err
 		}},
-		"Resume": {200, func(a executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
+		"Resume": {130, func(a executor.Agent, d dag.DAG, p dag.Pending) (dag.DAG, error) {
 			d, err := a.Resume(context.Background(), d, executor.Returned(p, done))
 			if errors.Is(err, executor.ErrPaused) {
 				err = nil

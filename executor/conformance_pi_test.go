@@ -979,7 +979,7 @@ func endsComeAsCallsAreOver(t *testing.T) {
 		require.True(t, turn.Executions[1].Ended.Before(turn.Executions[0].Ended), "the second ran while the first was blocked")
 		require.Equal(t, []string{"tool-1", "tool-2"}, outcomes(t, turn.DAG))
 		require.Equal(t, "uar", roles(turn.DAG))
-		told, _, _ := lifecycle(replay(events))
+		told, _, _ := lifecycle(yielding(events))
 		require.Equal(t, []string{"start 0", "start 1", "end 1", "end 0", "(user", ")", "turn end 1"}, told[4:11])
 	})
 }
@@ -1301,7 +1301,7 @@ func collect(events iter.Seq2[executor.Event, error]) (list []executor.Event) {
 	return list
 }
 
-func replay(events []executor.Event) iter.Seq2[executor.Event, error] {
+func yielding(events []executor.Event) iter.Seq2[executor.Event, error] {
 	return func(yield func(executor.Event, error) bool) {
 		for _, event := range events {
 			if !yield(event, nil) {

@@ -16,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/registry"
+	"github.com/plait-dev/plait/executor/replay"
 	"github.com/plait-dev/plait/internal/testkit/growthtest"
 )
 
@@ -257,14 +258,14 @@ func TestGrowth(t *testing.T) {
 		growthtest.Case{Name: "ReplayTools", Growth: linear, Setup: func(_ testing.TB, n int) func() {
 			d := chatter(n)
 			return func() {
-				_, err := executor.ReplayTools(context.Background(), executor.Agent{}, d, false, nil)
+				_, err := replay.Tools(context.Background(), executor.Agent{}, d, false, nil)
 				check(err)
 			}
 		}},
 		growthtest.Case{Name: "Recording", Growth: linear, Setup: func(_ testing.TB, n int) func() {
 			d := chatter(n)
 			return func() {
-				tape := executor.NewRecording(d)
+				tape := replay.NewRecording(d)
 				for i := range n {
 					_, err := tape.Handle(context.Background(), executor.Call{Name: "fast", Input: content.JSON(fmt.Sprintf(`{"n":%d}`, i))})
 					check(err)

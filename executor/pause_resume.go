@@ -83,7 +83,7 @@ func (rs *replies) leave(execution *node.Node) bool {
 
 // stay returns how many calls of the phase stay as they are. Of a large phase that may be most.
 func (rs *replies) stay(p lineage.Phase) (n int) {
-	for _, execution := range p.Started {
+	for _, execution := range p.Executions {
 		if rs.leave(execution) {
 			n++
 		}
@@ -113,11 +113,11 @@ func (r *run) place(given []Reply) ([]*placedReply, error) {
 	for _, p := range r.open.Phases {
 		for _, reply := range given {
 			i := p.Number(reply.Call.Index)
-			if reply.Call.Message != p.Caller.ID() || i < 0 || p.Started[i] == nil {
+			if reply.Call.Message != p.Caller.ID() || i < 0 || p.Started(i) == nil {
 				continue
 			}
-			if e := p.Started[i].Payload().(node.ToolExecution); e.State.Paused() && e.Child.Len() == 0 {
-				placed = append(placed, &placedReply{Reply: reply, waits: p.Started[i]})
+			if e := p.Started(i).Payload().(node.ToolExecution); e.State.Paused() && e.Child.Len() == 0 {
+				placed = append(placed, &placedReply{Reply: reply, waits: p.Started(i)})
 				delete(wanted, reply.Call)
 			}
 		}
@@ -225,7 +225,7 @@ var errRepeated = errors.New("executor: every reply repeats a result that the co
 func (r *run) missing() error {
 	for _, p := range r.open.Phases {
 		replied := r.replies.given(p)
-		for _, n := range p.Started {
+		for _, n := range p.Executions {
 			if n == nil {
 				continue
 			}
@@ -336,7 +336,7 @@ func (r *run) checkAsAgent() ([]checkedAgent, error) {
 func (r *run) waitingAt(key node.CallKey) *node.Node {
 	for _, p := range r.open.Phases {
 		if i := p.Number(key.Index); p.Caller.ID() == key.Message && i >= 0 {
-			return p.Started[i]
+			return p.Started(i)
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ func (p *toolPhase) keepSpent(executions []node.ToolExecution) []node.ToolExecut
 			return executions
 		}
 	}
-	for _, execution := range p.open.Started {
+	for _, execution := range p.open.Executions {
 		if p.stays > 0 && p.r.replies.leave(execution) {
 			e := execution.Payload().(node.ToolExecution)
 			e.Spent = spent

@@ -16,11 +16,11 @@ import (
 //
 // Errors: ErrUnknownCall if the call does not wait for its result, and ErrConflict if it was begun before.
 func Begin(d dag.DAG, call node.CallKey) (dag.DAG, error) {
-	p, n := waitingCall(d, call)
-	if n == nil {
+	c, waits := openCallAt(d, call)
+	if !waits {
 		return d, &ResumeError{Kind: ErrUnknownCall, Call: call}
 	}
-	e := n.Payload().(node.ToolExecution)
+	e := c.execution.Payload().(node.ToolExecution)
 	switch {
 	case e.State != node.ExecutionAwaitingResults || e.Child.Len() > 0:
 		return d, &ResumeError{Kind: ErrUnknownCall, Call: call}
@@ -28,7 +28,7 @@ func Begin(d dag.DAG, call node.CallKey) (dag.DAG, error) {
 		return d, &ResumeError{Kind: ErrConflict, Call: call, Err: fmt.Errorf("it was begun at %s", e.Started)}
 	}
 	e.Started = d.Source().Time()
-	return appendTo(d, p, e)
+	return c.append(e)
 }
 
 // Accept appends the result of a call that waits for it, and returns the conversation. Nothing else is executed: the
@@ -41,14 +41,13 @@ func Accept(d dag.DAG, reply Reply) (dag.DAG, error) {
 	if err := reply.check(); err != nil {
 		return d, reply.refuse(ErrReply, "%w", err)
 	}
-	r := newRun(context.Background(), Agent{}, d, nil)
-	defer r.close()
-
-	p, n := waitingCall(d, reply.Call)
-	if n == nil || !n.Payload().(node.ToolExecution).State.Paused() {
+	c, waits := openCallAt(d, reply.Call)
+	if !waits || !c.execution.Payload().(node.ToolExecution).State.Paused() {
+		r := newRun(context.Background(), Agent{}, d, nil)
+		defer r.close()
 		return d, r.hadResult(reply)
 	}
-	placed := placedReply{Reply: reply, waits: n}
+	placed := placedReply{Reply: reply, waits: c.execution}
 	if err := placed.fits(); err != nil {
 		return d, err
 	}
@@ -56,7 +55,7 @@ func Accept(d dag.DAG, reply Reply) (dag.DAG, error) {
 		return d, reply.refuse(ErrReply, "only a result can be accepted without a run")
 	}
 
-	e := n.Payload().(node.ToolExecution)
+	e := c.execution.Payload().(node.ToolExecution)
 	if e.Started.IsZero() {
 		e.Started = d.Source().Time()
 	}
@@ -66,53 +65,57 @@ func Accept(d dag.DAG, reply Reply) (dag.DAG, error) {
 		IsError: result.IsError, Usage: result.Usage, Details: result.Details, Full: result.Full, Decided: reply.decided(),
 	}
 	if e.Spent == (node.Spent{}) {
-		return appendTo(d, p, done)
+		return c.append(done)
 	}
 
 	// What the run has spent moves to another call that waits, as long as one does.
-	for _, other := range p.Started {
-		if other != nil && other != n && other.Payload().(node.ToolExecution).State.Paused() {
-			moved := other.Payload().(node.ToolExecution)
+	for _, other := range c.branch.Heads {
+		moved, is := other.Payload().(node.ToolExecution)
+		if is && other != c.execution && moved.State.Paused() && c.branch.Execution(moved.Index) == other {
 			moved.Spent = e.Spent
-			return appendTo(d, p, done, moved)
+			return c.append(done, moved)
 		}
 	}
 	done.Spent = e.Spent
-	return appendTo(d, p, done)
+	return c.append(done)
 }
 
-// waitingCall returns the unfinished execution of a call at the heads, and its phase.
-func waitingCall(d dag.DAG, call node.CallKey) (lineage.Phase, *node.Node) {
-	for _, b := range lineage.Branches(d.Heads()) {
-		if b.Last.ID() != call.Message {
-			continue
-		}
-		if p, open := b.Phase(); open {
-			if i := p.Number(call.Index); i >= 0 {
-				return p, p.Started[i]
-			}
+// openCall is a call without a result, and where it is open.
+type openCall struct {
+	d         dag.DAG
+	heads     []*node.Node // all of them
+	branch    lineage.Branch
+	execution *node.Node // the unfinished execution of the call
+}
+
+// openCallAt finds a call with an unfinished execution at the heads.
+func openCallAt(d dag.DAG, call node.CallKey) (openCall, bool) {
+	heads := d.Heads()
+	for _, b := range lineage.Branches(heads) {
+		if b.Last.ID() == call.Message {
+			n := b.Execution(call.Index)
+			return openCall{d, heads, b, n}, n != nil && lineage.IsUnfinished(n)
 		}
 	}
-	return lineage.Phase{}, nil
+	return openCall{}, false
 }
 
-// appendTo appends executions to one of the open phases at the heads.
-func appendTo(d dag.DAG, p lineage.Phase, list ...node.ToolExecution) (dag.DAG, error) {
-	// Usually the phase is the whole conversation.
-	heads := d.Heads()
-	whole, at := len(p.Heads) == len(heads), d
+// append appends executions of calls of the message.
+func (c openCall) append(list ...node.ToolExecution) (dag.DAG, error) {
+	// Usually the branch is the whole conversation.
+	whole, at := len(c.branch.Heads) == len(c.heads), c.d
 	if !whole {
-		at = d.WithHeads(p.Heads...)
+		at = c.d.WithHeads(c.branch.Heads...)
 	}
 
 	after := at.AppendExecutions(list...)
-	if err := after.Err(); err != nil {
-		return d, err
-	}
-	if whole {
+	switch err := after.Err(); {
+	case err != nil:
+		return c.d, err
+	case whole:
 		return after, nil
 	}
-	return after.WithHeads(p.Replace(heads, after.Heads())...), nil
+	return after.WithHeads(lineage.Replace(c.heads, c.branch.Heads, after.Heads())...), nil
 }
 
 // Work executes a deferred call, on a worker for example, and returns the reply with its result. It executes the call

@@ -228,7 +228,7 @@ func (p *toolPhase) giveUp() bool {
 // takeBack makes calls of those that stayed.
 func (p *toolPhase) takeBack() {
 	all := newPhase(p.r, p.stays).calls
-	for i, execution := range p.open.Started {
+	for i, execution := range p.open.Executions {
 		if p.r.replies.leave(execution) {
 			c := all[0]
 			all = all[1:]
@@ -436,7 +436,7 @@ func (r *run) executePhase(open lineage.Phase) (closedPhase, error) {
 
 // waitsForSomebody reports whether a call of the phase waits for somebody outside.
 func waitsForSomebody(p lineage.Phase) bool {
-	return slices.ContainsFunc(p.Started, func(n *node.Node) bool {
+	return slices.ContainsFunc(p.Executions, func(n *node.Node) bool {
 		return n != nil && n.Payload().(node.ToolExecution).State.Paused()
 	})
 }
@@ -469,7 +469,7 @@ func (r *run) closeBranch(open lineage.Phase) (content.Stop, error) {
 
 	// The phase runs on its branch alone. r.beside adds the other heads to each conversation that is saved or emitted.
 	r.d = r.d.WithHeads(open.Heads...)
-	r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(open.Replace(heads, d.Heads())...) }
+	r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(lineage.Replace(heads, open.Heads, d.Heads())...) }
 	done, err := r.executePhase(open)
 	r.d, r.beside = r.beside(r.d), nil
 	if err != nil {

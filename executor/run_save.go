@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
@@ -30,6 +31,49 @@ type record struct {
 	// beside adds the other heads to a conversation while one of several branches is executed. It is nil at any other
 	// time.
 	beside func(dag.DAG) dag.DAG
+}
+
+// emit emits an event. It returns false if the consumer left.
+//
+// With Agent.Save, a step is saved together with the step that follows at once: the events of both wait for the next
+// flush. Call flush before anything that may take time, and before reading a queue that the consumer may have filled.
+//
+// It is generic, because converting an event to an interface allocates: this way that happens only with a consumer.
+func emit[E Event](r *run, event E) bool {
+	if len(r.observers) > 0 {
+		r.observe(event, nil)
+	}
+	if r.inside != nil {
+		r.keepWithCall(event)
+	}
+
+	// Save before the event: a consumer that sees a step may rely on its being saved.
+	if r.agent.Save != nil {
+		switch e := any(event).(type) {
+		case RunStart:
+			r.save()
+		case ToolStart, ToolEnd, MessageEnd, TurnEnd:
+			r.held = append(r.held, event)
+			return true
+		case MessageStart:
+			if e.Role == content.User {
+				r.held = append(r.held, event)
+				return true
+			}
+		}
+		if !r.flush() {
+			return false
+		}
+	}
+	return r.yield == nil || r.yield(event, nil)
+}
+
+// keepWithCall keeps the conversation with the call around the run, if the event ends a step of the run.
+func (r *run) keepWithCall(event Event) {
+	switch event.(type) {
+	case RunStart, TurnEnd:
+		r.inside.keepChild(r.d)
+	}
 }
 
 // flush saves the conversation, releases the sub-agents that wait for this save, and emits the held events. It returns

@@ -21,6 +21,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/replay"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -785,9 +786,9 @@ func TestRecordingsLeaveOutPausedCalls(t *testing.T) {
 	var ran tally
 	d, err := ran.nest(1).Run(t.Context(), dag.New().User("Go."))
 	require.ErrorIs(t, err, executor.ErrPaused)
-	tape := executor.NewRecording(d)
+	tape := replay.NewRecording(d)
 	_, err = tape.Handle(t.Context(), executor.Call{Name: "look1", Input: "{}"})
 	require.NoError(t, err)
 	_, err = tape.Handle(t.Context(), executor.Call{Name: "deeper", Input: `{"task":"do it"}`})
-	require.ErrorIs(t, err, executor.ErrNotRecorded)
+	require.ErrorIs(t, err, replay.ErrNotRecorded)
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/replay"
 )
 
 func TestZeroRecordingMissesEveryCall(t *testing.T) {
-	var tape executor.Recording
+	var tape replay.Recording
 	call := executor.Call{Name: "look", Input: "{}"}
 	_, err := tape.Handle(t.Context(), call)
-	require.ErrorIs(t, err, executor.ErrNotRecorded)
+	require.ErrorIs(t, err, replay.ErrNotRecorded)
 	require.Len(t, tape.Missed(), 1)
 	require.Zero(t, tape.Start().Len())
 }

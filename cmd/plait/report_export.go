@@ -155,6 +155,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/replay"
 )
 
 // tools returns the tools to test. A declared tool that is missing here fails the test.
@@ -175,7 +176,7 @@ func TestToolsReturnWhatTheyReturned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			calls, err := executor.ReplayTools(t.Context(), executor.Agent{}, recorded.Tools(tools()...), false, nil)
+			calls, err := replay.Tools(t.Context(), executor.Agent{}, recorded.Tools(tools()...), false, nil)
 			if err != nil {
 				t.Error(err)
 			}

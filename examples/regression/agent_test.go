@@ -7,6 +7,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/replay"
 )
 
 const session = "testdata/session.json"
@@ -29,7 +30,7 @@ func TestToolsReturnWhatTheyReturned(t *testing.T) {
 		}
 	}
 
-	for _, difference := range replay(t) {
+	for _, difference := range changed(t) {
 		t.Error(difference)
 	}
 }
@@ -40,20 +41,20 @@ func TestAChangedPriceIsNoticed(t *testing.T) {
 	defer func() { Price["nuts"] = before }()
 	Price["nuts"] = 9
 
-	differences := replay(t)
+	differences := changed(t)
 	if len(differences) != 1 || differences[0] != `quote{"item":"nuts","count":38} → 3.42, recorded → 3.04` {
 		t.Errorf("found %q", differences)
 	}
 }
 
-// replay executes the recorded calls with today's tools, and returns those whose results differ.
-func replay(t *testing.T) (differences []string) {
+// changed executes the recorded calls with today's tools, and returns those whose results differ.
+func changed(t *testing.T) (differences []string) {
 	t.Helper()
 	recorded, err := dag.Load(session)
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls, err := executor.ReplayTools(t.Context(), executor.Agent{}, recorded.Tools(Tools()...), false, nil)
+	calls, err := replay.Tools(t.Context(), executor.Agent{}, recorded.Tools(Tools()...), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

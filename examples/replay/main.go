@@ -16,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/executor/replay"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -64,7 +65,7 @@ func run(ctx context.Context, out io.Writer) error {
 // withOtherTools executes the recorded calls with today's tools, up to the first call with a different result.
 func withOtherTools(ctx context.Context, out io.Writer, recorded dag.DAG) error {
 	today := stock(map[string]int{"bolts": 40, "nut": 38, "washers": 7}) // somebody renamed an item
-	calls, err := executor.ReplayTools(ctx, executor.Agent{}, recorded.Tools(today), true, nil)
+	calls, err := replay.Tools(ctx, executor.Agent{}, recorded.Tools(today), true, nil)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func withAnotherModel(ctx context.Context, out io.Writer, recorded dag.DAG) erro
 		apitest.Say("Order washers."),
 	)
 	// The tape answers in place of the tools. A call that was not recorded gets an error as its result.
-	tape := executor.NewRecording(recorded)
+	tape := replay.NewRecording(recorded)
 	agent := executor.Agent{Provider: trainee, Handler: tape.Handle, Strategy: executor.Sequential()}
 	again, err := agent.Run(ctx, tape.Start())
 	if err != nil {

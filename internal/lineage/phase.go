@@ -16,11 +16,24 @@ type Phase struct {
 	Heads  []*node.Node // those of its branch
 	*Calls
 
-	// By the number of the call; nil for a call without one. A call in Done is not in Started.
-	Done    []*node.Node // executions with a result
-	Started []*node.Node // executions without a result
+	Executions []*node.Node // by the number of the call, with or without a result; nil for a call without one
+	Spare      []*node.Node // executions of no call, or further ones of a call with a result
+}
 
-	Spare []*node.Node // executions of no call, or further ones of a call in Done
+// Done returns the execution with a result of the call with a number, or nil.
+func (p Phase) Done(number int) *node.Node {
+	if n := p.Executions[number]; n != nil && !IsUnfinished(n) {
+		return n
+	}
+	return nil
+}
+
+// Started returns the execution without a result of the call with a number, or nil.
+func (p Phase) Started(number int) *node.Node {
+	if n := p.Executions[number]; n != nil && IsUnfinished(n) {
+		return n
+	}
+	return nil
 }
 
 // Phase returns the open tool phase of the branch. It is false if the branch does not end in one.
@@ -42,8 +55,7 @@ func (b Branch) Phase() (Phase, bool) {
 		return p, false
 	}
 
-	slots := make([]*node.Node, 2*len(p.List))
-	p.Done, p.Started = slots[:len(p.List):len(p.List)], slots[len(p.List):]
+	p.Executions = make([]*node.Node, len(p.List))
 	if bare {
 		return p, true
 	}
@@ -60,35 +72,31 @@ func (p *Phase) add(h *node.Node) {
 		return
 	}
 
-	// A call with a result is no longer in doubt, even if its start is a head too.
-	switch i := p.Of(e); {
-	case i < 0:
+	// A call with a result is no longer in doubt, even if its start is a head too. A second start replaces the first.
+	i := p.Of(e)
+	hasResult := i >= 0 && p.Done(i) != nil
+	switch {
+	case i >= 0 && !hasResult:
+		p.Executions[i] = h
+	case i < 0 || !e.State.Unfinished():
 		p.Spare = append(p.Spare, h)
-	case e.State.Unfinished():
-		if p.Done[i] == nil {
-			p.Started[i] = h // a second start replaces the first
-		}
-	case p.Done[i] != nil:
-		p.Spare = append(p.Spare, h)
-	default:
-		p.Done[i], p.Started[i] = h, nil
 	}
 }
 
-// Replace returns heads with now in place of the first head of the phase, and without its other heads.
-func (p Phase) Replace(heads, now []*node.Node) []*node.Node {
-	if len(p.Heads) == len(heads) {
-		return now // the phase is the whole conversation
+// Replace returns heads with now in place of the first head of a branch, and without the branch's other heads.
+func Replace(heads, branch, now []*node.Node) []*node.Node {
+	if len(branch) == len(heads) {
+		return now // the branch is the whole conversation
 	}
-	gone := make(map[*node.Node]bool, len(p.Heads))
-	for _, h := range p.Heads {
+	gone := make(map[*node.Node]bool, len(branch))
+	for _, h := range branch {
 		gone[h] = true
 	}
 
 	var list []*node.Node
 	for _, h := range heads {
 		switch {
-		case h == p.Heads[0]:
+		case h == branch[0]:
 			list = append(list, now...)
 		case !gone[h]:
 			list = append(list, h)
@@ -119,6 +127,25 @@ func OpenAt(heads []*node.Node) Open {
 	return open
 }
 
+// Execution returns the execution of the call at an index, or nil: that in Phase.Executions, without a list of all.
+func (b Branch) Execution(index int) *node.Node {
+	if !HasCalls(b.Last) {
+		return nil
+	}
+	m, _ := b.Last.Message()
+	calls := CallsOf(m.Blocks)
+	number := calls.Number(index)
+
+	var found *node.Node
+	for _, h := range b.Heads {
+		e, is := h.Payload().(node.ToolExecution)
+		if is && number >= 0 && calls.Of(e) == number && (found == nil || IsUnfinished(found)) {
+			found = h
+		}
+	}
+	return found
+}
+
 // Phases yields the open tool phases at the heads, one for each branch that ends in one.
 func Phases(heads []*node.Node) func(yield func(Phase) bool) {
 	return func(yield func(Phase) bool) {
@@ -132,8 +159,8 @@ func Phases(heads []*node.Node) func(yield func(Phase) bool) {
 
 // Open returns how many calls have no result.
 func (p Phase) Open() (n int) {
-	for _, done := range p.Done {
-		if done == nil {
+	for i := range p.Executions {
+		if p.Done(i) == nil {
 			n++
 		}
 	}
@@ -238,7 +265,7 @@ func Pending(phases func(func(Phase) bool)) func(yield func(Waiting) bool) {
 		seen := map[node.ID]bool{} // executions with a child: a damaged file may hold a conversation several times
 		for p := range phases {
 			// Sub-agents may nest to any depth: use a stack, not recursion.
-			stack := []conversation{{waiting: p.Started}}
+			stack := []conversation{{waiting: p.Executions}}
 			for len(stack) > 0 {
 				top := &stack[len(stack)-1]
 				n := top.next()
@@ -268,7 +295,7 @@ func Pending(phases func(func(Phase) bool)) func(yield func(Waiting) bool) {
 type conversation struct {
 	around  Waiting // the call of the sub-agent; zero for the outermost conversation
 	path    []node.CallKey
-	waiting []*node.Node // the unfinished executions left; nil entries are calls without one
+	waiting []*node.Node // the executions left; nil entries are calls without one
 	waits   bool         // one was listed
 }
 
@@ -290,7 +317,7 @@ func inside(w Waiting, child node.List[*node.Node]) conversation {
 	key, _ := w.Node.Call()
 	c := conversation{around: w, path: append(w.Path[:len(w.Path):len(w.Path)], key)}
 	for p := range Phases(child.Slice()) {
-		c.waiting = append(c.waiting, p.Started...)
+		c.waiting = append(c.waiting, p.Executions...)
 	}
 	return c
 }

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/plait-dev/plait/content"
 )
 
 // The limits on a check. The verdicts about the targets of references are remembered, so only a large schema on a large
@@ -53,16 +55,36 @@ type verdict struct {
 	marks *marks
 }
 
-// check returns the problems of a value with a text of size bytes.
-func (s *Schema) check(ctx context.Context, value any, size int, unknown string) ([]string, error) {
+// Check holds the options of Problems.
+type Check struct {
+	// Nulls accepts null for an optional member.
+	Nulls bool
+	// Unknown is the text of the problem for an unknown member, such as "is not an argument of this tool".
+	Unknown string
+}
+
+// Problems returns the problems of a value, each with its path, and at most 100. It returns nothing if the value is
+// valid.
+//
+// The time for it is limited: a check has 10,000,000 steps, and 10 for each byte of j. A step is a keyword of a
+// subschema for one value, for example. A value that needs more has a problem that says so. If ctx ends before, the
+// error is that of ctx. A check of few steps does not look at ctx.
+func (s *Schema) Problems(ctx context.Context, j content.JSON, check Check) ([]string, error) {
+	var value any
+	if err := j.Decode(&value); err != nil {
+		return []string{"root: " + err.Error()}, nil
+	}
+	if check.Nulls {
+		dropNulls(s.tree, value)
+	}
 	if !slices.Contains(draft7, s.tree.Schema) && !slices.Contains(draft2020, s.tree.Schema) {
 		return []string{fmt.Sprintf("root: cannot be checked: the version %q of its schema is unknown", s.tree.Schema)}, nil
 	}
 
-	steps := minSteps + stepsByte*int64(size)
+	steps := minSteps + stepsByte*int64(len(j))
 	c := checker{
 		index: s.index, ctx: ctx, left: steps, look: steps - stepsLook,
-		verdicts: map[applied]verdict{}, unknown: unknown,
+		verdicts: map[applied]verdict{}, unknown: check.Unknown,
 	}
 	ok := c.fits(s.tree, value, nil, nil)
 	if ok && !c.over {

@@ -3,7 +3,6 @@
 package schema
 
 import (
-	"context"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
@@ -92,32 +91,6 @@ func (s *Schema) JSON() (content.JSON, error) {
 		return `{"type":"object","properties":{},"additionalProperties":false}`, err // some APIs require properties
 	}
 	return Objects(content.JSON(text)), err
-}
-
-// Check holds the options of Problems.
-type Check struct {
-	// Nulls accepts null for an optional member.
-	Nulls bool
-	// Unknown is the text of the problem for an unknown member, such as "is not an argument of this tool".
-	Unknown string
-}
-
-// Problems returns the problems of a value, each with its path, and at most 100. It returns nothing if the value is
-// valid.
-//
-// The time for it is limited: a check has 10,000,000 steps, and 10 for each byte of j. A step is a keyword of a
-// subschema for one value, for example. A value that needs more has a problem that says so. If ctx ends before, the
-// error is that of ctx. A check of few steps does not look at ctx.
-func (s *Schema) Problems(ctx context.Context, j content.JSON, c Check) ([]string, error) {
-	var value any
-	if err := j.Decode(&value); err != nil {
-		return []string{"root: " + err.Error()}, nil
-	}
-
-	if c.Nulls {
-		dropNulls(s.tree, value)
-	}
-	return s.check(ctx, value, len(j), c.Unknown)
 }
 
 // Decode stores j in *v under the rules of an inferred schema: names are case-sensitive, an unknown or repeated name is

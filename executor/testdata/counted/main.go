@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/coverage"
 
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
@@ -19,6 +20,12 @@ func main() {
 		})
 	model := apitest.NewScript(apitest.Call(apitest.Use("look", nil), apitest.Use("look", nil)), apitest.Say("Done."))
 	agent := executor.Agent{Provider: model, Tools: []dag.Tool{tool}}
+
+	// Making the tool and the model is no part of the run.
+	if err := coverage.ClearCounters(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 
 	calls := 0
 	for event, err := range agent.Stream(context.Background(), dag.New().User("Go.")) {

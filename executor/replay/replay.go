@@ -1,31 +1,38 @@
-package executor
+// Package replay executes a recorded conversation again: its tool calls with today's tools, to find what changed ([Tools]),
+// or another model with the recorded results ([Recording]).
+//
+//	calls, err := replay.Tools(ctx, agent, recorded, false, nil)
+package replay
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
-// Replayed is one tool call of a recorded conversation, executed again.
-type Replayed struct {
+// Call is one tool call of a recorded conversation, executed again.
+type Call struct {
 	// Message is the assistant's message with the call.
 	Message *node.Node
 	// Was is the recorded execution, and Is the new one.
 	Was, Is node.ToolExecution
-	// Same reports whether the two results count as the same; see ReplayTools.
+	// Same reports whether the two results count as the same; see Tools.
 	Same bool
 }
 
 // String returns the two results of the call on one line.
-func (r Replayed) String() string {
+func (c Call) String() string {
 	shown := func(e node.ToolExecution) string {
 		text := strings.Join(strings.Fields(e.Result.Text()), " ")
 		if e.IsError {
@@ -33,26 +40,26 @@ func (r Replayed) String() string {
 		}
 		return safetext.Escape(text, 200)
 	}
-	call := safetext.Escape(r.Was.Tool, 100) + safetext.Escape(string(r.Was.Input), 200)
-	if r.Same {
-		return call + " → " + shown(r.Is)
+	text := safetext.Escape(c.Was.Tool, 100) + safetext.Escape(string(c.Was.Input), 200) + " → " + shown(c.Is)
+	if !c.Same {
+		text += ", recorded → " + shown(c.Was)
 	}
-	return call + " → " + shown(r.Is) + ", recorded → " + shown(r.Was)
+	return text
 }
 
-// ReplayTools executes the tool calls of a recorded conversation again, to find changes in their results. It uses the
-// tools of the agent and those bound to d. The agent's hooks apply, and its limits apply to each tool phase. No request
-// is sent, except by sub-agents.
+// Tools executes the tool calls of a recorded conversation again, to find changes in their results. It uses the tools of
+// the agent and those bound to d. The agent's hooks apply, and its limits apply to each tool phase. No request is sent,
+// except by sub-agents.
 //
 // The function same reports whether a result counts as unchanged. If it is nil, the content and IsError are compared.
-// The calls come in the order of d. Calls without a recorded result are left out. With first, ReplayTools stops at the
-// first result that differs.
+// The calls come in the order of d. Calls without a recorded result are left out. With first, Tools stops at the first
+// result that differs.
 //
-// Errors are those of [Agent.ExecuteTools], and [ErrUnbound] for a declared tool without a function. Beside an error it
-// returns the calls replayed so far.
-func ReplayTools(
-	ctx context.Context, a Agent, d dag.DAG, first bool, same func(was, is node.ToolExecution) bool,
-) ([]Replayed, error) {
+// Errors are those of [executor.Agent.ExecuteTools], and [executor.ErrUnbound] for a declared tool without a function.
+// Beside an error it returns the calls replayed so far.
+func Tools(
+	ctx context.Context, a executor.Agent, d dag.DAG, first bool, same func(was, is node.ToolExecution) bool,
+) ([]Call, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -60,7 +67,7 @@ func ReplayTools(
 		same = sameResult
 	}
 
-	var all []Replayed
+	var all []Call
 	for _, closing := range d.Nodes() {
 		// The parents of a results message are the executions, and their one parent is the message with the calls.
 		recorded := lineage.ExecutionsBefore(closing)
@@ -70,24 +77,48 @@ func ReplayTools(
 
 		// Execute the calls again, in the conversation that ends with their message.
 		message := closing.Parent(0).Parent(0)
-		again, err := a.executeTools(ctx, d.WithHeads(message), true)
+		at := d.WithHeads(message)
+		if err := unbound(a, at); err != nil {
+			return all, err
+		}
+		again, err := a.ExecuteTools(ctx, at)
 		if err != nil {
 			return all, err
 		}
 
-		now := lineage.ExecutionsBefore(again.Head())
+		// The agent's declarations may follow the results.
+		now := lineage.ExecutionsBefore(lineage.LastMessage(again.Head()))
 		for _, was := range recorded {
-			// The new executions are in call order: the index finds the same call.
-			if was.Index < 0 || was.Index >= len(now) {
+			i := slices.IndexFunc(now, func(is node.ToolExecution) bool { return is.Index == was.Index })
+			if i < 0 {
 				continue
 			}
-			r := Replayed{Message: message, Was: was, Is: now[was.Index], Same: same(was, now[was.Index])}
-			if all = append(all, r); first && !r.Same {
+			c := Call{Message: message, Was: was, Is: now[i], Same: same(was, now[i])}
+			if all = append(all, c); first && !c.Same {
 				return all, nil
 			}
 		}
 	}
 	return all, nil
+}
+
+// unbound returns an error if the conversation declares tools that have no function, there or in the agent.
+func unbound(a executor.Agent, d dag.DAG) error {
+	if a.Handler != nil {
+		return nil
+	}
+	var names []string
+	for _, def := range shared.Of(d.Heads()).Tools {
+		_, bound := d.Tool(def.Name)
+		own := slices.ContainsFunc(a.Tools, func(t dag.Tool) bool { return t.Definition().Name == def.Name })
+		if !def.Server() && !bound && !own {
+			names = append(names, def.Name)
+		}
+	}
+	if len(names) > 0 {
+		return &executor.UnboundError{Names: names}
+	}
+	return nil
 }
 
 func sameResult(was, is node.ToolExecution) bool {
@@ -99,7 +130,7 @@ var ErrNotRecorded = errors.New("the call was not recorded")
 
 // NotRecordedError reports a call without a result in the recording, and the most similar recorded call.
 type NotRecordedError struct {
-	Call Call
+	Call executor.Call
 	// Nearest is the recorded call of the same tool with the most similar arguments, or nil.
 	Nearest *node.ToolExecution
 }
@@ -117,9 +148,9 @@ func (e *NotRecordedError) Error() string {
 func (e *NotRecordedError) Unwrap() error { return ErrNotRecorded }
 
 // Recording returns the results of a recorded conversation's tool calls, to try another model with the same tools. Make
-// it with [NewRecording], and use it as [Agent.Handler]:
+// it with [NewRecording], and use it as [executor.Agent.Handler]:
 //
-//	tape := executor.NewRecording(d)
+//	tape := replay.NewRecording(d)
 //	again, err := executor.Agent{Provider: other, Handler: tape.Handle}.Run(ctx, tape.Start())
 //	fmt.Println(dag.Diff(d, again), tape.Missed())
 //
@@ -154,11 +185,19 @@ func NewRecording(d dag.DAG) *Recording {
 
 func recordedAs(tool string, input content.JSON) string { return tool + "\x00" + canonical(input) }
 
+// canonical returns arguments in a form independent of the order of members, and {} for none.
+func canonical(input content.JSON) string {
+	if text := strings.TrimSpace(string(input)); text == "" || text == "null" {
+		return "{}"
+	}
+	return string(input.Canonical())
+}
+
 // Start returns the conversation as it was before the first answer of a model.
 func (r *Recording) Start() dag.DAG { return r.start }
 
 // Handle returns the recorded result of a call. If there is none, the error is a *[NotRecordedError].
-func (r *Recording) Handle(_ context.Context, call Call) (any, error) {
+func (r *Recording) Handle(_ context.Context, call executor.Call) (any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -174,7 +213,7 @@ func (r *Recording) Handle(_ context.Context, call Call) (any, error) {
 	if len(takes) > 1 {
 		r.takes[key] = takes[1:]
 	}
-	return Result{Content: takes[0].Result, IsError: takes[0].IsError}, nil
+	return executor.Result{Content: takes[0].Result, IsError: takes[0].IsError}, nil
 }
 
 // Missed returns the calls that had no recorded result, in the order in which they were executed. Calls that run at the
@@ -187,7 +226,7 @@ func (r *Recording) Missed() []*NotRecordedError {
 
 // nearest returns the recorded call of the same tool with the most similar arguments, measured by the length of their
 // common beginning and end.
-func (r *Recording) nearest(call Call) *node.ToolExecution {
+func (r *Recording) nearest(call executor.Call) *node.ToolExecution {
 	var best *node.ToolExecution
 	longest := -1
 	input := canonical(call.Input)
