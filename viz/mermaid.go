@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
@@ -124,7 +126,7 @@ func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
 	out.full = o.Full
 	return &sketch{
 		outline: out,
-		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()},
+		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), describe.SeveralModels(out.nodes)},
 		alone:   make([]drawn, len(out.vertices)),
 	}
 }
@@ -407,18 +409,13 @@ func (o *outline) several(g int) bool {
 	return o.groups[g].heads > 1
 }
 
-// severalModels reports whether more than one model answered.
-func (o *outline) severalModels() bool {
-	var model string
+// nodes yields the node of each vertex.
+func (o *outline) nodes(yield func(*node.Node) bool) {
 	for _, v := range o.vertices {
-		if m, ok := v.node.Message(); ok && m.Answer.Model != "" {
-			if model != "" && model != m.Answer.Model {
-				return true
-			}
-			model = m.Answer.Model
+		if !yield(v.node) {
+			return
 		}
 	}
-	return false
 }
 
 // utf16Len returns the length of s in UTF-16 code units, the unit of Mermaid's limit.
