@@ -167,9 +167,6 @@ const (
 	closer      = `%%{init: {"flowchart": {"rankSpacing": 24, "padding": 6, "wrappingWidth": 360}}}%%`
 )
 
-// sheet returns the sheet of plan p with everything in one diagram.
-func (s *sketch) sheet(p plan) sheet { return s.sheetOf(s.fold(p)) }
-
 // sheetOf returns the sheet with the boxes of a plan.
 func (s *sketch) sheetOf(box []int) sheet {
 	sh := sheet{members: members(box), edges: s.edges(box)}
