@@ -415,10 +415,10 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 
 // cleaners are the files outside internal/safetext that may ask which characters are printable, and why.
 var cleaners = map[string]string{
-	"dag/ref.go":                          "refuses names of refs, and cleans nothing",
-	"store/errors.go":                     "refuses names of heads, and cleans nothing",
-	"examples/approval/main.go":           "an example is copied whole; its JSON stays the same JSON",
-	"examples/terminal/main.go":           "an example is copied whole",
+	"dag/ref.go":                "refuses names of refs, and cleans nothing",
+	"store/errors.go":           "refuses names of heads, and cleans nothing",
+	"examples/approval/main.go": "an example is copied whole; its JSON stays the same JSON",
+	"examples/terminal/main.go": "an example is copied whole",
 }
 
 var cleaning = regexp.MustCompile(`\bunicode\.Is(Print|Control|Graphic)\b|\bstrconv\.Is(Print|Graphic)\b|\.ToValidUTF8\(`)

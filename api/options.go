@@ -199,9 +199,6 @@ func (c ToolChoice) valid() bool {
 	return c == ToolsAuto || c == ToolsAny || c == ToolsNone || c.Tool() != ""
 }
 
-// Forced reports whether the choice requires the model to call a tool.
-func (c ToolChoice) Forced() bool { return c == ToolsAny || c.Tool() != "" }
-
 // Thinking is the amount of thinking of a model: one of the levels below, another level of the provider, or
 // [ThinkTokens]. The zero value leaves it to the model.
 type Thinking string

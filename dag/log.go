@@ -50,7 +50,7 @@ func (d DAG) String() string { return d.log(logger{}) }
 
 // log draws the conversation with l, whose options are set.
 func (d DAG) log(l logger) string {
-	l.at, l.out, l.models = map[node.ID]int{}, &strings.Builder{}, severalModels(d)
+	l.at, l.out, l.models = map[node.ID]int{}, &strings.Builder{}, describe.SeveralModels(d.backward)
 	l.waiting = shared.Waiting(d.heads)
 	l.width = max(cmp.Or(max(l.Width, 0), logWidth), leastWidth)
 
@@ -77,23 +77,6 @@ func (d DAG) log(l logger) string {
 		return l.middleLeftOut(text)
 	}
 	return text
-}
-
-// severalModels reports whether the responses name more than one model. The log then names the model of each.
-func severalModels(d DAG) bool {
-	first := ""
-	for n := range d.backward {
-		m, _ := n.Message()
-		if model := m.Answer.Model; model != "" {
-			if first == "" {
-				first = model
-			}
-			if model != first {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // logger writes rows.

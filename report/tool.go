@@ -38,8 +38,8 @@ func (t Tool) Times(n int) []time.Duration {
 	return times
 }
 
-// FailureRate returns the share of failed calls, between 0 and 1.
-func (t Tool) FailureRate() float64 {
+// failureRate returns the share of failed calls, between 0 and 1.
+func (t Tool) failureRate() float64 {
 	if t.Calls == 0 {
 		return 0
 	}
@@ -54,7 +54,7 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 		Rate float64  `json:"failure_rate"`
 		P50  *float64 `json:"p50_ms"`
 		P95  *float64 `json:"p95_ms"`
-	}{plain: plain(t), Rate: t.FailureRate()}
+	}{plain: plain(t), Rate: t.failureRate()}
 
 	if t.Timed > 0 {
 		p50, p95 := milliseconds(t.P50), milliseconds(t.P95)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/ink"
@@ -141,7 +142,7 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 
 	out := outlineOfDAG(d, o.Runs)
 	out.full = o.Full
-	l := labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()}
+	l := labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), describe.SeveralModels(out.nodes)}
 	unfolded := out.fold(plans[0])
 	box, cells := unfolded, lineCells
 	if !o.Full {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
@@ -187,7 +188,7 @@ func TestWhatCannotBeSmallIsAsSmallAsItCanBe(t *testing.T) {
 		out := outlineOfDAG(d, false)
 		for _, p := range plans[1:] {
 			m := out.plot(out.fold(p))
-			m.label(labeller{out, 3, 120, out.severalModels()}, fewCells)
+			m.label(labeller{out, 3, 120, describe.SeveralModels(out.nodes)}, fewCells)
 			if len(m.items) <= legibleBoxes {
 				require.LessOrEqual(t, drawn, excess(m.picture()), "seed %d", seed)
 			}

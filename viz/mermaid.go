@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
@@ -124,7 +126,7 @@ func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
 	out.full = o.Full
 	return &sketch{
 		outline: out,
-		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()},
+		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), describe.SeveralModels(out.nodes)},
 		alone:   make([]drawn, len(out.vertices)),
 	}
 }
@@ -164,9 +166,6 @@ const (
 	closeHeight = 800
 	closer      = `%%{init: {"flowchart": {"rankSpacing": 24, "padding": 6, "wrappingWidth": 360}}}%%`
 )
-
-// sheet returns the sheet of plan p with everything in one diagram.
-func (s *sketch) sheet(p plan) sheet { return s.sheetOf(s.fold(p)) }
 
 // sheetOf returns the sheet with the boxes of a plan.
 func (s *sketch) sheetOf(box []int) sheet {
@@ -407,18 +406,13 @@ func (o *outline) several(g int) bool {
 	return o.groups[g].heads > 1
 }
 
-// severalModels reports whether more than one model answered.
-func (o *outline) severalModels() bool {
-	var model string
+// nodes yields the node of each vertex.
+func (o *outline) nodes(yield func(*node.Node) bool) {
 	for _, v := range o.vertices {
-		if m, ok := v.node.Message(); ok && m.Answer.Model != "" {
-			if model != "" && model != m.Answer.Model {
-				return true
-			}
-			model = m.Answer.Model
+		if !yield(v.node) {
+			return
 		}
 	}
-	return false
 }
 
 // utf16Len returns the length of s in UTF-16 code units, the unit of Mermaid's limit.

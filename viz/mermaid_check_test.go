@@ -215,7 +215,7 @@ func randomJobs(t *testing.T, r *rand.Rand, i int) []job {
 	if i%2 == 0 {
 		return []job{expecting(t, name+", whole", d, MermaidOptions{})}
 	}
-	return []job{meant(s, name+", folded", s.sheet(plans[1+i/2%(len(plans)-1)]))}
+	return []job{meant(s, name+", folded", s.sheetOf(s.fold(plans[1+i/2%(len(plans)-1)])))}
 }
 
 // TestRealMermaidShowsHostileTexts has each text in every place of a drawing where a model, a tool or a user can put
@@ -265,7 +265,7 @@ func TestRealMermaidShowsHostileTextsInFolds(t *testing.T) {
 		d := foldedWith(texts)
 		require.NoError(t, d.Err())
 		s := newSketch(d, &MermaidOptions{LabelLines: 100, LabelChars: 1000})
-		jobs = append(jobs, meant(s, fmt.Sprintf("%q", texts[0]), s.sheet(foldedPlan)))
+		jobs = append(jobs, meant(s, fmt.Sprintf("%q", texts[0]), s.sheetOf(s.fold(foldedPlan))))
 	}
 	check(t, allVersions, jobs)
 }

@@ -211,7 +211,7 @@ func TestWideFanIsGroupedByToolAndOutcome(t *testing.T) {
 
 	labels := func(d dag.DAG, p plan) (list []string) {
 		s := newSketch(d, &MermaidOptions{})
-		sh := s.sheet(p)
+		sh := s.sheetOf(s.fold(p))
 		for _, i := range sh.boxes[2 : len(sh.boxes)-1] {
 			list = append(list, s.box(i, sh.members[i]).label)
 		}

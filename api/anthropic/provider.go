@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
-	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -148,41 +146,20 @@ func (o Options) carry(req *http.Request, next option.MiddlewareNext) (*http.Res
 	return next(req)
 }
 
-// answer yields the events of a response. Its content type decides whether it is read as a stream, because a server may
-// not respect the request. For other content types, whole decides.
+// answer yields the events of a response.
 func answer(res *http.Response, whole bool) iter.Seq2[api.Event, error] {
-	kind := res.Header.Get("Content-Type")
 	switch {
 	case roundtrip.IsPage(res):
 		return roundtrip.Page(API, res)
-	case strings.Contains(kind, "event-stream"):
+	case roundtrip.IsStream(res, whole):
 		return streamed(res)
-	case strings.Contains(kind, "json"), whole:
-		return atOnce(res.Body, res.Header)
 	}
-	return streamed(res)
+	return atOnce(res)
 }
 
 // atOnce yields the events of a whole response, not streamed.
-func atOnce(body io.Reader, header http.Header) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		data, err := io.ReadAll(body)
-		if err != nil {
-			yield(nil, cut(err))
-			return
-		}
-
-		blocks, finish, err := decodeMessage(data, header)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-
-		for i, b := range blocks {
-			if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
-				return
-			}
-		}
-		yield(finish, nil)
-	}
+func atOnce(res *http.Response) iter.Seq2[api.Event, error] {
+	return roundtrip.Whole(API, res, func(body []byte) ([]content.Block, api.Finish, error) {
+		return decodeMessage(body, res.Header)
+	})
 }

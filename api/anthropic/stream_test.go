@@ -465,7 +465,7 @@ func requireResendable(t *testing.T, blocks content.Blocks) {
 func TestEndlessResponseIsAnErrorWithoutRetry(t *testing.T) {
 	for kind, read := range map[string]func(*http.Response) iter.Seq2[api.Event, error]{
 		"streamed": streamed,
-		"whole":    func(res *http.Response) iter.Seq2[api.Event, error] { return atOnce(res.Body, res.Header) },
+		"whole":    atOnce,
 	} {
 		endless := io.NopCloser(&repeating{"event: ping\ndata: {\"type\":\"ping\"}\n\n"})
 		res := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: wire.BoundedTo(endless, 1<<20)}

@@ -184,29 +184,10 @@ func (r *reducer) keywordValue(m jsonx.Member, depth int) content.JSON {
 		if !strings.HasPrefix(string(m.Value), "{") {
 			r.setMalformed(m.Name, "no object")
 		}
-		return r.schemaMap(m.Value, depth)
-	case "items", "allOf", "anyOf", "oneOf", "prefixItems":
-		// "items" is one schema or, in older versions of JSON Schema, a list. The others are always lists.
-		if strings.HasPrefix(string(m.Value), "[") {
-			return r.schemaList(m.Value, depth)
-		}
-		if m.Name != "items" {
+	case "allOf", "anyOf", "oneOf", "prefixItems":
+		if !strings.HasPrefix(string(m.Value), "[") {
 			r.setMalformed(m.Name, "no list")
 		}
-		return r.schema(m.Value, depth)
-	case "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties",
-		"additionalItems", "contentSchema":
-		return r.schema(m.Value, depth)
 	}
-	return m.Value
-}
-
-// schemaMap reduces each schema in an object of schemas.
-func (r *reducer) schemaMap(j content.JSON, depth int) content.JSON {
-	return jsonx.MapMembers(j, func(m jsonx.Member) content.JSON { return r.schema(m.Value, depth) })
-}
-
-// schemaList reduces each schema in a list of schemas.
-func (r *reducer) schemaList(j content.JSON, depth int) content.JSON {
-	return jsonx.MapItems(j, func(item content.JSON) content.JSON { return r.schema(item, depth) })
+	return schema.MapBelow(m, func(below content.JSON) content.JSON { return r.schema(below, depth) })
 }

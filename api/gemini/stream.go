@@ -132,8 +132,6 @@ type decoder struct {
 	about        []jsonx.Member
 	details      roundtrip.Details
 
-	partial *partialCall // the call whose arguments arrive now; nil for none
-
 	open  content.Block // the last block, still able to grow; nil at the beginning
 	text  strings.Builder
 	index int // of the open block
@@ -257,11 +255,8 @@ func (d *decoder) noteCandidate(c candidate) {
 
 // part adds a part to the response.
 func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
-	if call, rest, ok := pieceOf(raw, d.partial != nil); ok {
-		return d.piece(call, rest)
-	}
-	if d.partial != nil {
-		return nil, errors.New("it comes before the end of a call")
+	if isPiece(raw) {
+		return nil, errors.New("a call comes in pieces: leave streamFunctionCallArguments out of the request")
 	}
 
 	b, err := decodePart(raw)
@@ -288,28 +283,15 @@ func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
 	return append(out, d.show(b)...), nil
 }
 
-// piece adds a piece of a call. The call is given when it is complete.
-func (d *decoder) piece(call, rest []jsonx.Member) ([]api.Event, error) {
-	var out []api.Event
-	if d.partial == nil {
-		d.partial = &partialCall{}
-		out = d.close()
-	}
-
-	done, err := d.partial.add(call, rest)
-	switch {
-	case err != nil:
-		return out, err
-	case d.partial.call.Name == "":
-		return out, errors.New("a call without a name")
-	case done:
-		b := d.partial.block(true)
-		d.open, d.partial, d.calls = b, nil, true
-		return append(out, d.show(b)...), nil
-	}
-
-	// A delta without text shows which tool is called.
-	return append(out, api.Delta{Index: d.index, Kind: api.DeltaInput, Tool: d.partial.call.Name}), nil
+// isPiece reports whether a part is a piece of a call. Vertex AI streams calls so if streamFunctionCallArguments is set.
+// The first piece looks like a call without arguments, and must not be executed.
+func isPiece(part content.JSON) bool {
+	list, _ := jsonx.Members(part)
+	value, _ := jsonx.Take(list, "functionCall")
+	call, _ := jsonx.Members(value) // none for another part
+	continues, _ := jsonx.Take(call, "willContinue")
+	pieces, _ := jsonx.Take(call, "partialArgs")
+	return continues == "true" || pieces != ""
 }
 
 // grow adds b to the open block, and reports whether it could. Both must be text, or both thinking, without other
@@ -406,14 +388,6 @@ func (d *decoder) close() []api.Event {
 func (d *decoder) end() ([]api.Event, error) {
 	if err := d.ended(); err != nil {
 		return nil, err
-	}
-
-	// The call that the limit of tokens cut off has arguments that cannot be executed.
-	if d.partial != nil {
-		if stopOf(d.reason, true) != content.StopMaxTokens {
-			return nil, protocol("a call whose arguments have no end")
-		}
-		d.open, d.calls = d.partial.block(false), true
 	}
 
 	d.keepAbout()

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"io"
 	"iter"
 	"net/http"
 	"strconv"
@@ -406,27 +405,9 @@ func (r response) failed(header http.Header, data []byte) error {
 
 // wholeResponse yields the events of a response sent as one JSON document.
 func wholeResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		data, err := io.ReadAll(res.Body)
-		if err != nil {
-			yield(nil, roundtrip.Cut(ResponsesAPI, err))
-			return
-		}
-
-		blocks, finish, err := decodeResponse(data, res.Header, c.limit)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-
-		for i, b := range blocks {
-			if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
-				return
-			}
-		}
-
-		yield(finish, nil)
-	}
+	return roundtrip.Whole(ResponsesAPI, res, func(body []byte) ([]content.Block, api.Finish, error) {
+		return decodeResponse(body, res.Header, c.limit)
+	})
 }
 
 // decodeResponse decodes a whole response.

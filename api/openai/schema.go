@@ -2,10 +2,10 @@ package openai
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/internal/wire"
 )
 
@@ -33,10 +33,10 @@ func also(why, further string) string {
 
 // withProperties adds the parts required by OpenAI's APIs to a schema: "properties" of the root, and "items" of every
 // list. The schema still allows the same values. The result listed reports whether "items" were added.
-func withProperties(schema content.JSON) (full content.JSON, listed bool) {
-	f := fulls.Get(schema, func(content.JSON) fullSchema {
-		full := withItems(schema, 0)
-		listed := full != schema
+func withProperties(tree content.JSON) (full content.JSON, listed bool) {
+	f := fulls.Get(tree, func(content.JSON) fullSchema {
+		full := withItems(tree, 0)
+		listed := full != tree
 
 		if list, err := jsonx.Members(full); err == nil && value(list, "properties") == "" {
 			full = jsonx.Object(append(list, jsonx.Member{Name: "properties", Value: "{}"}))
@@ -58,15 +58,15 @@ var fulls wire.Cache[content.JSON, fullSchema]
 const deepestItems = 100
 
 // withItems adds "items" to the lists in a schema without them. The added "items" allow anything.
-func withItems(schema content.JSON, depth int) content.JSON {
-	list, err := jsonx.Members(schema)
+func withItems(tree content.JSON, depth int) content.JSON {
+	list, err := jsonx.Members(tree)
 	if err != nil || depth > deepestItems {
-		return schema
+		return tree
 	}
 
 	changed := false
 	for i, m := range list {
-		list[i].Value = itemsBelow(m, depth+1)
+		list[i].Value = schema.MapBelow(m, func(below content.JSON) content.JSON { return withItems(below, depth+1) })
 		changed = changed || list[i].Value != m.Value
 	}
 
@@ -75,26 +75,9 @@ func withItems(schema content.JSON, depth int) content.JSON {
 	}
 
 	if !changed {
-		return schema
+		return tree
 	}
 	return jsonx.Object(list)
-}
-
-// itemsBelow returns the value of a keyword, with items added to the schemas inside it.
-func itemsBelow(m jsonx.Member, depth int) content.JSON {
-	switch m.Name {
-	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-		return jsonx.MapMembers(m.Value, func(n jsonx.Member) content.JSON { return withItems(n.Value, depth) })
-	case "items", "prefixItems", "allOf", "anyOf", "oneOf":
-		if strings.HasPrefix(string(m.Value), "[") {
-			return jsonx.MapItems(m.Value, func(item content.JSON) content.JSON { return withItems(item, depth) })
-		}
-		return withItems(m.Value, depth)
-	case "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
-		"unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema":
-		return withItems(m.Value, depth)
-	}
-	return m.Value
 }
 
 // isOfType reports whether the value of "type" is kind or a list with it.

@@ -85,13 +85,10 @@ func (t *transport) events(watch *idle.Watch, c call, read answered) iter.Seq2[a
 			return
 		}
 
-		// Some servers ignore "stream", or stream without being asked to: the content type decides.
-		how := read.streamed
-		if kind := res.Header.Get("Content-Type"); !strings.Contains(kind, "event-stream") &&
-			(strings.Contains(kind, "json") || !c.streams) {
-			how = read.whole
+		how := read.whole
+		if roundtrip.IsStream(res, !c.streams) {
+			how = read.streamed
 		}
-
 		how(res, c)(yield)
 	}
 }

@@ -144,7 +144,7 @@ func TestLostOutputIsAnError(t *testing.T) {
 	require.NoError(t, dag.New().User("Hi").Assistant("Hello.").Save(file))
 
 	for _, args := range [][]string{
-		{"help"}, {"-h"}, {"run", "-h"}, {"version"}, {"--version"}, {"completion", "bash"}, {"log", file}, {"grep", "Hello", file},
+		{"help"}, {"-h"}, {"run", "-h"}, {"--version"}, {"completion", "bash"}, {"log", file}, {"grep", "Hello", file},
 		{"verify", file}, {"cost", file}, {"report", file}, {"render", "--as", "html", file},
 	} {
 		var errs bytes.Buffer

@@ -110,7 +110,6 @@ func TestEveryCommandNamesANodeAlike(t *testing.T) {
 			{"report FILE --json", `"node": "` + name + `"`, 2},
 			{"report FILE --as csv", `,` + name + `,`, 2},
 			{"report FILE", `(?m)^  ✗ ` + name + ` `, 2},
-			{"report FILE OTHER --compare", `(?m)^.*? ` + name, 2},
 			{"__complete show FILE ", `(?m)^` + name + "\t", 9},
 			{"show FILE 0189", id, 5},
 		} {
@@ -143,7 +142,7 @@ func TestNoOutputHoldsADigest(t *testing.T) {
 	for _, args := range []string{
 		"log FILE", "log FILE --all", "log FILE --oneline", "log FILE --json", "log FILE --failed", "diff FILE OTHER", "diff FILE OTHER --json",
 		"grep . FILE", "grep . FILE --json", "cost FILE --cache", "cost FILE --cache --json", "report FILE", "report FILE --json", "report FILE --as csv",
-		"report FILE OTHER --as html", "report FILE OTHER --compare", "report FILE OTHER --compare --json", "verify FILE", "verify FILE --json", "verify FILE --strict",
+		"report FILE OTHER --as html", "verify FILE", "verify FILE --json", "verify FILE --strict",
 		"render FILE --as mermaid", "render FILE --as dot", "render FILE --as svg", "render FILE --as text", "__complete show FILE ", "show FILE 0189",
 		"merge FILE OTHER", "show FILE",
 	} {

@@ -17,10 +17,10 @@ import (
 
 // reportFlags are the flags of plait report.
 type reportFlags struct {
-	prices, by, sort, as, tests string
-	where                       []string
-	limit                       int
-	asJSON, compare             bool
+	prices, by, sort, as string
+	where                []string
+	limit                int
+	asJSON               bool
 }
 
 // reportForms are the forms of a report, in the order of the help text. The first is the default.
@@ -50,9 +50,6 @@ from which it went on. --sort also accepts turns, calls, failed, steps,
 tokens, cost, time and began; -KEY is the reverse order. What is unknown comes
 last.
 
-With --compare, the conversations are printed beside each other, from their
-common ancestor: a letter for each, and a line for each step of one or more.
-
 FORM jsonl is a data set: a line for each conversation, with its messages and
 tools as for OpenAI's Chat Completions API, its outcome and its metadata. One
 without a message to send is left out.
@@ -64,8 +61,6 @@ node that several conversations share counts in each of them.`,
   plait report runs/ --where outcome=failed --sort -cost -n 10
   plait report runs/ --as html > runs.html
   plait report runs/ --sort -score -n 20 --as jsonl > best.jsonl
-  plait report runs/ --where outcome=failed --tests replay
-  plait report runs/ --where outcome=failed -n 3 --compare
   plait report sessions.db --json | jq '.rows[] | select(.calls > 9).name'`,
 		Args: someFiles,
 		RunE: func(_ *cobra.Command, args []string) error { return s.reportOn(args, f) },
@@ -78,10 +73,7 @@ node that several conversations share counts in each of them.`,
 	flags.StringVar(&f.sort, "sort", "", "sort the rows by `KEY`")
 	flags.IntVarP(&f.limit, "limit", "n", 0, "only the first `N` conversations, after sorting")
 	flags.StringVar(&f.as, "as", "", "the `FORM`: "+strings.Join(reportForms, ", "))
-	flags.StringVar(&f.tests, "tests", "", "write the conversations, and a Go test that replays\ntheir tool calls, to the new folder `DIR`")
-	flags.BoolVar(&f.compare, "compare", false, "compare the chosen conversations, step by step")
 	_ = cmd.MarkFlagFilename("prices", "json")
-	_ = cmd.MarkFlagDirname("tests")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(reportForms, cobra.ShellCompDirectiveNoFileComp))
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
@@ -114,10 +106,6 @@ func (f *reportFlags) check() error {
 		return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(reportForms, ", "))
 	case f.limit < 0:
 		return errors.New("-n must not be negative")
-	case f.compare && f.as != "text" && f.as != "json":
-		return fmt.Errorf("--compare prints text or JSON, not %s", f.as)
-	case f.compare && f.by != "":
-		return errors.New("--compare prints steps, not rows: choose one of --compare and --by")
 	}
 	return nil
 }
@@ -157,18 +145,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 	}
 
 	s.sayUnread(unread, out.Rows, f)
-	if f.tests != "" {
-		if err := s.writeTests(out.Rows, f.tests); err != nil {
-			return err
-		}
-	}
-
-	if f.compare {
-		err = s.compare(out.Rows, f.as)
-	} else {
-		err = s.writeReport(out, f)
-	}
-	if err != nil {
+	if err := s.writeReport(out, f); err != nil {
 		return err
 	}
 
@@ -182,8 +159,8 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 // sayUnread prints the errors of unreadable conversations without a row in the report.
 func (s *streams) sayUnread(unread, rows []report.Row, f reportFlags) {
 	listed := map[string]bool{}
-	// A comparison, a data set, and groups as text have no row for an unreadable conversation.
-	if !f.compare && f.as != "jsonl" && (f.by == "" || f.as != "text") {
+	// A data set, and groups as text, have no row for an unreadable conversation.
+	if f.as != "jsonl" && (f.by == "" || f.as != "text") {
 		for _, r := range rows {
 			listed[r.Name] = true
 		}

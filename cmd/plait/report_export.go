@@ -4,13 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/report"
@@ -103,89 +97,3 @@ func exampleOf(r report.Row, c opened, e endpoint) (example, error) {
 	err = json.Unmarshal(body, &line)
 	return line, err
 }
-
-// writeTests writes the conversations, and a Go test for replaying their tool calls, to a new folder. After an error it
-// removes the folder: the command can be repeated.
-func (s *streams) writeTests(rows []report.Row, folder string) error {
-	// Only a new folder: nothing is overwritten.
-	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--tests: %s exists already", folder)
-	}
-	if err := s.writeTestsTo(rows, folder); err != nil {
-		return errors.Join(err, os.RemoveAll(folder))
-	}
-	return nil
-}
-
-func (s *streams) writeTestsTo(rows []report.Row, folder string) error {
-	data := filepath.Join(folder, "testdata")
-	if err := os.MkdirAll(data, 0o755); err != nil {
-		return err
-	}
-
-	written := 0
-	for r, c := range s.chosen(rows) {
-		if c.err != nil {
-			return fmt.Errorf("%s: %w", c.name, c.err)
-		}
-		written++
-		// Files in two folders may have the same base name: the number keeps them apart.
-		name := fmt.Sprintf("%03d-%s.json", written, unsafeInName.ReplaceAllString(strings.TrimSuffix(filepath.Base(r.Name), ".json"), "_"))
-		if err := withoutOtherRefs(c.dag).Save(filepath.Join(data, name)); err != nil {
-			return err
-		}
-	}
-
-	// Without a conversation the test would pass and show nothing.
-	if written == 0 {
-		return errors.New("--tests: there is no conversation to write")
-	}
-	return os.WriteFile(filepath.Join(folder, "replay_test.go"), []byte(replayTest), 0o644)
-}
-
-// unsafeInName matches the characters not allowed in the file name of a test.
-var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-
-// replayTest is the test written by writeTests.
-const replayTest = `package replay
-
-import (
-	"path/filepath"
-	"testing"
-
-	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/executor/replay"
-)
-
-// tools returns the tools to test. A declared tool that is missing here fails the test.
-func tools() []dag.Tool {
-	return []dag.Tool{}
-}
-
-// TestToolsReturnWhatTheyReturned executes the recorded tool calls again, without a model.
-func TestToolsReturnWhatTheyReturned(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatal("there is no conversation in testdata", err)
-	}
-
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			recorded, err := dag.Load(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			calls, err := replay.Tools(t.Context(), executor.Agent{}, recorded.Tools(tools()...), false, nil)
-			if err != nil {
-				t.Error(err)
-			}
-			for _, c := range calls {
-				if !c.Same {
-					t.Error(c)
-				}
-			}
-		})
-	}
-}
-`

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +20,6 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/plait-dev/plait/node"
-	"github.com/plait-dev/plait/report"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 )
@@ -305,7 +302,7 @@ func TestReportKeepsHostileTextsHarmless(t *testing.T) {
 	require.NoError(t, d.Save(filepath.Join(dir, "a\x1b[2J.json")))
 	require.NoError(t, d.Back(0).User("more").Save(filepath.Join(dir, "b.json")))
 
-	for _, args := range [][]string{{}, {"--compare"}, {"--by", "=key\x1b[2J"}, {"--by", "failure"}, {"--as", "csv"}} {
+	for _, args := range [][]string{{}, {"--by", "=key\x1b[2J"}, {"--by", "failure"}, {"--as", "csv"}} {
 		out := reported(t, dir, exitDone, args...)
 		require.NotContains(t, out, "\x1b", args)
 		require.NotContains(t, out, "\u202e", args)
@@ -411,7 +408,7 @@ func TestReportNamesEachUnreadFileThatHasNoRow(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "torn.json"), []byte(`{"format":"plait"`), 0o600))
 
-	for _, args := range [][]string{{"--as", "jsonl"}, {"--compare"}, {"--by", "model"}, {"--where", "outcome=ended"}} {
+	for _, args := range [][]string{{"--as", "jsonl"}, {"--by", "model"}, {"--where", "outcome=ended"}} {
 		out, errs, code := command("", append([]string{"report", dir}, args...)...)
 		require.Equal(t, exitBad, code, args)
 		require.NotContains(t, out, "torn.json", args)
@@ -420,76 +417,6 @@ func TestReportNamesEachUnreadFileThatHasNoRow(t *testing.T) {
 	_, errs, code := command("", "report", dir)
 	require.Equal(t, exitBad, code)
 	require.Empty(t, errs, "it has a row")
-}
-
-func TestReplayTestsOfAReportThatCannotBeWrittenLeaveNoFolder(t *testing.T) {
-	var saved bytes.Buffer
-	require.NoError(t, weatherRun(0, "").Write(&saved))
-	folder := filepath.Join(t.TempDir(), "replay")
-	_, errs, code := command(saved.String(), "report", "-", "--tests", folder)
-	require.Equal(t, exitBad, code)
-	require.Contains(t, errs, "name a file")
-	require.NoDirExists(t, folder)
-}
-
-func TestReplayTestsOfAReportCompileAndFailWithoutTools(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: building a test program takes too long for -short")
-	}
-	inside, err := os.MkdirTemp("testdata", "report-") // in the module, so that its imports are found
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(inside) })
-	folder, err := filepath.Abs(filepath.Join(inside, "replay"))
-	require.NoError(t, err)
-
-	dir := runsFolder(t)
-	reported(t, dir, exitBad, "--where", "outcome=failed", "--tests", folder)
-	files, err := filepath.Glob(filepath.Join(folder, "testdata", "*.json"))
-	require.NoError(t, err)
-	require.Len(t, files, 3)
-	require.Equal(t, "001-run-7.json", filepath.Base(files[0]))
-
-	out, err := exec.Command("go", "test", folder).CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(out), "TestToolsReturnWhatTheyReturned/001-run-7.json")
-	require.Contains(t, string(out), "get_weather")
-
-	_, errs, code := command("", "report", dir, "--tests", folder)
-	require.Equal(t, exitBad, code)
-	require.Contains(t, errs, "exists already")
-	_, errs, code = command("", "report", dir, "--where", "variant=none", "--tests", filepath.Join(inside, "none"))
-	require.Equal(t, exitBad, code)
-	require.Contains(t, errs, "there is no conversation to write")
-	require.NoDirExists(t, filepath.Join(inside, "none"))
-}
-
-func TestChosenConversationsOfAReportAreCompared(t *testing.T) {
-	dir := runsFolder(t)
-	args := []string{"--where", "outcome!=open", "--sort", "name", "-n", "7", "--compare"}
-	text := reported(t, dir, exitBad, args...)
-	for line := range strings.Lines(text) {
-		require.LessOrEqual(t, safetext.Width(strings.TrimSuffix(line, "\n")), 80, line)
-	}
-	goldentest.Require(t, "report_compare.txt", text)
-
-	var found report.Comparison
-	require.NoError(t, json.Unmarshal([]byte(reported(t, dir, exitBad, append(args, "--json")...)), &found))
-	require.Equal(t, "deeper/run-7.json", found.Names[0])
-	require.Len(t, found.Names, 7)
-	require.Equal(t, 3, found.Same)
-	for _, line := range found.Lines {
-		require.Len(t, line, 7)
-	}
-
-	for why, args := range map[string][]string{
-		"two or more":  {"--where", "outcome=unreadable", "--compare"},
-		"text or JSON": {"--compare", "--as", "csv"},
-		"choose one":   {"--compare", "--by", "model"},
-	} {
-		_, errs, code := command("", append([]string{"report", dir}, args...)...)
-		require.Equal(t, exitBad, code)
-		require.Contains(t, errs, why)
-	}
 }
 
 func TestSharesAreRoundedDown(t *testing.T) {

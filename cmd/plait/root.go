@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 
 // newRoot returns the whole command.
 func newRoot(s *streams) *cobra.Command {
+	build, _ := debug.ReadBuildInfo() // nil without module support
 	root := &cobra.Command{
 		Use:   "plait",
 		Short: "Work with saved conversations of LLM agents",
@@ -34,7 +36,7 @@ Exit codes:
   plait log talk.json
   plait run talk.json --provider anthropic --defer-tools
   plait resume talk.json --results results.json`,
-		Version:       thisVersion().details(),
+		Version:       versionOf(build),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -59,7 +61,6 @@ Exit codes:
 		}
 	}
 
-	root.AddCommand(versionCommand(s))
 	return root
 }
 

@@ -204,17 +204,6 @@ func (r *runner) endpointFlags(cmd *cobra.Command) {
 // runKey is the key in the metadata of a file for the runSettings of the last run.
 const runKey = "plait.run"
 
-// formerPauseKey is the key under which a former version kept the state of a pause.
-const formerPauseKey = "plait.continuation"
-
-// noPause returns the reason why a conversation cannot be resumed.
-func noPause(d dag.DAG) error {
-	if d.Metadata().Get(formerPauseKey) != "" {
-		return errors.New("a former version of Plait paused the run: plait run --approve FILE pauses it anew")
-	}
-	return errors.New("the conversation holds no paused run")
-}
-
 // runSettings are the flags of a run to repeat on resume. They are saved in the file.
 type runSettings struct {
 	Provider string `json:"provider"`
@@ -298,7 +287,7 @@ func (r *runner) resume(ctx context.Context, name string) (err error) {
 	}
 
 	if len(d.Pending()) == 0 {
-		return fmt.Errorf("%s: %w", name, noPause(d))
+		return fmt.Errorf("%s: the conversation holds no paused run", name)
 	}
 
 	replies, err := r.replies(d)

@@ -406,10 +406,10 @@ func TestBrokenLinesAreErrorsThatNameThem(t *testing.T) {
 		"no object":      {[]string{good, `[1]`}, 2, sessions.ErrShape, []string{"u:x"}},
 		"no type":        {[]string{good, `{}`}, 2, sessions.ErrShape, []string{"u:x"}},
 		"bad content":    {[]string{good, `{"type":"user","uuid":"v","message":{"content":7}}`}, 2, sessions.ErrShape, []string{"u:x"}},
-		"missing parent": {[]string{good, user("v", "w")}, 2, sessions.ErrParent, []string{"u:v"}},
+		"missing parent": {[]string{good, user("v", "w")}, 2, node.ErrParent, []string{"u:v"}},
 		"its own parent": {[]string{good, user("v", "v")}, 2, sessions.ErrCycle, []string{"u:v"}},
 		"a cycle":        {[]string{good, user("v", "w"), user("w", "v")}, 2, sessions.ErrCycle, []string{"u:v", "u:w"}},
-		"an id twice":    {[]string{good, user("u", "u")}, 2, sessions.ErrDuplicateID, []string{"u:x", "u:u"}},
+		"an id twice":    {[]string{good, user("u", "u")}, 2, dag.ErrDuplicateID, []string{"u:x", "u:u"}},
 		"too deep":       {[]string{good, `{"type":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`}, 2, sessions.ErrSyntax, []string{"u:x"}},
 	} {
 		t.Run(name, func(t *testing.T) {

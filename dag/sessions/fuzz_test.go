@@ -12,7 +12,6 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
-	"github.com/plait-dev/plait/node"
 )
 
 // fuzz checks that whatever a file holds, it is imported or refused with an error that is typed, strictly and leniently; that what is
@@ -179,7 +178,7 @@ func TestCompactionsThatNameMoreThanThereIsAreRefused(t *testing.T) {
 		c.user("s"+itoa(i), above, "s", `,"isCompactSummary":true`)
 	}
 	_, err := sessions.Import(sessions.ClaudeCode, strings.NewReader(c.String()), nil)
-	require.ErrorIs(t, err, sessions.ErrLimit)
+	require.ErrorIs(t, err, dag.ErrLimit)
 }
 
 func TestLimits(t *testing.T) {
@@ -187,7 +186,7 @@ func TestLimits(t *testing.T) {
 	require.NoError(t, err)
 	for _, format := range sessions.Formats() {
 		_, err := sessions.Import(format, bytes.NewReader(data), &sessions.Options{Limit: int64(len(data)) - 1, Lenient: true})
-		require.ErrorIs(t, err, sessions.ErrLimit, format)
+		require.ErrorIs(t, err, dag.ErrLimit, format)
 	}
 	_, err = sessions.Import(sessions.ClaudeCode, bytes.NewReader(data), &sessions.Options{Limit: int64(len(data))})
 	require.NoError(t, err)
@@ -197,7 +196,7 @@ func TestLimits(t *testing.T) {
 		inner = `{"type":"sub_graph","tool_name":"f","nodes":{` + saved("a", "", inner) + `}}`
 	}
 	_, err = sessions.Import(sessions.NanoAgent, strings.NewReader(nano(``, saved("a", "", inner))), nil)
-	require.ErrorIs(t, err, sessions.ErrLimit)
+	require.ErrorIs(t, err, dag.ErrLimit)
 
 	_, err = sessions.Import("gopher", strings.NewReader(""), nil)
 	require.ErrorIs(t, err, sessions.ErrUnknownFormat)
@@ -210,7 +209,7 @@ func TestLimits(t *testing.T) {
 		require.NoError(t, err, format)
 		require.Equal(t, lines, in.DAG.Len(), format)
 		_, err = sessions.Import(format, strings.NewReader(strings.Repeat("{}\n", lines+1)), &sessions.Options{Lenient: true})
-		require.ErrorIs(t, err, sessions.ErrLimit, format)
+		require.ErrorIs(t, err, dag.ErrLimit, format)
 		require.ErrorContains(t, err, "more than 10000 lines cannot be read: ")
 	}
 
@@ -260,8 +259,5 @@ func BenchmarkClaudeCode(b *testing.B) {
 }
 
 func TestErrorsAreThoseOfTheGraph(t *testing.T) {
-	require.ErrorIs(t, sessions.ErrDuplicateID, dag.ErrDuplicateID)
-	require.ErrorIs(t, sessions.ErrLimit, dag.ErrLimit)
-	require.ErrorIs(t, sessions.ErrParent, node.ErrParent)
 	require.NotErrorIs(t, sessions.ErrUnknownFormat, dag.ErrFormat)
 }

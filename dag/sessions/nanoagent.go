@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 )
@@ -180,7 +181,7 @@ func (g *nanoGraph) link() error {
 			parent := g.byID[id]
 			if parent == nil {
 				if !g.opts.Lenient {
-					return g.errorf(n.line, n.where(), ErrParent, "there is no node %s", excerpt(j))
+					return g.errorf(n.line, n.where(), node.ErrParent, "there is no node %s", excerpt(j))
 				}
 				g.note(n.line, n.where(), NoteChanged, "its parent %s is missing", excerpt(j))
 				continue
@@ -521,7 +522,7 @@ func claim(n *nanoNode, e *node.ToolExecution) bool {
 func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []jsonx.Member, error) {
 	var none node.List[*node.Node]
 	if g.depth >= maxSubGraphs {
-		return none, nil, g.errorf(n.line, n.where(), ErrLimit, "sub-graphs nest more than %d deep", maxSubGraphs)
+		return none, nil, g.errorf(n.line, n.where(), dag.ErrLimit, "sub-graphs nest more than %d deep", maxSubGraphs)
 	}
 
 	inner := &nanoGraph{importer: g.importer, path: g.path + n.id + "/", depth: g.depth + 1, byID: map[string]*nanoNode{}}

@@ -182,7 +182,7 @@ func TestPiFirstVersion(t *testing.T) {
 
 func TestPiErrors(t *testing.T) {
 	for text, is := range map[string]error{
-		`{"type":"message","id":"a","parentId":"b","message":{"role":"user","content":"x"}}`: sessions.ErrParent,
+		`{"type":"message","id":"a","parentId":"b","message":{"role":"user","content":"x"}}`: node.ErrParent,
 		`{"type":"message","id":"a","message":7}`:                                            sessions.ErrShape,
 		`{"id":"a"}`:        sessions.ErrShape,
 		`{"type":"message"`: sessions.ErrSyntax,

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-json/jsontext"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
@@ -34,7 +35,7 @@ func (im *importer) readAll(r io.Reader) (string, error) {
 	return strings.TrimPrefix(string(data), bom), nil
 }
 
-// checkLimit returns ErrLimit if the limit was reached and r has more.
+// checkLimit returns dag.ErrLimit if the limit was reached and r has more.
 func (im *importer) checkLimit(r io.Reader, read int64) error {
 	if read < im.opts.Limit {
 		return nil
@@ -42,7 +43,7 @@ func (im *importer) checkLimit(r io.Reader, read int64) error {
 	if n, _ := io.ReadFull(r, make([]byte, 1)); n == 0 {
 		return nil
 	}
-	return im.errorf(0, "", ErrLimit, "more than %d bytes", im.opts.Limit)
+	return im.errorf(0, "", dag.ErrLimit, "more than %d bytes", im.opts.Limit)
 }
 
 // line is a nonblank line of a file.

@@ -18,7 +18,9 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Errors of Import, inside an *Error. Errors of the reader and of package node are returned in the same way.
+// Errors of Import, inside an *Error, besides node.ErrParent for a missing parent, dag.ErrDuplicateID for an ID shared by
+// two different lines, and dag.ErrLimit for a file that is too long or nests too deeply. Errors of the reader and of
+// package node are returned in the same way.
 var (
 	// ErrUnknownFormat marks a format unknown to Import.
 	ErrUnknownFormat = errors.New("unknown format")
@@ -26,14 +28,8 @@ var (
 	ErrSyntax = errors.New("not JSON")
 	// ErrShape marks JSON with another shape than the format requires at this position.
 	ErrShape = errors.New("unexpected shape")
-	// ErrParent marks a line or a node with a missing parent. It is node.ErrParent.
-	ErrParent = node.ErrParent
 	// ErrCycle marks a line or a node that is its own ancestor.
 	ErrCycle = errors.New("it is its own ancestor")
-	// ErrDuplicateID marks an ID shared by two different lines. It is dag.ErrDuplicateID.
-	ErrDuplicateID = dag.ErrDuplicateID
-	// ErrLimit marks a file that is too long or nests too deeply. It is dag.ErrLimit.
-	ErrLimit = dag.ErrLimit
 )
 
 // Error is a failed import: the place in the file and the reason.

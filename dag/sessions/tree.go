@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -111,7 +112,7 @@ func (t *tree) add(e *entry) error {
 		}
 
 		if !t.im.opts.Lenient {
-			return t.im.errorf(e.line, "", ErrDuplicateID, "line %[2]d has the same ID, %[1]q", e.name, old.line)
+			return t.im.errorf(e.line, "", dag.ErrDuplicateID, "line %[2]d has the same ID, %[1]q", e.name, old.line)
 		}
 
 		t.im.note(e.line, "", NoteChanged, "line %[2]d has the same ID, %[1]q; it starts a conversation", e.name, old.line)
@@ -158,7 +159,7 @@ func (im *importer) unreadable(t *tree, l line, err error) error {
 		return err
 	}
 	if im.broken++; im.broken > maxUnreadable {
-		return im.errorf(l.at, "", ErrLimit, "more than %d lines cannot be read: %v", maxUnreadable, err)
+		return im.errorf(l.at, "", dag.ErrLimit, "more than %d lines cannot be read: %v", maxUnreadable, err)
 	}
 
 	im.note(l.at, "", NoteRecord, "it cannot be read: %v", err)
@@ -218,7 +219,7 @@ func (t *tree) order() ([]*entry, error) {
 		}
 		if e.parent = t.byName[e.parentName]; e.parent == nil {
 			if !t.im.opts.Lenient {
-				return nil, t.im.errorf(e.line, "", ErrParent, "its parent %q is not in the file", e.parentName)
+				return nil, t.im.errorf(e.line, "", node.ErrParent, "its parent %q is not in the file", e.parentName)
 			}
 			t.im.note(e.line, "", NoteChanged, "its parent %q is not in the file; it starts a conversation", e.parentName)
 		}
@@ -561,7 +562,7 @@ func (t *tree) replaced(s *slot) ([]node.ID, error) {
 		}
 
 		if t.im.replaced++; t.im.replaced > maxReplaced {
-			return nil, t.im.errorf(s.line(), "", ErrLimit, "compactions replace more than %d messages", maxReplaced)
+			return nil, t.im.errorf(s.line(), "", dag.ErrLimit, "compactions replace more than %d messages", maxReplaced)
 		}
 	}
 

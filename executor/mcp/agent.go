@@ -29,15 +29,15 @@ type AgentTool struct {
 	Store *store.Store
 }
 
-// AgentArguments has the arguments of the tool added by [AddAgent].
-type AgentArguments struct {
+// agentArguments has the arguments of the tool added by [AddAgent].
+type agentArguments struct {
 	Message string `json:"message" jsonschema:"what to tell the agent"`
 	// Conversation is the key of a stored conversation.
 	Conversation string `json:"conversation,omitempty" jsonschema:"the name of the conversation to continue or begin"`
 }
 
-// AgentResult is the structured result of the tool added by [AddAgent].
-type AgentResult struct {
+// agentResult is the structured result of the tool added by [AddAgent].
+type agentResult struct {
 	Text string `json:"text" jsonschema:"the agent's answer"`
 	Stop string `json:"stop" jsonschema:"why the agent stopped"`
 	// Conversation is the key from the arguments.
@@ -76,8 +76,8 @@ type pausedRun struct {
 
 // call executes a call, or continues one after the client has asked its user.
 func (s *agentServer) call(
-	ctx context.Context, r *sdk.CallToolRequest, q AgentArguments,
-) (*sdk.CallToolResult, AgentResult, error) {
+	ctx context.Context, r *sdk.CallToolRequest, q agentArguments,
+) (*sdk.CallToolResult, agentResult, error) {
 	agent := s.Agent
 	var events iter.Seq2[executor.Event, error]
 	var conversation *store.Conversation
@@ -86,7 +86,7 @@ func (s *agentServer) call(
 		// The client repeats the call, with the state and the answers of its user.
 		run, found := s.take(state)
 		if !found {
-			return nil, AgentResult{}, errors.New("the question for approval was answered before, or is too old: call the tool again")
+			return nil, agentResult{}, errors.New("the question for approval was answered before, or is too old: call the tool again")
 		}
 		conversation = run.conversation
 		agent = saving(agent, conversation)
@@ -96,7 +96,7 @@ func (s *agentServer) call(
 		if q.Conversation != "" {
 			var err error
 			if conversation, err = s.open(ctx, q.Conversation); err != nil {
-				return nil, AgentResult{}, err
+				return nil, agentResult{}, err
 			}
 			d = conversation.DAG()
 		}
@@ -110,11 +110,11 @@ func (s *agentServer) call(
 		end, err := report(ctx, r, events, &calls)
 		var pause *executor.PausedError
 		if !errors.As(err, &pause) {
-			return nil, AgentResult{Text: end.DAG.Text(), Stop: string(end.Stop.Reason), Conversation: q.Conversation}, err
+			return nil, agentResult{Text: end.DAG.Text(), Stop: string(end.Stop.Reason), Conversation: q.Conversation}, err
 		}
 
 		if pause.Continuation.Reason != content.StopApproval {
-			return nil, AgentResult{}, fmt.Errorf("the agent waits for deferred results: %w", err)
+			return nil, agentResult{}, fmt.Errorf("the agent waits for deferred results: %w", err)
 		}
 		questions := questions(end.DAG)
 		switch {
@@ -122,13 +122,13 @@ func (s *agentServer) call(
 			questions = nil // everything is declined
 		case r.ProtocolVersion() >= roundTrips:
 			state := s.keep(pausedRun{end.DAG, conversation})
-			return &sdk.CallToolResult{InputRequests: questions, RequestState: state}, AgentResult{}, nil
+			return &sdk.CallToolResult{InputRequests: questions, RequestState: state}, agentResult{}, nil
 		}
 
 		// An older client is asked while it waits for the result.
 		answers, err := elicit(ctx, r.Session, end.DAG, questions)
 		if err != nil {
-			return nil, AgentResult{}, err
+			return nil, agentResult{}, err
 		}
 		events = agent.ResumeStream(ctx, end.DAG, replies(end.DAG, answers)...)
 	}

@@ -36,7 +36,7 @@
 // to servers that you trust, or require approval of their calls (executor.RequireApproval).
 //
 //   - A tool keeps the definition that the program was given. If the server changes it, the tool is not called any more:
-//     [Server.Hook] withdraws it, with a [Record], and [Server.LeftOut] names it. New tools and changed ones need
+//     [Server.Hook] withdraws it, with a record, and [Server.LeftOut] names it. New tools and changed ones need
 //     [Options.Accept].
 //   - A tool of a server never takes the place of the program's own, or of another server's.
 //   - What a server may send is limited by [Limits]. A tool over a limit is left out and named. Nesting of more than

@@ -16,3 +16,12 @@ func (s *Server) Announced() int {
 
 // OriginOf is originOf, for tests.
 var OriginOf = originOf
+
+// Names of the record in a conversation, and of a refused origin, for tests.
+type (
+	Record      = record
+	OriginError = originError
+)
+
+// RecordName is recordName, for tests.
+const RecordName = recordName

@@ -62,10 +62,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// ErrLimit marks what a server sent over one of its [Limits]. A [LimitError] names the limit. It is dag.ErrLimit.
-var ErrLimit = dag.ErrLimit
-
-// LimitError reports which limit was exceeded. Its chain holds ErrLimit.
+// LimitError reports which of the [Limits] was exceeded. Its chain holds dag.ErrLimit.
 type LimitError struct {
 	// Limit is the name of the field of [Limits].
 	Limit string
@@ -78,8 +75,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the server sent more than Limits.%s allows: %d", e.Limit, e.Max)
 }
 
-// Unwrap returns ErrLimit.
-func (e *LimitError) Unwrap() error { return ErrLimit }
+// Unwrap returns dag.ErrLimit.
+func (e *LimitError) Unwrap() error { return dag.ErrLimit }
 
 // over returns a [LimitError] if size is over the limit, and nil otherwise.
 func over(limit string, size, most int) error {

@@ -54,7 +54,7 @@ func TestListOfAServerEndsAtItsLimits(t *testing.T) {
 				require.Len(t, s.Tools(), c.tools)
 				require.Equal(t, map[string]string{"": c.reason}, leftOut(s))
 				if len(c.reason) < 10 {
-					require.ErrorIs(t, s.LeftOut()[0], mcp.ErrLimit)
+					require.ErrorIs(t, s.LeftOut()[0], dag.ErrLimit)
 				}
 			})
 		})

@@ -61,12 +61,12 @@ type Change struct {
 	New content.Tool
 }
 
-// RecordName is the name of the record (dag.DAG.Custom) with which [Server.Hook] reports what it changed in a
-// conversation. Its value is a [Record].
-const RecordName = "mcp.tools"
+// recordName is the name of the record (dag.DAG.Custom) with which [Server.Hook] reports what it changed in a
+// conversation. Its value is a record.
+const recordName = "mcp.tools"
 
-// Record reports a change of the tools of a conversation.
-type Record struct {
+// record reports a change of the tools of a conversation.
+type record struct {
 	// Server is [Options.Name].
 	Server string `json:"server,omitempty"`
 	// Withdrawn has the names of the tools that were withdrawn, because the server lists them no longer, or with
@@ -142,7 +142,7 @@ func (n names) take(o *owned) bool {
 }
 
 // Hook follows changes of the server's list. After the server has announced a change, the next turn of a run withdraws
-// each tool of this server that is gone or has another definition. A record ([RecordName]) in the conversation and
+// each tool of this server that is gone or has another definition. A record ("mcp.tools") in the conversation and
 // [Options.Log] report it.
 //
 // A tool that is new or changed is declared only if [Options.Accept] accepts it, and if the program has neither
@@ -178,7 +178,7 @@ func (s *Server) follow(d dag.DAG, offered names) dag.DAG {
 	s.mu.Unlock()
 
 	// Replace a tool of this server only if the program has not wrapped it.
-	record := Record{Server: safetext.UTF8(s.opts.Name)}
+	changed := record{Server: safetext.UTF8(s.opts.Name)}
 	var fresh []dag.Tool
 	taken := names{}
 	for _, def := range d.ToolDefs() {
@@ -188,7 +188,7 @@ func (s *Server) follow(d dag.DAG, offered names) dag.DAG {
 		if old == nil || old.server != s || slices.Contains(tools, old) {
 			continue
 		}
-		record.Withdrawn = append(record.Withdrawn, def.Name)
+		changed.Withdrawn = append(changed.Withdrawn, def.Name)
 		for _, o := range tools {
 			if bound == dag.Tool(old) && o.def.Name == def.Name && o.name == old.name {
 				fresh = append(fresh, o)
@@ -210,16 +210,16 @@ func (s *Server) follow(d dag.DAG, offered names) dag.DAG {
 			fresh = append(fresh, o)
 		}
 	}
-	if len(record.Withdrawn) == 0 && len(fresh) == 0 {
+	if len(changed.Withdrawn) == 0 && len(fresh) == 0 {
 		return d
 	}
 
 	for _, t := range fresh {
-		record.Declared = append(record.Declared, t.Definition().Name)
+		changed.Declared = append(changed.Declared, t.Definition().Name)
 	}
 	s.opts.Log.Warn("the tools of an MCP server have changed in a run",
-		"server", s.opts.Name, "withdrawn", record.Withdrawn, "declared", record.Declared)
-	return d.WithdrawTools(record.Withdrawn...).Tools(fresh...).Custom(RecordName, record)
+		"server", s.opts.Name, "withdrawn", changed.Withdrawn, "declared", changed.Declared)
+	return d.WithdrawTools(changed.Withdrawn...).Tools(fresh...).Custom(recordName, changed)
 }
 
 // everDeclared returns the names of all tools that a conversation declares or has declared.

@@ -214,7 +214,7 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	var refused atomic.Pointer[OriginError]
+	var refused atomic.Pointer[originError]
 	session, err := s.client.Connect(ctx, s.opts.Limits.guard(transport, &refused), nil)
 	if err != nil {
 		// The SDK may report that the connection ended, and not the request that was refused.

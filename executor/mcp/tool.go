@@ -18,6 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/safetext"
@@ -166,7 +167,7 @@ func (s *Server) send(ctx context.Context, c *connection, name string, input con
 
 // lost reports whether an error of a call means that the connection, or the server's session, is gone.
 func lost(err error) bool {
-	if errors.Is(err, ErrOrigin) || errors.Is(err, ErrLimit) {
+	if errors.Is(err, ErrOrigin) || errors.Is(err, dag.ErrLimit) {
 		return false // this side refused what the server sent: asking again would bring the same
 	}
 	var network net.Error

@@ -20,22 +20,22 @@ import (
 )
 
 // ErrOrigin: a redirect, or the server itself, leads to another scheme, host or port than the endpoint. The request was
-// not sent. An [OriginError] names both.
+// not sent. An [originError] names both.
 var ErrOrigin = errors.New("the server leads to another origin")
 
-// OriginError reports a request that was not sent. Its chain holds ErrOrigin.
-type OriginError struct {
+// originError reports a request that was not sent. Its chain holds ErrOrigin.
+type originError struct {
 	// From is the origin of the endpoint, as in "https://example.com". To is the other one, which is hostile text.
 	From, To string
 }
 
 // Error names both origins, escaped.
-func (e *OriginError) Error() string {
+func (e *originError) Error() string {
 	return fmt.Sprintf("%v: %s leads to %s", ErrOrigin, safetext.Escape(e.From, 200), safetext.Escape(e.To, 200))
 }
 
 // Unwrap returns ErrOrigin.
-func (e *OriginError) Unwrap() error { return ErrOrigin }
+func (e *originError) Unwrap() error { return ErrOrigin }
 
 // Dial returns the transport of a new connection. It is called for the first connection, and again after a connection
 // was lost. The limits of [Limits] are added to the transports of the SDK.
@@ -62,11 +62,11 @@ func URL(endpoint string, client *http.Client) Dial {
 // returns; a transport of the program's own that wraps one of the SDK's calls Guard for that one. The given transport
 // stays as it is. A transport of another type is returned without limits.
 func (l Limits) Guard(transport sdk.Transport) sdk.Transport {
-	return l.guard(transport, new(atomic.Pointer[OriginError]))
+	return l.guard(transport, new(atomic.Pointer[originError]))
 }
 
 // guard is Guard. refused receives the last request that was not sent.
-func (l Limits) guard(transport sdk.Transport, refused *atomic.Pointer[OriginError]) sdk.Transport {
+func (l Limits) guard(transport sdk.Transport, refused *atomic.Pointer[originError]) sdk.Transport {
 	l = l.withDefaults()
 	switch t := transport.(type) {
 	case *sdk.CommandTransport:
@@ -170,7 +170,7 @@ func (p *program) Close() error {
 }
 
 // guardedClient returns a client that sends requests to the endpoint's origin only, and limits what it reads.
-func (l Limits) guardedClient(endpoint string, client *http.Client, refused *atomic.Pointer[OriginError]) *http.Client {
+func (l Limits) guardedClient(endpoint string, client *http.Client, refused *atomic.Pointer[originError]) *http.Client {
 	if client == nil {
 		client = http.DefaultClient
 	}
@@ -194,13 +194,13 @@ type originTransport struct {
 	origin  string
 	base    http.RoundTripper // nil for the default
 	message int
-	refused *atomic.Pointer[OriginError]
+	refused *atomic.Pointer[originError]
 }
 
 // RoundTrip sends a request, and limits the body of its response.
 func (t *originTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if to := originOf(r.URL.String()); to != t.origin {
-		err := &OriginError{From: t.origin, To: to}
+		err := &originError{From: t.origin, To: to}
 		t.refused.Store(err)
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor/mcp"
 )
 
@@ -110,7 +111,7 @@ func TestRedirectsOfOneOriginAreCounted(t *testing.T) {
 	require.Equal(t, "the server's read", run(t, s, apitest.Use("read", nil))[0].Result.Text())
 
 	_, err := mcp.Connect(t.Context(), mcp.URL(listener.URL+"/loop", listener.Client()), &mcp.Options{Limits: mcp.Limits{Redirects: 3}})
-	require.ErrorIs(t, err, mcp.ErrLimit)
+	require.ErrorIs(t, err, dag.ErrLimit)
 	require.Zero(t, followed.Load()%4, "a request, and 3 redirects")
 
 	// The program's own rule holds too.

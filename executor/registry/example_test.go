@@ -2,7 +2,6 @@ package registry_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,7 +15,7 @@ type Forecast struct {
 	City string `json:"city" jsonschema:"the city's name"`
 }
 
-var temperatures = map[string]string{"Tokyo": "22°C", "Paris": "18°C", "New York": "25°C"}
+var temperatures = map[string]string{"Tokyo": "22°C", "Paris": "18°C"}
 
 var weather = executor.Func("get_weather", "Current weather for one city.",
 	func(_ context.Context, in Forecast) (string, error) {
@@ -51,7 +50,7 @@ func ExampleRegistry_Execute() {
 	// true <nil>
 }
 
-// A call is taken as the provider wrote it.
+// A call is taken as the Chat Completions API sends it.
 func ExampleRegistry_ExecuteCall() {
 	var r registry.Registry
 	if err := r.Register(weather); err != nil {
@@ -59,9 +58,8 @@ func ExampleRegistry_ExecuteCall() {
 	}
 	for _, call := range []string{
 		`{"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{\"city\":\"Tokyo\"}"}}`,
-		`{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{"city":"Paris"}}`,
-		`{"functionCall":{"name":"get_weather","args":{"city":"New York"}}}`,
-		`{"type":"function_call","call_id":"call_2","name":"get_weather","arguments":"[\"Tokyo\"]"}`,
+		`{"function":{"name":"get_weather","arguments":{"city":"Paris"}}}`,
+		`{"id":"call_2","function":{"name":"get_weather","arguments":"[\"Tokyo\"]"}}`,
 	} {
 		done := r.ExecuteCall(context.Background(), []byte(call))
 		fmt.Println(done.Tool, done.Success, done.Output+done.Error)
@@ -69,18 +67,5 @@ func ExampleRegistry_ExecuteCall() {
 	// Output:
 	// get_weather true Tokyo: 22°C
 	// get_weather true Paris: 18°C
-	// get_weather true New York: 25°C
-	// get_weather false not a tool call that can be executed: arguments: it must be an object, is an array
-}
-
-func ExampleParseCall() {
-	call, err := registry.ParseCall([]byte(`{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{"city":"Paris"}}`))
-	fmt.Println(call.Name, call.ID, call.Input, err)
-
-	_, err = registry.ParseCall([]byte(`{"function":{"name":"get_weather","arguments":["Paris"]}}`))
-	var refused *registry.CallError
-	fmt.Println(errors.As(err, &refused), refused.Tool, refused.Path, refused.Reason)
-	// Output:
-	// get_weather toolu_1 {"city":"Paris"} <nil>
-	// true get_weather function.arguments it must be an object, is an array
+	// get_weather false not a tool call that can be executed: function.arguments: it must be an object, is an array
 }

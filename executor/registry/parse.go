@@ -1,11 +1,8 @@
 package registry
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-json/jsontext"
@@ -16,246 +13,68 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// ErrCall is in the chain of every error of [ParseCall].
-var ErrCall = errors.New("not a tool call that can be executed")
-
-// CallError reports an invalid member of a tool call. Its chain holds [ErrCall].
-type CallError struct {
-	// Tool is the name of the called tool, if it could be read reliably.
-	Tool string
-	// Path is the invalid member, such as "function.arguments"; "root" for the call as a whole.
-	Path string
-	// Reason describes the problem. It is safe to print.
-	Reason string
+// callError reports an invalid member of a tool call.
+type callError struct {
+	path   string // such as "function.arguments"; "root" for the call as a whole
+	reason string // safe to print
 }
 
 // Error returns the path and the reason.
-func (e *CallError) Error() string { return ErrCall.Error() + ": " + e.Path + ": " + e.Reason }
+func (e *callError) Error() string {
+	return "not a tool call that can be executed: " + e.path + ": " + e.reason
+}
 
-// Unwrap returns ErrCall.
-func (e *CallError) Unwrap() error { return ErrCall }
-
-// ParseCall reads a tool call in any of the formats used by providers and their libraries:
-//
-//	{"id":…,"type":"function","function":{"name":…,"arguments":…}}      OpenAI Chat Completions, and imitations
-//	{"type":"function_call","call_id":…,"name":…,"arguments":…}         OpenAI Responses
-//	{"type":"tool_use","id":…,"name":…,"input":{…}}                     Anthropic
-//	{"functionCall":{"id":…,"name":…,"args":{…}}}                       Gemini
-//	{"name":…,"arguments":…}                                            MCP
-//	{"name":…,"args":{…}}, with the type "tool_call" or without         LangChain
-//
-// The rules are:
-//
-//   - Only the name is required.
-//   - Arguments are an object. A member with the name "arguments" may also be a string that holds an object. Missing
-//     arguments, an empty string and null become {}.
-//   - A member with the value null counts as absent. Further members are ignored, but a call without arguments must not
-//     have any: they could hold the arguments.
-//   - The call must be valid according to content.JSON.Valid: a duplicate name in an object is refused at any depth,
-//     including the arguments.
-//   - An object that can be read as two different calls is refused, and so is any other type.
-//
-// The Call's Input is the arguments byte for byte, and its Index is 0. Every error is a *CallError.
-func ParseCall(data []byte) (executor.Call, error) {
+// parseCall reads a tool call in the form of the Chat Completions API. The Input is the arguments byte for byte. With an
+// error, the Call has the tool's name, if that could be read.
+func parseCall(data []byte) (call executor.Call, err error) {
 	root := content.JSON(data)
 	if reason := notAnObject(root); reason != "" {
-		return executor.Call{}, &CallError{Path: "root", Reason: reason}
+		return call, &callError{"root", reason}
 	}
+	outer, _ := jsonx.Members(root) // no error: the object is valid
 
-	outer := presentMembers(root)
-	kind, err := textMember(outer, "", "type")
-	if err != nil {
-		return executor.Call{}, err
+	function, _ := jsonx.Take(outer, "function")
+	if function == "" {
+		return call, &callError{"root", `it has no member "function"`}
 	}
-	if _, known := argsOfType[kind]; !known {
-		return executor.Call{}, wrongMember("", "type",
-			"\"%s\" is none of function, function_call, tool_call and tool_use", safetext.Escape(kind, maxName))
+	if reason := notAnObject(function); reason != "" {
+		return call, &callError{"function", reason}
 	}
+	inner, _ := jsonx.Members(function)
 
-	// Formats overlap, so read the call in each one that fits.
-	readings, err := readCall(outer, kind)
-	if err != nil {
-		return executor.Call{}, err
-	}
-
-	// An object in several formats is accepted if all of them give the same call.
-	for _, other := range readings[1:] {
-		if !sameCall(readings[0], other) {
-			return executor.Call{}, &CallError{Path: "root", Reason: "it can be read as two different calls"}
-		}
-	}
-	return readings[0], nil
-}
-
-// argsOfType maps the type of a flat call, with its name beside the type, to the member for the arguments. Without a
-// type it may be any of argsMembers.
-var argsOfType = map[string]string{
-	"": "", "function": "arguments", "function_call": "arguments", "tool_use": "input", "tool_call": "args",
-}
-
-// argsMembers lists all members for arguments.
-var argsMembers = []string{"arguments", "input", "args"}
-
-// readCall reads the call in every possible format. Without an error there is at least one reading.
-func readCall(outer []jsonx.Member, kind string) (readings []executor.Call, err error) {
-	read := func(some []executor.Call, e error) {
-		readings = append(readings, some...)
-		if err == nil {
-			err = e
-		}
-	}
-
-	// An object may have the members of several formats. An error in one of them refuses the call.
-	if inner, _ := jsonx.Take(outer, "function"); inner != "" {
-		read(readInner(outer, inner, kind, "function"))
-	}
-	if inner, _ := jsonx.Take(outer, "functionCall"); inner != "" {
-		read(readInner(outer, inner, kind, "functionCall"))
-	}
-
-	// Arguments without a name count as a flat call, so that the error is about the missing name.
-	if slices.ContainsFunc(outer, func(m jsonx.Member) bool {
-		return m.Name == "name" || slices.Contains(argsMembers, m.Name)
-	}) {
-		read(readFlat(outer, kind))
-	}
-
-	if err == nil && len(readings) == 0 {
-		err = &CallError{Path: "root", Reason: "it has none of the members function, functionCall and name"}
-	}
-	return readings, err
-}
-
-// readInner reads a call in the value of a member: "function" or "functionCall".
-func readInner(outer []jsonx.Member, inner content.JSON, kind, member string) ([]executor.Call, error) {
-	args, ids := "arguments", outer
-	if !inner.IsObject() {
-		return nil, wrongMember("", member, "%s", notAnObject(inner))
-	}
-
-	// Gemini has the ID inside, OpenAI outside.
-	list := presentMembers(inner)
-	if member == "functionCall" {
-		args, ids = "args", list
-	}
-	if kind != "" && (kind != "function" || member != "function") {
-		return nil, wrongMember("", member, "a %s has no such member", kind)
-	}
-	return readMembers(list, ids, member+".", []string{args})
-}
-
-// readFlat reads a call with its name in the object itself.
-func readFlat(outer []jsonx.Member, kind string) ([]executor.Call, error) {
-	if kind == "" {
-		return readMembers(outer, outer, "", argsMembers)
-	}
-	for _, m := range outer {
-		if slices.Contains(argsMembers, m.Name) && m.Name != argsOfType[kind] {
-			return nil, wrongMember("", m.Name, "a %s has no such member", kind)
-		}
-	}
-	return readMembers(outer, outer, "", []string{argsOfType[kind]})
-}
-
-// readMembers reads a call with its name in list and its ID in ids. It returns one reading for each member of args, and
-// one for a call without arguments.
-func readMembers(list, ids []jsonx.Member, path string, args []string) (readings []executor.Call, err error) {
-	call := executor.Call{Input: "{}"}
-	if call.Name, err = textMember(list, path, "name"); err != nil {
-		return nil, err
+	if call.Name, err = textMember(inner, "function.", "name"); err != nil {
+		return call, err
 	}
 	if call.Name == "" {
-		return nil, wrongMember("", path+"name", "it is missing or empty")
+		return call, &callError{"function.name", "it is missing or empty"}
 	}
-	if call.ID, err = idOf(ids); err != nil {
-		return nil, withTool(err, call.Name)
-	}
-
-	// One reading for each member: if several have arguments, they must agree (see ParseCall).
-	for _, member := range args {
-		value, _ := jsonx.Take(list, member)
-		if value == "" {
-			continue
-		}
-		if call.Input, err = argumentsOf(value, path+member, member == "arguments"); err != nil {
-			return nil, withTool(err, call.Name)
-		}
-		readings = append(readings, call)
+	if call.ID, err = textMember(outer, "", "id"); err != nil {
+		return call, err
 	}
 
-	if len(readings) > 0 {
-		return readings, nil
+	// The arguments are a string with the JSON. Some servers send the object itself.
+	value, _ := jsonx.Take(inner, "arguments")
+	if text, quoted := jsonx.Text(value); quoted {
+		value = content.JSON(text)
 	}
-	return []executor.Call{call}, withTool(nothingElse(list, path), call.Name)
-}
-
-// nothingElse refuses a call without arguments if it has unknown members: they could hold the arguments.
-func nothingElse(list []jsonx.Member, path string) error {
-	for _, m := range list {
-		if !slices.Contains([]string{"name", "id", "call_id", "type", "function", "functionCall"}, m.Name) {
-			where := path + cmp.Or(safetext.Escape(m.Name, maxName), `""`)
-			return wrongMember("", where, "a call without arguments cannot have this member")
-		}
-	}
-	return nil
-}
-
-// argumentsOf returns the arguments in a member's value. If quoted is set, the value may be a string with the JSON.
-func argumentsOf(value content.JSON, path string, quoted bool) (content.JSON, error) {
-	if text, isText := jsonx.Text(value); isText && quoted {
-		if value = content.JSON(text); strings.TrimSpace(text) == "" || strings.TrimSpace(text) == "null" {
-			return "{}", nil
-		}
+	if text := strings.TrimSpace(string(value)); text == "" || text == "null" {
+		value = "{}"
 	}
 	if reason := notAnObject(value); reason != "" {
-		return "", wrongMember("", path, "%s", reason)
+		return call, &callError{"function.arguments", reason}
 	}
-	return value, nil
-}
-
-// idOf returns the ID for the tool result.
-func idOf(list []jsonx.Member) (string, error) {
-	for _, member := range []string{"call_id", "id"} {
-		if id, err := textMember(list, "", member); id != "" || err != nil {
-			return id, err
-		}
-	}
-	return "", nil
-}
-
-// presentMembers returns the members of a valid object without those that are null.
-func presentMembers(object content.JSON) []jsonx.Member {
-	list, _ := jsonx.Members(object) // no error: the object is valid
-	return slices.DeleteFunc(list, func(m jsonx.Member) bool { return m.Value == "null" })
+	call.Input = value
+	return call, nil
 }
 
 // textMember returns the string in a member, or "" if there is none.
 func textMember(list []jsonx.Member, path, name string) (string, error) {
 	value, _ := jsonx.Take(list, name)
 	text, isText := jsonx.Text(value)
-	if value != "" && !isText {
-		return "", wrongMember("", path+name, "it must be a string, is %s", jsonType(value))
+	if value != "" && value != "null" && !isText {
+		return "", &callError{path + name, "it must be a string, is " + jsonType(value)}
 	}
 	return text, nil
-}
-
-// sameCall reports whether a and b are the same call. Arguments are compared in canonical form.
-func sameCall(a, b executor.Call) bool {
-	return a.Name == b.Name && a.ID == b.ID && a.Input.Canonical() == b.Input.Canonical()
-}
-
-// wrongMember returns a *CallError about one member.
-func wrongMember(tool, path, format string, args ...any) error {
-	return &CallError{Tool: tool, Path: path, Reason: fmt.Sprintf(format, args...)}
-}
-
-// withTool sets the tool's name in err.
-func withTool(err error, tool string) error {
-	var refused *CallError
-	if errors.As(err, &refused) {
-		refused.Tool = tool
-	}
-	return err
 }
 
 // notAnObject returns the reason why j is no valid JSON object, or "".

@@ -1,9 +1,8 @@
-// Package registry executes tool calls one at a time, for programs with a loop of their own. [ParseCall] reads a call
-// in the format of any provider.
+// Package registry executes tool calls one at a time, for programs with a loop of their own.
 //
 //	var tools registry.Registry
 //	err := tools.Register(weather)
-//	record := tools.ExecuteCall(ctx, []byte(`{"type":"tool_use","name":"get_weather","input":{"city":"Tokyo"}}`))
+//	record := tools.Execute(ctx, "get_weather", `{"city":"Tokyo"}`)
 //	fmt.Println(record.Success, record.Output)
 //
 // # Concurrency
@@ -13,8 +12,7 @@
 // # Errors
 //
 // A failed call is a [Record] with Success false, never a Go error. The chain of an error of Register or Lookup holds
-// [ErrRegistered], [ErrNotRegistered], content.ErrTool, or the error of a tool's own Err method. An error of ParseCall
-// is a *[CallError].
+// [ErrRegistered], [ErrNotRegistered], content.ErrTool, or the error of a tool's own Err method.
 package registry
 
 import (
@@ -199,20 +197,25 @@ func (r *Registry) Execute(ctx context.Context, name string, args any) Record {
 	return r.execute(ctx, executor.Call{Name: name}, func() (content.JSON, string) { return arguments(args) })
 }
 
-// ExecuteCall is Execute for a call in the format of a provider: see [ParseCall]. A call refused by ParseCall is a
-// failed [Record], and no tool is called.
+// ExecuteCall is Execute for a call in the form of the Chat Completions API:
+//
+//	{"id":…,"function":{"name":…,"arguments":…}}
+//
+// Only the name is required. Arguments are a string that holds a JSON object, or the object itself; without them, with an
+// empty string and with null they are {}. Further members are ignored. The call must be valid according to
+// content.JSON.Valid, which refuses a duplicate name in an object. Anything else is a failed [Record], and no tool is
+// called. For calls of other APIs, decode the name and the arguments, and call Execute.
 func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
-	parsed, err := ParseCall(call)
-	if err == nil {
+	parsed, err := parseCall(call)
+	switch {
+	case err == nil:
 		return r.execute(ctx, parsed, func() (content.JSON, string) { return parsed.Input, "" })
-	}
-
-	// If the tool's name is known, it is looked up first: a tool that is not registered is logged.
-	var refused *CallError
-	if !errors.As(err, &refused) || refused.Tool == "" {
+	case parsed.Name == "":
 		return failedRecord("", err.Error())
 	}
-	return r.execute(ctx, executor.Call{Name: refused.Tool}, func() (content.JSON, string) { return "", err.Error() })
+
+	// The tool's name is known, so it is looked up first: a tool that is not registered is logged.
+	return r.execute(ctx, parsed, func() (content.JSON, string) { return "", err.Error() })
 }
 
 // execute executes the call with the input returned by the function, which also returns the reason if there is no

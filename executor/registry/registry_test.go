@@ -350,7 +350,7 @@ func TestEndedContextIsAFailure(t *testing.T) {
 	require.True(t, r.Execute(none, "add", sumArgs{}).Success, "it does not panic")
 }
 
-func TestCallsInProvidersShapesAreExecuted(t *testing.T) {
+func TestCallsOfTheChatCompletionsAPIAreExecuted(t *testing.T) {
 	r := tooltest.Registry(t, tooltest.Func("show", func(_ context.Context, call executor.Call) (any, error) {
 		return fmt.Sprintf("%s %s %d %s", call.Name, call.ID, call.Index, call.Input), nil
 	}))
@@ -392,7 +392,7 @@ func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 			require.NoError(t, r.Register(tooltest.Returning(fmt.Sprintf("t%d", i), i)))
 			require.True(t, r.Execute(t.Context(), "add", sumArgs{A: i}).Success)
 			require.Equal(t, fmt.Sprint(i), r.Execute(t.Context(), fmt.Sprintf("t%d", i), nil).Output)
-			r.ExecuteCall(t.Context(), []byte(`{"name":"add","args":{"a":1,"b":2}}`))
+			r.ExecuteCall(t.Context(), []byte(`{"function":{"name":"add","arguments":{"a":1,"b":2}}}`))
 			require.Equal(t, len(r.Tools()) > 0, len(r.Definitions()) > 0)
 		})
 	}
@@ -462,8 +462,8 @@ func TestLoggerThatPanicsIsAFailureOfTheCall(t *testing.T) {
 	r.Log = slog.New(panickingHandler{slog.NewTextHandler(&bytes.Buffer{}, nil)})
 	want := registry.Record{Tool: "x\n", Error: `The call of tool "x\n" panicked: no log`}
 	require.Equal(t, want, r.Execute(t.Context(), "x\n", nil))
-	require.Equal(t, want, r.ExecuteCall(t.Context(), []byte(`{"name":"x\n"}`)))
-	require.Equal(t, want, r.ExecuteCall(t.Context(), []byte(`{"name":"x\n","args":5}`)))
+	require.Equal(t, want, r.ExecuteCall(t.Context(), []byte(`{"function":{"name":"x\n"}}`)))
+	require.Equal(t, want, r.ExecuteCall(t.Context(), []byte(`{"function":{"name":"x\n","arguments":5}}`)))
 }
 
 func BenchmarkRegistryExecute(b *testing.B) {

@@ -2,6 +2,7 @@ package describe
 
 import (
 	"cmp"
+	"iter"
 	"strings"
 	"time"
 
@@ -392,4 +393,19 @@ func (d Node) Elapsed() string {
 		return ""
 	}
 	return Duration(d.Took)
+}
+
+// SeveralModels reports whether the responses among nodes name more than one model. A view then names the model of each.
+func SeveralModels(nodes iter.Seq[*node.Node]) bool {
+	first := ""
+	for n := range nodes {
+		m, _ := n.Message()
+		if model := m.Answer.Model; model != "" {
+			first = cmp.Or(first, model)
+			if model != first {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -253,26 +253,6 @@ func (r Reader) Named() iter.Seq2[string, Reader] {
 	}
 }
 
-// Objects yields the readers of a required list of objects. It ends after the first error, so a refused list takes no
-// memory.
-func (r Reader) Objects(name string) iter.Seq[Reader] {
-	return func(yield func(Reader) bool) {
-		list := r.Value(name)
-		if !strings.HasPrefix(string(list), "[") {
-			r.Fail(name, errNotList)
-			return
-		}
-
-		path, i := r.at(name)+"/", 0
-		for item := range scanItems(string(list)) {
-			if !yield(r.inner(path+strconv.Itoa(i), item)) || r.first.err != nil {
-				return
-			}
-			i++
-		}
-	}
-}
-
 // Texts returns a required list of strings.
 func (r Reader) Texts(name string) []string {
 	list := r.Value(name)

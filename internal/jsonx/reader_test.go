@@ -33,36 +33,26 @@ func TestReaderReturnsMembersByName(t *testing.T) {
 	require.Equal(t, []string{"a", ""}, Read(`{"at":["a", ""]}`, 2).Texts("at"))
 	require.Empty(t, Read(`{"at":[]}`, 2).Texts("at"))
 
-	at := 0
-	for item := range r.Objects("list") {
-		require.Equal(t, at, item.Int("i"))
-		at++
-	}
-	require.Equal(t, 2, at)
 	require.Nil(t, r.Err())
 }
 
 func TestReaderReportsTheFirstErrorWithItsPath(t *testing.T) {
 	for want, read := range map[string]func(Reader){
-		"none: it is missing":                func(r Reader) { r.Text("none") },
-		"on: it is no list":                  func(r Reader) { r.Texts("on") },
-		"list: it is no string":              func(r Reader) { r.Texts("list") },
-		"n: it is no string":                 func(r Reader) { r.Text("n"); r.Text("none") },
-		"big: it is no integer that fits":    func(r Reader) { r.Int("big") },
-		"name: it is no number that fits":    func(r Reader) { r.Number("name") },
-		"n: it is neither true nor false":    func(r Reader) { r.Flag("n") },
-		"list: it is no JSON object":         func(r Reader) { r.Object("list") },
-		"name: it is no list":                func(r Reader) { r.Objects("name")(func(Reader) bool { return true }) },
-		"in/a~1b/~0/0: it is no JSON object": func(r Reader) { r.Object("in").Object("a/b").Objects("~")(func(Reader) bool { return true }) },
-		"in/a~1b/c: it is missing":           func(r Reader) { r.Object("in").Object("a/b").Value("c") },
-		"in/a~1b: of a kind":                 func(r Reader) { r.Object("in").Object("a/b").Refuse(errors.New("of a kind")) },
-		"big: it does not belong there":      func(r Reader) { r.Only("name", "n") },
-		"list/0/j: it is missing":            func(r Reader) { r.Objects("list")(func(item Reader) bool { item.Int("j"); return true }) },
+		"none: it is missing":             func(r Reader) { r.Text("none") },
+		"on: it is no list":               func(r Reader) { r.Texts("on") },
+		"list: it is no string":           func(r Reader) { r.Texts("list") },
+		"n: it is no string":              func(r Reader) { r.Text("n"); r.Text("none") },
+		"big: it is no integer that fits": func(r Reader) { r.Int("big") },
+		"name: it is no number that fits": func(r Reader) { r.Number("name") },
+		"n: it is neither true nor false": func(r Reader) { r.Flag("n") },
+		"list: it is no JSON object":      func(r Reader) { r.Object("list") },
+		"in/a~1b/c: it is missing":        func(r Reader) { r.Object("in").Object("a/b").Value("c") },
+		"in/a~1b: of a kind":              func(r Reader) { r.Object("in").Object("a/b").Refuse(errors.New("of a kind")) },
+		"big: it does not belong there":   func(r Reader) { r.Only("name", "n") },
 		"in: it is odd": func(r Reader) {
 			r.Object("in").Named()(func(_ string, in Reader) bool { r.Object("in").Refuse(errors.New("it is odd")); return true })
 		},
 		"in/a~1b/~0: it is no JSON object": func(r Reader) { r.Object("in").Object("a/b").Named()(func(string, Reader) bool { return true }) },
-		"list/1: it is odd":                func(r Reader) { r.Objects("list")(func(item Reader) bool { refuseOdd(item); return true }) },
 	} {
 		r := Read(sample, 4)
 		read(r)
@@ -73,12 +63,6 @@ func TestReaderReportsTheFirstErrorWithItsPath(t *testing.T) {
 	both.JSON("a")
 	require.EqualError(t, both.Err(), "a: it is there twice, also as a string")
 	require.ErrorIs(t, Read(`{}`, 1).missing(), ErrAbsent)
-}
-
-func refuseOdd(item Reader) {
-	if item.Int("i")%2 == 1 {
-		item.Refuse(errors.New("it is odd"))
-	}
 }
 
 func (r Reader) missing() error {
@@ -160,12 +144,6 @@ func readAll(r Reader, n *int) content.JSON {
 		case '{':
 			if refused := readAll(r.Object(m.Name), n); refused != "" {
 				return refused
-			}
-		case '[':
-			for item := range r.Objects(m.Name) {
-				if refused := readAll(item, n); refused != "" {
-					return refused
-				}
 			}
 		default:
 			typed := Reader{list: r.list, first: &failure{}}

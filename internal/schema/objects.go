@@ -7,6 +7,25 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 )
 
+// MapBelow returns the value of a keyword with each schema directly in it replaced by the result of to. The value of a
+// keyword without schemas is returned as it is.
+func MapBelow(keyword jsonx.Member, to func(content.JSON) content.JSON) content.JSON {
+	switch keyword.Name {
+	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+		return jsonx.MapMembers(keyword.Value, func(m jsonx.Member) content.JSON { return to(m.Value) })
+	case "items", "prefixItems", "allOf", "anyOf", "oneOf":
+		// "items" is one schema or, in older versions of JSON Schema, a list.
+		if strings.HasPrefix(string(keyword.Value), "[") {
+			return jsonx.MapItems(keyword.Value, to)
+		}
+		return to(keyword.Value)
+	case "not", "if", "then", "else", "contains", "propertyNames", "additionalProperties", "additionalItems",
+		"unevaluatedItems", "unevaluatedProperties", "contentSchema":
+		return to(keyword.Value)
+	}
+	return keyword.Value
+}
+
 // deepestObjects is the maximum depth for Objects. dialect.Target replaces schemas with deeper nesting.
 const deepestObjects = 100
 
@@ -21,31 +40,19 @@ func Objects(schema content.JSON) content.JSON {
 
 // objects is Objects for a subschema at the given depth.
 func objects(schema content.JSON, depth int) content.JSON {
-	if schema == "true" && depth > 0 {
-		return "{}"
-	}
 	if depth > deepestObjects {
 		return schema
 	}
-
-	below := func(j content.JSON) content.JSON { return objects(j, depth+1) }
 	return jsonx.MapMembers(schema, func(m jsonx.Member) content.JSON {
-		switch m.Name {
-		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			return jsonx.MapMembers(m.Value, func(n jsonx.Member) content.JSON { return below(n.Value) })
-		case "items", "prefixItems", "allOf", "anyOf", "oneOf":
-			if strings.HasPrefix(string(m.Value), "[") {
-				return jsonx.MapItems(m.Value, below)
+		return MapBelow(m, func(below content.JSON) content.JSON {
+			if below != "true" {
+				return objects(below, depth+1)
 			}
-			return below(m.Value)
-		case "not", "if", "then", "else", "contains":
-			return below(m.Value)
-		case "additionalProperties":
-			// Here true is common, and is kept.
-			if m.Value != "true" {
-				return below(m.Value)
+			switch m.Name {
+			case "additionalProperties", "additionalItems", "unevaluatedItems", "unevaluatedProperties":
+				return below
 			}
-		}
-		return m.Value
+			return "{}"
+		})
 	})
 }

@@ -15,7 +15,7 @@
 // # Errors
 //
 // Drawing returns the error of the chain that built the conversation (dag.DAG.Err) and the error of the writer
-// unchanged. [ErrTooManyPixels] marks a picture of more pixels than allowed; [SizeError] gives the numbers.
+// unchanged. [ErrTooManyPixels] marks a picture of more pixels than allowed.
 package png
 
 import (
@@ -33,22 +33,6 @@ import (
 
 // ErrTooManyPixels is in the chain of the error for a picture with more than MaxPixels pixels.
 var ErrTooManyPixels = errors.New("too large for an image")
-
-// SizeError reports a picture with too many pixels. Its chain holds ErrTooManyPixels.
-type SizeError struct {
-	// Width and Height are the size of the image, in pixels. A size too large for an int is close to the largest int.
-	Width, Height int
-	// Max is the limit on the number of pixels.
-	Max int
-}
-
-// Error returns the size and the limit.
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("%v: %d by %d pixels, the maximum is %d", ErrTooManyPixels, e.Width, e.Height, e.Max)
-}
-
-// Unwrap returns ErrTooManyPixels.
-func (e *SizeError) Unwrap() error { return ErrTooManyPixels }
 
 // maxPixels is the default of Options.MaxPixels: 40 million pixels need 160 MB of memory.
 const maxPixels = 40_000_000
@@ -80,7 +64,7 @@ type Options struct {
 // it. A character without a font is shown as an empty frame of its width. A mark is left out if no font has it together
 // with its letter.
 //
-// Write returns the error of d; a *SizeError, before memory is allocated for the image; or the error of w. Nothing is
+// Write returns the error of d; [ErrTooManyPixels], before memory is allocated for the image; or the error of w. Nothing is
 // written before the drawing is complete.
 func Write(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {
@@ -98,7 +82,8 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 		scale = 1
 	}
 	if !fits(p, scale, limit) {
-		return &SizeError{scaled(p.Width, scale), scaled(p.Height, scale), limit}
+		return fmt.Errorf("%w: %d by %d pixels, the maximum is %d",
+			ErrTooManyPixels, scaled(p.Width, scale), scaled(p.Height, scale), limit)
 	}
 
 	palette := &ink.Light

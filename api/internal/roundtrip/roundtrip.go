@@ -194,6 +194,38 @@ func Page(name string, res *http.Response) iter.Seq2[api.Event, error] {
 	}
 }
 
+// IsStream reports whether a response is read as a stream. Its content type decides, because a server may not respect
+// the request; for other content types, whole does: whether a whole response was requested.
+func IsStream(res *http.Response, whole bool) bool {
+	kind := res.Header.Get("Content-Type")
+	return strings.Contains(kind, "event-stream") || !strings.Contains(kind, "json") && !whole
+}
+
+// Whole yields the events of a response that is not streamed: its blocks, and its end.
+func Whole(
+	name string, res *http.Response, decode func(body []byte) ([]content.Block, api.Finish, error),
+) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			yield(nil, Cut(name, err))
+			return
+		}
+
+		blocks, finish, err := decode(body)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for i, b := range blocks {
+			if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
+				return
+			}
+		}
+		yield(finish, nil)
+	}
+}
+
 // RefusesInput reports whether an error message, in lower case, is about an unsupported image or audio. llama.cpp sends
 // it with status 500, but a retry would fail as well.
 func RefusesInput(message string) bool {

@@ -35,9 +35,6 @@ func Read(text []byte) Reader {
 // Text returns text as a string with the same memory. The memory must not be changed any more.
 func Text(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// Bytes returns the bytes of text, in the same memory. They must not be changed.
-func Bytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
-
 // printable reports whether text is UTF-8 without control characters. Strings need no further check.
 func printable(text []byte) bool {
 	const spaces, highBits = 0x2020202020202020, 0x8080808080808080
