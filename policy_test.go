@@ -329,6 +329,18 @@ func TestDocumentsShowCompiledCode(t *testing.T) {
 	require.Greater(t, found, 3)
 }
 
+// TestPackageCommentShowsTheFirstProgram holds that the page on a package site has the program of the README.
+func TestPackageCommentShowsTheFirstProgram(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	program := goBlock.FindSubmatch(readme)[1]
+
+	comment, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	text := regexp.MustCompile(`(?m)^//\t?`).ReplaceAllString(string(comment), "")
+	require.Contains(t, flat(text), flat(string(program)))
+}
+
 // flat is text without indentation and blank lines.
 func flat(text string) string {
 	var lines []string
