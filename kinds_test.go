@@ -308,9 +308,6 @@ var others = map[string]map[string]alike{
 			"repeats nothing of the nodes before it"},
 		"node: redaction.repeatsChild": {"System Tools Message Compaction RunStart StopReason Custom Unknown",
 			"has no conversation hanging on it"},
-		"viz/page/internal/gocode: generator.fluent": {"ToolExecution Compaction RunStart Custom Unknown",
-			"has no fluent step, and is written as a payload"},
-		"viz/page/internal/gocode: generator.payload": {"Unknown", "cannot be made by a program"},
 	},
 	"content": {
 		"api/anthropic: accepter.opaque": {"ToolUse CutToolUse ToolResult Unknown",

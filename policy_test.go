@@ -36,7 +36,7 @@ var layers = []string{
 	"store", "internal/sqlstore", "store/storetest",
 	"report/promptcache", "report",
 	"internal/pausing", "executor", "executor/registry", "internal/webguard", "executor/agui", "executor/progress",
-	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/page/internal/gocode", "viz/page/internal/web", "viz/page", "viz/page/live",
+	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/page/internal/web", "viz/page", "viz/page/live",
 }
 
 // allowed is what the root module may need from outside, and why.
@@ -431,7 +431,6 @@ var cleaners = map[string]string{
 	"store/errors.go":                     "refuses names of heads, and cleans nothing",
 	"examples/approval/main.go":           "an example is copied whole; its JSON stays the same JSON",
 	"examples/terminal/main.go":           "an example is copied whole",
-	"viz/page/internal/gocode/literal.go": "chooses between two forms of a Go literal",
 }
 
 var cleaning = regexp.MustCompile(`\bunicode\.Is(Print|Control|Graphic)\b|\bstrconv\.Is(Print|Graphic)\b|\.ToValidUTF8\(`)

@@ -243,7 +243,7 @@ func stream(start func(yield func(Event, error) bool) *run, begin func(*run) err
 			yield(r.refuse(errTwice))
 			return
 		}
-		if end, err := r.conclude(begin); !errors.Is(err, errLeft) {
+		if end, err := r.loop(begin); !errors.Is(err, errLeft) {
 			yield(end, err)
 		}
 	}
@@ -252,7 +252,7 @@ func stream(start func(yield func(Event, error) bool) *run, begin func(*run) err
 // unobserved runs r, which has no consumer of events, and returns the conversation and the error of its End.
 func unobserved(r *run, begin func(*run) error) (dag.DAG, error) {
 	defer r.close()
-	end, err := r.conclude(begin)
+	end, err := r.loop(begin)
 	return end.DAG, err
 }
 
@@ -284,10 +284,10 @@ func (a Agent) executeTools(ctx context.Context, d dag.DAG, strict bool) (dag.DA
 	// Save in any case: results or a pause may not be saved yet.
 	var err error
 	switch {
-	case r.branches > 1:
-		_, err = r.closeBranches()
-	case len(r.open) == 1:
-		_, err = r.executePhase(r.open[0].Phase)
+	case r.open.Branches > 1:
+		err = r.closeBranches().err
+	case len(r.open.Phases) == 1:
+		_, err = r.executePhase(r.open.Phases[0])
 	}
 	if err == nil {
 		err = r.start()

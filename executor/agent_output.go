@@ -61,7 +61,7 @@ func lastAnswer(d dag.DAG) string {
 		return ""
 	}
 	m, _ := n.Message()
-	if m.Role != content.Assistant || has[content.ToolUse](m.Blocks) || m.Answer.Stop == content.StopCut {
+	if m.Role != content.Assistant || lineage.Has[content.ToolUse](m.Blocks) || m.Answer.Stop == content.StopCut {
 		return ""
 	}
 	return m.Blocks.Text()

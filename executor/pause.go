@@ -183,7 +183,7 @@ func (r *run) pause(p *toolPhase) error {
 
 	// Count the results now: the resumed run begins with these totals.
 	r.totals.ToolCalls += p.finished
-	r.toolsTook(p.usage)
+	r.meter.take(p.usage)
 	d := r.d.AppendExecutions(p.keepSpent(executions)...)
 	if err := d.Err(); err != nil {
 		return err

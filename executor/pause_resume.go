@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -109,7 +110,7 @@ func (r *run) place(given []Reply) ([]*placedReply, error) {
 
 	// Usually the replies are for the run's own calls, which are found at once.
 	placed := make([]*placedReply, 0, len(given))
-	for _, p := range r.open {
+	for _, p := range r.open.Phases {
 		for _, reply := range given {
 			i := p.Number(reply.Call.Index)
 			if reply.Call.Message != p.Caller.ID() || i < 0 || p.Started[i] == nil {
@@ -122,7 +123,7 @@ func (r *run) place(given []Reply) ([]*placedReply, error) {
 		}
 	}
 	if len(wanted) > 0 {
-		for w := range lineage.Pending(r.phases) {
+		for w := range lineage.Pending(slices.Values(r.open.Phases)) {
 			if reply, is := wanted[keyOf(w.Node)]; is {
 				placed = append(placed, &placedReply{Reply: reply, waits: w.Node, path: w.Path})
 				delete(wanted, reply.Call)
@@ -199,14 +200,14 @@ func (r *run) resume(given []Reply) error {
 	}
 
 	// Check the replies first, so that one that came before gives the same error whatever has happened since.
-	r.readOpen()
+	r.open = lineage.OpenAt(r.d.Heads())
 	placed, err := r.place(given)
 	if err != nil {
 		return err
 	}
 	r.replies = newReplies(0, placed)
 	switch repeated := len(given) > 0 && len(placed) == 0; {
-	case repeated && len(r.open) == 0:
+	case repeated && len(r.open.Phases) == 0:
 		return errRepeated
 	case !repeated:
 		if err := r.missing(); err != nil {
@@ -222,8 +223,8 @@ var errRepeated = errors.New("executor: every reply repeats a result that the co
 // missing returns an error if a call that waits for approval has no reply, beside a call that has one. Without any
 // reply to a call of the run, the first such call is named.
 func (r *run) missing() error {
-	for _, p := range r.open {
-		replied := r.replies.given(p.Phase)
+	for _, p := range r.open.Phases {
+		replied := r.replies.given(p)
 		for _, n := range p.Started {
 			if n == nil {
 				continue
@@ -245,7 +246,7 @@ func (r *run) resumePlaced(inner bool) error {
 		return err
 	}
 	if !inner || r.heard {
-		r.parent = pauseID(r.phases)
+		r.parent = pauseID(slices.Values(r.open.Phases))
 	}
 	if !inner {
 		agents, err := r.checkAgents()
@@ -272,7 +273,7 @@ func (r *run) resumePlaced(inner bool) error {
 	}
 
 	r.resumed = true
-	r.restore(spentIn(r.heads))
+	r.restore(spentIn(r.open.Heads))
 	return nil
 }
 
@@ -301,7 +302,7 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 		checked := checkedAgent{dag: dag.FromNode(n)}
 		child := newRun(r.ctx, agent, checked.dag, nil)
 		child.replies = inside.replies()
-		child.readOpen()
+		child.open = lineage.OpenAt(child.d.Heads())
 		below, err := child.checkAsAgent()
 		child.close()
 		if err != nil {
@@ -333,7 +334,7 @@ func (r *run) checkAsAgent() ([]checkedAgent, error) {
 
 // waitingAt returns the unfinished execution of a call of the run.
 func (r *run) waitingAt(key node.CallKey) *node.Node {
-	for _, p := range r.open {
+	for _, p := range r.open.Phases {
 		if i := p.Number(key.Index); p.Caller.ID() == key.Message && i >= 0 {
 			return p.Started[i]
 		}

@@ -71,13 +71,13 @@ func (r *run) restore(s node.Spent) {
 		r.id = s.Run
 	}
 	r.turn = s.Turns
-	r.totals = node.StopReason{Turns: s.Turns, ToolCalls: s.Calls, Usage: s.Usage, ToolUsage: s.ToolUsage}
+	r.totals = node.StopReason{Turns: s.Turns, ToolCalls: s.Calls}
 	r.before = s.Elapsed
 
 	// The message with the calls was inspected before the pause. Restore the reasons to stop after it.
 	open := 0
-	for _, p := range r.open {
-		if r.replies.given(p.Phase) {
+	for _, p := range r.open.Phases {
+		if r.replies.given(p) {
 			open += p.Open()
 		}
 		if m, _ := p.Caller.Message(); m.Answer.Stop == content.StopContext {

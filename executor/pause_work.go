@@ -16,7 +16,7 @@ import (
 //
 // Errors: ErrUnknownCall if the call does not wait for its result, and ErrConflict if it was begun before.
 func Begin(d dag.DAG, call node.CallKey) (dag.DAG, error) {
-	branch, n := waitingCall(d, call)
+	p, n := waitingCall(d, call)
 	if n == nil {
 		return d, &ResumeError{Kind: ErrUnknownCall, Call: call}
 	}
@@ -28,7 +28,7 @@ func Begin(d dag.DAG, call node.CallKey) (dag.DAG, error) {
 		return d, &ResumeError{Kind: ErrConflict, Call: call, Err: fmt.Errorf("it was begun at %s", e.Started)}
 	}
 	e.Started = d.Source().Time()
-	return appendTo(d, branch, e)
+	return appendTo(d, p, e)
 }
 
 // Accept appends the result of a call that waits for it, and returns the conversation. Nothing else is executed: the
@@ -44,7 +44,7 @@ func Accept(d dag.DAG, reply Reply) (dag.DAG, error) {
 	r := newRun(context.Background(), Agent{}, d, nil)
 	defer r.close()
 
-	branch, n := waitingCall(d, reply.Call)
+	p, n := waitingCall(d, reply.Call)
 	if n == nil || !n.Payload().(node.ToolExecution).State.Paused() {
 		return d, r.hadResult(reply)
 	}
@@ -66,44 +66,43 @@ func Accept(d dag.DAG, reply Reply) (dag.DAG, error) {
 		IsError: result.IsError, Usage: result.Usage, Details: result.Details, Full: result.Full, Decided: reply.decided(),
 	}
 	if e.Spent == (node.Spent{}) {
-		return appendTo(d, branch, done)
+		return appendTo(d, p, done)
 	}
 
 	// What the run has spent moves to another call that waits, as long as one does.
-	p, _ := branch.Phase()
 	for _, other := range p.Started {
 		if other != nil && other != n && other.Payload().(node.ToolExecution).State.Paused() {
 			moved := other.Payload().(node.ToolExecution)
 			moved.Spent = e.Spent
-			return appendTo(d, branch, done, moved)
+			return appendTo(d, p, done, moved)
 		}
 	}
 	done.Spent = e.Spent
-	return appendTo(d, branch, done)
+	return appendTo(d, p, done)
 }
 
-// waitingCall returns the unfinished execution of a call at the heads, and its branch.
-func waitingCall(d dag.DAG, call node.CallKey) (lineage.Branch, *node.Node) {
+// waitingCall returns the unfinished execution of a call at the heads, and its phase.
+func waitingCall(d dag.DAG, call node.CallKey) (lineage.Phase, *node.Node) {
 	for _, b := range lineage.Branches(d.Heads()) {
 		if b.Last.ID() != call.Message {
 			continue
 		}
 		if p, open := b.Phase(); open {
 			if i := p.Number(call.Index); i >= 0 {
-				return b, p.Started[i]
+				return p, p.Started[i]
 			}
 		}
 	}
-	return lineage.Branch{}, nil
+	return lineage.Phase{}, nil
 }
 
-// appendTo appends executions to one of the branches at the heads.
-func appendTo(d dag.DAG, branch lineage.Branch, list ...node.ToolExecution) (dag.DAG, error) {
-	// Usually the branch is the whole conversation.
+// appendTo appends executions to one of the open phases at the heads.
+func appendTo(d dag.DAG, p lineage.Phase, list ...node.ToolExecution) (dag.DAG, error) {
+	// Usually the phase is the whole conversation.
 	heads := d.Heads()
-	whole, at := len(branch.Heads) == len(heads), d
+	whole, at := len(p.Heads) == len(heads), d
 	if !whole {
-		at = d.WithHeads(branch.Heads...)
+		at = d.WithHeads(p.Heads...)
 	}
 
 	after := at.AppendExecutions(list...)
@@ -113,7 +112,7 @@ func appendTo(d dag.DAG, branch lineage.Branch, list ...node.ToolExecution) (dag
 	if whole {
 		return after, nil
 	}
-	return after.WithHeads(branch.Replace(heads, after.Heads())...), nil
+	return after.WithHeads(p.Replace(heads, after.Heads())...), nil
 }
 
 // Work executes a deferred call, on a worker for example, and returns the reply with its result. It executes the call
@@ -136,7 +135,7 @@ func (a Agent) Work(ctx context.Context, p dag.Pending) (Reply, error) {
 		reply.result = failedWith(err.Error())
 		return reply, err
 	}
-	closed, err := r.executePhase(r.open[0].Phase)
+	closed, err := r.executePhase(r.open.Phases[0])
 	if err == nil {
 		_, err = r.ended()
 	}

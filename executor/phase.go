@@ -253,7 +253,7 @@ func (p *toolPhase) emitStart(c *toolCall) bool {
 	if p.early > 0 && !p.emitEarly(c.index) {
 		return false
 	}
-	stays := hold(p.r, ToolStart{
+	stays := emit(p.r, ToolStart{
 		Turn: p.turn, Call: c.call, Ran: c.ran, Repair: c.repair, Repeated: c.start != nil,
 	})
 
@@ -275,7 +275,7 @@ func (p *toolPhase) emitEarly(before int) bool {
 		if p.r.agent.Save != nil {
 			p.keep(c)
 		}
-		if !hold(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)}) {
+		if !emit(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)}) {
 			return false
 		}
 	}
@@ -307,7 +307,7 @@ func (p *toolPhase) emitQueued() bool {
 		switch {
 		case e.step != nil:
 		case e.update == nil:
-			stays = hold(p.r, ToolEnd{Turn: p.turn, Execution: e.call.execution.(node.ToolExecution)})
+			stays = emit(p.r, ToolEnd{Turn: p.turn, Execution: e.call.execution.(node.ToolExecution)})
 		default:
 			// Make room for the tool's next update: it waits while the consumer is slow.
 			<-p.room
@@ -443,44 +443,44 @@ func waitsForSomebody(p lineage.Phase) bool {
 
 // closeBranches executes the open calls of a conversation with several branches, one tool phase after the other. Heads
 // without open calls stay. If calls of any branch wait for somebody, the error is a *PausedError.
-func (r *run) closeBranches() (content.Stop, error) {
+func (r *run) closeBranches() step {
 	waits := false
-	for _, open := range r.open {
+	for _, open := range r.open.Phases {
 		stop, err := r.closeBranch(open)
 		switch {
 		case errors.Is(err, errPhasePaused):
 			waits = true
 		case err != nil:
-			return r.badStop(err), err
+			return r.failed(err)
 		case stop != "":
-			return stop, nil
+			return step{stop: stop}
 		}
 	}
 	if waits {
-		return "", r.paused()
+		return step{err: r.paused()}
 	}
-	return "", nil
+	return step{}
 }
 
 // closeBranch executes the open calls of one branch of several, and returns the reason to stop after it, or "".
-func (r *run) closeBranch(open openPhase) (content.Stop, error) {
-	heads, branch := r.d.Heads(), open.branch
-	tools, _, _ := r.meter.spent()
+func (r *run) closeBranch(open lineage.Phase) (content.Stop, error) {
+	heads := r.d.Heads()
+	before := r.meter.spent().ToolUsage
 
 	// The phase runs on its branch alone. r.beside adds the other heads to each conversation that is saved or emitted.
-	r.d = r.d.WithHeads(branch.Heads...)
-	r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(branch.Replace(heads, d.Heads())...) }
-	done, err := r.executePhase(open.Phase)
+	r.d = r.d.WithHeads(open.Heads...)
+	r.beside = func(d dag.DAG) dag.DAG { return d.WithHeads(open.Replace(heads, d.Heads())...) }
+	done, err := r.executePhase(open)
 	r.d, r.beside = r.beside(r.d), nil
 	if err != nil {
 		return "", err
 	}
 
-	used, _, _ := r.meter.spent()
 	ended := TurnEnd{
-		Turn: r.turn, Message: open.Caller, Executions: done.executions, ToolUsage: used.Minus(tools), DAG: r.d,
+		Turn: r.turn, Message: open.Caller, Executions: done.executions,
+		ToolUsage: r.meter.spent().ToolUsage.Minus(before), DAG: r.d,
 	}
-	if !emit(r, ended) {
+	if !emit(r, ended) || !r.flush() {
 		return "", errLeft
 	}
 	return r.stop, nil
@@ -539,9 +539,9 @@ func (r *run) recount() {
 
 	for _, m := range messages[max(from, 0):] {
 		switch {
-		case has[content.ToolUse](m.Blocks):
+		case lineage.Has[content.ToolUse](m.Blocks):
 			r.repeats(m.Blocks)
-		case m.Role != content.User || has[content.ToolResult](m.Blocks):
+		case m.Role != content.User || lineage.Has[content.ToolResult](m.Blocks):
 		case len(r.nudge) > 0 && m.Blocks.Equal(r.nudge[0].Blocks):
 			r.nudge = nil // the warning was sent
 		default:
@@ -553,7 +553,7 @@ func (r *run) recount() {
 // closePhase adds the message with the results to the conversation.
 func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	r.totals.ToolCalls += p.finished
-	if !hold(r, MessageStart{Turn: r.turn, Role: content.User}) {
+	if !emit(r, MessageStart{Turn: r.turn, Role: content.User}) {
 		return closedPhase{}, errLeft
 	}
 
@@ -578,9 +578,7 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	if err := r.append(r.d.WithHeads(closing)); err != nil {
 		return closedPhase{}, err
 	}
-	if p.usage != (content.Usage{}) {
-		r.toolsTook(p.usage)
-	}
+	r.meter.take(p.usage)
 
 	// Terminate is not saved with an execution: a call that was executed before does not end the run.
 	closed := r.phaseClosedBy(r.d.Head())

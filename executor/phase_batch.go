@@ -126,21 +126,10 @@ func (b *batch) startWorker() {
 	}
 }
 
-// work is a worker: it executes calls until none is left.
+// work is a worker: it executes calls until none is left. Nothing starts in a run that has ended.
 func (b *batch) work() {
-	for c := b.take(true); c != nil; c = b.take(false) {
-		c.execute()
-	}
-}
-
-// take returns the next call for a worker to execute, or nil. Nothing starts in a run that has ended.
-func (b *batch) take(begins bool) *toolCall {
 	b.phase.mu.Lock()
-	defer b.phase.mu.Unlock()
-	if begins {
-		b.starting = false
-	}
-
+	b.starting = false
 	for b.next < b.ready && b.running < b.limit && b.phase.r.ctx.Err() == nil {
 		c := b.calls[b.next]
 		b.next++
@@ -154,9 +143,13 @@ func (b *batch) take(begins bool) *toolCall {
 			b.ownContext(c)
 		}
 		b.startWorker()
-		return c
+
+		// A tool may end this goroutine: then startWorker has another one go on with the calls.
+		b.phase.mu.Unlock()
+		c.execute()
+		b.phase.mu.Lock()
 	}
-	return nil
+	b.phase.mu.Unlock()
 }
 
 // ownContext gives a call that begins a context of its own. phase.mu must be held.

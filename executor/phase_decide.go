@@ -272,8 +272,8 @@ func (r *run) taskOf(name string) *task {
 
 	t, tool := &b.task, b.tool
 	t.timeout = r.agent.ToolTimeout
-	if tool != nil {
-		t.effect = effectOf(tool)
+	if own, ok := as[interface{ Effect() Effect }](tool); ok {
+		t.effect = own.Effect()
 	}
 	if handle != nil {
 		t.fn = handle.call
@@ -295,8 +295,10 @@ func (r *run) taskOf(name string) *task {
 	// Arguments of a tool of this package are checked before the Before hooks see them. Another tool checks them in
 	// Call.
 	t.fn = tool.Call
-	if s, ok := steps(tool); ok {
-		t.fn, t.prepare, t.resumes = s.run, s.prepare, t.agent != nil
+	if own, ok := tool.(inSteps); ok {
+		if b := own.steps(); b != nil {
+			t.fn, t.prepare, t.resumes = b.run, b.prepare, t.agent != nil
+		}
 	}
 	return t
 }

@@ -53,11 +53,7 @@ type given struct {
 	initial dag.DAG
 	broken  error // why the run cannot begin, or nil
 
-	read     bool         // the fields below are set
-	heads    []*node.Node // nil if nothing is open
-	branches int          // how many there are; 0 if nothing is open
-	unclosed bool         // one of them ends in a tool phase that is not closed
-	open     []openPhase
+	open    lineage.Open // zero until it is read
 
 	looked     bool                                 // for calls that were started on other branches
 	unresolved map[node.CallKey]*node.ToolExecution // those calls
@@ -106,7 +102,7 @@ func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bo
 	r.meter.limits, r.meter.prices = l, a.Prices
 	r.meter.limited = l.Tokens > 0 || l.Cost > 0 || l.Turns > 0 || l.Calls > 0
 	if inside != nil {
-		r.meter.around = &inside.phase.r.meter
+		r.meter.around, r.meter.call = &inside.phase.r.meter, inside
 		r.meter.limited = r.meter.limited || r.meter.around.limited
 	}
 	if a.Limits.Time > 0 {
@@ -141,7 +137,7 @@ func (r *run) begin() error {
 	}
 
 	// After a whole response there is nothing to respond to, unless a queue has messages.
-	if _, whole := r.answered(); whole && r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0 {
+	if _, whole := lineage.Answered(r.d.Head()); whole && r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0 {
 		return ErrAnswered
 	}
 	if len(r.hooks.input) == 0 {
@@ -170,9 +166,11 @@ func (r *run) bind() error {
 	}
 
 	r.id = r.d.Source().ID().String()
-	r.readOpen()
+	if r.open.Heads == nil {
+		r.open = lineage.OpenAt(r.d.Heads())
+	}
 	at := r.d
-	if len(r.open) > 0 {
+	if len(r.open.Phases) > 0 {
 		at = r.declaring()
 	}
 	declared := r.withAgents(at)
@@ -192,55 +190,22 @@ func (r *run) bind() error {
 	// A declaration must not come between open calls and their results. It was checked above, to refuse it as early as
 	// possible; start appends it after the results.
 	r.began = r.d.Source().Time()
-	if r.unclosed && !slices.Equal(declared.Heads(), at.Heads()) {
+	if r.open.Unclosed && !slices.Equal(declared.Heads(), at.Heads()) {
 		return nil
 	}
 	r.declared = true
 	if at.Head() != r.d.Head() {
-		declared = declared.WithHeads(r.heads...)
+		declared = declared.WithHeads(r.open.Heads...)
 	}
 	r.d = declared
 	return nil
 }
 
-// openPhase is a tool phase that is open in the given conversation, and its branch.
-type openPhase struct {
-	lineage.Phase
-	branch lineage.Branch
-}
-
-// readOpen reads what is open in the given conversation, once: a message may have many calls, and each of their results
-// resumes the run.
-func (r *run) readOpen() {
-	// Usually the only head is a message without calls.
-	if h := r.d.Head(); r.read || h != nil && !lineage.IsExecution(h) && !lineage.HasCalls(h) {
-		return
-	}
-	r.read, r.heads = true, r.d.Heads()
-	branches := lineage.Branches(r.heads)
-	r.branches = len(branches)
-	for _, b := range branches {
-		if p, open := b.Phase(); open {
-			r.open = append(r.open, openPhase{p, b})
-		}
-		r.unclosed = r.unclosed || b.Caller() != nil || lineage.IsExecution(b.Heads[0])
-	}
-}
-
-// phases yields the open phases of the given conversation.
-func (r *run) phases(yield func(lineage.Phase) bool) {
-	for _, p := range r.open {
-		if !yield(p.Phase) {
-			return
-		}
-	}
-}
-
 // declaring returns the conversation that declarations are compared with. In an open tool phase, that is the one of the
 // message with the calls: executions declare nothing, and its transcript is remembered.
 func (r *run) declaring() dag.DAG {
-	if r.branches == 1 && len(r.open) == 1 && r.heads[0] != r.open[0].Caller {
-		return r.d.WithHeads(r.open[0].Caller)
+	if r.open.Branches == 1 && len(r.open.Phases) == 1 && r.open.Heads[0] != r.open.Phases[0].Caller {
+		return r.d.WithHeads(r.open.Phases[0].Caller)
 	}
 	return r.d
 }
@@ -281,7 +246,13 @@ func (r *run) bindTools(d dag.DAG) error {
 			r.unbound = append(r.unbound, def.Name)
 		}
 	}
-	r.bound = newToolset(tools)
+	r.bound = toolset{tools: tools}
+	if len(tools) > maxUnindexed {
+		r.bound.index = make(map[string]int, len(tools))
+		for i := range tools {
+			r.bound.index[tools[i].name] = i
+		}
+	}
 	if len(hollow) > 0 {
 		return &UnboundError{Names: hollow}
 	}
@@ -344,7 +315,10 @@ func (r *run) start() error {
 	return nil
 }
 
-// emit emits an event, after the held events. It returns false if the consumer left.
+// emit emits an event. It returns false if the consumer left.
+//
+// With Agent.Save, a step is saved together with the step that follows at once: the events of both wait for the next
+// flush. Call flush before anything that may take time, and before reading a queue that the consumer may have filled.
 //
 // It is generic, because converting an event to an interface allocates: this way that happens only with a consumer.
 func emit[E Event](r *run, event E) bool {
@@ -357,9 +331,17 @@ func emit[E Event](r *run, event E) bool {
 
 	// Save before the event: a consumer that sees a step may rely on its being saved.
 	if r.agent.Save != nil {
-		switch any(event).(type) {
-		case RunStart, MessageEnd, ToolEnd, TurnEnd:
+		switch e := any(event).(type) {
+		case RunStart:
 			r.save()
+		case ToolStart, ToolEnd, MessageEnd, TurnEnd:
+			r.held = append(r.held, event)
+			return true
+		case MessageStart:
+			if e.Role == content.User {
+				r.held = append(r.held, event)
+				return true
+			}
 		}
 		if !r.flush() {
 			return false
@@ -376,25 +358,6 @@ func (r *run) keepWithCall(event Event) {
 	}
 }
 
-// conclude prepares r with begin, runs it, and returns its End and its error. The error is errLeft if the consumer
-// left.
-func (r *run) conclude(begin func(*run) error) (end End, err error) {
-	if len(r.observers) > 0 {
-		err = errLeft // stays so if a provider or the consumer panics
-		defer func() { r.observe(end, err) }()
-	}
-	if r.broken != nil {
-		return r.refuse(r.broken)
-	}
-	switch err := begin(r); {
-	case errors.Is(err, errRepeated):
-		return r.refuse(nil) // nothing is left to do
-	case err != nil:
-		return r.refuse(err)
-	}
-	return r.end(r.loop())
-}
-
 // refuse returns the End of a run that does not begin.
 func (r *run) refuse(err error) (End, error) {
 	if r.inside != nil {
@@ -405,9 +368,10 @@ func (r *run) refuse(err error) (End, error) {
 
 // sum completes the totals.
 func (r *run) sum(reason content.Stop) {
-	r.totals.Reason = reason
-	r.totals.Elapsed = r.before + r.d.Source().Time().Sub(r.began)
-	r.totals.ToolUsage, r.totals.Cost, r.totals.CostKnown = r.meter.spent()
+	t := r.meter.spent()
+	t.Reason, t.Detail, t.Turns, t.ToolCalls = reason, r.totals.Detail, r.totals.Turns, r.totals.ToolCalls
+	t.Elapsed = r.before + r.d.Source().Time().Sub(r.began)
+	r.totals = t
 }
 
 // end appends the StopReason node and returns the End.

@@ -18,18 +18,6 @@ type inputs struct {
 	undelivered []content.Message // messages taken from a queue, neither appended nor rejected yet
 }
 
-// answered reports whether the conversation ends with a message of the model without calls, and whether that is a whole
-// response. A response that is not whole is for the model to continue.
-func (r *run) answered() (words, whole bool) {
-	n := lineage.LastMessage(r.d.Head())
-	if n == nil {
-		return false, false
-	}
-	m, _ := n.Message()
-	words = m.Role == content.Assistant && !has[content.ToolUse](m.Blocks)
-	return words, words && m.Answer.Stop == content.StopEndTurn
-}
-
 // checkInput passes the conversation's last message through the Input hooks, even if declarations follow it.
 func (r *run) checkInput() error {
 	// Prompts, tools, records and the start of a run may follow the message.
@@ -43,7 +31,7 @@ func (r *run) checkInput() error {
 	}
 
 	message, ok := last.Message()
-	if !ok || message.Role != content.User || has[content.ToolResult](message.Blocks) {
+	if !ok || message.Role != content.User || lineage.Has[content.ToolResult](message.Blocks) {
 		return nil
 	}
 
@@ -97,8 +85,8 @@ func (r *run) runInputHooks(m content.Message) (content.Message, error) {
 	return m, nil
 }
 
-// poll returns the messages for the next request: the run's own, then those of the queues. It reads FollowUps only if
-// final is set and Steering has none.
+// poll returns the messages for the next request: the run's own, then those of the queues. With final, the run ends
+// without a message of a queue: FollowUps are read if Steering has none, and the run's own message is no reason to go on.
 func (r *run) poll(final bool) ([]content.Message, error) {
 	input := r.nudge
 	r.nudge = nil
@@ -115,6 +103,8 @@ func (r *run) poll(final bool) ([]content.Message, error) {
 	// New input may ask for the same call again, so repeats count anew.
 	if len(fresh) > 0 {
 		r.same = repeats{}
+	} else if final {
+		return nil, err
 	}
 	return append(input, fresh...), err
 }
@@ -153,7 +143,7 @@ func (r *run) accepted(q *Queue) ([]content.Message, error) {
 // appendInput appends the input to the conversation.
 func (r *run) appendInput(input []content.Message) error {
 	for i, m := range input {
-		if !hold(r, MessageStart{Turn: r.turn, Role: content.User}) {
+		if !emit(r, MessageStart{Turn: r.turn, Role: content.User}) {
 			return errLeft
 		}
 
@@ -175,7 +165,7 @@ func (r *run) append(d dag.DAG) error {
 		return err
 	}
 	r.d = d
-	if !hold(r, MessageEnd{Turn: r.turn, Node: d.Head()}) {
+	if !emit(r, MessageEnd{Turn: r.turn, Node: d.Head()}) {
 		return errLeft
 	}
 	return nil

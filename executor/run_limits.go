@@ -98,11 +98,12 @@ type meter struct {
 	limits  Limits // as the program set them, without defaults: runs inside tools do not count in the default of Turns
 	limited bool   // one of Tokens, Cost, Turns and Calls is set, here or around
 	prices  api.Prices
-	around  *meter
+	around  *meter    // of the run around; nil for the outermost one
+	call    *toolCall // of the run around, with this run inside; nil for the outermost one
 
 	mu       sync.Mutex // guards the fields below
-	tokens   content.Usage
-	tools    content.Usage // the part of tokens used inside tools
+	own      content.Usage
+	tools    content.Usage // used inside tools
 	cost     float64       // finite and not negative
 	unpriced string        // a used model without a price; "" if all have one
 	// partial reports that cost is an estimate, or lacks something other than an unpriced model: usage reported by
@@ -118,13 +119,15 @@ type tally struct{ all, inner int }
 // spend counts the tokens of a request of this run or, with inTool, of one inside its tools.
 func (m *meter) spend(model string, u content.Usage, inTool bool) {
 	if m.around != nil {
+		m.call.addUsage(u)
 		m.around.spend(model, u, true)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tokens = m.tokens.Plus(u)
 	if inTool {
 		m.tools = m.tools.Plus(u)
+	} else {
+		m.own = m.own.Plus(u)
 	}
 	m.partial = m.partial || u.Incomplete
 
@@ -154,18 +157,22 @@ func (m *meter) take(u content.Usage) {
 		return
 	}
 	for ; m != nil; m = m.around {
+		if m.call != nil {
+			m.call.addUsage(u)
+		}
 		m.mu.Lock()
-		m.tokens, m.tools = m.tokens.Plus(u), m.tools.Plus(u)
-		m.partial = true
+		m.tools, m.partial = m.tools.Plus(u), true
 		m.mu.Unlock()
 	}
 }
 
-// spent returns the tokens used inside tools until now, the known cost of the run, and whether that is the whole cost.
-func (m *meter) spent() (tools content.Usage, cost float64, known bool) {
+// spent returns the tokens until now, of the run itself and inside its tools, and the known cost.
+func (m *meter) spent() node.StopReason {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.tools, m.cost, m.prices != nil && m.unpriced == "" && !m.partial
+	return node.StopReason{
+		Usage: m.own, ToolUsage: m.tools, Cost: m.cost, CostKnown: m.prices != nil && m.unpriced == "" && !m.partial,
+	}
 }
 
 // reached returns the stop reason and detail for a reached limit on tokens or cost, of this run or one around it. The
@@ -174,7 +181,7 @@ func (m *meter) reached() (stop content.Stop, detail string) {
 	for at := m; at != nil && stop == ""; at = at.around {
 		at.mu.Lock()
 		switch {
-		case at.limits.Tokens > 0 && at.tokens.Total() >= at.limits.Tokens:
+		case at.limits.Tokens > 0 && at.own.Plus(at.tools).Total() >= at.limits.Tokens:
 			stop = content.StopTokenLimit
 		case at.limits.Cost > 0 && at.unpriced != "":
 			stop, detail = content.StopCostLimit, "the price of "+at.unpriced+" is not known"
@@ -290,8 +297,7 @@ func canonical(input content.JSON) string { return string(orEmpty(input).Canonic
 func (m *meter) begin(s node.Spent, open int) (refused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tokens = s.Usage.Plus(s.ToolUsage)
-	m.tools, m.cost = s.ToolUsage, s.Cost
+	m.own, m.tools, m.cost = s.Usage, s.ToolUsage, s.Cost
 	m.partial = s.Run != "" && !s.CostKnown
 	m.turns = tally{s.Turns + s.InnerTurns, s.InnerTurns}
 	m.calls = tally{s.Calls + open + s.InnerCalls, s.InnerCalls}

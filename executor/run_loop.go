@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,63 +13,74 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// step is what a run does next: another turn, or nothing more.
+// step is what a run does next: another turn or, with stop or err, nothing more.
 type step struct {
 	input []content.Message // appended before the next turn's request
-	over  bool              // the run ends, with stop and err
-	stop  content.Stop      // "" if the run pauses or the consumer left
+	stop  content.Stop      // why the run ends; "" beside an err if it pauses or the consumer left
 	err   error
 }
 
-func end(stop content.Stop, err error) step { return step{over: true, stop: stop, err: err} }
-
-// loop is the run. It executes the open calls first. Then it sends requests and executes the calls of the responses,
-// until a response has no calls or the run has to stop.
-func (r *run) loop() (content.Stop, error) {
-	if !emit(r, RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
-		return "", errLeft
+// loop is the run. It prepares r with begin and executes the open calls. Then it sends requests and executes the calls
+// of the responses, until a response has no calls or the run has to stop. It returns the End and its error, errLeft if
+// the consumer left.
+func (r *run) loop(begin func(*run) error) (end End, err error) {
+	if len(r.observers) > 0 {
+		err = errLeft // stays so if a provider or the consumer panics
+		defer func() { r.observe(end, err) }()
+	}
+	if r.broken != nil {
+		return r.refuse(r.broken)
+	}
+	switch err := begin(r); {
+	case errors.Is(err, errRepeated):
+		return r.refuse(nil) // nothing is left to do
+	case err != nil:
+		return r.refuse(err)
 	}
 
+	if !emit(r, RunStart{Run: r.id, DAG: r.d, Unbound: r.unbound}) {
+		return End{}, errLeft
+	}
 	next := r.begunOpen()
-	for !next.over {
+	for next.stop == "" && next.err == nil {
 		next = r.takeTurn(next.input)
 	}
-	return next.stop, next.err
+	return r.end(next.stop, next.err)
 }
 
 // begunOpen executes the calls that an earlier run left open. Without any, the first turn begins with the messages of
 // the queues.
 func (r *run) begunOpen() step {
 	switch {
-	case r.branches > 1:
-		if stop, err := r.closeBranches(); stop != "" || err != nil {
-			return end(stop, err)
+	case r.open.Branches > 1:
+		if end := r.closeBranches(); end.stop != "" || end.err != nil {
+			return end
 		}
-	case len(r.open) == 1:
-		return r.closeTurn(r.open[0].Caller, r.open[0].Phase, content.Usage{}, "")
-	case r.unclosed: // executions of no call
+	case len(r.open.Phases) == 1:
+		return r.closeTurn(r.open.Phases[0].Caller, r.open.Phases[0], content.Usage{}, "")
+	case r.open.Unclosed: // executions of no call
 		return r.closeTurn(nil, lineage.Phase{}, content.Usage{}, "")
 	}
 	r.replies = nil
 	if err := r.start(); err != nil {
-		return end(content.StopError, err)
+		return r.failed(err)
 	}
 
 	if stop, err := r.ended(); stop != "" {
-		return end(stop, err)
+		return step{stop: stop, err: err}
 	}
 	if stop := r.limit(); stop != "" {
-		return end(stop, nil)
+		return step{stop: stop}
 	}
 
 	// After the model's own message, or without any message, there is nothing to respond to: FollowUps count too.
-	words, whole := r.answered()
+	words, whole := lineage.Answered(r.d.Head())
 	input, err := r.poll(words || len(r.transcript().Messages) == 0)
 	switch {
 	case err != nil:
-		return end(r.failed(err))
+		return r.failed(err)
 	case whole && len(input) == 0: // hooks rejected every message
-		return end(content.StopError, ErrAnswered)
+		return step{stop: content.StopError, err: ErrAnswered}
 	}
 	return step{input: input}
 }
@@ -78,13 +90,13 @@ func (r *run) takeTurn(input []content.Message) step {
 	// Another run inside the same tools may have taken the last turn since the limits were checked.
 	if !r.meter.claim(false, false) {
 		r.totals.Detail = r.meter.outerLimit(false)
-		return end(content.StopMaxTurns, nil)
+		return step{stop: content.StopMaxTurns}
 	}
 
 	r.turn++
 	r.totals.Turns++
 	if !emit(r, TurnStart{Turn: r.turn}) {
-		return end("", errLeft)
+		return step{err: errLeft}
 	}
 	if len(input) > 0 {
 		if err := r.appendInput(input); err != nil {
@@ -106,13 +118,13 @@ func (r *run) takeTurn(input []content.Message) step {
 
 	// Calls continue the run, whatever the model's stop reason. So does a response that is not complete yet: the
 	// provider's own tools are still running.
-	stop, calls := answer.Stop, has[content.ToolUse](answer.Blocks)
+	stop, calls := answer.Stop, lineage.Has[content.ToolUse](answer.Blocks)
 	if calls || stop == content.StopPause {
 		stop = ""
 	}
 
 	inARow(&r.stalls.cut, answer.Stop == content.StopMaxTokens && calls)
-	if inARow(&r.stalls.empty, answer.Stop == content.StopPause && silent(answer)) >= maxEmpty {
+	if inARow(&r.stalls.empty, answer.Stop == content.StopPause && message == nil) >= maxEmpty {
 		stop = content.StopLoop
 	}
 	var open lineage.Phase
@@ -150,21 +162,21 @@ func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
 
 // failTurn ends a turn in which the model failed. message holds the part of the response that arrived; it may be nil.
 func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step {
-	if errors.Is(err, errLeft) || !hold(r, TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
-		return end("", errLeft)
+	if errors.Is(err, errLeft) || !emit(r, TurnEnd{Turn: r.turn, Message: message, Usage: usage, DAG: r.d}) {
+		return step{err: errLeft}
 	}
-	return end(r.failed(err))
+	return r.failed(err)
 }
 
 // closeTurn executes the open calls of the message, ends the turn, and returns the next step. Without calls, open is
 // zero. stop is the model's reason to end the run, or "".
 func (r *run) closeTurn(message *node.Node, open lineage.Phase, usage content.Usage, stop content.Stop) step {
-	tools, _, _ := r.meter.spent()
+	before := r.meter.spent().ToolUsage
 	if r.resumed && r.turn > 0 { // the turn includes its usage from before the pause
 		usage = answerOf(message).Usage
 		for _, h := range r.d.Heads() {
 			if e, ok := h.Payload().(node.ToolExecution); ok {
-				tools = tools.Minus(e.Usage)
+				before = before.Minus(e.Usage)
 			}
 		}
 	}
@@ -172,19 +184,17 @@ func (r *run) closeTurn(message *node.Node, open lineage.Phase, usage content.Us
 	// A declaration must not come between the calls and their results. The agent's declarations follow now.
 	done, err := r.executePhase(open)
 	r.replies = nil // they were for the calls that were open
-	if err != nil {
-		return end(r.badStop(err), err)
+	if err == nil && !r.started {
+		err = r.start()
 	}
-	if !r.started {
-		if err := r.start(); err != nil {
-			return end(content.StopError, err)
-		}
+	if err != nil {
+		return r.failed(err)
 	}
 
 	// Only the usage of this turn: the meter counts the whole run.
-	used, _, _ := r.meter.spent()
 	ended := TurnEnd{
-		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage, ToolUsage: used.Minus(tools), DAG: r.d,
+		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage,
+		ToolUsage: r.meter.spent().ToolUsage.Minus(before), DAG: r.d,
 	}
 
 	// The tools' request to end outranks the model's reason.
@@ -192,17 +202,18 @@ func (r *run) closeTurn(message *node.Node, open lineage.Phase, usage content.Us
 		stop = content.StopTerminated
 	}
 
-	// The last step is saved together with the end of the run, unless the consumer can still change what comes next.
-	emitEnd := emit[TurnEnd]
-	alone := len(r.hooks.next) == 0 && r.agent.Steering == nil && r.agent.FollowUps == nil
-	if r.stop != "" || stop != "" && alone {
-		emitEnd = hold[TurnEnd]
+	if !emit(r, ended) {
+		return step{err: errLeft}
 	}
-	if !emitEnd(r, ended) {
-		return end("", errLeft)
+
+	// The last step is saved together with the end of the run, unless the consumer can still change what comes next.
+	alone := len(r.hooks.next) == 0 && r.agent.Steering == nil && r.agent.FollowUps == nil
+	last := r.stop != "" || stop != "" && alone
+	if r.agent.Save != nil && !last && !r.flush() {
+		return step{err: errLeft}
 	}
 	if r.stop != "" {
-		return end(r.stop, nil)
+		return step{stop: r.stop}
 	}
 
 	turn := Turn{
@@ -221,9 +232,9 @@ func answerOf(message *node.Node) node.Answer {
 func (r *run) afterTurn(turn Turn) step {
 	if stop, err := r.ended(); stop != "" {
 		if turn.Stop != "" {
-			return end(turn.Stop, nil) // the run was complete before its context ended
+			return step{stop: turn.Stop} // the run was complete before its context ended
 		}
-		return end(stop, err)
+		return step{stop: stop, err: err}
 	}
 
 	// A hook that sets another stop reason ends the run, even if messages wait in the queues.
@@ -231,30 +242,24 @@ func (r *run) afterTurn(turn Turn) step {
 	if len(r.hooks.next) > 0 {
 		changed, err := r.next(turn)
 		if err != nil {
-			return end(r.failed(err))
+			return r.failed(err)
 		}
 		turn = changed
 	}
 	if turn.Stop != "" && turn.Stop != stop {
-		return end(turn.Stop, nil)
+		return step{stop: turn.Stop}
+	}
+	if limit := r.limit(); limit != "" {
+		return step{stop: cmp.Or(turn.Stop, limit)}
 	}
 
-	// A message in a queue continues a run that would end with the model's response, unless a limit is reached.
-	limit := r.limit()
-	final := turn.Stop != ""
-	if final && (limit != "" || r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0) {
-		return end(turn.Stop, nil)
+	// A message in a queue continues a run that would end with the model's response.
+	input, err := r.poll(turn.Stop != "")
+	if err != nil {
+		return r.failed(err)
 	}
-	if limit != "" {
-		return end(limit, nil)
-	}
-
-	input, err := r.poll(final)
-	switch {
-	case err != nil:
-		return end(r.failed(err))
-	case final && len(input) == 0: // hooks rejected every message
-		return end(turn.Stop, nil)
+	if len(input) == 0 {
+		return step{stop: turn.Stop}
 	}
 	return step{input: input}
 }
@@ -341,11 +346,11 @@ func (r *run) limit() content.Stop {
 	return stop
 }
 
-// failed returns the stop reason and the error of a run that fails with err. The end of the context has priority: it
-// usually caused err.
-func (r *run) failed(err error) (content.Stop, error) {
-	if errors.Is(err, errLeft) {
-		return "", err
+// failed returns the end of a run that fails with err, pauses, or whose consumer left. The end of the context has
+// priority: it usually caused err.
+func (r *run) failed(err error) step {
+	if errors.Is(err, errLeft) || errors.Is(err, ErrPaused) {
+		return step{err: err}
 	}
 	if stop, cause := r.ended(); stop != "" {
 		// If a request failed before and was to be sent again, its error has the end of the context and that failure.
@@ -353,16 +358,8 @@ func (r *run) failed(err error) (content.Stop, error) {
 		if cause != nil && r.saveErr == nil && errors.As(err, &attempts) && errors.Is(err, r.ctx.Err()) {
 			cause = err
 		}
-		return stop, cause
+		return step{stop: stop, err: cause}
 	}
 	r.totals.Detail = err.Error()
-	return content.StopError, err
-}
-
-// badStop returns the stop reason for an error of a tool phase: "" if the run pauses or the consumer left.
-func (r *run) badStop(err error) content.Stop {
-	if errors.Is(err, errLeft) || errors.Is(err, ErrPaused) {
-		return ""
-	}
-	return content.StopError
+	return step{stop: content.StopError, err: err}
 }

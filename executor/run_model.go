@@ -102,7 +102,7 @@ func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error
 		case api.Retry:
 			// The provider charges for a response that broke off, although nothing of it is kept.
 			r.voided = r.voided.Plus(e.Cut.Usage)
-			r.spend(e.Cut.Model, e.Cut.Usage)
+			r.meter.spend(e.Cut.Model, e.Cut.Usage, false)
 			r.retries++
 			stays = emit(r, Retry{Turn: r.turn, Retry: e})
 		default:
@@ -119,11 +119,16 @@ func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error
 // take appends the answer to the conversation and returns its node. For an empty answer, except a refusal, it only
 // counts the usage.
 func (r *run) take(answer api.Response) (*node.Node, error) {
-	r.spend(answer.Model, answer.Usage)
+	r.meter.spend(answer.Model, answer.Usage, false)
 
 	// Providers refuse an empty message, so an empty answer leaves none. A refusal is kept for its reason: the provider's
 	// details. It is not sent.
-	if silent(answer) && answer.Stop != content.StopRefusal {
+	silent := true
+	for _, b := range answer.Blocks.All() {
+		t, isText := b.(content.Text)
+		silent = silent && isText && t.Text == ""
+	}
+	if silent && answer.Stop != content.StopRefusal {
 		if !emit(r, MessageEnd{Turn: r.turn}) {
 			return nil, errLeft
 		}
@@ -131,7 +136,7 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 	}
 
 	var seen node.Seen
-	if has[content.Thinking](answer.Blocks) {
+	if lineage.Has[content.Thinking](answer.Blocks) {
 		seen = r.seen()
 	}
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{
@@ -142,30 +147,11 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 	return r.d.Head(), err
 }
 
-// spend counts the tokens of a request, in this run and in those around it.
-func (r *run) spend(model string, u content.Usage) {
-	r.totals.Usage = r.totals.Usage.Plus(u)
-	r.meter.spend(model, u, false)
-	if r.inside != nil {
-		r.countAround(u)
-	}
-}
-
 // seen returns dag.DAG.Seen of the transcript that was sent for an answer with thinking.
 func (r *run) seen() node.Seen {
 	// After the model's own message, the request ended with content.GoOn, which is not in the conversation.
 	t := r.transcript()
 	return t.Seen(r.endsInGoOn || r.ownTurn(t.Messages))
-}
-
-// has reports whether blocks hold a block of type B.
-func has[B content.Block](blocks content.Blocks) bool {
-	for _, b := range blocks.All() {
-		if _, is := b.(B); is {
-			return true
-		}
-	}
-	return false
 }
 
 // ownTurn reports whether the conversation ends with a message of the model that was not paused.
@@ -206,26 +192,3 @@ func neverSent(blocks content.Blocks) bool {
 
 // asksToGoOn reports whether a repair appended a message of the user to a request.
 func asksToGoOn(note api.RepairNote) bool { return note.Kind == api.RepairEnd && note.Message > 0 }
-
-// countAround adds usage to the calls around this run, at every depth.
-func (r *run) countAround(u content.Usage) {
-	for in := r.inside; in != nil; in = in.phase.r.inside {
-		in.addUsage(u)
-	}
-}
-
-// toolsTook counts the usage in the results of tools.
-func (r *run) toolsTook(u content.Usage) {
-	r.meter.take(u)
-	r.countAround(u)
-}
-
-// silent reports whether the answer is empty: it has no block but empty texts.
-func silent(answer api.Response) bool {
-	for _, b := range answer.Blocks.All() {
-		if t, isText := b.(content.Text); !isText || t.Text != "" {
-			return false
-		}
-	}
-	return true
-}

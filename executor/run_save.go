@@ -24,30 +24,12 @@ type record struct {
 
 	saved   []*node.Node   // the heads that Agent.Save was last called with
 	saveErr error          // the error of Agent.Save; the run ends with it
-	held    []Event        // wait for the next call of Agent.Save; see hold
+	held    []Event        // wait for the next flush; see emit
 	waiting []chan<- error // of sub-agents' steps that wait for the next save; each has room for its error
 
 	// beside adds the other heads to a conversation while one of several branches is executed. It is nil at any other
 	// time.
 	beside func(dag.DAG) dag.DAG
-}
-
-// hold queues an event for the next call of flush. Without Agent.Save it emits the event at once.
-//
-// With Agent.Save, a step is saved together with the step that follows at once, and the events of both wait for that
-// save. Call flush before anything that may take time, and before reading a queue that the consumer may have filled.
-func hold[E Event](r *run, event E) bool {
-	if r.agent.Save == nil {
-		return emit(r, event)
-	}
-	if len(r.observers) > 0 {
-		r.observe(event, nil)
-	}
-	if r.inside != nil {
-		r.keepWithCall(event)
-	}
-	r.held = append(r.held, event)
-	return true
 }
 
 // flush saves the conversation, releases the sub-agents that wait for this save, and emits the held events. It returns

@@ -30,17 +30,6 @@ type boundTool struct {
 // maxUnindexed is how many tools a toolset searches one by one.
 const maxUnindexed = 8
 
-func newToolset(tools []boundTool) toolset {
-	s := toolset{tools: tools}
-	if len(tools) > maxUnindexed {
-		s.index = make(map[string]int, len(tools))
-		for i := range tools {
-			s.index[tools[i].name] = i
-		}
-	}
-	return s
-}
-
 // get returns the tool with that name, or nil.
 func (s *toolset) get(name string) *boundTool {
 	if s.index != nil {

@@ -40,7 +40,7 @@ type Call = dag.Call
 // NewTool returns a tool with the given definition and function, for definitions known only at run time. Arguments are
 // checked against def's schema before fn is called. An error in the schema is the tool's Err.
 func NewTool(def content.Tool, fn func(context.Context, Call) (Result, error)) Tool {
-	b := &bound{def: def, fn: fn}
+	b := &bound{def: def, run: fn}
 	check, err := schema.Parse(def.Schema)
 	if fn == nil {
 		err = errors.New("its function is nil")
@@ -51,12 +51,13 @@ func NewTool(def content.Tool, fn func(context.Context, Call) (Result, error)) T
 	return b
 }
 
-// bound is a definition with a function.
+// bound is a definition with a function. Its Call has two steps, which a run takes one by one: prepare and run.
 type bound struct {
 	def   content.Tool
-	fn    func(context.Context, Call) (Result, error)
-	check *schema.Schema
-	err   error
+	run   func(context.Context, Call) (Result, error) // called with arguments that prepare has accepted
+	check *schema.Schema                              // of the arguments
+	nulls bool                                        // a member that is null and not required counts as absent
+	err   error                                       // why the tool cannot be declared; nil for a valid one
 }
 
 func (b *bound) Definition() content.Tool { return b.def }
@@ -64,32 +65,31 @@ func (b *bound) Definition() content.Tool { return b.def }
 func (b *bound) Err() error { return b.err }
 
 func (b *bound) Call(ctx context.Context, call Call) (Result, error) {
-	return callChecked(ctx, b, call)
+	call.Input = orEmpty(call.Input)
+	if err := b.prepare(ctx, call.Input); err != nil {
+		return Result{}, err
+	}
+	return b.run(ctx, call)
 }
 
+// prepare checks the arguments of a call. The error is an *argumentError, or that of ctx.
 func (b *bound) prepare(ctx context.Context, input content.JSON) error {
 	if b.err != nil {
 		return b.err
 	}
-	return verify(ctx, b.check, b.def.Name, input, false)
-}
-
-func (b *bound) run(ctx context.Context, call Call) (Result, error) { return b.fn(ctx, call) }
-
-// stepped is a tool whose Call has two steps, which may also be called one by one: checking the arguments, and running
-// the function.
-type stepped interface {
-	prepare(ctx context.Context, input content.JSON) error
-	run(ctx context.Context, call Call) (Result, error)
-}
-
-func callChecked(ctx context.Context, t stepped, call Call) (Result, error) {
-	call.Input = orEmpty(call.Input)
-	if err := t.prepare(ctx, call.Input); err != nil {
-		return Result{}, err
+	check := schema.Check{Nulls: b.nulls, Unknown: "is not an argument of this tool"}
+	problems, err := b.check.Problems(ctx, input, check)
+	if err != nil || len(problems) == 0 {
+		return err
 	}
-	return t.run(ctx, call)
+	return &argumentError{b.def.Name, problems, input}
 }
+
+// inSteps is a tool of this package, whose Call may be taken in steps. A program's own wrapper is none: its Call must be
+// called as a whole.
+type inSteps interface{ steps() *bound }
+
+func (b *bound) steps() *bound { return b }
 
 // toolError returns the Err of the tool with that name.
 func toolError(name string, err error) error {
@@ -111,6 +111,13 @@ func (t timed) Timeout() time.Duration { return t.timeout }
 type wrapped struct{ Tool }
 
 func (w wrapped) Unwrap() Tool { return w.Tool }
+
+func (w wrapped) steps() *bound {
+	if t, ok := w.Tool.(inSteps); ok {
+		return t.steps()
+	}
+	return nil
+}
 
 func (w wrapped) Definition() content.Tool {
 	if w.Tool == nil {
@@ -166,32 +173,6 @@ func as[T any](t Tool) (T, bool) {
 	}
 	var none T
 	return none, false
-}
-
-// effectOf returns the effect of the calls of a tool.
-func effectOf(t Tool) Effect {
-	if own, ok := as[interface{ Effect() Effect }](t); ok {
-		return own.Effect()
-	}
-	return EffectUnknown
-}
-
-// steps returns the two steps of a tool of this package. It looks through this package's wrappers only: the Call method
-// of a program's own wrapper must be called as a whole.
-func steps(t Tool) (stepped, bool) {
-	for {
-		switch wrapped := t.(type) {
-		case timed:
-			t = wrapped.Tool
-		case moded:
-			t = wrapped.Tool
-		case effective:
-			t = wrapped.Tool
-		default:
-			s, ok := t.(stepped)
-			return s, ok
-		}
-	}
 }
 
 // ownerOf returns the owner of a tool; nil is the program.

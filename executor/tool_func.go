@@ -31,57 +31,33 @@ import (
 // interface type with methods, two fields with one JSON name, the tag option string). The error is then the tool's Err:
 // dag.DAG.Tools returns it, with content.ErrTool in its chain.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error)) Tool {
-	f := &function[In, Out]{def: content.Tool{Name: name, Description: safetext.UTF8(description)}, fn: fn}
-	f.check, f.err = inferSchema(reflect.TypeFor[In]())
+	b := &bound{def: content.Tool{Name: name, Description: safetext.UTF8(description)}, nulls: true}
+	b.run = func(ctx context.Context, call Call) (Result, error) {
+		var in In
+		if err := schema.Decode(call.Input, &in); err != nil {
+			return Result{}, &argumentError{tool: name, problems: []string{"root: " + err.Error()}, input: call.Input}
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return Result{}, err
+		}
+		return ResultOf(out)
+	}
+
+	b.check, b.err = inferSchema(reflect.TypeFor[In]())
 	switch {
 	case fn == nil:
-		f.err = errors.New("its function is nil")
-	case f.err == nil:
-		f.def.Schema, f.err = f.check.JSON()
+		b.err = errors.New("its function is nil")
+	case b.err == nil:
+		b.def.Schema, b.err = b.check.JSON()
 	}
-
-	if f.err == nil {
-		f.err = usable(reflect.TypeFor[Out]())
+	if b.err == nil {
+		b.err = usable(reflect.TypeFor[Out]())
 	}
-	if f.err != nil {
-		f.err = toolError(name, f.err)
+	if b.err != nil {
+		b.err = toolError(name, b.err)
 	}
-	return f
-}
-
-// function is the tool returned by Func.
-type function[In, Out any] struct {
-	def   content.Tool
-	fn    func(context.Context, In) (Out, error)
-	check *schema.Schema // of In
-	err   error          // why the tool cannot be declared; nil for a valid one
-}
-
-func (f *function[In, Out]) Definition() content.Tool { return f.def }
-
-func (f *function[In, Out]) Err() error { return f.err }
-
-func (f *function[In, Out]) Call(ctx context.Context, call Call) (Result, error) {
-	return callChecked(ctx, f, call)
-}
-
-func (f *function[In, Out]) prepare(ctx context.Context, input content.JSON) error {
-	if f.err != nil {
-		return f.err
-	}
-	return verify(ctx, f.check, f.def.Name, input, true)
-}
-
-func (f *function[In, Out]) run(ctx context.Context, call Call) (Result, error) {
-	var in In
-	if err := schema.Decode(call.Input, &in); err != nil {
-		return Result{}, &argumentError{tool: f.def.Name, problems: []string{"root: " + err.Error()}, input: call.Input}
-	}
-	out, err := f.fn(ctx, in)
-	if err != nil {
-		return Result{}, err
-	}
-	return ResultOf(out)
+	return b
 }
 
 // usable returns an error for a type that cannot become a result, to report it when the tool is declared.

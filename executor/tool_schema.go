@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -23,17 +22,6 @@ func inferSchema(t reflect.Type) (*schema.Schema, error) {
 		return nil, fmt.Errorf("its arguments are %s: take a struct", t)
 	}
 	return made, nil
-}
-
-// verify checks arguments. With nulls, a member that is null and not required counts as absent. The error is an
-// *argumentError, or that of ctx.
-func verify(ctx context.Context, s *schema.Schema, tool string, input content.JSON, nulls bool) error {
-	check := schema.Check{Nulls: nulls, Unknown: "is not an argument of this tool"}
-	problems, err := s.Problems(ctx, input, check)
-	if err != nil || len(problems) == 0 {
-		return err
-	}
-	return &argumentError{tool, problems, input}
 }
 
 // argumentError lists the problems with the arguments of a call. Its text is for the model.

@@ -45,13 +45,13 @@ type Task struct {
 func SubAgent(name, description string, agent Agent) Tool {
 	agent.Name = cmp.Or(agent.Name, name)
 	s := &subAgent{agent: agent}
-	s.function = Func(name, description, s.work).(*function[Task, Result])
+	s.bound = Func(name, description, s.work).(*bound)
 	return WithTimeout(s, 0)
 }
 
 // subAgent is the tool returned by SubAgent.
 type subAgent struct {
-	*function[Task, Result]
+	*bound
 	agent Agent
 }
 

@@ -71,8 +71,9 @@ type Driver interface {
 	//     goroutine: the sequence may hold the only connection.
 	Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[Record, error]
 
-	// Outlined returns the IDs of the records with an outline, in any order.
-	Outlined(ctx context.Context, conversation string) ([]node.ID, error)
+	// Open returns a head like Head, with what its conversation is loaded from, apart from what is within reach of have.
+	// In a database it is one query.
+	Open(ctx context.Context, conversation, name string, have []node.ID) (Opened, error)
 
 	// Records yields the records with these IDs, with their outlines, each once and after all its links. Unlike Read, it
 	// does not follow links. It is otherwise like Read.
@@ -143,6 +144,15 @@ type Head struct {
 	Nodes []node.ID
 	// Header is the header of the last append with a header.
 	Header []byte
+}
+
+// Opened is what [Driver.Open] returns.
+type Opened struct {
+	Head Head
+	// Outlined are the IDs of the conversation's records with an outline, in any order.
+	Outlined []node.ID
+	// Records are what Read yields from Head.Nodes on, if that is little. Nil means that the driver does not know yet.
+	Records []Record
 }
 
 // Record is a node in its saved form.

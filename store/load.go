@@ -20,20 +20,21 @@ var errNoHead = fmt.Errorf("there is no such head: %w", ErrNotStored)
 func (c *Conversation) open(ctx context.Context, have []node.ID, alone bool) error {
 	var failed error // of the attempt at version last
 	for last := uint64(0); ; {
-		h, err := c.store.driver.Head(ctx, c.key, c.name)
+		// The set may have been emptied since the caller read have (see forget). Only nodes still in it may be skipped.
+		o, err := c.store.driver.Open(ctx, c.key, c.name, c.nodes.known(have))
 		switch {
 		case errors.Is(err, ErrNotStored):
 			return fmt.Errorf("store: %s: head %s: %w", quoted(c.key), quoted(c.name), errNoHead)
 		case err != nil:
 			return err
-		case failed != nil && h.Version == last:
+		case failed != nil && o.Head.Version == last:
 			// The head has not moved since: the missing record is damage.
 			return failed
 		}
 
-		d, err := c.load(ctx, h, have, alone)
+		d, err := c.load(ctx, o, have, alone)
 		if err == nil {
-			c.dag, c.head = d, h
+			c.dag, c.head = d, o.Head
 			return nil
 		}
 
@@ -41,17 +42,20 @@ func (c *Conversation) open(ctx context.Context, have []node.ID, alone bool) err
 		if !errors.Is(err, ErrNotStored) {
 			return err
 		}
-		failed, last = err, h.Version
+		failed, last = err, o.Head.Version
 	}
 }
 
 // load reads the conversation at a head.
-func (c *Conversation) load(ctx context.Context, h Head, have []node.ID, alone bool) (dag.DAG, error) {
-	// The set may have been emptied since the caller read have (see forget). Only nodes still in it may be skipped.
-	if !alone || !c.loadPart(ctx, h) {
-		records, err := all(c.store.driver.Read(ctx, c.key, h.Nodes, c.nodes.known(have)))
-		if err != nil {
-			return dag.DAG{}, err
+func (c *Conversation) load(ctx context.Context, o Opened, have []node.ID, alone bool) (dag.DAG, error) {
+	if !alone || !c.loadPart(ctx, o) {
+		records := o.Records
+		if records == nil {
+			var err error
+			records, err = all(c.store.driver.Read(ctx, c.key, o.Head.Nodes, c.nodes.known(have)))
+			if err != nil {
+				return dag.DAG{}, err
+			}
 		}
 		if err := c.parse(ctx, records, &c.nodes.set, &c.nodes.mu); err != nil {
 			return dag.DAG{}, err
@@ -60,7 +64,7 @@ func (c *Conversation) load(ctx context.Context, h Head, have []node.ID, alone b
 
 	c.nodes.mu.Lock()
 	defer c.nodes.mu.Unlock()
-	d, err := c.nodes.set.DAG(h.Header, h.Nodes)
+	d, err := c.nodes.set.DAG(o.Head.Header, o.Head.Nodes)
 	if err != nil {
 		return dag.DAG{}, fmt.Errorf("store: %s: head %s: %w", quoted(c.key), quoted(c.name), err)
 	}

@@ -289,9 +289,9 @@ func (s *shelf) reach(from []node.ID, seen map[node.ID]bool) (records []stored, 
 	return records, node.ID{}
 }
 
-func (m *memory) Outlined(ctx context.Context, conversation string) (ids []node.ID, err error) {
-	if err := check(ctx, conversation); err != nil {
-		return nil, err
+func (m *memory) Open(ctx context.Context, conversation, name string, _ []node.ID) (o Opened, err error) {
+	if o.Head, err = m.Head(ctx, conversation, name); err != nil {
+		return Opened{}, err
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -299,11 +299,11 @@ func (m *memory) Outlined(ctx context.Context, conversation string) (ids []node.
 	if s := m.conversations[conversation]; s != nil {
 		for id, r := range s.records {
 			if r.Outline != nil {
-				ids = append(ids, id)
+				o.Outlined = append(o.Outlined, id)
 			}
 		}
 	}
-	return ids, nil
+	return o, nil
 }
 
 func (m *memory) Records(ctx context.Context, conversation string, ids []node.ID) iter.Seq2[Record, error] {

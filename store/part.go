@@ -66,9 +66,9 @@ func (r Record) outline() (dag.Outline, error) {
 // loadPart reads what a conversation needs from its newest compaction on, and reports whether this was possible. The
 // rest is read when it is first used. For any error it reports false: reading everything finds the reason. No other
 // conversation may use c.nodes yet.
-func (c *Conversation) loadPart(ctx context.Context, h Head) bool {
-	outlined, err := c.store.driver.Outlined(ctx, c.key)
-	if err != nil || len(outlined) == 0 {
+func (c *Conversation) loadPart(ctx context.Context, opened Opened) bool {
+	h, outlined := opened.Head, opened.Outlined
+	if len(outlined) == 0 {
 		return false
 	}
 

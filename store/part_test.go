@@ -63,11 +63,12 @@ func (d *countingDriver) Read(ctx context.Context, key string, from, have []node
 	return d.count(d.Driver.Read(ctx, key, from, have))
 }
 
-func (d *countingDriver) Outlined(ctx context.Context, key string) ([]node.ID, error) {
+func (d *countingDriver) Open(ctx context.Context, key, name string, have []node.ID) (store.Opened, error) {
+	o, err := d.Driver.Open(ctx, key, name, have)
 	if d.whole {
-		return nil, nil
+		o.Outlined = nil
 	}
-	return d.Driver.Outlined(ctx, key)
+	return o, err
 }
 
 func (d *countingDriver) Records(ctx context.Context, key string, ids []node.ID) iter.Seq2[store.Record, error] {

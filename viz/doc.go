@@ -1,7 +1,6 @@
 // Package viz draws conversations:
 //
 //   - [Mermaid] writes a diagram for GitHub, editors and documentation tools.
-//   - [MermaidParts] draws a conversation too large for one diagram in several.
 //   - [SVG] writes a self-contained picture.
 //   - [DOT] writes the input of Graphviz.
 //   - [Layout] computes the positions in a picture, for programs with their own drawing code.

@@ -149,40 +149,6 @@ func ExampleLayout() {
 	// [{73 64} {73 92}]
 }
 
-// Around draws a node with what is near to it, and says how much it leaves out.
-func ExampleMermaidOptions_around() {
-	d := dag.New()
-	for i := range 100 {
-		d = d.User(fmt.Sprint("Question ", i)).Assistant(fmt.Sprint("Answer ", i))
-	}
-	asked := d.Nodes()[80]
-
-	err := viz.Mermaid(os.Stdout, d, &viz.MermaidOptions{Around: asked.ID(), Steps: 1})
-	if err != nil {
-		fmt.Println(err)
-	}
-	// Output:
-	// flowchart TD
-	//     classDef user fill:#e1f5fe,stroke:#01579b,color:#01579b
-	//     classDef assistant fill:#e8f5e9,stroke:#1b5e20,color:#1b5e20
-	//     classDef folded fill:#fffde7,stroke:#827717,color:#5d5400,stroke-dasharray:4 4
-	//     classDef head stroke-width:4px
-	//     n0("… 79 nodes before (n0 to n78)
-	// 40 user turns, 39 answers"):::folded
-	//     n79("assistant
-	// Answer 39"):::assistant
-	//     n80("user
-	// Question 40"):::user
-	//     n81("assistant
-	// Answer 40"):::assistant
-	//     n82("… 118 nodes after (n82 to n199)
-	// 59 user turns, 59 answers, 1 head"):::folded
-	//     n0 --> n79
-	//     n79 --> n80
-	//     n80 --> n81
-	//     n81 --> n82
-}
-
 // What leads to a node is a conversation of its own, and needs no option.
 func ExampleMermaidOptions_path() {
 	question := dag.New().User("Name a tree.")
@@ -203,65 +169,6 @@ func ExampleMermaidOptions_path() {
 	// An oak."):::assistant
 	//     n0 --> n1
 	//     class n1 head
-}
-
-// With a Depth of 1, the conversation of a sub-agent is a line in the box of its call.
-func ExampleMermaidOptions_depth() {
-	helper := dag.New().User("How high is the Fuji?").Assistant("3,776 m.")
-	d := dag.New().User("Is it higher than 3,000 m?").SubGraph("helper", helper).Assistant("It is.")
-
-	if err := viz.Mermaid(os.Stdout, d, &viz.MermaidOptions{Depth: 1}); err != nil {
-		fmt.Println(err)
-	}
-	// Output:
-	// flowchart TD
-	//     classDef user fill:#e1f5fe,stroke:#01579b,color:#01579b
-	//     classDef assistant fill:#e8f5e9,stroke:#1b5e20,color:#1b5e20
-	//     classDef several stroke-dasharray:4 4
-	//     classDef head stroke-width:4px
-	//     n0("user
-	// Is it higher than 3,000 m?"):::user
-	//     n1[["sub-graph: helper
-	// 3,776 m.
-	// … 2 nodes inside (n2 to n3)"]]:::user
-	//     n4("assistant
-	// It is."):::assistant
-	//     n0 --> n1
-	//     n1 --> n4
-	//     class n1 several
-	//     class n4 head
-}
-
-// A conversation that is too large for one diagram is a document of several. Each says where it goes on.
-func ExampleMermaidParts() {
-	d := dag.New()
-	for range 600 {
-		d = d.User("Tell me more.").Assistant("There is more.")
-	}
-	parts, err := viz.MermaidParts(d, nil)
-	if err != nil {
-		fmt.Println(err)
-	}
-	var document strings.Builder
-	for _, p := range parts {
-		fmt.Fprintf(&document, "## %s\n\n```mermaid\n%s```\n\n", p.Title, p.Text)
-	}
-	for line := range strings.Lines(document.String()) {
-		if strings.HasPrefix(line, "##") || strings.Contains(line, "part") {
-			fmt.Print(line)
-		}
-	}
-	// Output:
-	// ## Part 1 of 4: n0 to n337
-	//     a337>"continues in part 2 at n338"]:::folded
-	// ## Part 2 of 4: n338 to n675
-	//     b338>"from n337 in part 1"]:::folded
-	//     a675>"continues in part 3 at n676"]:::folded
-	// ## Part 3 of 4: n676 to n1013
-	//     b676>"from n675 in part 2"]:::folded
-	//     a1013>"continues in part 4 at n1014"]:::folded
-	// ## Part 4 of 4: n1014 to n1199
-	//     b1014>"from n1013 in part 3"]:::folded
 }
 
 // What "dot -Tsvg" draws.

@@ -186,13 +186,6 @@ func (o *outline) fold(p plan) []int {
 		box[i] = i
 	}
 
-	// A vertex left out of a drawing around another is in the box of its piece.
-	for i := range o.left {
-		if o.isLeftOut(i) {
-			box[i] = o.left[i].box
-		}
-	}
-
 	// A conversation nested deeper is folded into the box of its call.
 	if p.depth > 0 {
 		home := o.homes(p.depth)
@@ -267,7 +260,7 @@ func (o *outline) pins(p plan, box []int) []bool {
 // hide reports, for each vertex, whether it is hidden: no pinned vertex follows it. The result overrules the other ways
 // of folding. It is nil if the plan does not limit the heads.
 func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
-	if p.heads == 0 || o.left != nil {
+	if p.heads == 0 {
 		return nil
 	}
 	up, _ := o.neighbors()
@@ -406,17 +399,11 @@ func (o *outline) homes(depth int) []int {
 		if g.outer != none {
 			home[i] = home[g.outer]
 		}
-		if home[i] == none && levels[i] > depth && !o.mustOpen(g) {
+		if home[i] == none && levels[i] > depth && !g.shared {
 			home[i] = g.owner
 		}
 	}
 	return home
-}
-
-// mustOpen reports whether g cannot be folded into the box of its call: nodes outside have edges to its nodes, the call
-// itself is left out, or the drawing is around one of its nodes.
-func (o *outline) mustOpen(g group) bool {
-	return g.shared || o.isLeftOut(g.owner) || o.focus >= g.first && o.focus <= g.last
 }
 
 // link is one step of a chain: a vertex with a single edge into it, or a vertex at which several branches from the
@@ -465,7 +452,7 @@ func (o *outline) chains(hidden []bool) [][]link {
 func (o *outline) next(i int, hidden []bool, budget *int) (link, bool) {
 	v := &o.vertices[i]
 	kids := without(v.kids, hidden)
-	if len(kids) == 0 || o.isLeftOut(i) || slices.ContainsFunc(kids, o.isLeftOut) {
+	if len(kids) == 0 {
 		return link{}, false
 	}
 
@@ -491,7 +478,7 @@ func (o *outline) next(i int, hidden []bool, budget *int) (link, bool) {
 	for *budget > 0 {
 		*budget--
 		k := heap.Pop(&ahead).(int)
-		if w := &o.vertices[k]; seen[k] < len(w.parents) || w.group != v.group || o.isLeftOut(k) {
+		if w := &o.vertices[k]; seen[k] < len(w.parents) || w.group != v.group {
 			return link{}, false // an edge from elsewhere
 		}
 		if len(ahead) == 0 {
@@ -697,11 +684,11 @@ func (o *outline) pinned(l link, pinned []bool) bool {
 	return slices.ContainsFunc(l.members(), func(m int) bool { return pinned[m] || !o.foldable(m) })
 }
 
-// foldable reports whether vertex i may be in the box of another. It may not if the drawing is around it, or if nodes
-// outside have edges to the conversation of its sub-agent.
+// foldable reports whether vertex i may be in the box of another. It may not if nodes outside have edges to the
+// conversation of its sub-agent.
 func (o *outline) foldable(i int) bool {
 	v := &o.vertices[i]
-	return i != o.focus && len(v.also) == 0 && (v.hangs == none || !o.groups[v.hangs].shared)
+	return len(v.also) == 0 && (v.hangs == none || !o.groups[v.hangs].shared)
 }
 
 // isOwn reports whether a box contains only its first member and, perhaps, the message with its result and the
@@ -727,10 +714,6 @@ func (o *outline) inside(members []int) []int {
 
 // foldedFace returns the look of a box with several vertices.
 func (l labeller) foldedFace(members []int) face {
-	if l.o.isLeftOut(members[0]) {
-		return l.summary(members, string(l.o.left[members[0]].where))
-	}
-
 	first := &l.o.vertices[members[0]]
 	if l.o.isOwn(members) {
 		f, in := l.face(members[0]), l.o.inside(members)
@@ -749,7 +732,7 @@ func (l labeller) foldedFace(members []int) face {
 	// Calls alone are part of a fan. With any other node of their conversation, the box is a summary.
 	for _, m := range members {
 		if v := &l.o.vertices[m]; v.group == first.group && !isCall(v.node) {
-			return l.summary(members, "")
+			return l.summary(members)
 		}
 	}
 	return l.manyCalls(members)
@@ -782,9 +765,8 @@ func (l labeller) manyCalls(members []int) face {
 	return face{lines(listed(tally(tools), l.failures(members)), body), ShapeCall, l.foldedStyle(members)}
 }
 
-// summary returns the look of a box with several vertices: their number, their position, their kinds, and the first and
-// the last failure.
-func (l labeller) summary(members []int, where string) face {
+// summary returns the look of a box with several vertices: their number, their kinds, and the first and the last failure.
+func (l labeller) summary(members []int) face {
 	var users, answers, calls, heads, waiting int
 	var refs []string
 	for _, m := range members {
@@ -807,9 +789,6 @@ func (l labeller) summary(members []int, where string) face {
 
 	start, end := l.o.vertices[members[0]].number, l.o.vertices[members[len(members)-1]].number
 	head := "… " + count(len(members), "node")
-	if where != "" {
-		head += " " + where
-	}
 
 	// Show the numbers of the nodes only if they have no gap.
 	switch {

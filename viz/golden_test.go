@@ -18,7 +18,7 @@ func TestDrawingsOfEveryKindAreAsWrittenDown(t *testing.T) {
 	goldentest.Require(t, "every_kind.mmd", draw(t, d, &MermaidOptions{Full: true}))
 	goldentest.Require(t, "every_kind.dot", dotOf(t, d, &DOTOptions{Layout: LayoutOptions{Full: true}}))
 	goldentest.Require(t, "every_kind.svg", svg(t, d, &SVGOptions{Title: "Every kind", Layout: LayoutOptions{Full: true}}))
-	goldentest.Require(t, "every_kind_short.mmd", draw(t, d, &MermaidOptions{LabelLines: 1, LabelChars: 8, Depth: 1, Full: true}))
+	goldentest.Require(t, "every_kind_short.mmd", draw(t, d, &MermaidOptions{LabelLines: 1, LabelChars: 8, Full: true}))
 }
 
 func TestFoldedDrawingsAreAsWrittenDown(t *testing.T) {
@@ -29,24 +29,6 @@ func TestFoldedDrawingsAreAsWrittenDown(t *testing.T) {
 		goldentest.Require(t, fmt.Sprintf("folded_%d.mmd", i), text)
 	}
 	goldentest.Require(t, "folded.svg", svg(t, sampleWide(), &SVGOptions{Layout: LayoutOptions{}}))
-}
-
-func TestDrawingsAroundANodeAndInPartsAreAsWrittenDown(t *testing.T) {
-	d := sampleEveryKind()
-	around := d.WithHeads(d.Heads()[0]).Nodes()[12]
-	var b strings.Builder
-	for _, steps := range []int{0, 1} {
-		b.WriteString(draw(t, d, &MermaidOptions{Around: around.ID(), Steps: steps}))
-	}
-	goldentest.Require(t, "around.mmd", b.String())
-
-	b.Reset()
-	s := newSketch(d, &MermaidOptions{})
-	sheets := s.split(9, 3000)
-	for i, sh := range sheets {
-		fmt.Fprintf(&b, "%%%% %s\n%s", partTitle(i, len(sheets), sh.boxes), s.write(sh))
-	}
-	goldentest.Require(t, "parts.mmd", b.String())
 }
 
 // TestRandomGraphsAreFoldedAndLaidOutAsWrittenDown writes down which nodes each plan puts into one box, and where a picture has its boxes.

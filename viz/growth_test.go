@@ -42,16 +42,6 @@ func TestGrowth(t *testing.T) {
 			// Mermaid takes 500 edges; the most that any of the shapes has is two for each node.
 			{"Mermaid, in full", 24, 240, true, func(d dag.DAG) error { return viz.Mermaid(io.Discard, d, &viz.MermaidOptions{Full: true}) }},
 			{"Mermaid, folded", 200, 2000, false, func(d dag.DAG) error { return viz.Mermaid(io.Discard, d, nil) }},
-			{"Mermaid, around a node", 200, 2000, false, func(d dag.DAG) error {
-				return viz.Mermaid(io.Discard, d, &viz.MermaidOptions{Around: d.Nodes()[0].ID()})
-			}},
-
-			// Up to 450 edges are one part, without what leads to other parts.
-			{"MermaidParts", 1000, 4000, false, func(d dag.DAG) error {
-				_, err := viz.MermaidParts(d, nil)
-				return err
-			}},
-
 			{"DOT", 0, 0, false, func(d dag.DAG) error { return viz.DOT(io.Discard, d, &viz.DOTOptions{Layout: full}) }},
 			{"Layout", 0, 0, false, func(d dag.DAG) error {
 				_, err := viz.Layout(d, &full)

@@ -273,14 +273,3 @@ func svg(t testing.TB, d dag.DAG, o *SVGOptions) string {
 	require.NoError(t, SVG(&b, d, o))
 	return b.String()
 }
-
-func partsOf(t testing.TB, d dag.DAG, o *MermaidOptions) []MermaidPart {
-	t.Helper()
-	parts, err := MermaidParts(d, o)
-	require.NoError(t, err)
-	for _, p := range parts {
-		require.LessOrEqual(t, utf16Len(p.Text), 45_000, p.Title)
-		require.LessOrEqual(t, strings.Count(p.Text, " --> ")+strings.Count(p.Text, " -.-> "), 450, p.Title)
-	}
-	return parts
-}

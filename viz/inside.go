@@ -74,7 +74,7 @@ func (o *outline) part(members []int) *outline {
 		return list
 	}
 
-	p := &outline{focus: none, full: o.full, vertices: make([]vertex, 0, len(members)), waiting: o.waiting}
+	p := &outline{full: o.full, vertices: make([]vertex, 0, len(members)), waiting: o.waiting}
 	groups := map[int]int{none: none}
 	for k, i := range members {
 		v := o.vertices[i]

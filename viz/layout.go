@@ -139,7 +139,7 @@ func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
 		o = &LayoutOptions{}
 	}
 
-	out := outlineOfDAG(d, o.Runs, node.ID{})
+	out := outlineOfDAG(d, o.Runs)
 	out.full = o.Full
 	l := labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()}
 	unfolded := out.fold(plans[0])

@@ -14,7 +14,6 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
-	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
 
@@ -185,7 +184,7 @@ func TestWhatCannotBeSmallIsAsSmallAsItCanBe(t *testing.T) {
 		}
 
 		large++
-		out := outlineOfDAG(d, false, node.ID{})
+		out := outlineOfDAG(d, false)
 		for _, p := range plans[1:] {
 			m := out.plot(out.fold(p))
 			m.label(labeller{out, 3, 120, out.severalModels()}, fewCells)

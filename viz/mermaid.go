@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
@@ -54,16 +53,6 @@ type MermaidOptions struct {
 	// Full draws every node, up to Mermaid's own limits of 500 edges and 50,000 UTF-16 code units. A larger drawing is
 	// an error instead of being folded. Defaults to false.
 	Full bool
-	// Depth limits the nesting of drawn conversations: 1 is the conversation itself, 2 includes the conversations of
-	// its sub-agents, and so on. A deeper one becomes a line in the box of its call, unless another conversation
-	// continues one of its nodes. Defaults to all, also when negative.
-	Depth int
-	// Around is a node of the conversation or of a sub-agent. Only the nodes at most Steps edges before or after it are
-	// drawn. All others become boxes with a count. IDs stay those of the whole drawing. To draw a node and its
-	// ancestors alone, draw [dag.DAG.At] of it. Defaults to drawing everything.
-	Around node.ID
-	// Steps is the distance from Around, in edges. Defaults to 3, also when negative.
-	Steps int
 }
 
 // Mermaid writes d to w as a Mermaid flowchart. It shows every node with its text, tool calls side by side above their
@@ -86,19 +75,17 @@ type MermaidOptions struct {
 //   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first
 //     few are drawn, and boxes count the others.
 //
-// Mermaid returns the error of d; dag.ErrForeign if d has no node o.Around; the error of w; or a *SizeError if the
-// conversation is too large even when folded. [MermaidParts] can then draw it in several diagrams. Nothing is written
-// unless the drawing is complete.
+// Mermaid returns the error of d; the error of w; or a *SizeError if the conversation is too large even when folded.
+// [SVG] can then draw it. Nothing is written unless the drawing is complete.
 func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
 	if o == nil {
 		o = &MermaidOptions{}
 	}
-	s, err := sketchOf(d, o)
-	if err != nil {
+	if err := d.Err(); err != nil {
 		return err
 	}
 
-	_, text, err := s.choose(o.Full)
+	_, text, err := newSketch(d, o).choose(o.Full)
 	if err != nil {
 		return err
 	}
@@ -129,46 +116,17 @@ func (s *sketch) choose(full bool) (sheet, string, error) {
 type sketch struct {
 	*outline
 	labels labeller
-	depth  int     // the limit on nesting; 0 for none
 	alone  []drawn // by vertex: its box, if it has been drawn alone
 }
 
-// sketchOf returns the sketch of d. It returns the error of d, and dag.ErrForeign if d has no node o.Around.
-func sketchOf(d dag.DAG, o *MermaidOptions) (*sketch, error) {
-	if err := d.Err(); err != nil {
-		return nil, err
-	}
-
-	s := newSketch(d, o)
-	if o.Around == (node.ID{}) {
-		return s, nil
-	}
-
-	focus := slices.IndexFunc(s.vertices, func(v vertex) bool { return v.node.ID() == o.Around })
-	if focus == none {
-		return nil, fmt.Errorf("draw around %s: %w", o.Around, dag.ErrForeign)
-	}
-	s.lookAt(focus, cmp.Or(max(o.Steps, 0), 3))
-	return s, nil
-}
-
 func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
-	out := outlineOfDAG(d, false, o.Around)
+	out := outlineOfDAG(d, false)
 	out.full = o.Full
 	return &sketch{
 		outline: out,
 		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), out.severalModels()},
-		depth:   max(o.Depth, 0),
 		alone:   make([]drawn, len(out.vertices)),
 	}
-}
-
-// fold returns the box of each vertex in plan p, as outline.fold does. The depth in the options is a further limit.
-func (s *sketch) fold(p plan) []int {
-	if s.depth > 0 && p.depth == 0 {
-		p.depth = s.depth
-	}
-	return s.outline.fold(p)
 }
 
 // draw returns the sheet and the diagram of plan p, or a *SizeError.
@@ -196,8 +154,6 @@ type sheet struct {
 	boxes   []int   // the vertices with a box of their own, in reading order
 	members [][]int // by vertex: the vertices in its box; nil for one in the box of another
 	edges   []edge  // between boxes
-	stubs   []stub  // for nodes in other parts
-	within  int     // the innermost group around everything; frames further out are not shown
 	note    string  // a description of the folding; "" without folding
 	close   bool    // the boxes are closer to each other, and their lines longer: the drawing is high
 }
@@ -214,7 +170,7 @@ func (s *sketch) sheet(p plan) sheet { return s.sheetOf(s.fold(p)) }
 
 // sheetOf returns the sheet with the boxes of a plan.
 func (s *sketch) sheetOf(box []int) sheet {
-	sh := sheet{members: members(box), edges: s.edges(box), within: none}
+	sh := sheet{members: members(box), edges: s.edges(box)}
 	sh.note = s.labels.note(box, s.fold(plans[0]))
 	for i, in := range sh.members {
 		if in != nil {
@@ -237,21 +193,14 @@ func (s *sketch) write(sh sheet) string {
 		fmt.Fprintf(&b, "    note0[\"%s\"]:::%s\n", escape(sh.note), StyleAside)
 	}
 	s.boxes(&b, sh)
-	for _, st := range sh.stubs {
-		fmt.Fprintf(&b, "    %s%s\"%s\"%s:::%s\n", st.id, brackets[ShapeNote][0], escape(st.label), brackets[ShapeNote][1], StyleFolded)
-	}
-
 	for _, e := range sh.edges {
 		fmt.Fprintf(&b, "    n%d %s n%d\n", e.from, e.arrow, e.to)
-	}
-	for _, st := range sh.stubs {
-		st.writeEdges(&b)
 	}
 
 	// A class adds to the style of a box: a thick outline for a head of the outermost conversation, a dashed one for
 	// several nodes.
 	for _, i := range sh.boxes {
-		if v := s.vertices[i]; v.head > 0 && v.group == none && !s.isLeftOut(i) && s.isOwn(sh.members[i]) {
+		if v := s.vertices[i]; v.head > 0 && v.group == none && s.isOwn(sh.members[i]) {
 			fmt.Fprintf(&b, "    class n%d head\n", i)
 		}
 		if s.isDashed(i, sh.members[i]) {
@@ -298,12 +247,9 @@ func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 		used[s.box(i, sh.members[i]).style] = true
 	}
 
-	// The note and the text of an empty conversation are asides. Stubs look like folded boxes.
+	// The note and the text of an empty conversation are asides.
 	if len(sh.boxes) == 0 || sh.note != "" {
 		used[StyleAside] = true
-	}
-	if len(sh.stubs) > 0 {
-		used[StyleFolded] = true
 	}
 
 	for _, l := range looks {
@@ -317,7 +263,7 @@ func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 	if len(sh.boxes) > 0 {
 		b.WriteString("    classDef head stroke-width:4px\n")
 	}
-	if slices.ContainsFunc(sh.boxes, func(i int) bool { return s.vertices[i].group != s.outside(sh) }) {
+	if slices.ContainsFunc(sh.boxes, func(i int) bool { return s.vertices[i].group != none }) {
 		fmt.Fprintf(b, "    classDef frame fill:%s,stroke:%s,color:%s\n", ink.Light.Frame.Fill, ink.Light.Frame.Stroke, ink.Light.Frame.Text)
 	}
 }
@@ -349,13 +295,13 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 		}
 
 		// Open the groups between the current one and that of the box.
-		around := s.outside(sh)
+		around := none
 		if len(open) > 0 {
 			around = open[len(open)-1]
 		}
 		for _, g := range s.path(around, s.vertices[i].group) {
 			indent()
-			fmt.Fprintf(b, "subgraph s%d[\"%s\"]\n", g, escape(s.groupTitle(g, sh)))
+			fmt.Fprintf(b, "subgraph s%d[\"%s\"]\n", g, escape(s.groups[g].title))
 			open, framed = append(open, g), append(framed, "s"+strconv.Itoa(g))
 		}
 
@@ -369,22 +315,6 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 	if len(framed) > 0 {
 		fmt.Fprintf(b, "    class %s frame\n", strings.Join(framed, ","))
 	}
-}
-
-// outside returns the group around everything in a sheet, or none. It is not drawn.
-func (s *sketch) outside(sh sheet) int {
-	if sh.within == none {
-		return none
-	}
-	return s.groups[sh.within].outer
-}
-
-// groupTitle returns the title of group g in a part.
-func (s *sketch) groupTitle(g int, sh sheet) string {
-	if s.groups[g].first < sh.boxes[0] {
-		return s.groups[g].title + ", continued"
-	}
-	return s.groups[g].title
 }
 
 // members returns the vertices in each box, and nil for a vertex in the box of another.
@@ -405,7 +335,7 @@ type drawn struct {
 // box returns the box of vertex i with all its members.
 func (s *sketch) box(i int, members []int) drawn {
 	// A vertex in a box of its own looks the same in every plan.
-	alone := s.isSingle(members) && !s.isLeftOut(i)
+	alone := s.isSingle(members)
 	if alone && s.alone[i].text != "" {
 		return s.alone[i]
 	}
@@ -417,7 +347,7 @@ func (s *sketch) box(i int, members []int) drawn {
 		f = s.labels.foldedFace(members)
 	}
 
-	if !s.isLeftOut(i) && s.isOwn(members) {
+	if s.isOwn(members) {
 		f.label = lines(f.label, s.labels.mark(i))
 	}
 

@@ -496,9 +496,6 @@ func BenchmarkMermaid(b *testing.B) {
 		b.Run(fmt.Sprintf("%d nodes", size), func(b *testing.B) {
 			perNode(b, func() error { return Mermaid(io.Discard, d, nil) })
 		})
-		b.Run(fmt.Sprintf("%d nodes in parts", size), func(b *testing.B) {
-			perNode(b, func() error { _, err := MermaidParts(d, nil); return err })
-		})
 	}
 }
 

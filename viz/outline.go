@@ -17,14 +17,9 @@ type outline struct {
 	groups   []group
 	heads    int                    // of the outermost conversation
 	runs     bool                   // draw each start of a run
-	shown    node.ID                // a node that is drawn in any case
 	instead  map[node.ID]*node.Node // for each start of a run that is left out, the node before it; nil for none
 	refs     map[node.ID][]string   // the names of the refs to each node; nil for none
 	waiting  map[node.ID]int        // number of open calls of each message
-	// focus is the vertex in the center of a drawing around it, or none. left is the state of each vertex, or nil
-	// without a focus.
-	focus int
-	left  []leftOut
 	// full is set for a drawing in which every node has a box of its own.
 	full bool
 }
@@ -66,10 +61,9 @@ type group struct {
 
 const none = -1
 
-// outlineOfDAG returns the outline of d, with the names of refs. With runs set, it has each start of a run; shown is a
-// node that it has in any case.
-func outlineOfDAG(d dag.DAG, runs bool, shown node.ID) *outline {
-	o := &outline{runs: runs, shown: shown}
+// outlineOfDAG returns the outline of d, with the names of refs. With runs set, it has each start of a run.
+func outlineOfDAG(d dag.DAG, runs bool) *outline {
+	o := &outline{runs: runs}
 	for _, r := range d.Refs() {
 		for _, h := range r.Heads {
 			if o.refs == nil {
@@ -83,7 +77,7 @@ func outlineOfDAG(d dag.DAG, runs bool, shown node.ID) *outline {
 
 // of fills in the outline of the graph under heads.
 func (o *outline) of(heads []*node.Node) *outline {
-	o.heads, o.waiting, o.focus = len(heads), shared.Waiting(heads), none
+	o.heads, o.waiting = len(heads), shared.Waiting(heads)
 	number := o.number(heads)
 
 	at := func(n *node.Node) int { return number[cmp.Or(o.instead[n.ID()], n).ID()] }
@@ -146,7 +140,7 @@ func (o *outline) open(heads []*node.Node, group int, number map[node.ID]int) co
 func (o *outline) withoutStarts(c conversation) []*node.Node {
 	var runs describe.Runs
 	return slices.DeleteFunc(c.rest, func(n *node.Node) bool {
-		if !runs.LeavesOut(n, c.rank[n.ID()] > 0 || o.refs[n.ID()] != nil || n.ID() == o.shown) {
+		if !runs.LeavesOut(n, c.rank[n.ID()] > 0 || o.refs[n.ID()] != nil) {
 			return false
 		}
 		if o.instead == nil {
@@ -243,7 +237,7 @@ func walk(heads []*node.Node, seen map[node.ID]int) []*node.Node {
 // head, or that has a ref.
 func (o *outline) shownBy(i int) int {
 	v := &o.vertices[i]
-	if v.sort != describe.Results || len(v.parents) != 1 || v.head > 0 || len(v.refs) > 0 || o.full || o.left != nil {
+	if v.sort != describe.Results || len(v.parents) != 1 || v.head > 0 || len(v.refs) > 0 || o.full {
 		return none
 	}
 	c := v.parents[0]
@@ -303,4 +297,26 @@ func (o *outline) path(from, to int) []int {
 	}
 	slices.Reverse(path)
 	return path
+}
+
+// neighbors returns, for each vertex, the vertices with an edge to it and the vertices it has an edge to.
+func (o *outline) neighbors() (up, down [][]int) {
+	up, down = make([][]int, len(o.vertices)), make([][]int, len(o.vertices))
+	o.arrows(func(from, to int, _ string) {
+		up[to] = append(up[to], from)
+		down[from] = append(down[from], to)
+	})
+	return up, down
+}
+
+// levels returns the nesting level of each group. The outermost conversation has level 1, so a group has 2 or more.
+func (o *outline) levels() []int {
+	levels := make([]int, len(o.groups))
+	for i, g := range o.groups { // an outer group precedes the groups in it
+		levels[i] = 2
+		if g.outer != none {
+			levels[i] = levels[g.outer] + 1
+		}
+	}
+	return levels
 }

@@ -371,7 +371,6 @@ func (s *streams) printNode(n *node.Node) error {
 type renderFlags struct {
 	as, at, prices string
 	full           bool
-	diagram        diagramFlags
 }
 
 // renderForms are the forms of a drawing, in the order of the help text.
@@ -388,15 +387,12 @@ that "plait log" prints (text).
 
 A drawing that is wider than a screen or higher than two is folded and says so:
 failures are kept, and dashed boxes count the rest. --full draws every node.
-With --parts a Mermaid drawing is a Markdown document of several diagrams with
-every node.
 
 The page is one file that needs no network. It contains everything in FILE, and
 the request of each response. With --prices it shows what each call cost: see
 "plait cost" for the price file.`,
 		Example: `  plait render --as mermaid talk.json > talk.mmd
-  plait render --as mermaid talk.json --around 3f2a --steps 5 > near.mmd
-  plait render --as mermaid talk.json --parts > talk.md
+  plait render --as mermaid talk.json --node 3f2a > before.mmd
   plait render --as html talk.json > talk.html
   plait render --as html talk.json --prices prices.json > talk.html
   plait render --as svg talk.json > talk.svg
@@ -410,9 +406,7 @@ the request of each response. With --prices it shows what each call cost: see
 	cmd.Flags().BoolVar(&f.full, "full", false, "draw every node, however many there are")
 	cmd.Flags().StringVar(&f.prices, "prices", "", "html: a `FILE` with the prices of models")
 	_ = cmd.MarkFlagFilename("prices", "json")
-	f.diagram.register(cmd)
 	completeNode(s, cmd, "node")
-	completeNode(s, cmd, "around")
 	_ = cmd.MarkFlagRequired("as")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(renderForms, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -421,11 +415,9 @@ the request of each response. With --prices it shows what each call cost: see
 // check returns an error for flags of another form.
 func (f renderFlags) check() error {
 	switch {
-	case f.as != "mermaid" && f.diagram != (diagramFlags{}):
-		return errors.New("--around, --steps, --depth and --parts are for --as mermaid")
 	case f.as != "html" && f.prices != "":
 		return errors.New("--prices is for --as html")
-	case f.full && (f.as == "html" || f.as == "text" || f.diagram.parts):
+	case f.full && (f.as == "html" || f.as == "text"):
 		return errors.New("--full is for drawings that are folded otherwise")
 	}
 	return nil
@@ -448,7 +440,11 @@ func (s *streams) render(name string, f renderFlags) error {
 	layout := viz.LayoutOptions{Full: f.full}
 	switch f.as {
 	case "mermaid":
-		return s.mermaid(d, f.diagram, f.full)
+		err := viz.Mermaid(s.out, d, &viz.MermaidOptions{Full: f.full})
+		if errors.Is(err, viz.ErrTooLarge) {
+			return fmt.Errorf("%w; --as svg has no limit", err)
+		}
+		return err
 
 	case "html":
 		// With --at, the page must not show refs to other nodes.

@@ -2,8 +2,6 @@ package mcp_test
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -44,7 +42,6 @@ func TestAgentAnswersAndContinuesAConversation(t *testing.T) {
 	model := apitest.NewScript(apitest.Say("Hello, Ada."), apitest.Say("You are Ada."), apitest.Say("I do not know you."))
 	server := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "v1"}, nil)
 	mcp.AddAgent(server, mcp.AgentTool{Name: "ask", Description: "Answers.", Agent: executor.Agent{Provider: model}, Store: db})
-	mcp.AddStore(server, db)
 	s := session(t, server, nil, "")
 
 	_, result := call(t, s, "ask", map[string]any{"message": "I am Ada.", "conversation": "a/1"})
@@ -56,62 +53,9 @@ func TestAgentAnswersAndContinuesAConversation(t *testing.T) {
 	require.Equal(t, "I do not know you.", result.StructuredContent.(map[string]any)["text"])
 	require.Len(t, model.Requests()[2].Messages, 1)
 
-	_, result = call(t, s, "list_conversations", map[string]any{"prefix": "a"})
-	require.Equal(t, map[string]any{"conversations": []any{"a/1"}, "more": false}, result.StructuredContent)
-	log, _ := call(t, s, "read_conversation", map[string]any{"conversation": "a/1"})
-	require.Contains(t, log, "You are Ada.")
-	diagram, _ := call(t, s, "read_conversation", map[string]any{"conversation": "a/1", "form": "mermaid"})
-	require.Contains(t, diagram, "flowchart")
-	json, _ := call(t, s, "read_conversation", map[string]any{"conversation": "a/1", "form": "json"})
-	d, err := dag.Read(strings.NewReader(json))
+	c, err := db.Head(t.Context(), "a/1", store.Main)
 	require.NoError(t, err)
-	require.Equal(t, "You are Ada.", d.Text())
-
-	for _, wrong := range []map[string]any{{"conversation": "nothing"}, {"conversation": "a/1", "form": "pdf"}} {
-		_, result = call(t, s, "read_conversation", wrong)
-		require.True(t, result.IsError)
-	}
-	read, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "plait://conversations/a%2F1"})
-	require.NoError(t, err)
-	require.Equal(t, log, read.Contents[0].Text)
-	_, err = s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "plait://conversations/b"})
-	require.Error(t, err)
-}
-
-func TestListOfConversationsIsReadInPages(t *testing.T) {
-	db := store.New(store.Memory(), nil)
-	for _, key := range []string{"a", "b", "c"} {
-		c, err := db.Conversation(t.Context(), key)
-		require.NoError(t, err)
-		require.NoError(t, c.Append(t.Context(), dag.New().User("Hi.")))
-	}
-	server := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "v1"}, nil)
-	mcp.AddStore(server, db)
-	s := session(t, server, nil, "")
-
-	_, result := call(t, s, "list_conversations", map[string]any{"limit": 2})
-	require.Equal(t, map[string]any{"conversations": []any{"a", "b"}, "more": true}, result.StructuredContent)
-	_, result = call(t, s, "list_conversations", map[string]any{"limit": 2, "after": "b"})
-	require.Equal(t, map[string]any{"conversations": []any{"c"}, "more": false}, result.StructuredContent)
-}
-
-func TestListOfConversationsHasAtMostAThousand(t *testing.T) {
-	db := store.New(store.Memory(), nil)
-	for i := range 1001 {
-		c, err := db.Conversation(t.Context(), strconv.Itoa(i))
-		require.NoError(t, err)
-		require.NoError(t, c.Append(t.Context(), dag.New().User("Hi.")))
-	}
-	server := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "v1"}, nil)
-	mcp.AddStore(server, db)
-	s := session(t, server, nil, "")
-
-	for limit, listed := range map[int]int{0: 100, 1000: 1000, 1001: 1000} {
-		_, result := call(t, s, "list_conversations", map[string]any{"limit": limit})
-		answer := result.StructuredContent.(map[string]any)
-		require.Len(t, answer["conversations"], listed, "limit %d", limit)
-		require.Equal(t, true, answer["more"])
-	}
+	require.Equal(t, "You are Ada.", c.DAG().Text())
 }
 
 func TestAgentWithoutAStoreKeepsNoConversation(t *testing.T) {

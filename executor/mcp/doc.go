@@ -11,11 +11,10 @@
 //	agent := executor.Agent{Provider: model, Tools: files.Tools()}
 //	agent.Hooks = append(agent.Hooks, files.Hook()) // optional: withdraws tools that change in a run
 //
-// And an agent, or a store of conversations, becomes a part of a server of the SDK:
+// And an agent becomes a tool of a server of the SDK:
 //
 //	server := sdk.NewServer(&sdk.Implementation{Name: "weather", Version: "v1"}, nil)
 //	mcp.AddAgent(server, mcp.AgentTool{Name: "ask_weather", Description: "Answers questions.", Agent: agent})
-//	mcp.AddStore(server, sessions)
 //	err := server.Run(ctx, &sdk.StdioTransport{})
 //
 // # What is translated
@@ -27,7 +26,8 @@
 //     that has ended are error results too: the model reads them, and the run continues.
 //   - Progress becomes executor.Progress, so that a run emits it as ToolUpdate events.
 //   - A cancelled call is cancelled at the server. Calls have the timeout of the agent.
-//   - A server may ask for a response of a model (sampling) or for an answer of a person (elicitation): see [Options].
+//   - A server may ask a person (elicitation): see [Options]. Requests for a response of a model (sampling, which the
+//     protocol deprecates) are refused.
 //   - Prompts, and resources that are not part of a result, are not translated: use [Server.Session].
 //
 // # Trust

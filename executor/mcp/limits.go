@@ -39,7 +39,7 @@ type Limits struct {
 	// Progress is how many notifications of progress a call passes on to the run. Further ones are dropped, as are
 	// those that come faster than the run takes them. Defaults to 1,000.
 	Progress int
-	// Requests is how many requests of its own (sampling, elicitation) the server may send for each call of its tools.
+	// Requests is how many questions to a person (elicitation) the server may send for each call of its tools.
 	// Further ones are refused. Defaults to 100.
 	Requests int
 }

@@ -133,17 +133,14 @@ func TestRequestsOfAServerAreLimited(t *testing.T) {
 	server := newServer()
 	addRaw(server, "nag", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		answered.Add(int32(len(r.Params.InputResponses)))
-		//lint:ignore SA1019 servers of the older protocol ask for it
-		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"more": &sdk.CreateMessageParams{
-			//lint:ignore SA1019 servers of the older protocol ask for it
-			MaxTokens: 10, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "More?"}}},
+		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"more": &sdk.ElicitParams{
+			Message: "More?", RequestedSchema: map[string]any{"type": "object"},
 		}}}, nil
 	})
-	say := []apitest.Turn{}
-	for range 10 {
-		say = append(say, apitest.Say("Yes."))
+	yes := func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{}}, nil
 	}
-	s := connect(t, inMemory(t, server), &mcp.Options{Model: apitest.NewScript(say...), Limits: mcp.Limits{Requests: 3}})
+	s := connect(t, inMemory(t, server), &mcp.Options{Elicit: yes, Limits: mcp.Limits{Requests: 3}})
 	result := run(t, s, apitest.Use("nag", nil))[0]
 	require.True(t, result.IsError)
 	require.Contains(t, result.Result.Text(), "Limits.Requests")

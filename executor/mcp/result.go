@@ -11,9 +11,9 @@ import (
 	"github.com/plait-dev/plait/executor"
 )
 
-// result translates the result of a call.
-func (s *Server) result(answer *sdk.CallToolResult) (executor.Result, error) {
-	result := executor.Result{IsError: answer.IsError, Usage: s.calls.takeUsage()}
+// resultOf translates the result of a call.
+func resultOf(answer *sdk.CallToolResult) (executor.Result, error) {
+	result := executor.Result{IsError: answer.IsError}
 	var blocks []content.Block
 	for _, c := range answer.Content {
 		blocks = append(blocks, checked(block(c)))

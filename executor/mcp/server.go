@@ -1,5 +1,3 @@
-//lint:file-ignore SA1019 sampling is deprecated since 2026-07-28, and servers still use it
-
 package mcp
 
 import (
@@ -14,7 +12,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
 )
 
@@ -45,14 +42,6 @@ type Options struct {
 	// Timeout is how long it may take to connect and to list the tools. Defaults to 30 seconds.
 	Timeout time.Duration
 
-	// Model answers the server's requests for a model's response (sampling). The tokens count in the usage of the call
-	// that ends next. Defaults to none: sampling is not offered to the server.
-	Model api.Provider
-	// Approve, if set, decides about each sampling request before it is sent. An error refuses it. Defaults to allowing
-	// all of them.
-	Approve func(ctx context.Context, request *sdk.CreateMessageParams) error
-	// MaxTokens limits the response to a sampling request. The server may ask for less. Defaults to 4,096.
-	MaxTokens int
 	// Elicit answers the server's questions to a person (elicitation). Defaults to none: elicitation is not
 	// offered to the server.
 	Elicit func(ctx context.Context, question *sdk.ElicitParams) (*sdk.ElicitResult, error)
@@ -129,9 +118,6 @@ func (s *Server) clientOptions() *sdk.ClientOptions {
 			s.calls.progress(r.Params)
 		},
 		Capabilities: &sdk.ClientCapabilities{}, // no roots: the server's folders are its own settings
-	}
-	if s.opts.Model != nil {
-		o.CreateMessageHandler = s.sample
 	}
 	if s.opts.Elicit != nil {
 		o.ElicitationHandler = s.elicit

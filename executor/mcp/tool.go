@@ -122,7 +122,7 @@ func (s *Server) call(ctx context.Context, o *owned, input content.JSON) (execut
 		unsent := false // the connection was closed before the call was sent
 		switch {
 		case err == nil:
-			return s.result(answer)
+			return resultOf(answer)
 		case ctx.Err() != nil:
 			return executor.Result{}, context.Cause(ctx)
 		case c.ctx.Err() != nil:
@@ -183,6 +183,23 @@ func answered(err error) bool {
 	return errors.As(err, &refused) || errors.As(err, &own)
 }
 
+// refusal is the error of a server's request that this side refused. It does not mean that the connection is lost.
+type refusal struct{ error }
+
+func (e *refusal) Unwrap() error { return e.error }
+
+// elicit passes a server's question on to a person.
+func (s *Server) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	if err := s.calls.request(); err != nil {
+		return nil, &refusal{err}
+	}
+	response, err := s.opts.Elicit(ctx, r.Params)
+	if err != nil {
+		return nil, &refusal{err}
+	}
+	return response, nil
+}
+
 // calls tracks the calls under way.
 type calls struct {
 	limits Limits
@@ -191,7 +208,6 @@ type calls struct {
 	last     int                      // the number of the last token
 	underWay map[string]*callUnderWay // by the token of the call in notifications of progress
 	asked    int                      // the requests of the server itself
-	usage    content.Usage            // of responses to the server's own requests, until takeUsage
 }
 
 // callUnderWay passes the progress of a call on to the run. It is guarded by calls.mu.
@@ -276,20 +292,4 @@ func (c *calls) progress(p *sdk.ProgressNotificationParams) {
 		call.passed++
 	default:
 	}
-}
-
-// spend adds usage for the next result to take.
-func (c *calls) spend(u content.Usage) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.usage = c.usage.Plus(u)
-}
-
-// takeUsage returns the usage since the last result.
-func (c *calls) takeUsage() content.Usage {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	u := c.usage
-	c.usage = content.Usage{}
-	return u
 }

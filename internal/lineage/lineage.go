@@ -47,37 +47,6 @@ func Branches(heads []*node.Node) []Branch {
 	return branches
 }
 
-// Caller returns the message of the model with the calls of the branch, or nil if the branch does not end in an open
-// tool phase.
-func (b Branch) Caller() *node.Node {
-	if !HasCalls(b.Last) {
-		return nil
-	}
-	return b.Last
-}
-
-// Replace returns heads with now in place of the first head of the branch, and without its other heads.
-func (b Branch) Replace(heads, now []*node.Node) []*node.Node {
-	if len(b.Heads) == len(heads) {
-		return now // the branch is the whole conversation
-	}
-	gone := make(map[*node.Node]bool, len(b.Heads))
-	for _, h := range b.Heads {
-		gone[h] = true
-	}
-
-	var list []*node.Node
-	for _, h := range heads {
-		switch {
-		case h == b.Heads[0]:
-			list = append(list, now...)
-		case !gone[h]:
-			list = append(list, h)
-		}
-	}
-	return list
-}
-
 // CallerOf returns the message with the calls of the head h: the parent of an execution, and h itself for any other
 // node.
 func CallerOf(h *node.Node) *node.Node {
@@ -102,15 +71,29 @@ func IsUnfinished(n *node.Node) bool {
 // HasCalls reports whether n is a message of the model with tool calls.
 func HasCalls(n *node.Node) bool {
 	m, ok := n.Message()
-	if !ok || m.Role != content.Assistant {
-		return false
-	}
-	for _, b := range m.Blocks.All() {
-		if _, is := b.(content.ToolUse); is {
+	return ok && m.Role == content.Assistant && Has[content.ToolUse](m.Blocks)
+}
+
+// Has reports whether blocks hold a block of type B.
+func Has[B content.Block](blocks content.Blocks) bool {
+	for _, b := range blocks.All() {
+		if _, is := b.(B); is {
 			return true
 		}
 	}
 	return false
+}
+
+// Answered reports whether the conversation with that head ends with a message of the model without calls, and whether
+// that is a whole response. A response that is not whole is for the model to continue.
+func Answered(head *node.Node) (words, whole bool) {
+	n := LastMessage(head)
+	if n == nil {
+		return false, false
+	}
+	m, _ := n.Message()
+	words = m.Role == content.Assistant && !Has[content.ToolUse](m.Blocks)
+	return words, words && m.Answer.Stop == content.StopEndTurn
 }
 
 // ExecutionsBefore returns the executions before the results message n.

@@ -12,7 +12,8 @@ import (
 
 // Phase is an open tool phase: the message with the calls, and the executions at the heads.
 type Phase struct {
-	Caller *node.Node // the message of the assistant
+	Caller *node.Node   // the message of the assistant
+	Heads  []*node.Node // those of its branch
 	*Calls
 
 	// By the number of the call; nil for a call without one. A call in Done is not in Started.
@@ -24,7 +25,7 @@ type Phase struct {
 
 // Phase returns the open tool phase of the branch. It is false if the branch does not end in one.
 func (b Branch) Phase() (Phase, bool) {
-	p := Phase{Caller: b.Last}
+	p := Phase{Caller: b.Last, Heads: b.Heads}
 	m, ok := b.Last.Message()
 	if !ok || m.Role != content.Assistant {
 		return p, false
@@ -72,6 +73,50 @@ func (p *Phase) add(h *node.Node) {
 	default:
 		p.Done[i], p.Started[i] = h, nil
 	}
+}
+
+// Replace returns heads with now in place of the first head of the phase, and without its other heads.
+func (p Phase) Replace(heads, now []*node.Node) []*node.Node {
+	if len(p.Heads) == len(heads) {
+		return now // the phase is the whole conversation
+	}
+	gone := make(map[*node.Node]bool, len(p.Heads))
+	for _, h := range p.Heads {
+		gone[h] = true
+	}
+
+	var list []*node.Node
+	for _, h := range heads {
+		switch {
+		case h == p.Heads[0]:
+			list = append(list, now...)
+		case !gone[h]:
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// Open is what is open at the heads of a conversation.
+type Open struct {
+	Heads    []*node.Node
+	Branches int     // how many there are
+	Phases   []Phase // the open tool phases, one for each branch that ends in one
+	Unclosed bool    // a branch ends in a tool phase that is not closed
+}
+
+// OpenAt returns what is open at the heads.
+func OpenAt(heads []*node.Node) Open {
+	branches := Branches(heads)
+	open := Open{Heads: heads, Branches: len(branches)}
+	for _, b := range branches {
+		p, is := b.Phase()
+		if is {
+			open.Phases = append(open.Phases, p)
+		}
+		open.Unclosed = open.Unclosed || is || IsExecution(b.Heads[0])
+	}
+	return open
 }
 
 // Phases yields the open tool phases at the heads, one for each branch that ends in one.

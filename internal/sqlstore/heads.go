@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -23,6 +24,64 @@ func (d *Driver) Head(ctx context.Context, conversation, name string) (store.Hea
 		err = noHead(conversation, name)
 	}
 	return h, err
+}
+
+// The rows of openQuery have a kind: the head, the newest records, or the IDs of the records with an outline. The first
+// row of a UNION decides the types of its columns, so it is a record.
+const (
+	kindHead = iota
+	kindRecord
+	kindOutlined
+)
+
+var openQuery = fmt.Sprintf(`SELECT * FROM (%s) AS newest
+	UNION ALL SELECT %d, h.version, h.nodes, h.header, NULL, NULL, NULL FROM plait_heads h
+		JOIN plait_conversations c ON c.num = h.conv WHERE c.name = $1 AND h.name = $2
+	UNION ALL SELECT %d, 0, id, NULL, NULL, NULL, NULL FROM plait_nodes
+		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND outline IS NOT NULL
+	ORDER BY kind, seq DESC`, newestRecords(fmt.Sprint(kindRecord, ` AS kind, seq`)), kindHead, kindOutlined)
+
+// Open implements store.Driver.
+func (d *Driver) Open(
+	ctx context.Context, conversation, name string, have []node.ID,
+) (o store.Opened, err error) {
+	if err := check(ctx, conversation, name); err != nil {
+		return o, err
+	}
+
+	var records []store.Record
+	err = d.db.Read(ctx, func(tx Tx) error {
+		o, records = store.Opened{}, nil
+		return each(ctx, tx, openQuery, []any{conversation, name}, func(scan func(...any) error) (err error) {
+			var kind, number int64 // seq, or the version of the head
+			var a, b, sum, cuts, line []byte
+			if err := scan(&kind, &number, &a, &b, &sum, &cuts, &line); err != nil {
+				return err
+			}
+
+			switch kind {
+			case kindHead:
+				o.Head, err = readHead(conversation, name, number, a, b)
+			case kindRecord:
+				var r store.Record
+				r, err = unpackRecord(a, b, sum, cuts, line)
+				records = append(records, r)
+			case kindOutlined:
+				var id node.ID
+				id, err = unpackID(a)
+				o.Outlined = append(o.Outlined, id)
+			}
+			return err
+		})
+	})
+	if err == nil && o.Head.Version == 0 {
+		err = noHead(conversation, name)
+	}
+	if err != nil {
+		return store.Opened{}, err
+	}
+	o.Records = within(conversation, records, o.Head.Nodes, have)
+	return o, nil
 }
 
 // noHead is the error of a missing head.

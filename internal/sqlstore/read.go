@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -74,8 +73,34 @@ const (
 	maxNewestLine = 64 << 10
 )
 
+// newestRecords selects the newest records of a conversation, with NULL for a large line. The limit is part of the text:
+// SQLite prepares a statement again whenever a parameter of LIMIT is bound.
+func newestRecords(columns string) string {
+	return fmt.Sprintf(`SELECT %s, id, links, sum, cuts, CASE WHEN LENGTH(line) <= %d THEN line END AS line FROM plait_nodes
+		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) ORDER BY seq DESC LIMIT %d`,
+		columns, maxNewestLine, maxNewest)
+}
+
 // readNewest returns what Read yields if that is among the newest records, or nil.
 func (d *Driver) readNewest(ctx context.Context, conversation string, from, have []node.ID) ([]store.Record, error) {
+	var records []store.Record
+	err := d.db.Read(ctx, func(tx Tx) error {
+		records = nil
+		return each(ctx, tx, newestRecords(`seq`), []any{conversation}, func(scan func(...any) error) error {
+			var seq int64
+			r, err := scanRecord(func(to ...any) error { return scan(append([]any{&seq}, to...)...) })
+			records = append(records, r)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return within(conversation, records, from, have), nil
+}
+
+// within returns what Read yields, if it is all in records, the newest ones first; or nil.
+func within(conversation string, records []store.Record, from, have []node.ID) []store.Record {
 	w := newWalk(conversation, have)
 	leftOut := map[node.ID]bool{} // of from: they only have to be stored
 	for _, id := range from {
@@ -87,29 +112,22 @@ func (d *Driver) readNewest(ctx context.Context, conversation string, from, have
 
 	// From the newest to the oldest, all links to a record come before it.
 	found := []store.Record{} // not nil: nothing may be wanted
-	// The limit is part of the text: SQLite prepares a statement again whenever a parameter of LIMIT is bound.
-	err := d.db.Read(ctx, func(tx Tx) error {
-		return each(ctx, tx, `SELECT id, links, sum, cuts, CASE WHEN LENGTH(line) <= $1 THEN line END FROM plait_nodes
-			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $2) ORDER BY seq DESC LIMIT `+strconv.Itoa(maxNewest),
-			[]any{int64(maxNewestLine), conversation}, func(scan func(...any) error) error {
-				r, err := scanRecord(scan)
-				delete(leftOut, r.ID)
-				if err != nil || !w.wanted[r.ID] || r.Line == nil {
-					return err
-				}
-				delete(w.wanted, r.ID)
-				found = append(found, r)
-				for _, id := range r.Links {
-					w.want(id)
-				}
-				return nil
-			})
-	})
-	if err != nil || len(w.wanted)+len(leftOut) > 0 {
-		return nil, err
+	for _, r := range records {
+		delete(leftOut, r.ID)
+		if !w.wanted[r.ID] || r.Line == nil {
+			continue
+		}
+		delete(w.wanted, r.ID)
+		found = append(found, r)
+		for _, id := range r.Links {
+			w.want(id)
+		}
+	}
+	if len(w.wanted)+len(leftOut) > 0 {
+		return nil
 	}
 	slices.Reverse(found)
-	return found, nil
+	return found
 }
 
 // readLines reads and yields the records in w.found, sorted by rising seq. Each query is a transaction of its own:
@@ -156,7 +174,10 @@ func scanRecord(scan func(...any) error) (store.Record, error) {
 	if err := scan(&id, &links, &sum, &cuts, &line); err != nil {
 		return store.Record{}, err
 	}
+	return unpackRecord(id, links, sum, cuts, line)
+}
 
+func unpackRecord(id, links, sum, cuts, line []byte) (store.Record, error) {
 	r := store.Record{Line: line}
 	var err error
 	if r.ID, err = unpackID(id); err != nil {
@@ -396,28 +417,6 @@ func (w *walk) next(rest []place) (query string, args []any, n int) {
 		args = append(args, p.seq)
 	}
 	return inQuery(`SELECT `+columns+` FROM plait_nodes WHERE conv = $1 AND seq IN (…) ORDER BY seq`, n), args, n
-}
-
-// Outlined implements store.Driver.
-func (d *Driver) Outlined(ctx context.Context, conversation string) (ids []node.ID, err error) {
-	if err := check(ctx, conversation); err != nil {
-		return nil, err
-	}
-	err = d.db.Read(ctx, func(tx Tx) error {
-		ids = nil
-		return each(ctx, tx, `SELECT id FROM plait_nodes
-			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND outline IS NOT NULL`, []any{conversation},
-			func(scan func(...any) error) error {
-				var packed []byte
-				if err := scan(&packed); err != nil {
-					return err
-				}
-				id, err := unpackID(packed)
-				ids = append(ids, id)
-				return err
-			})
-	})
-	return ids, err
 }
 
 // Records implements store.Driver.

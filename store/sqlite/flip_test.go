@@ -70,9 +70,9 @@ func TestRepairRemovesDamagedOutlines(t *testing.T) {
 	require.NoError(t, db.Check(t.Context()))
 
 	for key, outlines := range map[string]int{"one": 0, "two": 1} {
-		outlined, err := db.Outlined(t.Context(), key)
+		opened, err := db.Open(t.Context(), key, "side", nil)
 		require.NoError(t, err)
-		require.Len(t, outlined, outlines)
+		require.Len(t, opened.Outlined, outlines)
 	}
 }
 
@@ -96,9 +96,9 @@ func fillForFlips(t *testing.T, db *DB) {
 		_, err = c.Fork(t.Context(), "side")
 		require.NoError(t, err)
 	}
-	outlined, err := db.Outlined(t.Context(), "one")
+	opened, err := db.Open(t.Context(), "one", "side", nil)
 	require.NoError(t, err)
-	require.Len(t, outlined, 1)
+	require.Len(t, opened.Outlined, 1)
 	require.NoError(t, db.database.Write(t.Context(), func(tx sqlstore.Tx) error {
 		sum := store.SumOf([]byte("hello"))
 		_, err := tx.Exec(t.Context(), `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)

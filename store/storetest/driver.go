@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,7 @@ var driverCases = []struct {
 
 	{"a record comes once, after its links", (*driverTest).readOrder},
 	{"a read leaves out what the caller has", (*driverTest).readHave},
+	{"a head is opened with what is read from it", (*driverTest).opens},
 	{"a read of nothing fails", (*driverTest).readMissing},
 	{"an outline is kept with its record", (*driverTest).outlines},
 	{"records are read by ID", (*driverTest).records},
@@ -455,9 +457,9 @@ func (t *driverTest) outlines() {
 	t.append(step(0, list...))
 	outlined := func(want ...node.ID) {
 		t.Helper()
-		ids, err := t.Outlined(t.ctx, "c")
+		o, err := t.Open(t.ctx, "c", "main", nil)
 		require.NoError(t, err)
-		require.ElementsMatch(t, want, ids)
+		require.ElementsMatch(t, want, o.Outlined)
 	}
 	outlined(list[1].ID)
 
@@ -479,9 +481,6 @@ func (t *driverTest) outlines() {
 	for _, r := range t.read("c", list[2].ID) {
 		require.Nil(t, r.Outline, "Read leaves it out")
 	}
-	ids, err := t.Outlined(t.ctx, "none")
-	require.NoError(t, err)
-	require.Empty(t, ids)
 }
 
 func (t *driverTest) records() {
@@ -1065,6 +1064,50 @@ func (t *driverTest) readHave() {
 	records, err := collect(t.Read(t.ctx, "c", idsOf(merge), idsOf(record(), left, right)))
 	require.NoError(t, err, "what the caller has need not be stored")
 	require.Equal(t, idsOf(merge), idsOf(records...))
+}
+
+func (t *driverTest) opens() {
+	root, left, right, merge := t.diamond()
+	opens := func(name string, have []node.ID) store.Opened {
+		t.Helper()
+		o, err := t.Open(t.ctx, "c", name, have)
+		require.NoError(t, err)
+		h, err := t.Head(t.ctx, "c", name)
+		require.NoError(t, err)
+		require.Equal(t, h, o.Head)
+		require.Empty(t, o.Outlined)
+
+		// Few records come with the head or are read afterwards, as the driver likes.
+		if o.Records != nil {
+			records, err := collect(t.Read(t.ctx, "c", h.Nodes, have))
+			require.NoError(t, err)
+			t.same(records, o.Records)
+		}
+		return o
+	}
+	name := "main"
+	opens(name, nil)
+	opens(name, idsOf(left, right))
+	opens(name, idsOf(merge, root))
+
+	// A large record, and a long conversation.
+	large := record()
+	large.Line = bytes.Repeat([]byte("x"), 1<<20)
+	large.Sum = store.SumOf(large.Line)
+	list := inChain(200)
+	for i, records := range [][]store.Record{{large}, list} {
+		a := step(0, records...)
+		a.Head = fmt.Sprint("other", i)
+		t.append(a)
+		opens(a.Head, nil)
+		opens(a.Head, a.Nodes)
+	}
+	opens(name, nil)
+
+	_, err := t.Open(t.ctx, "c", "none", nil)
+	require.ErrorIs(t, err, store.ErrNotStored)
+	_, err = t.Open(t.ctx, "none", name, nil)
+	require.ErrorIs(t, err, store.ErrNotStored)
 }
 
 func (t *driverTest) readMissing() {

@@ -76,33 +76,16 @@ func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
 		}
 		return d
 	}
-	_, c, _ := written(t, chain(maxCode), nil)
 	tooLarge := func(edges int) string {
 		return fmt.Sprintf("a part is taken from the diagram of all nodes, which this page does not have: "+
 			"too large for a Mermaid diagram: %d edges, the maximum is 500; "+
 			`copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`, edges)
 	}
-	const test = "; copy it as JSON, which a test reads with dag.Load"
-	require.Equal(t, map[string]string{"full": tooLarge(999)}, c.Static.NoCopies, "of just the limit for Go code")
-	_, c, _ = written(t, chain(200), nil)
+	_, c, _ := written(t, chain(200), nil)
 	require.Contains(t, c.Static.Copies["full"], "n199(")
 	require.NotContains(t, c.Static.Copies["mermaid"], "n100(")
 	_, c, _ = written(t, chain(9), nil)
 	require.NotContains(t, c.Static.Copies, "full", "it is the same")
-	_, c, _ = written(t, chain(maxCode+1), nil)
-	want := map[string]string{"full": tooLarge(1000), "go": "the conversation has more than 1,000 nodes" + test}
-	require.Equal(t, want, c.Static.NoCopies)
-
-	code := len(copyOf(t, "x"))
-	_, c, _ = written(t, start().User(strings.Repeat("x", maxCopy-code+1)), nil)
-	require.Len(t, c.Static.Copies["go"], maxCopy)
-	_, c, _ = written(t, start().User(strings.Repeat("x", maxCopy-code+2)), nil)
-	require.Equal(t, map[string]string{"go": "it is longer than 64 KiB" + test}, c.Static.NoCopies)
-}
-
-// copyOf is the Go code of a conversation with one text.
-func copyOf(t *testing.T, text string) string {
-	t.Helper()
-	_, c, _ := written(t, start().User(text), nil)
-	return c.Static.Copies["go"]
+	_, c, _ = written(t, chain(1001), nil)
+	require.Equal(t, map[string]string{"full": tooLarge(1000)}, c.Static.NoCopies)
 }

@@ -29,7 +29,6 @@ package page
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -40,7 +39,6 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
-	"github.com/plait-dev/plait/viz/page/internal/gocode"
 	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
@@ -137,17 +135,15 @@ func drawn(m *web.Model, d dag.DAG) ([]*node.Node, map[node.ID]int) {
 	return nodes, keys
 }
 
-const (
-	maxCode = 1000     // nodes written as Go code: more would be as long as the saved form
-	maxCopy = 64 << 10 // bytes of a copy
-)
+const maxCopy = 64 << 10 // bytes of a copy
 
-// copies adds the conversation in other formats, each unless it is too long: d itself, and a drawing of all shown
-// nodes. From the latter, the page takes drawings of parts.
+// copies adds drawings of the conversation, each unless it is too long: of d itself, and of all shown nodes. From the
+// latter, the page takes drawings of parts.
 func copies(s *web.Static, d, shown dag.DAG) {
-	keep := func(name, otherwise string, write func(io.Writer) error) {
+	const otherwise = `copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`
+	keep := func(name string, o *viz.MermaidOptions, drawn dag.DAG) {
 		var text strings.Builder
-		switch err := write(&text); {
+		switch err := viz.Mermaid(&text, drawn, o); {
 		case err != nil:
 			s.NoCopies[name] = err.Error() + "; " + otherwise
 		case text.Len() > maxCopy:
@@ -157,24 +153,16 @@ func copies(s *web.Static, d, shown dag.DAG) {
 		}
 	}
 
-	const draw = `copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`
-	keep("mermaid", draw, func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
+	keep("mermaid", nil, d)
 
 	// Both drawings of a short conversation are the same: keep one.
-	keep("full", draw, func(w io.Writer) error { return viz.Mermaid(w, shown, &viz.MermaidOptions{Full: true}) })
+	keep("full", &viz.MermaidOptions{Full: true}, shown)
 	if s.Copies["full"] == s.Copies["mermaid"] {
 		delete(s.Copies, "full")
 	}
 	if why := s.NoCopies["full"]; why != "" {
 		s.NoCopies["full"] = "a part is taken from the diagram of all nodes, which this page does not have: " + why
 	}
-
-	keep("go", "copy it as JSON, which a test reads with dag.Load", func(w io.Writer) error {
-		if len(d.WithChildren()) > maxCode {
-			return errors.New("the conversation has more than 1,000 nodes")
-		}
-		return gocode.Write(w, d)
-	})
 }
 
 // file adds the saved form of the conversation. The page already has its nodes, so they are replaced by their keys.

@@ -24,7 +24,6 @@ import (
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/viztest"
-	"github.com/plait-dev/plait/viz/page/internal/gocode"
 	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
@@ -139,7 +138,6 @@ func writeReleases(t *testing.T, dir string) {
 	})
 	create(t, dir, "release.json", d.Write)
 	create(t, dir, "release.mmd", func(w io.Writer) error { return viz.Mermaid(w, d, nil) })
-	create(t, dir, "release.go", func(w io.Writer) error { return gocode.Write(w, d) })
 	last := d.AtRef("fix").Nodes()
 	for _, n := range last {
 		if m, ok := n.Message(); ok && m.Role == content.Assistant {

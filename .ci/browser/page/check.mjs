@@ -527,7 +527,7 @@ const checks = {
   async copies() {
     const page = await open('release.html');
     const isOpen = () => page.evaluate(() => document.getElementById('share').open);
-    for (const [i, form] of ['mermaid', 'json', 'go'].entries()) {
+    for (const [i, form] of ['mermaid', 'json'].entries()) {
       await page.click('#share summary');
       await page.click('[data-copy="all ' + form + '"]');
       await page.waitForFunction(n => window.seen.copied.length === n && !document.getElementById('share').open, i + 1);
@@ -541,7 +541,7 @@ const checks = {
     equal(await isOpen(), false, 'and so does Escape, wherever the focus is');
     await page.click('#share summary');
     const copied = await page.evaluate(() => window.seen.copied);
-    for (const [i, name] of ['release.mmd', 'release.json', 'release.go'].entries()) ok(copied[i] === text(name), name + ' is copied as it is');
+    for (const [i, name] of ['release.mmd', 'release.json'].entries()) ok(copied[i] === text(name), name + ' is copied as it is');
     ok(await downloaded(page, 'conversation.json', () => page.click('.menu button:has-text("Download JSON")')) === text('release.json'), 'and downloaded');
 
     // A diagram of a part that the page cannot make: the way out, by keyboard and by mouse. The test draws the JSON.
@@ -589,13 +589,13 @@ const checks = {
         const end = [...document.querySelectorAll('.row')].pop().querySelector('.number').textContent;
         for (const kind of ['up', 'from', 'subtree']) {
           const texts = [];
-          for (const form of ['json', 'mermaid', 'go']) {
+          for (const form of ['json', 'mermaid']) {
             window.seen.copied = [];
             document.querySelector('[data-copy="' + kind + ' ' + form + '"]').click();
             for (let i = 0; i < 100 && !window.seen.copied.length; i++) await new Promise(done => setTimeout(done, 1));
             texts.push(window.seen.copied[0] ?? document.getElementById('status').textContent);
           }
-          parts.push({N: 'n' + n, End: end, Kind: kind, JSON: texts[0], Mermaid: texts[1], Go: texts[2]});
+          parts.push({N: 'n' + n, End: end, Kind: kind, JSON: texts[0], Mermaid: texts[1]});
         }
       }
       return parts;
@@ -622,7 +622,7 @@ const checks = {
     return page;
   },
 
-  // 'live parts' has a server make Go of a part, which gets its saved form.
+  // 'live parts' has a server draw a part, which gets its saved form.
   async 'live parts'() {
     let posted;
     const page = await open('live.html', {hash: '#token=sesame', server: async (route, request) => {
@@ -630,17 +630,17 @@ const checks = {
       if (url.pathname === '/') return route.fulfill({contentType: 'text/html; charset=utf-8', body: text('live.html')});
       if (url.pathname === '/events') return route.fulfill({contentType: 'text/event-stream', body: 'event: patch\ndata: ' + text('patch2.json') + '\n\n'});
       posted = [request.method(), url.search, request.headers().authorization, request.postData()];
-      return route.fulfill({body: 'the Go code'});
+      return route.fulfill({body: 'the diagram'});
     }});
 
     await page.waitForSelector('.row');
     await press(page, 'Home', 'j', 'j');
     equal(await selected(page), 'n2', 'selected');
     await page.click('#share summary');
-    await page.click('[data-copy="subtree go"]');
+    await page.click('[data-copy="subtree mermaid"]');
     await page.waitForFunction(() => window.seen.copied.length === 1);
-    equal(await page.evaluate(() => window.seen.copied), ['the Go code'], 'what the server made');
-    equal(posted.slice(0, 3), ['POST', '?as=go', 'Bearer sesame'], 'the request');
+    equal(await page.evaluate(() => window.seen.copied), ['the diagram'], 'what the server made');
+    equal(posted.slice(0, 3), ['POST', '?as=mermaid', 'Bearer sesame'], 'the request');
 
     const {heads, nodes} = JSON.parse(posted[3]);
     equal([nodes.map(node => node.body.blocks[0].text), nodes[0].parents, nodes[1].parents, heads], [['Another?', 'A fir.'], [], [nodes[0].id], [nodes[1].id]], 'of the part');

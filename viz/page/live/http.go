@@ -20,7 +20,6 @@ import (
 	"github.com/plait-dev/plait/internal/webguard"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
-	"github.com/plait-dev/plait/viz/page/internal/gocode"
 )
 
 // The maximum length of a request's body in bytes.
@@ -261,10 +260,8 @@ func write(w http.ResponseWriter, d dag.DAG, form string) *refusal {
 		err = viz.Mermaid(&b, d, nil)
 	case "json":
 		err = d.Write(&b)
-	case "go":
-		err = gocode.Write(&b, d)
 	default:
-		return refuse(http.StatusBadRequest, "unknown_form", fmt.Sprintf("%.80q is not one of mermaid, json, go", form))
+		return refuse(http.StatusBadRequest, "unknown_form", fmt.Sprintf("%.80q is not one of mermaid, json", form))
 	}
 
 	if err != nil {

@@ -110,7 +110,7 @@ func TestAPageIsAsWrittenDown(t *testing.T) {
 		Title: "A & B", Live: true, CanRun: true, Plain: "n0 user\n1 < 2\n",
 		Static: &Static{
 			Requests:   []Request{{Key: 1, Base: -1, Middle: "{}"}, {Key: 3, Base: 1, Prefix: 1, Suffix: 2, Middle: "x"}, {Key: 5, Base: -1, Missing: "not known"}},
-			NoRequests: "some are missing", Copies: map[string]string{"go": "package x"}, NoCopies: map[string]string{"mermaid": "too long"},
+			NoRequests: "some are missing", Copies: map[string]string{"mermaid": "flowchart"}, NoCopies: map[string]string{"full": "too long"},
 			File: []any{"{", 0, "}"},
 		},
 	}

@@ -38,8 +38,8 @@ type Static struct {
 	// Requests holds the exact requests of responses, in reading order. NoRequests is the reason if some are missing.
 	Requests   []Request `json:"requests,omitempty"`
 	NoRequests string    `json:"noRequests,omitempty"`
-	// Copies holds the conversation in other formats, by name ("mermaid", "go", and "full": a diagram with a box for
-	// every node, if that is not the same). NoCopies maps the name of a missing format to the reason.
+	// Copies holds the diagrams of the conversation, by name ("mermaid", and "full": with a box for every node, if that is
+	// not the same). NoCopies maps the name of a missing one to the reason.
 	Copies   map[string]string `json:"copies,omitempty"`
 	NoCopies map[string]string `json:"noCopies,omitempty"`
 	// File is the saved conversation, as strings and keys. A key is replaced by the saved form of its node. Between two

@@ -7,7 +7,7 @@ const copyKinds = [
   ['from', n => 'from ' + n, n => n + ' and what follows, to the head of this branch'],
   ['subtree', n => 'subtree of ' + n, n => n + ' and all that follows, on every branch'],
 ];
-const copyForms = [['mermaid', 'Mermaid'], ['json', 'JSON'], ['go', 'Go test']];
+const copyForms = [['mermaid', 'Mermaid'], ['json', 'JSON']];
 
 // drawShare fills the menu, for the selected node.
 function drawShare() {
@@ -121,14 +121,14 @@ async function download() {
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
-// partText is a part in a form. A server makes Mermaid and Go of the saved form. A page without one takes the part out
-// of the drawing that it has, and writes Go code that reads the saved form.
+// partText is a part in a form. A server draws the saved form. A page without one takes the part out of the drawing that
+// it has.
 async function partText(kind, key, form) {
   const part = partOf(kind, key);
   if (form === 'mermaid' && !config.live) return drawnPart(part);
   const text = savedPart(part);
   if (form === 'json') return text;
-  return config.live ? (await post('convert?as=' + form, text)).text() : goPart(text, part);
+  return (await post('convert?as=' + form, text)).text();
 }
 
 // partOf returns the nodes of a part: those that begin anew (what comes before them is left out), all with the
@@ -259,26 +259,6 @@ function newID() {
   bytes[8] = bytes[8] & 0x3f | 0x80;
   return [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('')
     .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-}
-
-// goPart is Go code that reads a saved form. It is formatted as by gofmt.
-function goPart(text, {keys}) {
-  return [
-    'package fixture', '', 'import (', '\t"strings"', '', '\t"github.com/plait-dev/plait/dag"', ')', '',
-    '// Conversation returns a conversation of ' + count(keys.size, 'node') + ', read from the saved form.',
-    'func Conversation() dag.DAG {', '\td, err := dag.Read(strings.NewReader(strings.Join([]string{',
-    ...text.trimEnd().split('\n').map(line => '\t\t' + goString(line) + ','),
-    '\t}, "\\n")))', '\tif err != nil {', '\t\tpanic(err)', '\t}', '\treturn d', '}', '',
-  ].join('\n');
-}
-
-// goString is a text as a Go string literal. Letters and digits of all scripts stay readable.
-function goString(text) {
-  return '"' + text.replace(/[^ -~\p{L}\p{N}]|["\\]/gu, c => {
-    const code = c.codePointAt(0);
-    return c === '"' || c === '\\' ? '\\' + c : code > 0xffff ? '\\U' + code.toString(16).padStart(8, '0')
-      : '\\u' + code.toString(16).padStart(4, '0');
-  }) + '"';
 }
 
 // drawnPart is the Mermaid diagram of a part: the statements of its nodes, out of the drawing of all nodes. Numbers
