@@ -107,7 +107,7 @@ type namedArgument struct {
 // maxPath is the largest number of steps in a JSON path.
 const maxPath = 100
 
-var errPath = errors.New("the jsonPath of a piece of arguments leads to no value")
+var errPath = errors.New("a piece of arguments whose jsonPath is not the place of a value")
 
 // add adds a piece of a value.
 func (a *argument) add(piece content.JSON) error {

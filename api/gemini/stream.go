@@ -261,7 +261,7 @@ func (d *decoder) part(raw content.JSON) ([]api.Event, error) {
 		return d.piece(call, rest)
 	}
 	if d.partial != nil {
-		return nil, errors.New("it interrupts a call whose arguments are not complete")
+		return nil, errors.New("it comes before the end of a call")
 	}
 
 	b, err := decodePart(raw)
@@ -301,7 +301,7 @@ func (d *decoder) piece(call, rest []jsonx.Member) ([]api.Event, error) {
 	case err != nil:
 		return out, err
 	case d.partial.call.Name == "":
-		return out, errors.New("a call has no name")
+		return out, errors.New("a call without a name")
 	case done:
 		b := d.partial.block(true)
 		d.open, d.partial, d.calls = b, nil, true
