@@ -61,7 +61,7 @@ func comingFrom(ctx context.Context, model api.Provider, path string) error {
 	}
 	agent.Save = conversation.Append
 
-	expert := executor.Agent{Provider: model}
+	expert := executor.Agent{Provider: apitest.NewScript(apitest.Say("22°C."))}
 	research := executor.SubAgent("research", "Finds out about a city.", expert)
 	mail := executor.Func("send_mail", "Sends a mail.", sendMail)
 	agent.Tools = append(agent.Tools, research, mail)

@@ -270,7 +270,7 @@ func (a *attempt) finish() error {
 	case a.err != nil:
 		return a.err
 	case !a.fold.finished:
-		return &Error{Kind: ErrCut, Err: errors.New("the stream ended without a Finish")}
+		return &Error{Kind: ErrCut, Err: errors.New("the stream ended before the response was complete")}
 	}
 
 	if a.fold.response.Latency == 0 {
@@ -568,7 +568,7 @@ func (f *Fold) finish(e Finish) {
 // Response returns the whole response. It returns an error with ErrCut in its chain if there was no Finish.
 func (f *Fold) Response() (Response, error) {
 	if !f.finished {
-		return Response{}, &Error{Kind: ErrCut, Err: errors.New("the response has no Finish")}
+		return Response{}, &Error{Kind: ErrCut, Err: errors.New("the response is not complete")}
 	}
 	return f.response, nil
 }

@@ -328,8 +328,8 @@ func TestClientDoesNotRetryWhenTheContextEnded(t *testing.T) {
 		"the context's error": {context.Canceled, "the user had enough: context canceled"},
 		"its cause":           {errEnough, "context canceled: the user had enough"},
 		"both":                {errors.Join(errEnough, context.Canceled), "the user had enough\ncontext canceled"},
-		"a transport error":   {&api.Error{Kind: api.ErrTransport}, "the user had enough: context canceled: transport failed"},
-		"nothing at all":      {func() {}, "the user had enough: context canceled: response cut off: the stream ended without a Finish"},
+		"a transport error":   {&api.Error{Kind: api.ErrTransport}, "the user had enough: context canceled: connection failed"},
+		"nothing at all":      {func() {}, "the user had enough: context canceled: response cut off: the stream ended before the response was complete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -401,7 +401,7 @@ func TestClientSeesThatTheProviderKeepsTheRules(t *testing.T) {
 		says  string
 		shown []string // what arrived before
 	}{
-		{name: "no end", play: []any{says(0, "x")}, kind: api.ErrCut, says: "response cut off: the stream ended without a Finish", shown: []string{"BlockEnd", "Cut"}},
+		{name: "no end", play: []any{says(0, "x")}, kind: api.ErrCut, says: "response cut off: the stream ended before the response was complete", shown: []string{"BlockEnd", "Cut"}},
 		{name: "nothing", play: []any{}, kind: api.ErrCut, says: "response cut off"},
 		{name: "two ends", play: []any{done, done}, kind: api.ErrProtocol, says: "api.Finish after the end of the response", shown: []string{"Cut"}},
 		{name: "more after the end", play: []any{done, says(0, "x")}, kind: api.ErrProtocol, says: "api.BlockEnd after the end of the response", shown: []string{"Cut"}},

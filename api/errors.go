@@ -19,7 +19,7 @@ var (
 	// ErrServer: the provider failed. Retried.
 	ErrServer = errors.New("server error")
 	// ErrTransport: the connection failed. Retried.
-	ErrTransport = errors.New("transport failed")
+	ErrTransport = errors.New("connection failed")
 	// ErrCut: the response broke off before its end. Retried.
 	ErrCut = errors.New("response cut off")
 	// ErrStalled: the provider sent nothing for longer than Options.Idle. The error text has the time in seconds.
@@ -40,7 +40,7 @@ var (
 	// ErrProtocol: the provider broke the rules of [Provider], or of its own API.
 	ErrProtocol = errors.New("provider broke the protocol")
 	// ErrNothing: the request holds no message to send.
-	ErrNothing = errors.New("nothing to send")
+	ErrNothing = errors.New("no message to send")
 )
 
 // Error is a failure of a model's API.

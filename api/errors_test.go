@@ -16,7 +16,7 @@ func TestErrorTextNamesKindStatusAndRequest(t *testing.T) {
 	for want, err := range map[string]*api.Error{
 		"anthropic: overloaded (529 overloaded_error): Overloaded [request req_1]": {Kind: api.ErrOverloaded, API: "anthropic", Status: 529,
 			Type: "overloaded_error", Message: "Overloaded", RequestID: "req_1"},
-		"transport failed: unexpected EOF":          {Kind: api.ErrTransport, Err: io.ErrUnexpectedEOF},
+		"connection failed: unexpected EOF":         {Kind: api.ErrTransport, Err: io.ErrUnexpectedEOF},
 		"x: server error (500)":                     {Kind: api.ErrServer, API: "x", Status: 500},
 		"x: server error (500): the words":          {Kind: api.ErrServer, API: "x", Status: 500, Message: "the words", Err: io.EOF},
 		"failed":                                    {},

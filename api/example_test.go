@@ -62,7 +62,7 @@ func ExampleError() {
 	fmt.Println(failure.API, "says", err)
 	// Output:
 	// true true false
-	// echo says echo: nothing to send
+	// echo says echo: no message to send
 }
 
 func ExampleOnce() {

@@ -33,6 +33,17 @@ func firstHour(env environment, t tree) error {
 		return err
 	}
 
+	// In a module that exists, one gets Plait by the command that the README names.
+	get := goGet.FindStringSubmatch(readme)
+	if get == nil || !strings.Contains(hello.commands, "go mod tidy") {
+		return fmt.Errorf("README.md names no go get, or the program's commands have no go mod tidy")
+	}
+	got := hello
+	got.commands = strings.Replace(hello.commands, "go mod tidy", get[1], 1)
+	if err := got.do(env, "get"); err != nil {
+		return err
+	}
+
 	changes, err := changesOf(page)
 	if err != nil {
 		return err
@@ -60,6 +71,8 @@ func (t tree) read(name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(t.root, filepath.FromSlash(name)))
 	return string(text), err
 }
+
+var goGet = regexp.MustCompile("`(go get [^`]+)`")
 
 // lesson is a program of a page, the commands that run it, and what they print.
 type lesson struct{ program, commands, prints string }
@@ -92,9 +105,9 @@ func (l lesson) do(env environment, name string) error {
 	return err
 }
 
-var spent = regexp.MustCompile(` · [0-9.]+ ?(ms|s)\b`)
+var spent = regexp.MustCompile(`( ·)? [0-9.]+(ms|s| tokens)\b`)
 
-// timeless returns a program's output without the times that a slow machine has in it.
+// timeless returns a program's output without the times, and the tokens that a real model uses.
 func timeless(text string) string { return strings.TrimSpace(spent.ReplaceAllString(text, "")) }
 
 // change is a change of the first program: other lines for the import and for the model.

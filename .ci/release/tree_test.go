@@ -54,7 +54,7 @@ func TestLessonsAreWholePrograms(t *testing.T) {
 	}
 
 	log := "■ stop      end_turn · 2 turns · 1 tool call"
-	if slow := strings.ReplaceAll(log, "turns", "turns · 1.5s"); timeless(slow+"\n") != log {
+	if slow := strings.ReplaceAll(log, "turns", "turns 4ms · 1.5s"); timeless(slow+"\n") != log {
 		t.Errorf("%q", timeless(slow))
 	}
 }

@@ -112,7 +112,7 @@ type sent struct {
 // sending is the key of a sent in a context.
 type sending struct{}
 
-var errNotOurs = errors.New("a request that the provider did not make")
+var errNotOurs = errors.New("the SDK sent a request of its own")
 
 // RoundTrip sends the body of a sent, once.
 func (c carrier) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -180,7 +180,7 @@ func (s *sent) post(c *client, model string) (*http.Response, error) {
 	case s.err != nil:
 		return nil, s.err
 	case err == nil:
-		err = errors.New("the SDK made no request")
+		err = errors.New("the SDK refused the request without sending it")
 	}
 	return nil, &api.Error{Kind: api.ErrInvalidRequest, API: API, Err: err}
 }

@@ -281,7 +281,7 @@ func TestResponsesRefusesOptionsAndEmptyConversations(t *testing.T) {
 	require.ErrorIs(t, err, api.ErrInvalidRequest)
 	_, _, err = ResponsesBody(api.Request{}, "m", nil)
 	require.ErrorIs(t, err, api.ErrNothing)
-	require.Equal(t, "openai-responses: nothing to send", err.Error())
+	require.Equal(t, "openai-responses: no message to send", err.Error())
 }
 
 func TestStrictSchemas(t *testing.T) {

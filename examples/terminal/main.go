@@ -21,8 +21,10 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/anthropic"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/node"
 )
 
 func main() {
@@ -144,7 +146,9 @@ func (t terminal) show(events iter.Seq2[executor.Event, error]) (d dag.DAG, err 
 		case executor.MessageDelta:
 			fmt.Fprint(t.out, clean(e.Text()))
 		case executor.MessageEnd:
-			fmt.Fprintln(t.out)
+			if m, _ := e.Node.Payload().(node.Message); m.Role == content.Assistant && m.Blocks.Text() != "" {
+				fmt.Fprintln(t.out)
+			}
 		case executor.Retry:
 			// The text so far is void, and is on the screen: the next attempt begins on a new line.
 			fmt.Fprintln(t.out, "\n(the response broke off; trying again)")

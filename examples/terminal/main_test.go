@@ -29,7 +29,6 @@ func TestASessionIsContinuedAndAsksBeforeItWrites(t *testing.T) {
 	require.Equal(t, `> You said: Hello
 > I will write that down.
 Run write_file {"name":"note.txt","text":"Make a note of this"}? [y/N] [write_file] wrote 19 bytes to note.txt
-
 The tool returned: wrote 19 bytes to note.txt
 > `+"\n", shown)
 
@@ -38,7 +37,6 @@ The tool returned: wrote 19 bytes to note.txt
 	require.Equal(t, `Continuing a session of 13 nodes.
 > I will write that down.
 Run write_file {"name":"note.txt","text":"Another note"}? [y/N] [write_file] Tool call denied: the user declined
-
 The tool returned: Tool call denied: the user declined
 > `+"\n", shown)
 

@@ -19,7 +19,7 @@ const MaxError = 64 << 10
 const maxAnswer = 256 << 20
 
 // ErrTooLong is the error for a response with more bytes than any model writes.
-var ErrTooLong = errors.New("the answer is too long")
+var ErrTooLong = errors.New("the response is larger than any model writes")
 
 // Bounded returns a body with a limit: Read returns ErrTooLong after maxAnswer bytes.
 func Bounded(body io.ReadCloser) io.ReadCloser { return BoundedTo(body, maxAnswer) }

@@ -153,11 +153,11 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 	for e, err := range stream {
 		switch {
 		case cut && err == nil:
-			return events, failure, fmt.Errorf("%T came after a Cut; only an error may follow", e)
+			return events, failure, fmt.Errorf("the stream yields a %T after an api.Cut: yield the error next, and end", e)
 		case failure != nil || end:
-			return events, failure, fmt.Errorf("%T and %v came after the end", e, err)
+			return events, failure, fmt.Errorf("the stream goes on after its end, with %T and %v: return after an error, and after api.Finish", e, err)
 		case err != nil && e != nil:
-			return events, err, fmt.Errorf("a %T came with the error %w", e, err)
+			return events, err, fmt.Errorf("the stream yields a %T beside an error: yield nil with it: %w", e, err)
 		case err != nil:
 			failure = err
 			continue
@@ -166,12 +166,12 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 		switch e := e.(type) {
 		case api.Repaired:
 			if len(events) > 0 {
-				return events, failure, errors.New("a Repaired is not the first event")
+				return events, failure, errors.New("an api.Repaired comes after other events: yield it first")
 			}
 
 		case api.Delta:
 			if e.Index < blocks {
-				return events, failure, fmt.Errorf("a Delta shows block %d, which has ended", e.Index)
+				return events, failure, fmt.Errorf("an api.Delta has Index %d, whose api.BlockEnd came before: count Index up at each BlockEnd", e.Index)
 			}
 			if e.Kind == api.DeltaText {
 				shown[e.Index] += e.Text
@@ -179,11 +179,11 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 
 		case api.BlockEnd:
 			if e.Index != blocks {
-				return events, failure, fmt.Errorf("block %d came after %d blocks", e.Index, blocks)
+				return events, failure, fmt.Errorf("an api.BlockEnd has Index %d after %d blocks: number them from 0, in order", e.Index, blocks)
 			}
 			// A text need not have deltas. If it has, they must add up to it.
 			if t, ok := e.Block.(content.Text); ok && shown[blocks] != "" && shown[blocks] != t.Text {
-				return events, failure, fmt.Errorf("block %d was shown as %q, and is %q", blocks, shown[blocks], t.Text)
+				return events, failure, fmt.Errorf("the deltas of text block %d make %q, but its BlockEnd has %q: they must be the same text", blocks, shown[blocks], t.Text)
 			}
 			blocks++
 
@@ -198,10 +198,10 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 			end = true
 		case api.Cut:
 			if cut = true; e.API == "" {
-				return events, failure, errors.New("a Cut names no API")
+				return events, failure, errors.New("an api.Cut has no API: set it to the name of your API")
 			}
 		default:
-			return events, failure, fmt.Errorf("a %T is not an event of a provider", e)
+			return events, failure, fmt.Errorf("a provider yields api.Repaired, Delta, BlockEnd, Cut, Finish or Retry, not a %T", e)
 		}
 
 		events = append(events, e)
@@ -209,7 +209,7 @@ func take(stream iter.Seq2[api.Event, error]) (events []api.Event, failure, wron
 
 	// Without an error, a stream that breaks off looks like a complete response.
 	if failure == nil && !end {
-		wrong = errors.New("neither Finish nor an error came at the end")
+		wrong = errors.New("the stream ends without api.Finish or an error: yield one; for a connection that broke off, an *api.Error of kind api.ErrCut")
 	}
 	return events, failure, wrong
 }
@@ -224,7 +224,7 @@ func answered(ctx context.Context, p api.Provider, req api.Request) ([]api.Event
 func refused(stream iter.Seq2[api.Event, error]) (failure, wrong error) {
 	_, failure, wrong = take(stream)
 	if failure == nil && wrong == nil {
-		wrong = errors.New("it did not fail")
+		wrong = errors.New("the stream ends without an error, where the server failed or the context ended: yield the error last")
 	}
 	return failure, wrong
 }
@@ -245,7 +245,7 @@ func notRepaired(ctx context.Context, p api.Provider) error {
 		return err
 	}
 	if r, ok := events[0].(api.Repaired); ok {
-		return fmt.Errorf("it was repaired: %v", r.Repairs)
+		return fmt.Errorf("a request that needs no repair is reported as repaired: %v", r.Repairs)
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func repairedFirst(ctx context.Context, p api.Provider) error {
 		return fmt.Errorf("a request with an open call and a result of no call failed; dialect.Repair makes it valid: %w", err)
 	}
 	if r, ok := events[0].(api.Repaired); ok && len(r.Repairs) == 0 {
-		return errors.New("a Repaired has no repairs")
+		return errors.New("an api.Repaired has no Repairs: yield it only if dialect.Repair returns notes")
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func saysHello(ctx context.Context, p api.Provider) error {
 	}
 	answer, err := folded(events)
 	if err == nil && answer.Blocks.Text() != "Hello there." {
-		err = fmt.Errorf("the text is %q, not \"Hello there.\"", answer.Blocks.Text())
+		err = fmt.Errorf("the response has the text %q; the server sent \"Hello there.\"", answer.Blocks.Text())
 	}
 	return err
 }
@@ -287,7 +287,7 @@ func comesWhole(ctx context.Context, p api.Provider) error {
 	calls := answer.Blocks.ToolUses()
 	if len(calls) != 1 || calls[0].Name != "get_weather" || calls[0].Input.Canonical() != `{"city":"Tokyo"}` ||
 		answer.Blocks.Text() != "Let me see." {
-		return fmt.Errorf("the response is %s", answer.Blocks.Append(nil))
+		return fmt.Errorf("the response is %s; the server sent the text \"Let me see.\" and a call of get_weather with {\"city\":\"Tokyo\"}", answer.Blocks.Append(nil))
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ func finishLast(ctx context.Context, p api.Provider) error {
 		return err
 	}
 	if end := events[len(events)-1].(api.Finish); end.API == "" || end.Stop != content.StopToolUse {
-		return fmt.Errorf("the Finish is %+v", end)
+		return fmt.Errorf("the api.Finish needs an API, and content.StopToolUse as Stop for a response with a call; it is %+v", end)
 	}
 	return nil
 }
@@ -311,11 +311,11 @@ func errorLast(ctx context.Context, p api.Provider) error {
 	var e *api.Error
 	switch {
 	case !errors.As(failure, &e):
-		return fmt.Errorf("not an *api.Error: %w", failure)
+		return fmt.Errorf("a failed request needs an *api.Error, with a Kind such as api.ErrOverloaded; it is %w", failure)
 	case !api.Retryable(failure):
-		return fmt.Errorf("an overload is not retryable: %w", failure)
+		return fmt.Errorf("the server was overloaded: set Kind to api.ErrOverloaded, so that a client retries; it is %w", failure)
 	case strings.TrimSpace(e.API) == "":
-		return fmt.Errorf("it has no API: %w", failure)
+		return fmt.Errorf("the *api.Error has no API: set it to the name of your API: %w", failure)
 	}
 	return nil
 }
@@ -333,7 +333,7 @@ func notRetried(ctx context.Context, p api.Provider) error {
 func isCut(ctx context.Context, p api.Provider) error {
 	failure, wrong := refused(p.Stream(ctx, greeting()))
 	if wrong == nil && !errors.Is(failure, api.ErrCut) {
-		wrong = fmt.Errorf("it is not ErrCut: %w", failure)
+		wrong = fmt.Errorf("the connection closed before the end of the response: the error needs the Kind api.ErrCut; it is %w", failure)
 	}
 	return wrong
 }
@@ -342,7 +342,7 @@ func isCut(ctx context.Context, p api.Provider) error {
 func isPart(ctx context.Context, p api.Provider) error {
 	events, failure, wrong := take(p.Stream(ctx, greeting()))
 	if wrong != nil || failure == nil {
-		return cmp.Or(wrong, errors.New("it did not fail"))
+		return cmp.Or(wrong, errors.New("the stream ends without an error, where the response broke off: yield one of kind api.ErrCut"))
 	}
 
 	// The part received before the failure must be a beginning of the response, marked as cut off.
@@ -356,9 +356,9 @@ func isPart(ctx context.Context, p api.Provider) error {
 	part := fold.Partial()
 	switch {
 	case !strings.HasPrefix("Hello there.", part.Blocks.Text()):
-		return fmt.Errorf("%q is not a part of the response", part.Blocks.Text())
+		return fmt.Errorf("the deltas before the failure make %q, which is no beginning of \"Hello there.\"", part.Blocks.Text())
 	case part.Blocks.Len() > 0 && part.Stop != content.StopCut:
-		return fmt.Errorf("the part has the stop reason %q", part.Stop)
+		return fmt.Errorf("the part of a response that broke off has the stop reason %q: yield no api.Finish before the error", part.Stop)
 	}
 	return nil
 }
@@ -371,7 +371,7 @@ func isStalled(ctx context.Context, p api.Provider) error {
 	req.Options.Idle = 20 * time.Millisecond
 	failure, wrong := refused(p.Stream(ctx, req))
 	if wrong == nil && !errors.Is(failure, api.ErrStalled) {
-		wrong = fmt.Errorf("it is not ErrStalled: %w", failure)
+		wrong = fmt.Errorf("the server sent nothing for longer than Options.Idle: the error needs the Kind api.ErrStalled; it is %w", failure)
 	}
 	return wrong
 }
@@ -392,10 +392,10 @@ func cancelled(ctx context.Context, p api.Provider) error {
 
 		// A provider must return the error of the context, a Client also the cause.
 		if !errors.Is(failure, context.Canceled) {
-			return fmt.Errorf("context.Canceled is not in the chain of: %w", failure)
+			return fmt.Errorf("the context was canceled: wrap its error (%%w), so that errors.Is finds context.Canceled; it is %w", failure)
 		}
 		if ofClient && !errors.Is(failure, errStop) {
-			return fmt.Errorf("the cause is not in the chain of what a Client makes of it: %w", failure)
+			return fmt.Errorf("behind an api.Client, errors.Is does not find the cause of the cancellation: %w", failure)
 		}
 	}
 	return nil
@@ -406,7 +406,7 @@ func deadline(ctx context.Context, p api.Provider) error {
 	defer cancel()
 	failure, wrong := refused(p.Stream(ctx, greeting()))
 	if wrong == nil && !errors.Is(failure, context.DeadlineExceeded) {
-		wrong = fmt.Errorf("context.DeadlineExceeded is not in the chain of: %w", failure)
+		wrong = fmt.Errorf("the context's deadline passed: wrap its error (%%w), so that errors.Is finds context.DeadlineExceeded; it is %w", failure)
 	}
 	return wrong
 }
@@ -416,7 +416,7 @@ func endedBefore(ctx context.Context, p api.Provider) error {
 	cancel()
 	failure, wrong := refused(p.Stream(ctx, greeting()))
 	if wrong == nil && !errors.Is(failure, context.Canceled) {
-		wrong = fmt.Errorf("context.Canceled is not in the chain of: %w", failure)
+		wrong = fmt.Errorf("the context was canceled: wrap its error (%%w), so that errors.Is finds context.Canceled; it is %w", failure)
 	}
 	return wrong
 }
@@ -450,7 +450,7 @@ func singleUse(ctx context.Context, p api.Provider) error {
 	}
 	for e := range stream {
 		if e != nil {
-			return fmt.Errorf("a second use yields a %T", e)
+			return fmt.Errorf("a second range over the stream yields a %T: wrap the sequence in api.Once", e)
 		}
 	}
 	return nil
@@ -476,7 +476,7 @@ func unchanged(ctx context.Context, p api.Provider) error {
 		slices.EqualFunc(req.Messages, before.Messages,
 			func(a, b content.Message) bool { return a.Role == b.Role && a.Blocks.Equal(b.Blocks) })
 	if !same {
-		return errors.New("the request was changed")
+		return errors.New("the provider changed the caller's request: change a copy")
 	}
 	return nil
 }

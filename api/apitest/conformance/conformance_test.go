@@ -89,7 +89,7 @@ func TestTheSuiteFindsAConversationThatDoesNotArrive(t *testing.T) {
 	}})
 	require.ErrorContains(t, conversationArrives(t.Context(), deaf), `"Hello" was not sent`)
 	silent := r.Of(apitest.NewScript(scenes(Answers)...))
-	require.ErrorContains(t, conversationArrives(t.Context(), silent), "nothing was sent")
+	require.ErrorContains(t, conversationArrives(t.Context(), silent), "the provider sent no request")
 	require.ErrorIs(t, conversationArrives(t.Context(), apitest.NewScript(scenes(Answers)...)), errNotRecorded)
 }
 

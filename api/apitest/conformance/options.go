@@ -91,7 +91,7 @@ func send(ctx context.Context, p api.Provider, req api.Request, mustTake bool) (
 	r.recorder.mu.Lock()
 	defer r.recorder.mu.Unlock()
 	if len(r.recorder.body) == 0 {
-		return sent{}, errors.Join(errors.New("nothing was sent"), failure)
+		return sent{}, errors.Join(errors.New("the provider sent no request to the server behind the Recorder"), failure)
 	}
 	return sent{body: content.JSON(r.recorder.body), header: r.recorder.header, events: events}, nil
 }
@@ -189,7 +189,7 @@ func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
 		return nil
 	case o.header != "":
 		if with.header.Get(o.header) != o.value {
-			return fmt.Errorf("the header %s is %q, not %q", o.header, with.header.Get(o.header), o.value)
+			return fmt.Errorf("Options.Header is not sent: the header %s is %q, not %q", o.header, with.header.Get(o.header), o.value)
 		}
 	case o.value != nil:
 		if !with.holds(o.value) {
