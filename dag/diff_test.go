@@ -363,7 +363,7 @@ func TestDifferenceReturnsErrorsOfItsWriter(t *testing.T) {
 }
 
 func TestManyNodesAreCompared(t *testing.T) {
-	pairs := seedtest.Rounds(10_000, 50_000) / 100 * 100
+	pairs := seedtest.Rounds(5000, 50_000) / 100 * 100
 	d := dag.New()
 	for i := range pairs {
 		d = d.User(fmt.Sprint("question ", i)).Assistant(fmt.Sprint("answer ", i))

@@ -16,7 +16,7 @@ import (
 // TestTranscriptThatGrewEqualsOneFromAllNodes takes random steps, forks and compactions, and compares each transcript that goes on from
 // an earlier one with one that is built from all nodes.
 func TestTranscriptThatGrewEqualsOneFromAllNodes(t *testing.T) {
-	rounds := seedtest.Rounds(40, 150)
+	rounds := seedtest.Rounds(25, 150)
 	first, grew := seedtest.First(t), 0
 	for round := range rounds {
 		seed := first + uint64(round)

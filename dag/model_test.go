@@ -489,7 +489,7 @@ func (m *model) back(v version, order []int, turns int) version {
 }
 
 func TestRandomOperationsAgreeWithAPlainModel(t *testing.T) {
-	trials, steps := seedtest.Rounds(60, 120), 50
+	trials, steps := seedtest.Rounds(40, 120), 50
 	first := seedtest.First(t)
 	for trial := range trials {
 		seed := first + uint64(trial)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -132,8 +134,9 @@ var conformanceCases = []conformance{
 		require.Len(t, d.Messages(), 6000)
 	}},
 	{"very_long_chain_compares_and_saves", "there, comparing and copying fail at about 1,000 nodes", func(t *testing.T) {
+		growthtest.SmallStack(t)
 		d := dag.New()
-		for range 100_000 {
+		for range seedtest.Rounds(20_000, 100_000) {
 			d = d.User("x")
 		}
 		loaded := reload(t, d)

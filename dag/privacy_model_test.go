@@ -22,7 +22,7 @@ import (
 // other says, so that it can be told exactly which words have to be gone and which have to be there.
 
 func TestRandomRedactionsEraseTheirTextOnly(t *testing.T) {
-	trials := seedtest.Rounds(40, 150)
+	trials := seedtest.Rounds(25, 150)
 	first := seedtest.First(t)
 	for trial := range trials {
 		seed := first + uint64(trial)

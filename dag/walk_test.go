@@ -83,7 +83,7 @@ func naive(heads []*node.Node) []*node.Node {
 func TestWalksAgreeOnRandomGraphs(t *testing.T) {
 	seed := seedtest.First(t)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	rounds := seedtest.Rounds(500, 1500)
+	rounds := seedtest.Rounds(300, 1500)
 
 	for range rounds {
 		nodes := []*node.Node{say(t, "0")}

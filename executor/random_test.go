@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	scripts = flag.Int("scripts", 0, "how many random scripts are run; 0 takes 600, with -short a quarter, and with PLAIT_LONG 50,000")
+	scripts = flag.Int("scripts", 0, "how many random scripts are run; 0 takes 400, with -short a quarter, and with PLAIT_LONG 50,000")
 	oneOf   = flag.Int("script", -1, "the one random script to run, of those of the seed")
 )
 
@@ -45,7 +45,7 @@ func TestNothingInvalidatesAConversation(t *testing.T) {
 	seed := seedtest.First(t)
 	n := *scripts
 	if n == 0 {
-		n = seedtest.Rounds(600, 50_000)
+		n = seedtest.Rounds(400, 50_000)
 	}
 	if *oneOf >= 0 {
 		runScript(t, seed, *oneOf)

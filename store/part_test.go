@@ -198,7 +198,7 @@ func (d *damagingDriver) Records(ctx context.Context, key string, ids []node.ID)
 func TestConversationLoadedInPartIsThatOfTheStore(t *testing.T) {
 	seed := seedtest.First(t)
 	parts, loads := 0, 0
-	for i := range seedtest.Rounds(60, 1000) {
+	for i := range seedtest.Rounds(25, 1000) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		p, l := partAsWhole(t, r, i)
 		parts, loads = parts+p, loads+l

@@ -276,6 +276,7 @@ func TestGraphvizDrawsRandomGraphs(t *testing.T) {
 }
 
 func TestGraphvizShowsHostileTexts(t *testing.T) {
+	t.Parallel()
 	requireGraphviz(t)
 	texts := append(hostileTexts(t), "<<b>x</b>>, URL=\"javascript:alert(1)\"", "<b>x</b>", `"quoted"`, `\N \G \L \l \r \T \E`, "a\\", "{a|b}", "<x>", "&eacute;",
 		"node", "subgraph", "👨\u200d👩\u200d👧", "\u200d", "a -> b; c", "]; n9 [label=x")
@@ -294,6 +295,7 @@ func TestGraphvizShowsHostileTexts(t *testing.T) {
 
 // TestGraphvizShowsHostileTextsInFolds has each text in every place of a folded drawing.
 func TestGraphvizShowsHostileTextsInFolds(t *testing.T) {
+	t.Parallel()
 	requireGraphviz(t)
 	folded := 0
 	for texts := range slices.Chunk(hostile, 8) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -269,13 +271,16 @@ func TestLayoutOfFramesThatEndTogether(t *testing.T) {
 	requireTidy(t, layout(t, d.User("after"), nil))
 }
 
-// TestLayoutOfDeepGraphs would overflow a stack, or take minutes, if anything were done once for each pair of nodes.
+// TestLayoutOfDeepGraphs would overflow a stack if a function called itself for each node, and take minutes with PLAIT_LONG
+// if anything were done once for each pair of nodes. TestGrowth notices that every day.
 func TestLayoutOfDeepGraphs(t *testing.T) {
+	growthtest.SmallStack(t)
+	size := seedtest.Rounds(20_000, 100_000)
 	chain := sampleStart()
-	for range 100_000 {
+	for range size {
 		chain = chain.User("a")
 	}
-	require.Len(t, layout(t, chain, nil).Boxes, 100_000)
+	require.Len(t, layout(t, chain, nil).Boxes, size)
 
 	comb := sampleStart().User("a") // each node has a leaf, and the longer branch is the younger
 	var leaves []dag.DAG

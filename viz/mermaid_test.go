@@ -13,6 +13,8 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/testkit/goldentest"
+	"github.com/plait-dev/plait/internal/testkit/growthtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
 )
@@ -465,15 +467,17 @@ func TestLabelsNameKindToolAndFailure(t *testing.T) {
 }
 
 func TestDeepNestingAndLongHistoryNeedNoRecursionPerNode(t *testing.T) {
+	growthtest.SmallStack(t)
+	size := seedtest.Rounds(20_000, 100_000)
 	d := sampleStart()
-	for range 100_000 {
+	for range size {
 		d = d.User("a")
 	}
 	got := takeApart(t, draw(t, d, nil))
 	requireWhole(t, got)
 
 	nested := sampleStart().User("a")
-	for range 100_000 {
+	for range size {
 		nested = dag.New().Append(node.ToolExecution{Tool: "f", Child: node.ListOf(nested.Heads()...)})
 	}
 	require.LessOrEqual(t, len(takeApart(t, draw(t, nested, nil)).nodes), legibleBoxes)

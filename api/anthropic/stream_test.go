@@ -277,7 +277,7 @@ func TestACutStreamIsNeverAnAnswer(t *testing.T) {
 		end := strings.LastIndex(stream, `"message_stop"`) + len(`"message_stop"`) // all but the brackets behind it
 		step := 1
 		if stream != longStream {
-			step += len(stream) / seedtest.Rounds(100, 1000) // of recorded ones, some places
+			step += len(stream) / seedtest.Rounds(50, 1000) // of recorded ones, some places
 		}
 		for at := 0; at < len(stream); at += step {
 			got, err := fold(stream[:at])

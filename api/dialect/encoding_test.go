@@ -159,7 +159,7 @@ func encodedString(e dialect.Encoded) string {
 // TestRememberingIsNeverSeen lets conversations grow and branch, and compares each request with the one that is made by an
 // encoding that remembers nothing.
 func TestRememberingIsNeverSeen(t *testing.T) {
-	first, rounds := seedtest.First(t), uint64(seedtest.Rounds(60, 4000))
+	first, rounds := seedtest.First(t), uint64(seedtest.Rounds(40, 4000))
 	for seed := first; seed < first+rounds; seed++ {
 		r := rand.New(rand.NewPCG(seed, 7))
 		e := strange()

@@ -382,7 +382,7 @@ func (r *random) rules() dialect.Rules {
 
 func TestRepairKeepsItsPromisesOnAnyMessages(t *testing.T) {
 	first := seedtest.First(t)
-	for seed := first; seed < first+uint64(seedtest.Rounds(5000, 100_000)); seed++ {
+	for seed := first; seed < first+uint64(seedtest.Rounds(2500, 100_000)); seed++ {
 		r := &random{Rand: rand.New(rand.NewPCG(seed, 0))}
 		in, rules := r.messages(), r.rules()
 		if failure := promises(r, in, rules); failure != "" {

@@ -281,7 +281,7 @@ func TestACutStreamIsNeverAnAnswer(t *testing.T) {
 		end += strings.LastIndexAny(stream[end:], "}") // the last event has to be whole
 		step := 1
 		if stream != longStream {
-			step += len(stream) / seedtest.Rounds(100, 1000) // of recorded ones, some places
+			step += len(stream) / seedtest.Rounds(50, 1000) // of recorded ones, some places
 		}
 		for at := 0; at < len(stream); at += step {
 			got, err := fold(stream[:at])

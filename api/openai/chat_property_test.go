@@ -19,7 +19,7 @@ import (
 // that the strict fake of the API takes what would be sent: to OpenAI, where nothing of compatible servers is in it, and to one of
 // those. PLAIT_SEED=n begins with another seed than 1, and PLAIT_LONG=1 makes many more.
 func TestChatNeverInvalid(t *testing.T) {
-	sequences, first := uint64(seedtest.Rounds(1500, 40_000)), seedtest.First(t)
+	sequences, first := uint64(seedtest.Rounds(700, 40_000)), seedtest.First(t)
 	workers := uint64(runtime.GOMAXPROCS(0))
 	for n := range workers {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {

@@ -244,7 +244,7 @@ func TestACutChatStreamIsNeverAnAnswer(t *testing.T) {
 		require.NoError(t, err)
 		step := 1
 		if stream != longChat {
-			step += len(stream) / seedtest.Rounds(60, 200)
+			step += len(stream) / seedtest.Rounds(30, 200)
 		}
 		for at := 0; at < len(stream); at += step {
 			got, err := foldChat(stream[:at])

@@ -21,7 +21,7 @@ import (
 // each that the strict fake of the API takes what would be sent. PLAIT_SEED=n begins with another seed than 1, and PLAIT_LONG=1
 // makes many more.
 func TestResponsesNeverInvalid(t *testing.T) {
-	sequences, first := uint64(seedtest.Rounds(1500, 40_000)), seedtest.First(t)
+	sequences, first := uint64(seedtest.Rounds(700, 40_000)), seedtest.First(t)
 	workers := uint64(runtime.GOMAXPROCS(0))
 	for n := range workers {
 		t.Run(fmt.Sprintf("worker %d", n), func(t *testing.T) {

@@ -159,7 +159,7 @@ func TestACutResponseIsNeverAnAnswer(t *testing.T) {
 		require.NoError(t, err)
 		step := 1
 		if stream != long {
-			step = len(stream)/seedtest.Rounds(60, 200) + 1
+			step = len(stream)/seedtest.Rounds(30, 200) + 1
 		}
 		for at := 0; at < len(stream); at += step {
 			got, err := foldResponse(stream[:at])

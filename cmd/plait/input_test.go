@@ -155,6 +155,7 @@ func TestLostOutputIsAnError(t *testing.T) {
 
 // TestMCPProgramThatIgnoresSignalsIsKilledSoon: neither it nor its child outlives the command for long.
 func TestMCPProgramThatIgnoresSignalsIsKilledSoon(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("SKIPPED: there is no bash, which knows the ID of a process of its own")
 	}

@@ -47,6 +47,7 @@ var exportedOtherwise = map[string]struct{ reason, told string }{
 // TestEveryRecordedRequestIsExportedAsItWasImported imports every recorded request by the command, and exports it again. What an API
 // refused may be exported in a form that it takes.
 func TestEveryRecordedRequestIsExportedAsItWasImported(t *testing.T) {
+	t.Parallel()
 	for _, a := range recordedAPIs {
 		t.Run(a.format, func(t *testing.T) {
 			taken, same, refused, refusedSame := 0, 0, 0, 0

@@ -29,6 +29,7 @@ type taped struct {
 // TestRunAndResumeMakeEveryLinkedRequestAgain plays every recorded conversation of several requests: the first request is imported,
 // and "plait run --defer-tools" and "plait resume", given the recorded results and words of the user, make the others.
 func TestRunAndResumeMakeEveryLinkedRequestAgain(t *testing.T) {
+	t.Parallel()
 	var cached cacheTally
 	for _, a := range recordedAPIs {
 		t.Run(a.format, func(t *testing.T) {

@@ -271,6 +271,7 @@ func TestReportOnAnEmptyFolder(t *testing.T) {
 }
 
 func TestReportOnAStoreWithAHugeConversation(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "sessions.db")
 	db, err := sqlite.Open(t.Context(), file, nil)
 	require.NoError(t, err)

@@ -173,6 +173,7 @@ func TestServeOfADatabaseShowsDurableRunsInEachState(t *testing.T) {
 }
 
 func TestApprovalOfADurableRunOnThePageContinuesIt(t *testing.T) {
+	t.Parallel()
 	s := newSessions(t, removeRome(), apitest.Call(apitest.Use("ask", struct{}{})), apitest.Say("All done."))
 	s.start(t, "r", "tickets/31")
 	s.work(t, "r", durable.Waiting)

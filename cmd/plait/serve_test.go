@@ -299,6 +299,7 @@ func (v *visit) untilAll(words ...string) {
 }
 
 func TestServeFollowsTheFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "talk.json")
 	v := serving(t, path)
 	v.until("does not exist yet")

@@ -255,6 +255,7 @@ func once(turns ...apitest.Turn) api.Provider {
 func TestFailureOfTheProviderIsTriedAgain(t *testing.T) {
 	onEach(t, func(w *world) {
 		down := &api.Error{Kind: api.ErrOverloaded}
+		w.impatient = true
 		e := w.engine(func(o *Options) {
 			o.Agents = map[string]executor.Agent{"a": {Provider: once(apitest.Fail(down), apitest.Say("Hello."))}}
 		})

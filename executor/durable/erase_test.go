@@ -78,6 +78,7 @@ func (w *world) fillWithSecrets() *Engine {
 	w.Helper()
 	down := &api.Error{Kind: api.ErrOverloaded, Message: "cannot read " + secret}
 	asks := apitest.Call(apitest.Use("pay", item{secret}))
+	w.impatient = true
 	e := w.engine(func(o *Options) {
 		o.Attempts = 1
 		o.Agents = map[string]executor.Agent{

@@ -74,7 +74,10 @@ func speaks(names ...string) (change func(o *Options), asked func() []string) {
 func TestRunBeginsAtItsTime(t *testing.T) {
 	onEach(t, func(w *world) {
 		change, asked := speaks("a")
-		e := w.engine(change)
+		e := w.engine(func(o *Options) {
+			change(o)
+			o.River = lookOften
+		})
 		later := w.start(e, StartRequest{Conversation: "later", Text: "Hello.", At: time.Now().Add(time.Hour)})
 		soon := w.start(e, StartRequest{Conversation: "soon", Text: "Hello.", At: time.Now().Add(time.Second)})
 		begin := time.Now()
@@ -162,6 +165,7 @@ func TestRunIsCancelledAfterItsJobWas(t *testing.T) {
 func TestRiverKeepsTheErrorsOfAttempts(t *testing.T) {
 	onEach(t, func(w *world) {
 		fails := true
+		w.impatient = true
 		e := w.engine(func(o *Options) {
 			o.Attempts = 2
 			model := apitest.NewScript(apitest.Func(func(api.Request) apitest.Turn {
@@ -198,6 +202,7 @@ func TestMiddlewareAndJobsOfTheProgram(t *testing.T) {
 			o.Keep = time.Hour
 			o.River = func(c *river.Config) {
 				require.Equal(w, time.Hour, c.CompletedJobRetentionPeriod)
+				c.FetchPollInterval = often
 				c.Middleware = append(c.Middleware, river.WorkerMiddlewareFunc(
 					func(ctx context.Context, job *rivertype.JobRow, next func(context.Context) error) error {
 						mu.Lock()

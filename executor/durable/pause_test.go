@@ -439,6 +439,7 @@ func TestToolAsksToBeCalledAgain(t *testing.T) {
 		times := 0
 		e := w.engine(func(o *Options) {
 			defers("count", 1)(o)
+			o.River = lookOften
 			works(executor.WithEffect(tool("count", func(context.Context, string) (string, error) {
 				if times++; times < 3 {
 					return "", Retry(errors.New("busy"), time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,8 +33,9 @@ type world struct {
 	url string // a file of SQLite, or the URL of a server
 	db  store.Transactor
 
-	stubborn bool // serve again after an error
-	polls    bool // River looks for jobs, and is not notified
+	stubborn  bool // serve again after an error
+	polls     bool // River looks for jobs, and is not notified
+	impatient bool // River looks often for what is due soon
 }
 
 // onEach runs a test on each kind of database, beside other tests.
@@ -85,7 +87,8 @@ func openDatabase(ctx context.Context, url string) (store.Transactor, func() err
 		}
 		return db, db.Close, nil
 	}
-	db, err := postgres.Open(ctx, url+"&pool_max_conns=8", nil)
+	// Tests that begin at the same time wait for each other: one server makes the tables of all.
+	db, err := postgres.Open(ctx, url+"&pool_max_conns=8", &postgres.Options{LockTimeout: time.Minute})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,6 +105,9 @@ func (w *world) engine(change func(o *Options)) *Engine {
 	if w.polls {
 		opts.River = func(config *river.Config) { config.PollOnly, config.FetchPollInterval = true, 50*time.Millisecond }
 	}
+	if w.impatient {
+		opts.River = func(config *river.Config) { config.FetchPollInterval = often }
+	}
 	if change != nil {
 		change(opts)
 	}
@@ -112,6 +118,17 @@ func (w *world) engine(change func(o *Options)) *Engine {
 	}
 	w.Cleanup(func() { require.NoError(w, e.Close()) })
 	return e
+}
+
+// often is how often River looks for jobs in a test that waits for it. By default it is every 5 seconds.
+const often = 50 * time.Millisecond
+
+// lookOften lets River look often for jobs that are due at any time. The interval for those that are not due soon has no
+// exported field.
+func lookOften(config *river.Config) {
+	config.FetchPollInterval = often
+	interval := reflect.ValueOf(config).Elem().FieldByName("schedulerInterval")
+	*(*time.Duration)(interval.Addr().UnsafePointer()) = often
 }
 
 // logOf returns a log for a test: none, or standard error with PLAIT_LOG.

@@ -43,7 +43,7 @@ var documents = strings.Fields(`
 // accept the same texts, read the same values and write them as the same bytes. After an error a value may be filled
 // in part: our code drops it. PLAIT_SEED repeats the mutations of a seed, PLAIT_LONG makes more.
 func TestGoccyReadsAndWritesAsTheStandardLibrary(t *testing.T) {
-	rounds := seedtest.Rounds(20_000, 500_000)
+	rounds := seedtest.Rounds(10_000, 500_000)
 	accepted := 0
 	for _, text := range documents {
 		accepted += compare(t, []byte(text))

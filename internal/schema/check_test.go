@@ -164,7 +164,7 @@ func (m maker) document() content.JSON {
 func TestVerdictsAreThoseOfTheLibrary(t *testing.T) {
 	first := seedtest.First(t)
 	parsed, fitting, all := 0, 0, 0
-	rounds := seedtest.Rounds(400, 50_000)
+	rounds := seedtest.Rounds(250, 50_000)
 	for round := range uint64(rounds) {
 		m := maker{rand.New(rand.NewPCG(first, round))}
 		text := m.document()

@@ -48,6 +48,7 @@ func impatient(t *testing.T, url string, found *deadlocks) *pgxpool.Pool {
 }
 
 func TestTransactionInADeadlockIsRunAgain(t *testing.T) {
+	t.Parallel()
 	var found deadlocks
 	pool := impatient(t, pgtest.Database(t), &found)
 	var transactions sqlstore.DB

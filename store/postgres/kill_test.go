@@ -17,10 +17,12 @@ func newDatabases(t *testing.T) func() string {
 
 // PLAIT_KILLS=1000 kills a thousand times.
 func TestAcknowledgedAppendsSurviveKills(t *testing.T) {
+	t.Parallel()
 	crashtest.Appends{Open: openStore, Database: newDatabases(t), Kills: 5}.Test(t)
 }
 
 func TestAcknowledgedAppendsSurviveCrashesOfTheServer(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: a server is started several times, in -short")
 	}

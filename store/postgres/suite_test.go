@@ -68,6 +68,7 @@ func openEmptied(t *testing.T, url string) *postgres.DB {
 }
 
 func TestTransactor(t *testing.T) {
+	t.Parallel()
 	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openNew(t, nil) })
 }
 

@@ -8,6 +8,7 @@ import (
 
 // PLAIT_KILLS=1000 kills a thousand times.
 func TestAcknowledgedAppendsSurviveKills(t *testing.T) {
+	t.Parallel()
 	crashtest.Appends{Open: openStore, Database: newFiles(t), Kills: 5}.Test(t)
 }
 

@@ -16,6 +16,7 @@ import (
 
 // TestDeletedContentLeavesNoCopyInPages deletes rows among others, after many inserts have moved rows between pages.
 func TestDeletedContentLeavesNoCopyInPages(t *testing.T) {
+	t.Parallel()
 	db, path := openNew(t, nil)
 	r := rand.New(rand.NewPCG(seedtest.First(t), 0))
 	write := func(statement string, args ...any) {
@@ -24,7 +25,7 @@ func TestDeletedContentLeavesNoCopyInPages(t *testing.T) {
 			return err
 		}))
 	}
-	for i := range 2000 {
+	for i := range seedtest.Rounds(1000, 2000) {
 		word := []string{"mauve", "other", "words"}[r.IntN(3)]
 		write(`INSERT INTO plait_conversations (name) VALUES ($1)`, fmt.Sprint(r.IntN(100_000), " ", word, " ", i))
 	}

@@ -24,6 +24,7 @@ func openChecked(t *testing.T) *sqlite.DB {
 }
 
 func TestDriver(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Driver { return openChecked(t) })
 }
 
@@ -32,6 +33,7 @@ func TestTransactor(t *testing.T) {
 }
 
 func TestDriverInMemory(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Driver {
 		db, err := sqlite.Open(context.Background(), ":memory:", nil)
 		require.NoError(t, err)

@@ -1143,7 +1143,7 @@ func (t *driverTest) readLeft() {
 }
 
 func (t *driverTest) readPrefix() {
-	const versions, readers = 100, 4
+	const versions, readers = 50, 4
 	t.append(step(0, record()))
 	done := make(chan struct{})
 	failures := make([]error, readers)

@@ -380,7 +380,7 @@ func TestThinkingAfterARequestToGoOnIsNotKept(t *testing.T) {
 // and each holds exactly the thinking that holds there by what was sent before. Nothing that a head or a name reaches
 // is lost on the way, what is not erased stays as it was saved, and the strict rules of every other API take what comes out as well.
 func TestNoChangeOfAConversationIsRefused(t *testing.T) {
-	scripts := seedtest.Rounds(8, 400)
+	scripts := seedtest.Rounds(5, 400)
 
 	seed, script := seedtest.First(t), 0
 	defer func() {

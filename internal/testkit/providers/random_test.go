@@ -600,7 +600,7 @@ func (f *fakes) refused() error {
 // of every API. Half of the turns break off, and end in each of the ways. The fakes refuse no request, and nothing of the
 // responses is lost. PLAIT_LONG=1 makes more.
 func TestRandomConversationsOutliveBrokenResponses(t *testing.T) {
-	count, first := uint64(seedtest.Rounds(30, 2000)), seedtest.First(t)
+	count, first := uint64(seedtest.Rounds(15, 2000)), seedtest.First(t)
 	var apis []string
 	for _, p := range providers {
 		apis = append(apis, p.name)

@@ -14,10 +14,10 @@ import (
 )
 
 // NeverInvalid builds, forks, cuts, joins and loads random conversations. The strict fake of the API must accept the
-// request for each. It makes 1,000 sequences, or 25,000 with PLAIT_LONG=1. A failure prints the shortest
+// request for each. It makes 500 sequences, or 25,000 with PLAIT_LONG=1. A failure prints the shortest
 // failing list of steps found.
 func NeverInvalid(t *testing.T, d *Dialect) {
-	first, sequences := seedtest.First(t), seedtest.Rounds(1000, 25_000)
+	first, sequences := seedtest.First(t), seedtest.Rounds(500, 25_000)
 
 	workers := uint64(runtime.GOMAXPROCS(0))
 

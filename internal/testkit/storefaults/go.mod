@@ -7,6 +7,7 @@ require (
 	github.com/plait-dev/plait v0.1.0
 	github.com/plait-dev/plait/executor/durable v0.1.0
 	github.com/plait-dev/plait/store/sqlite v0.1.0
+	github.com/riverqueue/river v0.51.1
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 )
@@ -26,7 +27,6 @@ require (
 	github.com/ncruces/julianday v1.0.0 // indirect
 	github.com/plait-dev/plait/store/postgres v0.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
-	github.com/riverqueue/river v0.51.1 // indirect
 	github.com/riverqueue/river/riverdriver v0.51.1 // indirect
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.1 // indirect
 	github.com/riverqueue/river/riverdriver/riversqlite v0.51.1 // indirect

@@ -138,10 +138,10 @@ func (s *simulation) live(t *testing.T, d *disk, known map[string]*expected, ran
 }
 
 // simulate runs simulations with several seeds, and returns the sums. All of the images are tried with PLAIT_LONG, and a
-// tenth of them otherwise, but at least 100.
+// twentieth of them otherwise, but at least 100.
 func simulate(t *testing.T, s simulation, runs int) simulation {
 	t.Helper()
-	s.images = max(100, seedtest.Rounds(s.images/10, s.images))
+	s.images = max(100, seedtest.Rounds(s.images/20, s.images))
 	sum := simulation{counts: map[verdict]int{}, first: map[verdict]error{}}
 	for i := range runs {
 		one := s
