@@ -28,7 +28,7 @@ var intended = map[string]string{
 	"executor": "ErrCodec VersionError ErrInvalidLimit LimitError ErrMissingReply ErrNoAgent ErrNoContext ErrNoProvider " +
 		"ErrNotRecorded ErrOwner OwnerError ErrUnbound " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered SequentialFirst Underscores Warn",
-	"executor/durable":  "CallQueue ErrNoMessage ErrNotBusy ErrNotDone ErrRunExists",
+	"executor/durable":  "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
 	"executor/mcp":      "ErrClosed ErrLost ErrOrigin LimitError ToolError ErrToolChanged ErrToolName ErrToolNew ErrToolWithdrawn ToolName",
 	"executor/otel":     "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
 	"executor/registry": "ErrNotRegistered ErrRegistered",
