@@ -214,8 +214,8 @@ func (p phase) executeAll(src node.Source, executions []node.Payload) error {
 // missing returns an execution with an error result for a call without a result.
 func (p phase) missing(i int) node.ToolExecution {
 	var e node.ToolExecution
-	if p.Started(i) != nil {
-		e = p.Started(i).Payload().(node.ToolExecution)
+	if p.Executions[i] != nil {
+		e = p.Executions[i].Payload().(node.ToolExecution)
 	}
 
 	// Only a started call is in doubt, here or elsewhere. A paused one keeps the executed call and the usage so far.
@@ -237,12 +237,12 @@ func (p phase) heads() []*node.Node {
 	return append(slices.DeleteFunc(p.Executions, none), p.Spare...)
 }
 
-// execute adds a node for an execution of the call with that number.
+// execute adds a node for an execution of the call with that number, which has no result.
 func (p phase) execute(src node.Source, i int, execution node.Payload) error {
 	call, given := p.Call(i), execution.(node.ToolExecution)
 	e := given
 	e.CallID, e.Tool, e.Input, e.Index = call.ID, call.Name, call.Input, p.At[i]
-	if before := p.Started(i); before != nil && e.Child.Len() == 0 {
+	if before := p.Executions[i]; before != nil && e.Child.Len() == 0 {
 		e.Child = before.Children() // the conversation of a paused sub-agent must not be lost
 	}
 
