@@ -182,7 +182,7 @@ func (w *world) busy() (n int64) {
 
 // numbers is a table of the numbers from 1 to the parameter.
 func (w *world) numbers(e *Engine, limit int) string {
-	if e.queue.dialect().oneBeat {
+	if e.queue.dialect().writesInWith {
 		return fmt.Sprintf(`generate_series(1, %d) AS numbers (n)`, limit)
 	}
 	return fmt.Sprintf(`(WITH RECURSIVE up (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < %d) SELECT n FROM up) AS numbers`,
@@ -193,8 +193,8 @@ func (w *world) numbers(e *Engine, limit int) string {
 func (w *world) backlog(e *Engine, running, stranded int) {
 	w.Helper()
 	d := e.queue.dialect()
-	by := map[bool]string{true: `ARRAY['alive']`, false: `JSONB('["alive"]')`}[d.oneBeat]
-	args := map[bool]string{true: `'{}'`, false: `JSONB('{}')`}[d.oneBeat]
+	by := map[bool]string{true: `ARRAY['alive']`, false: `JSONB('["alive"]')`}[d.writesInWith]
+	args := map[bool]string{true: `'{}'`, false: `JSONB('{}')`}[d.writesInWith]
 	require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
 		for _, statement := range []string{
 			`INSERT INTO plait_beats (id, beat) VALUES ('alive', ` + tx.Now() + ` + 3600000000)`,
@@ -235,7 +235,7 @@ func handedBackSoon(w *world) {
 	r := w.wait(e, run)
 	require.Equal(w, Done, r.State, r.Reason)
 	w.Log("from a kill to the end of the run elsewhere: ", time.Since(killed))
-	require.Less(w, time.Since(killed), 5*time.Second)
+	require.Less(w, time.Since(killed), 30*time.Second) // on an idle machine it takes less than 3
 	for _, times := range c.starts("pay") {
 		require.Equal(w, 1, times) // it was under way: in doubt, and not repeated
 	}
