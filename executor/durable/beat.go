@@ -202,7 +202,7 @@ func (p *process) beatOnce(ctx context.Context) (s seen, err error) {
 	}
 
 	// PostgreSQL: one statement without a transaction, because all processes send it all the time.
-	if d.oneBeat {
+	if d.writesInWith {
 		err = p.db.View(ctx, func(tx store.Tx) error {
 			return query(ctx, tx, `WITH own AS (UPDATE plait_beats SET beat = `+tx.Now()+` WHERE id = $1 RETURNING id)
 				SELECT 1, id, 0 FROM own`+others(tx.Now())+running("$3"),

@@ -715,7 +715,7 @@ func TestJobOfAProcessWithoutARowIsHandedBack(t *testing.T) {
 			o.Heartbeat = 100 * time.Millisecond
 		})
 		run := w.start(e, StartRequest{Text: "Hi."})
-		by := map[bool]string{true: `ARRAY['gone']`, false: `JSONB('["gone"]')`}[e.queue.dialect().oneBeat]
+		by := map[bool]string{true: `ARRAY['gone']`, false: `JSONB('["gone"]')`}[e.queue.dialect().writesInWith]
 		require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
 			d := e.queue.dialect()
 			_, err := tx.Exec(w.Context(), `UPDATE `+d.jobs+` SET state = 'running', attempt = 1, attempted_by = `+by+`,

@@ -143,11 +143,21 @@ func (e *Engine) finish(ctx context.Context, tx store.Tx, c claim, state State) 
 	return err
 }
 
-// release completes the pending job of a run, in whose place another one continues it.
-func (e *Engine) release(ctx context.Context, tx store.Tx, job int64) error {
+// activate makes a run that waits or is parked active, with a new job in place of its pending one. The row of the run is
+// locked.
+func (e *Engine) activate(ctx context.Context, tx store.Tx, r Run, job int64) error {
 	d := e.queue.dialect()
-	_, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET state = 'completed', finalized_at = `+d.now+`
-		WHERE id = $1 AND state = 'pending'`, job)
+	release := `UPDATE ` + d.jobs + ` SET state = 'completed', finalized_at = ` + d.now + ` WHERE id = $1 AND state = 'pending'`
+	if d.writesInWith {
+		_, err := tx.Exec(ctx, `WITH released AS (`+release+`)
+			UPDATE plait_index SET state = 'active', reason = '', job = $2, changed = `+tx.Now()+` WHERE id = $3`, r.job, job, r.ID)
+		return err
+	}
+
+	if _, err := tx.Exec(ctx, release, r.job); err != nil {
+		return err
+	}
+	_, err := setState(ctx, tx, r.ID, Active, "", job)
 	return err
 }
 

@@ -82,35 +82,3 @@ func (w *world) harm(c *children, random *rand.Rand) {
 	time.Sleep(4500 * time.Millisecond)
 	require.NoError(w, frozen.Signal(syscall.SIGCONT))
 }
-
-// TestJobsOfAKilledProcessAreHandedBackSoon measures the time from a kill until another process has the run.
-func TestJobsOfAKilledProcessAreHandedBackSoon(t *testing.T) {
-	onEach(t, func(w *world) {
-		c := &children{w: w, history: filepath.Join(w.TempDir(), "history"), slots: 4, slow: time.Hour, defers: true}
-		defer c.killAll()
-		e := w.engine(func(o *Options) { o.Heartbeat = childBeat })
-		c.add()
-		run := w.start(e, StartRequest{Text: "Pay."})
-		require.Eventually(w, func() bool {
-			_, err := os.Stat(c.history)
-			return err == nil && len(c.starts("pay")) == 2
-		}, 20*time.Second, 10*time.Millisecond)
-
-		// The other process has served for a while.
-		c.slow = 0
-		c.add()
-		time.Sleep(2500 * time.Millisecond)
-		killed := time.Now()
-		c.kill(0)
-		r := w.wait(e, run)
-		require.Equal(w, Done, r.State, r.Reason)
-		w.Log("stall", time.Since(killed))
-		require.Less(w, time.Since(killed), 15*time.Second) // 3 to 5 seconds, but on a busy machine
-		for _, times := range c.starts("pay") {
-			require.Equal(w, 1, times) // it was under way: in doubt, and not repeated
-		}
-		for _, times := range c.starts("look") {
-			require.Equal(w, 2, times)
-		}
-	})
-}

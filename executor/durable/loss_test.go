@@ -80,7 +80,7 @@ func TestWrongClockDoesNoHarm(t *testing.T) {
 func (w *world) lose(e *Engine, run, lost string) {
 	w.Helper()
 	d := e.queue.dialect()
-	by := map[bool]string{true: `ARRAY['` + lost + `']`, false: `JSONB('["` + lost + `"]')`}[d.oneBeat]
+	by := map[bool]string{true: `ARRAY['` + lost + `']`, false: `JSONB('["` + lost + `"]')`}[d.writesInWith]
 	require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
 		n, err := tx.Exec(w.Context(), `UPDATE `+d.jobs+` SET state = 'running', attempt = 1, attempted_by = `+by+`
 			WHERE id = (SELECT job FROM plait_index WHERE id = $1) AND state = 'available'`, run)

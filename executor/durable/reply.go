@@ -164,11 +164,7 @@ func (e *Engine) wake(ctx context.Context, tx store.Tx, d dag.DAG, replied map[s
 	if err != nil {
 		return err
 	}
-	if err := e.release(ctx, tx, r.job); err != nil {
-		return err
-	}
-	_, err = setState(ctx, tx, r.ID, Active, "", job)
-	return err
+	return e.activate(ctx, tx, r, job)
 }
 
 // complete returns the messages of which all pending calls are among keys.

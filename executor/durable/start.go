@@ -341,10 +341,6 @@ func (e *Engine) Requeue(ctx context.Context, run string) error {
 		if err != nil {
 			return err
 		}
-		if err := e.release(ctx, tx, r.job); err != nil {
-			return err
-		}
-		_, err = setState(ctx, tx, run, Active, "", job)
-		return err
+		return e.activate(ctx, tx, r, job)
 	})
 }

@@ -84,8 +84,9 @@ type Driver struct {
 	db        DB
 	dialect   Dialect
 	poll      time.Duration
-	versioned bool // db checks the version of the tables
-	news      bell.Bells
+	versioned bool       // db checks the version of the tables
+	news      bell.Bells // by conversation: its heads have moved
+	polls     polls
 }
 
 var _ store.Transactor = (*Driver)(nil)

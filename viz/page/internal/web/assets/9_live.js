@@ -11,6 +11,7 @@ const silence = 40000;
 // goes in a header. After a lost connection it names the last event that it received, and the server sends what follows.
 async function connect() {
   live.token = token();
+  holdBack();
   for (let wait = 500; ; wait = Math.min(wait * 2, 8000)) {
     try {
       const control = new AbortController(), late = setTimeout(() => control.abort(), silence);
@@ -154,10 +155,13 @@ function soon(promise) {
 // drawn afterwards: an element that is drawn anew between press and release is not clicked.
 let heldBack = null;
 
-addEventListener('pointerdown', () => { heldBack ??= []; }, true);
-for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => setTimeout(release), true); // after the click
-addEventListener('blur', release);
-addEventListener('pointermove', event => { if (!event.buttons) release(); }, true); // it was let go outside the window
+// holdBack makes the page stand still while it is pressed.
+function holdBack() {
+  addEventListener('pointerdown', () => { heldBack ??= []; }, true);
+  for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => setTimeout(release), true); // after the click
+  addEventListener('blur', release);
+  addEventListener('pointermove', event => { if (!event.buttons) release(); }, true); // it was let go outside the window
+}
 
 function release() {
   const events = heldBack || [];
