@@ -153,7 +153,7 @@ func TestCancelledRunGetsNothingMore(t *testing.T) {
 		require.NoError(w, other.Cancel(w.Context(), run, "enough"))
 		cancelled := time.Now()
 		<-over
-		require.Less(w, time.Since(cancelled), time.Second)
+		require.Less(w, time.Since(cancelled), 10*time.Second) // 300 ms, but on a busy machine
 		require.NoError(w, other.Cancel(w.Context(), run, "again"))
 		r := w.wait(e, run)
 		require.Equal(w, Cancelled, r.State)
