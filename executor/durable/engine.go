@@ -32,7 +32,7 @@ const (
 // executes none.
 type Options struct {
 	// Agents are the agents of this process, by name. A run is stored with the name. Any process with an agent of that
-	// name can continue it. Defaults to none.
+	// name can continue it. An agent without a Name gets this one. Defaults to none.
 	Agents map[string]executor.Agent
 	// Concurrency is the maximum number of runs that this process executes at the same time. Defaults to 16.
 	Concurrency int

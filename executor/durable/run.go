@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,6 +113,7 @@ func (r *running) execute(ctx context.Context, arrived []message) (dag.DAG, erro
 		return c.DAG(), &storeError{err}
 	}
 	agent.Steering = r.inbox.steering
+	agent.Name = cmp.Or(agent.Name, r.args.Agent)
 	agent.RunID = r.args.Run
 	if agent.RunMeta, err = agent.RunMeta.With(agentMeta, r.args.Agent); err != nil {
 		return c.DAG(), err

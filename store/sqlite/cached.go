@@ -42,19 +42,19 @@ func (c *cachedConn) put(query string, s driver.Stmt) {
 }
 
 // ExecContext implements driver.ExecerContext.
-func (c *cachedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *cachedConn) ExecContext(
+	ctx context.Context, query string, args []driver.NamedValue,
+) (result driver.Result, err error) {
 	ctx = c.steady(ctx)
 	if e, ok := c.Conn.(driver.ExecerContext); ok && several(query) {
 		return e.ExecContext(ctx, query, args)
 	}
-	s, err := c.take(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer c.put(query, s)
-
-	var result driver.Result
-	err = untilFree(ctx, c.wait, func() (err error) {
+	err = untilFree(ctx, c.wait, func() error {
+		s, err := c.take(ctx, query)
+		if err != nil {
+			return err
+		}
+		defer c.put(query, s)
 		if e, ok := s.(driver.StmtExecContext); ok {
 			result, err = e.ExecContext(ctx, args)
 		} else {
@@ -70,28 +70,30 @@ func (c *cachedConn) ExecContext(ctx context.Context, query string, args []drive
 func several(query string) bool { return strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";") }
 
 // QueryContext implements driver.QueryerContext.
-func (c *cachedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+func (c *cachedConn) QueryContext(
+	ctx context.Context, query string, args []driver.NamedValue,
+) (rows driver.Rows, err error) {
 	ctx = c.steady(ctx)
-	s, err := c.take(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-
-	var rows driver.Rows
-	err = untilFree(ctx, c.wait, func() (err error) {
+	err = untilFree(ctx, c.wait, func() error {
+		s, err := c.take(ctx, query)
+		if err != nil {
+			return err
+		}
+		var found driver.Rows
 		if q, ok := s.(driver.StmtQueryContext); ok {
-			rows, err = q.QueryContext(ctx, args)
+			found, err = q.QueryContext(ctx, args)
 		} else {
 			//lint:ignore SA1019 as in ExecContext
-			rows, err = s.Query(values(args))
+			found, err = s.Query(values(args))
 		}
-		return err
+		if err != nil {
+			c.put(query, s)
+			return err
+		}
+		rows = cachedRows{found, func() { c.put(query, s) }}
+		return nil
 	})
-	if err != nil {
-		c.put(query, s)
-		return nil, err
-	}
-	return cachedRows{rows, func() { c.put(query, s) }}, nil
+	return rows, err
 }
 
 // steady returns the context for a statement. In a shared transaction no statement is interrupted: SQLite would undo
@@ -234,7 +236,7 @@ func (c cachedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 
 	opened := cached(conn)
-	for _, s := range append(settings(c.wait), noTimeout) {
+	for _, s := range append(settings(c.wait), busyTimeout(0)) {
 		if _, err := opened.ExecContext(ctx, s, nil); err != nil {
 			_ = opened.Close()
 			return nil, err

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/plait-dev/plait/internal/sqlstore"
@@ -24,7 +23,7 @@ type connection struct {
 // settings returns the statements for setting up a connection.
 func settings(busy time.Duration) []string {
 	return []string{
-		fmt.Sprintf(`PRAGMA busy_timeout = %d`, max(1, busy.Milliseconds())),
+		busyTimeout(max(busy, time.Millisecond)),
 		`PRAGMA synchronous = FULL`,
 		`PRAGMA fullfsync = ON`, // macOS: without it, a sync does not reach the disk
 		`PRAGMA checkpoint_fullfsync = ON`,

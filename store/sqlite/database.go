@@ -82,9 +82,6 @@ func (db *database) connectWriter(ctx context.Context) (c *connection, memory bo
 	}
 
 	memory, err = c.examine(ctx, db.opts)
-	if err == nil {
-		err = c.run(noTimeout) // begin waits
-	}
 	if err != nil {
 		return nil, false, errors.Join(err, c.close())
 	}

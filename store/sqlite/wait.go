@@ -2,12 +2,15 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
 
-// noTimeout turns off SQLite's own wait for a writer, for connections that use untilFree.
-const noTimeout = `PRAGMA busy_timeout = 0`
+// busyTimeout sets how long SQLite itself waits for others.
+func busyTimeout(d time.Duration) string {
+	return fmt.Sprintf(`PRAGMA busy_timeout = %d`, d.Milliseconds())
+}
 
 // untilFree calls f again and again while another connection writes, for limit at most. SQLite waits up to 100 ms between
 // two attempts: several busy processes then let the database rest for a third of the time.

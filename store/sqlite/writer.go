@@ -240,7 +240,12 @@ func (w *writer) begin() error {
 	if err := w.db.checkFile(); err != nil {
 		return err
 	}
-	return untilFree(context.Background(), w.db.opts.BusyTimeout, func() error { return w.conn.run(`BEGIN IMMEDIATE`) })
+	limit := w.db.opts.BusyTimeout
+	if err := w.conn.run(busyTimeout(0)); err != nil {
+		return err
+	}
+	err := untilFree(context.Background(), limit, func() error { return w.conn.run(`BEGIN IMMEDIATE`) })
+	return errors.Join(err, w.conn.run(busyTimeout(limit)))
 }
 
 // rollback ends a failed transaction. SQLite may have ended it already: then ROLLBACK is an error, and the next
