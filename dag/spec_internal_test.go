@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,9 @@ func TestSchemaAcceptsWhatIsSaved(t *testing.T) {
 	}
 }
 
+// tooLarge matches a number, and no part of a checksum.
+var tooLarge = regexp.MustCompile(`\b1e400\b`)
+
 // document reads a file as JSON, with one text replaced.
 func document(t *testing.T, file, old, replacement string) any {
 	t.Helper()
@@ -92,7 +96,7 @@ func document(t *testing.T, file, old, replacement string) any {
 	require.NoError(t, err)
 	require.Contains(t, string(text), old)
 	changed := strings.Replace(string(text), old, replacement, 1)
-	changed = strings.ReplaceAll(changed, "1e400", "1e40") // the validator reads numbers as float64
+	changed = tooLarge.ReplaceAllString(changed, "1e40") // the validator reads numbers as float64
 
 	var v any
 	require.NoError(t, json.Unmarshal([]byte(changed), &v))
