@@ -28,7 +28,7 @@ var errCrash = errors.New("the program ended here")
 // save had: calls that were started, at any depth of sub-agents, and decided about in any way.
 func TestRandomCrashesLoseAndRepeatNothing(t *testing.T) {
 	seen := map[string]int{}
-	rounds := uint64(seedtest.Rounds(50, 300))
+	rounds := uint64(seedtest.Rounds(80, 300))
 	first := seedtest.First(t)
 	for seed := first; seed < first+rounds; seed++ {
 		w := &crashWorld{

@@ -88,6 +88,8 @@ func (p *process) untilAlive(ctx context.Context) error {
 func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
 	healthy := 0                        // the number of beats in a row that succeeded in time
 	orphans := rand.Int64N(orphanBeats) // the number of healthy beats since this process looked for orphans
+	own := 0                            // the number of healthy beats since it looked for unknown jobs of its own
+	var unknown []int64
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,6 +118,13 @@ func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
 		// After an interruption of the database, give the others the time for a beat: only those who miss it are lost.
 		if healthy < 2 {
 			continue
+		}
+		if own++; own >= unknownBeats {
+			own = 0
+			var err error
+			if unknown, err = p.handBackUnknown(ctx, unknown); err != nil && ctx.Err() == nil {
+				p.Log.WarnContext(ctx, "durable: cannot look for jobs that did not arrive", "error", err)
+			}
 		}
 		lost := seen.lapsed
 		if orphans++; orphans >= orphanBeats*max(seen.all, 1) {
@@ -151,6 +160,9 @@ func (p *process) orphaned(ctx context.Context) (ids []string, err error) {
 	})
 	return ids, err
 }
+
+// unknownBeats is after how many heartbeats a process looks for jobs of its own that did not arrive.
+const unknownBeats = 3
 
 // orphanBeats is after how many heartbeats one of all processes looks for jobs of processes without a row.
 const orphanBeats = 10
@@ -272,31 +284,59 @@ func (p *process) handBack(ctx context.Context, lost string) error {
 			return err // it has come back
 		}
 
-		d := p.queue.dialect()
-		var found []lostJob
-		err = query(ctx, tx, `SELECT id, kind, `+d.args+`, `+d.metadata+`, queue, priority FROM `+d.jobs+`
-			WHERE state = 'running' AND kind IN `+kinds+` AND `+d.worker+` = $1 ORDER BY id`+d.lock, []any{lost},
-			func(rows store.Rows) error {
-				var j lostJob
-				err := rows.Scan(&j.id, &j.kind, &j.args, &j.metadata, &j.queue, &j.priority)
-				found = append(found, j)
-				return err
-			})
-		if err != nil {
-			return err
-		}
-		for _, j := range found {
-			if err := p.replace(ctx, tx, j); err != nil {
-				return err
-			}
-		}
-		jobs = len(found)
-		return nil
+		jobs, err = p.replaceAll(ctx, tx, lost, func(int64) bool { return true })
+		return err
 	})
 	if err == nil && jobs > 0 {
 		p.Log.WarnContext(ctx, "durable: the jobs of a lost process were handed back", "process", lost, "jobs", jobs)
 	}
 	return err
+}
+
+// replaceAll replaces the running jobs of a worker that are lost. It returns their number.
+func (p *process) replaceAll(ctx context.Context, tx store.Tx, worker string, lost func(id int64) bool) (int, error) {
+	d := p.queue.dialect()
+	var found []lostJob
+	err := query(ctx, tx, `SELECT id, kind, `+d.args+`, `+d.metadata+`, queue, priority FROM `+d.jobs+`
+		WHERE state = 'running' AND kind IN `+kinds+` AND `+d.worker+` = $1 ORDER BY id`+d.lock, []any{worker},
+		func(rows store.Rows) error {
+			var j lostJob
+			err := rows.Scan(&j.id, &j.kind, &j.args, &j.metadata, &j.queue, &j.priority)
+			if lost(j.id) {
+				found = append(found, j)
+			}
+			return err
+		})
+	for _, j := range found {
+		if err == nil {
+			err = p.replace(ctx, tx, j)
+		}
+	}
+	return len(found), err
+}
+
+// handBackUnknown hands back the jobs that run in this process as the database has it, and are not known here. The reply
+// to a fetch was lost: nobody works them. They were unknown before too: between its fetch and its first step, and after
+// its last one, a job is unknown for a moment. It returns the jobs that are unknown now.
+func (p *process) handBackUnknown(ctx context.Context, before []int64) (unknown []int64, err error) {
+	lost := 0
+	err = p.db.Update(ctx, func(tx store.Tx) (err error) {
+		unknown = nil
+		lost, err = p.replaceAll(ctx, tx, p.id, func(id int64) bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if _, known := p.work[id]; known {
+				return false
+			}
+			unknown = append(unknown, id)
+			return slices.Contains(before, id)
+		})
+		return err
+	})
+	if err == nil && lost > 0 {
+		p.Log.WarnContext(ctx, "durable: jobs that were fetched and did not arrive were handed back", "jobs", lost)
+	}
+	return unknown, err
 }
 
 // replace discards a job of a lost process, and inserts another one in its place.
