@@ -119,7 +119,7 @@ func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
 		if healthy < 2 {
 			continue
 		}
-		if own++; own >= unknownBeats {
+		if own++; own >= orphanBeats {
 			own = 0
 			var err error
 			if unknown, err = p.handBackUnknown(ctx, unknown); err != nil && ctx.Err() == nil {
@@ -161,10 +161,8 @@ func (p *process) orphaned(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// unknownBeats is after how many heartbeats a process looks for jobs of its own that did not arrive.
-const unknownBeats = 3
-
-// orphanBeats is after how many heartbeats one of all processes looks for jobs of processes without a row.
+// orphanBeats is after how many heartbeats one of all processes looks for jobs of processes without a row, and each
+// process for jobs of its own that it does not know.
 const orphanBeats = 10
 
 // seen is what a beat has found.
@@ -315,28 +313,37 @@ func (p *process) replaceAll(ctx context.Context, tx store.Tx, worker string, lo
 	return len(found), err
 }
 
-// handBackUnknown hands back the jobs that run in this process as the database has it, and are not known here. The reply
-// to a fetch was lost: nobody works them. They were unknown before too: between its fetch and its first step, and after
-// its last one, a job is unknown for a moment. It returns the jobs that are unknown now.
+// handBackUnknown hands back the jobs that this process runs as the database has it, and that are unknown here: the reply
+// to River's fetch was lost. For a moment after its fetch, and after its last step, each job is unknown. So only those
+// count that were unknown before too. It returns the jobs that are unknown now.
 func (p *process) handBackUnknown(ctx context.Context, before []int64) (unknown []int64, err error) {
-	lost := 0
-	err = p.db.Update(ctx, func(tx store.Tx) (err error) {
+	err = p.db.View(ctx, func(tx store.Tx) error {
 		unknown = nil
-		lost, err = p.replaceAll(ctx, tx, p.id, func(id int64) bool {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if _, known := p.work[id]; known {
-				return false
+		return query(ctx, tx, `SELECT id FROM `+p.queue.dialect().jobs+` WHERE state = 'running' AND kind IN `+kinds+`
+			AND `+p.queue.dialect().worker+` = $1`, []any{p.id}, func(rows store.Rows) error {
+			var id int64
+			err := rows.Scan(&id)
+			if !p.knows(id) {
+				unknown = append(unknown, id)
 			}
-			unknown = append(unknown, id)
-			return slices.Contains(before, id)
+			return err
 		})
+	})
+	if err != nil || !slices.ContainsFunc(unknown, func(id int64) bool { return slices.Contains(before, id) }) {
+		return unknown, err
+	}
+
+	return unknown, p.db.Update(ctx, func(tx store.Tx) error {
+		_, err := p.replaceAll(ctx, tx, p.id, func(id int64) bool { return slices.Contains(before, id) && !p.knows(id) })
 		return err
 	})
-	if err == nil && lost > 0 {
-		p.Log.WarnContext(ctx, "durable: jobs that were fetched and did not arrive were handed back", "jobs", lost)
-	}
-	return unknown, err
+}
+
+// knows reports whether this process works a job.
+func (p *process) knows(job int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.work[job] != nil
 }
 
 // replace discards a job of a lost process, and inserts another one in its place.

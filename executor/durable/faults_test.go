@@ -348,6 +348,30 @@ func dieAtPoint(w *world, at int) (died bool) {
 	return true
 }
 
+// River's statements have no limit of their own, and run on the pool of the store.
+func TestStatementsOfRiverEndInASilentNetwork(t *testing.T) {
+	if pgtest.Missing() {
+		t.Skip("SKIPPED: no PostgreSQL server is installed")
+	}
+	t.Parallel()
+	p, through := startProxy(t, pgtest.Database(t))
+	db, err := postgres.Open(t.Context(), through, &postgres.Options{StatementTimeout: time.Second})
+	require.NoError(t, err)
+	defer func() {
+		p.cut() // as below
+		require.NoError(t, db.Close())
+	}()
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p.arm(silentAfter, "", 1)
+	_, err = db.Pool().Exec(ctx, `SELECT 1`)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, ctx.Err(), "the limit is that of the statement")
+	_, err = db.Pool().Exec(ctx, `SELECT 1`)
+	require.NoError(t, err)
+}
+
 // A process whose connection fails at any request, in any way, loses nothing and repeats nothing. PLAIT_LONG tests more.
 func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 	if pgtest.Missing() {

@@ -113,14 +113,35 @@ func connect(ctx context.Context, url string, o Options) (*database, error) {
 	// The URL may set a limit of its own for statements. In another unit, or as 0, it is no limit here.
 	statement, _ := strconv.Atoi(params["statement_timeout"])
 	replies := replyTimeout(time.Duration(statement) * time.Millisecond)
-	// The pool pings idle connections. A silent network must not block the ping either.
-	config.PingTimeout = replies
+	if replies > 0 {
+		// The pool connects, and pings idle connections. A silent network must not block these either.
+		config.PingTimeout = replies
+		config.ConnConfig.ConnectTimeout = min(config.ConnConfig.ConnectTimeout, replies)
+		config.ConnConfig.Tracer = replyLimit(replies)
+	}
 
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	return &database{pool: pool, owned: true, replyTimeout: replies}, nil
+}
+
+// replyLimit limits how long each statement of a pool may take. Statements of others, such as those of a job queue on
+// the same pool, have no limit of their own, and a silent network would hold them forever.
+type replyLimit time.Duration
+
+type cancelKey struct{}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (l replyLimit) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(l))
+	return context.WithValue(ctx, cancelKey{}, cancel)
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (replyLimit) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	ctx.Value(cancelKey{}).(context.CancelFunc)()
 }
 
 // replyTimeout returns how long to wait for the reply to a statement. The server ends the statement after the given

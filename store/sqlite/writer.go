@@ -245,7 +245,10 @@ func (w *writer) begin() error {
 		return err
 	}
 	err := untilFree(context.Background(), limit, func() error { return w.conn.run(`BEGIN IMMEDIATE`) })
-	return errors.Join(err, w.conn.run(busyTimeout(limit)))
+	if w.conn.run(busyTimeout(limit)) != nil {
+		w.conn.broken = true // after this transaction
+	}
+	return err
 }
 
 // rollback ends a failed transaction. SQLite may have ended it already: then ROLLBACK is an error, and the next
