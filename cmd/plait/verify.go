@@ -78,6 +78,8 @@ func (s *streams) mend(files []string) error {
 		if err := db.Repair(s.ctx); err != nil {
 			return err
 		}
+
+		// The index of runs needs the jobs, which the store does not know.
 		err = s.withEngine(name, func(e *durable.Engine) error {
 			differences, err := e.Reindex(s.ctx)
 			for _, line := range differences {

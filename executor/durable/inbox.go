@@ -324,6 +324,7 @@ func (e *Engine) arrived(ctx context.Context, run string) (r Run, list []message
 			if r, err = scanRun(rows, &num, &call, &payload, &sum, &taken, &arrived); err != nil || num == nil {
 				return err
 			}
+
 			row := sqlstore.InboxRow{
 				Conversation: r.Conversation, Head: r.Head, Call: *call, Payload: payload, Taken: *taken, Arrived: *arrived,
 			}

@@ -274,6 +274,7 @@ func (e *Engine) pauseJobs(ctx context.Context, tx store.Tx, r runJob, d dag.DAG
 		if opts.Queue == "" {
 			opts.Queue = CallQueue
 		}
+
 		args := callJob{r.Run, r.Conversation, r.Head, p.Key.String()}
 		if !p.Approval && !opts.External {
 			jobs = append(jobs, river.InsertManyParams{
@@ -288,6 +289,7 @@ func (e *Engine) pauseJobs(ctx context.Context, tx store.Tx, r runJob, d dag.DAG
 			}})
 		}
 	}
+
 	if len(jobs) == 0 {
 		return nil
 	}

@@ -118,6 +118,7 @@ func (d *Driver) headsOf(ctx context.Context, names []string) (map[string]string
 				list = append(list, fmt.Sprint("$", len(args)))
 			}
 		}
+
 		err := d.db.Read(ctx, func(tx Tx) error {
 			for _, name := range part {
 				delete(heads, name) // the transaction may be run again
