@@ -16,7 +16,7 @@ import (
 )
 
 // sealed names the two sealed unions, by the folder of the package and the method that only their variants have.
-var sealed = []union{{dir: "node", method: "sealed"}, {dir: "content", method: "kind"}}
+var sealed = []union{{dir: "node", method: "kind"}, {dir: "content", method: "kind"}}
 
 // union is a sealed interface.
 type union struct {

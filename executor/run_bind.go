@@ -177,7 +177,7 @@ func (r *run) start() error {
 	if r.turn == 0 && !r.single {
 		// A run that got no further than its start leaves nothing to keep: this run takes its place. So does one that
 		// asks again from before a response.
-		if h := d.Head(); h != nil && h.Kind() == (node.RunStart{}).Kind() {
+		if h := d.Head(); h != nil && h.Kind() == "run_start" {
 			d = d.WithHeads(h.Parents()...)
 		}
 

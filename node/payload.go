@@ -27,9 +27,7 @@ import (
 //
 // Variants are used as values. [New] accepts a pointer and copies the value it points to.
 type Payload interface {
-	// Kind returns the payload's "kind" in a saved file.
-	Kind() string
-	sealed()
+	kind() string // as in a saved file
 }
 
 // List is an immutable list. The zero value is empty.
@@ -308,50 +306,20 @@ type Custom struct {
 
 // Unknown is a payload of a kind unknown to this version. Only [Parse] makes it.
 type Unknown struct {
-	kind string
+	name string // of the kind
 	body content.JSON
 }
 
-// Kind returns "system".
-func (System) Kind() string { return "system" }
-
-// Kind returns "tools".
-func (Tools) Kind() string { return "tools" }
-
-// Kind returns "message".
-func (Message) Kind() string { return "message" }
-
-// Kind returns "tool_execution".
-func (ToolExecution) Kind() string { return "tool_execution" }
-
-// Kind returns "sub_graph".
-func (SubGraph) Kind() string { return "sub_graph" }
-
-// Kind returns "compaction".
-func (Compaction) Kind() string { return "compaction" }
-
-// Kind returns "run_start".
-func (RunStart) Kind() string { return "run_start" }
-
-// Kind returns "stop_reason".
-func (StopReason) Kind() string { return "stop_reason" }
-
-// Kind returns "custom".
-func (Custom) Kind() string { return "custom" }
-
-// Kind returns the kind in the file.
-func (u Unknown) Kind() string { return u.kind }
-
-func (System) sealed()        {}
-func (Tools) sealed()         {}
-func (Message) sealed()       {}
-func (ToolExecution) sealed() {}
-func (SubGraph) sealed()      {}
-func (Compaction) sealed()    {}
-func (RunStart) sealed()      {}
-func (StopReason) sealed()    {}
-func (Custom) sealed()        {}
-func (Unknown) sealed()       {}
+func (System) kind() string        { return "system" }
+func (Tools) kind() string         { return "tools" }
+func (Message) kind() string       { return "message" }
+func (ToolExecution) kind() string { return "tool_execution" }
+func (SubGraph) kind() string      { return "sub_graph" }
+func (Compaction) kind() string    { return "compaction" }
+func (RunStart) kind() string      { return "run_start" }
+func (StopReason) kind() string    { return "stop_reason" }
+func (Custom) kind() string        { return "custom" }
+func (u Unknown) kind() string     { return u.name }
 
 // checked returns p in the form for a node, as a value and with clean text, or an error if p is invalid.
 func checked(p Payload) (Payload, error) {

@@ -298,7 +298,7 @@ func (c *chatConversation) message(at int, where string, j content.JSON) error {
 	}
 
 	// A record has the whole message as its payload.
-	if e.payload.Kind() != "custom" {
+	if _, record := e.payload.(node.Custom); !record {
 		e.meta = metaOf(e.meta, "chat", without(list, taken...))
 	}
 	return c.add(at, e)

@@ -236,7 +236,7 @@ func (c *langChainFile) message(conv *chatConversation, at int, where string, j 
 	}
 
 	// A record has the whole message as its payload.
-	if e.payload.Kind() != "custom" {
+	if _, record := e.payload.(node.Custom); !record {
 		e.meta = metaOf(e.meta, "langchain", langChainRest(fields, taken))
 	}
 
