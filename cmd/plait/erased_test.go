@@ -23,7 +23,6 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -172,9 +171,9 @@ func tryHashes(t testing.TB, pin string, try func(name, hash string)) {
 		add("the blocks of a message", []byte(m.Blocks.String()))
 	}
 
-	imported, err := sessions.Import(sessions.Chat, strings.NewReader(chatWith(pin)), nil)
+	imported, _, err := chatFile([]byte(chatWith(pin)))
 	require.NoError(t, err)
-	for _, n := range imported.Main().Nodes() {
+	for _, n := range imported.Nodes() {
 		id := n.ID()
 		try("the ID of an imported node", string(id[8:]))
 	}
@@ -265,9 +264,8 @@ func erasedForms(t *testing.T, pin string) map[string][]byte {
 	keepFile(database)
 
 	// What another program wrote, imported and erased.
-	imported, err := sessions.Import(sessions.Chat, strings.NewReader(chatWith(pin)), nil)
+	fromChat, _, err := chatFile([]byte(chatWith(pin)))
 	require.NoError(t, err)
-	fromChat := imported.Main()
 	require.NoError(t, fromChat.Redact(fromChat.Nodes()[0].ID()).Save(filepath.Join(folder, "imported.json")))
 	keepFile(filepath.Join(folder, "imported.json"))
 
