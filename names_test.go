@@ -24,7 +24,7 @@ var intended = map[string]string{
 	"content": "ErrBlock",
 	"dag": "BuildError MergeError ErrChanged ErrDamaged ErrForeign ErrFormat ErrHeads ErrLocked ErrMerge ErrNoCalls ErrNoExchange " +
 		"ErrNoRef ErrPrefix ErrRefName CallWaits FalseRedaction Loader",
-	"dag/sessions": "Error ErrCycle ErrShape ErrSyntax ErrUnknownFormat",
+	"dag/sessions": "Error",
 	"executor": "ErrCodec VersionError ErrInvalidLimit LimitError ErrMissingReply ErrNoAgent ErrNoContext ErrNoProvider " +
 		"ErrOwner OwnerError ErrUnbound " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered SequentialFirst Underscores Warn",
