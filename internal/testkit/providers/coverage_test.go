@@ -76,8 +76,8 @@ func writeCoverage(w io.Writer, lines []coverageLine) {
 	fmt.Fprint(w, `# What each API can say, and what becomes of it
 
 TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with: it sends an
-example of each kind through a request or a response. [coverage.txt](../internal/testkit/providers/testdata/coverage.txt)
-lists every kind. A kind that is new in an SDK fails the test by its name.
+example of each kind through a request or a response. A kind that is new in an SDK fails the test by its name.
+[coverage.txt](../internal/testkit/providers/testdata/coverage.txt) lists every kind.
 
 - **Understood**: other providers get it too, as far as they have it ([switching](switching.md)).
 - **Kept**: it goes back to its own API as it came.
