@@ -29,7 +29,7 @@ var intended = map[string]string{
 		"ErrOwner OwnerError ErrUnbound " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered SequentialFirst Underscores Warn",
 	"executor/durable":  "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
-	"executor/mcp":      "ErrClosed ErrLost ErrOrigin LimitError ToolError ErrToolChanged ErrToolName ErrToolNew ErrToolWithdrawn ToolName",
+	"executor/mcp":      "ToolError ToolName",
 	"executor/otel":     "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
 	"executor/registry": "ErrNotRegistered ErrRegistered",
 	"executor/replay":   "ErrNotRecorded",

@@ -429,10 +429,10 @@ func (s *streams) render(name string, f renderFlags) error {
 		return err
 	}
 
-	layout := viz.LayoutOptions{Full: f.full}
+	o := &viz.Options{Full: f.full}
 	switch f.as {
 	case "mermaid":
-		err := viz.Mermaid(s.out, d, &viz.MermaidOptions{Full: f.full})
+		err := viz.Mermaid(s.out, d, o)
 		if errors.Is(err, viz.ErrTooLarge) {
 			return fmt.Errorf("%w; --as svg has no limit", err)
 		}
@@ -448,17 +448,17 @@ func (s *streams) render(name string, f renderFlags) error {
 		})
 
 	case "svg":
-		return viz.SVG(s.out, d, &viz.SVGOptions{Layout: layout})
+		return viz.SVG(s.out, d, o)
 
 	case "png":
-		err := png.Write(s.out, d, &png.Options{Layout: layout})
+		err := png.Write(s.out, d, &png.Options{Layout: *o})
 		if errors.Is(err, png.ErrTooManyPixels) && f.full {
 			return fmt.Errorf("%w; without --full it is folded", err)
 		}
 		return err
 
 	case "dot":
-		return viz.DOT(s.out, d, &viz.DOTOptions{Layout: layout})
+		return viz.DOT(s.out, d, o)
 	case "text":
 		return d.WriteLog(s.out, &dag.LogOptions{IDs: true})
 	}
