@@ -111,19 +111,22 @@ example of each kind through a request or a response. A kind that is new in an S
 			rest[reason] = append(rest[reason], l)
 		}
 	}
-	for _, section := range []struct {
-		title, first string
-		groups       map[string][]coverageLine
-	}{
-		{"What the ends of responses, and errors, become", "becomes", ends},
-		{"What else is refused or ignored, and why", "why", rest},
-	} {
-		fmt.Fprintf(w, "\n## %s\n\n", section.title)
-		table := coverageTable{w, section.first, apis}
-		table.head()
-		for _, reason := range slices.Sorted(maps.Keys(section.groups)) {
-			table.row(reason, func(api string) string { return namesOf(section.groups[reason], api) })
+	fmt.Fprint(w, "\n## What the ends of responses, and errors, become\n\n")
+	table.first = "becomes"
+	table.head()
+	for _, reason := range slices.Sorted(maps.Keys(ends)) {
+		table.row(reason, func(api string) string { return namesOf(ends[reason], api) })
+	}
+
+	fmt.Fprint(w, "\n## What else is refused or ignored, and why\n\n| why | kinds |\n|---|---|\n")
+	for _, reason := range slices.Sorted(maps.Keys(rest)) {
+		var kinds []string
+		for _, api := range apis {
+			if names := namesOf(rest[reason], api); names != "" {
+				kinds = append(kinds, api+": "+names)
+			}
 		}
+		fmt.Fprintf(w, "| %s | %s |\n", reason, strings.Join(kinds, "; "))
 	}
 }
 
