@@ -51,6 +51,9 @@ type Agent struct {
 	// left out of the requests ([RunStart.Unbound] names them). A call of such a tool is answered like a call of an
 	// unknown tool. dag.DAG.WithdrawTools removes them from the conversation for good.
 	Tools []dag.Tool
+	// OnDemand are tools that a run can call once the conversation declares them, which something in the run does with
+	// dag.DAG.Tools: a hook, for the tools that a model has searched for (package executor/toolsearch). Defaults to none.
+	OnDemand []dag.Tool
 	// Handler, if set, executes every call, whatever tools are bound. It gets the arguments as a JSON object, but
 	// unchecked. Defaults to none.
 	Handler Handler
