@@ -101,7 +101,9 @@ func (g *directed) HasEdgeFromTo(u, v int64) bool {
 	return false
 }
 
-func (g *directed) HasEdgeBetween(x, y int64) bool { return g.HasEdgeFromTo(x, y) || g.HasEdgeFromTo(y, x) }
+func (g *directed) HasEdgeBetween(x, y int64) bool {
+	return g.HasEdgeFromTo(x, y) || g.HasEdgeFromTo(y, x)
+}
 
 // Edge returns nil if u is not a parent of v.
 func (g *directed) Edge(u, v int64) gonum.Edge {
