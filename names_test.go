@@ -24,12 +24,12 @@ var intended = map[string]string{
 	"content": "ErrBlock",
 	"dag": "BuildError MergeError ErrChanged ErrDamaged ErrForeign ErrFormat ErrHeads ErrLocked ErrMerge ErrNoCalls ErrNoExchange " +
 		"ErrNoRef ErrPrefix ErrRefName CallWaits FalseRedaction Loader",
-	"dag/sessions": "Error ErrCycle ErrShape ErrSyntax ErrUnknownFormat",
+	"dag/sessions": "Error",
 	"executor": "ErrCodec VersionError ErrInvalidLimit LimitError ErrMissingReply ErrNoAgent ErrNoContext ErrNoProvider " +
 		"ErrOwner OwnerError ErrUnbound " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered SequentialFirst Underscores Warn",
 	"executor/durable":  "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
-	"executor/mcp":      "ErrClosed ErrLost ErrOrigin LimitError ToolError ErrToolChanged ErrToolName ErrToolNew ErrToolWithdrawn ToolName",
+	"executor/mcp":      "ToolError ToolName",
 	"executor/otel":     "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
 	"executor/registry": "ErrNotRegistered ErrRegistered",
 	"executor/replay":   "ErrNotRecorded",

@@ -562,7 +562,7 @@ func subAgents(t *testing.T) {
 		require.Equal(t, "uara", roles(d), "none of it is in the conversation of the one that called it")
 		require.Equal(t, []string{"Done."}, outcomes(t, d))
 		nodes := d.Nodes()
-		ran := slices.IndexFunc(nodes, func(n *node.Node) bool { return n.Kind() == node.ToolExecution{}.Kind() })
+		ran := slices.IndexFunc(nodes, func(n *node.Node) bool { return n.Kind() == "tool_execution" })
 		child := dag.FromNode(nodes[ran])
 		require.Equal(t, "uara", roles(child))
 		require.Equal(t, []string{"Look it up."}, said(child))

@@ -27,7 +27,7 @@ func TestCopiedPartsInARealBrowser(t *testing.T) {
 	dir := t.TempDir()
 	d := sharing(t)
 	create(t, dir, "shared.html", func(w io.Writer) error { return Write(w, d, &Options{Request: hostileRequest}) })
-	create(t, dir, "shared.mmd", func(w io.Writer) error { return viz.Mermaid(w, d, &viz.MermaidOptions{Full: true}) })
+	create(t, dir, "shared.mmd", func(w io.Writer) error { return viz.Mermaid(w, d, &viz.Options{Full: true}) })
 	check(t, dir, []string{"parts", "curl"})
 
 	// Each part, with the name of its files.
@@ -39,7 +39,7 @@ func TestCopiedPartsInARealBrowser(t *testing.T) {
 
 	whole, err := os.ReadFile(filepath.Join(dir, "shared.mmd"))
 	require.NoError(t, err)
-	picture, err := viz.Layout(d, &viz.LayoutOptions{Full: true})
+	picture, err := viz.Layout(d, &viz.Options{Full: true})
 	require.NoError(t, err)
 	byName, names := map[string]*node.Node{}, map[*node.Node]string{}
 	for _, b := range picture.Boxes {

@@ -141,7 +141,7 @@ const maxCopy = 64 << 10 // bytes of a copy
 // latter, the page takes drawings of parts.
 func copies(s *web.Static, d, shown dag.DAG) {
 	const otherwise = `copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`
-	keep := func(name string, o *viz.MermaidOptions, drawn dag.DAG) {
+	keep := func(name string, o *viz.Options, drawn dag.DAG) {
 		var text strings.Builder
 		switch err := viz.Mermaid(&text, drawn, o); {
 		case err != nil:
@@ -156,7 +156,7 @@ func copies(s *web.Static, d, shown dag.DAG) {
 	keep("mermaid", nil, d)
 
 	// Both drawings of a short conversation are the same: keep one.
-	keep("full", &viz.MermaidOptions{Full: true}, shown)
+	keep("full", &viz.Options{Full: true}, shown)
 	if s.Copies["full"] == s.Copies["mermaid"] {
 		delete(s.Copies, "full")
 	}
