@@ -246,8 +246,8 @@ func usersOf(t *testing.T, names map[string][]string) map[string]string {
 	return users
 }
 
-// addDocuments adds the documents as users. A line that names a package (`viz.Layout`, or a link to viz/png) names
-// everything else in code on it, too: `Mermaid`.
+// addDocuments adds the documents as users. A line or an item of a list that names a package (`viz.Layout`, or a link to
+// viz/png) names everything else in code on it, too: `Mermaid`.
 func addDocuments(t *testing.T, names map[string][]string, users map[string]string) {
 	inPackage := map[string][]string{} // by exported name
 	for name := range names {
@@ -260,7 +260,7 @@ func addDocuments(t *testing.T, names map[string][]string, users map[string]stri
 		if base := path.Base(filepath.ToSlash(document)); base == "ledger.md" || base == "decisions.md" {
 			continue // they say what is there, and what is not
 		}
-		for line := range strings.Lines(read(t, []string{document})) {
+		for line := range strings.Lines(strings.ReplaceAll(read(t, []string{document}), "\n  ", " ")) {
 			words := word.FindAllString(line, -1)
 			for _, short := range words {
 				for _, pkg := range inPackage[short] {

@@ -122,8 +122,12 @@ example of each kind through a request or a response. A kind that is new in an S
 	for _, reason := range slices.Sorted(maps.Keys(rest)) {
 		var kinds []string
 		for _, api := range apis {
-			if names := namesOf(rest[reason], api); names != "" {
-				kinds = append(kinds, api+": "+names)
+			names := strings.Fields(namesOf(rest[reason], api))
+			if len(names) > 8 {
+				names = append(names[:3], fmt.Sprintf("and %d more", len(names)-3))
+			}
+			if len(names) > 0 {
+				kinds = append(kinds, api+": "+strings.Join(names, " "))
 			}
 		}
 		fmt.Fprintf(w, "| %s | %s |\n", reason, strings.Join(kinds, "; "))

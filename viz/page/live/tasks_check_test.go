@@ -190,8 +190,8 @@ func describeTasks(list []task) string {
 	b.WriteString(`# Ten tasks
 
 What people open a page of Plait for, by mouse and by keyboard. No task takes more than four steps: opening the page, a
-click, a key, a text that is typed. ` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/page/live`" + ` does each in a browser and
-looks for the answer on the screen; ` + "`-pictures`" + ` takes the pictures anew.
+click, a key, a text that is typed. ` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/page/live`" + ` does each in a browser
+and looks for the answer on the screen; ` + "`-pictures`" + ` takes the pictures anew.
 `)
 	for i, task := range list {
 		fmt.Fprintf(&b, "\n## %d. %s\n\nOpen %s.", i+1, task.Task, task.Mouse[0].Open)
