@@ -22,21 +22,19 @@ import (
 var intended = map[string]string{
 	"api":     "ErrPrice",
 	"content": "ErrBlock",
-	"dag": "BuildError MergeError ErrChanged ErrDamaged ErrForeign ErrFormat ErrHeads ErrLocked ErrMerge ErrNoCalls ErrNoExchange " +
+	"dag": "ErrChanged ErrDamaged ErrForeign ErrFormat ErrHeads ErrLocked ErrMerge ErrNoCalls ErrNoExchange " +
 		"ErrNoRef ErrPrefix ErrRefName Loader ResultWithoutCall",
 	"dag/sessions": "Error ErrCycle ErrShape ErrSyntax ErrUnknownFormat",
 	"executor": "ErrInvalidLimit ErrMissingReply ErrNoAgent " +
 		"ErrOwner " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered Underscores",
-	"executor/durable":  "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
-	"executor/mcp":      "ErrClosed ErrLost ErrOrigin LimitError ToolError ErrToolChanged ErrToolName ErrToolNew ErrToolWithdrawn ToolName",
-	"executor/otel":     "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
-	"executor/registry": "ErrNotRegistered ErrRegistered",
-	"executor/replay":   "ErrNotRecorded",
-	"node":              "ErrCallKey ErrUnknownKind",
-	"report":            "ErrKey",
-	"store/postgres":    "DamageError SchemaError",
-	"store/sqlite":      "ErrInUse NetworkError New SchemaError VersionError",
+	"executor/durable": "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
+	"executor/mcp":     "ErrClosed ErrLost ErrOrigin LimitError ToolError ErrToolChanged ErrToolName ErrToolNew ErrToolWithdrawn ToolName",
+	"executor/otel":    "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
+	"node":             "ErrUnknownKind",
+	"report":           "ErrKey",
+	"store/postgres":   "DamageError SchemaError",
+	"store/sqlite":     "ErrInUse New SchemaError",
 }
 
 // TestExportedNamesHaveAUser finds for each exported name of the public packages who uses it: another package, an

@@ -26,8 +26,8 @@ var (
 	ErrNoCalls = errors.New("no open tool call")
 )
 
-// BuildError is the first error of a fluent chain, with the step that failed.
-type BuildError struct {
+// buildError is the first error of a fluent chain, with the step that failed.
+type buildError struct {
 	// Step is the method, such as "User".
 	Step string
 	// Err is the reason, never nil.
@@ -35,9 +35,9 @@ type BuildError struct {
 }
 
 // Error returns the step and the reason.
-func (e *BuildError) Error() string {
+func (e *buildError) Error() string {
 	// A step may call other steps. Their errors have the prefix and a step of their own: do not repeat the prefix.
-	inner, nested := e.Err.(*BuildError)
+	inner, nested := e.Err.(*buildError)
 	switch {
 	case !nested:
 		return "dag: " + e.Step + ": " + e.Err.Error()
@@ -48,7 +48,7 @@ func (e *BuildError) Error() string {
 }
 
 // Unwrap returns the reason.
-func (e *BuildError) Unwrap() error { return e.Err }
+func (e *buildError) Unwrap() error { return e.Err }
 
 // Tool is a tool that a conversation can declare to a model. Package executor can execute tools with a Call method. A
 // content.Tool can only be declared.
@@ -102,7 +102,7 @@ func (d DAG) change(edit func(*env)) DAG {
 	return d
 }
 
-// Err returns the first error of the chain that built the conversation, a *BuildError, or nil. For a conversation that
+// Err returns the first error of the chain that built the conversation, which names the step, or nil. For a conversation that
 // was loaded in part (see [NodeSet.Expect]), it also returns the error of loading the rest, once that was needed.
 func (d DAG) Err() error {
 	if d.err != nil {
@@ -124,7 +124,7 @@ func (d DAG) WithoutErr() DAG {
 }
 
 func (d DAG) fail(step string, err error) DAG {
-	d.err = &BuildError{Step: step, Err: err}
+	d.err = &buildError{Step: step, Err: err}
 	return d
 }
 
@@ -247,15 +247,15 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 
 	// These errors are returned and not kept in the chain: the caller can continue with d.
 	if len(parents) == 0 && len(d.heads) > 0 {
-		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: no parent is given", ErrForeign)}
+		return d, nil, &buildError{Step: "AppendTo", Err: fmt.Errorf("%w: no parent is given", ErrForeign)}
 	}
 	if foreign, found := d.foreign(parents); found {
-		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, foreign)}
+		return d, nil, &buildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, foreign)}
 	}
 
 	n, err := node.New(d.Source(), p, node.Meta{}, parents...)
 	if err != nil {
-		return d, nil, &BuildError{Step: "AppendTo", Err: err}
+		return d, nil, &buildError{Step: "AppendTo", Err: err}
 	}
 	d.heads = replaceHeads(d.heads, n)
 	return d, n, nil

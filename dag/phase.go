@@ -123,7 +123,7 @@ func init() {
 	shared.CloseTools = func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error) {
 		n, err := phase{open}.close(src, executions)
 		if err != nil {
-			return nil, &BuildError{Step: "CloseTools", Err: err}
+			return nil, &buildError{Step: "CloseTools", Err: err}
 		}
 		return n, nil
 	}
