@@ -20,13 +20,11 @@ import (
 
 // intended are the exported names that nothing in the tree uses, by package. Most are errors that a program tells apart.
 var intended = map[string]string{
-	"api":     "ErrPrice",
-	"content": "ErrBlock",
-	"dag": "ErrChanged ErrDamaged ErrForeign ErrFormat ErrHeads ErrLocked ErrMerge ErrNoCalls ErrNoExchange " +
-		"ErrNoRef ErrPrefix ErrRefName Loader ResultWithoutCall",
+	"api":          "ErrPrice",
+	"content":      "ErrBlock",
+	"dag":          "ErrChanged ErrDamaged ErrForeign ErrFormat ErrLocked ErrMerge ErrNoRef",
 	"dag/sessions": "Error ErrCycle ErrShape ErrSyntax ErrUnknownFormat",
-	"executor": "ErrInvalidLimit ErrMissingReply ErrNoAgent " +
-		"ErrOwner " +
+	"executor": "ErrInvalidLimit ErrMissingReply ErrNoAgent ErrOwner " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered Underscores",
 	"executor/durable": "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
 	"executor/mcp":     "ErrClosed ErrLost ErrOrigin LimitError ToolError ErrToolChanged ErrToolName ErrToolNew ErrToolWithdrawn ToolName",

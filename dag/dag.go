@@ -20,10 +20,15 @@ var (
 	ErrEmpty = errors.New("the message is empty")
 	// ErrForeign marks a node that is not in the conversation.
 	ErrForeign = errors.New("the node is not in this conversation")
-	// ErrNoExchange marks a rewind past the first exchange.
-	ErrNoExchange = errors.New("no such exchange")
-	// ErrNoCalls marks executions without an open tool call.
-	ErrNoCalls = errors.New("no open tool call")
+)
+
+// Errors that only tests tell apart.
+var (
+	errNoExchange = errors.New("no such exchange")
+	errNoCalls    = errors.New("no open tool call")
+	errHeads      = errors.New("a head is not a node of the conversation")
+	errRefName    = errors.New("not a name for a ref")
+	errPrefix     = errors.New("not a node ID, nor 4 or more hexadecimal digits from its beginning or end")
 )
 
 // buildError is the first error of a fluent chain, with the step that failed.
@@ -498,7 +503,7 @@ func (d DAG) Tool(name string) (Tool, bool) {
 
 // Back returns the conversation before its last n exchanges. An exchange begins with a message of the user, other than
 // tool results alone, and ends before the next such message. Back(1).User(…) therefore asks the last question again.
-// Back(0) returns d. If there are fewer than n exchanges, the chain's error is ErrNoExchange.
+// Back(0) returns d. Fewer than n exchanges are an error of the chain.
 //
 // With several heads, exchanges are counted in the order of [DAG.Nodes]. A branch without a removed node keeps its
 // head.
@@ -518,7 +523,7 @@ func (d DAG) Back(n int) DAG {
 			}
 		}
 	}
-	return d.fail("Back", fmt.Errorf("%w: %d back, but the conversation has %d", ErrNoExchange, n, n-left))
+	return d.fail("Back", fmt.Errorf("%w: %d back, but the conversation has %d", errNoExchange, n, n-left))
 }
 
 // without returns the conversation without its last nodes, given from the last to the first in the order of Nodes.

@@ -173,7 +173,7 @@ func (d DAG) Header() []byte {
 // some. An empty header is that of an empty conversation. Nodes of the set that the conversation does not reach do
 // not belong to it.
 //
-// Errors are those of [Load] about a header, and ErrHeads for a head that is not in the set.
+// Errors are those of [Load] about a header, and one for a head that is not in the set.
 func (s *NodeSet) DAG(header []byte, heads []node.ID) (DAG, error) {
 	h, err := readHeader(header)
 	if err != nil {
