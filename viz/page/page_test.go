@@ -280,7 +280,7 @@ func TestTheSameConversationGivesTheSamePage(t *testing.T) {
 }
 
 func TestErrorsAreThoseOfTheChainAndTheWriter(t *testing.T) {
-	require.ErrorIs(t, Write(&bytes.Buffer{}, start().Back(1), nil), dag.ErrNoExchange)
+	require.ErrorContains(t, Write(&bytes.Buffer{}, start().Back(1), nil), "no such exchange")
 	require.ErrorIs(t, Write(full{}, start().User("Hi."), nil), errFull)
 }
 
