@@ -34,7 +34,6 @@ var intended = map[string]string{
 	"executor/registry": "ErrNotRegistered ErrRegistered",
 	"executor/replay":   "ErrNotRecorded",
 	"node":              "ErrCallKey ErrUnknownKind",
-	"report":            "ErrKey",
 	"store/postgres":    "DamageError SchemaError",
 	"store/sqlite":      "ErrInUse NetworkError New SchemaError VersionError",
 }
