@@ -24,7 +24,7 @@
 //   - [DAG.Verify] checks the checksum of every node.
 //   - [DAG.Redact] erases the content of nodes; their IDs and positions are kept.
 //   - [DAG.Prune] removes unreachable nodes.
-//   - [DAG.Graph] returns a view for the algorithms of gonum.
+//   - [DAG.Graph] returns a graph for the algorithms of gonum.
 //
 // # Concurrency
 //

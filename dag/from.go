@@ -65,7 +65,7 @@ func isStale(blocks content.Blocks) bool {
 // results of the same call, get none.
 func (d DAG) fan(blocks content.Blocks) DAG {
 	p, ok := d.openPhase()
-	if d.err != nil || !ok || len(d.heads) != 1 {
+	if d.err != nil || !ok || d.head == nil {
 		return d
 	}
 
@@ -74,6 +74,8 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 		id := p.Call(i).ID
 		open[id] = append(open[id], i)
 	}
+
+	p.Phase = p.Edited()
 
 	// A call ID may be used twice. The first result with the ID belongs to the first call with it, and so on.
 	var executions []*node.Node

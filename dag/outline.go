@@ -28,7 +28,7 @@ type absent struct {
 // OutlineOf returns the outline of the conversation that ends in a compaction, and about how many nodes it leaves out.
 // It leaves out none if all are needed, or if there are nodes of unknown kinds. It loads no nodes.
 func OutlineOf(compaction *node.Node) (o Outline, leftOut int) {
-	nodes, rest := DAG{heads: alone(compaction)}.sent()
+	nodes, rest := DAG{}.at(compaction).sent()
 	view, ok := viewOf(nodes, rest)
 	if _, is := compaction.Payload().(node.Compaction); !ok || !is {
 		return Outline{}, 0
