@@ -30,7 +30,6 @@ var intended = map[string]string{
 	"executor/mcp":     "ToolError ToolName",
 	"executor/otel":    "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
 	"node":             "ErrUnknownKind",
-	"report":           "ErrKey",
 	"store/postgres":   "DamageError SchemaError",
 	"store/sqlite":     "ErrInUse New SchemaError",
 }
