@@ -190,7 +190,7 @@ func (r *reader) document() (DAG, error) {
 	}
 
 	// Set the heads and the refs first: the nodes out of their reach are loose.
-	d := DAG{heads: heads, env: &env{refs: refs}}
+	d := DAG{env: &env{refs: refs}}.atAll(heads)
 	h := r.head.header
 	h.loose = r.loose(node.Distinct(d.roots()))
 	d.env.file = &h

@@ -129,7 +129,7 @@ func joinBranches(branches []Branch) DAG {
 
 	for i, b := range branches {
 		heads := []string{}
-		for _, h := range b.DAG.heads {
+		for _, h := range b.DAG.heads() {
 			heads = append(heads, h.ID().String())
 		}
 		record.Branches = append(record.Branches, branchRecord{b.Name, heads})
@@ -158,7 +158,7 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 		// The model must be able to distinguish the answers of several branches.
 		text := fmt.Sprintf("From the branch %q:\n\n%s", safetext.UTF8(b.Name), summary)
 		answers = append(answers, content.Text{Text: text})
-		branch := node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads...), Summary: summary}
+		branch := node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads()...), Summary: summary}
 		d = d.takeRefs(b.DAG).step("Merge", branch)
 	}
 	if how == MergeAnswer && len(answers) > 0 {
@@ -170,12 +170,12 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 // outerHeads returns the conversation with only its outermost heads. It drops heads that are ancestors of another head,
 // and unfinished executions that are no longer needed: see leftBehind.
 func (d DAG) outerHeads() DAG {
-	if len(d.heads) < 2 {
+	if d.several == nil {
 		return d
 	}
 
 	inner := map[node.ID]bool{}
-	nodes := postOrder(d.heads)
+	nodes := postOrder(d.heads())
 	for _, n := range nodes {
 		for i := range n.NumParents() {
 			inner[n.Parent(i).ID()] = true
@@ -234,11 +234,11 @@ func leftBehind(nodes []*node.Node) map[node.ID]bool {
 // place of the first head of its phase.
 func (d DAG) closePhases() DAG {
 	var heads []*node.Node
-	for _, b := range lineage.Branches(d.heads) {
+	for _, b := range lineage.Branches(d.heads()) {
 		one := d.WithHeads(b.Heads...)
 		p, open := one.openPhase()
 		if !open {
-			heads = append(heads, one.heads...)
+			heads = append(heads, one.heads()...)
 			continue
 		}
 
@@ -251,7 +251,7 @@ func (d DAG) closePhases() DAG {
 		if closed.err != nil {
 			return closed
 		}
-		heads = append(heads, closed.heads...)
+		heads = append(heads, closed.heads()...)
 	}
 	return d.WithHeads(heads...)
 }
@@ -285,7 +285,7 @@ func phaseFindings(conversations ...DAG) []Finding {
 	var heads []*node.Node
 	for _, d := range conversations {
 		v.phases(d)
-		heads = append(heads, d.heads...)
+		heads = append(heads, d.heads()...)
 	}
 	return v.findings(func() []*node.Node { return postOrder(heads) })
 }

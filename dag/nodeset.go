@@ -192,9 +192,11 @@ func (s *NodeSet) DAG(header []byte, heads []node.ID) (DAG, error) {
 	if s.later != nil {
 		d.env.later = []*later{s.later}
 	}
-	if d.heads, err = namedNodes("heads", named, s.Node); err != nil {
+	ends, err := namedNodes("heads", named, s.Node)
+	if err != nil {
 		return DAG{}, err
 	}
+	d = d.atAll(ends)
 	if d.env.refs, err = namedRefs(nil, h.refs, s.Node); err != nil {
 		return DAG{}, err
 	}

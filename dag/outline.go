@@ -39,7 +39,7 @@ func Outline(compaction *node.Node) (text []byte, leftOut int) {
 }
 
 func outlineOf(compaction *node.Node) (o outline, leftOut int) {
-	nodes, rest := DAG{heads: alone(compaction)}.sent()
+	nodes, rest := DAG{}.at(compaction).sent()
 	view, ok := viewOf(nodes, rest)
 	if _, is := compaction.Payload().(node.Compaction); !ok || !is {
 		return outline{}, 0

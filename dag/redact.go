@@ -118,8 +118,7 @@ func (d DAG) replaceNodes(replacements map[*node.Node]*node.Node) DAG {
 		return replaced
 	}
 
-	d.heads = replaceAll(d.heads)
-	return d.change(func(e *env) {
+	return d.atAll(replaceAll(d.heads())).change(func(e *env) {
 		e.refs = refsAt(e.refs, replaceAll)
 
 		// Remember the erased nodes: a journal with their content must refuse the conversation, also after a join.

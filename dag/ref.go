@@ -41,7 +41,7 @@ func (d DAG) WithRef(name string) DAG {
 	if err := checkRefName(name); err != nil {
 		return d.fail("WithRef", err)
 	}
-	return d.name(Ref{Name: name, Heads: d.heads})
+	return d.name(Ref{Name: name, Heads: d.heads()})
 }
 
 func (d DAG) name(r Ref) DAG { return d.change(func(e *env) { e.refs = e.refs.with(r.Name, r.Heads) }) }
@@ -75,8 +75,7 @@ func (d DAG) AtRef(name string) DAG {
 	if r == nil {
 		return d.fail("AtRef", fmt.Errorf("%w: %s", ErrNoRef, quoted(name)))
 	}
-	d.heads = r.value
-	return d
+	return d.atAll(r.value)
 }
 
 // takeRefs returns d with the refs of o, except those with the name of a ref of d.
@@ -91,9 +90,9 @@ func (d DAG) takeRefs(o DAG) DAG {
 func (d DAG) roots() []*node.Node {
 	refs := d.environment().refs
 	if refs == nil {
-		return d.heads
+		return d.heads()
 	}
-	roots := slices.Clone(d.heads)
+	roots := slices.Clone(d.heads())
 	allRefs(refs, func(r Ref) { roots = append(roots, r.Heads...) })
 	return roots
 }

@@ -166,7 +166,7 @@ func (v *validator) conversation(d DAG) {
 		d := queue[0]
 		queue = queue[1:]
 
-		for _, n := range v.unvisited(d.heads) {
+		for _, n := range v.unvisited(d.heads()) {
 			if other, seen := v.known[n.ID()]; seen {
 				if !memo.SameNode(other, n) {
 					v.report(other, duplicateID, "another node has the id %s", n.ID())
@@ -176,7 +176,7 @@ func (v *validator) conversation(d DAG) {
 			v.known[n.ID()] = n
 			v.node(n)
 
-			if child := FromNode(n); v.enqueue(child.heads) {
+			if child := FromNode(n); v.enqueue(child.heads()) {
 				queue = append(queue, child)
 				v.several = true
 			}
@@ -187,7 +187,7 @@ func (v *validator) conversation(d DAG) {
 
 // branches checks the tool phases of each branch of d: a result in one branch is none of another's.
 func (v *validator) branches(d DAG) {
-	all := lineage.Branches(d.heads)
+	all := lineage.Branches(d.heads())
 	if len(all) < 2 {
 		v.phases(d)
 		return
@@ -196,7 +196,7 @@ func (v *validator) branches(d DAG) {
 	v.several = true
 	first := len(v.early)
 	for _, b := range all {
-		v.phases(DAG{heads: b.Heads})
+		v.phases(DAG{}.atAll(b.Heads))
 	}
 
 	// A tool may be declared in one branch and called in another: the next node joins them.
@@ -204,7 +204,7 @@ func (v *validator) branches(d DAG) {
 		return
 	}
 	declared := map[string]bool{}
-	for _, n := range postOrder(d.heads) {
+	for _, n := range postOrder(d.heads()) {
 		if tools, ok := n.Payload().(node.Tools); ok {
 			for _, def := range tools.Defs.Slice() {
 				declared[def.Name] = true
@@ -386,7 +386,7 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 //
 // A conversation that begins like an earlier one is checked from where they part.
 func (v *validator) phases(d DAG) {
-	nodes, trunk, p := v.unsettled(d.heads)
+	nodes, trunk, p := v.unsettled(d.heads())
 	view, _ := viewOf(nodes, nil)
 
 	// A compaction changes the view of what comes before it: only what comes after the last one is settled.

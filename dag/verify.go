@@ -8,7 +8,6 @@ import (
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/internal/describe"
-	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
@@ -93,7 +92,7 @@ func (d DAG) waiting() []shared.OpenCall {
 
 // ownWaiting returns the open calls at the heads, without those in sub-agents. seen has the callers visited before.
 func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []shared.OpenCall) {
-	for p := range lineage.Phases(d.heads) {
+	for _, p := range d.open().Phases {
 		if seen[p.Caller.ID()] {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -50,6 +51,9 @@ type Agent struct {
 	// left out of the requests ([RunStart.Unbound] names them). A call of such a tool is answered like a call of an
 	// unknown tool. dag.DAG.WithdrawTools removes them from the conversation for good.
 	Tools []dag.Tool
+	// OnDemand are tools that a run can call once the conversation declares them, which something in the run does with
+	// dag.DAG.Tools: a hook, for the tools that a model has searched for (package executor/toolsearch). Defaults to none.
+	OnDemand []dag.Tool
 	// Handler, if set, executes every call, whatever tools are bound. It gets the arguments as a JSON object, but
 	// unchecked. Defaults to none.
 	Handler Handler
@@ -231,7 +235,7 @@ func (a Agent) ResumeStream(ctx context.Context, d dag.DAG, replies ...Reply) it
 // resumed returns the run that continues after the pause of d, with the rest of its time limit.
 func resumed(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
 	if a.Limits.Time > 0 {
-		a.Limits.Time = max(a.Limits.Time-spentIn(d.Heads()).Elapsed, 1) // 0 would be no limit
+		a.Limits.Time = max(a.Limits.Time-spentIn(shared.OpenAt(d).Phases).Elapsed, 1) // 0 would be no limit
 	}
 	return newRun(ctx, a, d, yield)
 }

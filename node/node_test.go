@@ -246,6 +246,22 @@ func tail(t testing.TB, n *node.Node) string {
 	return body
 }
 
+func TestASummaryHasWhatAMessageOfTheUserMayHave(t *testing.T) {
+	result := content.ToolResult{CallID: "call_1", Content: content.Words("left out")}
+	m := newMaker(t)
+	n := m.node(node.Compaction{Summary: blocks(t, result, content.Text{Text: "Go on."})})
+	saved, err := n.MarshalJSON()
+	require.NoError(t, err)
+	again, err := node.Parse(saved, nil)
+	require.NoError(t, err)
+	require.Equal(t, n.Payload().(node.Compaction).Summary.String(), again.Payload().(node.Compaction).Summary.String())
+
+	for _, b := range []content.Block{content.ToolUse{Name: "f"}, content.Thinking{Text: "Hm."}} {
+		_, err := node.New(m.src, node.Compaction{Summary: blocks(t, result, b)}, node.Meta{})
+		require.ErrorContains(t, err, "block 1 is a call or thinking")
+	}
+}
+
 func TestAPointerToAPayloadIsReplacedByItsValue(t *testing.T) {
 	m := newMaker(t)
 	for _, p := range payloads(t) {

@@ -241,7 +241,8 @@ type SubGraph struct {
 
 // Compaction replaces older nodes when the conversation is sent. Summary is sent as a message of the user in place of
 // the first node in Replaced, and the other nodes are left out. They stay in the graph. Only messages are replaced:
-// system prompts and declared tools among the nodes stay in effect.
+// system prompts and declared tools among the nodes stay in effect. If the replaced message has results, Summary may
+// have others for the same calls: so a long result becomes a short one.
 type Compaction struct {
 	Summary  content.Blocks
 	Replaced List[ID]
@@ -357,8 +358,7 @@ func checkedBody(p Payload) (Payload, error) {
 		p.Title, p.CallID, p.Summary = safetext.UTF8(p.Title), safetext.UTF8(p.CallID), safetext.UTF8(p.Summary)
 		return kept(given, p), checkHeads(p.Heads)
 	case Compaction:
-		// A summary is sent with role user, and never answers a call.
-		return kept(given, p), checkResult(p.Summary)
+		return kept(given, p), checkSummary(p.Summary)
 
 	case RunStart:
 		p.Agent, p.Run, p.Version = safetext.UTF8(p.Agent), safetext.UTF8(p.Run), safetext.UTF8(p.Version)
@@ -535,6 +535,17 @@ func checkResult(blocks content.Blocks) error {
 		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
 			_, err := content.Of(content.ToolResult{Content: blocks})
 			return err
+		}
+	}
+	return nil
+}
+
+// checkSummary returns an error for a summary that holds what a message of the user cannot: calls and thinking.
+func checkSummary(blocks content.Blocks) error {
+	for i, b := range blocks.All() {
+		switch b.(type) {
+		case content.ToolUse, content.CutToolUse, content.Thinking:
+			return fmt.Errorf("block %d is a call or thinking, which only a message can have", i)
 		}
 	}
 	return nil
