@@ -233,7 +233,10 @@ func (r costReport) write(out io.Writer) error {
 // costRow writes one line of the table. The name comes last: its width does not affect the columns.
 func costRow(w io.Writer, s report.Spending, name, currency string) {
 	u := s.Usage
-	cells := []string{strconv.Itoa(s.Responses), describe.Number(u.Input), describe.Number(u.Output), describe.Number(u.CacheRead), describe.Number(u.CacheWrite)}
+	cells := []string{
+		strconv.Itoa(s.Responses), describe.Number(u.Input), describe.Number(u.Output),
+		describe.Number(u.CacheRead), describe.Number(u.CacheWrite),
+	}
 	if currency != "" {
 		cells = append(cells, s.Money())
 	}
