@@ -50,16 +50,10 @@ func Branches(heads []*node.Node) []Branch {
 // CallerOf returns the message with the calls of the head h: the parent of an execution, and h itself for any other
 // node.
 func CallerOf(h *node.Node) *node.Node {
-	if h.NumParents() == 1 && IsExecution(h) {
+	if _, is := h.Payload().(node.ToolExecution); is && h.NumParents() == 1 {
 		return h.Parent(0)
 	}
 	return h
-}
-
-// IsExecution reports whether n is the execution of a call.
-func IsExecution(n *node.Node) bool {
-	_, ok := n.Payload().(node.ToolExecution)
-	return ok
 }
 
 // IsUnfinished reports whether n is an execution without a result.
