@@ -41,7 +41,10 @@ func isExecution(n *node.Node) bool {
 }
 
 // isUnfinished reports whether n is an execution without a result: its call was started, or its sub-agent is paused.
-func isUnfinished(n *node.Node) bool { return lineage.IsUnfinished(n) }
+func isUnfinished(n *node.Node) bool {
+	e, ok := n.Payload().(node.ToolExecution)
+	return ok && e.State.Unfinished()
+}
 
 // Call is one tool call of an assistant's message. Package executor passes the same type to tools, hooks and observers.
 type Call struct {

@@ -612,9 +612,12 @@ func (r *run) phaseClosedBy(n *node.Node) closedPhase {
 	if !r.showsPhases {
 		return closedPhase{}
 	}
-	p := closedPhase{executions: lineage.ExecutionsBefore(n)}
-	p.results = make([]Result, len(p.executions))
-	for i, e := range p.executions {
+	p := closedPhase{
+		executions: make([]node.ToolExecution, n.NumParents()), results: make([]Result, n.NumParents()),
+	}
+	for i := range n.NumParents() {
+		e := n.Parent(i).Payload().(node.ToolExecution)
+		p.executions[i] = e
 		p.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
 	}
 	return p

@@ -22,7 +22,7 @@ type Phase struct {
 
 // Done returns the execution with a result of the call with a number, or nil.
 func (p Phase) Done(number int) *node.Node {
-	if n := p.Executions.At(number); n != nil && !IsUnfinished(n) {
+	if n := p.Executions.At(number); n != nil && !n.Payload().(node.ToolExecution).State.Unfinished() {
 		return n
 	}
 	return nil
@@ -30,7 +30,7 @@ func (p Phase) Done(number int) *node.Node {
 
 // Started returns the execution without a result of the call with a number, or nil.
 func (p Phase) Started(number int) *node.Node {
-	if n := p.Executions.At(number); n != nil && IsUnfinished(n) {
+	if n := p.Executions.At(number); n != nil && n.Payload().(node.ToolExecution).State.Unfinished() {
 		return n
 	}
 	return nil
