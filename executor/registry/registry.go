@@ -28,7 +28,6 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -250,7 +249,7 @@ func (r *Registry) run(ctx context.Context, tool executor.Tool, call executor.Ca
 	d, err := executor.Agent{ToolTimeout: r.Timeout, Log: r.Log}.ExecuteTools(ctx, d)
 
 	for _, n := range slices.Backward(d.Nodes()) {
-		if done, ok := n.Payload().(node.ToolExecution); ok && !lineage.IsUnfinished(n) {
+		if done, ok := n.Payload().(node.ToolExecution); ok && !done.State.Unfinished() {
 			return recordOf(call.Name, done)
 		}
 	}
