@@ -20,14 +20,14 @@ import (
 
 // intended are the exported names that nothing in the tree uses, by package. Most are errors that a program tells apart.
 var intended = map[string]string{
-	"api":     "ErrOutput ErrPrice PriceError FallbackIf Elsewhere", // which failures a program's own Fallback goes on from
+	"api":     "ErrPrice",
 	"content": "ErrBlock",
 	"dag": "BuildError MergeError ErrChanged ErrDamaged ErrForeign ErrFormat ErrHeads ErrLocked ErrMerge ErrNoCalls ErrNoExchange " +
-		"ErrNoRef ErrPrefix ErrRefName CallWaits FalseRedaction Loader",
+		"ErrNoRef ErrPrefix ErrRefName Loader ResultWithoutCall",
 	"dag/sessions": "Error",
-	"executor": "ErrCodec VersionError ErrInvalidLimit LimitError ErrMissingReply ErrNoAgent ErrNoContext ErrNoProvider " +
-		"ErrOwner OwnerError ErrUnbound " +
-		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered SequentialFirst Underscores Warn",
+	"executor": "ErrInvalidLimit ErrMissingReply ErrNoAgent " +
+		"ErrOwner " +
+		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered Underscores",
 	"executor/durable":  "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
 	"executor/mcp":      "ToolError ToolName",
 	"executor/otel":     "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues

@@ -33,7 +33,7 @@ func TestZeroDecisionAllows(t *testing.T) {
 
 func TestZeroReplyCannotBeSaved(t *testing.T) {
 	_, err := executor.Reply{}.MarshalJSON()
-	require.ErrorIs(t, err, executor.ErrCodec)
+	require.ErrorAs(t, err, new(*executor.CodecError))
 }
 
 func TestZeroResultIsASuccessWithoutContent(t *testing.T) {

@@ -260,10 +260,10 @@ var oddCases = map[string]func(*testing.T, sessions.Imported, []any){
 	},
 	"tool_execution_string_result_kept": func(t *testing.T, in sessions.Imported, got []any) {
 		require.Equal(t, "old style", in.Main().Head().Payload().(node.ToolExecution).Result.Text())
-		require.Equal(t, dag.StrayExecution, in.DAG.Validate()[0].Kind)
+		require.Equal(t, dag.FindingKind("execution without call"), in.DAG.Validate()[0].Kind)
 	},
 	"empty_tool_use_id": func(t *testing.T, in sessions.Imported, got []any) {
-		require.Equal(t, dag.EmptyCallID, in.DAG.Validate()[0].Kind)
+		require.Equal(t, dag.FindingKind("empty call id"), in.DAG.Validate()[0].Kind)
 	},
 	"orphan_unreachable": func(t *testing.T, in sessions.Imported, got []any) {
 		require.Len(t, in.Conversations, 2)

@@ -232,9 +232,7 @@ func TestRunWithAServersToolInPlaceOfAnothersIsRefused(t *testing.T) {
 	require.ErrorIs(t, run(dag.New(), own(name), wrapped), executor.ErrOwner)
 	require.ErrorIs(t, run(dag.New().Tools(own(name)), theirs...), executor.ErrOwner)
 	require.ErrorIs(t, run(dag.New(), append(another.Tools(), theirs...)...), executor.ErrOwner)
-	var owner *executor.OwnerError
-	require.ErrorAs(t, run(dag.New(), own(name), wrapped), &owner)
-	require.Equal(t, name, owner.Name)
+	require.ErrorContains(t, run(dag.New(), own(name), wrapped), "the tool "+name)
 
 	// The program may replace what it likes, and may give its tools again.
 	require.NoError(t, run(dag.New(), append(theirs, own(name))...))

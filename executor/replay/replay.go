@@ -55,7 +55,7 @@ func (c Call) String() string {
 // The calls come in the order of d. Calls without a recorded result are left out. With first, Tools stops at the first
 // result that differs.
 //
-// Errors are those of [executor.Agent.ExecuteTools], and [executor.ErrUnbound] for a declared tool without a function.
+// Errors are those of [executor.Agent.ExecuteTools], and an [executor.UnboundError] for a declared tool without a function.
 // Beside an error it returns the calls replayed so far.
 func Tools(
 	ctx context.Context, a executor.Agent, d dag.DAG, first bool, same func(was, is node.ToolExecution) bool,

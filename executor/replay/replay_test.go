@@ -109,7 +109,7 @@ func TestToolsFindsWhatChanged(t *testing.T) {
 	_, err = replay.Tools(t.Context(), agent, d.User("", nil), false, nil)
 	require.Error(t, err)
 	_, err = replay.Tools(t.Context(), agent, reopened(t, d), false, nil)
-	require.ErrorIs(t, err, executor.ErrUnbound)
+	require.ErrorAs(t, err, new(*executor.UnboundError))
 }
 
 // reopened is the conversation without its tools.

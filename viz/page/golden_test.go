@@ -4,21 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/node"
 )
 
-// TestWhatAPageHoldsIsAsWrittenDown holds the requests, the copies, the saved file and the plain text of a page that
+// TestWhatAPageHoldsIsAsWrittenDown holds the requests, the copies and the saved file of a page that
 // has one of everything. The nodes themselves stand in the file by their keys. Look at the difference before -update.
 func TestWhatAPageHoldsIsAsWrittenDown(t *testing.T) {
-	text, c, p := written(t, release(), &Options{Title: "Release 2.4", Prices: prices, Request: request})
+	_, c, p := written(t, release(), &Options{Title: "Release 2.4", Prices: prices, Request: request})
 	for i, r := range c.Static.Requests {
 		if r.Base >= 0 {
 			require.Positive(t, r.Prefix, "request %d begins as the one before", i)
@@ -37,35 +34,7 @@ func TestWhatAPageHoldsIsAsWrittenDown(t *testing.T) {
 	out.SetIndent("", " ")
 	require.NoError(t, out.Encode(c))
 	require.NoError(t, out.Encode(costs))
-	_, plain, _ := strings.Cut(text, "<noscript>")
-	plain, _, _ = strings.Cut(plain, "</noscript>")
-	b.WriteString(plain)
 	goldentest.Require(t, "release.txt", b.String())
-}
-
-func TestPlainTextHasEveryKindOfNode(t *testing.T) {
-	leaf := dag.New().User("Why?")
-	d := start().System("Be brief.").Tools(def("look", "Looks.")).User("Look.").Assistant("I look.", content.ToolUse{ID: "1", Name: "look", Input: `{"at":1}`}).
-		CloseTools(node.ToolExecution{Index: 1, Result: content.Words("Blue.")}).
-		Append(node.SubGraph{Title: "help", Summary: "Because.", Heads: node.ListOf(leaf.Head())}).
-		Append(node.SubGraph{Title: "silent"}).
-		Custom("note", 1).
-		Append(node.Compaction{Summary: content.Words("In short.")}).
-		Append(node.StopReason{Reason: content.StopMaxTurns, Detail: "at most 1"}).
-		User("On.").Stop(content.StopEndTurn).
-		Assistant("I look again.", content.ToolUse{ID: "2", Name: "look", Input: `{}`})
-	require.NoError(t, d.Err())
-	nodes := d.WithChildren()
-	numbers := map[node.ID]int{}
-	for i, n := range nodes {
-		numbers[n.ID()] = i
-	}
-	goldentest.Require(t, "plain.txt", plain(d, nodes, numbers))
-
-	just := start().User(strings.Repeat("x", maxPlain))
-	require.NotContains(t, plain(just, just.Nodes(), numbers), "the rest", "a text of just the limit")
-	over := start().User(strings.Repeat("x", maxPlain+1))
-	require.Equal(t, "… (the rest needs JavaScript)\n", plain(over, over.Nodes(), numbers))
 }
 
 func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {

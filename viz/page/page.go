@@ -88,7 +88,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	copies(static, d, shown)
 	file(static, d, nodes, keys)
 
-	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(shown, nodes, keys)}, p)
+	return web.WritePage(w, web.Config{Title: o.Title, Static: static}, p)
 }
 
 // withRefs returns d with additional heads: those of refs to nodes that no head of d reaches.

@@ -454,7 +454,7 @@ func TestErrorOfARunIsShown(t *testing.T) {
 		"a model that failed": {run: runs(apitest.Fail(errors.New("down"))), want: "down"},
 		"a refusal": {
 			run:  func(ctx context.Context, d dag.DAG) seq { return executor.Agent{}.Stream(ctx, d) },
-			want: executor.ErrNoProvider.Error(),
+			want: "executor: the agent has no provider",
 		},
 
 		"a full disk": {

@@ -26,9 +26,6 @@ type Config struct {
 	Index bool `json:"index,omitempty"`
 	// Up is the address of the page's list, relative to the page.
 	Up string `json:"up,omitempty"`
-	// Plain is the conversation as text, for browsers without JavaScript. It follows a sentence about the missing
-	// JavaScript. Defaults to that sentence alone.
-	Plain string `json:"-"`
 	// Static holds the data of a page without a server.
 	Static *Static `json:"static,omitempty"`
 }
@@ -59,8 +56,6 @@ type Request struct {
 	// Missing is the reason why the request is not known. If it is set, only Key and Missing are meaningful.
 	Missing string `json:"missing,omitempty"`
 }
-
-const withoutScript = "This page draws the conversation with JavaScript, which is off or was stopped. What follows is its text."
 
 //go:embed assets
 var assets embed.FS
@@ -125,12 +120,6 @@ func WritePage(w io.Writer, c Config, p Patch) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	out := template{w: buffered}
 	out.write(a.page, map[string]func(){
-		"noscript": func() {
-			out.text("<p>" + withoutScript + "</p>")
-			if c.Plain != "" {
-				out.text("<pre>" + html.EscapeString(c.Plain) + "</pre>")
-			}
-		},
 		"policy": func() { out.text(html.EscapeString(Policy(c.Live))) },
 		"title":  func() { out.text(html.EscapeString(c.Title)) },
 		"style":  func() { out.text(a.style) },

@@ -1,7 +1,11 @@
-// Command contextedit reads three hundred pages, with all results in each request and with the old ones left out, and
-// compares what is sent. Each model is a strict fake of its API, which checks every request: nothing leaves this machine.
+// Command smallrequests compares what is sent to four APIs, with and without two ways to send less:
 //
-//	go run ./examples/contextedit
+//   - Three hundred pages are read. Old results are left out of the requests (package executor/contextedit).
+//   - An agent has five hundred tools. It finds the ones it needs (package executor/toolsearch).
+//
+// Each model is a strict fake of its API, which checks every request: nothing leaves this machine.
+//
+//	go run ./examples/smallrequests
 package main
 
 import (
@@ -26,6 +30,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/executor/contextedit"
+	"github.com/plait-dev/plait/executor/toolsearch"
 )
 
 func main() {
@@ -40,38 +45,99 @@ type page struct {
 }
 
 func run(ctx context.Context, out io.Writer, pages int) error {
+	if err := readBook(ctx, out, pages); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	return useTools(ctx, out)
+}
+
+// readBook compares requests with all results and without the old ones.
+func readBook(ctx context.Context, out io.Writer, pages int) error {
 	load := executor.Func("load", "Loads a page of the book.", func(_ context.Context, in page) (string, error) {
 		return fmt.Sprintf("Page %d. %s", in.Number, strings.Repeat("Once upon a time. ", 100)), nil
 	})
 	begin := dag.New().System("You read.").Tools(load, contextedit.ReadResult()).User("Read the whole book.")
 	edit := contextedit.Results{Budget: 20_000, Keep: 5_000}
+	all := executor.Agent{Limits: executor.Limits{Turns: pages + 1}}
+	edited := all
+	edited.Hooks = []executor.Hook{edit.Hook()}
 
-	fmt.Fprintf(out, "%-17s %-9s %12s %8s %8s\n", "", "results", "tokens sent", "cached", "price")
+	return compare(out, "results", func(agent executor.Agent) error {
+		_, err := agent.Run(ctx, begin)
+		return err
+	}, func() (list []content.ToolUse) {
+		for i := range pages {
+			list = append(list, apitest.Use("load", page{i + 1}))
+		}
+		return list
+	}, way{"all", all}, way{"edited", edited})
+}
+
+// useTools compares requests with all tools and with those that were found.
+func useTools(ctx context.Context, out io.Writer) error {
+	type filter struct {
+		Customer string `json:"customer" jsonschema:"the customer's number or name"`
+		From     string `json:"from" jsonschema:"the first day, as 2026-01-31"`
+		Limit    int    `json:"limit" jsonschema:"how many to return at most"`
+	}
+	var tools []executor.Tool
+	for _, verb := range []string{"list", "get", "create", "update", "delete", "export", "import", "archive", "share", "count"} {
+		for i := range 50 {
+			tools = append(tools, executor.Func(fmt.Sprintf("%s_form_%d", verb, i),
+				fmt.Sprintf("Can %s the documents of form %d. The result is a table with one line for each document.", verb, i),
+				func(context.Context, filter) (string, error) { return "one document", nil }))
+		}
+	}
+	all := executor.Agent{}
+	for _, t := range tools {
+		all.Tools = append(all.Tools, t)
+	}
+
+	return compare(out, "tools", func(agent executor.Agent) error {
+		_, err := agent.Run(ctx, dag.New().User("What came in on form 31?"))
+		return err
+	}, func() (list []content.ToolUse) {
+		list = append(list, apitest.Use("find_tools", map[string]string{"words": "list documents of form 31"}))
+		for range 10 {
+			list = append(list, apitest.Use("list_form_31", filter{Limit: 1}))
+		}
+		return list
+	}, way{"all", all}, way{"found", toolsearch.Add(executor.Agent{}, tools...)})
+}
+
+// way is an agent and its name in the table.
+type way struct {
+	name  string
+	agent executor.Agent
+}
+
+// compare lets each model make the calls, one in a turn, and prints a table.
+func compare(
+	out io.Writer, title string, run func(executor.Agent) error, calls func() []content.ToolUse, ways ...way,
+) error {
+	fmt.Fprintf(out, "%-17s %-9s %12s %8s %8s\n", "", title, "tokens sent", "cached", "price")
 	for _, m := range models() {
-		for _, how := range []struct {
-			name  string
-			hooks []executor.Hook
-		}{{"all", nil}, {"edited", []executor.Hook{edit.Hook()}}} {
-			model := m.api(answers(m, pages)...)
+		for _, w := range ways {
+			model := m.api(answers(m, calls())...)
 			server := httptest.NewServer(model)
-			agent := executor.Agent{Provider: m.at(server.URL), Hooks: how.hooks, Limits: executor.Limits{Turns: pages + 1}}
-			_, err := agent.Run(ctx, begin)
+			w.agent.Provider = m.at(server.URL)
+			err := run(w.agent)
 			server.Close()
 			if err != nil {
 				return err
 			}
 
 			sent, cached := count(model.Bodies())
-			fmt.Fprintf(out, "%-17s %-9s %12d %7d%% %8.2f\n", m.name, how.name, sent, 100*cached/sent, price(sent, cached))
+			fmt.Fprintf(out, "%-17s %-9s %12d %7d%% %8.2f\n", m.name, w.name, sent, 100*cached/sent, price(sent, cached))
 		}
 	}
 	return nil
 }
 
-// answers returns the replies of a model that loads each page and then says so.
-func answers(m model, pages int) (list []fake.Reply) {
-	for i := range pages {
-		call := apitest.Use("load", page{i + 1})
+// answers returns the replies of a model that makes the calls, one in a turn.
+func answers(m model, calls []content.ToolUse) (list []fake.Reply) {
+	for i, call := range calls {
 		call.ID = fmt.Sprintf("call_%d", i+1) // a fake sends a call as it is, so each needs an ID
 		list = append(list, m.reply(append(m.thinks(i), call)...))
 	}
