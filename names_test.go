@@ -20,23 +20,18 @@ import (
 
 // intended are the exported names that nothing in the tree uses, by package. Most are errors that a program tells apart.
 var intended = map[string]string{
-	"api":     "ErrPrice",
-	"content": "ErrBlock",
-	"dag": "BuildError MergeError ErrChanged ErrDamaged ErrForeign ErrFormat ErrHeads ErrLocked ErrMerge ErrNoCalls ErrNoExchange " +
-		"ErrNoRef ErrPrefix ErrRefName Loader ResultWithoutCall",
+	"api":          "ErrPrice",
+	"content":      "ErrBlock",
+	"dag":          "ErrChanged ErrDamaged ErrForeign ErrFormat ErrLocked ErrMerge ErrNoRef",
 	"dag/sessions": "Error",
-	"executor": "ErrInvalidLimit ErrMissingReply ErrNoAgent " +
-		"ErrOwner " +
+	"executor": "ErrInvalidLimit ErrMissingReply ErrNoAgent ErrOwner " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered Underscores",
-	"executor/durable":  "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
-	"executor/mcp":      "ToolError ToolName",
-	"executor/otel":     "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
-	"executor/registry": "ErrNotRegistered ErrRegistered",
-	"executor/replay":   "ErrNotRecorded",
-	"node":              "ErrCallKey ErrUnknownKind",
-	"report":            "ErrKey",
-	"store/postgres":    "DamageError SchemaError",
-	"store/sqlite":      "ErrInUse NetworkError New SchemaError VersionError",
+	"executor/durable": "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
+	"executor/mcp":     "ToolError ToolName",
+	"executor/otel":    "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
+	"node":             "ErrUnknownKind",
+	"store/postgres":   "DamageError SchemaError",
+	"store/sqlite":     "ErrInUse New SchemaError",
 }
 
 // TestExportedNamesHaveAUser finds for each exported name of the public packages who uses it: another package, an

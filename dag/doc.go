@@ -34,6 +34,6 @@
 // # Errors
 //
 // A fluent chain keeps its first error: the steps after it change nothing. [DAG.Err], saving and running return the
-// error. It is a *[BuildError], which names the step. The findings of [DAG.Validate] are not errors: sending repairs
+// error. It names the step. The findings of [DAG.Validate] are not errors: sending repairs
 // them.
 package dag

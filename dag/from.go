@@ -75,8 +75,6 @@ func (d DAG) fan(blocks content.Blocks) DAG {
 		open[id] = append(open[id], i)
 	}
 
-	p.Phase = p.Edited()
-
 	// A call ID may be used twice. The first result with the ID belongs to the first call with it, and so on.
 	var executions []*node.Node
 	for _, result := range blocks.ToolResults() {

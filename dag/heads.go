@@ -29,7 +29,7 @@ func (d DAG) heads() []*node.Node {
 	}
 	s.once.Do(func() {
 		if s.list == nil {
-			s.list = phase{s.phase}.heads()
+			s.list = phase{Phase: s.phase}.heads()
 		}
 	})
 	return s.list

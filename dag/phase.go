@@ -11,7 +11,10 @@ import (
 )
 
 // phase is an open tool phase that can be continued.
-type phase struct{ lineage.Phase }
+type phase struct {
+	lineage.Phase
+	edit *byte // for Slots.Set; nil if no execution is added
+}
 
 // open returns what is open at the heads.
 func (d DAG) open() lineage.Open {
@@ -28,7 +31,7 @@ func (d DAG) openPhase() (phase, bool) {
 	if open.Branches != 1 || len(open.Phases) == 0 {
 		return phase{}, false
 	}
-	return phase{open.Phases[0]}, true
+	return phase{open.Phases[0], new(byte)}, true
 }
 
 func isExecution(n *node.Node) bool { return lineage.IsExecution(n) }
@@ -108,14 +111,14 @@ func callOf(use content.ToolUse, message node.ID, index int) Call {
 // gets an error result with the text content.NoResult, so that no call stays open. For a started call
 // (node.ExecutionStarted) the text is content.OutcomeUnknown, and the execution is marked as in doubt.
 //
-// Errors of the chain: ErrNoCalls if no call is open, and for an execution whose Index is out of range or used twice.
+// Errors of the chain: no call is open, and the Index of an execution is out of range or used twice.
 func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if d.err != nil {
 		return d
 	}
 	p, ok := d.openPhase()
 	if !ok {
-		return d.fail("CloseTools", ErrNoCalls)
+		return d.fail("CloseTools", errNoCalls)
 	}
 	n, err := p.close(d.Source(), payloadsOf(executions))
 	if err != nil {
@@ -127,9 +130,9 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 func init() {
 	shared.OpenAt = func(d any) lineage.Open { return d.(DAG).open() }
 	shared.CloseTools = func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error) {
-		n, err := phase{open}.close(src, executions)
+		n, err := phase{open, new(byte)}.close(src, executions)
 		if err != nil {
-			return nil, &BuildError{Step: "CloseTools", Err: err}
+			return nil, &buildError{Step: "CloseTools", Err: err}
 		}
 		return n, nil
 	}
@@ -147,7 +150,6 @@ func payloadsOf(executions []node.ToolExecution) []node.Payload {
 // close adds executions to the phase and returns the message with the results. Each of the executions is a
 // node.ToolExecution.
 func (p phase) close(src node.Source, executions []node.Payload) (*node.Node, error) {
-	p.Phase = p.Edited()
 	if err := p.executeAll(src, executions); err != nil {
 		return nil, err
 	}
@@ -190,9 +192,8 @@ func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	}
 	p, ok := d.openPhase()
 	if !ok {
-		return d.fail("AppendExecutions", ErrNoCalls)
+		return d.fail("AppendExecutions", errNoCalls)
 	}
-	p.Phase = p.Edited()
 	if err := p.executeAll(d.Source(), payloadsOf(executions)); err != nil {
 		return d.fail("AppendExecutions", err)
 	}
@@ -207,9 +208,9 @@ func (p *phase) executeAll(src node.Source, executions []node.Payload) error {
 		i := p.Number(index)
 		switch {
 		case i < 0:
-			return fmt.Errorf("%w: block %d of the message is no tool call", ErrNoCalls, index)
+			return fmt.Errorf("%w: block %d of the message is no tool call", errNoCalls, index)
 		case p.Done(i) != nil:
-			return fmt.Errorf("%w: call %d has its result already", ErrNoCalls, index)
+			return fmt.Errorf("%w: call %d has its result already", errNoCalls, index)
 		}
 		if err := p.execute(src, i, e); err != nil {
 			return err
@@ -257,7 +258,7 @@ func (p *phase) execute(src node.Source, i int, execution node.Payload) error {
 	n, err := node.New(src, execution, node.Meta{}, p.Caller)
 
 	// It replaces an earlier execution without a result.
-	p.Set(i, n)
+	p.Executions.Set(i, n, p.edit)
 	return err
 }
 

@@ -33,7 +33,6 @@ func TestZeroArchiveHoldsNodes(t *testing.T) {
 }
 
 func TestZeroReportsAreReadable(t *testing.T) {
-	require.Equal(t, "the branches cannot be merged", new(dag.MergeError).Error())
 	require.Equal(t, "0 nodes out of reach, 0 bytes", dag.Unreached{}.String())
 	require.Equal(t, "0 nodes: 0 checked, 0 redacted, 0 unknown, 0 findings; nothing was checked", dag.Verification{}.String())
 	require.False(t, dag.Verification{}.OK())

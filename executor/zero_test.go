@@ -14,7 +14,7 @@ func TestZeroRecordingMissesEveryCall(t *testing.T) {
 	var tape replay.Recording
 	call := executor.Call{Name: "look", Input: "{}"}
 	_, err := tape.Handle(t.Context(), call)
-	require.ErrorIs(t, err, replay.ErrNotRecorded)
+	require.ErrorAs(t, err, new(*replay.NotRecordedError))
 	require.Len(t, tape.Missed(), 1)
 	require.Zero(t, tape.Start().Len())
 }

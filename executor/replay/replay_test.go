@@ -130,7 +130,7 @@ func TestAnotherModelRunsAgainstTheRecording(t *testing.T) {
 	}, outcomes(t, again))
 	missed := tape.Missed()
 	require.Len(t, missed, 2)
-	require.ErrorIs(t, missed[0], replay.ErrNotRecorded)
+	require.ErrorAs(t, missed[0], new(*replay.NotRecordedError))
 	require.Nil(t, missed[1].Nearest)
 }
 

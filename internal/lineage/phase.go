@@ -127,15 +127,6 @@ func OpenAt(heads []*node.Node) Open {
 	return open
 }
 
-// Edited returns the phase for Set.
-func (p Phase) Edited() Phase {
-	p.Executions = p.Executions.edited(new(byte))
-	return p
-}
-
-// Set changes the execution of the call with a number. The phase must come from Edited.
-func (p *Phase) Set(number int, execution *node.Node) { p.Executions.set(number, execution) }
-
 // Executed returns the executions of the calls so far, in call order, and room for the spare ones.
 func (p Phase) Executed() []*node.Node {
 	executed := make([]*node.Node, 0, len(p.List)+len(p.Spare))

@@ -62,22 +62,20 @@ func (s *Slots) all(first int, yield func(int, *node.Node) bool) bool {
 	return true
 }
 
-// edited returns slots that set may change, with the same executions.
-func (s Slots) edited(owner *byte) Slots {
-	return Slots{list: slices.Clone(s.list), parts: slices.Clone(s.parts), part: s.part, owner: owner}
-}
-
-// set changes the execution of a call. s must come from edited. The parts that it shares are copied first.
-func (s *Slots) set(number int, n *node.Node) {
+// Set changes the execution of a call. What the edit does not own is copied first: other conversations share it.
+func (s *Slots) Set(number int, n *node.Node, edit *byte) {
+	if s.owner != edit {
+		s.list, s.parts, s.owner = slices.Clone(s.list), slices.Clone(s.parts), edit
+	}
 	if s.parts == nil {
 		s.list[number] = n
 		return
 	}
 
 	below := &s.parts[number/s.part]
-	if (*below).owner != s.owner {
-		own := (*below).edited(s.owner)
-		*below = &own
+	if (*below).owner != edit {
+		shared := *below
+		*below = &Slots{list: shared.list, parts: shared.parts, part: shared.part}
 	}
-	(*below).set(number%s.part, n)
+	(*below).Set(number%s.part, n, edit)
 }

@@ -37,24 +37,25 @@ func TestWhatAPageHoldsIsAsWrittenDown(t *testing.T) {
 	goldentest.Require(t, "release.txt", b.String())
 }
 
-func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
-	chain := func(n int) dag.DAG {
-		d := start()
-		for range n {
-			d = d.User("x")
-		}
-		return d
+func TestADiagramIsLeftOutBeyondItsLimits(t *testing.T) {
+	_, c, _ := written(t, tangled(9), nil)
+	require.Contains(t, c.Static.Mermaid, "n26")
+	require.Empty(t, c.Static.NoMermaid)
+
+	_, c, _ = written(t, tangled(300), nil)
+	require.Empty(t, c.Static.Mermaid)
+	require.Equal(t, "too large for a Mermaid diagram: 599 edges, the maximum is 450; "+
+		`copy it as JSON, save that as copied.json, and draw it with "plait render --as svg copied.json"`, c.Static.NoMermaid)
+}
+
+// tangled is a conversation with n others inside. Each of them is continued outside, so that none is folded.
+func tangled(n int) dag.DAG {
+	begin := start()
+	d, others := begin, begin
+	for range n {
+		inner := begin.User("Inside?")
+		d = d.SubGraph("inner", inner)
+		others = others.Join(inner.User("Outside?"))
 	}
-	tooLarge := func(edges int) string {
-		return fmt.Sprintf("a part is taken from the diagram of all nodes, which this page does not have: "+
-			"too large for a Mermaid diagram: %d edges, the maximum is 500; "+
-			`copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`, edges)
-	}
-	_, c, _ := written(t, chain(200), nil)
-	require.Contains(t, c.Static.Copies["full"], "n199(")
-	require.NotContains(t, c.Static.Copies["mermaid"], "n100(")
-	_, c, _ = written(t, chain(9), nil)
-	require.NotContains(t, c.Static.Copies, "full", "it is the same")
-	_, c, _ = written(t, chain(1001), nil)
-	require.Equal(t, map[string]string{"full": tooLarge(1000)}, c.Static.NoCopies)
+	return d.Join(others)
 }

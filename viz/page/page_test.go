@@ -257,20 +257,6 @@ func TestASubAgentIsAskedWithoutWhatTheConversationSaysOfItself(t *testing.T) {
 	require.Equal(t, `"outer"/`, c.Static.Requests[1].Middle)
 }
 
-func TestCopiesAreThereWhereTheyAreSmall(t *testing.T) {
-	d := start().User("Hi.").Assistant("Hello.")
-	_, c, _ := written(t, d, nil)
-	require.Contains(t, c.Static.Copies["mermaid"], "flowchart TD")
-	require.Empty(t, c.Static.NoCopies)
-
-	for range 501 {
-		d = d.User("More.").Assistant("There.")
-	}
-	_, c, _ = written(t, d, nil)
-	require.Contains(t, c.Static.NoCopies["full"], "too large")
-	require.NotContains(t, c.Static.Copies, "full")
-}
-
 func TestTheSameConversationGivesTheSamePage(t *testing.T) {
 	d := start().User("Name a tree.")
 	d = d.Assistant("An oak.").Join(d.Assistant("A fir."))
@@ -280,7 +266,7 @@ func TestTheSameConversationGivesTheSamePage(t *testing.T) {
 }
 
 func TestErrorsAreThoseOfTheChainAndTheWriter(t *testing.T) {
-	require.ErrorIs(t, Write(&bytes.Buffer{}, start().Back(1), nil), dag.ErrNoExchange)
+	require.ErrorContains(t, Write(&bytes.Buffer{}, start().Back(1), nil), "no such exchange")
 	require.ErrorIs(t, Write(full{}, start().User("Hi."), nil), errFull)
 }
 

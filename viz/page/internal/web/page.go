@@ -35,13 +35,13 @@ type Static struct {
 	// Requests holds the exact requests of responses, in reading order. NoRequests is the reason if some are missing.
 	Requests   []Request `json:"requests,omitempty"`
 	NoRequests string    `json:"noRequests,omitempty"`
-	// Copies holds the diagrams of the conversation, by name ("mermaid", and "full": with a box for every node, if that is
-	// not the same). NoCopies maps the name of a missing one to the reason.
-	Copies   map[string]string `json:"copies,omitempty"`
-	NoCopies map[string]string `json:"noCopies,omitempty"`
+	// Mermaid is the diagram of the conversation. NoMermaid is the reason if it is missing.
+	Mermaid   string `json:"mermaid,omitempty"`
+	NoMermaid string `json:"noMermaid,omitempty"`
 	// File is the saved conversation, as strings and keys. A key is replaced by the saved form of its node. Between two
-	// keys, ",\n" is inserted.
-	File []any `json:"file,omitempty"`
+	// keys, ",\n" is inserted. NoFile is the reason if it is missing.
+	File   []any  `json:"file,omitempty"`
+	NoFile string `json:"noFile,omitempty"`
 }
 
 // Request is the request answered by the node Key, as a difference from the request answered by the node Base. It
