@@ -77,7 +77,7 @@ func writeCoverage(w io.Writer, lines []coverageLine) {
 
 TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with: it sends an
 example of each kind through a request or a response. A kind that is new in an SDK fails the test by its name.
-[coverage.txt](../internal/testkit/providers/testdata/coverage.txt) lists every kind.
+[coverage.txt](../internal/testkit/providers/testdata/coverage.txt) lists every kind, and why one is refused or ignored.
 
 - **Understood**: other providers get it too, as far as they have it ([switching](switching.md)).
 - **Kept**: it goes back to its own API as it came.
@@ -102,20 +102,16 @@ example of each kind through a request or a response. A kind that is new in an S
 	}
 
 	// Ends and errors are understood or refused, and say what they become.
-	ends, rest := map[string][]coverageLine{}, map[string][]coverageLine{}
+	ends := map[string][]coverageLine{}
 	for _, l := range lines {
-		switch {
-		case l.outcome == understood && l.reason != "", l.outcome == refused && strings.HasPrefix(l.reason, "error: "):
+		if l.outcome == understood && l.reason != "" || l.outcome == refused && strings.HasPrefix(l.reason, "error: ") {
 			ends[l.reason] = append(ends[l.reason], l)
-		case l.outcome == refused || l.outcome == ignored:
-			reason := l.outcome + ": " + strings.Replace(l.reason, fmt.Sprintf("%q in Options.Body", l.name), "in Options.Body it", 1)
-			rest[reason] = append(rest[reason], l)
 		}
 	}
 	fmt.Fprint(w, "\n## What the ends of responses, and errors, become\n\n| becomes | kinds |\n|---|---|\n")
-	writeKinds(w, apis, ends)
-	fmt.Fprint(w, "\n## What else is refused or ignored, and why\n\n| why | kinds |\n|---|---|\n")
-	writeKinds(w, apis, rest)
+	for _, end := range slices.Sorted(maps.Keys(ends)) {
+		fmt.Fprintf(w, "| %s | %s |\n", end, kindsOf(ends[end], apis))
+	}
 }
 
 // coverageAPIs returns the APIs in the order of the parts.
@@ -128,26 +124,21 @@ func coverageAPIs() (apis []string) {
 	return apis
 }
 
-// writeKinds writes a row for each group: its kinds by API, or the first of many.
-func writeKinds(w io.Writer, apis []string, groups map[string][]coverageLine) {
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		var kinds []string
-		for _, api := range apis {
-			var names []string
-			for _, l := range groups[group] {
-				if name := "`" + l.name + "`"; l.api == api && !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-			if len(names) > 15 {
-				names = append(names[:3], fmt.Sprintf("and %d more", len(names)-3))
-			}
-			if len(names) > 0 {
-				kinds = append(kinds, api+": "+strings.Join(names, " "))
+// kindsOf returns the names of kinds, by API.
+func kindsOf(lines []coverageLine, apis []string) string {
+	var kinds []string
+	for _, api := range apis {
+		var names []string
+		for _, l := range lines {
+			if name := "`" + l.name + "`"; l.api == api && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
-		fmt.Fprintf(w, "| %s | %s |\n", group, strings.Join(kinds, "; "))
+		if len(names) > 0 {
+			kinds = append(kinds, api+": "+strings.Join(names, " "))
+		}
 	}
+	return strings.Join(kinds, "; ")
 }
 
 // coveragePart is a part of an API whose kinds an SDK lists.
