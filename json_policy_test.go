@@ -21,7 +21,6 @@ var notJSON = map[string]string{
 	"api/apitest/tape.Tape":     "an open file",
 	"dag.Journal":               "an open file",
 	"dag.NodeSet":               "an index of nodes: DAG returns a conversation, which is encoded",
-	"dag.Outline":               "an index of nodes in a store: Append writes it",
 	"executor.Queue":            "messages on their way into a run",
 	"executor/replay.Recording": "the results that are left, and a lock",
 	"executor/agui.Shared":      "a value with its lock: Decode returns the value",
