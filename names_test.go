@@ -20,8 +20,9 @@ import (
 
 // intended are the exported names that nothing in the tree uses, by package. Most are errors that a program tells apart.
 var intended = map[string]string{
-	"api":     "ErrOutput ErrPrice PriceError FallbackIf Elsewhere", // which failures a program's own Fallback goes on from
-	"content": "ErrBlock",
+	"api":       "ErrOutput ErrPrice PriceError FallbackIf Elsewhere", // which failures a program's own Fallback goes on from
+	"api/batch": "ErrFile ErrInDoubt ErrNoResult",                     // a program decides whether to resolve, to wait, or to use another file
+	"content":   "ErrBlock",
 	"dag": "BuildError MergeError ErrChanged ErrDamaged ErrForeign ErrFormat ErrHeads ErrLocked ErrMerge ErrNoCalls ErrNoExchange " +
 		"ErrNoRef ErrPrefix ErrRefName CallWaits FalseRedaction Loader",
 	"dag/sessions": "Error ErrCycle ErrShape ErrSyntax ErrUnknownFormat",

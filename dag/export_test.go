@@ -1,4 +1,6 @@
 package dag
 
+import "github.com/plait-dev/plait/internal/filelock"
+
 // LocksFiles reports whether this platform has file locks.
-const LocksFiles = locksFiles
+const LocksFiles = filelock.Supported

@@ -22,7 +22,7 @@ func (c *Chat) Model() string { return c.model }
 // NewChat returns the model with the given name, such as "gpt-4.1". A nil o means all defaults. NewChat sends no
 // request: a missing key is reported by the first request, as api.ErrAuth.
 func NewChat(model string, o *Options) *Chat {
-	return &Chat{model: model, options: o.orNone(), transport: newTransport(ChatAPI, "chat/completions", o)}
+	return &Chat{model: model, options: o.orNone(), transport: newTransport(ChatAPI, "chat/completions", model, o)}
 }
 
 // Stream sends the request and yields the events of its response, under the contract of api.Provider.

@@ -28,7 +28,7 @@ func (r *Responses) Model() string { return r.model }
 // NewResponses returns the model with the given name, such as "gpt-5". A nil o means all defaults. NewResponses sends
 // no request: a missing key is reported by the first request, as api.ErrAuth.
 func NewResponses(model string, o *Options) *Responses {
-	return &Responses{model: model, options: o.orNone(), transport: newTransport(ResponsesAPI, "responses", o)}
+	return &Responses{model: model, options: o.orNone(), transport: newTransport(ResponsesAPI, "responses", model, o)}
 }
 
 // Stream sends the request and yields the events of its response, under the contract of api.Provider.
@@ -63,7 +63,7 @@ func (r *Responses) CountTokens(ctx context.Context, req api.Request) (int64, er
 
 		// The tokens of the input do not depend on the other members, and the endpoint refuses them.
 		body, err := roundtrip.Keeping(c.body, counted...)
-		c.body, c.streams = wire.NewParts([]byte(body)), false
+		c.body, c.streams, c.options.Batches = wire.NewParts([]byte(body)), false, nil
 		return c, err
 	}, answered{read, read}).Count(ctx)
 }

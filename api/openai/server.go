@@ -50,7 +50,7 @@ func (s server) check(name string) error {
 
 // serverOf returns the server that send would reach, or the one named by the options. It sends nothing: the request for
 // resolving the address ends in outermost.
-func serverOf(send post, o *Options) server {
+func serverOf(send method, o *Options) server {
 	var s server
 	ctx := context.WithValue(context.Background(), looking{}, &s)
 

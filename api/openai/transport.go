@@ -20,19 +20,23 @@ import (
 type transport struct {
 	api    string // the name of the API
 	path   string // relative to the base URL
-	post   post
+	model  string
+	post   method
+	get    method
 	server server
 }
 
-// post is the method Post of the SDK's client. A field with the client itself would make programs larger: if a program
-// calls methods by reflection, the linker keeps every method of every service of the SDK.
-type post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
+// method is the method Post or Get of the SDK's client. A field with the client itself would make programs larger: if a
+// program calls methods by reflection, the linker keeps every method of every service of the SDK.
+type method func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 
-func newTransport(name, path string, o *Options) *transport {
+func newTransport(name, path, model string, o *Options) *transport {
 	// The SDK calls middlewares in the order of the options, so the first one is around those of the caller.
 	first := []option.RequestOption{option.WithMiddleware(outermost)}
 	client := sdk.NewClient(append(first, o.orNone().SDK...)...)
-	return &transport{api: name, path: path, post: client.Post, server: serverOf(client.Post, o)}
+	return &transport{
+		api: name, path: path, model: model, post: client.Post, get: client.Get, server: serverOf(client.Post, o),
+	}
 }
 
 // call is one request, ready to be sent.
@@ -73,6 +77,10 @@ func (t *transport) trip(make func() (call, error), read answered) roundtrip.Tri
 
 // events sends a call and yields the events of its response.
 func (t *transport) events(watch *idle.Watch, c call, read answered) iter.Seq2[api.Event, error] {
+	if b := c.options.Batches; b != nil {
+		read := func(res *http.Response) iter.Seq2[api.Event, error] { return read.whole(res, c) }
+		return roundtrip.InBatch(watch.Context, b, t.driver(c.options), c.body, read)
+	}
 	return func(yield func(api.Event, error) bool) {
 		res, err := t.send(watch, c)
 		if err != nil {
@@ -95,16 +103,24 @@ func (t *transport) events(watch *idle.Watch, c call, read answered) iter.Seq2[a
 
 // send posts the body unchanged. The caller closes the response.
 func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
-	options := []option.RequestOption{
-		option.WithMaxRetries(0), // api.Client retries
-		option.WithRequestBody("application/json", c.body),
-	}
+	var further []option.RequestOption
 	if c.streams {
-		options = append(options, option.WithHeader("Accept", "text/event-stream"))
+		further = append(further, option.WithHeader("Accept", "text/event-stream"))
+	}
+	return t.call(watch, t.post, t.path, "application/json", c.body, c.options, further...)
+}
+
+// call calls a method of the SDK. Without a body it is nil. The caller closes the response.
+func (t *transport) call(
+	watch *idle.Watch, do method, path, kind string, body *wire.Parts, o Options, further ...option.RequestOption,
+) (*http.Response, error) {
+	options := append([]option.RequestOption{option.WithMaxRetries(0)}, further...) // api.Client retries
+	if body != nil {
+		options = append(options, option.WithRequestBody(kind, body))
 	}
 
 	// Headers of the options replace those of the SDK.
-	for name, values := range c.options.Header {
+	for name, values := range o.Header {
 		options = append(options, option.WithHeaderDel(name))
 		for _, value := range values {
 			options = append(options, option.WithHeaderAdd(name, value))
@@ -112,8 +128,8 @@ func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
 	}
 
 	var res *http.Response
-	ctx := context.WithValue(watch.Context, sending{}, &sent{t.api, c.body, watch})
-	if err := t.post(ctx, t.path, nil, &res, options...); err != nil {
+	ctx := context.WithValue(watch.Context, sending{}, &sent{t.api, body, watch})
+	if err := do(ctx, path, nil, &res, options...); err != nil {
 		if res != nil {
 			res.Body.Close()
 		}
@@ -151,13 +167,19 @@ func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, e
 	if err := wire.Ready(req); err != nil {
 		return nil, err
 	}
-	s.body.Send(req)
+	if s.body != nil {
+		s.body.Send(req)
+	}
 	res, err := next(req)
 	if err != nil || res == nil || res.Body == nil {
 		return res, err
 	}
 
-	res.Body = wire.Bounded(s.watch.Body(res.Body))
+	limit := wire.Bounded
+	if s.body == nil { // a file of results
+		limit = func(body io.ReadCloser) io.ReadCloser { return wire.BoundedTo(body, roundtrip.MaxResults) }
+	}
+	res.Body = limit(s.watch.Body(res.Body))
 	if res.StatusCode < 400 {
 		return res, nil
 	}
