@@ -76,7 +76,7 @@ func (systemDisk) Lock(f file) error {
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
-	case errors.Is(err, filelock.ErrLocked):
+	case errors.Is(err, filelock.ErrHeld):
 		return ErrLocked
 	}
 	return err

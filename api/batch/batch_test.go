@@ -386,7 +386,7 @@ func TestAFileIsForOneModelAndOneProcess(t *testing.T) {
 		require.EqualError(t, err, `own: invalid file of batches: the batches are those of "own m", and the request is for "own n": use a file for each model`)
 		if filelock.Supported {
 			_, err = batch.Open(path, nil)
-			require.ErrorIs(t, err, filelock.ErrLocked)
+			require.ErrorIs(t, err, batch.ErrFile)
 		}
 		require.NoError(t, b.Close())
 		_, err = b.Do(t.Context(), p.driver("m"), []byte("c"))

@@ -31,5 +31,5 @@
 //   - [ErrNoResult]: the results of the batch have no line for the request, or two that differ. It is not sent again.
 //   - [ErrInDoubt]: the connection failed while a batch was created, so it may exist. Nothing is sent until
 //     [Batches.Resolve] is called.
-//   - filelock's error at Open, if another program has the file open.
+//   - [ErrFile]: the file is damaged, for another model, or open in another program.
 package batch

@@ -43,8 +43,11 @@ func openFile(path string) (*os.File, history, error) {
 		return nil, h, err
 	}
 
-	if err = filelock.Lock(f); errors.Is(err, errors.ErrUnsupported) {
+	switch err = filelock.Lock(f); {
+	case errors.Is(err, errors.ErrUnsupported):
 		err = nil
+	case errors.Is(err, filelock.ErrHeld):
+		err = fmt.Errorf("%w: %w", ErrFile, err)
 	}
 	size := int64(0)
 	if err == nil {

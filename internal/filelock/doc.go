@@ -3,5 +3,5 @@ package filelock
 
 import "errors"
 
-// ErrLocked is the error of Lock if another open file holds the lock, in this program or in another.
-var ErrLocked = errors.New("the file is open for writing elsewhere")
+// ErrHeld is the error of Lock if another open file holds the lock, in this program or in another.
+var ErrHeld = errors.New("the file is open for writing elsewhere")

@@ -11,12 +11,12 @@ import (
 // Supported reports whether this platform has file locks.
 const Supported = true
 
-// Lock acquires the exclusive lock of an open file. It does not wait. Its error is ErrLocked, or errors.ErrUnsupported if
+// Lock acquires the exclusive lock of an open file. It does not wait. Its error is ErrHeld, or errors.ErrUnsupported if
 // the file system has no locks.
 func Lock(f *os.File) error {
 	err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return ErrLocked
+		return ErrHeld
 	}
 	return err
 }

@@ -28,7 +28,7 @@ const (
 // bytes, and other programs may read a journal while it is written.
 func lockedByte() *syscall.Overlapped { return &syscall.Overlapped{OffsetHigh: 1 << 30} }
 
-// Lock acquires the exclusive lock of an open file. It does not wait. Its error is ErrLocked, or another of the system.
+// Lock acquires the exclusive lock of an open file. It does not wait. Its error is ErrHeld, or another of the system.
 func Lock(f *os.File) error {
 	at := lockedByte()
 	ok, _, err := lockFileEx.Call(f.Fd(), lockfileExclusiveLock|lockfileFailImmediately, 0, 1, 0, uintptr(unsafe.Pointer(at)))
@@ -36,7 +36,7 @@ func Lock(f *os.File) error {
 	case ok != 0:
 		return nil
 	case errors.Is(err, errorLockViolation), errors.Is(err, syscall.ERROR_IO_PENDING):
-		return ErrLocked
+		return ErrHeld
 	}
 	return err
 }
