@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/front"
 	"github.com/plait-dev/plait/internal/webguard"
 	"github.com/plait-dev/plait/store"
 )
@@ -58,7 +59,7 @@ func Handler(agent executor.Agent, o *Options) http.Handler {
 	h.agent = agent
 	if h.Store == nil {
 		h.Store = store.New(store.Memory(), nil)
-		h.threads = newThreads(h.Threads)
+		h.threads = front.NewThreads(h.Threads)
 	}
 	return h
 }
@@ -80,8 +81,8 @@ func newHandler(o *Options) *handler {
 type handler struct {
 	Options
 	agent   executor.Agent
-	runs    Runs     // of Durable; nil for runs that end with their requests
-	threads *threads // of the default store; nil for a store of the program
+	runs    Runs           // of Durable; nil for runs that end with their requests
+	threads *front.Threads // of the default store; nil for a store of the program
 }
 
 // ServeHTTP implements http.Handler.
@@ -99,7 +100,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such thread", http.StatusForbidden)
 		return
 	}
-	defer h.threads.use(key, h.forget)()
+	defer h.threads.Use(key, h.forget)()
 
 	conversation, err := h.Store.Conversation(r.Context(), key)
 	if errors.Is(err, store.ErrName) {

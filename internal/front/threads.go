@@ -1,15 +1,15 @@
-package agui
+package front
 
 import (
 	"container/list"
 	"sync"
 )
 
-// defaultThreads is the default of Options.Threads.
+// defaultThreads is how many conversations Threads keep if nothing else is said.
 const defaultThreads = 1000
 
-// threads is the order in which the conversations of the default store were used. A nil value does nothing.
-type threads struct {
+// Threads is the order in which the conversations of a store in memory were used. A nil value does nothing.
+type Threads struct {
 	most int
 
 	mu    sync.Mutex
@@ -17,22 +17,23 @@ type threads struct {
 	byKey map[string]*list.Element
 }
 
-// thread is a conversation of the default store.
+// thread is a conversation of the store.
 type thread struct {
-	key  string
-	runs int // requests that use it now
+	key   string
+	users int // requests or sessions that use it now
 }
 
-func newThreads(most int) *threads {
+// NewThreads returns the order for at most this many conversations; 1,000 for 0 or less.
+func NewThreads(most int) *Threads {
 	if most <= 0 {
 		most = defaultThreads
 	}
-	return &threads{most: most, order: list.New(), byKey: map[string]*list.Element{}}
+	return &Threads{most: most, order: list.New(), byKey: map[string]*list.Element{}}
 }
 
-// use enters a conversation for the time until done is called. It calls drop for each conversation beyond the maximum,
+// Use enters a conversation for the time until done is called. It calls drop for each conversation beyond the maximum,
 // the one used least recently first. A conversation in use is never dropped.
-func (t *threads) use(key string, drop func(key string)) (done func()) {
+func (t *Threads) Use(key string, drop func(key string)) (done func()) {
 	if t == nil {
 		return func() {}
 	}
@@ -45,23 +46,23 @@ func (t *threads) use(key string, drop func(key string)) (done func()) {
 		t.byKey[key] = at
 	}
 	t.order.MoveToFront(at)
-	at.Value.(*thread).runs++
+	at.Value.(*thread).users++
 	t.shrink(drop)
 
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		at.Value.(*thread).runs--
+		at.Value.(*thread).users--
 		t.shrink(drop)
 	}
 }
 
 // shrink drops what is beyond the maximum. The lock stays held while it is dropped: a new request for the conversation
 // begins an empty one. t.mu must be held.
-func (t *threads) shrink(drop func(key string)) {
+func (t *Threads) shrink(drop func(key string)) {
 	for at := t.order.Back(); at != nil && t.order.Len() > t.most; {
 		before := at.Prev()
-		if old := at.Value.(*thread); old.runs == 0 {
+		if old := at.Value.(*thread); old.users == 0 {
 			t.order.Remove(at)
 			delete(t.byKey, old.key)
 			drop(old.key)
