@@ -353,19 +353,32 @@ func call[T any](ctx context.Context, c *conn, method string, params any) (resul
 	}
 	select {
 	case m := <-answer:
-		if m.Error != nil {
-			return result, m.Error
-		}
-		if err := json.Unmarshal(m.Result, &result); err != nil {
-			return result, fmt.Errorf("acp: the result of %s: %w", method, err)
-		}
-		return result, nil
+		return result, m.read(method, &result)
 	case <-c.ctx.Done():
-		return result, context.Cause(c.ctx)
+		err = context.Cause(c.ctx)
 	case <-ctx.Done():
 		_ = c.notify("$/cancel_request", map[string]json.RawMessage{"requestId": json.RawMessage(id)})
-		return result, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+
+	// The response may have come with the end of the connection.
+	select {
+	case m := <-answer:
+		return result, m.read(method, &result)
+	default:
+		return result, err
+	}
+}
+
+// read decodes the result of a response.
+func (m message) read(method string, result any) error {
+	if m.Error != nil {
+		return m.Error
+	}
+	if err := json.Unmarshal(m.Result, result); err != nil {
+		return fmt.Errorf("acp: the result of %s: %w", method, err)
+	}
+	return nil
 }
 
 // do decodes the parameters of a request, and returns the rest of its work: a call of f.

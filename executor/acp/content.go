@@ -161,7 +161,7 @@ func (s *session) replay(d dag.DAG) error {
 				if len(calls) == 0 {
 					continue
 				}
-				if _, is := planOf(calls[0]); !is {
+				if _, is := s.planOf(calls[0]); !is {
 					key := calls[0].Key()
 					send(sdk.UpdateToolCall(callID(key), s.result(key, b.Content, b.IsError)...))
 				}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -167,18 +168,27 @@ func PlanTool() dag.Tool {
 		func(context.Context, planArguments) (string, error) { return "The user sees the plan.", nil }), executor.EffectReadOnly)}
 }
 
-// planOf returns the plan in a call of PlanTool.
-func planOf(call executor.Call) ([]sdk.PlanEntry, bool) {
-	if call.Name != toolPlan {
+// planOf returns the plan in a call of PlanTool, if the agent has that tool.
+func (s *session) planOf(call executor.Call) ([]sdk.PlanEntry, bool) {
+	isPlan := func(t dag.Tool) bool {
+		o, is := ownIn(t)
+		return is && o.Definition().Name == toolPlan
+	}
+	if call.Name != toolPlan || !slices.ContainsFunc(s.agent.Tools, isPlan) {
 		return nil, false
 	}
+
+	// The model may have written anything.
 	entries := []sdk.PlanEntry{}
 	for _, e := range argumentsOf[planArguments](call).Entries {
-		entry := sdk.PlanEntry{
-			Content: e.Content, Status: sdk.PlanEntryStatus(e.Status), Priority: sdk.PlanEntryPriority(e.Priority),
+		entry := sdk.PlanEntry{Content: e.Content, Status: sdk.PlanEntryStatusPending, Priority: sdk.PlanEntryPriorityMedium}
+		switch status := sdk.PlanEntryStatus(e.Status); status {
+		case sdk.PlanEntryStatusInProgress, sdk.PlanEntryStatusCompleted:
+			entry.Status = status
 		}
-		if entry.Priority == "" {
-			entry.Priority = sdk.PlanEntryPriorityMedium
+		switch priority := sdk.PlanEntryPriority(e.Priority); priority {
+		case sdk.PlanEntryPriorityHigh, sdk.PlanEntryPriorityLow:
+			entry.Priority = priority
 		}
 		entries = append(entries, entry)
 	}

@@ -295,7 +295,7 @@ func (t *turn) change(key node.CallKey, options ...sdk.ToolCallUpdateOpt) {
 
 // started returns the update that shows a call. A call of the plan tool is a plan instead.
 func (s *session) started(call executor.Call, parent *node.CallKey) sdk.SessionUpdate {
-	if entries, is := planOf(call); is {
+	if entries, is := s.planOf(call); is {
 		return sdk.UpdatePlan(entries...)
 	}
 	view := s.view(call)
