@@ -41,7 +41,6 @@ type editor struct {
 
 	mu      sync.Mutex
 	updates []sdk.SessionUpdate
-	seen    chan struct{} // gets a value for each update, if there is room
 	answer  func(ctx context.Context, r sdk.RequestPermissionRequest) (string, error)
 	files   map[string]string
 	did     []string
@@ -51,20 +50,23 @@ type editor struct {
 func edit(t *testing.T, agent executor.Agent, o *acp.Options) *editor {
 	t.Helper()
 	e := begin(t, agent, o)
-	_, err := e.Initialize(t.Context(), sdk.InitializeRequest{
+	can, err := e.Initialize(t.Context(), sdk.InitializeRequest{
 		ProtocolVersion: 1, ClientInfo: &sdk.Implementation{Name: "editor", Version: "1"},
 		ClientCapabilities: sdk.ClientCapabilities{
 			Terminal: true, Fs: sdk.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true},
 		},
 	})
 	require.NoError(t, err)
+	require.Equal(t, sdk.ProtocolVersion(1), can.ProtocolVersion)
+	require.True(t, can.AgentCapabilities.LoadSession)
+	require.NotNil(t, can.AgentCapabilities.SessionCapabilities.Fork)
 	return e
 }
 
 // begin is edit without initialize.
 func begin(t *testing.T, agent executor.Agent, o *acp.Options) *editor {
 	in, out, served := serve(t, agent, o)
-	e := &editor{t: t, served: served, seen: make(chan struct{}, 1000), files: map[string]string{}}
+	e := &editor{t: t, served: served, files: map[string]string{}}
 	e.ClientSideConnection = sdk.NewClientSideConnection(e, out, in)
 	e.SetLogger(slog.New(slog.DiscardHandler))
 	return e
@@ -99,25 +101,9 @@ func (e *editor) ask(id sdk.SessionId, text string) (sdk.StopReason, error) {
 
 func (e *editor) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.updates = append(e.updates, n.Update)
-	e.mu.Unlock()
-	select {
-	case e.seen <- struct{}{}:
-	default:
-	}
 	return nil
-}
-
-// waitFor waits for an update with this line in the log.
-func (e *editor) waitFor(line string) {
-	e.t.Helper()
-	for !strings.Contains(e.log(), line+"\n") {
-		select {
-		case <-e.seen:
-		case <-e.t.Context().Done():
-			e.t.Fatal("the test is over")
-		}
-	}
 }
 
 func (e *editor) RequestPermission(

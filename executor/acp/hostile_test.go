@@ -89,7 +89,7 @@ func (r *raw) ask(line string) string {
 // open initializes, and opens a session.
 func (r *raw) open() (id string) {
 	r.t.Helper()
-	r.ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
+	require.Contains(r.t, r.ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":2}}`), `"delete":{}`)
 	var s struct{ SessionID string }
 	require.NoError(r.t, json.Unmarshal([]byte(
 		r.ask(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`)), &s))

@@ -166,23 +166,20 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 	s.client = &request
 
 	// The SDK's own type does not know that sessions can be deleted.
-	type capabilities struct {
-		sdk.AgentCapabilities
-		Sessions map[string]any `json:"sessionCapabilities"`
-	}
-	own := capabilities{Sessions: map[string]any{}}
+	sessions := map[string]any{}
 	for _, name := range []string{"list", "resume", "close", "fork", "delete"} {
-		own.Sessions[name] = struct{}{}
+		sessions[name] = struct{}{}
 	}
-	own.LoadSession = true
-	own.PromptCapabilities = sdk.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true}
-	own.McpCapabilities = sdk.McpCapabilities{Http: s.MCP != nil, Sse: s.MCP != nil}
-
 	return map[string]any{
-		"protocolVersion":   sdk.ProtocolVersionNumber,
-		"agentCapabilities": own,
-		"agentInfo":         sdk.Implementation{Name: cmp.Or(s.agent.Name, "plait"), Version: cmp.Or(s.agent.Version, "v0")},
-		"authMethods":       []any{},
+		"protocolVersion": sdk.ProtocolVersionNumber,
+		"agentCapabilities": map[string]any{
+			"loadSession":         true,
+			"promptCapabilities":  sdk.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
+			"mcpCapabilities":     sdk.McpCapabilities{Http: s.MCP != nil, Sse: s.MCP != nil},
+			"sessionCapabilities": sessions,
+		},
+		"agentInfo":   sdk.Implementation{Name: cmp.Or(s.agent.Name, "plait"), Version: cmp.Or(s.agent.Version, "v0")},
+		"authMethods": []any{},
 	}, nil
 }
 
