@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,12 +53,12 @@ GEMINI_API_KEY.`,
 	e.endpointFlags(cmd)
 	e.mcpFlag(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&e.offers, "offer", nil, "another `MODEL` of the provider that the user can choose;\nmay be given several times")
-	f.StringVar(&e.system, "system", editorPrompt, "the system prompt, a `TEXT`")
+	f.StringArrayVar(&e.offers, "offer", nil, "another `MODEL` that the user can choose; may be given\nseveral times")
+	f.StringVar(&e.system, "system", "", "the system prompt, a `TEXT`")
 	return cmd
 }
 
-// editorPrompt is the default of --system.
+// editorPrompt is the system prompt without --system.
 const editorPrompt = "You help with the files in the working directory of an editor."
 
 // serve serves until the editor ends.
@@ -96,7 +97,7 @@ func (e *editor) withModel(model string) (executor.Agent, error) {
 	one := e.runner
 	one.model, one.leavesOut = model, true
 	agent, _, err := one.agent(dag.New())
-	agent.Name, agent.System = "plait", e.system
+	agent.Name, agent.System = "plait", cmp.Or(e.system, editorPrompt)
 	agent.Tools = append(agent.Tools, append(acp.ClientTools(), acp.PlanTool())...)
 
 	// Of --mcp servers or not: the editor may name some.
