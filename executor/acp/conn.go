@@ -21,8 +21,8 @@ const (
 	maxID      = 256      // bytes of the ID of a request
 )
 
-// ErrLost: the other side has ended the connection, or its program has ended.
-var ErrLost = errors.New("acp: the connection was lost")
+// ErrGone: the other side has ended the connection, or its program has ended.
+var ErrGone = errors.New("acp: the other side has ended the connection")
 
 // message is a request, a notification or a response of JSON-RPC 2.0.
 type message struct {
@@ -87,7 +87,7 @@ func (c *conn) run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) er
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.end(ErrLost)
+	c.end(ErrGone)
 
 	// A client may still read the responses after it has written its last request.
 	finished := make(chan struct{})
@@ -120,7 +120,7 @@ func (c *conn) write(out io.Writer) {
 			}
 			if _, err := out.Write(line); err != nil {
 				broken = true
-				c.end(fmt.Errorf("%w: %w", ErrLost, err))
+				c.end(fmt.Errorf("%w: %w", ErrGone, err))
 			}
 		case <-c.gone:
 			return
@@ -145,7 +145,7 @@ func (c *conn) read(in io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrLost, err)
+			return fmt.Errorf("%w: %w", ErrGone, err)
 		}
 	}
 	return nil
@@ -237,7 +237,7 @@ func (c *conn) accept(m message) error {
 		defer c.mu.Unlock()
 		switch {
 		case c.closed:
-			return ErrLost
+			return ErrGone
 		case c.serving[id] != nil:
 			return invalid("the request with this ID is not answered yet")
 		case len(c.serving) == maxServing:
@@ -316,7 +316,7 @@ func (c *conn) send(m message) error {
 	case c.out <- append(line, '\n'):
 		return nil
 	case <-c.gone:
-		return ErrLost
+		return ErrGone
 	}
 }
 
@@ -330,7 +330,7 @@ func (c *conn) notify(method string, params any) error {
 }
 
 // call sends a request and returns its result. If ctx ends first, the request is cancelled, and the error is the cause
-// of ctx. Its other errors are an *sdk.RequestError of the other side, and ErrLost.
+// of ctx. Its other errors are an *sdk.RequestError of the other side, and ErrGone.
 func call[T any](ctx context.Context, c *conn, method string, params any) (result T, err error) {
 	data, err := json.Marshal(params)
 	if err != nil {

@@ -66,7 +66,8 @@ func (a *coder) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptResp
 		return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
 	case "flood":
 		for {
-			a.say(sdk.UpdateAgentMessageText(strings.Repeat("x", 1<<20)))
+			fmt.Printf(`{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk",`+
+				`"content":{"type":"text","text":"%s"}}}}`+"\n", strings.Repeat("x", 1<<20))
 		}
 	case "login":
 		return sdk.PromptResponse{}, sdk.NewAuthRequired(nil)

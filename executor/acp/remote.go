@@ -76,7 +76,7 @@ func (r *Remote) Tool(name, description string) executor.Tool {
 // calls and their results. The conversation is valid beside any error, as far as it got. Errors:
 //
 //   - that of Dial;
-//   - [ErrLost] if the agent ends before its answer;
+//   - [ErrGone] if the agent ends before its answer;
 //   - an *sdk.RequestError of the agent, if it needs a login for example;
 //   - dag.ErrLimit if it sends more than 32 MiB, and the cause of ctx.
 func (r *Remote) Run(ctx context.Context, task string) (dag.DAG, error) {
@@ -100,7 +100,7 @@ func (r *Remote) run(ctx context.Context, task string) (dag.DAG, sdk.PromptRespo
 	response, err := work.prompt(ctx, task)
 	hangUp()
 	reason := <-ended
-	if errors.Is(err, ErrLost) {
+	if errors.Is(err, ErrGone) {
 		err = errors.Join(err, trouble(reason, link))
 	}
 	return work.conversation(), response, err
@@ -456,7 +456,7 @@ func usageOf(u *sdk.Usage) (usage content.Usage) {
 }
 
 // Command returns a Dial for a program that serves on its standard input and output. At the end of a task its input is
-// closed, and it is killed if it does not end soon. The end of its standard error is part of [ErrLost].
+// closed, and it is killed if it does not end soon. The end of its standard error is part of [ErrGone].
 func Command(name string, args ...string) Dial {
 	return func(context.Context) (io.ReadWriteCloser, error) {
 		p := &process{cmd: exec.Command(name, args...)}

@@ -103,7 +103,7 @@ func TestRemoteAgentAsks(t *testing.T) {
 func TestRemoteAgentKilledInMidCall(t *testing.T) {
 	remote := program(t)
 	d, err := remote.Run(t.Context(), "die now")
-	require.ErrorIs(t, err, acp.ErrLost)
+	require.ErrorIs(t, err, acp.ErrGone)
 	require.ErrorContains(t, err, "the agent printed: out of memory")
 	require.Empty(t, d.Validate())
 	require.Equal(t, `user: die now
@@ -117,7 +117,7 @@ user: [package a] [`+content.NoResult+`]!
 		Run(t.Context(), dag.New().User("Go."))
 	require.NoError(t, err)
 	require.Empty(t, d.Validate())
-	require.Contains(t, lines(d), acp.ErrLost.Error())
+	require.Contains(t, lines(d), acp.ErrGone.Error())
 }
 
 func TestRemoteAgentIsCancelled(t *testing.T) {
@@ -157,7 +157,7 @@ func TestRemoteAgentThatNeedsALogin(t *testing.T) {
 
 	// A program that is no agent.
 	_, err = (&acp.Remote{Dial: acp.Command("echo", "Listening on port 8080!")}).Run(t.Context(), "Hi.")
-	require.ErrorIs(t, err, acp.ErrLost)
+	require.ErrorIs(t, err, acp.ErrGone)
 }
 
 // pair connects an agent of Serve with a Remote.

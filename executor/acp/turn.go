@@ -202,7 +202,7 @@ func (t *turn) forward(events iter.Seq2[executor.Event, error]) (executor.End, e
 		// A client that is gone ends the connection, and with it the run: see conn.
 		t.event("", nil, e)
 	}
-	return executor.End{}, ErrLost
+	return executor.End{}, ErrGone
 }
 
 // event sends an event of the agent, or of a sub-agent below the calls of a path. Only the calls of sub-agents are sent:
