@@ -19,7 +19,6 @@ var notJSON = map[string]string{
 	"api/apitest.Turn":          "a step of a script, which may be a function",
 	"api/apitest/fake.API":      "a server",
 	"api/apitest/tape.Tape":     "an open file",
-	"dag.Graph":                 "a view of a conversation",
 	"dag.Journal":               "an open file",
 	"dag.NodeSet":               "an index of nodes: DAG returns a conversation, which is encoded",
 	"dag.Outline":               "an index of nodes in a store: Append writes it",

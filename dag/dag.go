@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/content"
-	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -20,14 +19,19 @@ var (
 	ErrEmpty = errors.New("the message is empty")
 	// ErrForeign marks a node that is not in the conversation.
 	ErrForeign = errors.New("the node is not in this conversation")
-	// ErrNoExchange marks a rewind past the first exchange.
-	ErrNoExchange = errors.New("no such exchange")
-	// ErrNoCalls marks executions without an open tool call.
-	ErrNoCalls = errors.New("no open tool call")
 )
 
-// BuildError is the first error of a fluent chain, with the step that failed.
-type BuildError struct {
+// Errors that only tests tell apart.
+var (
+	errNoExchange = errors.New("no such exchange")
+	errNoCalls    = errors.New("no open tool call")
+	errHeads      = errors.New("a head is not a node of the conversation")
+	errRefName    = errors.New("not a name for a ref")
+	errPrefix     = errors.New("not a node ID, nor 4 or more hexadecimal digits from its beginning or end")
+)
+
+// buildError is the first error of a fluent chain, with the step that failed.
+type buildError struct {
 	// Step is the method, such as "User".
 	Step string
 	// Err is the reason, never nil.
@@ -35,9 +39,9 @@ type BuildError struct {
 }
 
 // Error returns the step and the reason.
-func (e *BuildError) Error() string {
+func (e *buildError) Error() string {
 	// A step may call other steps. Their errors have the prefix and a step of their own: do not repeat the prefix.
-	inner, nested := e.Err.(*BuildError)
+	inner, nested := e.Err.(*buildError)
 	switch {
 	case !nested:
 		return "dag: " + e.Step + ": " + e.Err.Error()
@@ -48,7 +52,7 @@ func (e *BuildError) Error() string {
 }
 
 // Unwrap returns the reason.
-func (e *BuildError) Unwrap() error { return e.Err }
+func (e *buildError) Unwrap() error { return e.Err }
 
 // Tool is a tool that a conversation can declare to a model. Package executor can execute tools with a Call method. A
 // content.Tool can only be declared.
@@ -61,9 +65,10 @@ type Tool interface {
 
 // DAG is a conversation. The zero value is an empty conversation, ready to use.
 type DAG struct {
-	heads []*node.Node // shared between DAGs; never written after it is set
-	env   *env         // shared between DAGs; nil for all defaults
-	err   error        // the first error of the chain
+	head    *node.Node // the only head; nil if there are none or several
+	several *several   // several heads; shared between DAGs; nil for one or none
+	env     *env       // shared between DAGs; nil for all defaults
+	err     error      // the first error of the chain
 }
 
 // env holds the parts of a conversation beside its nodes. It is immutable: change copies it.
@@ -102,7 +107,7 @@ func (d DAG) change(edit func(*env)) DAG {
 	return d
 }
 
-// Err returns the first error of the chain that built the conversation, a *BuildError, or nil. For a conversation that
+// Err returns the first error of the chain that built the conversation, which names the step, or nil. For a conversation that
 // was loaded in part (see [NodeSet.Expect]), it also returns the error of loading the rest, once that was needed.
 func (d DAG) Err() error {
 	if d.err != nil {
@@ -124,28 +129,20 @@ func (d DAG) WithoutErr() DAG {
 }
 
 func (d DAG) fail(step string, err error) DAG {
-	d.err = &BuildError{Step: step, Err: err}
+	d.err = &buildError{Step: step, Err: err}
 	return d
 }
 
 // Heads returns the last nodes of the conversation, in order, as a new slice. They are the nodes without children,
 // unless [DAG.WithHeads] has set others.
-func (d DAG) Heads() []*node.Node { return slices.Clone(d.heads) }
+func (d DAG) Heads() []*node.Node { return slices.Clone(d.heads()) }
 
 // Head returns the only head, or nil if there is none or more than one.
-func (d DAG) Head() *node.Node {
-	if len(d.heads) != 1 {
-		return nil
-	}
-	return d.heads[0]
-}
+func (d DAG) Head() *node.Node { return d.head }
 
 // WithHeads returns the conversation with the given heads, in this order. It shares all nodes. Nil and repeated heads
 // are dropped.
-func (d DAG) WithHeads(heads ...*node.Node) DAG {
-	d.heads = node.Distinct(heads)
-	return d
-}
+func (d DAG) WithHeads(heads ...*node.Node) DAG { return d.atAll(node.Distinct(heads)) }
 
 // Join returns a conversation with the heads of d and of all others, in order. The next appended node has all of them
 // as parents: it merges them. Tools and refs of the others are added if d has none with the same name. Heads with the
@@ -163,10 +160,10 @@ func (d DAG) Join(others ...DAG) DAG {
 		}
 
 		// Only heads are compared here. Write and Validate find two different nodes with one ID among the others.
-		if clash := same.conflict(known, o.heads); clash != nil && d.err == nil {
+		if clash := same.conflict(known, o.heads()); clash != nil && d.err == nil {
 			return d.fail("Join", fmt.Errorf("%w: %s", ErrDuplicateID, clash.ID()))
 		}
-		heads = append(heads, o.heads...)
+		heads = append(heads, o.heads()...)
 		d = d.takeTools(o).takeRefs(o).takeErased(o).takeLater(o)
 	}
 
@@ -223,16 +220,12 @@ func (d DAG) stepMeta(step string, p node.Payload, meta node.Meta) DAG {
 	if d.err != nil {
 		return d
 	}
-	n, err := node.New(d.Source(), p, meta, d.heads...)
+	n, err := node.New(d.Source(), p, meta, d.heads()...)
 	if err != nil {
 		return d.fail(step, err)
 	}
-	d.heads = alone(n)
-	return d
+	return d.at(n)
 }
-
-// alone returns the list of one node. The list is part of the node: appending to a conversation then allocates no list.
-func alone(n *node.Node) []*node.Node { return memo.AloneOf(n).(*[1]*node.Node)[:] }
 
 // AppendTo adds a node with payload p and the given parents, which may be any nodes of the conversation. It returns the
 // new conversation and the node. The node replaces those parents that are heads; the other heads stay. Use it to build
@@ -246,19 +239,18 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 	}
 
 	// These errors are returned and not kept in the chain: the caller can continue with d.
-	if len(parents) == 0 && len(d.heads) > 0 {
-		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: no parent is given", ErrForeign)}
+	if len(parents) == 0 && len(d.heads()) > 0 {
+		return d, nil, &buildError{Step: "AppendTo", Err: fmt.Errorf("%w: no parent is given", ErrForeign)}
 	}
 	if foreign, found := d.foreign(parents); found {
-		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, foreign)}
+		return d, nil, &buildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, foreign)}
 	}
 
 	n, err := node.New(d.Source(), p, node.Meta{}, parents...)
 	if err != nil {
-		return d, nil, &BuildError{Step: "AppendTo", Err: err}
+		return d, nil, &buildError{Step: "AppendTo", Err: err}
 	}
-	d.heads = replaceHeads(d.heads, n)
-	return d, n, nil
+	return d.atAll(replaceHeads(d.heads(), n)), n, nil
 }
 
 // replaceHeads returns a copy of heads with n in place of the first of its parents. The other parents are removed. If
@@ -368,7 +360,7 @@ func (d DAG) SubGraph(title string, child DAG) DAG {
 	if d.err == nil && child.err != nil {
 		return d.fail("SubGraph", child.err)
 	}
-	return d.step("SubGraph", node.SubGraph{Title: title, Heads: node.ListOf(child.heads...), Summary: child.Text()})
+	return d.step("SubGraph", node.SubGraph{Title: title, Heads: node.ListOf(child.heads()...), Summary: child.Text()})
 }
 
 // FromNode returns the child conversation of n: the conversation of a sub-agent, or a sub-graph. It is empty if n is
@@ -498,7 +490,7 @@ func (d DAG) Tool(name string) (Tool, bool) {
 
 // Back returns the conversation before its last n exchanges. An exchange begins with a message of the user, other than
 // tool results alone, and ends before the next such message. Back(1).User(…) therefore asks the last question again.
-// Back(0) returns d. If there are fewer than n exchanges, the chain's error is ErrNoExchange.
+// Back(0) returns d. Fewer than n exchanges are an error of the chain.
 //
 // With several heads, exchanges are counted in the order of [DAG.Nodes]. A branch without a removed node keeps its
 // head.
@@ -518,7 +510,7 @@ func (d DAG) Back(n int) DAG {
 			}
 		}
 	}
-	return d.fail("Back", fmt.Errorf("%w: %d back, but the conversation has %d", ErrNoExchange, n, n-left))
+	return d.fail("Back", fmt.Errorf("%w: %d back, but the conversation has %d", errNoExchange, n, n-left))
 }
 
 // without returns the conversation without its last nodes, given from the last to the first in the order of Nodes.
@@ -579,5 +571,5 @@ func (d DAG) Text() string {
 // Equal reports whether both conversations have the same content: heads with the same digests, in the same order. IDs,
 // times, metadata and usage do not count. A redacted node equals only itself.
 func Equal(a, b DAG) bool {
-	return slices.EqualFunc(a.heads, b.heads, func(x, y *node.Node) bool { return x == y || x.Digest() == y.Digest() })
+	return slices.EqualFunc(a.heads(), b.heads(), func(x, y *node.Node) bool { return x == y || x.Digest() == y.Digest() })
 }

@@ -256,7 +256,7 @@ func (h header) member(m member, d DAG, nodes []*node.Node) []byte {
 		}
 		return h.own(nil, m)
 	case "heads":
-		return appendHeads(write.Name(nil, "heads"), d.heads)
+		return appendHeads(write.Name(nil, "heads"), d.heads())
 	case "refs":
 		if refs := d.environment().refs; refs != nil {
 			return appendRefs(write.Name(nil, "refs"), refs)

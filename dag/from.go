@@ -65,7 +65,7 @@ func isStale(blocks content.Blocks) bool {
 // results of the same call, get none.
 func (d DAG) fan(blocks content.Blocks) DAG {
 	p, ok := d.openPhase()
-	if d.err != nil || !ok || len(d.heads) != 1 {
+	if d.err != nil || !ok || d.head == nil {
 		return d
 	}
 

@@ -86,9 +86,10 @@ type Journal struct {
 // journalState is the content of a journal's complete appends.
 type journalState struct {
 	dag     DAG
-	written NodeSet // all nodes in the file
-	header  string  // the latest header in the file: the header of dag
-	size    int64   // the offset of the next append
+	heads   []*node.Node // while the file is read: those of dag, in a list that is changed in place
+	written NodeSet      // all nodes in the file
+	header  string       // the latest header in the file: the header of dag
+	size    int64        // the offset of the next append
 }
 
 // JournalOptions are options of [OpenJournal]. Nil is the same as the zero value.
@@ -216,7 +217,7 @@ func (j *Journal) open(path string, maxNode int) error {
 		return j.create(torn)
 	}
 
-	in := reader{scanner: newScanner(j.file, Loader{MaxNode: maxNode}.limit())}
+	in := reader{scanner: newScanner(j.file, limitOf(maxNode))}
 	if err := in.journalFile(j); err != nil {
 		return in.blame(path, err)
 	}
@@ -392,8 +393,8 @@ func (s journalState) missing(d DAG) (DAG, []*node.Node, error) {
 
 func (s journalState) missingFrom(d DAG) ([]*node.Node, mixture, error) {
 	// Heads and refs of the last append are in the file, with all nodes in their reach.
-	first, last := s.kept(d.heads)
-	roots := slices.Clone(d.heads[first : len(d.heads)-last])
+	first, last := s.kept(d.heads())
+	roots := slices.Clone(d.heads()[first : len(d.heads())-last])
 	changedRefs(d.environment().refs, s.dag.environment().refs, func(r Ref, gone bool) {
 		if !gone {
 			roots = append(roots, r.Heads...)
@@ -413,7 +414,7 @@ func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, 
 	refs := s.changedRefs(d)
 
 	// An append without a change writes nothing, not even a line of heads.
-	if len(fresh) == 0 && refs == nil && header == s.header && sameNodes(d.heads, s.dag.heads) {
+	if len(fresh) == 0 && refs == nil && header == s.header && sameNodes(d.heads(), s.dag.heads()) {
 		return lines, header
 	}
 
@@ -422,11 +423,11 @@ func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, 
 	}
 
 	const few = 8 // up to this number heads are written in full, for human readers
-	first, last := s.kept(d.heads)
+	first, last := s.kept(d.heads())
 	if first+last <= few {
 		first, last = 0, 0
 	}
-	lines = appendHeads(append(lines, headsPrefix...), d.heads[first:len(d.heads)-last])
+	lines = appendHeads(append(lines, headsPrefix...), d.heads()[first:len(d.heads())-last])
 	if first+last > 0 {
 		lines = fmt.Appendf(lines, `,"keep":[%d,%d]`, first, last) // only of conversations with many heads
 	}
@@ -446,7 +447,7 @@ func (s journalState) lines(lines []byte, d DAG, fresh []*node.Node) (_ []byte, 
 // kept returns how many of the first and of the last heads are heads of the last append. It compares pointers: another
 // node with the same ID may have different content.
 func (s journalState) kept(heads []*node.Node) (first, last int) {
-	old := s.dag.heads
+	old := s.dag.heads()
 	n := min(len(old), len(heads))
 	for first < n && old[first] == heads[first] {
 		first++
@@ -549,7 +550,7 @@ func (r *reader) journal() (journalState, *Recovery, error) {
 	}
 
 	// The kept heads of an append were not compared with its new heads.
-	state.dag.heads = node.Distinct(state.dag.heads)
+	state.dag, state.heads = state.dag.WithHeads(state.heads...), nil
 	return state, recovered, nil
 }
 
@@ -667,7 +668,7 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 	s.written.Add(r.order[len(s.written.nodes):]...)
 
 	// Heads may be many: replace them in place. The slice is not shared while the file is read.
-	s.dag.heads = slices.Replace(s.dag.heads, keep[0], len(s.dag.heads)-keep[1], heads...)
+	s.heads = slices.Replace(s.heads, keep[0], len(s.heads)-keep[1], heads...)
 	s.size = r.offset
 	return nil
 }
@@ -675,9 +676,9 @@ func (r *reader) endAppend(s *journalState, entry headsLine, size int) error {
 // checkKeep returns an error if keep does not fit the heads of the append before.
 func (s *journalState) checkKeep(keep []int) error {
 	// The numbers come from a file: their sum might overflow.
-	old := len(s.dag.heads)
+	old := len(s.heads)
 	if len(keep) != 2 || keep[0] < 0 || keep[1] < 0 || keep[0] > old || keep[1] > old-keep[0] {
-		err := fmt.Errorf("%w: %v of the %d before", ErrHeads, keep, old)
+		err := fmt.Errorf("%w: %v of the %d before", errHeads, keep, old)
 		return &node.FieldError{Field: "keep", Err: err}
 	}
 	return nil

@@ -88,7 +88,7 @@ func (w without) has(tool string) bool { return w != "" && strings.Contains(stri
 
 func init() {
 	shared.Of = func(heads []*node.Node, names ...string) shared.Transcript {
-		p, m := DAG{heads: heads}.lineageWithout(withoutTools(names))
+		p, m := DAG{}.atAll(heads).lineageWithout(withoutTools(names))
 		return p.share(m)
 	}
 }
@@ -100,12 +100,12 @@ func (d DAG) lineage() (*transcriptCache, mark) { return d.lineageWithout("") }
 // lineageWithout is lineage for the transcript without these tools.
 func (d DAG) lineageWithout(w without) (*transcriptCache, mark) {
 	// The transcript of several heads belongs to no node that could remember it.
-	if len(d.heads) != 1 {
+	head := d.Head()
+	if head == nil {
 		p := d.build(w)
 		return p, p.mark()
 	}
 
-	head := d.heads[0]
 	p, m := grown(head, w)
 	if p == nil {
 		p = d.build(w)

@@ -25,8 +25,8 @@ func TestTranscriptThatGrewEqualsOneFromAllNodes(t *testing.T) {
 		for step := range 60 {
 			d := randomStep(r, pool[r.IntN(len(pool))], pool)
 			require.NoError(t, d.Err())
-			if len(d.heads) == 1 {
-				if p, _ := grown(d.heads[0], ""); p != nil {
+			if len(d.heads()) == 1 {
+				if p, _ := grown(d.heads()[0], ""); p != nil {
 					grew++
 				}
 			}
@@ -67,7 +67,7 @@ func same(t *testing.T, d DAG, where string) {
 	require.Equal(t, count(got.Messages), p.share(m).Sum("count", count), where)
 
 	// The same, where a tool is left out.
-	whole = DAG{heads: d.heads}.build(someTool)
+	whole = DAG{}.atAll(d.heads()).build(someTool)
 	left := whole.t
 	p, m = d.lineageWithout(someTool)
 	got = p.at(m)
@@ -96,7 +96,7 @@ func randomStep(r *rand.Rand, d DAG, pool []DAG) DAG {
 		case 2:
 			return d.ToolResults(content.ToolResult{CallID: "a", Content: content.Words("by hand")})
 		}
-		if len(d.heads) > 1 || isExecution(d.heads[0]) {
+		if len(d.heads()) > 1 || isExecution(d.heads()[0]) {
 			return d.CloseTools()
 		}
 		return d.CloseTools(results...)

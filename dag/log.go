@@ -51,7 +51,7 @@ func (d DAG) String() string { return d.log(logger{}) }
 // log draws the conversation with l, whose options are set.
 func (d DAG) log(l logger) string {
 	l.at, l.out, l.models = map[node.ID]int{}, &strings.Builder{}, describe.SeveralModels(d.backward)
-	l.waiting = shared.Waiting(d.heads)
+	l.waiting = shared.Waiting(d.heads())
 	l.width = max(cmp.Or(max(l.Width, 0), logWidth), leastWidth)
 
 	if l.ASCII {
@@ -64,10 +64,10 @@ func (d DAG) log(l logger) string {
 		l.shortID = d.ShortIDs()
 	}
 
-	if len(d.heads) == 0 {
+	if len(d.heads()) == 0 {
 		l.row("", note("(empty conversation)"))
 	}
-	l.draw(d.heads, "", 0)
+	l.draw(d.heads(), "", 0)
 
 	if d.err != nil {
 		l.row("", piece{l.cross + " " + l.line(d.err.Error(), l.width-2), red})

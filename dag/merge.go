@@ -16,26 +16,18 @@ import (
 // ErrMerge marks branches that do not fit together, or an unknown strategy.
 var ErrMerge = errors.New("the branches cannot be merged")
 
-// MergeError reports transcripts that do not fit together. Its chain holds ErrMerge.
-type MergeError struct {
-	// Findings are the findings of [DAG.Validate] for the merged conversation that are in none of the branches.
-	Findings []Finding
-}
-
-// Error returns the first findings.
-func (e *MergeError) Error() string {
-	text := ErrMerge.Error()
-	for i, f := range e.Findings {
-		if i == 3 {
-			return text + fmt.Sprintf(", and %d more", len(e.Findings)-i)
-		}
-		text += ": " + f.String()
+// unmerged returns the error about transcripts that do not fit together, with the first findings.
+func unmerged(findings []Finding) error {
+	const shown = 3
+	err := ErrMerge
+	for _, f := range findings[:min(len(findings), shown)] {
+		err = fmt.Errorf("%w: %v", err, f)
 	}
-	return text
+	if more := len(findings) - shown; more > 0 {
+		err = fmt.Errorf("%w, and %d more", err, more)
+	}
+	return err
 }
-
-// Unwrap returns ErrMerge.
-func (e *MergeError) Unwrap() error { return ErrMerge }
 
 // MergeStrategy selects the parts of the branches to send to a model after a [Merge].
 type MergeStrategy string
@@ -86,7 +78,7 @@ const mergeRecord = describe.MergeRecord
 //
 //   - the error of a branch;
 //   - ErrMerge for an unknown strategy, and for two executions of one call at the heads;
-//   - *MergeError for transcripts that do not fit together: two branches answer the same calls, or one head of a branch
+//   - ErrMerge, with findings of Validate, for transcripts that do not fit together: two branches answer the same calls, or one head of a branch
 //     has an open call and another head continues after it;
 //   - ErrEmpty for a branch without an answer and a Summary, with MergeAnswer;
 //   - ErrDuplicateID for two different nodes with one ID.
@@ -119,7 +111,7 @@ func Merge(how MergeStrategy, branches ...Branch) DAG {
 
 	// The branches may have findings of their own. The merge must not add any.
 	if findings := newFindings(merged, branches); len(findings) > 0 {
-		return branches[0].DAG.fail("Merge", &MergeError{Findings: findings})
+		return branches[0].DAG.fail("Merge", unmerged(findings))
 	}
 	return merged
 }
@@ -137,7 +129,7 @@ func joinBranches(branches []Branch) DAG {
 
 	for i, b := range branches {
 		heads := []string{}
-		for _, h := range b.DAG.heads {
+		for _, h := range b.DAG.heads() {
 			heads = append(heads, h.ID().String())
 		}
 		record.Branches = append(record.Branches, branchRecord{b.Name, heads})
@@ -166,7 +158,7 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 		// The model must be able to distinguish the answers of several branches.
 		text := fmt.Sprintf("From the branch %q:\n\n%s", safetext.UTF8(b.Name), summary)
 		answers = append(answers, content.Text{Text: text})
-		branch := node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads...), Summary: summary}
+		branch := node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads()...), Summary: summary}
 		d = d.takeRefs(b.DAG).step("Merge", branch)
 	}
 	if how == MergeAnswer && len(answers) > 0 {
@@ -178,12 +170,12 @@ func nestBranches(how MergeStrategy, branches []Branch) DAG {
 // outerHeads returns the conversation with only its outermost heads. It drops heads that are ancestors of another head,
 // and unfinished executions that are no longer needed: see leftBehind.
 func (d DAG) outerHeads() DAG {
-	if len(d.heads) < 2 {
+	if d.several == nil {
 		return d
 	}
 
 	inner := map[node.ID]bool{}
-	nodes := postOrder(d.heads)
+	nodes := postOrder(d.heads())
 	for _, n := range nodes {
 		for i := range n.NumParents() {
 			inner[n.Parent(i).ID()] = true
@@ -242,11 +234,11 @@ func leftBehind(nodes []*node.Node) map[node.ID]bool {
 // place of the first head of its phase.
 func (d DAG) closePhases() DAG {
 	var heads []*node.Node
-	for _, b := range lineage.Branches(d.heads) {
+	for _, b := range lineage.Branches(d.heads()) {
 		one := d.WithHeads(b.Heads...)
 		p, open := one.openPhase()
 		if !open {
-			heads = append(heads, one.heads...)
+			heads = append(heads, one.heads()...)
 			continue
 		}
 
@@ -259,7 +251,7 @@ func (d DAG) closePhases() DAG {
 		if closed.err != nil {
 			return closed
 		}
-		heads = append(heads, closed.heads...)
+		heads = append(heads, closed.heads()...)
 	}
 	return d.WithHeads(heads...)
 }
@@ -293,7 +285,7 @@ func phaseFindings(conversations ...DAG) []Finding {
 	var heads []*node.Node
 	for _, d := range conversations {
 		v.phases(d)
-		heads = append(heads, d.heads...)
+		heads = append(heads, d.heads()...)
 	}
 	return v.findings(func() []*node.Node { return postOrder(heads) })
 }

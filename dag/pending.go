@@ -44,7 +44,7 @@ type Pending struct {
 // open calls.
 func (d DAG) Pending() []Pending {
 	var list []Pending
-	for w := range lineage.Pending(lineage.Phases(d.heads)) {
+	for w := range lineage.Pending(d.open().Phases) {
 		list = append(list, PendingOf(w.Node, w.Path...))
 	}
 	return list

@@ -2,7 +2,6 @@ package dag
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/blockcodec"
@@ -12,17 +11,27 @@ import (
 )
 
 // phase is an open tool phase that can be continued.
-type phase struct{ lineage.Phase }
+type phase struct {
+	lineage.Phase
+	edit *byte // for Slots.Set; nil if no execution is added
+}
+
+// open returns what is open at the heads.
+func (d DAG) open() lineage.Open {
+	if d.several != nil && d.several.phase.Caller != nil {
+		return lineage.Open{Branches: 1, Phases: []lineage.Phase{d.several.phase}, Unclosed: true}
+	}
+	return lineage.OpenAt(d.heads())
+}
 
 // openPhase returns the open tool phase at the heads: the only head is a message of the assistant with calls, or all
 // heads are executions of one message. Heads of several messages are branches, and have none together.
 func (d DAG) openPhase() (phase, bool) {
-	branches := lineage.Branches(d.heads)
-	if len(branches) != 1 {
+	open := d.open()
+	if open.Branches != 1 || len(open.Phases) == 0 {
 		return phase{}, false
 	}
-	p, open := branches[0].Phase()
-	return phase{p}, open
+	return phase{open.Phases[0], new(byte)}, true
 }
 
 func isExecution(n *node.Node) bool { return lineage.IsExecution(n) }
@@ -60,7 +69,7 @@ func (d DAG) OpenCalls() []Call {
 	}
 
 	var open []Call
-	for p := range lineage.Phases(d.heads) {
+	for _, p := range d.open().Phases {
 		for i := range p.List {
 			if p.Done(i) == nil {
 				open = append(open, callOf(p.Call(i), p.Caller.ID(), p.At[i]))
@@ -102,28 +111,28 @@ func callOf(use content.ToolUse, message node.ID, index int) Call {
 // gets an error result with the text content.NoResult, so that no call stays open. For a started call
 // (node.ExecutionStarted) the text is content.OutcomeUnknown, and the execution is marked as in doubt.
 //
-// Errors of the chain: ErrNoCalls if no call is open, and for an execution whose Index is out of range or used twice.
+// Errors of the chain: no call is open, and the Index of an execution is out of range or used twice.
 func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if d.err != nil {
 		return d
 	}
 	p, ok := d.openPhase()
 	if !ok {
-		return d.fail("CloseTools", ErrNoCalls)
+		return d.fail("CloseTools", errNoCalls)
 	}
 	n, err := p.close(d.Source(), payloadsOf(executions))
 	if err != nil {
 		return d.fail("CloseTools", err)
 	}
-	d.heads = alone(n)
-	return d
+	return d.at(n)
 }
 
 func init() {
+	shared.OpenAt = func(d any) lineage.Open { return d.(DAG).open() }
 	shared.CloseTools = func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error) {
-		n, err := phase{open}.close(src, executions)
+		n, err := phase{open, new(byte)}.close(src, executions)
 		if err != nil {
-			return nil, &BuildError{Step: "CloseTools", Err: err}
+			return nil, &buildError{Step: "CloseTools", Err: err}
 		}
 		return n, nil
 	}
@@ -183,26 +192,25 @@ func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	}
 	p, ok := d.openPhase()
 	if !ok {
-		return d.fail("AppendExecutions", ErrNoCalls)
+		return d.fail("AppendExecutions", errNoCalls)
 	}
 	if err := p.executeAll(d.Source(), payloadsOf(executions)); err != nil {
 		return d.fail("AppendExecutions", err)
 	}
-	d.heads = p.heads() // no node twice: those of the phase and the new ones
-	return d
+	return d.atPhase(p)
 }
 
 // executeAll adds executions of the calls. Each of them is a node.ToolExecution.
-func (p phase) executeAll(src node.Source, executions []node.Payload) error {
+func (p *phase) executeAll(src node.Source, executions []node.Payload) error {
 	for _, e := range executions {
 		// A started call may get an execution, but a call with a result gets no second one.
 		index := e.(node.ToolExecution).Index
 		i := p.Number(index)
 		switch {
 		case i < 0:
-			return fmt.Errorf("%w: block %d of the message is no tool call", ErrNoCalls, index)
+			return fmt.Errorf("%w: block %d of the message is no tool call", errNoCalls, index)
 		case p.Done(i) != nil:
-			return fmt.Errorf("%w: call %d has its result already", ErrNoCalls, index)
+			return fmt.Errorf("%w: call %d has its result already", errNoCalls, index)
 		}
 		if err := p.execute(src, i, e); err != nil {
 			return err
@@ -214,8 +222,8 @@ func (p phase) executeAll(src node.Source, executions []node.Payload) error {
 // missing returns an execution with an error result for a call without a result.
 func (p phase) missing(i int) node.ToolExecution {
 	var e node.ToolExecution
-	if p.Executions[i] != nil {
-		e = p.Executions[i].Payload().(node.ToolExecution)
+	if n := p.Executions.At(i); n != nil {
+		e = n.Payload().(node.ToolExecution)
 	}
 
 	// Only a started call is in doubt, here or elsewhere. A paused one keeps the executed call and the usage so far.
@@ -230,19 +238,15 @@ func (p phase) missing(i int) node.ToolExecution {
 	}
 }
 
-// heads returns the executions so far: first those of the calls in call order, then the spare ones. It takes the memory
-// of the phase, which must not be used after it.
-func (p phase) heads() []*node.Node {
-	none := func(n *node.Node) bool { return n == nil }
-	return append(slices.DeleteFunc(p.Executions, none), p.Spare...)
-}
+// heads returns the executions so far: first those of the calls in call order, then the spare ones.
+func (p phase) heads() []*node.Node { return append(p.Executed(), p.Spare...) }
 
 // execute adds a node for an execution of the call with that number, which has no result.
-func (p phase) execute(src node.Source, i int, execution node.Payload) error {
+func (p *phase) execute(src node.Source, i int, execution node.Payload) error {
 	call, given := p.Call(i), execution.(node.ToolExecution)
 	e := given
 	e.CallID, e.Tool, e.Input, e.Index = call.ID, call.Name, call.Input, p.At[i]
-	if before := p.Executions[i]; before != nil && e.Child.Len() == 0 {
+	if before := p.Executions.At(i); before != nil && e.Child.Len() == 0 {
 		e.Child = before.Children() // the conversation of a paused sub-agent must not be lost
 	}
 
@@ -254,7 +258,7 @@ func (p phase) execute(src node.Source, i int, execution node.Payload) error {
 	n, err := node.New(src, execution, node.Meta{}, p.Caller)
 
 	// It replaces an earlier execution without a result.
-	p.Executions[i] = n
+	p.Executions.Set(i, n, p.edit)
 	return err
 }
 

@@ -15,8 +15,6 @@ import (
 
 // Errors about refs.
 var (
-	// ErrRefName marks an invalid name of a ref.
-	ErrRefName = errors.New("not a name for a ref")
 	// ErrNoRef marks a name without a ref.
 	ErrNoRef = errors.New("no such ref")
 )
@@ -34,8 +32,8 @@ type Ref struct {
 }
 
 // WithRef returns the conversation with a ref of that name for its current heads. An existing ref of that name is
-// moved. The cost does not grow with the conversation, and hardly with the number of refs. The chain's error is
-// ErrRefName for an invalid name.
+// moved. The cost does not grow with the conversation, and hardly with the number of refs. An invalid name is
+// an error of the chain.
 func (d DAG) WithRef(name string) DAG {
 	if d.err != nil {
 		return d
@@ -43,7 +41,7 @@ func (d DAG) WithRef(name string) DAG {
 	if err := checkRefName(name); err != nil {
 		return d.fail("WithRef", err)
 	}
-	return d.name(Ref{Name: name, Heads: d.heads})
+	return d.name(Ref{Name: name, Heads: d.heads()})
 }
 
 func (d DAG) name(r Ref) DAG { return d.change(func(e *env) { e.refs = e.refs.with(r.Name, r.Heads) }) }
@@ -77,8 +75,7 @@ func (d DAG) AtRef(name string) DAG {
 	if r == nil {
 		return d.fail("AtRef", fmt.Errorf("%w: %s", ErrNoRef, quoted(name)))
 	}
-	d.heads = r.value
-	return d
+	return d.atAll(r.value)
 }
 
 // takeRefs returns d with the refs of o, except those with the name of a ref of d.
@@ -93,9 +90,9 @@ func (d DAG) takeRefs(o DAG) DAG {
 func (d DAG) roots() []*node.Node {
 	refs := d.environment().refs
 	if refs == nil {
-		return d.heads
+		return d.heads()
 	}
-	roots := slices.Clone(d.heads)
+	roots := slices.Clone(d.heads())
 	allRefs(refs, func(r Ref) { roots = append(roots, r.Heads...) })
 	return roots
 }
@@ -114,7 +111,7 @@ func checkRefName(name string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %s", ErrRefName, quoted(name), reason)
+	return fmt.Errorf("%w: %s: %s", errRefName, quoted(name), reason)
 }
 
 // breaks reports whether r would break a line or control a terminal.

@@ -27,11 +27,11 @@ type Run struct {
 // LastRun returns the newest run before the head, and whether there is one. Of several branches, it is that of the last
 // head. LastRun visits the nodes of that run only.
 func (d DAG) LastRun() (Run, bool) {
-	branches := lineage.Branches(d.heads)
+	branches := lineage.Branches(d.heads())
 	if len(branches) == 0 {
 		return Run{}, false
 	}
-	d.heads = branches[len(branches)-1].Heads
+	d = d.atAll(branches[len(branches)-1].Heads)
 
 	var run Run
 	for n := range d.backward {
@@ -41,7 +41,7 @@ func (d DAG) LastRun() (Run, bool) {
 		case begins:
 			run.Start = start
 			if !run.Final {
-				run.Stop.Reason, run.Stop.Elapsed = pausedFor(d.heads), max(newestTime(d.heads).Sub(n.Time()), 0)
+				run.Stop.Reason, run.Stop.Elapsed = pausedFor(d.heads()), max(newestTime(d.heads()).Sub(n.Time()), 0)
 			}
 			return run, true
 		case ends && run.Final:

@@ -8,19 +8,18 @@ import (
 
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/internal/describe"
-	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/memo"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
-// Findings of Verify, beside WrongSum and DuplicateID.
+// Findings of Verify, beside wrongSum and duplicateID.
 const (
-	// FalseRedaction: a node is marked as redacted but still has content.
-	FalseRedaction FindingKind = "marked as redacted but has content"
-	// CallWaits: a call at a head has no result yet. If it is sent as it is, it gets an error result.
-	CallWaits FindingKind = "call has no result yet"
+	// falseRedaction: a node is marked as redacted but still has content.
+	falseRedaction FindingKind = "marked as redacted but has content"
+	// callWaits: a call at a head has no result yet. If it is sent as it is, it gets an error result.
+	callWaits FindingKind = "call has no result yet"
 )
 
 // Verification is the result of [DAG.Verify].
@@ -65,7 +64,7 @@ func waitingFinding(c shared.OpenCall) Finding {
 	if c.Started != nil {
 		text += ", " + describe.State(c.Started.Payload().(node.ToolExecution).State)
 	}
-	return Finding{Node: c.Caller, Kind: CallWaits, Detail: safetext.Line(text, 200)}
+	return Finding{Node: c.Caller, Kind: callWaits, Detail: safetext.Line(text, 200)}
 }
 
 func init() {
@@ -93,7 +92,7 @@ func (d DAG) waiting() []shared.OpenCall {
 
 // ownWaiting returns the open calls at the heads, without those in sub-agents. seen has the callers visited before.
 func (d DAG) ownWaiting(seen map[node.ID]bool) (calls []shared.OpenCall) {
-	for p := range lineage.Phases(d.heads) {
+	for _, p := range d.open().Phases {
 		if seen[p.Caller.ID()] {
 			continue
 		}
@@ -183,7 +182,7 @@ func (v *verifier) node(n *node.Node) {
 	if old := v.byID[n.ID()]; old == nil {
 		v.byID[n.ID()] = n
 	} else if !memo.SameNode(old, n) {
-		v.report(n, DuplicateID, "another node has the id "+n.ID().String())
+		v.report(n, duplicateID, "another node has the id "+n.ID().String())
 	}
 
 	if _, unknown := n.Payload().(node.Unknown); unknown {
@@ -200,10 +199,10 @@ func (v *verifier) node(n *node.Node) {
 		v.Checked++
 	}
 	if errors.Is(err, node.ErrSum) {
-		v.report(n, WrongSum, "")
+		v.report(n, wrongSum, "")
 	}
 	if errors.Is(err, node.ErrRedaction) {
-		v.report(n, FalseRedaction, "")
+		v.report(n, falseRedaction, "")
 	}
 }
 

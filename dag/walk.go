@@ -22,7 +22,7 @@ func (d DAG) Nodes() []*node.Node {
 // sizeHint estimates the number of nodes. It is exact for a chain.
 func (d DAG) sizeHint() int {
 	hint := 0
-	for _, h := range d.heads {
+	for _, h := range d.heads() {
 		hint = max(hint, h.Depth()+1)
 	}
 	return hint
@@ -41,7 +41,7 @@ func (d DAG) Len() int {
 // head, or from the executions of an open tool phase, it follows single parents and tool fans towards the root, and
 // sorts the rest only at another kind of merge.
 func (d DAG) backward(yield func(*node.Node) bool) {
-	rest := d.heads
+	rest := d.heads()
 	if below := fanBelow(rest); below != nil {
 		for _, h := range slices.Backward(rest) {
 			if !yield(h) {
@@ -182,11 +182,11 @@ func (d DAG) Contains(n *node.Node) bool {
 	if n == nil {
 		return false
 	}
-	if len(d.heads) != 1 {
-		return slices.Contains(d.heads, n) || reaches(d.heads, n)
+	if d.head == nil {
+		return slices.Contains(d.heads(), n) || reaches(d.heads(), n)
 	}
 
-	top := d.heads[0]
+	top := d.head
 	for top.Depth() > n.Depth() {
 		// Without a trunk, search everything. If the trunk skips the depth of n, only a parent of top can be n.
 		below, simple := trunk(top)
@@ -219,11 +219,11 @@ func (d DAG) foreign(nodes []*node.Node) (*node.Node, bool) {
 	}
 
 	// Usually the nodes are heads, and nothing has to be searched.
-	for _, h := range d.heads {
+	for _, h := range d.heads() {
 		delete(missing, h.ID())
 	}
 	if len(missing) > 0 {
-		postOrderOf(d.heads, entering(func(n *node.Node) bool {
+		postOrderOf(d.heads(), entering(func(n *node.Node) bool {
 			delete(missing, n.ID())
 			return len(missing) > 0 && n.Depth() > lowest
 		}))
@@ -280,5 +280,5 @@ func (d DAG) WithChildren() []*node.Node {
 		return nodes
 	}
 	w := walk{}
-	return w.from(d.heads)
+	return w.from(d.heads())
 }

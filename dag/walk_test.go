@@ -116,9 +116,9 @@ func TestWalksAgreeOnRandomGraphs(t *testing.T) {
 			}
 
 			d := New().WithHeads(heads...)
-			want := naive(d.heads)
+			want := naive(d.heads())
 			require.Equal(t, want, d.Nodes(), "seed %d", seed)
-			require.Equal(t, want, postOrder(d.heads), "seed %d", seed)
+			require.Equal(t, want, postOrder(d.heads()), "seed %d", seed)
 			require.Equal(t, want, d.WithChildren(), "seed %d", seed)
 			require.Equal(t, len(want), d.Len(), "seed %d", seed)
 			for _, n := range nodes {
@@ -205,8 +205,8 @@ func TestManyNodesNeedNoRecursion(t *testing.T) {
 	lap("linearised")
 	require.True(t, d.Contains(nodes[0]))
 	require.Same(t, nodes[0], d.Node(nodes[0].ID()))
-	require.True(t, d.Contains(twin.heads[0]), "nodes with one id are one node")
-	stranger := New().User("stranger").heads[0]
+	require.True(t, d.Contains(twin.heads()[0]), "nodes with one id are one node")
+	stranger := New().User("stranger").heads()[0]
 	require.False(t, d.Contains(stranger))
 	require.Equal(t, size-100, d.Back(50).Len())
 	require.Equal(t, "answer", d.Text())
@@ -247,7 +247,7 @@ func TestAWideFan(t *testing.T) {
 	byHand := asked
 	for i := range size {
 		var err error
-		byHand, _, err = byHand.AppendTo(asked.heads, done[i])
+		byHand, _, err = byHand.AppendTo(asked.heads(), done[i])
 		require.NoError(t, err)
 	}
 	require.Len(t, byHand.Heads(), size)
@@ -257,7 +257,7 @@ func TestAWideFan(t *testing.T) {
 	require.Equal(t, spoken(d), spoken(merged))
 
 	heads := New().User("root")
-	root := heads.heads
+	root := heads.heads()
 	for i := range size {
 		var err error
 		heads, _, err = heads.AppendTo(root, node.Message{Role: content.User, Blocks: content.Words(fmt.Sprint(i))})

@@ -15,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -41,14 +42,13 @@ type Continuation struct {
 }
 
 // ContinuationOf returns the continuation of the calls that are pending in d. It is zero if none is.
-func ContinuationOf(d dag.DAG) Continuation { return continuationOf(d.Heads()) }
-
-func continuationOf(heads []*node.Node) Continuation {
+func ContinuationOf(d dag.DAG) Continuation {
 	c := Continuation{Reason: content.StopResults}
 	sum := sha256.New()
-	for w := range lineage.Pending(lineage.Phases(heads)) {
+	open := shared.OpenAt(d).Phases
+	for w := range lineage.Pending(open) {
 		if c.Calls == nil {
-			c.Calls = make([]node.CallKey, 0, len(heads))
+			c.Calls = make([]node.CallKey, 0, len(open[0].List))
 		}
 		id, e := w.Node.ID(), w.Node.Payload().(node.ToolExecution)
 		sum.Write(id[:])
@@ -60,12 +60,12 @@ func continuationOf(heads []*node.Node) Continuation {
 	if len(c.Calls) == 0 {
 		return Continuation{}
 	}
-	c.ID, c.Run = idOf(sum), spentIn(heads).Run
+	c.ID, c.Run = idOf(sum), spentIn(open).Run
 	return c
 }
 
 // pauseID returns the ID of the continuation of what is pending in the phases.
-func pauseID(phases func(func(lineage.Phase) bool)) string {
+func pauseID(phases []lineage.Phase) string {
 	sum, pending := sha256.New(), false
 	for w := range lineage.Pending(phases) {
 		id := w.Node.ID()
@@ -234,7 +234,7 @@ func (r *run) paused() error {
 		return &PausedError{Continuation{Reason: reason}}
 	}
 
-	c := continuationOf(r.d.Heads())
+	c := ContinuationOf(r.d)
 	c.Run, c.Parent, c.Attributes = r.id, r.parent, maps.Clone(Attributes(r.ctx))
 	if c.ID == c.Parent {
 		c.Parent = "" // nothing has changed

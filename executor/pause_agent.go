@@ -5,6 +5,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -38,6 +39,6 @@ func (r *run) continueAgent(c *toolCall, e *node.ToolExecution, inside *insideRe
 	}
 
 	// The time and the usage before the pause count for the sub-agent's limits.
-	s := spentIn(e.Child.Slice())
+	s := spentIn(lineage.OpenAt(e.Child.Slice()).Phases)
 	c.resume, c.spent, c.innerRun().usage = inside, s.Elapsed, s.Usage.Plus(s.ToolUsage)
 }

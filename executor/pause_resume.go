@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -83,7 +83,7 @@ func (rs *replies) leave(execution *node.Node) bool {
 
 // stay returns how many calls of the phase stay as they are. Of a large phase that may be most.
 func (rs *replies) stay(p lineage.Phase) (n int) {
-	for _, execution := range p.Executions {
+	for _, execution := range p.Executions.All {
 		if rs.leave(execution) {
 			n++
 		}
@@ -123,7 +123,7 @@ func (r *run) place(given []Reply) ([]*placedReply, error) {
 		}
 	}
 	if len(wanted) > 0 {
-		for w := range lineage.Pending(slices.Values(r.open.Phases)) {
+		for w := range lineage.Pending(r.open.Phases) {
 			if reply, is := wanted[keyOf(w.Node)]; is {
 				placed = append(placed, &placedReply{Reply: reply, waits: w.Node, path: w.Path})
 				delete(wanted, reply.Call)
@@ -200,7 +200,7 @@ func (r *run) resume(given []Reply) error {
 	}
 
 	// Check the replies first, so that one that came before gives the same error whatever has happened since.
-	r.open = lineage.OpenAt(r.d.Heads())
+	r.open = shared.OpenAt(r.d)
 	placed, err := r.place(given)
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ var errRepeated = errors.New("executor: every reply repeats a result that the co
 func (r *run) missing() error {
 	for _, p := range r.open.Phases {
 		replied := r.replies.given(p)
-		for _, n := range p.Executions {
+		for _, n := range p.Executions.All {
 			if n == nil {
 				continue
 			}
@@ -246,7 +246,7 @@ func (r *run) resumePlaced(inner bool) error {
 		return err
 	}
 	if !inner || r.heard {
-		r.parent = pauseID(slices.Values(r.open.Phases))
+		r.parent = pauseID(r.open.Phases)
 	}
 	if !inner {
 		agents, err := r.checkAgents()
@@ -273,7 +273,7 @@ func (r *run) resumePlaced(inner bool) error {
 	}
 
 	r.resumed = true
-	r.restore(spentIn(r.open.Heads))
+	r.restore(spentIn(r.open.Phases))
 	return nil
 }
 
@@ -302,7 +302,7 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 		checked := checkedAgent{dag: dag.FromNode(n)}
 		child := newRun(r.ctx, agent, checked.dag, nil)
 		child.replies = inside.replies()
-		child.open = lineage.OpenAt(child.d.Heads())
+		child.open = shared.OpenAt(child.d)
 		below, err := child.checkAsAgent()
 		child.close()
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -23,20 +24,28 @@ func (r *run) spent() node.Spent {
 	return s
 }
 
-// spentIn returns what the run that paused at the heads has used; zero if there is no pause. It is in an unfinished
+// spentIn returns what the run that paused in these phases has used; zero if there is no pause. It is in an unfinished
 // execution; after Accept of the last result, in a finished one. Of several pauses, the last one counts: what a run has
 // used only grows.
-func spentIn(heads []*node.Node) (latest node.Spent) {
+func spentIn(phases []lineage.Phase) (latest node.Spent) {
 	waits := false
-	for _, h := range heads {
-		e, ok := h.Payload().(node.ToolExecution)
-		if !ok || e.Spent.Run == "" || waits && !e.State.Unfinished() {
-			continue
-		}
-		s := e.Spent
-		later := cmp.Or(cmp.Compare(s.Turns, latest.Turns), cmp.Compare(s.Calls, latest.Calls), cmp.Compare(s.Elapsed, latest.Elapsed))
-		if later > 0 || latest.Run == "" || e.State.Unfinished() && !waits {
-			latest, waits = s, e.State.Unfinished()
+	for _, p := range phases {
+		for _, n := range p.Executions.All {
+			if n == nil {
+				continue
+			}
+			e := n.Payload().(node.ToolExecution)
+			if e.Spent.Run == "" || waits && !e.State.Unfinished() {
+				continue
+			}
+
+			s := e.Spent
+			later := cmp.Or(
+				cmp.Compare(s.Turns, latest.Turns), cmp.Compare(s.Calls, latest.Calls), cmp.Compare(s.Elapsed, latest.Elapsed),
+			)
+			if later > 0 || latest.Run == "" || e.State.Unfinished() && !waits {
+				latest, waits = s, e.State.Unfinished()
+			}
 		}
 	}
 	return latest
@@ -55,7 +64,7 @@ func (p *toolPhase) keepSpent(executions []node.ToolExecution) []node.ToolExecut
 			return executions
 		}
 	}
-	for _, execution := range p.open.Executions {
+	for _, execution := range p.open.Executions.All {
 		if p.stays > 0 && p.r.replies.leave(execution) {
 			e := execution.Payload().(node.ToolExecution)
 			e.Spent = spent

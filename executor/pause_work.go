@@ -7,6 +7,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/lineage"
+	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -68,10 +69,15 @@ func Accept(d dag.DAG, reply Reply) (dag.DAG, error) {
 		return c.append(done)
 	}
 
-	// What the run has spent moves to another call that waits, as long as one does.
-	for _, other := range c.branch.Heads {
-		moved, is := other.Payload().(node.ToolExecution)
-		if is && other != c.execution && moved.State.Paused() && c.branch.Execution(moved.Index) == other {
+	// What the run has spent moves to the next call that waits, as long as one does. After the last call comes the first
+	// one: a search from the beginning would pass all calls with a result each time.
+	calls := len(c.phase.List)
+	for i := 1; i < calls; i++ {
+		other := c.phase.Executions.At((c.number + i) % calls)
+		if other == nil {
+			continue
+		}
+		if moved := other.Payload().(node.ToolExecution); moved.State.Paused() {
 			moved.Spent = e.Spent
 			return c.append(done, moved)
 		}
@@ -83,18 +89,19 @@ func Accept(d dag.DAG, reply Reply) (dag.DAG, error) {
 // openCall is a call without a result, and where it is open.
 type openCall struct {
 	d         dag.DAG
-	heads     []*node.Node // all of them
-	branch    lineage.Branch
+	phase     lineage.Phase
+	alone     bool // the phase is the only branch of d
+	number    int
 	execution *node.Node // the unfinished execution of the call
 }
 
 // openCallAt finds a call with an unfinished execution at the heads.
 func openCallAt(d dag.DAG, call node.CallKey) (openCall, bool) {
-	heads := d.Heads()
-	for _, b := range lineage.Branches(heads) {
-		if b.Last.ID() == call.Message {
-			n := b.Execution(call.Index)
-			return openCall{d, heads, b, n}, n != nil && lineage.IsUnfinished(n)
+	open := shared.OpenAt(d)
+	for _, p := range open.Phases {
+		number := p.Number(call.Index)
+		if p.Caller.ID() == call.Message && number >= 0 && p.Started(number) != nil {
+			return openCall{d, p, open.Branches == 1, number, p.Started(number)}, true
 		}
 	}
 	return openCall{}, false
@@ -102,20 +109,19 @@ func openCallAt(d dag.DAG, call node.CallKey) (openCall, bool) {
 
 // append appends executions of calls of the message.
 func (c openCall) append(list ...node.ToolExecution) (dag.DAG, error) {
-	// Usually the branch is the whole conversation.
-	whole, at := len(c.branch.Heads) == len(c.heads), c.d
-	if !whole {
-		at = c.d.WithHeads(c.branch.Heads...)
+	at := c.d
+	if !c.alone {
+		at = c.d.WithHeads(c.phase.Heads...)
 	}
 
 	after := at.AppendExecutions(list...)
 	switch err := after.Err(); {
 	case err != nil:
 		return c.d, err
-	case whole:
+	case c.alone:
 		return after, nil
 	}
-	return after.WithHeads(lineage.Replace(c.heads, c.branch.Heads, after.Heads())...), nil
+	return after.WithHeads(lineage.Replace(c.d.Heads(), c.phase.Heads, after.Heads())...), nil
 }
 
 // Work executes a deferred call, on a worker for example, and returns the reply with its result. It executes the call

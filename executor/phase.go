@@ -228,7 +228,7 @@ func (p *toolPhase) giveUp() bool {
 // takeBack makes calls of those that stayed.
 func (p *toolPhase) takeBack() {
 	all := newPhase(p.r, p.stays).calls
-	for i, execution := range p.open.Executions {
+	for i, execution := range p.open.Executions.All {
 		if p.r.replies.leave(execution) {
 			c := all[0]
 			all = all[1:]
@@ -436,8 +436,8 @@ func (r *run) executePhase(open lineage.Phase) (closedPhase, error) {
 
 // waitsForSomebody reports whether a call of the phase waits for somebody outside.
 func waitsForSomebody(p lineage.Phase) bool {
-	return slices.ContainsFunc(p.Executions, func(n *node.Node) bool {
-		return n != nil && n.Payload().(node.ToolExecution).State.Paused()
+	return slices.ContainsFunc(p.Executed(), func(n *node.Node) bool {
+		return n.Payload().(node.ToolExecution).State.Paused()
 	})
 }
 
@@ -560,7 +560,7 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	// The heads have changed since the phase was opened if executions were saved.
 	open := p.open
 	if r.agent.Save != nil {
-		open, _ = lineage.Branches(r.d.Heads())[0].Phase()
+		open = shared.OpenAt(r.d).Phases[0]
 	}
 	unsaved := make([]node.Payload, 0, len(p.calls))
 	for _, c := range p.calls {

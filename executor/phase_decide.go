@@ -76,7 +76,7 @@ func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 	}
 
 	for i := range open.List {
-		if open.Done(i) != nil || stays > 0 && r.replies.leave(open.Executions[i]) {
+		if open.Done(i) != nil || stays > 0 && r.replies.leave(open.Executions.At(i)) {
 			continue
 		}
 		c := p.calls[next]
@@ -87,7 +87,7 @@ func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
 			c.ran.Message, c.ran.Index = e.Key.Message, e.Key.Index
 		}
 
-		if !r.decideCall(c, open.Executions[i], unrecorded, again) {
+		if !r.decideCall(c, open.Executions.At(i), unrecorded, again) {
 			refused++
 		}
 		p.asks = p.asks || c.approval && !c.early
@@ -319,13 +319,6 @@ func (r *run) authorize(c *toolCall) {
 		if d.action == modify {
 			c.ran.Input, c.isObject = d.input, true
 		}
-		if d.checked {
-			if err := r.find(c); err != nil {
-				c.answer(failure("%v", err))
-				return
-			}
-		}
-
 		if d.rule != "" {
 			c.decided = node.Decided{Rule: d.rule, At: c.phase.clock.Time()}
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
@@ -44,8 +43,8 @@ func (r *run) bind() error {
 	if r.id = r.agent.RunID; r.id == "" {
 		r.id = r.d.Source().ID().String()
 	}
-	if r.open.Heads == nil {
-		r.open = lineage.OpenAt(r.d.Heads())
+	if r.open.Branches == 0 {
+		r.open = shared.OpenAt(r.d)
 	}
 	at := r.d
 	if len(r.open.Phases) > 0 {
@@ -55,7 +54,11 @@ func (r *run) bind() error {
 	if err := declared.Err(); err != nil {
 		return err
 	}
-	if err := checkOwners(r.d, r.agent.Tools); err != nil {
+	own := r.agent.Tools
+	if len(r.agent.OnDemand) > 0 {
+		own = slices.Concat(own, r.agent.OnDemand)
+	}
+	if err := checkOwners(r.d, own); err != nil {
 		return err
 	}
 	if err := r.bindTools(declared); err != nil {
@@ -73,7 +76,7 @@ func (r *run) bind() error {
 	}
 	r.declared = true
 	if at.Head() != r.d.Head() {
-		declared = declared.WithHeads(r.open.Heads...)
+		declared = declared.WithHeads(r.d.Heads()...)
 	}
 	r.d = declared
 	return nil
@@ -82,7 +85,7 @@ func (r *run) bind() error {
 // declaring returns the conversation that declarations are compared with. In an open tool phase, that is the one of the
 // message with the calls: executions declare nothing, and its transcript is remembered.
 func (r *run) declaring() dag.DAG {
-	if r.open.Branches == 1 && len(r.open.Phases) == 1 && r.open.Heads[0] != r.open.Phases[0].Caller {
+	if r.open.Branches == 1 && len(r.open.Phases) == 1 && r.d.Head() != r.open.Phases[0].Caller {
 		return r.d.WithHeads(r.open.Phases[0].Caller)
 	}
 	return r.d
@@ -153,7 +156,24 @@ func (r *run) withAgents(d dag.DAG) dag.DAG {
 	if len(r.agent.Tools) > 0 {
 		d = d.Tools(r.agent.Tools...)
 	}
+	if len(r.agent.OnDemand) > 0 {
+		d = d.Tools(declaredOf(d, r.agent.OnDemand)...)
+	}
 	return d
+}
+
+// declaredOf returns the tools that d declares already.
+func declaredOf(d dag.DAG, tools []dag.Tool) (list []dag.Tool) {
+	declared := map[string]bool{}
+	for _, def := range d.ToolDefs() {
+		declared[def.Name] = true
+	}
+	for _, t := range tools {
+		if t == nil || declared[t.Definition().Name] { // Tools refuses nil
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // transcript returns the messages and tools of the next request, without tools that have no function. It is shared and
@@ -177,7 +197,7 @@ func (r *run) start() error {
 	if r.turn == 0 && !r.single {
 		// A run that got no further than its start leaves nothing to keep: this run takes its place. So does one that
 		// asks again from before a response.
-		if h := d.Head(); h != nil && h.Kind() == (node.RunStart{}).Kind() {
+		if h := d.Head(); h != nil && h.Kind() == "run_start" {
 			d = d.WithHeads(h.Parents()...)
 		}
 

@@ -733,7 +733,7 @@ func lookup(ids []string, resolve func(ID) *Node) ([]*Node, error) {
 // payload returns the payload from the body. The parents of n must be set.
 func (e envelope) payload(n *Node, resolve func(ID) *Node) (Payload, error) {
 	if !known(e.Kind) {
-		return Unknown{kind: e.Kind, body: content.JSON(e.unknown)}, nil
+		return Unknown{name: e.Kind, body: content.JSON(e.unknown)}, nil
 	}
 	if e.Body == nil {
 		return nil, errMissing

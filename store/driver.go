@@ -129,6 +129,9 @@ type AppendRequest struct {
 	Nodes []node.ID
 	// Header is the head's new header. Nil keeps the old header; for a new head it is an empty one.
 	Header []byte
+	// Taken are the rows of the inbox (package executor/durable) that are part of the conversation after the append: they
+	// are removed with it. Only a [Transactor] has an inbox.
+	Taken []int64
 	// Replace replaces a stored record with the same links and another sum. Without Replace such a record is an error.
 	// It is for redaction. Blobs that only the old record needs stay until [Driver.Prune].
 	Replace bool

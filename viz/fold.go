@@ -724,7 +724,7 @@ func (l labeller) foldedFace(members []int) face {
 			l.o.vertices[in[0]].number, l.o.vertices[in[len(in)-1]].number)
 		f.label = lines(f.label, listed(inside, l.failures(in)), l.reasons(in))
 		if l.failures(in) != "" {
-			f.style = StyleFailed
+			f.style = styleFailed
 		}
 		return f
 	}
@@ -762,7 +762,7 @@ func (l labeller) manyCalls(members []int) face {
 	if body == "" {
 		body = l.body(strings.Join(texts, "\n"))
 	}
-	return face{lines(listed(tally(tools), l.failures(members)), body), ShapeCall, l.foldedStyle(members)}
+	return face{lines(listed(tally(tools), l.failures(members)), body), shapeCall, l.foldedStyle(members)}
 }
 
 // summary returns the look of a box with several vertices: their number, their kinds, and the first and the last failure.
@@ -807,7 +807,7 @@ func (l labeller) summary(members []int) face {
 	if len(refs) > 0 {
 		body = lines(body, l.body("◀ "+strings.Join(refs, ", ")))
 	}
-	return face{lines(head, body, l.reasons(members)), ShapeTurn, l.foldedStyle(members)}
+	return face{lines(head, body, l.reasons(members)), shapeTurn, l.foldedStyle(members)}
 }
 
 // reasons returns a line for the first and one for the last failure among members.
@@ -845,11 +845,11 @@ func (l labeller) reason(i int, which string) string {
 
 // foldedStyle returns the style of a box with these members. A failure among them stays visible, however much is
 // folded.
-func (l labeller) foldedStyle(members []int) Style {
+func (l labeller) foldedStyle(members []int) string {
 	if l.failures(members) != "" {
-		return StyleFailed
+		return styleFailed
 	}
-	return StyleFolded
+	return styleFolded
 }
 
 // failures returns the number of failed members as text, or "" if none failed.

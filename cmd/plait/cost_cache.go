@@ -35,8 +35,8 @@ type cachedCall struct {
 
 // cacheBreak is why a request could not be read from the cache, or not all of it.
 type cacheBreak struct {
-	Cause promptcache.Cause `json:"cause"`
-	Part  promptcache.Part  `json:"part,omitempty"`
+	Cause string `json:"cause"`
+	Part  string `json:"part,omitempty"`
 	// Index is the index of the first different tool, system prompt or message. It is nil if no part differs.
 	Index *int   `json:"index,omitempty"`
 	Node  string `json:"node,omitempty"`

@@ -91,7 +91,8 @@ func runCommand(s *streams) *cobra.Command {
 		Long: `Runs the model until it stops calling tools. FILE is updated in place, even if
 the run fails or is interrupted. If FILE was changed meanwhile, it is not
 touched, and the conversation is written to a file beside it. The answer is
-printed; progress, and every repair of a request, go to standard error.
+printed; progress, and every repair of a request, go to standard error. With a
+message, FILE may be new.
 
 The command executes the tools of the MCP servers of --mcp, and no others. With
 --defer-tools, a run pauses when the model calls another one: the pending calls
@@ -224,12 +225,11 @@ func (r *runner) run(ctx context.Context, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.end()) }()
 
-	d, err := r.open(name)
+	message, err := r.userBlocks(name)
 	if err != nil {
 		return err
 	}
-
-	message, err := r.userBlocks(name)
+	d, err := r.openOrNew(name, len(message) > 0)
 	if err != nil {
 		return err
 	}
@@ -721,6 +721,23 @@ func (r *runner) open(name string) (dag.DAG, error) {
 		sum.Sum(r.before[:0])
 		return d, inFile(err, name)
 	})
+}
+
+// openOrNew is like open. With create, a FILE that does not exist is a new conversation.
+func (r *runner) openOrNew(name string, create bool) (dag.DAG, error) {
+	if create && stored(name) {
+		c, err := r.conversation(name, true)
+		if err != nil {
+			return dag.DAG{}, err
+		}
+		return c.DAG(), nil
+	}
+
+	d, err := r.open(name)
+	if create && name != std && errors.Is(err, fs.ErrNotExist) {
+		return dag.New(), nil
+	}
+	return d, err
 }
 
 // keep saves the conversation in place of the original. If the file was changed meanwhile or cannot be written, keep

@@ -76,6 +76,12 @@ func begin(t *testing.T, agent executor.Agent, o *acp.Options) *editor {
 func serve(t *testing.T, agent executor.Agent, o *acp.Options) (in io.ReadCloser, out io.WriteCloser, served func() error) {
 	fromClient, toAgent := io.Pipe()
 	fromAgent, toClient := io.Pipe()
+	if o == nil {
+		o = &acp.Options{}
+	}
+	if o.Store == nil {
+		o.Store = store.New(store.Memory(), nil)
+	}
 	result := make(chan error, 1)
 	served = sync.OnceValue(func() error { return <-result })
 	go func() { result <- acp.Serve(context.Background(), agent, fromClient, toClient, o) }()

@@ -134,7 +134,7 @@ func TestWrongOrderGetsErrors(t *testing.T) {
 		`{"id":1,"method":"session/set_mode","params":{"sessionId":"x","modeId":"m"}}`:                                 "-32002 the session is not open: load or resume it",
 		`{"id":1,"method":"session/set_mode","params":{"sessionId":"` + id + `","modeId":"m"}}`:                        `-32600 there is no such "mode"`,
 		`{"id":1,"method":"session/set_config_option","params":{"sessionId":"` + id + `","configId":"a","value":"b"}}`: `-32600 there is no such "a"`,
-		`{"id":1,"method":"session/list","params":{"cursor":"` + strings.Repeat("x", 300) + `"}}`:                      "-32600 the cursor is none of this list",
+		`{"id":1,"method":"session/list","params":{"cursor":"` + strings.Repeat("x", 300) + `"}}`:                      `{"sessions":[]}`,
 		`{"id":1,"method":"session/prompt","params":{"sessionId":"` + id + `","prompt":[]}}`:                           "-32602 Invalid params",
 		prompt(1, "x", "Hi"): "-32002 the session is not open: load or resume it",
 		`{"id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[{"name":"a","command":"/bin/false","args":[],"env":[]}]}}`: "-32600 the agent accepts no MCP servers of the client",
@@ -314,7 +314,9 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	_, toClient := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- acp.Serve(ctx, executor.Agent{}, fromClient, toClient, nil) }()
+	go func() {
+		served <- acp.Serve(ctx, executor.Agent{}, fromClient, toClient, &acp.Options{Store: store.New(store.Memory(), nil)})
+	}()
 
 	// The agent stops reading: the number of requests that it has begun is bounded.
 	written := 0

@@ -18,10 +18,9 @@ import (
 	"github.com/plait-dev/plait/store"
 )
 
-// Options are the options of [Serve]. The zero value is ready to use.
+// Options are the options of [Serve].
 type Options struct {
-	// Store keeps the sessions, one conversation or head of a conversation each. Defaults to one in memory, which keeps
-	// at most 1,000 conversations; it drops the one that was used least recently.
+	// Store keeps the sessions, one conversation or head of a conversation each. Required.
 	Store *store.Store
 	// Prefix selects the conversations that the client may list, load and delete: those with keys that begin with it. The
 	// ID of a session is the rest of the key. Defaults to all of the store.
@@ -82,7 +81,7 @@ func Serve(ctx context.Context, agent executor.Agent, in io.ReadCloser, out io.W
 		s.Options = *o
 	}
 	if s.Store == nil {
-		s.Store, s.threads = store.New(store.Memory(), nil), front.NewThreads(0)
+		return errors.New("acp: Serve needs Options.Store")
 	}
 	if s.Sessions <= 0 {
 		s.Sessions = 100
@@ -102,10 +101,9 @@ func Serve(ctx context.Context, agent executor.Agent, in io.ReadCloser, out io.W
 // server serves one client.
 type server struct {
 	Options
-	agent   executor.Agent
-	threads *front.Threads // of the default store; nil for a store of the program
-	conn    *conn
-	client  *sdk.InitializeRequest // nil before the client has sent it; written by begin alone
+	agent  executor.Agent
+	conn   *conn
+	client *sdk.InitializeRequest // nil before the client has sent it; written by begin alone
 
 	mu       sync.Mutex
 	sessions map[string]*session // those that are open, by ID

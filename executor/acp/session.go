@@ -24,10 +24,9 @@ import (
 // session is a conversation that the client has opened.
 type session struct {
 	*server
-	id     string
-	dir    string
-	tools  *toolbox // of the client's MCP servers
-	unused func()   // ends the use of a conversation of the default store
+	id    string
+	dir   string
+	tools *toolbox // of the client's MCP servers
 
 	mu           sync.Mutex // guards the fields below
 	conversation *store.Conversation
@@ -160,8 +159,7 @@ func (s *server) open(ctx context.Context, c *store.Conversation, at place) (*se
 	}
 	open := &session{
 		server: s, id: s.idOf(c.Key(), c.Name()), dir: at.dir, conversation: c, always: map[string]bool{},
-		keeps:  map[node.CallKey]bool{},
-		unused: s.threads.Use(c.Key(), s.forget),
+		keeps: map[node.CallKey]bool{},
 	}
 	open.read(c.DAG())
 
@@ -201,9 +199,6 @@ func (s *server) enter(open *session, really bool) error {
 	return err
 }
 
-// forget drops a conversation of the default store.
-func (s *server) forget(key string) { _ = s.Store.Delete(context.Background(), key) }
-
 // read reads what the session has kept in the conversation.
 func (s *session) read(d dag.DAG) {
 	s.chosen = kept{}
@@ -234,7 +229,6 @@ func (s *session) end() {
 		<-running.done
 	}
 	s.tools.close()
-	s.unused()
 }
 
 // leave closes a session if it is open.
@@ -280,25 +274,24 @@ func (s *server) delete(ctx context.Context, r deleteRequest) (struct{}, error) 
 	return struct{}{}, err
 }
 
-// pageSize is how many sessions a page of the list has.
+// pageSize is how many conversations a page of the list has.
 const pageSize = 50
 
 // list returns a page of the stored sessions, in the order of their IDs. The cursor is the last key of the page before.
 func (s *server) list(ctx context.Context, r sdk.ListSessionsRequest) (sdk.ListSessionsResponse, error) {
-	page := store.Page{Prefix: s.Prefix, Limit: pageSize}
-	if r.Cursor != nil {
-		page.After = s.Prefix + *r.Cursor
-	}
-	if page.Check() != nil {
-		return sdk.ListSessionsResponse{}, invalid("the cursor is none of this list")
-	}
-	keys, err := s.Store.Driver().Conversations(ctx, page)
-	if err != nil {
-		return sdk.ListSessionsResponse{}, err
-	}
-
 	response := sdk.ListSessionsResponse{Sessions: []sdk.SessionInfo{}}
-	for _, key := range keys {
+	last, found := "", 0
+	for key, err := range s.Store.Conversations(ctx, s.Prefix) {
+		switch {
+		case err != nil:
+			return sdk.ListSessionsResponse{}, err
+		case r.Cursor != nil && key <= s.Prefix+*r.Cursor:
+			continue
+		case found == pageSize:
+			response.NextCursor = sdk.Ptr(strings.TrimPrefix(last, s.Prefix))
+			return response, nil
+		}
+		last, found = key, found+1
 		for head, err := range s.Store.Heads(ctx, key, "") {
 			if err != nil {
 				return sdk.ListSessionsResponse{}, err
@@ -308,9 +301,6 @@ func (s *server) list(ctx context.Context, r sdk.ListSessionsRequest) (sdk.ListS
 				response.Sessions = append(response.Sessions, info)
 			}
 		}
-	}
-	if len(keys) == pageSize {
-		response.NextCursor = sdk.Ptr(strings.TrimPrefix(keys[len(keys)-1], s.Prefix))
 	}
 	return response, nil
 }

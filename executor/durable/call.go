@@ -325,16 +325,30 @@ func (c *calling) deliver(reply executor.Reply) error {
 	// The result is offered until the state of the run accepts or refuses it, also after the end of the context.
 	err := c.retry(context.WithoutCancel(c.ctx), func(ctx context.Context) error {
 		return c.db.Update(ctx, func(tx store.Tx) error {
-			if err := c.finish(ctx, tx, c.claim, Active); err != nil && !errors.Is(err, errLost) {
+			runs, err := c.finishCall(ctx, tx)
+			if err != nil {
 				return err
 			}
-			return c.accept(ctx, tx, c.conversation.DAG(), c.args.target(), []executor.Reply{reply})
+			return c.accept(ctx, tx, c.conversation.DAG(), c.args.target(), runs, []executor.Reply{reply})
 		})
 	})
 	if err != nil {
 		c.Log.WarnContext(c.ctx, "durable: a result was not accepted", "call", c.args.Call, "error", err)
 	}
 	return nil
+}
+
+// finishCall ends the job of the call, unless the job is lost, and locks the run.
+func (c *calling) finishCall(ctx context.Context, tx store.Tx) ([]Run, error) {
+	t, d := c.args.target(), c.process.queue.dialect()
+	if d.writesInWith {
+		return queryRunsWith(ctx, tx, `WITH finished AS (`+c.finishQuery(Active)+`) `,
+			`conversation = $3 AND head = $4 AND busy = 1`+d.lock, c.claim.id, int64(c.claim.attempt), t.conversation, t.head)
+	}
+	if err := c.finish(ctx, tx, c.claim, Active); err != nil && !errors.Is(err, errLost) {
+		return nil, err
+	}
+	return c.lockedRun(ctx, tx, t)
 }
 
 // Retry returns an error with which a tool of a [Worker] asks to be called again after some time. This happens as long

@@ -77,8 +77,7 @@ func messagesAfter(before, d dag.DAG) (list []sent) {
 // the last one.
 func (e *Engine) send(ctx context.Context, tx store.Tx, t target, list []sent) (id int64, err error) {
 	// The lock keeps the run from ending meanwhile: it would not see the messages.
-	busy, err := queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock,
-		t.conversation, t.head)
+	busy, err := e.lockedRun(ctx, tx, t)
 	if err != nil {
 		return 0, err
 	}
@@ -191,7 +190,10 @@ func (e *Engine) Edit(ctx context.Context, num int64, text string) error {
 
 // Withdraw removes a message. The error holds ErrNoMessage if a run has taken it.
 func (e *Engine) Withdraw(ctx context.Context, num int64) error {
-	return e.change(ctx, num, func(tx store.Tx, m message) error { return removeInbox(ctx, tx, []int64{m.num}) })
+	return e.change(ctx, num, func(tx store.Tx, m message) error {
+		_, err := tx.Exec(ctx, `DELETE FROM plait_inbox WHERE num = $1`, m.num)
+		return err
+	})
 }
 
 // change calls f with a message that no run has taken. It is locked.
@@ -279,19 +281,6 @@ func (e *Engine) takeInbox(ctx context.Context, tx store.Tx, t target, again boo
 func hasMessages(ctx context.Context, tx store.Tx, conversation, head string) (bool, error) {
 	list, err := queryInbox(ctx, tx, conversation, head, ` AND call = ''`)
 	return len(list) > 0, err
-}
-
-// removeInbox removes rows that the conversation has now.
-func removeInbox(ctx context.Context, tx store.Tx, nums []int64) error {
-	if len(nums) == 0 {
-		return nil
-	}
-	args, names := make([]any, len(nums)), make([]string, len(nums))
-	for i, num := range nums {
-		args[i], names[i] = num, parameter(i+1)
-	}
-	_, err := tx.Exec(ctx, `DELETE FROM plait_inbox WHERE num IN (`+strings.Join(names, ", ")+`)`, args...)
-	return err
 }
 
 // inbox is what a run has taken from the inbox of its head.

@@ -68,8 +68,18 @@ func scanRun(rows store.Rows, before ...any) (r Run, err error) {
 }
 
 // queryRuns returns the rows of the index for a condition.
-func queryRuns(ctx context.Context, tx store.Tx, condition string, args ...any) (list []Run, err error) {
-	err = query(ctx, tx, `SELECT `+runColumns+` FROM plait_index WHERE `+condition, args, func(rows store.Rows) error {
+func queryRuns(ctx context.Context, tx store.Tx, condition string, args ...any) ([]Run, error) {
+	return queryRunsWith(ctx, tx, "", condition, args...)
+}
+
+// lockedRun returns the unfinished run of a head, if there is one, and locks its row.
+func (e *Engine) lockedRun(ctx context.Context, tx store.Tx, t target) ([]Run, error) {
+	return queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock, t.conversation, t.head)
+}
+
+// queryRunsWith is queryRuns after a WITH clause.
+func queryRunsWith(ctx context.Context, tx store.Tx, with, condition string, args ...any) (list []Run, err error) {
+	err = query(ctx, tx, with+`SELECT `+runColumns+` FROM plait_index WHERE `+condition, args, func(rows store.Rows) error {
 		r, err := scanRun(rows)
 		list = append(list, r)
 		return err

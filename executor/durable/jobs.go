@@ -130,17 +130,21 @@ func (e *Engine) appendIfHeld(ctx context.Context, a store.AppendRequest, c clai
 // finish ends an attempt of a job, or returns errLost as check does. The job of a run that waits or is parked becomes
 // pending: an unfinished run has exactly one unfinished job.
 func (e *Engine) finish(ctx context.Context, tx store.Tx, c claim, state State) error {
+	n, err := tx.Exec(ctx, e.finishQuery(state), c.id, int64(c.attempt))
+	if err == nil && n == 0 {
+		err = errLost
+	}
+	return err
+}
+
+// finishQuery returns the statement of finish, with the ID and the attempt as parameters.
+func (e *Engine) finishQuery(state State) string {
 	d := e.queue.dialect()
 	becomes := `state = 'completed', finalized_at = ` + d.now
 	if state == Waiting || state == Parked {
 		becomes = `state = 'pending'`
 	}
-	n, err := tx.Exec(ctx, `UPDATE `+d.jobs+` SET `+becomes+`
-		WHERE id = $1 AND attempt = $2 AND state = 'running'`, c.id, int64(c.attempt))
-	if err == nil && n == 0 {
-		err = errLost
-	}
-	return err
+	return `UPDATE ` + d.jobs + ` SET ` + becomes + ` WHERE id = $1 AND attempt = $2 AND state = 'running'`
 }
 
 // activate makes a run that waits or is parked active, with a new job in place of its pending one. The row of the run is

@@ -76,19 +76,56 @@ func TestWrongClockDoesNoHarm(t *testing.T) {
 	})
 }
 
-// lose lets a process take the job of a run, and dies: others hand the job back.
-func (w *world) lose(e *Engine, run, lost string) {
+// fetch lets a process take the job of a run, as River does.
+func (w *world) fetch(e *Engine, run, process string) {
 	w.Helper()
 	d := e.queue.dialect()
-	by := map[bool]string{true: `ARRAY['` + lost + `']`, false: `JSONB('["` + lost + `"]')`}[d.writesInWith]
+	by := map[bool]string{true: `ARRAY['` + process + `']`, false: `JSONB('["` + process + `"]')`}[d.writesInWith]
 	require.NoError(w, w.db.Update(w.Context(), func(tx store.Tx) error {
 		n, err := tx.Exec(w.Context(), `UPDATE `+d.jobs+` SET state = 'running', attempt = 1, attempted_by = `+by+`
 			WHERE id = (SELECT job FROM plait_index WHERE id = $1) AND state = 'available'`, run)
 		require.EqualValues(w, 1, n)
 		return err
 	}))
+}
+
+// lose lets a process take the job of a run, and dies: others hand the job back.
+func (w *world) lose(e *Engine, run, lost string) {
+	w.Helper()
+	w.fetch(e, run, lost)
 	p := &process{Engine: e, id: "other"}
 	require.NoError(w, p.handBack(w.Context(), lost))
+}
+
+// A fetch was committed, and the reply was lost: the process has a job in the database, and does not know it.
+func TestJobThatDidNotArriveIsHandedBack(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(says(apitest.Say("Hello.").Always()))
+		run := w.start(e, StartRequest{Text: "Hi."})
+		p := &process{Engine: e, id: "p", work: map[int64]context.CancelCauseFunc{}}
+		w.fetch(e, run, p.id)
+
+		// At the first look, it may be on its way.
+		unknown, err := p.handBackUnknown(w.Context(), nil)
+		require.NoError(w, err)
+		require.Len(w, unknown, 1)
+		require.Equal(w, map[string]int{"running": 1}, w.jobs(e))
+
+		// It has arrived since: it is left alone.
+		p.work[unknown[0]] = func(error) {}
+		known, err := p.handBackUnknown(w.Context(), unknown)
+		require.NoError(w, err)
+		require.Empty(w, known)
+		require.Equal(w, map[string]int{"running": 1}, w.jobs(e))
+		delete(p.work, unknown[0])
+
+		_, err = p.handBackUnknown(w.Context(), unknown)
+		require.NoError(w, err)
+		require.Equal(w, map[string]int{"available": 1, "discarded": 1}, w.jobs(e))
+		w.serve(e)
+		require.Equal(w, Done, w.wait(e, run).State)
+		require.Equal(w, "Hello.", w.text("c"))
+	})
 }
 
 // A step shows that a run does not crash its processes, however many are lost in its whole life.

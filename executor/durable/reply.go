@@ -61,7 +61,11 @@ func (e *Engine) replyTo(ctx context.Context, t target, choose func(dag.DAG) ([]
 			return chooseErr
 		}
 		err = e.db.Update(ctx, func(tx store.Tx) error {
-			if err := e.accept(ctx, tx, c.DAG(), t, replies); err != nil {
+			runs, err := e.lockedRun(ctx, tx, t)
+			if err != nil {
+				return err
+			}
+			if err := e.accept(ctx, tx, c.DAG(), t, runs, replies); err != nil {
 				return err
 			}
 
@@ -129,14 +133,11 @@ func fits(d dag.DAG, reply executor.Reply) (bool, error) {
 }
 
 // accept stores replies in the inbox, and continues the run if all calls of a message have theirs. d is the conversation
-// with the pending calls.
-func (e *Engine) accept(ctx context.Context, tx store.Tx, d dag.DAG, t target, replies []executor.Reply) error {
-	// The lock puts the replies to one run in order: the last one continues it.
-	runs, err := queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock,
-		t.conversation, t.head)
-	if err != nil {
-		return err
-	}
+// with the pending calls, and runs is of lockedRun: the lock puts the replies to one run in order, and the last one
+// continues it.
+func (e *Engine) accept(
+	ctx context.Context, tx store.Tx, d dag.DAG, t target, runs []Run, replies []executor.Reply,
+) (err error) {
 	if len(runs) == 0 {
 		return &RunError{Run: t.conversation + "#" + t.head, Err: ErrNotBusy}
 	}

@@ -235,10 +235,11 @@ func (r *running) step(d dag.DAG, state State, reason string) error {
 	err := r.retry(r.ctx, func(ctx context.Context) error {
 		return r.conversation.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (h store.Head, err error) {
 			for range maxRaces {
-				if state == "" && len(taken) == 0 {
+				a.Taken = taken
+				if state == "" {
 					h, err = r.appendIfHeld(ctx, a, r.claim)
 				} else {
-					h, err = r.transaction(ctx, a, taken, state, reason)
+					h, err = r.last(ctx, a, state, reason)
 				}
 
 				// Somebody has redacted the conversation: the head has another version, and the same nodes.
@@ -274,17 +275,10 @@ func asksNext(d dag.DAG) bool {
 	return is && m.Role == content.User
 }
 
-// transaction is the transaction of one step.
-func (r *running) transaction(
-	ctx context.Context, a store.AppendRequest, taken []int64, state State, reason string,
-) (h store.Head, err error) {
+// last is the transaction of the last step of a job: it ends the job, too.
+func (r *running) last(ctx context.Context, a store.AppendRequest, state State, reason string) (h store.Head, err error) {
 	err = r.db.Update(ctx, func(tx store.Tx) (err error) {
-		if state == "" {
-			err = r.check(ctx, tx, r.claim)
-		} else {
-			err = r.finish(ctx, tx, r.claim, state)
-		}
-		if err != nil {
+		if err := r.finish(ctx, tx, r.claim, state); err != nil {
 			// The reply to an earlier try may have been lost: then the head is where this step moves it.
 			if now, headErr := tx.Head(ctx, a.Conversation, a.Head); headErr == nil && isAt(now, a) {
 				h = now
@@ -292,25 +286,13 @@ func (r *running) transaction(
 			}
 			return err
 		}
-
 		if h, err = tx.Append(ctx, a); err != nil {
 			return err
 		}
-		if err := removeInbox(ctx, tx, taken); err != nil {
-			return err
-		}
-		if state != "" {
-			return r.next(ctx, tx, state, reason)
-		}
-		return nil
+		return r.next(ctx, tx, state, reason)
 	})
-
-	var conflict *store.ConflictError
-	switch {
-	case errors.Is(err, errStored):
+	if errors.Is(err, errStored) {
 		err = nil
-	case state == "" && errors.As(err, &conflict) && isStored(conflict.Current, a):
-		h, err = conflict.Current, nil // had the last step been stored, the job would not be this attempt's any more
 	}
 	return h, err
 }
@@ -432,7 +414,7 @@ func (r *running) failed(d dag.DAG, err error) error {
 		r.Log.ErrorContext(r.ctx, "durable: a run panicked", "run", r.args.Run, "panic", panicked.value,
 			"stack", string(panicked.stack))
 		return r.only(Parked, err.Error())
-	case errors.Is(err, executor.ErrVersion):
+	case errors.Is(err, dag.ErrVersion):
 		// A newer version of Plait has written to the conversation: leave the run to a program that can read it.
 		r.Log.WarnContext(r.ctx, "durable: a run is left to a newer program", "run", r.args.Run, "error", err)
 		return river.JobSnooze(30 * time.Second)

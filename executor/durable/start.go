@@ -112,18 +112,14 @@ func (e *Engine) start(ctx context.Context, s StartRequest) error {
 			if err := e.vacant(ctx, tx, s); err != nil {
 				return err
 			}
-			if h, err = tx.Append(ctx, a); err != nil {
-				return raced(err)
-			}
-
 			// A message that the last run did not read comes into the conversation here.
 			sent, err := named(ctx, tx, target{s.Conversation, s.Head}, added)
 			if err != nil {
 				return err
 			}
-			gone := slices.AppendSeq(slices.Clone(rows), maps.Values(sent))
-			if err := removeInbox(ctx, tx, gone); err != nil {
-				return err
+			a.Taken = slices.AppendSeq(slices.Clone(rows), maps.Values(sent))
+			if h, err = tx.Append(ctx, a); err != nil {
+				return raced(err)
 			}
 			return e.enqueue(ctx, tx, s, first)
 		})
@@ -272,12 +268,11 @@ func (e *Engine) cancel(ctx context.Context, r Run, reason string) error {
 		return e.db.Update(ctx, func(tx store.Tx) error { return cancel(tx, func(store.Tx) error { return nil }) })
 	}
 	return c.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (h store.Head, err error) {
+		a.Taken = rows
 		err = e.db.Update(ctx, func(tx store.Tx) error {
 			return cancel(tx, func(tx store.Tx) (err error) {
-				if h, err = tx.Append(ctx, a); err != nil {
-					return raced(err)
-				}
-				return removeInbox(ctx, tx, rows)
+				h, err = tx.Append(ctx, a)
+				return raced(err)
 			})
 		})
 		return h, err

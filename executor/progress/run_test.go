@@ -91,12 +91,9 @@ func TestLinesAreDrawnAgainOnDevicesOfCharacters(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
 
-	require.True(t, redrawn(device, Auto))
-	require.False(t, redrawn(device, Lines))
-	require.False(t, redrawn(file, Auto))
-	require.True(t, redrawn(file, Redrawn))
-	require.False(t, redrawn(&strings.Builder{}, Auto))
-	require.True(t, redrawn(&strings.Builder{}, Redrawn))
+	require.True(t, terminal(device))
+	require.False(t, terminal(file))
+	require.False(t, terminal(&strings.Builder{}))
 }
 
 func TestTextsOfOthersAreCut(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package front has what every front end needs that runs an agent for a client: the order of conversations in memory,
-// the saving of steps, and the words for a failed run.
+// Package front has what every front end needs that runs an agent for a client: the saving of steps, and the words for a
+// failed run.
 package front
 
 import (

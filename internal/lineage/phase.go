@@ -13,16 +13,16 @@ import (
 // Phase is an open tool phase: the message with the calls, and the executions at the heads.
 type Phase struct {
 	Caller *node.Node   // the message of the assistant
-	Heads  []*node.Node // those of its branch
+	Heads  []*node.Node // those of its branch; nil in the phase that a conversation keeps
 	*Calls
 
-	Executions []*node.Node // by the number of the call, with or without a result; nil for a call without one
+	Executions Slots        // with or without a result
 	Spare      []*node.Node // executions of no call, or further ones of a call with a result
 }
 
 // Done returns the execution with a result of the call with a number, or nil.
 func (p Phase) Done(number int) *node.Node {
-	if n := p.Executions[number]; n != nil && !IsUnfinished(n) {
+	if n := p.Executions.At(number); n != nil && !IsUnfinished(n) {
 		return n
 	}
 	return nil
@@ -30,7 +30,7 @@ func (p Phase) Done(number int) *node.Node {
 
 // Started returns the execution without a result of the call with a number, or nil.
 func (p Phase) Started(number int) *node.Node {
-	if n := p.Executions[number]; n != nil && IsUnfinished(n) {
+	if n := p.Executions.At(number); n != nil && IsUnfinished(n) {
 		return n
 	}
 	return nil
@@ -55,18 +55,19 @@ func (b Branch) Phase() (Phase, bool) {
 		return p, false
 	}
 
-	p.Executions = make([]*node.Node, len(p.List))
+	executions := make([]*node.Node, len(p.List))
+	p.Executions = slotsOf(executions)
 	if bare {
 		return p, true
 	}
 	for _, h := range b.Heads {
-		p.add(h)
+		p.add(h, executions)
 	}
 	return p, true
 }
 
-// add sorts a head into the slot of its call.
-func (p *Phase) add(h *node.Node) {
+// add sorts a head into the slot of its call: executions are those of the phase.
+func (p *Phase) add(h *node.Node, executions []*node.Node) {
 	e, ok := h.Payload().(node.ToolExecution)
 	if !ok {
 		return
@@ -77,7 +78,7 @@ func (p *Phase) add(h *node.Node) {
 	hasResult := i >= 0 && p.Done(i) != nil
 	switch {
 	case i >= 0 && !hasResult:
-		p.Executions[i] = h
+		executions[i] = h
 	case i < 0 || !e.State.Unfinished():
 		p.Spare = append(p.Spare, h)
 	}
@@ -107,7 +108,6 @@ func Replace(heads, branch, now []*node.Node) []*node.Node {
 
 // Open is what is open at the heads of a conversation.
 type Open struct {
-	Heads    []*node.Node
 	Branches int     // how many there are
 	Phases   []Phase // the open tool phases, one for each branch that ends in one
 	Unclosed bool    // a branch ends in a tool phase that is not closed
@@ -116,7 +116,7 @@ type Open struct {
 // OpenAt returns what is open at the heads.
 func OpenAt(heads []*node.Node) Open {
 	branches := Branches(heads)
-	open := Open{Heads: heads, Branches: len(branches)}
+	open := Open{Branches: len(branches)}
 	for _, b := range branches {
 		p, is := b.Phase()
 		if is {
@@ -127,39 +127,20 @@ func OpenAt(heads []*node.Node) Open {
 	return open
 }
 
-// Execution returns the execution of the call at an index, or nil: that in Phase.Executions, without a list of all.
-func (b Branch) Execution(index int) *node.Node {
-	if !HasCalls(b.Last) {
-		return nil
-	}
-	m, _ := b.Last.Message()
-	calls := CallsOf(m.Blocks)
-	number := calls.Number(index)
-
-	var found *node.Node
-	for _, h := range b.Heads {
-		e, is := h.Payload().(node.ToolExecution)
-		if is && number >= 0 && calls.Of(e) == number && (found == nil || IsUnfinished(found)) {
-			found = h
+// Executed returns the executions of the calls so far, in call order, and room for the spare ones.
+func (p Phase) Executed() []*node.Node {
+	executed := make([]*node.Node, 0, len(p.List)+len(p.Spare))
+	for _, n := range p.Executions.All {
+		if n != nil {
+			executed = append(executed, n)
 		}
 	}
-	return found
-}
-
-// Phases yields the open tool phases at the heads, one for each branch that ends in one.
-func Phases(heads []*node.Node) func(yield func(Phase) bool) {
-	return func(yield func(Phase) bool) {
-		for _, b := range Branches(heads) {
-			if p, open := b.Phase(); open && !yield(p) {
-				return
-			}
-		}
-	}
+	return executed
 }
 
 // Open returns how many calls have no result.
 func (p Phase) Open() (n int) {
-	for i := range p.Executions {
+	for i := range p.List {
 		if p.Done(i) == nil {
 			n++
 		}
@@ -260,12 +241,12 @@ type Waiting struct {
 
 // Pending yields the executions of open phases that wait for somebody outside, and those inside paused sub-agents, in
 // order.
-func Pending(phases func(func(Phase) bool)) func(yield func(Waiting) bool) {
+func Pending(phases []Phase) func(yield func(Waiting) bool) {
 	return func(yield func(Waiting) bool) {
 		seen := map[node.ID]bool{} // executions with a child: a damaged file may hold a conversation several times
-		for p := range phases {
+		for _, p := range phases {
 			// Sub-agents may nest to any depth: use a stack, not recursion.
-			stack := []conversation{{waiting: p.Executions}}
+			stack := []conversation{{phases: []Phase{p}}}
 			for len(stack) > 0 {
 				top := &stack[len(stack)-1]
 				n := top.next()
@@ -293,20 +274,23 @@ func Pending(phases func(func(Phase) bool)) func(yield func(Waiting) bool) {
 
 // conversation is the conversation of a sub-agent while its waiting calls are listed.
 type conversation struct {
-	around  Waiting // the call of the sub-agent; zero for the outermost conversation
-	path    []node.CallKey
-	waiting []*node.Node // the executions left; nil entries are calls without one
-	waits   bool         // one was listed
+	around Waiting // the call of the sub-agent; zero for the outermost conversation
+	path   []node.CallKey
+	phases []Phase // those left
+	number int     // of the next call in the first of them
+	waits  bool    // a call was listed
 }
 
 // next returns the next execution that waits for somebody, or nil.
 func (c *conversation) next() *node.Node {
-	for len(c.waiting) > 0 {
-		n := c.waiting[0]
-		c.waiting = c.waiting[1:]
-		// A call that runs here waits for nobody.
-		if n != nil && n.Payload().(node.ToolExecution).State.Paused() {
-			return n
+	for ; len(c.phases) > 0; c.phases, c.number = c.phases[1:], 0 {
+		for p := &c.phases[0]; c.number < len(p.List); {
+			n := p.Executions.At(c.number)
+			c.number++
+			// A call that runs here waits for nobody.
+			if n != nil && n.Payload().(node.ToolExecution).State.Paused() {
+				return n
+			}
 		}
 	}
 	return nil
@@ -315,9 +299,6 @@ func (c *conversation) next() *node.Node {
 // inside returns the conversation of the sub-agent in the call w.
 func inside(w Waiting, child node.List[*node.Node]) conversation {
 	key, _ := w.Node.Call()
-	c := conversation{around: w, path: append(w.Path[:len(w.Path):len(w.Path)], key)}
-	for p := range Phases(child.Slice()) {
-		c.waiting = append(c.waiting, p.Executions...)
-	}
-	return c
+	path := append(w.Path[:len(w.Path):len(w.Path)], key)
+	return conversation{around: w, path: path, phases: OpenAt(child.Slice()).Phases}
 }

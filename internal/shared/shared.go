@@ -37,7 +37,11 @@ type Facts interface {
 // as long as the caller keeps the earlier Transcript or a later one. Package dag sets Of.
 var Of func(heads []*node.Node, without ...string) Transcript
 
-// CloseTools is dag.DAG.CloseTools for an open tool phase, which it changes. Each of the executions is a
+// OpenAt returns what is open at the heads of a dag.DAG. It copies nothing after dag.DAG.AppendExecutions, which keeps the
+// open phase with the conversation. Package dag sets OpenAt.
+var OpenAt func(d any) lineage.Open
+
+// CloseTools is dag.DAG.CloseTools for an open tool phase. Each of the executions is a
 // node.ToolExecution; its CallID, Tool and Input are taken from the model's call. It returns the message with the
 // results. Package dag sets CloseTools.
 var CloseTools func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error)

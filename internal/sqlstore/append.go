@@ -95,7 +95,7 @@ func (d *Driver) appendOnce(ctx context.Context, a store.AppendRequest) (h store
 		return store.Head{}, false, nil
 	}
 	known, usual := continues(a)
-	if !usual {
+	if !usual || len(a.Taken) > 0 {
 		return store.Head{}, false, nil
 	}
 
@@ -178,6 +178,9 @@ func KnownIDs(known []byte) [][]byte {
 // append is Append in a transaction. a was checked.
 func (d *Driver) append(ctx context.Context, tx Tx, a store.AppendRequest) (store.Head, error) {
 	s := step{AppendRequest: a, tx: tx, ctx: ctx, dialect: d.dialect}
+	if err := s.removeTaken(); err != nil {
+		return store.Head{}, err
+	}
 	if h, done, err := s.moveFirst(); done || err != nil {
 		return h, err
 	}
@@ -219,6 +222,25 @@ type step struct {
 
 func (s *step) exec(query string, args ...any) (int64, error) {
 	return s.tx.Exec(s.ctx, query, args...)
+}
+
+// removeTaken removes the rows of the inbox that the conversation has after the append. An append that fails undoes it.
+func (s *step) removeTaken() error {
+	for taken := s.Taken; len(taken) > 0; {
+		n := rowsOf(len(taken))
+		args := make([]any, n)
+		for i, num := range taken[:n] {
+			args[i] = num
+		}
+		taken = taken[n:]
+
+		query := inQuery(`DELETE FROM plait_inbox
+			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND num IN (…)`, n)
+		if _, err := s.exec(query, append([]any{s.Conversation}, args...)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // moveFirst stores a usual append (see continues) without reading first. It moves the head if the head is as expected,
@@ -323,8 +345,9 @@ func (s *step) makeConversation() error {
 		return nil
 	}
 
-	_, err := s.exec(`INSERT INTO plait_conversations (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`, s.Conversation)
-	if err != nil {
+	made, err := first(s.ctx, s.tx, `INSERT INTO plait_conversations (name) VALUES ($1) ON CONFLICT (name) DO NOTHING
+		RETURNING num`, []any{s.Conversation}, &s.conv)
+	if made || err != nil {
 		return err
 	}
 

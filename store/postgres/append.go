@@ -31,7 +31,8 @@ const appendOne = `WITH head AS (
 ) SELECT header FROM head`
 
 // appendGuarded is appendOne if a query has a row. Its records may be linked to any stored record: the lock of the
-// conversation keeps Prune from removing one. The query, in place of %s, has the parameters from $12 on.
+// conversation keeps Prune from removing one. It also removes rows of the inbox. The query, in place of %s, has the
+// parameters from $13 on.
 const appendGuarded = `WITH guard AS (%s), head AS (
 	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 	FROM (SELECT num FROM plait_conversations WHERE name = $3 FOR KEY SHARE) c, (SELECT COUNT(*) AS rows FROM guard) g
@@ -45,6 +46,8 @@ const appendGuarded = `WITH guard AS (%s), head AS (
 	SELECT head.conv, r.id, r.links, r.sum, r.line
 	FROM head, unnest($7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[]) WITH ORDINALITY AS r (id, links, sum, line, ord)
 	ORDER BY r.ord
+), removed AS (
+	DELETE FROM plait_inbox USING head WHERE num = ANY($12::bigint[])
 ) SELECT header FROM head`
 
 // AppendGuarded implements sqlstore.GuardedAppender.
@@ -64,6 +67,7 @@ func (db *database) AppendGuarded(
 	ids := sqlstore.KnownIDs(known)
 	all := append([]any{
 		to, a.Header, a.Conversation, a.Head, int64(a.Expect), known, records[0], records[1], records[2], records[3], ids,
+		a.Taken,
 	}, armored(args)...)
 	statement := fmt.Sprintf(appendGuarded, shifted(query, len(all)-len(args)), db.version)
 	err = db.await(ctx, func(ctx context.Context) error { return conn.QueryRow(ctx, statement, all...).Scan(&header) })

@@ -99,6 +99,21 @@ func connect(ctx context.Context, url string, o Options) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
+	replies := o.configure(config)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &database{pool: pool, owned: true, replyTimeout: replies}, nil
+}
+
+// Configure sets on the configuration of a pool what [Open] sets on its own, except what it sets already. Use it for a
+// pool for [New] that others use too: the statements of a job queue then have a time limit, and end in a silent network.
+// It replaces the Tracer of the connections. Do not use it behind a pooler that refuses settings of a connection.
+func Configure(config *pgxpool.Config, opts *Options) { opts.withDefaults().configure(config) }
+
+// configure is Configure. It returns how long a reply may take; 0 is no limit.
+func (o Options) configure(config *pgxpool.Config) (replies time.Duration) {
 	params := config.ConnConfig.RuntimeParams
 	for name, value := range o.guards() {
 		if _, set := params[name]; !set {
@@ -112,19 +127,14 @@ func connect(ctx context.Context, url string, o Options) (*database, error) {
 
 	// The URL may set a limit of its own for statements. In another unit, or as 0, it is no limit here.
 	statement, _ := strconv.Atoi(params["statement_timeout"])
-	replies := replyTimeout(time.Duration(statement) * time.Millisecond)
+	replies = replyTimeout(time.Duration(statement) * time.Millisecond)
 	if replies > 0 {
 		// The pool connects, and pings idle connections. A silent network must not block these either.
 		config.PingTimeout = replies
 		config.ConnConfig.ConnectTimeout = min(config.ConnConfig.ConnectTimeout, replies)
 		config.ConnConfig.Tracer = replyLimit(replies)
 	}
-
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	return &database{pool: pool, owned: true, replyTimeout: replies}, nil
+	return replies
 }
 
 // replyLimit limits how long each statement of a pool may take. Statements of others, such as those of a job queue on
@@ -149,7 +159,8 @@ func (replyLimit) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 func replyTimeout(statement time.Duration) time.Duration { return 2 * statement }
 
 // New uses a pool of the program. The timeouts of opts apply to the transactions of Plait alone. New changes no setting
-// of a connection. Close does not close the pool.
+// of a connection: statements of others on the pool, such as those of a job queue, have a limit only after [Configure].
+// Close does not close the pool.
 func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*DB, error) {
 	o := opts.withDefaults()
 	var set strings.Builder

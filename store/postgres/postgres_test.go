@@ -106,6 +106,25 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	require.ErrorAs(t, err, &schema)
 }
 
+// The statements of a job queue on a pool of the program.
+func TestConfiguredPoolLimitsStatementsOfOthers(t *testing.T) {
+	var tracer pgx.QueryTracer
+	pool := newPool(t, pgtest.Database(t), func(c *pgxpool.Config) {
+		postgres.Configure(c, &postgres.Options{StatementTimeout: 100 * time.Millisecond})
+		tracer = c.ConnConfig.Tracer
+	})
+	var server *pgconn.PgError
+	_, err := pool.Exec(t.Context(), `SELECT pg_sleep(60)`)
+	require.ErrorAs(t, err, &server)
+	require.Equal(t, "57014", server.Code, "it is the server that ends a statement")
+
+	// In a silent network, nothing but the end of this context ends a statement.
+	ctx := tracer.TraceQueryStart(t.Context(), nil, pgx.TraceQueryStartData{})
+	_, limited := ctx.Deadline()
+	require.True(t, limited)
+	tracer.TraceQueryEnd(ctx, nil, pgx.TraceQueryEndData{})
+}
+
 // guards is a tracer that asks for the guards in every transaction.
 type guards struct{ begins []string }
 

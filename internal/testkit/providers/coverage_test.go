@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -70,44 +71,107 @@ const (
 	dropped    = "dropped in silence"
 )
 
-// writeCoverage writes the page for users.
+// writeCoverage writes the page for users. testdata/coverage.txt has each kind on a line of its own.
 func writeCoverage(w io.Writer, lines []coverageLine) {
 	fmt.Fprint(w, `# What each API can say, and what becomes of it
 
-The test TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with. It
-sends an example of each kind through import and request, or through the decoding of a response. A newer SDK fails the
-test with the names of its new kinds.
+TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with: it sends an
+example of each kind through a request or a response. A kind that is new in an SDK fails the test by its name.
+[coverage.txt](../internal/testkit/providers/testdata/coverage.txt) lists every kind.
 
-- **Understood**: Plait has a form of its own for it. Another provider gets it too, as far as its API
-  has it ([switching](switching.md)).
-- **Kept**: it is in the conversation as it came, and goes back to its own API unchanged.
-- **Refused**: it is left out of a request with a note, or ends a response with an error.
-- **Ignored**: it has nothing that another kind lacks, such as the progress of an item that follows whole.
+- **Understood**: other providers get it too, as far as they have it ([switching](switching.md)).
+- **Kept**: it goes back to its own API as it came.
+- **Refused**: it is left out of a request with a note, or is an error of a response.
+- **Ignored**: another kind has all of it.
 
-| API | part | understood | kept | refused | ignored |
-|---|---|---|---|---|---|
 `)
-	for _, p := range coverageParts {
-		n := map[string]int{}
-		for _, l := range lines {
-			if l.api == p.api && l.part == p.part {
-				n[l.outcome]++
+	apis := coverageAPIs()
+	table := coverageTable{w, "kinds", apis}
+	table.head()
+	for _, outcome := range []string{understood, kept, refused, ignored} {
+		table.row(outcome, func(api string) string {
+			n := 0
+			for _, l := range lines {
+				if l.api == api && l.outcome == outcome {
+					n++
+				}
+			}
+			return fmt.Sprint(n)
+		})
+	}
+
+	// Ends and errors are understood or refused, and say what they become.
+	ends, rest := map[string][]coverageLine{}, map[string][]coverageLine{}
+	for _, l := range lines {
+		switch {
+		case l.outcome == understood && l.reason != "", l.outcome == refused && strings.HasPrefix(l.reason, "error: "):
+			ends[l.reason] = append(ends[l.reason], l)
+		case l.outcome == refused || l.outcome == ignored:
+			reason := l.outcome + ": " + strings.Replace(l.reason, fmt.Sprintf("%q in Options.Body", l.name), "in Options.Body it", 1)
+			rest[reason] = append(rest[reason], l)
+		}
+	}
+	fmt.Fprint(w, "\n## What the ends of responses, and errors, become\n\n")
+	table.first = "becomes"
+	table.head()
+	for _, reason := range slices.Sorted(maps.Keys(ends)) {
+		table.row(reason, func(api string) string { return namesOf(ends[reason], api) })
+	}
+
+	fmt.Fprint(w, "\n## What else is refused or ignored, and why\n\n| why | kinds |\n|---|---|\n")
+	for _, reason := range slices.Sorted(maps.Keys(rest)) {
+		var kinds []string
+		for _, api := range apis {
+			names := strings.Fields(namesOf(rest[reason], api))
+			if len(names) > 8 {
+				names = append(names[:3], fmt.Sprintf("and %d more", len(names)-3))
+			}
+			if len(names) > 0 {
+				kinds = append(kinds, api+": "+strings.Join(names, " "))
 			}
 		}
-		fmt.Fprintf(w, "| %s | %s | %d | %d | %d | %d |\n", p.api, p.part, n[understood], n[kept], n[refused], n[ignored])
+		fmt.Fprintf(w, "| %s | %s |\n", reason, strings.Join(kinds, "; "))
 	}
-	fmt.Fprint(w, "\n## What the ends of responses and errors become\n\n| API | part | kind | becomes |\n|---|---|---|---|\n")
-	for _, l := range lines {
-		if l.outcome == understood && l.reason != "" {
-			fmt.Fprintf(w, "| %s | %s | `%s` | %s |\n", l.api, l.part, l.name, l.reason)
+}
+
+// coverageAPIs returns the APIs in the order of the parts.
+func coverageAPIs() (apis []string) {
+	for _, p := range coverageParts {
+		if !slices.Contains(apis, p.api) {
+			apis = append(apis, p.api)
 		}
 	}
-	fmt.Fprint(w, "\n## What is refused or ignored, and why\n\n| API | part | kind | | reason |\n|---|---|---|---|---|\n")
+	return apis
+}
+
+// namesOf returns the names of an API's kinds as code, each once.
+func namesOf(lines []coverageLine, api string) string {
+	var names []string
 	for _, l := range lines {
-		if l.outcome == refused || l.outcome == ignored {
-			fmt.Fprintf(w, "| %s | %s | `%s` | %s | %s |\n", l.api, l.part, l.name, l.outcome, strings.ReplaceAll(l.reason, "|", "\\|"))
+		if name := "`" + l.name + "`"; l.api == api && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
+	return strings.Join(names, " ")
+}
+
+// coverageTable writes a table with a column for each API.
+type coverageTable struct {
+	w     io.Writer
+	first string // the heading of the first column
+	apis  []string
+}
+
+func (t coverageTable) head() {
+	fmt.Fprintf(t.w, "| %s | %s |\n|---|%s\n", t.first, strings.Join(t.apis, " | "), strings.Repeat("---|", len(t.apis)))
+}
+
+func (t coverageTable) row(first string, cell func(api string) string) {
+	line := "| " + first + " |"
+	for _, api := range t.apis {
+		line += strings.TrimRight(" "+cell(api), " ") + " |"
+	}
+	fmt.Fprintln(t.w, line)
 }
 
 // coveragePart is a part of an API whose kinds an SDK lists.
