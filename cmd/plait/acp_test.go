@@ -131,7 +131,7 @@ func TestACPByTheProtocolsOwnClient(t *testing.T) {
 		],
 		"options": ["auto", "claude-other"], "unasked": 0, "second": -32600, "unknown": -32002,
 		"lists": [1, 2, 1],
-		"loaded": ["auto", ["user_message_chunk", "agent_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk",
+		"loaded": ["ask", ["user_message_chunk", "agent_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk",
 			"user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk", "user_message_chunk", "plan"]],
 		"resumed": 0,
 		"asked": ["Edit a.go", "go test"], "did": ["go test", "release"], "file": "package b"

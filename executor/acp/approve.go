@@ -9,6 +9,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -35,9 +36,7 @@ func (t *turn) ask(ctx context.Context, d dag.DAG) (replies []executor.Reply, er
 		if allowed {
 			reply = executor.Approved(p)
 		}
-		if info := t.client.ClientInfo; info != nil {
-			reply.By = info.Name
-		}
+		reply.By = safetext.UTF8(safetext.Cut(t.client.Info.Name, 100))
 		replies = append(replies, reply)
 	}
 	if len(replies) == 0 {

@@ -48,7 +48,8 @@ type Options struct {
 
 // Choice is a mode or a model.
 type Choice struct {
-	// ID is stored in the conversation. It is required, and unique among the choices of its kind.
+	// ID is required, and unique among the choices of its kind. That of a model is stored in the conversation. A mode is
+	// not, because it may allow calls: a session is loaded with the first one.
 	ID string
 	// Name is for the user. Defaults to the ID.
 	Name string
@@ -103,10 +104,24 @@ type server struct {
 	Options
 	agent  executor.Agent
 	conn   *conn
-	client *sdk.InitializeRequest // nil before the client has sent it; written by begin alone
+	client *hello // nil before the client has sent it; written by begin alone
 
 	mu       sync.Mutex
 	sessions map[string]*session // those that are open, by ID
+}
+
+// hello is what is used of the first request. Newer clients send more, in forms that the SDK may refuse.
+type hello struct {
+	Capabilities capabilities `json:"clientCapabilities"`
+	Info         struct {
+		Name string `json:"name"`
+	} `json:"clientInfo"`
+}
+
+// capabilities are what the client can do for the agent.
+type capabilities struct {
+	Fs       sdk.FileSystemCapabilities `json:"fs"`
+	Terminal bool                       `json:"terminal"`
 }
 
 // begin implements handler.
@@ -154,7 +169,7 @@ func (s *server) begin(ctx context.Context, method string, params json.RawMessag
 
 // initialize answers with what the agent can do. Whatever version the client asks for, the answer is version 1.
 func (s *server) initialize(params json.RawMessage) (any, error) {
-	request, err := decode[sdk.InitializeRequest](params)
+	request, err := decode[hello](params)
 	if err != nil {
 		return nil, err
 	}

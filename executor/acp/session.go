@@ -44,8 +44,9 @@ const metaKey = "acp.session"
 type kept struct {
 	Dir   string `json:"cwd,omitempty"`
 	Title string `json:"title,omitempty"`
-	Mode  string `json:"mode,omitempty"`
 	Model string `json:"model,omitempty"`
+	// Mode is not kept: it may allow calls, and a conversation may come from somebody else.
+	Mode string `json:"-"`
 }
 
 // mark separates the key of a conversation and the name of a head in the ID of a session.
@@ -418,7 +419,7 @@ func (s *server) setOption(
 	return response, err
 }
 
-// choose sets the mode or the model of a session, from the next prompt on, which stores it.
+// choose sets the mode or the model of a session, from the next prompt on, which stores the model.
 func (s *server) choose(id sdk.SessionId, option, value string) ([]sdk.SessionConfigOption, error) {
 	open, err := s.session(id)
 	if err != nil {

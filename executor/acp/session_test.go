@@ -328,11 +328,11 @@ func TestModesAndModels(t *testing.T) {
 	_, err = e.UnstableSetSessionModel(t.Context(), sdk.UnstableSetSessionModelRequest{SessionId: s.SessionId, ModelId: "huge"})
 	require.ErrorContains(t, err, "there is no such")
 
-	// The choices are stored with the session.
+	// The model is stored with the session. The mode is not: the conversation may come from somebody else.
 	loaded, err := edit(t, executor.Agent{}, o).LoadSession(t.Context(),
 		sdk.LoadSessionRequest{SessionId: s.SessionId, Cwd: "/work", McpServers: []sdk.McpServer{}})
 	require.NoError(t, err)
-	require.Equal(t, sdk.SessionModeId("brief"), loaded.Modes.CurrentModeId)
+	require.Equal(t, sdk.SessionModeId("ask"), loaded.Modes.CurrentModeId)
 	require.Equal(t, sdk.ModelId("large"), loaded.Models.CurrentModelId)
 }
 

@@ -60,7 +60,7 @@ func (s *session) path(name string) string {
 // own is a tool of this package.
 type own struct {
 	executor.Tool
-	needs func(sdk.ClientCapabilities) bool // nil for a tool that needs nothing of the client
+	needs func(capabilities) bool // nil for a tool that needs nothing of the client
 	view  func(call executor.Call) View
 }
 
@@ -128,8 +128,8 @@ type (
 // supports. Add executor.RequireApproval("write_file", "edit_file", "run_command") unless the model may call them
 // without a question.
 func ClientTools() []dag.Tool {
-	reads := func(c sdk.ClientCapabilities) bool { return c.Fs.ReadTextFile }
-	writes := func(c sdk.ClientCapabilities) bool { return c.Fs.WriteTextFile }
+	reads := func(c capabilities) bool { return c.Fs.ReadTextFile }
+	writes := func(c capabilities) bool { return c.Fs.WriteTextFile }
 	return []dag.Tool{
 		&own{executor.WithEffect(inSession(toolRead, "Reads a text file.", readFile), executor.EffectReadOnly), reads,
 			func(call executor.Call) View {
@@ -142,13 +142,13 @@ func ClientTools() []dag.Tool {
 				return edited("Write ", in.Path, sdk.ToolDiffContent(in.Path, in.Content))
 			}},
 		&own{inSession(toolEdit, "Replaces a text in a file.", editFile),
-			func(c sdk.ClientCapabilities) bool { return reads(c) && writes(c) },
+			func(c capabilities) bool { return reads(c) && writes(c) },
 			func(call executor.Call) View {
 				in := argumentsOf[editArguments](call)
 				return edited("Edit ", in.Path, sdk.ToolDiffContent(in.Path, in.New, in.Old))
 			}},
 		&own{executor.WithTimeout(inSession(toolCommand, "Runs a program and returns its output.", runCommand), 0),
-			func(c sdk.ClientCapabilities) bool { return c.Terminal },
+			func(c capabilities) bool { return c.Terminal },
 			func(call executor.Call) View {
 				in := argumentsOf[commandArguments](call)
 				return View{Title: strings.Join(append([]string{in.Command}, in.Arguments...), " "), Kind: sdk.ToolKindExecute}

@@ -157,33 +157,41 @@ func (t *turn) newest(ctx context.Context) (*store.Conversation, error) {
 	return c, err
 }
 
-// describe stores the choices and the title of the session in the conversation.
+// describe stores the title and the model of the session in the conversation.
 func (t *turn) describe(d dag.DAG, prompt content.Blocks) dag.DAG {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if title := titleOf(prompt); t.chosen.Title == "" && title != "" {
+	title := ""
+	if t.chosen.Title == "" {
+		title = titleOf(prompt)
 		t.chosen.Title = title
-		// The title is not important enough to end the prompt: the run finds out if the client is gone.
+	}
+	chosen := t.chosen
+	t.mu.Unlock()
+
+	// The run finds out if the client is gone.
+	if title != "" {
 		_ = t.update(sdk.SessionUpdate{SessionInfoUpdate: &sdk.SessionSessionInfoUpdate{Title: &title}})
 	}
-	return d.WithMetadata(metaKey, t.chosen)
+	return d.WithMetadata(metaKey, chosen)
 }
 
 // prepare sets the agent of the turn: with the session's choices, and the tools that the client has.
 func (t *turn) prepare(c *store.Conversation) {
+	t.mu.Lock()
+	chosen := t.chosen
+	t.mu.Unlock()
 	a := t.server.agent
-	for _, chosen := range []func() (Choice, bool){
-		func() (Choice, bool) { return choice(t.Models, t.chosen.Model) },
-		func() (Choice, bool) { return choice(t.Modes, t.chosen.Mode) },
-	} {
-		if c, found := chosen(); found && c.Agent != nil {
+	model, _ := choice(t.Models, chosen.Model)
+	mode, _ := choice(t.Modes, chosen.Mode)
+	for _, c := range []Choice{model, mode} {
+		if c.Agent != nil {
 			a = c.Agent(a)
 		}
 	}
 
 	var tools []dag.Tool
 	for _, tool := range a.Tools {
-		if o, is := ownIn(tool); !is || o.needs == nil || o.needs(t.client.ClientCapabilities) {
+		if o, is := ownIn(tool); !is || o.needs == nil || o.needs(t.client.Capabilities) {
 			tools = append(tools, tool)
 		}
 	}
