@@ -218,7 +218,7 @@ func TestPromptOf100MB(t *testing.T) {
 	}()
 	require.Contains(t, r.answer("1").Error.Message, "is longer than 16777216")
 	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(96<<20))
 	require.Contains(t, r.ask(prompt(1, id, "Short.")), "end_turn")
 
 	// Without an ID at its beginning, nobody can be answered: the connection ends.
@@ -353,4 +353,23 @@ func TestErrorsOfRunsStayPrivate(t *testing.T) {
 		Kind: api.ErrAuth, Message: "key sk-123 is wrong",
 	}))}, nil)
 	require.Equal(t, "-32603 the prompt failed: "+api.ErrAuth.Error(), r.ask(prompt(1, r.open(), "Hi")))
+}
+
+func TestRequestsUnderWayAreBounded(t *testing.T) {
+	r := connect(t, executor.Agent{Provider: apitest.NewScript(apitest.Hang().Always())}, &acp.Options{Sessions: 300})
+	ids := []string{r.open()}
+	for len(ids) < 257 {
+		var s struct{ SessionID string }
+		open := r.ask(`{"id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`)
+		require.NoError(t, json.Unmarshal([]byte(open), &s))
+		ids = append(ids, s.SessionID)
+	}
+
+	// The client reads while it writes, as clients do.
+	go func() {
+		for i, id := range ids {
+			_, _ = io.WriteString(r.out, prompt(i+10, id, "Wait.")+"\n")
+		}
+	}()
+	require.Equal(t, "more than 256 requests are not answered yet", r.answer("266").Error.Message)
 }

@@ -104,7 +104,7 @@ func TestRemoteAgentKilledInMidCall(t *testing.T) {
 	remote := program(t)
 	d, err := remote.Run(t.Context(), "die now")
 	require.ErrorIs(t, err, acp.ErrGone)
-	require.ErrorContains(t, err, "the agent printed: out of memory")
+	require.ErrorContains(t, err, "out of memory")
 	require.Empty(t, d.Validate())
 	require.Equal(t, `user: die now
 assistant: (Hm.) I look at it. read{"input":{"path":"a.go"},"title":"Read a.go"} edit{"input":null,"title":"Edit a.go"}

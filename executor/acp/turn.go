@@ -126,9 +126,6 @@ func (t *turn) run(ctx context.Context, prompt content.Blocks) (sdk.PromptRespon
 		end, err := t.forward(events)
 		var paused *executor.PausedError
 		if !errors.As(err, &paused) {
-			if ctx.Err() != nil && end.Stop.Reason == "" {
-				err = errors.Join(err, c.Append(context.WithoutCancel(ctx), end.DAG)) // the run was refused
-			}
 			return t.ended(ctx, end, err)
 		}
 		replies, err := t.ask(ctx, end.DAG)
