@@ -71,7 +71,7 @@
 //
 // What needs more than the core is a module of its own, so that a program downloads only what it uses: the providers
 // api/anthropic, api/openai and api/gemini over the official SDKs, store/sqlite and store/postgres, executor/durable,
-// executor/mcp, executor/otel, viz/png, the command cmd/plait, and the examples.
+// executor/mcp, executor/acp, executor/otel, viz/png, the command cmd/plait, and the examples.
 //
 // # The shape of a conversation
 //

@@ -35,7 +35,7 @@ var layers = []string{
 	"dag", "dag/sessions",
 	"store", "internal/sqlstore", "store/storetest",
 	"report/promptcache", "report",
-	"executor", "executor/replay", "executor/registry", "internal/webguard", "executor/agui", "executor/progress", "executor/contextedit", "executor/toolsearch",
+	"executor", "executor/replay", "executor/registry", "internal/webguard", "internal/front", "executor/agui", "executor/progress", "executor/contextedit", "executor/toolsearch",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/page/internal/web", "viz/page", "viz/page/live",
 }
 
