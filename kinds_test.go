@@ -16,7 +16,7 @@ import (
 )
 
 // sealed names the two sealed unions, by the folder of the package and the method that only their variants have.
-var sealed = []union{{dir: "node", method: "sealed"}, {dir: "content", method: "kind"}}
+var sealed = []union{{dir: "node", method: "kind"}, {dir: "content", method: "kind"}}
 
 // union is a sealed interface.
 type union struct {
@@ -379,6 +379,7 @@ var others = map[string]map[string]alike{
 			"has no text to count: an estimate leaves it out"},
 		"node: Node.blankMessage": {"Text Image Document Thinking CutToolUse Opaque Unknown",
 			"becomes the text that stands for what was redacted"},
+		"node: checkSummary":      {"Text Image Document ToolResult Opaque Unknown", "may stand in a message of the user"},
 		"node: checkResult":       {"Text Image Document Opaque Unknown", "may stand in a tool result"},
 		"dag/sessions: place.fit": {"Text Image Document Opaque Unknown", "may stand in a tool result"},
 		"dag/sessions: summaryOf": {"Text Image Document Opaque Unknown", "may stand in a summary"},

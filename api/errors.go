@@ -142,10 +142,8 @@ func (e *AttemptsError) Error() string {
 // Unwrap returns Err.
 func (e *AttemptsError) Unwrap() error { return e.Err }
 
-// Elsewhere reports whether another provider may accept the request after one failed with err: if the error is
-// [Retryable], or one of ErrQuota, ErrAuth, ErrNotFound, ErrContextTooLong and ErrProtocol. The others are about the
-// request itself: an invalid option, refused content, the end of the context.
-func Elsewhere(err error) bool {
+// elsewhere reports whether another provider may accept the request after one failed with err. [Fallback] has the rule.
+func elsewhere(err error) bool {
 	for _, kind := range []error{ErrQuota, ErrAuth, ErrNotFound, ErrContextTooLong, ErrProtocol} {
 		if errors.Is(err, kind) {
 			return true

@@ -10,7 +10,8 @@ import (
 )
 
 // Fallback returns a provider that sends a request to first, and to the others in order while they fail with an error
-// that another provider may not have: see [Elsewhere]. [FallbackIf] decides by a function of the program's.
+// that another provider may not have: if it is [Retryable], or one of ErrQuota, ErrAuth, ErrNotFound, ErrContextTooLong
+// and ErrProtocol. The others are about the request itself: an invalid option, refused content, the end of the context.
 //
 //   - A [Retry] comes before the events of the next provider. Its Err is why the previous one failed, and its Wait is
 //     0. The part of the response before it is void, so a fallback is possible in the middle of a response.
@@ -25,13 +26,7 @@ import (
 // conversation that only their origin can read: see docs/switching.md. The options of a request go to every provider;
 // use [With] for options of one provider.
 func Fallback(first Provider, others ...Provider) Provider {
-	return FallbackIf(Elsewhere, first, others...)
-}
-
-// FallbackIf is like [Fallback], but sends the request to the next provider after the errors for which elsewhere returns
-// true. Requests may call elsewhere at the same time.
-func FallbackIf(elsewhere func(err error) bool, first Provider, others ...Provider) Provider {
-	f := &fallback{elsewhere: elsewhere}
+	f := &fallback{}
 	for _, p := range slices.Concat([]Provider{first}, others) {
 		f.members = append(f.members, &member{provider: p})
 	}
@@ -39,8 +34,7 @@ func FallbackIf(elsewhere func(err error) bool, first Provider, others ...Provid
 }
 
 type fallback struct {
-	elsewhere func(err error) bool
-	members   []*member
+	members []*member
 }
 
 // member is a provider and the wait it requested.
@@ -75,7 +69,7 @@ func (f *fallback) Stream(ctx context.Context, req Request) iter.Seq2[Event, err
 			cut := Cut{attempt.partial().Finish}
 
 			// The last provider has failed, or another one would not help: report the errors.
-			if i == len(ready)-1 || !f.elsewhere(err) || ctx.Err() != nil {
+			if i == len(ready)-1 || !elsewhere(err) || ctx.Err() != nil {
 				if cut.Finish == (Finish{}) || yield(cut, nil) {
 					yield(nil, joined(failed))
 				}
@@ -96,7 +90,7 @@ func joined(failed []error) error {
 
 	// A request that cannot be repaired elsewhere is reported as such, whatever failed before it.
 	last := len(failed) - 1
-	if Elsewhere(failed[last]) {
+	if elsewhere(failed[last]) {
 		for i, err := range failed {
 			if Retryable(err) {
 				last = i

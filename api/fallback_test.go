@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -128,18 +127,6 @@ func TestFallbackIsRetriedIfOneOfItsProvidersMayBe(t *testing.T) {
 	_, err := collect(t, api.Fallback(script(overload), script([]any{invalid})).Stream(t.Context(), request))
 	require.ErrorIs(t, err, invalid)
 	require.False(t, api.Retryable(err))
-}
-
-func TestFallbackIfDecidesByAFunction(t *testing.T) {
-	filtered := &api.Error{Kind: api.ErrFiltered}
-	first, second := script([]any{filtered}), script(good)
-	onFilter := func(err error) bool { return errors.Is(err, api.ErrFiltered) }
-	_, err := collect(t, api.FallbackIf(onFilter, first, second).Stream(t.Context(), request))
-	require.NoError(t, err)
-
-	_, err = collect(t, api.FallbackIf(onFilter, script(overload), second).Stream(t.Context(), request))
-	require.ErrorIs(t, err, api.ErrOverloaded)
-	require.Equal(t, 1, second.requests)
 }
 
 func TestFallbackKeepsTheRulesOfAProvider(t *testing.T) {

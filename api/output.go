@@ -76,11 +76,8 @@ var formNamed = pattern.Of(`^[a-zA-Z0-9_-]{1,64}$`)
 // ErrInvalidRequest.
 func Output[T any]() Schema { return formOf(reflect.TypeFor[T]()).Schema }
 
-// ErrOutput is in the chain of every error about a response not in the requested form.
-var ErrOutput = errors.New("the response does not have the requested form")
-
-// OutputError reports a response not in the requested form. Its chain has ErrOutput, and io.ErrUnexpectedEOF if the
-// response breaks off, mostly at a limit of tokens.
+// OutputError reports a response not in the requested form. Its chain has io.ErrUnexpectedEOF if the response breaks off,
+// mostly at a limit of tokens.
 type OutputError struct {
 	// Form is the name of the form, as in [Schema].
 	Form string
@@ -88,7 +85,7 @@ type OutputError struct {
 	Problems []string
 	// Answer is the text of the response.
 	Answer string
-	// Err is the reason if there is one besides ErrOutput, or nil.
+	// Err is the reason if there is one besides Problems, or nil.
 	Err error
 }
 
@@ -99,16 +96,12 @@ func (e *OutputError) Error() string {
 	if more := len(e.Problems) - limit; more > 0 {
 		shown += fmt.Sprintf("; and %d more", more)
 	}
-	return fmt.Sprintf("%v: %s: %s", ErrOutput, safetext.Escape(e.Form, maxShown), safetext.Escape(shown, maxShown))
+	return fmt.Sprintf("the response does not have the requested form: %s: %s",
+		safetext.Escape(e.Form, maxShown), safetext.Escape(shown, maxShown))
 }
 
-// Unwrap returns ErrOutput and, if not nil, Err.
-func (e *OutputError) Unwrap() []error {
-	if e.Err == nil {
-		return []error{ErrOutput}
-	}
-	return []error{ErrOutput, e.Err}
-}
+// Unwrap returns Err.
+func (e *OutputError) Unwrap() error { return e.Err }
 
 // Decode turns a response in the form Output[T] into a T. Answer is its text: Response.Blocks.Text(), or dag.DAG.Text
 // of a conversation with the response at its end.

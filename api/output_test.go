@@ -136,7 +136,7 @@ func TestATypeWithoutAFormIsRefusedByCheck(t *testing.T) {
 	}
 	require.NoError(t, api.Options{Output: api.Schema{Name: "x", JSON: `{"type":"object"}`}}.Check())
 	_, err := api.Decode[chain]("{}")
-	require.ErrorIs(t, err, api.ErrOutput)
+	require.ErrorAs(t, err, new(*api.OutputError))
 	require.ErrorContains(t, err, "cycle")
 }
 
@@ -194,7 +194,7 @@ func TestDecodeErrorNamesReasonAndPath(t *testing.T) {
 	} {
 		got, err := api.Decode[plan](text)
 		require.Zero(t, got)
-		require.ErrorIs(t, err, api.ErrOutput, "%q", text)
+		require.ErrorAs(t, err, new(*api.OutputError), "%q", text)
 		require.ErrorContains(t, err, says, "%q", text)
 		require.NotContains(t, err.Error(), "\x1b")
 		var wrong *api.OutputError
@@ -210,10 +210,10 @@ func TestDecodeErrorNamesReasonAndPath(t *testing.T) {
 
 func TestAnErrorOfDecodeIsShort(t *testing.T) {
 	_, err := api.Decode[plan](`{"goal":"tea","steps":[],"` + strings.Repeat("x", 1<<20) + `":1}`)
-	require.ErrorIs(t, err, api.ErrOutput)
+	require.ErrorAs(t, err, new(*api.OutputError))
 	require.Less(t, len(err.Error()), 2000)
 	_, err = api.Decode[map[string]any](`{"a":` + strings.Repeat("[", 20_000))
-	require.ErrorIs(t, err, api.ErrOutput)
+	require.ErrorAs(t, err, new(*api.OutputError))
 	require.Less(t, len(err.Error()), 2000)
 }
 
@@ -224,7 +224,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := api.Decode[plan](text)
 		if err != nil {
-			require.ErrorIs(t, err, api.ErrOutput)
+			require.ErrorAs(t, err, new(*api.OutputError))
 			require.Zero(t, got)
 			return
 		}

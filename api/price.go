@@ -16,26 +16,6 @@ import (
 // ErrPrice is in the chain of every error about an invalid price or price file.
 var ErrPrice = errors.New("invalid price")
 
-// PriceError reports an invalid price.
-type PriceError struct {
-	// Model is the key of the price in [Prices].
-	Model string
-	// Field is the field of [Price]: "Input", "Output", "CacheRead", "CacheWrite" or "CacheWriteLong".
-	Field string
-	// Value is the value of the field.
-	Value float64
-	// Reason explains the error.
-	Reason string
-}
-
-// Error names the model, the field and the value.
-func (e *PriceError) Error() string {
-	return fmt.Sprintf("%v: %s of model %q is %v: %s", ErrPrice, e.Field, e.Model, e.Value, e.Reason)
-}
-
-// Unwrap returns ErrPrice.
-func (e *PriceError) Unwrap() error { return ErrPrice }
-
 // Prices maps the names of models to their prices, in a currency of the program's choice. Plait has no prices of its
 // own: they change, and differ by contract. A program sets them, or reads them from a file of its own with
 // [ReadPrices]. Prices must not be changed while they are in use.
@@ -61,8 +41,8 @@ type Price struct {
 	CacheWriteLong float64
 }
 
-// Check returns why p cannot be used: a *[PriceError] if a price is negative, infinite or NaN. It reports the first
-// such price, in the order of the models' names.
+// Check returns why p cannot be used: an error with [ErrPrice] if a price is negative, infinite or NaN. It reports the
+// first such price, in the order of the models' names.
 func (p Prices) Check() error {
 	if len(p) == 0 {
 		return nil // the usual case, at each tool phase of a program: sorting nothing takes two allocations
@@ -85,10 +65,15 @@ func (p Price) check(model string) error {
 			reason = "it is negative"
 		}
 		if reason != "" {
-			return &PriceError{Model: model, Field: f.name, Value: f.value, Reason: reason}
+			return badPrice(model, f.name, f.value, reason)
 		}
 	}
 	return nil
+}
+
+// badPrice returns an error about a field of a price.
+func badPrice(model, field string, value float64, reason string) error {
+	return fmt.Errorf("%w: %s of model %q is %v: %s", ErrPrice, field, model, value, reason)
 }
 
 // priceField is a field of a Price.

@@ -44,7 +44,7 @@ const maxPriceFile = 16 << 20
 //   - A price of 0 means a free model: all of its prices must be 0. An unknown cache price is left out.
 //   - An unknown member is an error, so that a misspelled price does not count as missing.
 //
-// Every error has ErrPrice in its chain, apart from those of r. An error about a price is a *[PriceError].
+// Every error has ErrPrice in its chain, apart from those of r. An error about a price names its model.
 func ReadPrices(r io.Reader) (PriceList, error) {
 	// One byte beyond the limit shows that the file is too large.
 	data, err := io.ReadAll(io.LimitReader(r, maxPriceFile+1))
@@ -89,7 +89,7 @@ func ReadPrices(r io.Reader) (PriceList, error) {
 	return list, nil
 }
 
-// readPrice reads the price of a model, or returns a *PriceError with the model's name.
+// readPrice reads the price of a model, or returns an error with the model's name.
 func readPrice(model string, saved jsonx.Reader) (Price, error) {
 	saved.Only("input", "output", "cache_read", "cache_write", "cache_write_long")
 
@@ -110,7 +110,7 @@ func readPrice(model string, saved jsonx.Reader) (Price, error) {
 		case known[i]:
 			*f.to = saved.Number(f.member)
 		case f.required:
-			return Price{}, &PriceError{Model: model, Field: f.name, Reason: "it is missing"}
+			return Price{}, badPrice(model, f.name, 0, "it is missing")
 		}
 	}
 
@@ -122,7 +122,7 @@ func readPrice(model string, saved jsonx.Reader) (Price, error) {
 	// In a Price, 0 beside other prices means unknown. So such a 0 in the file is an error.
 	for i, f := range p.fields() {
 		if known[i] && f.value == 0 && p != (Price{}) {
-			return Price{}, &PriceError{Model: model, Field: f.name, Reason: "it is 0 beside other prices; leave it out if it is not known"}
+			return Price{}, badPrice(model, f.name, 0, "it is 0 beside other prices; leave it out if it is not known")
 		}
 	}
 	return p, nil

@@ -19,14 +19,19 @@ var (
 	ErrEmpty = errors.New("the message is empty")
 	// ErrForeign marks a node that is not in the conversation.
 	ErrForeign = errors.New("the node is not in this conversation")
-	// ErrNoExchange marks a rewind past the first exchange.
-	ErrNoExchange = errors.New("no such exchange")
-	// ErrNoCalls marks executions without an open tool call.
-	ErrNoCalls = errors.New("no open tool call")
 )
 
-// BuildError is the first error of a fluent chain, with the step that failed.
-type BuildError struct {
+// Errors that only tests tell apart.
+var (
+	errNoExchange = errors.New("no such exchange")
+	errNoCalls    = errors.New("no open tool call")
+	errHeads      = errors.New("a head is not a node of the conversation")
+	errRefName    = errors.New("not a name for a ref")
+	errPrefix     = errors.New("not a node ID, nor 4 or more hexadecimal digits from its beginning or end")
+)
+
+// buildError is the first error of a fluent chain, with the step that failed.
+type buildError struct {
 	// Step is the method, such as "User".
 	Step string
 	// Err is the reason, never nil.
@@ -34,9 +39,9 @@ type BuildError struct {
 }
 
 // Error returns the step and the reason.
-func (e *BuildError) Error() string {
+func (e *buildError) Error() string {
 	// A step may call other steps. Their errors have the prefix and a step of their own: do not repeat the prefix.
-	inner, nested := e.Err.(*BuildError)
+	inner, nested := e.Err.(*buildError)
 	switch {
 	case !nested:
 		return "dag: " + e.Step + ": " + e.Err.Error()
@@ -47,7 +52,7 @@ func (e *BuildError) Error() string {
 }
 
 // Unwrap returns the reason.
-func (e *BuildError) Unwrap() error { return e.Err }
+func (e *buildError) Unwrap() error { return e.Err }
 
 // Tool is a tool that a conversation can declare to a model. Package executor can execute tools with a Call method. A
 // content.Tool can only be declared.
@@ -102,7 +107,7 @@ func (d DAG) change(edit func(*env)) DAG {
 	return d
 }
 
-// Err returns the first error of the chain that built the conversation, a *BuildError, or nil. For a conversation that
+// Err returns the first error of the chain that built the conversation, which names the step, or nil. For a conversation that
 // was loaded in part (see [NodeSet.Expect]), it also returns the error of loading the rest, once that was needed.
 func (d DAG) Err() error {
 	if d.err != nil {
@@ -124,7 +129,7 @@ func (d DAG) WithoutErr() DAG {
 }
 
 func (d DAG) fail(step string, err error) DAG {
-	d.err = &BuildError{Step: step, Err: err}
+	d.err = &buildError{Step: step, Err: err}
 	return d
 }
 
@@ -235,15 +240,15 @@ func (d DAG) AppendTo(parents []*node.Node, p node.Payload) (DAG, *node.Node, er
 
 	// These errors are returned and not kept in the chain: the caller can continue with d.
 	if len(parents) == 0 && len(d.heads()) > 0 {
-		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: no parent is given", ErrForeign)}
+		return d, nil, &buildError{Step: "AppendTo", Err: fmt.Errorf("%w: no parent is given", ErrForeign)}
 	}
 	if foreign, found := d.foreign(parents); found {
-		return d, nil, &BuildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, foreign)}
+		return d, nil, &buildError{Step: "AppendTo", Err: fmt.Errorf("%w: %v", ErrForeign, foreign)}
 	}
 
 	n, err := node.New(d.Source(), p, node.Meta{}, parents...)
 	if err != nil {
-		return d, nil, &BuildError{Step: "AppendTo", Err: err}
+		return d, nil, &buildError{Step: "AppendTo", Err: err}
 	}
 	return d.atAll(replaceHeads(d.heads(), n)), n, nil
 }
@@ -485,7 +490,7 @@ func (d DAG) Tool(name string) (Tool, bool) {
 
 // Back returns the conversation before its last n exchanges. An exchange begins with a message of the user, other than
 // tool results alone, and ends before the next such message. Back(1).User(…) therefore asks the last question again.
-// Back(0) returns d. If there are fewer than n exchanges, the chain's error is ErrNoExchange.
+// Back(0) returns d. Fewer than n exchanges are an error of the chain.
 //
 // With several heads, exchanges are counted in the order of [DAG.Nodes]. A branch without a removed node keeps its
 // head.
@@ -505,7 +510,7 @@ func (d DAG) Back(n int) DAG {
 			}
 		}
 	}
-	return d.fail("Back", fmt.Errorf("%w: %d back, but the conversation has %d", ErrNoExchange, n, n-left))
+	return d.fail("Back", fmt.Errorf("%w: %d back, but the conversation has %d", errNoExchange, n, n-left))
 }
 
 // without returns the conversation without its last nodes, given from the last to the first in the order of Nodes.

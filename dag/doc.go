@@ -24,7 +24,7 @@
 //   - [DAG.Verify] checks the checksum of every node.
 //   - [DAG.Redact] erases the content of nodes; their IDs and positions are kept.
 //   - [DAG.Prune] removes unreachable nodes.
-//   - [DAG.Graph] returns a view for the algorithms of gonum.
+//   - [DAG.Graph] returns a graph for the algorithms of gonum.
 //
 // # Concurrency
 //
@@ -34,6 +34,6 @@
 // # Errors
 //
 // A fluent chain keeps its first error: the steps after it change nothing. [DAG.Err], saving and running return the
-// error. It is a *[BuildError], which names the step. The findings of [DAG.Validate] are not errors: sending repairs
+// error. It names the step. The findings of [DAG.Validate] are not errors: sending repairs
 // them.
 package dag

@@ -67,12 +67,12 @@ func (d DAG) Edit(n *node.Node, p node.Payload) (Edited, error) {
 			err = e.remake(old)
 		}
 		if err != nil {
-			return Edited{}, &BuildError{Step: "Edit", Err: err}
+			return Edited{}, &buildError{Step: "Edit", Err: err}
 		}
 	}
 
 	if e.Node == nil {
-		return Edited{}, &BuildError{Step: "Edit", Err: fmt.Errorf("%w: %v", ErrForeign, n)}
+		return Edited{}, &buildError{Step: "Edit", Err: fmt.Errorf("%w: %v", ErrForeign, n)}
 	}
 
 	// Heads that do not follow n are kept.

@@ -358,7 +358,7 @@ func errorsOfDocuments(t *testing.T) []attempt {
 
 func errorsOfLimits() []attempt {
 	parsed := func(text string, limit int) error {
-		_, err := dag.Loader{MaxNode: limit}.Read(strings.NewReader(text))
+		_, err := dag.ReadWithin(strings.NewReader(text), limit)
 		return err
 	}
 	nested := func(depth int) string {
@@ -456,7 +456,7 @@ func TestEveryDamageOfAJournalHasItsText(t *testing.T) {
 		{"line beyond the limit", dag.ErrLimit, good, len(ended)},
 		{"torn line of the limit and a byte", dag.ErrLimit, good + strings.Repeat("x", 200), 199},
 	} {
-		_, err := dag.Loader{MaxNode: c.max}.Read(strings.NewReader(c.text))
+		_, err := dag.ReadWithin(strings.NewReader(c.text), c.max)
 		if c.want == nil {
 			assert.NoError(t, err, c.name)
 		} else {

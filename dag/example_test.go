@@ -272,15 +272,14 @@ func ExampleDAG_Graph_dot() {
 	// } <nil>
 }
 
-func ExampleGraph_Vertex() {
+// The shortest path from the first node to the head. The ID of a vertex is the index of its node.
+func ExampleVertex() {
 	d := fanned()
 	g := d.Graph()
-	first, _ := g.Vertex(d.Nodes()[0])
-	last, _ := g.Vertex(d.Head())
-	way, steps := path.DijkstraFrom(first, g).To(last.ID())
+	way, steps := path.DijkstraFrom(g.Node(0), g).To(int64(d.Len() - 1))
 	fmt.Println(steps, "steps")
 	for _, v := range way {
-		fmt.Println(g.At(v.ID()).Kind())
+		fmt.Println(v.(dag.Vertex).Node.Kind())
 	}
 	// Output:
 	// 4 steps

@@ -382,7 +382,7 @@ func TestEndlessGarbageIsReadInBoundedMemory(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			r := &endless{begin: c.begin, again: c.again}
-			_, err := dag.Loader{MaxNode: 1 << 20}.Read(r)
+			_, err := dag.ReadWithin(r, 1<<20)
 			runtime.ReadMemStats(&after)
 			require.ErrorIs(t, err, c.err)
 			require.Less(t, r.n, 4<<20)
@@ -404,14 +404,14 @@ func TestEndlessGarbageIsReadInBoundedMemory(t *testing.T) {
 		for i := range 200_000 {
 			fmt.Fprintf(&b, `"member %d":1,`, i)
 		}
-		_, err := dag.Loader{MaxNode: 1 << 20}.Read(strings.NewReader(b.String()))
+		_, err := dag.ReadWithin(strings.NewReader(b.String()), 1<<20)
 		require.ErrorIs(t, err, dag.ErrLimit)
 	})
 }
 
 func TestANodeOfAnySizeUpToTheLimitLoads(t *testing.T) {
 	text := written(t, counting().User(strings.Repeat("x\n", 1<<20)))
-	_, err := dag.Loader{MaxNode: 1 << 20}.Read(strings.NewReader(text))
+	_, err := dag.ReadWithin(strings.NewReader(text), 1<<20)
 	require.ErrorIs(t, err, dag.ErrLimit)
 	require.Equal(t, text, written(t, read(t, text)))
 }
@@ -573,7 +573,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"format":"plait","version":1,"nodes":[]}`))
 	f.Add([]byte(`{"nodes":[{}],"version":2}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d, err := dag.Loader{MaxNode: 1 << 20}.Read(bytes.NewReader(data))
+		d, err := dag.ReadWithin(bytes.NewReader(data), 1<<20)
 		throughJSON(t, data, d, err)
 		if err != nil {
 			var where *dag.LoadError
@@ -632,7 +632,7 @@ func TestLoadErrorIsSafeToPrint(t *testing.T) {
 func TestMaximumLimitDoesNotPanic(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.json")
 	require.NoError(t, dag.New().User("one").Save(path))
-	_, err := dag.Loader{MaxNode: math.MaxInt}.Load(path)
+	_, err := dag.LoadWithin(path, math.MaxInt)
 	require.NoError(t, err)
 	j, err := dag.OpenJournal(filepath.Join(t.TempDir(), "j"), &dag.JournalOptions{MaxNode: math.MaxInt})
 	require.NoError(t, err)

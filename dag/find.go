@@ -16,11 +16,10 @@ import (
 var (
 	// ErrAmbiguous marks a name of several nodes.
 	ErrAmbiguous = errors.New("several nodes match")
-	// ErrPrefix marks text that cannot be the name of a node.
-	ErrPrefix = errors.New("not a node ID, nor 4 or more hexadecimal digits from its beginning or end")
 )
 
-// FindError is the error of [DAG.Find]. Its chain holds ErrForeign, ErrAmbiguous or ErrPrefix.
+// FindError is the error of [DAG.Find]. Its chain holds ErrForeign or ErrAmbiguous, unless the text cannot
+// be the name of a node.
 type FindError struct {
 	// Name is the name passed to Find.
 	Name string
@@ -129,7 +128,7 @@ func parseName(name string) (string, error) {
 	// A long name is cut before it is copied: no name of a node has so many bytes.
 	digits := strings.ReplaceAll(strings.ToLower(excerpt(name)), "-", "")
 	if len(digits) < minDigits || len(digits) > 2*len(node.ID{}) || strings.Trim(digits, "0123456789abcdef") != "" {
-		return "", ErrPrefix
+		return "", errPrefix
 	}
 	return digits, nil
 }

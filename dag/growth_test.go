@@ -175,7 +175,6 @@ func TestGrowth(t *testing.T) {
 		{"Unreachable", func(d dag.DAG) { d.Unreachable() }},
 		{"WriteLog", func(d dag.DAG) { check(d.WriteLog(io.Discard, nil)) }},
 		{"Equal", func(d dag.DAG) { dag.Equal(d, d.WithHeads(d.Heads()...)) }},
-		{"Forget", func(d dag.DAG) { d.Forget() }},
 	} {
 		for _, shape := range shapes {
 			small, large := 0, 0

@@ -217,7 +217,7 @@ func (j *Journal) open(path string, maxNode int) error {
 		return j.create(torn)
 	}
 
-	in := reader{scanner: newScanner(j.file, Loader{MaxNode: maxNode}.limit())}
+	in := reader{scanner: newScanner(j.file, limitOf(maxNode))}
 	if err := in.journalFile(j); err != nil {
 		return in.blame(path, err)
 	}
@@ -678,7 +678,7 @@ func (s *journalState) checkKeep(keep []int) error {
 	// The numbers come from a file: their sum might overflow.
 	old := len(s.heads)
 	if len(keep) != 2 || keep[0] < 0 || keep[1] < 0 || keep[0] > old || keep[1] > old-keep[0] {
-		err := fmt.Errorf("%w: %v of the %d before", ErrHeads, keep, old)
+		err := fmt.Errorf("%w: %v of the %d before", errHeads, keep, old)
 		return &node.FieldError{Field: "keep", Err: err}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 // later is the part of a stored conversation that is loaded when it is first used: the nodes before an outline. It is a
 // node.Loader, safe for concurrent use.
 type later struct {
-	outline  Outline
+	outline  outline
 	load     func(rest *NodeSet, from []node.ID) error
 	ready    atomic.Bool // the fields below are set, and never changed; it can load
 	early    atomic.Bool // a node was used before it was ready
@@ -32,18 +32,27 @@ type loaded struct {
 	err error
 }
 
-// Expect prepares an empty set for a conversation that is loaded in part. Parse and add the nodes of the outline, then
-// the nodes after its compaction, and call [NodeSet.Ready].
+// Expect prepares an empty set for a conversation that is loaded in part, by the [Outline] of its compaction. ids are
+// the nodes of the outline, and absent those that they refer to and that are loaded later. Parse and add the nodes of
+// the outline, then the nodes after its compaction, and call [NodeSet.Ready]. The error is one about an outline that is
+// damaged, or of a newer version: load everything.
 //
 // When another node is first used, load is called, once, on the goroutine that uses it. It parses all nodes within reach
 // of from that rest does not have, in order, and adds them to rest. If it fails, [DAG.Err] returns its error, and the
 // conversation ends where the loaded part does: load it anew.
-func (s *NodeSet) Expect(o Outline, load func(rest *NodeSet, from []node.ID) error) {
+func (s *NodeSet) Expect(
+	text []byte, load func(rest *NodeSet, from []node.ID) error,
+) (ids, absent []node.ID, err error) {
+	o, err := parseOutline(text)
+	if err != nil {
+		return nil, nil, err
+	}
 	s.later = &later{outline: o, load: load}
 	s.nodes = make(map[node.ID]*node.Node, len(o.ids)+len(o.absent))
 	for _, a := range o.absent {
 		s.nodes[a.id] = node.Later(a.id, a.depth, s.later)
 	}
+	return slices.Clone(o.ids), o.later(), nil
 }
 
 // Ready ends what Expect began. It returns an error if nodes of the outline are missing, or need others. The set is then
@@ -85,7 +94,7 @@ func (l *later) all() *loaded {
 		for _, a := range l.outline.absent {
 			rest.set.absent[a.id] = nil
 		}
-		rest.err = l.load(&rest.set, l.outline.Absent())
+		rest.err = l.load(&rest.set, l.outline.later())
 		for _, a := range l.outline.absent {
 			if n := rest.set.absent[a.id]; rest.err == nil && (n == nil || n.Depth() != a.depth) {
 				rest.err = fmt.Errorf("%w: node %s", errOutline, a.id)
@@ -171,17 +180,14 @@ func (d DAG) LoadAll() error {
 	return d.Err()
 }
 
-// LoadAll loads what was not loaded yet (see [NodeSet.Expect]). The error is the one of its load.
-func (s *NodeSet) LoadAll() error {
-	if s.later == nil {
-		return nil
+// LoadFrom loads what was not loaded yet (see [NodeSet.Expect]) if a node at this depth may be among it, and reports
+// whether it did. The error is the one of its load.
+func (s *NodeSet) LoadFrom(depth int) (loaded bool, err error) {
+	l := s.later
+	if l == nil || !l.ready.Load() || l.done.Load() != nil || depth > l.outline.absent[0].depth {
+		return false, nil
 	}
-	return s.later.all().err
-}
-
-// Unloaded reports whether a node at this depth may be one of those that are not loaded yet.
-func (s *NodeSet) Unloaded(depth int) bool {
-	return s.later != nil && s.later.ready.Load() && s.later.done.Load() == nil && depth <= s.later.outline.absent[0].depth
+	return true, l.all().err
 }
 
 // takeLater returns d with the parts of o that are loaded later.

@@ -27,8 +27,6 @@ var (
 	ErrVersion = errors.New("written by another version of Plait")
 	// ErrDuplicateID marks an ID of two nodes.
 	ErrDuplicateID = errors.New("duplicate ID")
-	// ErrHeads marks a head, or a head of a ref, without a node.
-	ErrHeads = errors.New("a head is not a node of the conversation")
 )
 
 // LoadError is an error at a position in a file. For an error in a field of a node, its chain holds a *node.FieldError.
@@ -77,18 +75,13 @@ func (e *VersionError) Error() string {
 // Unwrap returns ErrVersion.
 func (e *VersionError) Unwrap() error { return ErrVersion }
 
-// Loader reads saved conversations with given limits. [Load] and [Read] use the zero value.
-type Loader struct {
-	// MaxNode is the maximum size of one node, or of one member of the header, in bytes. Reading takes memory for the
-	// conversation, and beside it at most in proportion to MaxNode. Defaults to 256 MiB.
-	MaxNode int
-}
-
-func (l Loader) limit() int {
-	if l.MaxNode <= 0 {
+// limitOf returns the maximum size of one node, or of one member of the header, in bytes. Reading takes memory for the
+// conversation, and beside it at most in proportion to it. set is 0 for the default.
+func limitOf(set int) int {
+	if set <= 0 {
 		return 256 << 20
 	}
-	return min(l.MaxNode, math.MaxInt-1) // a scanner reads one byte more
+	return min(set, math.MaxInt-1) // a scanner reads one byte more
 }
 
 // Load reads a conversation written by [DAG.Save] or a [Journal]. It returns the conversation of a journal's last
@@ -97,25 +90,22 @@ func (l Loader) limit() int {
 //   - A file is read in one pass. A node must come after all nodes it refers to; a cycle is a node.ErrParent.
 //   - The file may have been reformatted by another tool. Spaces and line breaks inside its nodes are not kept.
 //   - Without a member "heads", the heads are the nodes without references from other nodes, in order.
-//   - ErrHeads marks a head, of the conversation or of a ref, without a node.
-//   - ErrRefName marks an invalid name of a ref.
-func Load(path string) (DAG, error) { return Loader{}.Load(path) }
+//   - A head without a node, of the conversation or of a ref, and an invalid name of a ref are errors.
+//
+// A node, or a member of the header, may have 256 MiB. Beyond it the error is ErrLimit.
+func Load(path string) (DAG, error) { return loadWithin(path, 0) }
 
 // Read reads a conversation from r, up to its end. It is otherwise like Load.
-func Read(r io.Reader) (DAG, error) { return Loader{}.Read(r) }
+func Read(r io.Reader) (DAG, error) { return read(r, "", 0) }
 
-// Load is the function Load with l's limits.
-func (l Loader) Load(path string) (DAG, error) {
+func loadWithin(path string, limit int) (DAG, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return DAG{}, &LoadError{File: path, Err: err}
 	}
 	defer f.Close()
-	return l.read(f, path)
+	return read(f, path, limit)
 }
-
-// Read is the function Read with l's limits.
-func (l Loader) Read(r io.Reader) (DAG, error) { return l.read(r, "") }
 
 // UnmarshalJSON replaces *d by the saved conversation in data, as [Read] reads it, with the same limits. As usual, it
 // ignores null. To bind its executable tools again, call [DAG.Tools].
@@ -132,8 +122,8 @@ func (d *DAG) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-func (l Loader) read(r io.Reader, path string) (DAG, error) {
-	in := reader{scanner: newScanner(r, l.limit())}
+func read(r io.Reader, path string, limit int) (DAG, error) {
+	in := reader{scanner: newScanner(r, limitOf(limit))}
 	d, err := in.conversation()
 	if err != nil {
 		return DAG{}, in.blame(path, err)
@@ -537,7 +527,7 @@ func namedNodes(field string, ids []string, find func(node.ID) *node.Node) ([]*n
 
 		// Only the form in which an ID is saved counts, as in the nodes.
 		if err != nil || n == nil || id.String() != text {
-			err := fmt.Errorf("%w: %.100q", ErrHeads, text)
+			err := fmt.Errorf("%w: %.100q", errHeads, text)
 			return nil, &node.FieldError{Field: field + "/" + strconv.Itoa(i), Err: err}
 		}
 		nodes = append(nodes, n)

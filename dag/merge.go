@@ -16,26 +16,18 @@ import (
 // ErrMerge marks branches that do not fit together, or an unknown strategy.
 var ErrMerge = errors.New("the branches cannot be merged")
 
-// MergeError reports transcripts that do not fit together. Its chain holds ErrMerge.
-type MergeError struct {
-	// Findings are the findings of [DAG.Validate] for the merged conversation that are in none of the branches.
-	Findings []Finding
-}
-
-// Error returns the first findings.
-func (e *MergeError) Error() string {
-	text := ErrMerge.Error()
-	for i, f := range e.Findings {
-		if i == 3 {
-			return text + fmt.Sprintf(", and %d more", len(e.Findings)-i)
-		}
-		text += ": " + f.String()
+// unmerged returns the error about transcripts that do not fit together, with the first findings.
+func unmerged(findings []Finding) error {
+	const shown = 3
+	err := ErrMerge
+	for _, f := range findings[:min(len(findings), shown)] {
+		err = fmt.Errorf("%w: %v", err, f)
 	}
-	return text
+	if more := len(findings) - shown; more > 0 {
+		err = fmt.Errorf("%w, and %d more", err, more)
+	}
+	return err
 }
-
-// Unwrap returns ErrMerge.
-func (e *MergeError) Unwrap() error { return ErrMerge }
 
 // MergeStrategy selects the parts of the branches to send to a model after a [Merge].
 type MergeStrategy string
@@ -86,7 +78,7 @@ const mergeRecord = describe.MergeRecord
 //
 //   - the error of a branch;
 //   - ErrMerge for an unknown strategy, and for two executions of one call at the heads;
-//   - *MergeError for transcripts that do not fit together: two branches answer the same calls, or one head of a branch
+//   - ErrMerge, with findings of Validate, for transcripts that do not fit together: two branches answer the same calls, or one head of a branch
 //     has an open call and another head continues after it;
 //   - ErrEmpty for a branch without an answer and a Summary, with MergeAnswer;
 //   - ErrDuplicateID for two different nodes with one ID.
@@ -119,7 +111,7 @@ func Merge(how MergeStrategy, branches ...Branch) DAG {
 
 	// The branches may have findings of their own. The merge must not add any.
 	if findings := newFindings(merged, branches); len(findings) > 0 {
-		return branches[0].DAG.fail("Merge", &MergeError{Findings: findings})
+		return branches[0].DAG.fail("Merge", unmerged(findings))
 	}
 	return merged
 }

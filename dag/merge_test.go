@@ -153,9 +153,7 @@ func TestBranchesThatAnswerTheSameCallsAreNotJoined(t *testing.T) {
 		require.True(t, dag.Equal(pair[0], d), "what is beside the error is the first branch")
 		sendsAsItIs(t, dag.Merge(dag.MergePick, dag.Branch{DAG: pair[0]}, dag.Branch{DAG: pair[1]}))
 	}
-	var merge *dag.MergeError
-	require.ErrorAs(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: one}, dag.Branch{DAG: two}).Err(), &merge)
-	require.Equal(t, dag.ResultWithoutCall, merge.Findings[0].Kind)
+	require.ErrorContains(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: one}, dag.Branch{DAG: two}).Err(), string(dag.ResultWithoutCall))
 	needsNoRepair(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: open}, dag.Branch{DAG: one}))
 	needsNoRepair(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: one}, dag.Branch{DAG: open}))
 }
@@ -179,8 +177,6 @@ func TestMergeErrors(t *testing.T) {
 		require.Equal(t, spell(d.Messages()), spell(alone.Messages()))
 	}
 	require.ErrorIs(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: d}, dag.Branch{DAG: fresh().User("the same id")}).Err(), dag.ErrDuplicateID)
-	many := &dag.MergeError{Findings: dag.New().User("q").Assistant("", use("a", "f", "{}"), use("b", "f", "{}"), use("c", "f", "{}")).User("x").Validate()}
-	require.ErrorContains(t, many, "more")
 }
 
 // TestRandomBranchesMerge merges branches of random conversations that are valid: what comes out is valid, sends what the first

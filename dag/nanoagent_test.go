@@ -220,7 +220,7 @@ var conformanceCases = []conformance{
 		d := dag.New().Tools(declared("f", "")).User("go").Assistant("", use("a", "f", `{"n":1}`), use("a", "f", `{"n":2}`)).
 			CloseTools(execution(0, "one"), execution(1, "two"))
 		require.Equal(t, "user:!a=one!a=two", spell(d.Messages())[2])
-		require.Equal(t, []dag.FindingKind{dag.DuplicateCallID}, kinds(d))
+		require.Equal(t, []dag.FindingKind{dag.FindingKind("duplicate call id")}, kinds(d))
 	}},
 	{"answer_stays_one_message", "thinking, text and calls of one answer stay one message, because a signature covers them together", func(t *testing.T) {
 		d := dag.New().User("go").Assistant("text", content.Thinking{Text: "hm", Signature: "s"}, use("a", "f", "{}")).CloseTools()
@@ -305,7 +305,7 @@ var conformanceCases = []conformance{
 	{"no_content", "", func(t *testing.T) {
 		d := read(t, document("", line(1, `"parents":[],"kind":"message","body":{"role":"user","blocks":null}`)))
 		require.Zero(t, d.Messages()[0].Blocks.Len())
-		require.Equal(t, []dag.FindingKind{dag.EmptyMessage}, kinds(d))
+		require.Equal(t, []dag.FindingKind{dag.FindingKind("empty message")}, kinds(d))
 	}},
 	{"result_as_text", "the shorthand is of its old format, which only an importer reads; here a result is a list of blocks, and other things are refused", func(t *testing.T) {
 		_, err := dag.Read(strings.NewReader(document("", line(1, `"parents":[],"kind":"tool_execution","body":{"index":0,"result":"text"}`))))

@@ -18,7 +18,7 @@ import (
 // store of their own.
 //
 // To store a conversation, store the nodes of [NodeSet.Missing], then [DAG.Header] and the IDs of the heads, and call
-// [NodeSet.Add]. To load one, call [NodeSet.Parse] for each stored node, and then [NodeSet.DAG].
+// [NodeSet.Add]. To load one, parse each stored node with node.Parse and [NodeSet.Node], add it, and call [NodeSet.DAG].
 //
 // The zero value is empty. A NodeSet is not safe for concurrent use.
 type NodeSet struct {
@@ -62,20 +62,6 @@ func (s *NodeSet) Add(nodes ...*node.Node) {
 			s.unknown = append(s.unknown, n)
 		}
 	}
-}
-
-// Parse reads the saved form of a node, as node.Parse does, and adds the node. Nodes it refers to must be added before
-// it. If its ID is in the set already, the error is ErrDuplicateID.
-func (s *NodeSet) Parse(line []byte) (*node.Node, error) {
-	n, err := node.Parse(line, s.Node)
-	if err != nil {
-		return nil, err
-	}
-	if s.Node(n.ID()) != nil {
-		return nil, &node.FieldError{ID: n.ID().String(), Field: "id", Err: ErrDuplicateID}
-	}
-	s.Add(n)
-	return n, nil
 }
 
 // Missing returns the nodes of d that are not in the set: nodes reachable from the heads and the refs, and nodes of
@@ -187,7 +173,7 @@ func (d DAG) Header() []byte {
 // some. An empty header is that of an empty conversation. Nodes of the set that the conversation does not reach do
 // not belong to it.
 //
-// Errors are those of [Load] about a header, and ErrHeads for a head that is not in the set.
+// Errors are those of [Load] about a header, and one for a head that is not in the set.
 func (s *NodeSet) DAG(header []byte, heads []node.ID) (DAG, error) {
 	h, err := readHeader(header)
 	if err != nil {

@@ -9,10 +9,8 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Outline lists the nodes that are needed to continue a conversation after a compaction: the system prompts, the tools,
-// the messages that are still sent, and the newest nodes. A store keeps it beside the compaction, to load a long
-// conversation in part: see [NodeSet.Expect]. It is derived from the nodes, and holds none of their content.
-type Outline struct {
+// outline is what [Outline] writes.
+type outline struct {
 	ids    []node.ID // the nodes to load: first those before the boundary, in order; the compaction is the last
 	before int       // the number of nodes before the boundary
 	absent []absent  // the nodes that these refer to, to be loaded later; the first is the boundary
@@ -25,13 +23,26 @@ type absent struct {
 	depth int
 }
 
-// OutlineOf returns the outline of the conversation that ends in a compaction, and about how many nodes it leaves out.
-// It leaves out none if all are needed, or if there are nodes of unknown kinds. It loads no nodes.
-func OutlineOf(compaction *node.Node) (o Outline, leftOut int) {
+// Outline returns the outline of the conversation that ends in a compaction, and about how many nodes it leaves out. It
+// lists the nodes that are needed to continue the conversation: the system prompts, the tools, the messages that are
+// still sent, and the newest nodes. A store keeps it beside the compaction, to load a long conversation in part: see
+// [NodeSet.Expect]. It is derived from the nodes, and holds none of their content.
+//
+// It is nil if it would leave out fewer nodes than it lists, or if there are nodes of unknown kinds. Outline loads no
+// nodes.
+func Outline(compaction *node.Node) (text []byte, leftOut int) {
+	o, leftOut := outlineOf(compaction)
+	if leftOut < max(1, len(o.ids)) {
+		return nil, 0
+	}
+	return o.append(nil), leftOut
+}
+
+func outlineOf(compaction *node.Node) (o outline, leftOut int) {
 	nodes, rest := DAG{}.at(compaction).sent()
 	view, ok := viewOf(nodes, rest)
 	if _, is := compaction.Payload().(node.Compaction); !ok || !is {
-		return Outline{}, 0
+		return outline{}, 0
 	}
 
 	out := outliner{nodes: nodes, view: view, keep: make([]bool, len(nodes)), alone: len(nodes)}
@@ -42,13 +53,13 @@ func OutlineOf(compaction *node.Node) (o Outline, leftOut int) {
 	out.keepSent()
 	boundary, ok := out.boundary(compaction, rest)
 	if !ok || !out.keepCompactions() || !out.children() {
-		return Outline{}, 0
+		return outline{}, 0
 	}
 
 	o = out.list(boundary)
 	o.rigid = view.rigid
 	if slices.Contains(o.ids, boundary.ID()) {
-		return Outline{}, 0 // a child conversation continues the older part of this one
+		return outline{}, 0 // a child conversation continues the older part of this one
 	}
 	return o, max(compaction.Depth()+1-len(o.ids), 0)
 }
@@ -180,7 +191,7 @@ func (o *outliner) children() bool {
 }
 
 // list returns the outline with the kept nodes.
-func (o *outliner) list(boundary *node.Node) (list Outline) {
+func (o *outliner) list(boundary *node.Node) (list outline) {
 	list.absent = []absent{{boundary.ID(), boundary.Depth()}}
 	missing := map[node.ID]bool{boundary.ID(): true}
 	for i, n := range o.nodes {
@@ -216,11 +227,8 @@ func isUnknown(n *node.Node) bool {
 	return is
 }
 
-// IDs returns the nodes to load.
-func (o Outline) IDs() []node.ID { return slices.Clone(o.ids) }
-
-// Absent returns the nodes that those of IDs refer to, and that are loaded later.
-func (o Outline) Absent() []node.ID {
+// later returns the nodes that those of the outline refer to, and that are loaded later.
+func (o outline) later() []node.ID {
 	ids := make([]node.ID, len(o.absent))
 	for i, a := range o.absent {
 		ids[i] = a.id
@@ -231,10 +239,10 @@ func (o Outline) Absent() []node.ID {
 // outlineVersion is the first byte of an outline.
 const outlineVersion = 1
 
-// Append appends the outline in its saved form: a byte for the version, one that is 1 if rigid, the number of nodes
+// append appends the outline in its saved form: a byte for the version, one that is 1 if rigid, the number of nodes
 // before the boundary, of all nodes and of absent ones, each in 4 bytes, the highest first, the IDs of the nodes, and the
 // ID and depth of each absent node.
-func (o Outline) Append(dst []byte) []byte {
+func (o outline) append(dst []byte) []byte {
 	dst = append(dst, outlineVersion, flag(o.rigid))
 	for _, n := range []int{o.before, len(o.ids), len(o.absent)} {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(n))
@@ -250,17 +258,17 @@ func (o Outline) Append(dst []byte) []byte {
 
 var errOutline = errors.New("the outline of a compaction is damaged, or of a newer version")
 
-// ParseOutline reads the form of [Outline.Append].
-func ParseOutline(data []byte) (o Outline, err error) {
+// parseOutline reads the form of append.
+func parseOutline(data []byte) (o outline, err error) {
 	const head, idSize = 2 + 3*4, len(node.ID{})
 	if len(data) < head || data[0] != outlineVersion || data[1] > 1 {
-		return Outline{}, errOutline
+		return outline{}, errOutline
 	}
 	o.rigid, o.before = data[1] == 1, int(binary.BigEndian.Uint32(data[2:]))
 	ids, missing := uint64(binary.BigEndian.Uint32(data[6:])), uint64(binary.BigEndian.Uint32(data[10:]))
 	data = data[head:]
 	if uint64(len(data)) != ids*uint64(idSize)+missing*uint64(idSize+4) || uint64(o.before) >= ids || missing == 0 {
-		return Outline{}, errOutline
+		return outline{}, errOutline
 	}
 
 	for ; len(o.ids) < int(ids); data = data[idSize:] {

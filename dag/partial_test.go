@@ -23,7 +23,7 @@ func partial(t *testing.T) dag.DAG {
 // TestCallThatReachedTheLimitOfTokensIsNoFinding keeps the beginning of a call's arguments, which sending repairs.
 func TestCallThatReachedTheLimitOfTokensIsNoFinding(t *testing.T) {
 	for stop, want := range map[content.Stop][]dag.FindingKind{
-		content.StopMaxTokens: nil, content.StopContext: nil, content.StopToolUse: {dag.BadArguments},
+		content.StopMaxTokens: nil, content.StopContext: nil, content.StopToolUse: {dag.FindingKind("arguments are not an object")},
 	} {
 		cut := func(input content.JSON) dag.DAG {
 			call := content.ToolUse{ID: "a", Name: "fetch", Input: input}
@@ -32,7 +32,7 @@ func TestCallThatReachedTheLimitOfTokensIsNoFinding(t *testing.T) {
 			}).CloseTools()
 		}
 		require.Equal(t, want, kinds(cut(`{"page":`)), stop)
-		require.Equal(t, []dag.FindingKind{dag.BadArguments}, kinds(cut(`[1]`)), stop)
+		require.Equal(t, []dag.FindingKind{dag.FindingKind("arguments are not an object")}, kinds(cut(`[1]`)), stop)
 	}
 }
 

@@ -118,14 +118,14 @@ func callOf(use content.ToolUse, message node.ID, index int) Call {
 // gets an error result with the text content.NoResult, so that no call stays open. For a started call
 // (node.ExecutionStarted) the text is content.OutcomeUnknown, and the execution is marked as in doubt.
 //
-// Errors of the chain: ErrNoCalls if no call is open, and for an execution whose Index is out of range or used twice.
+// Errors of the chain: no call is open, and the Index of an execution is out of range or used twice.
 func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 	if d.err != nil {
 		return d
 	}
 	p, ok := d.openPhase()
 	if !ok {
-		return d.fail("CloseTools", ErrNoCalls)
+		return d.fail("CloseTools", errNoCalls)
 	}
 	n, err := p.close(d.Source(), payloadsOf(executions))
 	if err != nil {
@@ -139,7 +139,7 @@ func init() {
 	shared.CloseTools = func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error) {
 		n, err := phase{open, new(byte)}.close(src, executions)
 		if err != nil {
-			return nil, &BuildError{Step: "CloseTools", Err: err}
+			return nil, &buildError{Step: "CloseTools", Err: err}
 		}
 		return n, nil
 	}
@@ -199,7 +199,7 @@ func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	}
 	p, ok := d.openPhase()
 	if !ok {
-		return d.fail("AppendExecutions", ErrNoCalls)
+		return d.fail("AppendExecutions", errNoCalls)
 	}
 	if err := p.executeAll(d.Source(), payloadsOf(executions)); err != nil {
 		return d.fail("AppendExecutions", err)
@@ -215,9 +215,9 @@ func (p *phase) executeAll(src node.Source, executions []node.Payload) error {
 		i := p.Number(index)
 		switch {
 		case i < 0:
-			return fmt.Errorf("%w: block %d of the message is no tool call", ErrNoCalls, index)
+			return fmt.Errorf("%w: block %d of the message is no tool call", errNoCalls, index)
 		case p.Done(i) != nil:
-			return fmt.Errorf("%w: call %d has its result already", ErrNoCalls, index)
+			return fmt.Errorf("%w: call %d has its result already", errNoCalls, index)
 		}
 		if err := p.execute(src, i, e); err != nil {
 			return err

@@ -197,7 +197,7 @@ func TestStartedCallIsAFindingOnceTheConversationGoesOn(t *testing.T) {
 	for _, f := range begun.User("Never mind.").Validate() {
 		kinds = append(kinds, f.Kind)
 	}
-	require.Equal(t, []dag.FindingKind{dag.PhaseCutInHalf, dag.CallWithoutResult}, kinds)
+	require.Equal(t, []dag.FindingKind{dag.FindingKind("incomplete tool phase"), dag.CallWithoutResult}, kinds)
 }
 
 // TestStartedCallHasAnUnknownOutcomeOnceAMessageFollows appends a message to a conversation that a crash cut off. The

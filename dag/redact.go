@@ -88,11 +88,6 @@ func (d DAG) redactAlike(ids ...node.ID) DAG {
 	return d.Redact(ids...)
 }
 
-// Forget drops the encoded requests kept with the messages of the conversation and of its child conversations. For each
-// API they take about as much memory as the text (see dialect.Encoding). Use it for a conversation that stays in memory
-// and is not sent for a while. The next request encodes all messages again, and keeps them.
-func (d DAG) Forget() { forget(d.WithChildren()) }
-
 // forget drops all values remembered with the content of nodes. The encoded request of a message may hold erased
 // content of earlier nodes.
 func forget(nodes []*node.Node) {

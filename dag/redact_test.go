@@ -122,9 +122,7 @@ func TestRedactErrors(t *testing.T) {
 	require.ErrorIs(t, got.Err(), dag.ErrForeign)
 	require.Contains(t, got.Err().Error(), other.String())
 	require.False(t, got.Head().Redacted(), "and nothing is redacted")
-	var step *dag.BuildError
-	require.ErrorAs(t, got.Err(), &step)
-	require.Equal(t, "Redact", step.Step)
+	require.ErrorContains(t, got.Err(), "dag: Redact: ")
 	require.Equal(t, d, d.Redact())
 	require.ErrorIs(t, d.Back(9).Redact(d.Head().ID()).Err(), dag.ErrNoExchange, "the chain's own error stays")
 

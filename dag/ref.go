@@ -15,8 +15,6 @@ import (
 
 // Errors about refs.
 var (
-	// ErrRefName marks an invalid name of a ref.
-	ErrRefName = errors.New("not a name for a ref")
 	// ErrNoRef marks a name without a ref.
 	ErrNoRef = errors.New("no such ref")
 )
@@ -34,8 +32,8 @@ type Ref struct {
 }
 
 // WithRef returns the conversation with a ref of that name for its current heads. An existing ref of that name is
-// moved. The cost does not grow with the conversation, and hardly with the number of refs. The chain's error is
-// ErrRefName for an invalid name.
+// moved. The cost does not grow with the conversation, and hardly with the number of refs. An invalid name is
+// an error of the chain.
 func (d DAG) WithRef(name string) DAG {
 	if d.err != nil {
 		return d
@@ -113,7 +111,7 @@ func checkRefName(name string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %s", ErrRefName, quoted(name), reason)
+	return fmt.Errorf("%w: %s: %s", errRefName, quoted(name), reason)
 }
 
 // breaks reports whether r would break a line or control a terminal.

@@ -80,7 +80,7 @@ func TestThinkingIsStaleAfterEachErasure(t *testing.T) {
 	d = d.CloseTools(execution(0, "one"), execution(1, "two"))
 	var executions []node.ID
 	for _, n := range d.Nodes() {
-		if n.Kind() == (node.ToolExecution{}).Kind() {
+		if n.Kind() == "tool_execution" {
 			executions = append(executions, n.ID())
 		}
 	}

@@ -16,34 +16,34 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// FindingKind is the kind of a [Finding].
+// FindingKind is the kind of a [Finding], as a person reads it. The constants below have each of them.
 type FindingKind string
 
 // Findings of Validate about tool phases.
 const (
 	CallWithoutResult FindingKind = "call without result"
 	ResultWithoutCall FindingKind = "result without call"
-	ResultTwice       FindingKind = "call has two results"
-	ResultLate        FindingKind = "result comes late" // there is other content between the call and its result
-	PhaseCutInHalf    FindingKind = "incomplete tool phase"
-	StrayExecution    FindingKind = "execution without call"
-	DuplicateCallID   FindingKind = "duplicate call id"
-	EmptyCallID       FindingKind = "empty call id"
+	resultTwice       FindingKind = "call has two results"
+	resultLate        FindingKind = "result comes late" // there is other content between the call and its result
+	phaseCutInHalf    FindingKind = "incomplete tool phase"
+	strayExecution    FindingKind = "execution without call"
+	duplicateCallID   FindingKind = "duplicate call id"
+	emptyCallID       FindingKind = "empty call id"
 	UndeclaredTool    FindingKind = "undeclared tool"
-	BadArguments      FindingKind = "arguments are not an object"
+	badArguments      FindingKind = "arguments are not an object"
 )
 
 // Findings of Validate about nodes and their content.
 const (
-	EmptyMessage    FindingKind = "empty message"
-	EmptyText       FindingKind = "empty text"
-	WrongSide       FindingKind = "block of the other role"
-	BadData         FindingKind = "data is not base64"
-	BadImageType    FindingKind = "image type is not supported"
-	UnknownBlock    FindingKind = "unknown block"
-	WrongSum        FindingKind = "wrong checksum"
-	DuplicateID     FindingKind = "duplicate node id"
-	NothingReplaced FindingKind = "nothing is replaced" // by a compaction
+	emptyMessage    FindingKind = "empty message"
+	emptyText       FindingKind = "empty text"
+	wrongSide       FindingKind = "block of the other role"
+	badData         FindingKind = "data is not base64"
+	badImageType    FindingKind = "image type is not supported"
+	unknownBlock    FindingKind = "unknown block"
+	wrongSum        FindingKind = "wrong checksum"
+	duplicateID     FindingKind = "duplicate node id"
+	nothingReplaced FindingKind = "nothing is replaced" // by a compaction
 )
 
 // Finding is one problem of a conversation.
@@ -91,9 +91,9 @@ func (d DAG) Validate() []Finding {
 // those about what follows.
 func rank(k FindingKind) int {
 	switch k {
-	case DuplicateID, WrongSum, FalseRedaction:
+	case duplicateID, wrongSum, falseRedaction:
 		return 0
-	case PhaseCutInHalf, CallWithoutResult:
+	case phaseCutInHalf, CallWithoutResult:
 		return 2
 	}
 	return 1
@@ -169,7 +169,7 @@ func (v *validator) conversation(d DAG) {
 		for _, n := range v.unvisited(d.heads()) {
 			if other, seen := v.known[n.ID()]; seen {
 				if !memo.SameNode(other, n) {
-					v.report(other, DuplicateID, "another node has the id %s", n.ID())
+					v.report(other, duplicateID, "another node has the id %s", n.ID())
 				}
 				continue
 			}
@@ -248,10 +248,10 @@ func (v *validator) unvisited(heads []*node.Node) []*node.Node {
 func (v *validator) node(n *node.Node) {
 	err := n.Verify()
 	if errors.Is(err, node.ErrSum) {
-		v.report(n, WrongSum, "")
+		v.report(n, wrongSum, "")
 	}
 	if errors.Is(err, node.ErrRedaction) {
-		v.report(n, FalseRedaction, "")
+		v.report(n, falseRedaction, "")
 	}
 
 	switch p := n.Payload().(type) {
@@ -268,7 +268,7 @@ func (v *validator) node(n *node.Node) {
 func (v *validator) message(n *node.Node, m node.Message) {
 	// A refusal may come without a text. It is kept for its reason, and not sent.
 	if m.Blocks.Len() == 0 && m.Answer.Stop != content.StopRefusal {
-		v.report(n, EmptyMessage, "")
+		v.report(n, emptyMessage, "")
 	}
 
 	uses := map[string]int{} // number of calls by ID
@@ -279,7 +279,7 @@ func (v *validator) message(n *node.Node, m node.Message) {
 		if call, ok := b.(content.ToolUse); ok && call.ID != "" {
 			// Report each ID once, however many calls have it.
 			if uses[call.ID]++; uses[call.ID] == 2 {
-				v.report(n, DuplicateCallID, "%q", call.ID)
+				v.report(n, duplicateCallID, "%q", call.ID)
 			}
 		}
 	}
@@ -303,7 +303,7 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 	switch b := b.(type) {
 	case content.Text:
 		if strings.TrimSpace(b.Text) == "" {
-			v.report(n, EmptyText, "%s", where)
+			v.report(n, emptyText, "%s", where)
 		}
 
 	case content.Image:
@@ -316,12 +316,12 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 	case content.ToolUse:
 		v.side(n, where, role, content.Assistant, "a tool call")
 		if b.ID == "" {
-			v.report(n, EmptyCallID, "%s calls %q", where, b.Name)
+			v.report(n, emptyCallID, "%s calls %q", where, b.Name)
 		}
 
 		// A call without arguments is valid: package executor executes it with {}.
 		if b.Input != "" && !b.Input.IsObject() {
-			v.report(n, BadArguments, "%s calls %q with %s", where, b.Name, b.Input)
+			v.report(n, badArguments, "%s calls %q with %s", where, b.Name, b.Input)
 		}
 	case content.CutToolUse:
 		v.side(n, where, role, content.Assistant, "a tool call")
@@ -330,14 +330,14 @@ func (v *validator) block(n *node.Node, role content.Role, where string, b conte
 		v.side(n, where, role, content.User, "a tool result")
 		v.blocks(n, where+", result", b.Content)
 	case content.Unknown:
-		v.report(n, UnknownBlock, "%s is never sent", where)
+		v.report(n, unknownBlock, "%s is never sent", where)
 	}
 }
 
 // side checks that a block belongs to the role of its message.
 func (v *validator) side(n *node.Node, where string, role, want content.Role, what string) {
 	if role != want {
-		v.report(n, WrongSide, "%s: %s in a message with role %s", where, what, role)
+		v.report(n, wrongSide, "%s: %s in a message with role %s", where, what, role)
 	}
 }
 
@@ -352,19 +352,19 @@ func (v *validator) source(n *node.Node, where string, s content.Source, image b
 
 	if image && !slices.Contains(imageTypes, s.MediaType) {
 		all := strings.Join(imageTypes, ", ")
-		v.report(n, BadImageType, "%s has type %q, not one of %s", where, s.MediaType, all)
+		v.report(n, badImageType, "%s has type %q, not one of %s", where, s.MediaType, all)
 	}
 
 	// The data may be large: decode it as a stream.
 	if _, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(s.Data))); err != nil {
-		v.report(n, BadData, "%s: %v", where, err)
+		v.report(n, badData, "%s: %v", where, err)
 	}
 }
 
 // execution checks that n executes a call of its parent.
 func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 	if n.NumParents() != 1 {
-		v.report(n, StrayExecution, "it has %d parents", n.NumParents())
+		v.report(n, strayExecution, "it has %d parents", n.NumParents())
 		return
 	}
 
@@ -377,7 +377,7 @@ func (v *validator) execution(n *node.Node, e node.ToolExecution) {
 		}
 	}
 	if v.calls.Of(e) < 0 {
-		v.report(n, StrayExecution, "block %d of %s is no call with id %q", e.Index, v.caller, e.CallID)
+		v.report(n, strayExecution, "block %d of %s is no call with id %q", e.Index, v.caller, e.CallID)
 	}
 }
 
@@ -547,7 +547,7 @@ func (p *phaseCheck) node(n *node.Node, view view) {
 		}
 		p.user(n, payload.Summary)
 		if payload.Replaced.Len() > 0 {
-			p.report(n, NothingReplaced, "the nodes it replaces are not in the conversation, or are not messages")
+			p.report(n, nothingReplaced, "the nodes it replaces are not in the conversation, or are not messages")
 		}
 	}
 }
@@ -610,7 +610,7 @@ func (p *phaseCheck) result(n *node.Node, r content.ToolResult) bool {
 	if len(open) == 0 {
 		kind := ResultWithoutCall
 		if p.ids[r.CallID] {
-			kind = ResultTwice
+			kind = resultTwice
 		}
 		p.report(n, kind, "%q", r.CallID)
 		return false
@@ -621,7 +621,7 @@ func (p *phaseCheck) result(n *node.Node, r content.ToolResult) bool {
 	p.calls[open[0]].hasResult = true
 	p.missing--
 	if p.other {
-		p.report(n, ResultLate, "other content before the result of %q", r.CallID)
+		p.report(n, resultLate, "other content before the result of %q", r.CallID)
 	}
 	return true
 }
@@ -634,7 +634,7 @@ func (p *phaseCheck) end(followed bool) {
 	if p.unclosed && len(p.calls) > 0 && over(p.calls[0]) {
 		all := count(len(p.calls), "call")
 		results := len(p.calls) - p.missing
-		p.report(p.calls[0].n, PhaseCutInHalf, "%d of %s have results, and no message contains all results", results, all)
+		p.report(p.calls[0].n, phaseCutInHalf, "%d of %s have results, and no message contains all results", results, all)
 	}
 	if p.missing > 0 {
 		for i, c := range p.calls {

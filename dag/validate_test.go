@@ -77,33 +77,33 @@ func TestEveryKindOfFinding(t *testing.T) {
 		{"left out at the end", asked(a, b).ToolResults(result("a", "x")), []dag.FindingKind{dag.CallWithoutResult}, `"b"`},
 		{"result without call", fresh().User("q").ToolResults(result("z", "x")), []dag.FindingKind{dag.ResultWithoutCall}, `"z"`},
 		{"result of an older call", asked(a).ToolResults(result("a", "x")).Assistant("m").ToolResults(result("a", "x")), []dag.FindingKind{dag.ResultWithoutCall}, `"a"`},
-		{"answered twice", asked(a).ToolResults(result("a", "x"), result("a", "y")), []dag.FindingKind{dag.ResultTwice}, `"a"`},
-		{"answered twice by retry", asked(a).CloseTools().ToolResults(result("a", "y")), []dag.FindingKind{dag.ResultTwice}, `"a"`},
-		{"late", asked(a).User("hm").ToolResults(result("a", "y")), []dag.FindingKind{dag.ResultLate}, `"a"`},
-		{"cut in half", half.User("go on"), []dag.FindingKind{dag.PhaseCutInHalf, dag.CallWithoutResult}, "1 of 2 calls have results"},
+		{"answered twice", asked(a).ToolResults(result("a", "x"), result("a", "y")), []dag.FindingKind{dag.FindingKind("call has two results")}, `"a"`},
+		{"answered twice by retry", asked(a).CloseTools().ToolResults(result("a", "y")), []dag.FindingKind{dag.FindingKind("call has two results")}, `"a"`},
+		{"late", asked(a).User("hm").ToolResults(result("a", "y")), []dag.FindingKind{dag.FindingKind("result comes late")}, `"a"`},
+		{"cut in half", half.User("go on"), []dag.FindingKind{dag.FindingKind("incomplete tool phase"), dag.CallWithoutResult}, "1 of 2 calls have results"},
 		{"all executed and passed over", asked(a, b).AppendExecutions(execution(0, "x"), execution(1, "y")).User("go on"),
-			[]dag.FindingKind{dag.PhaseCutInHalf}, "2 of 2 calls have results"},
-		{"stray execution", strayed, []dag.FindingKind{dag.CallWithoutResult, dag.StrayExecution, dag.ResultWithoutCall}, ""},
-		{"execution of nothing", fresh().Append(execution(0, "x")), []dag.FindingKind{dag.StrayExecution, dag.ResultWithoutCall}, "0 parents"},
-		{"duplicate ids", asked(a, a).CloseTools(), []dag.FindingKind{dag.DuplicateCallID}, `"a"`},
-		{"empty id", asked(use("", "f", "{}")).CloseTools(), []dag.FindingKind{dag.EmptyCallID}, `"f"`},
+			[]dag.FindingKind{dag.FindingKind("incomplete tool phase")}, "2 of 2 calls have results"},
+		{"stray execution", strayed, []dag.FindingKind{dag.CallWithoutResult, dag.FindingKind("execution without call"), dag.ResultWithoutCall}, ""},
+		{"execution of nothing", fresh().Append(execution(0, "x")), []dag.FindingKind{dag.FindingKind("execution without call"), dag.ResultWithoutCall}, "0 parents"},
+		{"duplicate ids", asked(a, a).CloseTools(), []dag.FindingKind{dag.FindingKind("duplicate call id")}, `"a"`},
+		{"empty id", asked(use("", "f", "{}")).CloseTools(), []dag.FindingKind{dag.FindingKind("empty call id")}, `"f"`},
 		{"undeclared", asked(use("x", "g", "{}")).CloseTools(), []dag.FindingKind{dag.UndeclaredTool}, `"g"`},
-		{"arguments", asked(use("x", "f", `[1]`)).CloseTools(), []dag.FindingKind{dag.BadArguments}, "[1]"},
-		{"arguments cut off", asked(use("x", "f", `{"a":`)).CloseTools(), []dag.FindingKind{dag.BadArguments}, `{"a":`},
-		{"empty message", fresh().Append(node.Message{Role: content.Assistant}), []dag.FindingKind{dag.EmptyMessage}, ""},
-		{"empty text", fresh().User("x", content.Text{}), []dag.FindingKind{dag.EmptyText}, "block 1"},
-		{"blank text", fresh().User(" \n"), []dag.FindingKind{dag.EmptyText}, "block 0"},
-		{"empty text in a result", asked(a).ToolResults(content.ToolResult{CallID: "a", Content: mustOf(t, content.Text{})}), []dag.FindingKind{dag.EmptyText}, "block 0, result 0"},
-		{"call of the user", fresh().Tools(declared("f", "")).User("", a), []dag.FindingKind{dag.WrongSide}, "user"},
-		{"thinking of the user", fresh().User("", content.Thinking{Text: "x"}), []dag.FindingKind{dag.WrongSide}, "thinking"},
-		{"result of the assistant", fresh().Assistant("", result("a", "x")), []dag.FindingKind{dag.WrongSide}, "assistant"},
-		{"base64", fresh().User("", content.Image{Source: content.Source{MediaType: "image/png", Data: "not base64!"}}), []dag.FindingKind{dag.BadData}, "block 0"},
-		{"document", fresh().User("", content.Document{Source: content.Source{MediaType: "application/pdf", Data: "AAA"}}), []dag.FindingKind{dag.BadData}, "block 0"},
-		{"media type", fresh().User("", content.Image{Source: content.Source{MediaType: "image/tiff", Data: "AAAA"}}), []dag.FindingKind{dag.BadImageType}, "image/tiff"},
-		{"unknown block", fresh().User("x", content.Unknown{JSON: `{"type":"hologram"}`}), []dag.FindingKind{dag.UnknownBlock}, "block 1"},
-		{"duplicate id", twins, []dag.FindingKind{dag.DuplicateID}, "another node"},
-		{"nothing replaced", fresh().User("x").Append(node.Compaction{Summary: content.Words("s"), Replaced: node.ListOf(node.ID{1})}), []dag.FindingKind{dag.NothingReplaced}, ""},
-		{"in a sub-agent", fresh().User("x").SubGraph("s", child), []dag.FindingKind{dag.EmptyMessage}, ""},
+		{"arguments", asked(use("x", "f", `[1]`)).CloseTools(), []dag.FindingKind{dag.FindingKind("arguments are not an object")}, "[1]"},
+		{"arguments cut off", asked(use("x", "f", `{"a":`)).CloseTools(), []dag.FindingKind{dag.FindingKind("arguments are not an object")}, `{"a":`},
+		{"empty message", fresh().Append(node.Message{Role: content.Assistant}), []dag.FindingKind{dag.FindingKind("empty message")}, ""},
+		{"empty text", fresh().User("x", content.Text{}), []dag.FindingKind{dag.FindingKind("empty text")}, "block 1"},
+		{"blank text", fresh().User(" \n"), []dag.FindingKind{dag.FindingKind("empty text")}, "block 0"},
+		{"empty text in a result", asked(a).ToolResults(content.ToolResult{CallID: "a", Content: mustOf(t, content.Text{})}), []dag.FindingKind{dag.FindingKind("empty text")}, "block 0, result 0"},
+		{"call of the user", fresh().Tools(declared("f", "")).User("", a), []dag.FindingKind{dag.FindingKind("block of the other role")}, "user"},
+		{"thinking of the user", fresh().User("", content.Thinking{Text: "x"}), []dag.FindingKind{dag.FindingKind("block of the other role")}, "thinking"},
+		{"result of the assistant", fresh().Assistant("", result("a", "x")), []dag.FindingKind{dag.FindingKind("block of the other role")}, "assistant"},
+		{"base64", fresh().User("", content.Image{Source: content.Source{MediaType: "image/png", Data: "not base64!"}}), []dag.FindingKind{dag.FindingKind("data is not base64")}, "block 0"},
+		{"document", fresh().User("", content.Document{Source: content.Source{MediaType: "application/pdf", Data: "AAA"}}), []dag.FindingKind{dag.FindingKind("data is not base64")}, "block 0"},
+		{"media type", fresh().User("", content.Image{Source: content.Source{MediaType: "image/tiff", Data: "AAAA"}}), []dag.FindingKind{dag.FindingKind("image type is not supported")}, "image/tiff"},
+		{"unknown block", fresh().User("x", content.Unknown{JSON: `{"type":"hologram"}`}), []dag.FindingKind{dag.FindingKind("unknown block")}, "block 1"},
+		{"duplicate id", twins, []dag.FindingKind{dag.FindingKind("duplicate node id")}, "another node"},
+		{"nothing replaced", fresh().User("x").Append(node.Compaction{Summary: content.Words("s"), Replaced: node.ListOf(node.ID{1})}), []dag.FindingKind{dag.FindingKind("nothing is replaced")}, ""},
+		{"in a sub-agent", fresh().User("x").SubGraph("s", child), []dag.FindingKind{dag.FindingKind("empty message")}, ""},
 		{"compaction cuts a phase", compact(toldWeather(), "sum", 2, 3).User("on"), []dag.FindingKind{dag.ResultWithoutCall, dag.ResultWithoutCall, dag.ResultWithoutCall}, ""},
 	} {
 		require.NoError(t, c.d.Err(), c.name)
@@ -119,7 +119,7 @@ func TestEveryKindOfFinding(t *testing.T) {
 
 func TestEveryFindingIsReportedAtOnceInOrder(t *testing.T) {
 	d := fresh().User(" ").Assistant("x", content.Text{}, use("", "f", "[]"), use("", "f", "{}")).User("on")
-	require.Equal(t, []dag.FindingKind{dag.EmptyText, dag.EmptyText, dag.EmptyCallID, dag.BadArguments, dag.EmptyCallID,
+	require.Equal(t, []dag.FindingKind{dag.FindingKind("empty text"), dag.FindingKind("empty text"), dag.FindingKind("empty call id"), dag.FindingKind("arguments are not an object"), dag.FindingKind("empty call id"),
 		dag.UndeclaredTool, dag.CallWithoutResult, dag.CallWithoutResult}, kinds(d))
 	nodes := d.Nodes()
 	require.Equal(t, nodes[0], d.Validate()[0].Node)
@@ -134,14 +134,14 @@ func TestValidateReportsAChangedFile(t *testing.T) {
 	require.NoError(t, err)
 	findings := d.Validate()
 	require.Len(t, findings, 1)
-	require.Equal(t, dag.WrongSum, findings[0].Kind)
+	require.Equal(t, dag.FindingKind("wrong checksum"), findings[0].Kind)
 	require.Equal(t, "system", findings[0].Node.Kind())
 }
 
 func TestSharedSubAgentIsValidatedOnce(t *testing.T) {
 	child := dag.New().User("x").Append(node.Message{Role: content.User})
 	d := fresh().User("q").SubGraph("a", child).SubGraph("b", child).SubGraph("c", child.User("more"))
-	require.Equal(t, []dag.FindingKind{dag.EmptyMessage}, kinds(d))
+	require.Equal(t, []dag.FindingKind{dag.FindingKind("empty message")}, kinds(d))
 }
 
 func TestDuplicateIDIsReportedOnce(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Findings of Verify, beside WrongSum and DuplicateID.
+// Findings of Verify, beside wrongSum and duplicateID.
 const (
-	// FalseRedaction: a node is marked as redacted but still has content.
-	FalseRedaction FindingKind = "marked as redacted but has content"
-	// CallWaits: a call at a head has no result yet. If it is sent as it is, it gets an error result.
-	CallWaits FindingKind = "call has no result yet"
+	// falseRedaction: a node is marked as redacted but still has content.
+	falseRedaction FindingKind = "marked as redacted but has content"
+	// callWaits: a call at a head has no result yet. If it is sent as it is, it gets an error result.
+	callWaits FindingKind = "call has no result yet"
 )
 
 // Verification is the result of [DAG.Verify].
@@ -64,7 +64,7 @@ func waitingFinding(c shared.OpenCall) Finding {
 	if c.Started != nil {
 		text += ", " + describe.State(c.Started.Payload().(node.ToolExecution).State)
 	}
-	return Finding{Node: c.Caller, Kind: CallWaits, Detail: safetext.Line(text, 200)}
+	return Finding{Node: c.Caller, Kind: callWaits, Detail: safetext.Line(text, 200)}
 }
 
 func init() {
@@ -182,7 +182,7 @@ func (v *verifier) node(n *node.Node) {
 	if old := v.byID[n.ID()]; old == nil {
 		v.byID[n.ID()] = n
 	} else if !memo.SameNode(old, n) {
-		v.report(n, DuplicateID, "another node has the id "+n.ID().String())
+		v.report(n, duplicateID, "another node has the id "+n.ID().String())
 	}
 
 	if _, unknown := n.Payload().(node.Unknown); unknown {
@@ -199,10 +199,10 @@ func (v *verifier) node(n *node.Node) {
 		v.Checked++
 	}
 	if errors.Is(err, node.ErrSum) {
-		v.report(n, WrongSum, "")
+		v.report(n, wrongSum, "")
 	}
 	if errors.Is(err, node.ErrRedaction) {
-		v.report(n, FalseRedaction, "")
+		v.report(n, falseRedaction, "")
 	}
 }
 

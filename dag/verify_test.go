@@ -66,7 +66,7 @@ func TestVerifyReportsEachChangedNode(t *testing.T) {
 		require.False(t, v.OK())
 		require.Len(t, v.Findings, 1, "of node %d alone", i)
 		require.Equal(t, strings.Split(was, `"`)[3], v.Findings[0].Node.ID().String())
-		require.Equal(t, dag.WrongSum, v.Findings[0].Kind)
+		require.Equal(t, dag.FindingKind("wrong checksum"), v.Findings[0].Kind)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestVerificationAsTextAndAsJSON(t *testing.T) {
 func TestFindingNamesNodeAndKindOnce(t *testing.T) {
 	d := read(t, strings.Replace(written(t, counting().User("ten").Assistant("x")), `"ten"`, `"two"`, 1))
 	for _, f := range append(d.Verify().Findings, d.Validate()...) {
-		require.Equal(t, dag.WrongSum, f.Kind)
+		require.Equal(t, dag.FindingKind("wrong checksum"), f.Kind)
 		require.Equal(t, 1, strings.Count(f.String(), "wrong checksum"), f.String())
 		require.Equal(t, 1, strings.Count(f.String(), f.Node.String()), f.String())
 	}
@@ -160,7 +160,7 @@ func TestVerifyListsOpenCallsAtEveryHead(t *testing.T) {
 		require.True(t, v.OK(), name)
 		var got []string
 		for _, f := range v.Waiting {
-			require.Equal(t, dag.CallWaits, f.Kind)
+			require.Equal(t, dag.FindingKind("call has no result yet"), f.Kind)
 			require.Contains(t, v.String(), f.String())
 			got = append(got, f.Detail)
 		}

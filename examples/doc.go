@@ -21,6 +21,7 @@
 //   - guardrails: hooks that check messages, calls and answers.
 //   - skills: folders of instructions, loaded when they are needed.
 //   - compaction: a long conversation in a small context window.
+//   - smallrequests: 300 calls without old results, and 500 tools that are found; what is sent to four APIs.
 //   - evaluate: 200 cases, judged by another model.
 //   - regression: a recorded run as a test in go test.
 //   - files: an agent that works with files, through an MCP server.

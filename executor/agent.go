@@ -51,6 +51,9 @@ type Agent struct {
 	// left out of the requests ([RunStart.Unbound] names them). A call of such a tool is answered like a call of an
 	// unknown tool. dag.DAG.WithdrawTools removes them from the conversation for good.
 	Tools []dag.Tool
+	// OnDemand are tools that a run can call once the conversation declares them, which something in the run does with
+	// dag.DAG.Tools: a hook, for the tools that a model has searched for (package executor/toolsearch). Defaults to none.
+	OnDemand []dag.Tool
 	// Handler, if set, executes every call, whatever tools are bound. It gets the arguments as a JSON object, but
 	// unchecked. Defaults to none.
 	Handler Handler
@@ -61,7 +64,7 @@ type Agent struct {
 	Hooks []Hook
 	// Limits end a run. Defaults to 50 turns.
 	Limits Limits
-	// Prices has the prices of models. If api.Prices.Check rejects them, the run is refused with an *api.PriceError.
+	// Prices has the prices of models. If api.Prices.Check rejects them, the run is refused with api.ErrPrice.
 	// Defaults to none: the cost of a run is then unknown (node.StopReason.CostKnown).
 	Prices api.Prices
 
@@ -170,7 +173,7 @@ var discard = slog.New(slog.DiscardHandler)
 // The conversation is valid beside any error, and a later Run continues it. If a step of the chain failed
 // (dag.DAG.Err), it is the conversation before that step. Errors:
 //
-//   - Before anything is done: [ErrNoProvider], [ErrNoContext], [ErrUnbound], [ErrInvalidLimit], [ErrAnswered],
+//   - Before anything is done: no provider, a nil context, [UnboundError], [ErrInvalidLimit], [ErrAnswered],
 //     [ErrRejected], an error of Instructions, and dag.DAG.Err.
 //   - [ErrPaused].
 //   - The provider's error, after all retries.
@@ -268,7 +271,7 @@ func unobserved(r *run, begin func(*run) error) (dag.DAG, error) {
 //
 // The conversation is valid beside any error. Every call has its result, except after a *[PausedError]. Errors:
 //
-//   - Before anything is done: [ErrNoContext], [ErrUnbound], [ErrInvalidLimit], an error of Instructions, and
+//   - Before anything is done: a nil context, [UnboundError], [ErrInvalidLimit], an error of Instructions, and
 //     dag.DAG.Err.
 //   - [ErrPaused].
 //   - The context's error and its cause, if the context ended.

@@ -25,8 +25,8 @@ func WithOutput[T any](a Agent) Agent {
 	return a
 }
 
-// FinalOutput decodes the last response of a run to a T, by api.Decode[T]. The error is api.ErrOutput if the response
-// is no valid T, or if the conversation does not end in a response, for example because a limit ended the run.
+// FinalOutput decodes the last response of a run to a T, by api.Decode[T]. The error is an *api.OutputError if the
+// response is no valid T, or if the conversation does not end in a response, for example because a limit ended the run.
 func FinalOutput[T any](d dag.DAG) (T, error) { return api.Decode[T](lastAnswer(d)) }
 
 // RunFor is [Agent.Run] with structured output, as configured by [WithOutput]. Its errors are those of Run and

@@ -93,9 +93,16 @@ func refusing(word string) executor.Hook {
 	}}
 }
 
+// warned returns a message with a warning behind it.
+func warned(m content.Message, words string) (content.Message, error) {
+	blocks, err := content.Of(append(m.Blocks.Slice(), content.Text{Text: "[Warning: " + words + "]"})...)
+	m.Blocks = blocks
+	return m, err
+}
+
 // warning is a filter of input that warns.
 func warning(words string) executor.Hook {
-	return executor.Hook{Input: func(_ context.Context, m content.Message) (content.Message, error) { return executor.Warn(m, words) }}
+	return executor.Hook{Input: func(_ context.Context, m content.Message) (content.Message, error) { return warned(m, words) }}
 }
 
 // Phi-core and yoagent.
@@ -562,7 +569,7 @@ func subAgents(t *testing.T) {
 		require.Equal(t, "uara", roles(d), "none of it is in the conversation of the one that called it")
 		require.Equal(t, []string{"Done."}, outcomes(t, d))
 		nodes := d.Nodes()
-		ran := slices.IndexFunc(nodes, func(n *node.Node) bool { return n.Kind() == node.ToolExecution{}.Kind() })
+		ran := slices.IndexFunc(nodes, func(n *node.Node) bool { return n.Kind() == "tool_execution" })
 		child := dag.FromNode(nodes[ran])
 		require.Equal(t, "uara", roles(child))
 		require.Equal(t, []string{"Look it up."}, said(child))
@@ -1352,7 +1359,7 @@ var agentCore = []conform{
 
 			newer := bytes.Replace(data, []byte(`"schema_version":2`), []byte(`"schema_version":999`), 1)
 			_, err = codec.Decode(newer)
-			require.ErrorIs(t, err, executor.ErrVersion)
+			require.ErrorIs(t, err, dag.ErrVersion)
 		},
 	},
 	{

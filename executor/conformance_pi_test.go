@@ -270,8 +270,8 @@ var highest = []conform{
 
 			later := bytes.Replace(written, []byte(`"schema_version":2,`), []byte(`"schema_version":999,`), 1)
 			_, err = codec.Decode(later)
-			require.ErrorIs(t, err, executor.ErrVersion)
-			var version *executor.VersionError
+			require.ErrorIs(t, err, dag.ErrVersion)
+			var version *dag.VersionError
 			require.ErrorAs(t, err, &version)
 			require.Equal(t, 999, version.Version)
 		}},
@@ -807,7 +807,7 @@ var tinyAgent = []conform{
 		test: func(t *testing.T) {
 			model := once(call("hollow"))
 			_, err := executor.Run(t.Context(), model, ask(content.Tool{Name: "hollow", Schema: `{"type":"object"}`}))
-			require.ErrorIs(t, err, executor.ErrUnbound)
+			require.ErrorAs(t, err, new(*executor.UnboundError))
 			require.Empty(t, model.Requests())
 			require.ErrorIs(t, ask(executor.Func[none, string]("hollow", "", nil)).Err(), content.ErrTool)
 		}},

@@ -69,7 +69,7 @@
 //
 // # Errors
 //
-//   - [ErrUnbound]: the program declares a tool without a function. [ErrNoProvider]: the Agent has no provider. Both
+//   - [UnboundError]: the program declares a tool without a function, or the Agent has no provider. Both
 //     are returned before the run begins.
 //   - An *api.Error: the model failed, after all retries.
 //   - The error of the context and its cause: the context ended.

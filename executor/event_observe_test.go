@@ -135,7 +135,7 @@ func TestObserveGetsAnEndWithAnErrorWhereTheRunHasNone(t *testing.T) {
 
 	seen = nil
 	_, err := executor.Agent{Hooks: hooks}.Run(t.Context(), ask(fast))
-	require.ErrorIs(t, err, executor.ErrNoProvider)
+	require.ErrorContains(t, err, "the agent has no provider")
 	require.Empty(t, seen, "a refused run")
 }
 

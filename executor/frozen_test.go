@@ -127,7 +127,7 @@ func TestFormerFormIsRefused(t *testing.T) {
 		data, err := os.ReadFile("testdata/" + path + ".v1.json")
 		require.NoError(t, err)
 		_, err = executor.ContinuationCodec{}.Decode(data)
-		require.ErrorIs(t, err, executor.ErrVersion)
+		require.ErrorIs(t, err, dag.ErrVersion)
 		require.ErrorContains(t, err, "run the conversation that it belongs to")
 	}
 	for path, decode := range map[string]func([]byte) error{
@@ -140,7 +140,7 @@ func TestFormerFormIsRefused(t *testing.T) {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for line := range strings.Lines(string(data)) {
-			require.ErrorIs(t, decode([]byte(line)), executor.ErrCodec)
+			require.ErrorAs(t, decode([]byte(line)), new(*executor.CodecError))
 		}
 	}
 }

@@ -193,7 +193,7 @@ func TestGrowth(t *testing.T) {
 				check(q.Add(fmt.Sprint("message ", i)))
 			}
 			input := executor.Hook{Input: func(_ context.Context, m content.Message) (content.Message, error) {
-				return executor.Warn(m, "read twice")
+				return warned(m, "read twice")
 			}}
 			a := executor.Agent{Provider: &busy{turns: 1}, Steering: q, Hooks: []executor.Hook{input}}
 			return func() {

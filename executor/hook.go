@@ -162,8 +162,7 @@ type Decision struct {
 	input  content.JSON
 	result Result
 
-	checked bool
-	rule    string
+	rule string
 }
 
 type action int
@@ -185,15 +184,8 @@ func Allow() Decision { return Decision{} }
 func Deny(reason string) Decision { return Decision{action: deny, reason: reason} }
 
 // Modify executes the call with other arguments. Later hooks see them. They must be a JSON object. They are not checked
-// against the tool's schema, unless the decision is [Decision.Checked].
+// against the tool's schema: the program may know more than the model.
 func Modify(input content.JSON) Decision { return Decision{action: modify, input: input} }
-
-// Checked makes the run check the arguments of a Modify against the tool's schema, like the model's own. If they do not
-// fit, the call is not executed, and the model reads the reason.
-func (d Decision) Checked() Decision {
-	d.checked = true
-	return d
-}
 
 // Rule names the rule of the program that decided in place of a person, such as "always allow ls". The name is kept in
 // the execution (node.Decided).
@@ -215,13 +207,6 @@ func Defer(reason string) Decision { return Decision{action: deferred, reason: r
 
 // ExecuteAgain executes a call in doubt a second time. It is for [Hook.InDoubt] only.
 func ExecuteAgain() Decision { return Decision{action: executeAgain} }
-
-// Warn adds a warning to a message, for Hook.Input.
-func Warn(m content.Message, warning string) (content.Message, error) {
-	blocks, err := content.Of(append(m.Blocks.Slice(), content.Text{Text: "[Warning: " + warning + "]"})...)
-	m.Blocks = blocks
-	return m, err
-}
 
 // OutputLimit cuts the texts of tool results. A cut text ends with a note, which counts for the limit. Texts are cut
 // between characters. Images and documents are kept as they are. The zero value cuts nothing.

@@ -130,7 +130,7 @@ func TestInputHookRunsWhenDeclarationsFollowTheMessage(t *testing.T) {
 		return m, errors.New("no")
 	}}}
 	warn := []executor.Hook{{Input: func(_ context.Context, m content.Message) (content.Message, error) {
-		return executor.Warn(m, "careful")
+		return warned(m, "careful")
 	}}}
 	for name, c := range map[string]struct {
 		agent executor.Agent
@@ -181,7 +181,7 @@ func TestEndOfContextDoesNotRejectTheMessage(t *testing.T) {
 func TestNextHookThatReturnsNothingKeepsTheRequest(t *testing.T) {
 	nothing := executor.Hook{Next: func(context.Context, executor.Turn) (executor.Turn, error) { return executor.Turn{}, nil }}
 	d, err := executor.Agent{Provider: once(call("fast")), Hooks: []executor.Hook{nothing}}.Run(t.Context(), ask(fast))
-	require.ErrorIs(t, err, executor.ErrNoProvider)
+	require.ErrorContains(t, err, "the agent has no provider")
 	require.Equal(t, "uar", roles(d))
 	require.Equal(t, content.StopError, stopped(t, d).Reason)
 	requireValid(t, d)

@@ -15,12 +15,12 @@ import (
 )
 
 // unfinishedSession is a session of another program that ended in the middle of a tool call.
-const unfinishedSession = `[{"role":"user","content":"Pay."},{"role":"assistant","tool_calls":[` +
-	`{"id":"c1","type":"function","function":{"name":"pay","arguments":"{}"}}]}]`
+const unfinishedSession = `{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":"Pay."}}
+{"type":"assistant","uuid":"a","parentUuid":"u","message":{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"pay","input":{}}]}}`
 
 // TestOpenCallOfAnImportIsInDoubt: its writer recorded no starts, so the call may have been executed.
 func TestOpenCallOfAnImportIsInDoubt(t *testing.T) {
-	in, err := sessions.Import(sessions.Chat, strings.NewReader(unfinishedSession), nil)
+	in, err := sessions.Import(sessions.ClaudeCode, strings.NewReader(unfinishedSession), nil)
 	require.NoError(t, err)
 	executed := 0
 	pay := executor.Func("pay", "", func(context.Context, map[string]bool) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"go.uber.org/goleak"
 )
 

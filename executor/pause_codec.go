@@ -29,16 +29,8 @@ const (
 	maxAttribute = 200      // bytes of an attribute
 )
 
-var (
-	// ErrCodec is in the chain of every error about writing or reading a [Continuation], a [ToolTask] or a [Reply].
-	ErrCodec = errors.New("cannot be written or read")
-	// ErrVersion marks data written by another version of Plait; a [VersionError] gives the version. It is
-	// dag.ErrVersion.
-	ErrVersion = dag.ErrVersion
-)
-
-// CodecError reports an invalid member of a saved continuation, task or reply. An invalid Continuation causes the same
-// errors when it is written as when it is read.
+// CodecError reports an invalid member of a [Continuation], a [ToolTask] or a [Reply]: every error about writing or
+// reading one is a *CodecError. An invalid Continuation causes the same errors when it is written as when it is read.
 type CodecError struct {
 	// Field is the path of the member, such as "pending/0/index": a JSON Pointer (RFC 6901) without its first slash. It
 	// is "" for the whole object.
@@ -55,11 +47,8 @@ func (e *CodecError) Error() string {
 	return text + safetext.Escape(e.Err.Error(), 1000)
 }
 
-// Unwrap returns ErrCodec and the reason.
-func (e *CodecError) Unwrap() []error { return []error{ErrCodec, e.Err} }
-
-// VersionError names the version of the data and the version that this program reads. It is a [dag.VersionError].
-type VersionError = dag.VersionError
+// Unwrap returns the reason.
+func (e *CodecError) Unwrap() error { return e.Err }
 
 // Reasons for refusing a member.
 var (
@@ -101,7 +90,7 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 // attributes in data are read, regardless of Keys, as strings. Unknown members are ignored, as in a saved node. The
 // order of members and the space between them do not matter.
 //
-// Every error is a *[CodecError]. If the version is not 2, its chain holds a *[VersionError]. A continuation of version
+// Every error is a *[CodecError]. If the version is not 2, its chain holds a *[dag.VersionError]. A continuation of version
 // 1 held the state of its pause, which is in the conversation now: run that conversation, and it pauses anew. Decode
 // refuses
 //
@@ -372,7 +361,7 @@ func (o savedObject) err() error {
 
 func (o savedObject) version() {
 	v := o.Int("schema_version")
-	switch err := error(&VersionError{Version: v, Supported: savedVersion}); {
+	switch err := error(&dag.VersionError{Version: v, Supported: savedVersion}); {
 	case v == 1:
 		o.Fail("schema_version", fmt.Errorf("%w: %w", err, errVersion1))
 	case v != savedVersion:

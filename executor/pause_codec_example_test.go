@@ -56,7 +56,7 @@ func ExampleContinuationCodec() {
 	fmt.Println(d.Text(), err)
 
 	_, err = codec.Decode([]byte(`{"schema_version": 1}`))
-	fmt.Println(errors.Is(err, executor.ErrVersion))
+	fmt.Println(errors.Is(err, dag.ErrVersion))
 	// Output:
 	// {"schema_version":2,"run_id":"019b76da-a800-7000-8000-000000000002","continuation_id":"1c2e73726d17fe546939123cd4b82a13","pause_reason":"awaiting_tool_results","calls":["019b76da-a800-7000-8000-000000000005/0","019b76da-a800-7000-8000-000000000005/1"],"attributes":{"tenant":"acme"}} <nil>
 	// true

@@ -46,7 +46,7 @@ func fullContinuation() executor.Continuation {
 
 func requireCodec(t *testing.T, err error, field, reason string) {
 	t.Helper()
-	require.ErrorIs(t, err, executor.ErrCodec)
+	require.ErrorAs(t, err, new(*executor.CodecError))
 	var wrong *executor.CodecError
 	require.ErrorAs(t, err, &wrong)
 	require.Equal(t, field, wrong.Field, "%v", err)
@@ -130,9 +130,9 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	for _, version := range []string{"0", "3", "999", "-1"} {
 		data := strings.Replace(fullSaved, `"schema_version":2`, `"schema_version":`+version, 1)
 		_, err := executor.ContinuationCodec{}.Decode([]byte(data))
-		var wrong *executor.VersionError
+		var wrong *dag.VersionError
 		require.ErrorAs(t, err, &wrong)
-		require.ErrorIs(t, err, executor.ErrVersion)
+		require.ErrorIs(t, err, dag.ErrVersion)
 		require.Equal(t, 2, wrong.Supported)
 	}
 }
@@ -142,12 +142,12 @@ func TestTheFormerVersionIsRefusedWithWhatToDo(t *testing.T) {
 	former := `{"schema_version":1,"run_id":"r","continuation_id":"c","pause_reason":"awaiting_approval",` +
 		`"message_id":"01941f29-7c00-7000-8000-000000000001","pending":[],"totals":{"turns":1,"tool_calls":0}}`
 	_, err := executor.ContinuationCodec{}.Decode([]byte(former))
-	require.ErrorIs(t, err, executor.ErrVersion)
+	require.ErrorIs(t, err, dag.ErrVersion)
 	require.ErrorContains(t, err, "run the conversation that it belongs to")
 
 	task := `{"schema_version":1,"run_id":"r","continuation_id":"c","turn":1,"tool_call_id":"a","index":0,"name":"f","executed_name":"f","arguments":{}}`
 	_, err = executor.ToolTaskCodec{}.Decode([]byte(task))
-	require.ErrorIs(t, err, executor.ErrVersion)
+	require.ErrorIs(t, err, dag.ErrVersion)
 	require.ErrorContains(t, err, "run the conversation that it belongs to")
 
 	var reply executor.Reply
@@ -175,7 +175,7 @@ func TestWhatIsNoContinuationIsRefused(t *testing.T) {
 	}
 	for _, data := range []string{"", "null", "[]", "7", fullSaved + "x", fullSaved[:40]} {
 		_, err := executor.ContinuationCodec{}.Decode([]byte(data))
-		require.ErrorIs(t, err, executor.ErrCodec, data)
+		require.ErrorAs(t, err, new(*executor.CodecError), data)
 	}
 	for field, change := range map[string]func(*executor.Continuation){
 		"run_id":                 func(c *executor.Continuation) { c.Run = "\xff" },
@@ -238,7 +238,7 @@ func TestTasksAreTheCallsThatMayBeExecutedNow(t *testing.T) {
 	requireCodec(t, err, "calls", "no call waits for a result")
 	for _, none := range []dag.DAG{{}, dag.New().User("x")} {
 		_, err = codec.Encode(none, nil)
-		require.ErrorIs(t, err, executor.ErrCodec)
+		require.ErrorAs(t, err, new(*executor.CodecError))
 	}
 }
 
@@ -310,7 +310,7 @@ func TestRepliesAreWrittenAndRead(t *testing.T) {
 		require.Equal(t, all, back, name)
 		require.Error(t, codec.unmarshal([]byte(`{"tc_1":null}`), &back), name)
 		_, err = codec.marshal(map[string]executor.Reply{"tc_1": {}})
-		require.ErrorIs(t, err, executor.ErrCodec, name)
+		require.ErrorAs(t, err, new(*executor.CodecError), name)
 	}
 }
 
@@ -444,7 +444,7 @@ func FuzzReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var reply, again executor.Reply
 		if err := reply.UnmarshalJSON(data); err != nil {
-			require.ErrorIs(t, err, executor.ErrCodec)
+			require.ErrorAs(t, err, new(*executor.CodecError))
 			return
 		}
 		once, err := reply.MarshalJSON()

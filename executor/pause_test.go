@@ -251,7 +251,7 @@ func TestResumeStreamWithOutputReturnsTheAnswerInItsForm(t *testing.T) {
 	requireAskedForCount(t, script)
 
 	_, err = executor.FinalOutput[count](d.User("And?"))
-	require.ErrorIs(t, err, api.ErrOutput, "the conversation does not end in an answer")
+	require.ErrorAs(t, err, new(*api.OutputError), "the conversation does not end in an answer")
 }
 
 func TestResumeForReturnsTheErrorOfTheRun(t *testing.T) {
@@ -271,7 +271,7 @@ func TestFinalOutputRefusesAnAnswerThatWasCutOff(t *testing.T) {
 	partOf(t, d)
 
 	_, err = executor.FinalOutput[count](d)
-	require.ErrorIs(t, err, api.ErrOutput)
+	require.ErrorAs(t, err, new(*api.OutputError))
 }
 
 // pausedAt runs a conversation whose only call waits for a result from outside.

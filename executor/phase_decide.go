@@ -319,13 +319,6 @@ func (r *run) authorize(c *toolCall) {
 		if d.action == modify {
 			c.ran.Input, c.isObject = d.input, true
 		}
-		if d.checked {
-			if err := r.find(c); err != nil {
-				c.answer(failure("%v", err))
-				return
-			}
-		}
-
 		if d.rule != "" {
 			c.decided = node.Decided{Rule: d.rule, At: c.phase.clock.Time()}
 		}

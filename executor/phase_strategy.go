@@ -9,7 +9,7 @@ import "slices"
 //   - A call in no batch runs in an additional last batch. A call in two batches runs in the first of them.
 //   - If it panics, or has not returned when the run's context ends, no call is executed.
 //
-// [Parallel], [Sequential], [Batched], [Pool], [SequentialFirst] and [DeferAll] return the usual ones.
+// [Parallel], [Sequential], [Batched], [Pool] and [DeferAll] return the usual ones.
 type Strategy func(calls []Ready) []Batch
 
 // Ready is a call to execute, with the mode of its tool.
@@ -29,15 +29,13 @@ type Batch struct {
 	Defer bool
 }
 
-// Mode controls whether a tool may run beside others; see [WithMode].
+// Mode controls whether a tool may run beside others; see [WithMode]. The zero value leaves it to the strategy.
 type Mode int
 
 // The modes.
 const (
-	// ModeAny leaves it to the strategy.
-	ModeAny Mode = iota
 	// ModeSequential marks a tool that must not run beside any other.
-	ModeSequential
+	ModeSequential Mode = iota + 1
 	// ModeParallel marks a tool that is safe to run beside others.
 	ModeParallel
 )
@@ -61,15 +59,20 @@ func Batched(n int) Strategy {
 // other tools run before them, one after the other.
 func Pool(limit int) Strategy {
 	return func(calls []Ready) []Batch {
-		return split(calls, limit, func(m Mode) bool { return m == ModeParallel })
-	}
-}
+		var alone, together []int
+		for i, c := range calls {
+			if c.Mode == ModeParallel {
+				together = append(together, i)
+			} else {
+				alone = append(alone, i)
+			}
+		}
 
-// SequentialFirst runs the tools that are [ModeSequential] first, one after the other, and then all others like
-// Parallel.
-func SequentialFirst(limit int) Strategy {
-	return func(calls []Ready) []Batch {
-		return split(calls, limit, func(m Mode) bool { return m != ModeSequential })
+		batches := chunks(alone, 1)
+		if len(together) > 0 {
+			batches = append(batches, Batch{Calls: together, Limit: limit})
+		}
+		return batches
 	}
 }
 
@@ -88,24 +91,6 @@ func orSequential(s Strategy) Strategy {
 		}
 		return s(calls)
 	}
-}
-
-// split returns a batch for each call that must run alone, and then one batch for the others.
-func split(calls []Ready, limit int, together func(Mode) bool) []Batch {
-	var alone, last []int
-	for i, c := range calls {
-		if together(c.Mode) {
-			last = append(last, i)
-		} else {
-			alone = append(alone, i)
-		}
-	}
-
-	batches := chunks(alone, 1)
-	if len(last) > 0 {
-		batches = append(batches, Batch{Calls: last, Limit: limit})
-	}
-	return batches
 }
 
 func chunks(indexes []int, size int) []Batch {

@@ -249,9 +249,7 @@ func (w *world) strategy() executor.Strategy {
 		return executor.Batched(n)
 	case 5:
 		return executor.Pool(n)
-	case 6:
-		return executor.SequentialFirst(n)
-	case 7:
+	case 6, 7:
 		return executor.DeferAll()
 	case 8, 9:
 		return w.nonsense
@@ -324,7 +322,7 @@ func (w *witness) input(ctx context.Context, hook string, m content.Message) (co
 	}
 	switch d.IntN(10) {
 	case 0:
-		return executor.Warn(m, "careful")
+		return warned(m, "careful")
 	case 1:
 		m.Blocks = content.Words(m.Blocks.Text() + " Checked.")
 	case 2:

@@ -58,7 +58,7 @@ type given struct {
 func newRun(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
 	var broken error
 	if ctx == nil {
-		ctx, broken = context.Background(), ErrNoContext
+		ctx, broken = context.Background(), errNoContext
 	}
 
 	// A failed chain refuses the run. Return the conversation from before the failed step: one with the error would be
@@ -121,7 +121,7 @@ func (r *run) close() {
 // begin prepares the run. An error refuses it.
 func (r *run) begin() error {
 	if isNil(r.agent.Provider) {
-		return ErrNoProvider
+		return errNoProvider
 	}
 	if r.inside != nil {
 		if err := tooDeep(r.inside); err != nil {

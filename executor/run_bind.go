@@ -54,7 +54,11 @@ func (r *run) bind() error {
 	if err := declared.Err(); err != nil {
 		return err
 	}
-	if err := checkOwners(r.d, r.agent.Tools); err != nil {
+	own := r.agent.Tools
+	if len(r.agent.OnDemand) > 0 {
+		own = slices.Concat(own, r.agent.OnDemand)
+	}
+	if err := checkOwners(r.d, own); err != nil {
 		return err
 	}
 	if err := r.bindTools(declared); err != nil {
@@ -152,7 +156,24 @@ func (r *run) withAgents(d dag.DAG) dag.DAG {
 	if len(r.agent.Tools) > 0 {
 		d = d.Tools(r.agent.Tools...)
 	}
+	if len(r.agent.OnDemand) > 0 {
+		d = d.Tools(declaredOf(d, r.agent.OnDemand)...)
+	}
 	return d
+}
+
+// declaredOf returns the tools that d declares already.
+func declaredOf(d dag.DAG, tools []dag.Tool) (list []dag.Tool) {
+	declared := map[string]bool{}
+	for _, def := range d.ToolDefs() {
+		declared[def.Name] = true
+	}
+	for _, t := range tools {
+		if t == nil || declared[t.Definition().Name] { // Tools refuses nil
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // transcript returns the messages and tools of the next request, without tools that have no function. It is shared and
@@ -176,7 +197,7 @@ func (r *run) start() error {
 	if r.turn == 0 && !r.single {
 		// A run that got no further than its start leaves nothing to keep: this run takes its place. So does one that
 		// asks again from before a response.
-		if h := d.Head(); h != nil && h.Kind() == (node.RunStart{}).Kind() {
+		if h := d.Head(); h != nil && h.Kind() == "run_start" {
 			d = d.WithHeads(h.Parents()...)
 		}
 

@@ -111,14 +111,10 @@ func TestRunRefusesPricesAndLimitsThatAreNoAmounts(t *testing.T) {
 			running.Provider = model
 			all, end, err := watch(t, running.Stream(t.Context(), d))
 			if name == "cost" {
-				var limit *executor.LimitError
-				require.ErrorAs(t, err, &limit)
 				require.ErrorIs(t, err, executor.ErrInvalidLimit)
-				require.Equal(t, "Cost", limit.Field)
+				require.ErrorContains(t, err, "Limits.Cost")
 			} else {
-				var price *api.PriceError
-				require.ErrorAs(t, err, &price)
-				require.Equal(t, "m", price.Model)
+				require.ErrorContains(t, err, `of model "m"`)
 			}
 			require.Len(t, all, 1, "nothing was begun")
 			require.Empty(t, model.Requests())

@@ -278,7 +278,7 @@ func (r *run) next(turn Turn) (Turn, error) {
 		turn = changed
 	}
 	if isNil(turn.Provider) {
-		return turn, ErrNoProvider
+		return turn, errNoProvider
 	}
 
 	// The hooks may have changed the provider, and the client belongs to the former one.

@@ -790,5 +790,5 @@ func TestRecordingsLeaveOutPausedCalls(t *testing.T) {
 	_, err = tape.Handle(t.Context(), executor.Call{Name: "look1", Input: "{}"})
 	require.NoError(t, err)
 	_, err = tape.Handle(t.Context(), executor.Call{Name: "deeper", Input: `{"task":"do it"}`})
-	require.ErrorIs(t, err, replay.ErrNotRecorded)
+	require.ErrorAs(t, err, new(*replay.NotRecordedError))
 }

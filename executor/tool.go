@@ -207,7 +207,7 @@ func checkOwners(d dag.DAG, tools []dag.Tool) error {
 			taken = ownerOf(own) == nil
 		}
 		if owner != nil && taken && before != owner {
-			return &OwnerError{def.Name}
+			return fmt.Errorf("executor: the tool %s: %w", def.Name, ErrOwner)
 		}
 		owners[name] = owner
 	}

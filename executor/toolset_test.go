@@ -233,19 +233,19 @@ func TestNilsAreErrors(t *testing.T) {
 		},
 	} {
 		after, err := run()
-		require.ErrorIs(t, err, executor.ErrNoContext, name)
+		require.ErrorContains(t, err, "the context is nil", name)
 		require.True(t, dag.Equal(d, after), name)
 	}
 
 	var script *apitest.Script
 	_, err := executor.Run(t.Context(), script, d)
-	require.ErrorIs(t, err, executor.ErrNoProvider, "a nil pointer is no provider")
+	require.ErrorContains(t, err, "the agent has no provider", "a nil pointer is no provider")
 	unset := executor.Hook{Next: func(_ context.Context, turn executor.Turn) (executor.Turn, error) {
 		turn.Provider, turn.Stop = script, ""
 		return turn, nil
 	}}
 	_, err = executor.Agent{Provider: model, Hooks: []executor.Hook{unset}}.Run(t.Context(), d)
-	require.ErrorIs(t, err, executor.ErrNoProvider)
+	require.ErrorContains(t, err, "the agent has no provider")
 
 	var def *content.Tool
 	require.ErrorIs(t, d.Tools(def).Err(), content.ErrTool)

@@ -14,7 +14,7 @@ func TestZeroRecordingMissesEveryCall(t *testing.T) {
 	var tape replay.Recording
 	call := executor.Call{Name: "look", Input: "{}"}
 	_, err := tape.Handle(t.Context(), call)
-	require.ErrorIs(t, err, replay.ErrNotRecorded)
+	require.ErrorAs(t, err, new(*replay.NotRecordedError))
 	require.Len(t, tape.Missed(), 1)
 	require.Zero(t, tape.Start().Len())
 }
@@ -33,7 +33,7 @@ func TestZeroDecisionAllows(t *testing.T) {
 
 func TestZeroReplyCannotBeSaved(t *testing.T) {
 	_, err := executor.Reply{}.MarshalJSON()
-	require.ErrorIs(t, err, executor.ErrCodec)
+	require.ErrorAs(t, err, new(*executor.CodecError))
 }
 
 func TestZeroResultIsASuccessWithoutContent(t *testing.T) {

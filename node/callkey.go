@@ -1,16 +1,12 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/plait-dev/plait/internal/safetext"
 )
-
-// ErrCallKey marks a text that is not the key of a call.
-var ErrCallKey = errors.New("not the key of a call")
 
 // CallKey identifies a tool call: the message with the call, and the index of its block among the blocks of that
 // message. No other call has the same key, in any conversation. The provider's own ID of a call is data: it may be
@@ -23,7 +19,7 @@ type CallKey struct {
 // String returns the key as MESSAGE-ID/INDEX.
 func (k CallKey) String() string { return k.Message.String() + "/" + strconv.Itoa(k.Index) }
 
-// ParseCallKey parses the form returned by String. Its errors have ErrCallKey in their chain.
+// ParseCallKey parses the form returned by String.
 func ParseCallKey(text string) (CallKey, error) {
 	message, index, _ := strings.Cut(text, "/")
 	id, err := parseID(message)
@@ -33,7 +29,7 @@ func ParseCallKey(text string) (CallKey, error) {
 			return k, nil
 		}
 	}
-	return CallKey{}, fmt.Errorf("%w: %s is not a message's ID, a slash and an index", ErrCallKey, safetext.Quote(text, 80))
+	return CallKey{}, fmt.Errorf("not the key of a call: %s is not a message's ID, a slash and an index", safetext.Quote(text, 80))
 }
 
 // MarshalText returns the form of String.

@@ -16,7 +16,8 @@ func TestDigestsStayTheSame(t *testing.T) {
 	m := newMaker(t)
 	parent := m.node(node.System{Text: "Be brief."})
 	for i, p := range payloads(t) {
-		require.Equal(t, golden[p.Kind()], fmt.Sprintf("sha256:%x", m.node(p, parent).Digest()), "%d %s", i, p.Kind())
+		n := m.node(p, parent)
+		require.Equal(t, golden[n.Kind()], fmt.Sprintf("sha256:%x", n.Digest()), "%d %s", i, n.Kind())
 	}
 	everything := node.Message{Role: content.Assistant, Blocks: blocks(t,
 		content.Text{Text: "\u00e9\n<&>\"", Extra: content.Extra{API: "anthropic", JSON: `{"citations":[1.0]}`}},

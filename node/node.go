@@ -267,7 +267,7 @@ func (n *Node) Kind() string {
 	if p == nil {
 		return "" // the zero Node
 	}
-	return p.Kind()
+	return p.kind()
 }
 
 // Time returns the time at which the node was made, in UTC.

@@ -74,8 +74,9 @@ func payloads(t testing.TB) []node.Payload {
 
 func TestPayloadsListsEveryVariant(t *testing.T) {
 	var kinds []string
+	m := newMaker(t)
 	for _, p := range payloads(t) {
-		kinds = append(kinds, p.Kind())
+		kinds = append(kinds, m.node(p).Kind())
 		v := reflect.ValueOf(p)
 		for i := range v.NumField() {
 			require.False(t, v.Field(i).IsZero(), "%T.%s", p, v.Type().Field(i).Name)
@@ -85,7 +86,7 @@ func TestPayloadsListsEveryVariant(t *testing.T) {
 		"stop_reason", "custom"}, kinds)
 	source, err := os.ReadFile("payload.go")
 	require.NoError(t, err)
-	sealed := regexp.MustCompile(`(?m)^func \((\w+)\) sealed\(\)`).FindAllStringSubmatch(string(source), -1)
+	sealed := regexp.MustCompile(`(?m)^func \((?:u )?(\w+)\) kind\(\)`).FindAllStringSubmatch(string(source), -1)
 	require.Len(t, sealed, len(kinds)+1, "and Unknown, which New does not take")
 	for _, variant := range sealed {
 		require.True(t, strings.Contains(string(source), "//   - ["+variant[1]+"]"), "the comment of Payload lists %s", variant[1])
@@ -243,6 +244,22 @@ func tail(t testing.TB, n *node.Node) string {
 	require.True(t, ok)
 	body, _, _ := strings.Cut(rest, `,"sum":`)
 	return body
+}
+
+func TestASummaryHasWhatAMessageOfTheUserMayHave(t *testing.T) {
+	result := content.ToolResult{CallID: "call_1", Content: content.Words("left out")}
+	m := newMaker(t)
+	n := m.node(node.Compaction{Summary: blocks(t, result, content.Text{Text: "Go on."})})
+	saved, err := n.MarshalJSON()
+	require.NoError(t, err)
+	again, err := node.Parse(saved, nil)
+	require.NoError(t, err)
+	require.Equal(t, n.Payload().(node.Compaction).Summary.String(), again.Payload().(node.Compaction).Summary.String())
+
+	for _, b := range []content.Block{content.ToolUse{Name: "f"}, content.Thinking{Text: "Hm."}} {
+		_, err := node.New(m.src, node.Compaction{Summary: blocks(t, result, b)}, node.Meta{})
+		require.ErrorContains(t, err, "block 1 is a call or thinking")
+	}
 }
 
 func TestAPointerToAPayloadIsReplacedByItsValue(t *testing.T) {

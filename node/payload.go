@@ -27,9 +27,7 @@ import (
 //
 // Variants are used as values. [New] accepts a pointer and copies the value it points to.
 type Payload interface {
-	// Kind returns the payload's "kind" in a saved file.
-	Kind() string
-	sealed()
+	kind() string // as in a saved file
 }
 
 // List is an immutable list. The zero value is empty.
@@ -243,7 +241,8 @@ type SubGraph struct {
 
 // Compaction replaces older nodes when the conversation is sent. Summary is sent as a message of the user in place of
 // the first node in Replaced, and the other nodes are left out. They stay in the graph. Only messages are replaced:
-// system prompts and declared tools among the nodes stay in effect.
+// system prompts and declared tools among the nodes stay in effect. If the replaced message has results, Summary may
+// have others for the same calls: so a long result becomes a short one.
 type Compaction struct {
 	Summary  content.Blocks
 	Replaced List[ID]
@@ -308,50 +307,20 @@ type Custom struct {
 
 // Unknown is a payload of a kind unknown to this version. Only [Parse] makes it.
 type Unknown struct {
-	kind string
+	name string // of the kind
 	body content.JSON
 }
 
-// Kind returns "system".
-func (System) Kind() string { return "system" }
-
-// Kind returns "tools".
-func (Tools) Kind() string { return "tools" }
-
-// Kind returns "message".
-func (Message) Kind() string { return "message" }
-
-// Kind returns "tool_execution".
-func (ToolExecution) Kind() string { return "tool_execution" }
-
-// Kind returns "sub_graph".
-func (SubGraph) Kind() string { return "sub_graph" }
-
-// Kind returns "compaction".
-func (Compaction) Kind() string { return "compaction" }
-
-// Kind returns "run_start".
-func (RunStart) Kind() string { return "run_start" }
-
-// Kind returns "stop_reason".
-func (StopReason) Kind() string { return "stop_reason" }
-
-// Kind returns "custom".
-func (Custom) Kind() string { return "custom" }
-
-// Kind returns the kind in the file.
-func (u Unknown) Kind() string { return u.kind }
-
-func (System) sealed()        {}
-func (Tools) sealed()         {}
-func (Message) sealed()       {}
-func (ToolExecution) sealed() {}
-func (SubGraph) sealed()      {}
-func (Compaction) sealed()    {}
-func (RunStart) sealed()      {}
-func (StopReason) sealed()    {}
-func (Custom) sealed()        {}
-func (Unknown) sealed()       {}
+func (System) kind() string        { return "system" }
+func (Tools) kind() string         { return "tools" }
+func (Message) kind() string       { return "message" }
+func (ToolExecution) kind() string { return "tool_execution" }
+func (SubGraph) kind() string      { return "sub_graph" }
+func (Compaction) kind() string    { return "compaction" }
+func (RunStart) kind() string      { return "run_start" }
+func (StopReason) kind() string    { return "stop_reason" }
+func (Custom) kind() string        { return "custom" }
+func (u Unknown) kind() string     { return u.name }
 
 // checked returns p in the form for a node, as a value and with clean text, or an error if p is invalid.
 func checked(p Payload) (Payload, error) {
@@ -389,8 +358,7 @@ func checkedBody(p Payload) (Payload, error) {
 		p.Title, p.CallID, p.Summary = safetext.UTF8(p.Title), safetext.UTF8(p.CallID), safetext.UTF8(p.Summary)
 		return kept(given, p), checkHeads(p.Heads)
 	case Compaction:
-		// A summary is sent with role user, and never answers a call.
-		return kept(given, p), checkResult(p.Summary)
+		return kept(given, p), checkSummary(p.Summary)
 
 	case RunStart:
 		p.Agent, p.Run, p.Version = safetext.UTF8(p.Agent), safetext.UTF8(p.Run), safetext.UTF8(p.Version)
@@ -567,6 +535,17 @@ func checkResult(blocks content.Blocks) error {
 		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
 			_, err := content.Of(content.ToolResult{Content: blocks})
 			return err
+		}
+	}
+	return nil
+}
+
+// checkSummary returns an error for a summary that holds what a message of the user cannot: calls and thinking.
+func checkSummary(blocks content.Blocks) error {
+	for i, b := range blocks.All() {
+		switch b.(type) {
+		case content.ToolUse, content.CutToolUse, content.Thinking:
+			return fmt.Errorf("block %d is a call or thinking, which only a message can have", i)
 		}
 	}
 	return nil

@@ -122,7 +122,7 @@ func (r redaction) node(n *Node) *Node {
 		p = moved.blank(n, true)
 	case r.repeatsErased(n, newChild):
 		// An execution loses its result only if that repeats an erased answer of its child conversation.
-		p = moved.blank(n, n.Kind() == ToolExecution{}.Kind() && newChild && r.repeatsChild(n))
+		p = moved.blank(n, n.Kind() == ToolExecution{}.kind() && newChild && r.repeatsChild(n))
 	default:
 		return moved
 	}

@@ -33,6 +33,6 @@
 //
 // # Errors
 //
-// An unreadable conversation is a row with an Error ([Unreadable]). [Sort] and [Where] return [ErrKey] for an unknown
-// key.
+// An unreadable conversation is a row with an Error ([Unreadable]). [Sort] and [Where] return an error for an
+// unknown key.
 package report

@@ -2,16 +2,12 @@ package report
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// ErrKey marks an unknown key: no row has it.
-var ErrKey = errors.New("no conversation has this key")
 
 // valueKeys are the keys of Row.Value beside the labels.
 var valueKeys = []string{"cause", "failure", "model", "name", "outcome", "path", "stop", "tool"}
@@ -33,7 +29,7 @@ var amounts = map[string]func(r *Row) (float64, bool){
 	},
 }
 
-// CheckKey returns an error with [ErrKey] in its chain if key is neither a key of [Row.Value] nor a label of one of the
+// CheckKey returns an error if key is neither a key of [Row.Value] nor a label of one of the
 // rows.
 func CheckKey(rows []Row, key string) error { return checkKey(rows, key, valueKeys) }
 
@@ -52,11 +48,11 @@ func checkKey(rows []Row, key string, known []string) error {
 	}
 
 	names := append(slices.Clone(known), slices.Sorted(maps.Keys(labels))...)
-	return fmt.Errorf("%w: %q is not one of %s", ErrKey, key, strings.Join(names, ", "))
+	return fmt.Errorf("no conversation has this key: %q is not one of %s", key, strings.Join(names, ", "))
 }
 
 // Where returns the rows that meet all conditions. A condition is "key=value" or "key!=value". The keys are the same as
-// for [Row.Value]. A row without the key has the value "". The error is [ErrKey], or one about the form of a condition.
+// for [Row.Value]. A row without the key has the value "". An unknown key is an error.
 func Where(rows []Row, conditions ...string) ([]Row, error) {
 	found := slices.Clone(rows)
 	for _, condition := range conditions {

@@ -361,7 +361,7 @@ func TestGroupsAndConditionsUseColumnsAndLabels(t *testing.T) {
 	require.Equal(t, []string{"b"}, names("failure=get_weather: no such city"))
 	require.Equal(t, []string{"a", "b", "c"}, names("model=m"))
 	_, err := report.Where(rows, "varient=long")
-	require.ErrorIs(t, err, report.ErrKey)
+	require.ErrorContains(t, err, `no conversation has this key: "varient" is not one of`)
 	require.ErrorContains(t, err, "variant")
 	_, err = report.Where(rows, "variant")
 	require.ErrorContains(t, err, "KEY=VALUE")
@@ -387,7 +387,7 @@ func TestSortPutsTheUnknownLastInBothDirections(t *testing.T) {
 	require.Equal(t, []string{"nine", "ten", "torn", "two"}, order("name"))
 	require.Equal(t, []string{"two", "ten"}, order("cost")[:2])
 	require.Equal(t, []string{"ten", "two"}, order("-cost")[:2])
-	require.ErrorIs(t, report.Sort(rows, "costs"), report.ErrKey)
+	require.ErrorContains(t, report.Sort(rows, "costs"), "no conversation has this key")
 }
 
 func TestRowsAreWrittenToJSONWithAllTheirFields(t *testing.T) {

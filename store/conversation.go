@@ -302,16 +302,6 @@ func (c *Conversation) Fork(ctx context.Context, name string) (*Conversation, er
 	return o, nil
 }
 
-// Rename gives the head another name, and returns it under the new name. It is a [Conversation.Fork] and then a
-// [Conversation.Remove]: a failure between them leaves both heads.
-func (c *Conversation) Rename(ctx context.Context, name string) (*Conversation, error) {
-	o, err := c.Fork(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return o, c.Remove(ctx)
-}
-
 // Remove removes the head. Its nodes stay until [Store.Prune]; with the last head the whole conversation is removed.
 // The error is a *ConflictError if the head was moved since it was opened. Another append makes the head again.
 func (c *Conversation) Remove(ctx context.Context) error {

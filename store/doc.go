@@ -21,7 +21,7 @@
 //
 // A head moves by compare-and-set. If two requests continue the same conversation at once, one wins. The other gets a
 // [ConflictError], and its nodes are kept under a head of their own. The error has its name: merge it with dag.Merge,
-// give it a name with [Conversation.Rename], or drop it with [Conversation.Remove].
+// give it another name with [Conversation.Fork], or drop it with [Conversation.Remove].
 //
 // # After a crash
 //

@@ -137,14 +137,20 @@ func (c *Conversation) add(set *dag.NodeSet, records []Record, blobs map[Sum][]b
 
 		// A node that is not loaded yet must not become two: load it, with all others.
 		n, err := r.node(set, blobs)
-		if n != nil && set.Unloaded(n.Depth()) || errors.Is(err, node.ErrParent) && set.Unloaded(0) {
-			if err := set.LoadAll(); err != nil {
-				return err
+		if n != nil || errors.Is(err, node.ErrParent) {
+			depth := 0
+			if n != nil {
+				depth = n.Depth()
 			}
-			if set.Has(r.ID) {
+			loaded, failed := set.LoadFrom(depth)
+			switch {
+			case failed != nil:
+				return failed
+			case loaded && set.Has(r.ID):
 				continue
+			case loaded:
+				n, err = r.node(set, blobs)
 			}
-			n, err = r.node(set, blobs)
 		}
 		if err != nil {
 			return &RecordError{c.key, r.ID, err}

@@ -31,11 +31,10 @@ func lastCompaction(fresh []*node.Node) *node.Node {
 // outlineOf returns Record.Outline for a compaction: the sum of its ID and the outline, and the outline. It is nil if too
 // little would be left out.
 func outlineOf(compaction *node.Node) []byte {
-	o, leftOut := dag.OutlineOf(compaction)
-	if leftOut < max(minLeftOut, len(o.IDs())) {
+	text, leftOut := dag.Outline(compaction)
+	if leftOut < minLeftOut {
 		return nil
 	}
-	text := o.Append(nil)
 	sum := outlineSum(compaction.ID(), text)
 	return append(sum[:], text...)
 }
@@ -51,16 +50,17 @@ func (r Record) CheckOutline() error {
 
 var errOutlineSum = errors.New("its outline has another sum")
 
-func (r Record) outline() (dag.Outline, error) {
+// outline returns the outline without its sum.
+func (r Record) outline() ([]byte, error) {
 	var sum Sum
 	if len(r.Outline) < len(sum) {
-		return dag.Outline{}, errOutlineSum
+		return nil, errOutlineSum
 	}
 	text := r.Outline[len(sum):]
 	if sum = outlineSum(r.ID, text); !bytes.Equal(sum[:], r.Outline[:len(sum)]) {
-		return dag.Outline{}, errOutlineSum
+		return nil, errOutlineSum
 	}
-	return dag.ParseOutline(text)
+	return text, nil
 }
 
 // loadPart reads what a conversation needs from its newest compaction on, and reports whether this was possible. The
@@ -87,20 +87,26 @@ func (c *Conversation) loadPart(ctx context.Context, opened Opened) bool {
 	if err != nil {
 		return false
 	}
-	o, err := records[0].outline()
+	text, err := records[0].outline()
 	if err != nil {
-		return false
-	}
-	ids := slices.DeleteFunc(o.IDs(), func(id node.ID) bool { return id == compaction })
-	older, err := all(c.store.driver.Records(ctx, c.key, ids))
-	if err != nil || holdsAny(recent, append(ids, o.Absent()...)) {
 		return false
 	}
 
 	// Values of the context, such as those of a trace, count for the rest too. Its end does not.
 	background := context.WithoutCancel(ctx)
 	var set dag.NodeSet
-	set.Expect(o, func(rest *dag.NodeSet, from []node.ID) error { return c.loadRest(background, rest, from) })
+	ids, absent, err := set.Expect(text, func(rest *dag.NodeSet, from []node.ID) error {
+		return c.loadRest(background, rest, from)
+	})
+	if err != nil {
+		return false
+	}
+	ids = slices.DeleteFunc(ids, func(id node.ID) bool { return id == compaction })
+	older, err := all(c.store.driver.Records(ctx, c.key, ids))
+	if err != nil || holdsAny(recent, append(ids, absent...)) {
+		return false
+	}
+
 	records = slices.Concat(older, records, recent)
 	if c.parse(ctx, records, &set, new(sync.Mutex)) != nil || set.Ready() != nil {
 		return false

@@ -32,9 +32,6 @@ func New(driver Driver, opts *Options) *Store {
 	return s
 }
 
-// Driver returns the driver of the store.
-func (s *Store) Driver() Driver { return s.driver }
-
 // Conversation opens the conversation with this key at head "main". A new conversation is empty, and stored by its
 // first append. Errors:
 //

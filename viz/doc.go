@@ -23,6 +23,5 @@
 // # Errors
 //
 // The functions return the error of the chain that built the conversation ([dag.DAG.Err]) and the error of the writer
-// unchanged. [ErrTooLarge] marks a conversation that is too large even when folded. [SizeError] names the exceeded
-// limit.
+// unchanged. [ErrTooLarge] marks a conversation that is too large even when folded.
 package viz

@@ -18,7 +18,6 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/stretchr/testify/require"
-	gonum "gonum.org/v1/gonum/graph"
 )
 
 func TestDOTSamplesAreAsWrittenDown(t *testing.T) {
@@ -29,30 +28,6 @@ func TestDOTSamplesAreAsWrittenDown(t *testing.T) {
 func TestDOTErrors(t *testing.T) {
 	require.Error(t, DOT(io.Discard, dag.New().CloseTools(), nil), "the error of the chain")
 	require.ErrorIs(t, DOT(brokenWriter{}, sampleSingle(), nil), io.ErrClosedPipe)
-}
-
-// gonum asks for the methods of a directed graph, and may use any of them.
-func TestDOTGraphLeadsForwardAndBackAlongTheSameEdges(t *testing.T) {
-	m, _, err := plotOf(sampleSubAgents(), nil)
-	require.NoError(t, err)
-	g := m.dot()
-
-	holds := func(list gonum.Nodes, n gonum.Node) bool {
-		return slices.ContainsFunc(gonum.NodesOf(list), func(m gonum.Node) bool { return m.ID() == n.ID() })
-	}
-
-	edges := 0
-	for _, u := range g.nodes {
-		for _, v := range g.nodes {
-			forward := holds(g.From(u.ID()), v)
-			back := holds(g.To(v.ID()), u)
-			require.Equal(t, g.HasEdgeFromTo(u.ID(), v.ID()), forward, "%v to %v", u, v)
-			require.Equal(t, forward, back, "%v to %v", u, v)
-			require.Equal(t, forward, g.Edge(u.ID(), v.ID()) != nil, "%v to %v", u, v)
-			edges += g.Lines(u.ID(), v.ID()).Len()
-		}
-	}
-	require.Len(t, m.edges, edges)
 }
 
 // The tests below read a drawing back from the real Graphviz.
@@ -173,9 +148,9 @@ func (g *graphviz) readJSON(t *testing.T, data []byte) {
 }
 
 // requireDrawn requires that Graphviz draws a conversation as it is.
-func requireDrawn(t *testing.T, d dag.DAG, o *DOTOptions) graphviz {
+func requireDrawn(t *testing.T, d dag.DAG, o *Options) graphviz {
 	t.Helper()
-	p, got := layout(t, d, &o.Layout), readGraphviz(t, dotOf(t, d, o))
+	p, got := layout(t, d, o), readGraphviz(t, dotOf(t, d, o))
 	name := func(box int) string { return fmt.Sprint("n", p.Boxes[box].Number) }
 
 	labels, edges, clusters := map[string][]string{}, map[string]bool{}, map[string][]string{}
@@ -257,7 +232,7 @@ func sameStrings(a, b []string) bool {
 func TestGraphvizDrawsSamples(t *testing.T) {
 	requireGraphviz(t)
 	for name, d := range map[string]dag.DAG{"single": sampleSingle(), "parallel": sampleParallel(), "sub-agents": sampleSubAgents()} {
-		t.Run(name, func(t *testing.T) { requireDrawn(t, d, &DOTOptions{}) })
+		t.Run(name, func(t *testing.T) { requireDrawn(t, d, &Options{}) })
 	}
 	require.Equal(t, [][]string{{"(an empty conversation)"}}, values(readGraphviz(t, dotOf(t, dag.New(), nil)).labels))
 }
@@ -272,7 +247,7 @@ func values(m map[string][]string) (list [][]string) {
 func TestGraphvizDrawsRandomGraphs(t *testing.T) {
 	t.Parallel()
 	requireGraphviz(t)
-	seeded(t, 100, 30, func(t *testing.T, d dag.DAG) { requireDrawn(t, d, &DOTOptions{}) })
+	seeded(t, 100, 30, func(t *testing.T, d dag.DAG) { requireDrawn(t, d, &Options{}) })
 }
 
 func TestGraphvizShowsHostileTexts(t *testing.T) {
@@ -288,7 +263,7 @@ func TestGraphvizShowsHostileTexts(t *testing.T) {
 				d = next
 			}
 		}
-		requireDrawn(t, d, &DOTOptions{Layout: LayoutOptions{LabelLines: 1000, LabelChars: 10_000}})
+		requireDrawn(t, d, &Options{LabelLines: 1000, LabelChars: 10_000})
 		texts = texts[n:]
 	}
 }
@@ -300,8 +275,8 @@ func TestGraphvizShowsHostileTextsInFolds(t *testing.T) {
 	folded := 0
 	for texts := range slices.Chunk(hostile, 8) {
 		d := foldedWith(texts)
-		o := LayoutOptions{LabelLines: 100, LabelChars: 1000}
-		requireDrawn(t, d, &DOTOptions{Layout: o})
+		o := Options{LabelLines: 100, LabelChars: 1000}
+		requireDrawn(t, d, &o)
 		for _, b := range layout(t, d, &o).Boxes {
 			if b.Nodes > 1 {
 				folded++
@@ -317,7 +292,7 @@ func BenchmarkDOT(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := DOT(io.Discard, d, &DOTOptions{Layout: LayoutOptions{Full: true}}); err != nil {
+				if err := DOT(io.Discard, d, &Options{Full: true}); err != nil {
 					b.Fatal(err)
 				}
 			}

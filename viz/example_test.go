@@ -84,14 +84,14 @@ func ExampleMermaid_branches() {
 }
 
 // What does not fit into a diagram is folded. Full asks for every node, or an error.
-func ExampleMermaidOptions() {
+func ExampleOptions() {
 	d := dag.New()
 	for range 600 {
 		d = d.User("Tell me more.").Assistant("There is more.")
 	}
 	fmt.Println(viz.Mermaid(io.Discard, d, nil))
 
-	err := viz.Mermaid(io.Discard, d, &viz.MermaidOptions{Full: true})
+	err := viz.Mermaid(io.Discard, d, &viz.Options{Full: true})
 	fmt.Println(errors.Is(err, viz.ErrTooLarge))
 	fmt.Println(err)
 	// Output:
@@ -100,28 +100,12 @@ func ExampleMermaidOptions() {
 	// too large for a Mermaid diagram: 1199 edges, the maximum is 500
 }
 
-// A SizeError says what there is too much of.
-func ExampleSizeError() {
-	root := dag.New().User("Think of a number.")
-	d := root
-	for range 600 {
-		d = d.Join(root.Assistant("Seven."))
-	}
-	err := viz.Mermaid(io.Discard, d, &viz.MermaidOptions{Full: true})
-	var tooLarge *viz.SizeError
-	if errors.As(err, &tooLarge) {
-		fmt.Println(tooLarge.Size, tooLarge.Limit, "of", tooLarge.Max)
-	}
-	// Output:
-	// 600 edges of 500
-}
-
 // A picture that can be opened in a browser, or put into a document.
 func ExampleSVG() {
 	d := dag.New().User("Name a tree.").Assistant("An oak.")
 
 	var picture strings.Builder
-	if err := viz.SVG(&picture, d, &viz.SVGOptions{Title: "Trees"}); err != nil {
+	if err := viz.SVG(&picture, d, &viz.Options{Title: "Trees"}); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(strings.Count(picture.String(), `role="listitem"`), "boxes")
@@ -150,7 +134,7 @@ func ExampleLayout() {
 }
 
 // What leads to a node is a conversation of its own, and needs no option.
-func ExampleMermaidOptions_path() {
+func ExampleOptions_path() {
 	question := dag.New().User("Name a tree.")
 	oak := question.Assistant("An oak.")
 	d := oak.User("Why?").Join(question.Assistant("A red-black tree."))

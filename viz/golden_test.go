@@ -15,20 +15,20 @@ import (
 
 func TestDrawingsOfEveryKindAreAsWrittenDown(t *testing.T) {
 	d := sampleEveryKind()
-	goldentest.Require(t, "every_kind.mmd", draw(t, d, &MermaidOptions{Full: true}))
-	goldentest.Require(t, "every_kind.dot", dotOf(t, d, &DOTOptions{Layout: LayoutOptions{Full: true}}))
-	goldentest.Require(t, "every_kind.svg", svg(t, d, &SVGOptions{Title: "Every kind", Layout: LayoutOptions{Full: true}}))
-	goldentest.Require(t, "every_kind_short.mmd", draw(t, d, &MermaidOptions{LabelLines: 1, LabelChars: 8, Full: true}))
+	goldentest.Require(t, "every_kind.mmd", draw(t, d, &Options{Full: true}))
+	goldentest.Require(t, "every_kind.dot", dotOf(t, d, &Options{Full: true}))
+	goldentest.Require(t, "every_kind.svg", svg(t, d, &Options{Title: "Every kind", Full: true}))
+	goldentest.Require(t, "every_kind_short.mmd", draw(t, d, &Options{LabelLines: 1, LabelChars: 8, Full: true}))
 }
 
 func TestFoldedDrawingsAreAsWrittenDown(t *testing.T) {
-	s := newSketch(sampleWide(), &MermaidOptions{})
+	s := newSketch(sampleWide(), &Options{})
 	for _, i := range []int{10, len(plans) - 1} {
 		_, text, err := s.draw(plans[i], budgetEdges, budgetText)
 		require.NoError(t, err)
 		goldentest.Require(t, fmt.Sprintf("folded_%d.mmd", i), text)
 	}
-	goldentest.Require(t, "folded.svg", svg(t, sampleWide(), &SVGOptions{Layout: LayoutOptions{}}))
+	goldentest.Require(t, "folded.svg", svg(t, sampleWide(), &Options{}))
 }
 
 // TestRandomGraphsAreFoldedAndLaidOutAsWrittenDown writes down which nodes each plan puts into one box, and where a picture has its boxes.
@@ -36,7 +36,7 @@ func TestRandomGraphsAreFoldedAndLaidOutAsWrittenDown(t *testing.T) {
 	var folds, places strings.Builder
 	for seed := range uint64(16) {
 		d := randomGraph(rand.New(rand.NewPCG(seed, 7)), 4+2*int(seed), 2)
-		s := newSketch(d, &MermaidOptions{})
+		s := newSketch(d, &Options{})
 		fmt.Fprintf(&folds, "seed %d, %d nodes\n", seed, len(s.vertices))
 		var before [][]int
 		for i, p := range plans {
@@ -52,7 +52,7 @@ func TestRandomGraphsAreFoldedAndLaidOutAsWrittenDown(t *testing.T) {
 			}
 		}
 
-		p := layout(t, d, &LayoutOptions{Full: seed%4 != 3})
+		p := layout(t, d, &Options{Full: seed%4 != 3})
 		fmt.Fprintf(&places, "seed %d: %dx%d\n", seed, p.Width, p.Height)
 		for _, b := range p.Boxes {
 			fmt.Fprintf(&places, "  n%d at %d,%d %dx%d nodes %d head %d frame %d\n", b.Number, b.X, b.Y, b.W, b.H, b.Nodes, b.Head, b.Frame)

@@ -29,7 +29,7 @@ var growingShapes = []struct {
 // linear: that is a step, not growth, so that sizes on both sides of it cannot be compared. Drawings without folding
 // and folded ones are cases of their own.
 func TestGrowth(t *testing.T) {
-	full := viz.LayoutOptions{Full: true}
+	full := viz.Options{Full: true}
 	var cases []growthtest.Case
 
 	for _, shape := range growingShapes {
@@ -40,9 +40,9 @@ func TestGrowth(t *testing.T) {
 			do           func(d dag.DAG) error
 		}{
 			// Mermaid takes 500 edges; the most that any of the shapes has is two for each node.
-			{"Mermaid, in full", 24, 240, true, func(d dag.DAG) error { return viz.Mermaid(io.Discard, d, &viz.MermaidOptions{Full: true}) }},
+			{"Mermaid, in full", 24, 240, true, func(d dag.DAG) error { return viz.Mermaid(io.Discard, d, &viz.Options{Full: true}) }},
 			{"Mermaid, folded", 200, 2000, false, func(d dag.DAG) error { return viz.Mermaid(io.Discard, d, nil) }},
-			{"DOT", 0, 0, false, func(d dag.DAG) error { return viz.DOT(io.Discard, d, &viz.DOTOptions{Layout: full}) }},
+			{"DOT", 0, 0, false, func(d dag.DAG) error { return viz.DOT(io.Discard, d, &full) }},
 			{"Layout", 0, 0, false, func(d dag.DAG) error {
 				_, err := viz.Layout(d, &full)
 				return err
@@ -52,10 +52,10 @@ func TestGrowth(t *testing.T) {
 				return err
 			}},
 			{"Layout, inside", 500, 4000, false, func(d dag.DAG) error {
-				_, err := viz.Layout(d, &viz.LayoutOptions{Inside: true})
+				_, err := viz.Layout(d, &viz.Options{Inside: true})
 				return err
 			}},
-			{"SVG", 0, 0, false, func(d dag.DAG) error { return viz.SVG(io.Discard, d, &viz.SVGOptions{Layout: full}) }},
+			{"SVG", 0, 0, false, func(d dag.DAG) error { return viz.SVG(io.Discard, d, &full) }},
 		} {
 			cases = append(cases, growthtest.Case{
 				Name: draw.name + "/" + shape.name, Growth: growthtest.Linear, Small: draw.small, Large: draw.large, Fixed: draw.fixed,

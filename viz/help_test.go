@@ -82,7 +82,7 @@ func sampleSubAgents() dag.DAG {
 	return d.Assistant("DAGs let history fork.").Stop(content.StopEndTurn).Join(d.User("And a tree?"))
 }
 
-func draw(t testing.TB, d dag.DAG, o *MermaidOptions) string {
+func draw(t testing.TB, d dag.DAG, o *Options) string {
 	t.Helper()
 	var b strings.Builder
 	require.NoError(t, Mermaid(&b, d, o))
@@ -168,10 +168,10 @@ func sampleWide() dag.DAG {
 }
 
 // layout returns the picture of d. Without options it is not folded, and so are those of dotOf and svg.
-func layout(t testing.TB, d dag.DAG, o *LayoutOptions) *Picture {
+func layout(t testing.TB, d dag.DAG, o *Options) *Picture {
 	t.Helper()
 	if o == nil {
-		o = &LayoutOptions{Full: true}
+		o = &Options{Full: true}
 	}
 	p, err := Layout(d, o)
 	require.NoError(t, err)
@@ -254,22 +254,28 @@ func must(d dag.DAG, _ *node.Node, err error) dag.DAG {
 	return d
 }
 
-func dotOf(t testing.TB, d dag.DAG, o *DOTOptions) string {
+func dotOf(t testing.TB, d dag.DAG, o *Options) string {
 	t.Helper()
 	var b strings.Builder
 	if o == nil {
-		o = &DOTOptions{Layout: LayoutOptions{Full: true}}
+		o = &Options{Full: true}
 	}
 	require.NoError(t, DOT(&b, d, o))
 	return b.String()
 }
 
-func svg(t testing.TB, d dag.DAG, o *SVGOptions) string {
+func svg(t testing.TB, d dag.DAG, o *Options) string {
 	t.Helper()
 	var b strings.Builder
 	if o == nil {
-		o = &SVGOptions{Layout: LayoutOptions{Full: true}}
+		o = &Options{Full: true}
 	}
 	require.NoError(t, SVG(&b, d, o))
 	return b.String()
+}
+
+// titled returns o with a title.
+func titled(o Options, title string) *Options {
+	o.Title = title
+	return &o
 }

@@ -15,8 +15,8 @@ import (
 func TestEachNodeHasABoxInOnePictureInsideFoldedBoxes(t *testing.T) {
 	viztest.Samples(seedtest.Rounds(200, 2000), func(s viztest.Sample) {
 		t.Run(s.Name(), func(t *testing.T) {
-			full, folded := layout(t, s.DAG, &LayoutOptions{Full: true}), layout(t, s.DAG, &LayoutOptions{})
-			nested := layout(t, s.DAG, &LayoutOptions{Inside: true})
+			full, folded := layout(t, s.DAG, &Options{Full: true}), layout(t, s.DAG, &Options{})
+			nested := layout(t, s.DAG, &Options{Inside: true})
 			require.Equal(t, len(folded.Boxes), len(nested.Boxes), "the outermost picture is the folded one")
 
 			o := opener{T: t, full: full, seen: make([]int, len(full.Boxes))}
@@ -61,7 +61,7 @@ func (o *opener) open(p *Picture, depth int) (failed int) {
 		require.NotNil(o, b.Inside)
 		require.Greater(o, len(b.Inside.Boxes), 1, "%q opens to something else", b.Lines)
 		inside := o.open(b.Inside, depth+1)
-		require.Equal(o, inside > 0, b.Style == StyleFailed, "%q has %d failures", b.Lines, inside)
+		require.Equal(o, inside > 0, b.Style == styleFailed, "%q has %d failures", b.Lines, inside)
 		if inside > 0 && b.Inside.Boxes[0].Number != b.Number {
 			require.Contains(o, strings.Join(b.Lines, " "), "failed")
 		}

@@ -10,37 +10,29 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Style is the colors of a kind of box.
-type Style string
-
-// The styles.
+// The styles of boxes.
 const (
-	StyleUser      Style = "user"      // the user's side: messages, tool calls and their results
-	StyleAssistant Style = "assistant" // the model's side
-	StyleAside     Style = "aside"     // neither side: system prompts, tools, the start and the end of a run
-	StyleFailed    Style = "failed"    // a failure
-	StyleFolded    Style = "folded"    // a summary of folded nodes
+	styleUser      = "user"
+	styleAssistant = "assistant"
+	styleAside     = "aside"
+	styleFailed    = "failed"
+	styleFolded    = "folded"
 )
 
-// Shape is the outline of a kind of box.
-type Shape string
-
-// The shapes.
+// The shapes of boxes.
 const (
-	ShapeTurn  Shape = "turn"  // a message
-	ShapeSetup Shape = "setup" // a system prompt, the tools
-	ShapeCall  Shape = "call"  // an executed tool call, a conversation in the conversation
-	ShapeMerge Shape = "merge" // the message with the results of calls
-	ShapeStop  Shape = "stop"  // the start or the end of a run
-	ShapeStore Shape = "store" // a compaction
-	ShapeNote  Shape = "note"  // a record
+	shapeTurn  = "turn"
+	shapeSetup = "setup"
+	shapeCall  = "call"
+	shapeMerge = "merge"
+	shapeStop  = "stop"
+	shapeStore = "store"
+	shapeNote  = "note"
 )
 
 // face is the look of a vertex: its label as plain text, its outline and its colors.
 type face struct {
-	label string
-	shape Shape
-	style Style
+	label, shape, style string
 }
 
 // labeller makes the labels of one drawing.
@@ -58,21 +50,20 @@ const (
 
 // faces holds the outline and the colors of each sort of node. A failed node has other colors.
 var faces = map[describe.Sort]struct {
-	shape Shape
-	style Style
+	shape, style string
 }{
-	describe.System:     {ShapeSetup, StyleAside},
-	describe.Tools:      {ShapeSetup, StyleAside},
-	describe.User:       {ShapeTurn, StyleUser},
-	describe.Assistant:  {ShapeTurn, StyleAssistant},
-	describe.Results:    {ShapeMerge, StyleUser},
-	describe.Call:       {ShapeCall, StyleUser},
-	describe.SubGraph:   {ShapeCall, StyleUser},
-	describe.Compaction: {ShapeStore, StyleAside},
-	describe.Run:        {ShapeStop, StyleAside},
-	describe.Stop:       {ShapeStop, StyleAside},
-	describe.Record:     {ShapeNote, StyleAside},
-	describe.Unknown:    {ShapeNote, StyleAside},
+	describe.System:     {shapeSetup, styleAside},
+	describe.Tools:      {shapeSetup, styleAside},
+	describe.User:       {shapeTurn, styleUser},
+	describe.Assistant:  {shapeTurn, styleAssistant},
+	describe.Results:    {shapeMerge, styleUser},
+	describe.Call:       {shapeCall, styleUser},
+	describe.SubGraph:   {shapeCall, styleUser},
+	describe.Compaction: {shapeStore, styleAside},
+	describe.Run:        {shapeStop, styleAside},
+	describe.Stop:       {shapeStop, styleAside},
+	describe.Record:     {shapeNote, styleAside},
+	describe.Unknown:    {shapeNote, styleAside},
 }
 
 // face returns the look of vertex i.
@@ -82,7 +73,7 @@ func (l labeller) face(i int) face {
 	d.Waiting = l.o.waiting[n.ID()]
 	f := face{shape: faces[d.Sort].shape, style: faces[d.Sort].style}
 	if d.Grave() && d.Sort != describe.Assistant { // a response keeps the colors of its side
-		f.style = StyleFailed
+		f.style = styleFailed
 	}
 
 	// The parents of a results message are the calls of one response, and no branches.

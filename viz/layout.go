@@ -34,7 +34,7 @@ type Box struct {
 	// Nodes is the number of nodes in the box: 1, or more if it is folded.
 	Nodes int
 	// Results is the message with the result of the call in the box, and ResultsNumber its index in reading order. Only
-	// results of several calls have a box of their own, which joins the calls, unless LayoutOptions.Full is set. It is
+	// results of several calls have a box of their own, which joins the calls, unless Options.Full is set. It is
 	// nil for other boxes.
 	Results       *node.Node
 	ResultsNumber int
@@ -50,9 +50,24 @@ type Box struct {
 	FromRight []bool
 	// Heading is the number of lines with the kind of the box. The content follows them.
 	Heading int
-	// Style and Shape determine the colors and the outline of the box.
-	Style Style
-	Shape Shape
+	// Style determines the colors of the box:
+	//
+	//	user       the user's side: messages, tool calls and their results
+	//	assistant  the model's side
+	//	aside      neither side: system prompts, tools, the start and the end of a run
+	//	failed     a failure
+	//	folded     a summary of folded nodes
+	Style string
+	// Shape determines its outline:
+	//
+	//	turn   a message
+	//	setup  a system prompt, the tools
+	//	call   an executed tool call, a conversation in the conversation
+	//	merge  the message with the results of calls
+	//	stop   the start or the end of a run
+	//	store  a compaction
+	//	note   a record
+	Shape string
 	// Head is 1 for the first head of its conversation, 2 for the second …, and 0 for other boxes.
 	Head int
 	// Frame is the index in Frames of the innermost frame around the box, or -1.
@@ -60,7 +75,7 @@ type Box struct {
 	// Owner is the number of the node with the conversation around the box, usually the call of a sub-agent. It is -1
 	// in the outermost conversation.
 	Owner int
-	// Inside is the picture of the nodes in a folded box, if LayoutOptions.Inside is set.
+	// Inside is the picture of the nodes in a folded box, if Options.Inside is set.
 	Inside *Picture
 }
 
@@ -89,8 +104,8 @@ type Frame struct {
 	X, Y, W, H int
 }
 
-// LayoutOptions changes the boxes of [Layout] and their text. The zero value and nil are the defaults.
-type LayoutOptions struct {
+// Options changes what a drawing shows. The zero value and nil are the defaults.
+type Options struct {
 	// LabelLines limits the lines of a text in a box. Long lines are broken. If the picture would be wider than a
 	// screen, the lines are shorter. Defaults to 3, also when negative.
 	LabelLines int
@@ -98,13 +113,17 @@ type LayoutOptions struct {
 	LabelChars int
 	// Full draws every node. Otherwise the only result of a tool phase is in the box of its call, and wide fans are
 	// grouped. In a conversation of more than 80 boxes, wider than a screen, or higher than two, the conversations of
-	// sub-agents and the middle of long runs become boxes with a summary, as [Mermaid] draws them. Defaults to false.
+	// sub-agents and the middle of long runs become boxes with a summary. Mermaid has limits of its own: 500 edges and
+	// 50,000 UTF-16 code units. Defaults to false.
 	Full bool
-	// Runs draws the start of each run. Otherwise it is drawn only if another agent takes over. Defaults to false.
+	// Runs draws the start of each run. Otherwise it is drawn only if another agent takes over. It has no effect on
+	// [Mermaid]. Defaults to false.
 	Runs bool
-	// Inside also lays out the nodes in each folded box, as a picture of its own. A large inner picture is folded too,
-	// so there are pictures in pictures. Each node has a box of its own in one of them. Defaults to false.
+	// Inside makes [Layout] also lay out the nodes in each folded box, as a picture of its own. A large inner picture is
+	// folded too, so there are pictures in pictures. Each node has a box of its own in one of them. Defaults to false.
 	Inside bool
+	// Title is the name of the picture of [SVG] for screen readers and tooltips. Defaults to "Conversation".
+	Title string
 }
 
 // Layout computes the position of each box and each edge of d. Time runs downwards: a box is placed below its parents.
@@ -118,7 +137,7 @@ type LayoutOptions struct {
 //   - A conversation without nodes gives a picture without boxes, with room for a line of text.
 //
 // Layout returns the error of d.
-func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
+func Layout(d dag.DAG, o *Options) (*Picture, error) {
 	m, l, err := plotOf(d, o)
 	if err != nil {
 		return nil, err
@@ -132,12 +151,12 @@ func Layout(d dag.DAG, o *LayoutOptions) (*Picture, error) {
 }
 
 // plotOf returns the labeled boxes and the edges of d, not yet placed, and its labeller.
-func plotOf(d dag.DAG, o *LayoutOptions) (*plot, labeller, error) {
+func plotOf(d dag.DAG, o *Options) (*plot, labeller, error) {
 	if err := d.Err(); err != nil {
 		return nil, labeller{}, err
 	}
 	if o == nil {
-		o = &LayoutOptions{}
+		o = &Options{}
 	}
 
 	out := outlineOfDAG(d, o.Runs)

@@ -90,7 +90,7 @@ func TestLayoutIsTidy(t *testing.T) {
 		if len(p.Boxes) < 200 {
 			require.Empty(t, pierced(p))
 		}
-		requireTidy(t, layout(t, d, &LayoutOptions{}))
+		requireTidy(t, layout(t, d, &Options{}))
 	})
 }
 
@@ -219,27 +219,27 @@ func TestLayoutPutsSubAgentsBesideTheirCalls(t *testing.T) {
 	call := p.Boxes[f.Owner]
 	require.Greater(t, f.Y, call.Y+call.H)
 	require.Greater(t, f.X, call.X+call.W/2, "what follows the call runs down beside the frame")
-	merge := slices.IndexFunc(p.Boxes, func(b Box) bool { return b.Frame < 0 && b.Shape == ShapeMerge })
+	merge := slices.IndexFunc(p.Boxes, func(b Box) bool { return b.Frame < 0 && b.Shape == shapeMerge })
 	require.Greater(t, p.Boxes[merge].Y, f.Y+f.H, "the results come after all that the sub-agent did")
 }
 
 func TestLayoutFolds(t *testing.T) {
 	d := longRun(40, 12)
-	whole, folded := layout(t, d, nil), layout(t, d, &LayoutOptions{})
+	whole, folded := layout(t, d, nil), layout(t, d, &Options{})
 	require.Len(t, whole.Boxes, d.Len())
 	require.Less(t, len(folded.Boxes), 100)
 	nodes := 0
 	for _, b := range folded.Boxes {
 		nodes += b.Nodes
 		require.Equal(t, b.Nodes == 1, b.Node != nil)
-		require.Equal(t, b.Nodes > 1, b.Style == StyleFolded)
+		require.Equal(t, b.Nodes > 1, b.Style == styleFolded)
 	}
 	require.Equal(t, d.Len(), nodes, "each node is in one box")
 }
 
 func TestLayoutBreaksLongLines(t *testing.T) {
 	d := sampleStart().User(strings.Repeat("word ", 20) + strings.Repeat("x", 50)).User(strings.Repeat("漢字", 30))
-	p := layout(t, d, &LayoutOptions{LabelChars: 1000})
+	p := layout(t, d, &Options{LabelChars: 1000})
 	require.Equal(t, []string{
 		"user", "word word word word word word word word", "word word word word word word word word", "word word word word",
 		strings.Repeat("x", 40), strings.Repeat("x", 10),
@@ -309,7 +309,7 @@ func BenchmarkLayout(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Layout(d, &LayoutOptions{Full: true}); err != nil {
+				if _, err := Layout(d, &Options{Full: true}); err != nil {
 					b.Fatal(err)
 				}
 			}

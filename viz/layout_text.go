@@ -24,12 +24,12 @@ const (
 func textWidth(cells int) int { return (cells*29/4 + 3) / 2 * 2 }
 
 // boxSize returns the size of a box with these lines. The width is even: the middle is then a whole number.
-func boxSize(lines []string, shape Shape) (w, h int) {
+func boxSize(lines []string, shape string) (w, h int) {
 	for _, line := range lines {
 		w = max(w, safetext.Width(line))
 	}
 
-	beside, above := ink.Padding(string(shape))
+	beside, above := ink.Padding(shape)
 	return max(textWidth(w)+2*padX, minWidth) + 2*beside, max(len(lines), 1)*lineHeight + 2*padY + above
 }
 

@@ -34,7 +34,7 @@ var countedFailures = regexp.MustCompile(`([\d,]+) failed`)
 
 func requireLegible(t *testing.T, d dag.DAG, failed int) {
 	t.Helper()
-	p, vertices := layout(t, d, &LayoutOptions{}), new(outline).of(d.Heads()).vertices
+	p, vertices := layout(t, d, &Options{}), new(outline).of(d.Heads()).vertices
 	require.LessOrEqual(t, len(p.Boxes), 80)
 	require.LessOrEqual(t, p.Width, 1440)
 	require.LessOrEqual(t, p.Height, legibleHeight)
@@ -49,8 +49,8 @@ func requireLegible(t *testing.T, d dag.DAG, failed int) {
 		_, file, _ := strings.Cut(t.Name(), "/")
 		file = filepath.Join(dir, strings.ReplaceAll(strings.ReplaceAll(file, ",", ""), "_", "-"))
 		require.NoError(t, os.MkdirAll(dir, 0o755))
-		require.NoError(t, os.WriteFile(file+".svg", []byte(svg(t, d, &SVGOptions{})), 0o600))
-		require.NoError(t, os.WriteFile(file+".dot", []byte(dotOf(t, d, &DOTOptions{})), 0o600))
+		require.NoError(t, os.WriteFile(file+".svg", []byte(svg(t, d, &Options{})), 0o600))
+		require.NoError(t, os.WriteFile(file+".dot", []byte(dotOf(t, d, &Options{})), 0o600))
 		require.NoError(t, os.WriteFile(file+".mmd", []byte(draw(t, d, nil)), 0o600))
 	}
 
@@ -60,7 +60,7 @@ func requireLegible(t *testing.T, d dag.DAG, failed int) {
 		text := strings.Join(b.Lines, " ")
 		if b.Node != nil {
 			if b.Node.Failed() {
-				require.Equal(t, StyleFailed, b.Style)
+				require.Equal(t, styleFailed, b.Style)
 				seen, named[b.Number] = seen+1, true
 			}
 			continue
@@ -70,7 +70,7 @@ func requireLegible(t *testing.T, d dag.DAG, failed int) {
 			seen, named[b.Number] = seen+1, true
 		}
 		if m := countedFailures.FindStringSubmatch(text); m != nil {
-			require.Equal(t, StyleFailed, b.Style)
+			require.Equal(t, styleFailed, b.Style)
 			n, err := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
 			require.NoError(t, err)
 			seen += n
@@ -94,14 +94,14 @@ func requireLegible(t *testing.T, d dag.DAG, failed int) {
 		require.True(t, named[all[len(all)-1]], "the last failure, n%d, is named", all[len(all)-1])
 	}
 
-	require.GreaterOrEqual(t, fitted(svgFont(t, svg(t, d, &SVGOptions{})), float64(p.Width)), legibleFont)
+	require.GreaterOrEqual(t, fitted(svgFont(t, svg(t, d, &Options{})), float64(p.Width)), legibleFont)
 	if len(vertices) > 10_000 {
 		return
 	}
 
 	// The other formats have the same boxes with the same texts, in lines of other lengths.
 	text := func(label string) string { return strings.Join(strings.Fields(label), "") }
-	s := newSketch(d, &MermaidOptions{})
+	s := newSketch(d, &Options{})
 	sh, _, err := s.choose(false)
 	require.NoError(t, err)
 	require.Len(t, sh.boxes, len(p.Boxes))
@@ -110,8 +110,8 @@ func requireLegible(t *testing.T, d dag.DAG, failed int) {
 		require.Equal(t, text(strings.Join(p.Boxes[k].Lines, " ")), text(s.box(i, sh.members[i]).label))
 	}
 	require.Equal(t, text(strings.Join(p.Note, " ")), text(sh.note))
-	require.Equal(t, len(p.Boxes), strings.Count(dotOf(t, d, &DOTOptions{}), "tooltip="))
-	require.Equal(t, len(p.Boxes), strings.Count(svg(t, d, &SVGOptions{}), `role="listitem"`))
+	require.Equal(t, len(p.Boxes), strings.Count(dotOf(t, d, &Options{}), "tooltip="))
+	require.Equal(t, len(p.Boxes), strings.Count(svg(t, d, &Options{}), `role="listitem"`))
 }
 
 // legibleFont is the height of letters, in pixels, below which a text is hard to read.
@@ -145,7 +145,7 @@ func TestRealMermaidDrawingsAreLegible(t *testing.T) {
 	var jobs []job
 	viztest.Samples(nodes, func(s viztest.Sample) {
 		if s.Nodes > 10 {
-			jobs = append(jobs, expecting(t, s.Name(), s.DAG, MermaidOptions{}))
+			jobs = append(jobs, expecting(t, s.Name(), s.DAG, Options{}))
 		}
 	})
 	for _, v := range check(t, versions, jobs) {
@@ -160,7 +160,7 @@ func TestGraphvizDrawingsAreLegible(t *testing.T) {
 	requireGraphviz(t)
 	viztest.Samples(seedtest.Rounds(200, 20_000), func(s viztest.Sample) {
 		t.Run(s.Name(), func(t *testing.T) {
-			got := requireDrawn(t, s.DAG, &DOTOptions{})
+			got := requireDrawn(t, s.DAG, &Options{})
 			require.GreaterOrEqual(t, fitted(got.font*4/3, got.width*4/3), legibleFont, "%v points wide", got.width)
 		})
 	})
@@ -179,7 +179,7 @@ func TestWhatCannotBeSmallIsAsSmallAsItCanBe(t *testing.T) {
 	large := 0
 	for seed := uint64(0); seed < 60; seed += uint64(seedtest.Rounds(2, 1)) {
 		d := randomGraph(rand.New(rand.NewPCG(seed, 3)), 1+int(seed)%60, 2)
-		drawn := excess(layout(t, d, &LayoutOptions{}))
+		drawn := excess(layout(t, d, &Options{}))
 		if drawn <= 1 {
 			continue
 		}

@@ -30,33 +30,6 @@ const (
 // ErrTooLarge is in the chain of the error for a conversation too large to draw.
 var ErrTooLarge = errors.New("too large for a Mermaid diagram")
 
-// SizeError reports the limit that a drawing exceeds. It wraps ErrTooLarge.
-type SizeError struct {
-	// Limit is the unit: "edges" or "UTF-16 code units".
-	Limit string
-	// Size is the size after as much folding as possible, and Max the limit.
-	Size, Max int
-}
-
-// Error returns the size, its unit and the limit.
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("%v: %d %s, the maximum is %d", ErrTooLarge, e.Size, e.Limit, e.Max)
-}
-
-// Unwrap returns ErrTooLarge.
-func (e *SizeError) Unwrap() error { return ErrTooLarge }
-
-// MermaidOptions changes how [Mermaid] draws. The zero value and nil are the defaults.
-type MermaidOptions struct {
-	// LabelLines limits the lines of a text in a box. Defaults to 3, also when negative.
-	LabelLines int
-	// LabelChars limits the characters of a text in a box. Defaults to 120, also when negative.
-	LabelChars int
-	// Full draws every node, up to Mermaid's own limits of 500 edges and 50,000 UTF-16 code units. A larger drawing is
-	// an error instead of being folded. Defaults to false.
-	Full bool
-}
-
 // Mermaid writes d to w as a Mermaid flowchart. It shows every node with its text, tool calls side by side above their
 // results message, branches, and the conversation of each sub-agent in a box beside its call. If d has several heads,
 // they are numbered.
@@ -77,11 +50,12 @@ type MermaidOptions struct {
 //   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first
 //     few are drawn, and boxes count the others.
 //
-// Mermaid returns the error of d; the error of w; or a *SizeError if the conversation is too large even when folded.
+// Mermaid returns the error of d; the error of w; or [ErrTooLarge], with the size and the limit, if the conversation is
+// too large even when folded.
 // [SVG] can then draw it. Nothing is written unless the drawing is complete.
-func Mermaid(w io.Writer, d dag.DAG, o *MermaidOptions) error {
+func Mermaid(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {
-		o = &MermaidOptions{}
+		o = &Options{}
 	}
 	if err := d.Err(); err != nil {
 		return err
@@ -121,7 +95,7 @@ type sketch struct {
 	alone  []drawn // by vertex: its box, if it has been drawn alone
 }
 
-func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
+func newSketch(d dag.DAG, o *Options) *sketch {
 	out := outlineOfDAG(d, false)
 	out.full = o.Full
 	return &sketch{
@@ -131,24 +105,28 @@ func newSketch(d dag.DAG, o *MermaidOptions) *sketch {
 	}
 }
 
-// draw returns the sheet and the diagram of plan p, or a *SizeError.
+// draw returns the sheet and the diagram of plan p, or ErrTooLarge.
 func (s *sketch) draw(p plan, maxEdges, maxText int) (sheet, string, error) {
 	return s.drawBoxes(folding{box: s.fold(p)}, maxEdges, maxText)
 }
 
-// drawBoxes returns the sheet and the diagram with the boxes of a plan, or a *SizeError.
+// drawBoxes returns the sheet and the diagram with the boxes of a plan, or ErrTooLarge.
 func (s *sketch) drawBoxes(f folding, maxEdges, maxText int) (sheet, string, error) {
 	sh := s.sheetOf(f.box)
 	sh.close = f.height > closeHeight && f.width < legibleWidth/2
 	if len(sh.edges) > maxEdges {
-		return sh, "", &SizeError{"edges", len(sh.edges), maxEdges}
+		return sh, "", tooLarge(len(sh.edges), "edges", maxEdges)
 	}
 
 	text := s.write(sh)
 	if size := utf16Len(text); size > maxText {
-		return sh, "", &SizeError{"UTF-16 code units", size, maxText}
+		return sh, "", tooLarge(size, "UTF-16 code units", maxText)
 	}
 	return sh, text, nil
+}
+
+func tooLarge(size int, unit string, most int) error {
+	return fmt.Errorf("%w: %d %s, the maximum is %d", ErrTooLarge, size, unit, most)
 }
 
 // sheet is the content of one diagram.
@@ -189,7 +167,7 @@ func (s *sketch) write(sh sheet) string {
 
 	s.classDefs(&b, sh)
 	if sh.note != "" {
-		fmt.Fprintf(&b, "    note0[\"%s\"]:::%s\n", escape(sh.note), StyleAside)
+		fmt.Fprintf(&b, "    note0[\"%s\"]:::%s\n", escape(sh.note), styleAside)
 	}
 	s.boxes(&b, sh)
 	for _, e := range sh.edges {
@@ -210,45 +188,45 @@ func (s *sketch) write(sh sheet) string {
 }
 
 // isDashed reports whether the box of vertex i needs a class for its dashed outline: it holds several nodes, and its
-// style is not StyleFolded. StyleFolded is dashed itself.
+// style is not styleFolded. styleFolded is dashed itself.
 func (s *sketch) isDashed(i int, members []int) bool {
-	return !s.isSingle(members) && s.box(i, members).style != StyleFolded
+	return !s.isSingle(members) && s.box(i, members).style != styleFolded
 }
 
 // brackets are the delimiters of a box. They select its outline. Every version of Mermaid knows these classic ones.
-var brackets = map[Shape][2]string{
-	ShapeTurn:  {"(", ")"},
-	ShapeSetup: {"[", "]"},
-	ShapeCall:  {"[[", "]]"},
-	ShapeMerge: {`[\`, "/]"},
-	ShapeStop:  {"([", "])"},
-	ShapeStore: {"[(", ")]"},
-	ShapeNote:  {">", "]"},
+var brackets = map[string][2]string{
+	shapeTurn:  {"(", ")"},
+	shapeSetup: {"[", "]"},
+	shapeCall:  {"[[", "]]"},
+	shapeMerge: {`[\`, "/]"},
+	shapeStop:  {"([", "])"},
+	shapeStore: {"[(", ")]"},
+	shapeNote:  {">", "]"},
 }
 
 // looks sets fill, stroke and color of each style together. If one of them is left to the theme, dark pages are
 // unreadable.
 var looks = []struct {
-	style Style
+	style string
 	css   string
 }{
-	{StyleUser, "fill:#e1f5fe,stroke:#01579b,color:#01579b"},
-	{StyleAssistant, "fill:#e8f5e9,stroke:#1b5e20,color:#1b5e20"},
-	{StyleAside, "fill:#f5f5f5,stroke:#616161,color:#424242"},
-	{StyleFailed, "fill:#ffebee,stroke:#b71c1c,color:#b71c1c"},
-	{StyleFolded, "fill:#fffde7,stroke:#827717,color:#5d5400,stroke-dasharray:4 4"},
+	{styleUser, "fill:#e1f5fe,stroke:#01579b,color:#01579b"},
+	{styleAssistant, "fill:#e8f5e9,stroke:#1b5e20,color:#1b5e20"},
+	{styleAside, "fill:#f5f5f5,stroke:#616161,color:#424242"},
+	{styleFailed, "fill:#ffebee,stroke:#b71c1c,color:#b71c1c"},
+	{styleFolded, "fill:#fffde7,stroke:#827717,color:#5d5400,stroke-dasharray:4 4"},
 }
 
 // classDefs writes the styles in use.
 func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
-	used := map[Style]bool{}
+	used := map[string]bool{}
 	for _, i := range sh.boxes {
 		used[s.box(i, sh.members[i]).style] = true
 	}
 
 	// The note and the text of an empty conversation are asides.
 	if len(sh.boxes) == 0 || sh.note != "" {
-		used[StyleAside] = true
+		used[styleAside] = true
 	}
 
 	for _, l := range looks {
@@ -327,8 +305,7 @@ func members(box []int) [][]int {
 
 // drawn is the box of a vertex: its statement, its plain label and its style.
 type drawn struct {
-	text, label string
-	style       Style
+	text, label, style string
 }
 
 // box returns the box of vertex i with all its members.

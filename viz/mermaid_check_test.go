@@ -61,7 +61,7 @@ type verdict struct {
 
 // expecting returns the drawing of d, with what is meant by it: the boxes, their plain texts and their edges, by the
 // plan that the drawing was made by.
-func expecting(t *testing.T, name string, d dag.DAG, o MermaidOptions) job {
+func expecting(t *testing.T, name string, d dag.DAG, o Options) job {
 	t.Helper()
 	s := newSketch(d, &o)
 	sh, text, err := s.choose(o.Full)
@@ -138,13 +138,13 @@ func requireMermaid(t *testing.T) string {
 
 func TestRealMermaidDrawsSamples(t *testing.T) {
 	requireMermaid(t)
-	full := MermaidOptions{Full: true}
+	full := Options{Full: true}
 	check(t, allVersions, []job{
 		expecting(t, "single", sampleSingle(), full),
 		expecting(t, "parallel", sampleParallel(), full),
 		expecting(t, "sub-agents", sampleSubAgents(), full),
 		expecting(t, "long run", longRun(20, 3), full),
-		expecting(t, "folded", longRun(60, 12), MermaidOptions{LabelChars: 20}),
+		expecting(t, "folded", longRun(60, 12), Options{LabelChars: 20}),
 	})
 }
 
@@ -157,11 +157,11 @@ func TestRealMermaidDrawsALongRunOnTwoScreens(t *testing.T) {
 			CloseTools(node.ToolExecution{Index: 1, Result: content.Words("ok  example.com/parser 0.2s\nPASS")})
 	}
 	d = d.Assistant("Fixed.")
-	for _, v := range check(t, allVersions, []job{expecting(t, "60 nodes", d, MermaidOptions{})}) {
+	for _, v := range check(t, allVersions, []job{expecting(t, "60 nodes", d, Options{})}) {
 		require.LessOrEqual(t, v.Render.Height, 1800.0, v.Mermaid)
 		require.LessOrEqual(t, v.Render.FullWidth, 1440.0, v.Mermaid)
 	}
-	require.LessOrEqual(t, layout(t, d, &LayoutOptions{}).Height, 1800)
+	require.LessOrEqual(t, layout(t, d, &Options{}).Height, 1800)
 }
 
 func TestRealMermaidDrawsUpToItsLimits(t *testing.T) {
@@ -170,10 +170,10 @@ func TestRealMermaidDrawsUpToItsLimits(t *testing.T) {
 	for range 501 {
 		chain = chain.User("a")
 	}
-	wide := MermaidOptions{Full: true, LabelChars: 100_000, LabelLines: 10_000}
+	wide := Options{Full: true, LabelChars: 100_000, LabelLines: 10_000}
 	room := mermaidText - utf16Len(draw(t, sampleStart().User("a"), &wide)) + 1
 	check(t, newestVersions, []job{
-		expecting(t, "500 edges", chain, MermaidOptions{Full: true}),
+		expecting(t, "500 edges", chain, Options{Full: true}),
 		expecting(t, "50,000 units", sampleStart().User(strings.Repeat("é ", room/2)), wide),
 	})
 }
@@ -210,10 +210,10 @@ func randomJobs(t *testing.T, r *rand.Rand, i int) []job {
 
 	d := randomGraph(r, size, 1)
 	require.NoError(t, d.Err(), name)
-	s := newSketch(d, &MermaidOptions{})
+	s := newSketch(d, &Options{})
 
 	if i%2 == 0 {
-		return []job{expecting(t, name+", whole", d, MermaidOptions{})}
+		return []job{expecting(t, name+", whole", d, Options{})}
 	}
 	return []job{meant(s, name+", folded", s.sheetOf(s.fold(plans[1+i/2%(len(plans)-1)])))}
 }
@@ -246,7 +246,7 @@ func TestRealMermaidShowsHostileTexts(t *testing.T) {
 		}
 
 		require.NoError(t, d.Err())
-		jobs = append(jobs, expecting(t, fmt.Sprintf("%q", texts[0]), d, MermaidOptions{Full: true, LabelLines: 1000, LabelChars: 10_000}))
+		jobs = append(jobs, expecting(t, fmt.Sprintf("%q", texts[0]), d, Options{Full: true, LabelLines: 1000, LabelChars: 10_000}))
 		texts = texts[n:]
 	}
 
@@ -264,7 +264,7 @@ func TestRealMermaidShowsHostileTextsInFolds(t *testing.T) {
 	for texts := range slices.Chunk(hostile, 8) {
 		d := foldedWith(texts)
 		require.NoError(t, d.Err())
-		s := newSketch(d, &MermaidOptions{LabelLines: 100, LabelChars: 1000})
+		s := newSketch(d, &Options{LabelLines: 100, LabelChars: 1000})
 		jobs = append(jobs, meant(s, fmt.Sprintf("%q", texts[0]), s.sheetOf(s.fold(foldedPlan))))
 	}
 	check(t, allVersions, jobs)

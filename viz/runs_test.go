@@ -29,7 +29,7 @@ func TestDrawingsLeaveOutTheStartsOfRuns(t *testing.T) {
 
 	for name, draw := range map[string]func(io.Writer, dag.DAG) error{
 		"Mermaid": func(w io.Writer, d dag.DAG) error { return Mermaid(w, d, nil) },
-		"full":    func(w io.Writer, d dag.DAG) error { return Mermaid(w, d, &MermaidOptions{Full: true}) },
+		"full":    func(w io.Writer, d dag.DAG) error { return Mermaid(w, d, &Options{Full: true}) },
 		"DOT":     func(w io.Writer, d dag.DAG) error { return DOT(w, d, nil) },
 		"SVG":     func(w io.Writer, d dag.DAG) error { return SVG(w, d, nil) },
 	} {
@@ -40,7 +40,7 @@ func TestDrawingsLeaveOutTheStartsOfRuns(t *testing.T) {
 	}
 
 	// The page asks for all of them.
-	p, err := Layout(with, &LayoutOptions{Runs: true})
+	p, err := Layout(with, &Options{Runs: true})
 	require.NoError(t, err)
 	runs := 0
 	for _, b := range p.Boxes {
@@ -52,7 +52,7 @@ func TestDrawingsLeaveOutTheStartsOfRuns(t *testing.T) {
 }
 
 func TestDrawingsShowAStartThatMatters(t *testing.T) {
-	boxes := func(d dag.DAG, o *MermaidOptions) int {
+	boxes := func(d dag.DAG, o *Options) int {
 		var b strings.Builder
 		require.NoError(t, Mermaid(&b, d, o))
 		return strings.Count(b.String(), "run by")

@@ -12,17 +12,9 @@ import (
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
 
-// SVGOptions changes how [SVG] draws. The zero value and nil are the defaults.
-type SVGOptions struct {
-	// Layout determines the text in the boxes. Defaults to the defaults of LayoutOptions.
-	Layout LayoutOptions
-	// Title is the name of the picture for screen readers and tooltips. Defaults to "Conversation".
-	Title string
-}
-
 // SVG writes d to w as a self-contained SVG picture: it holds no script, no link and no font, and fetches nothing. It
 // follows the light or dark theme of the reader's system, and is light if that is unknown. It is folded like the
-// drawing of [Mermaid], unless Layout.Full is set.
+// drawing of [Mermaid], unless Options.Full is set.
 //
 //   - Each box is a group with the ID n0, n1 …, its number in reading order. Folding does not change it. Each edge
 //     names its boxes in data-from and data-to. Each frame has the ID f0, f1 … and names the box it belongs to in
@@ -32,11 +24,11 @@ type SVGOptions struct {
 //   - The same graph gives the same bytes.
 //
 // SVG returns the error of d or of w.
-func SVG(w io.Writer, d dag.DAG, o *SVGOptions) error {
+func SVG(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {
-		o = &SVGOptions{}
+		o = &Options{}
 	}
-	p, err := Layout(d, &o.Layout)
+	p, err := Layout(d, o)
 	if err != nil {
 		return err
 	}
@@ -130,7 +122,7 @@ func (s *svgWriter) summary() string {
 		if b.Results != nil {
 			nodes++
 		}
-		if b.Style == StyleFailed {
+		if b.Style == styleFailed {
 			failures++
 		}
 	}
@@ -224,7 +216,7 @@ func (s *svgWriter) write(p ink.Path) {
 
 func (s *svgWriter) box(b *Box) {
 	// Each of these steps leaves the quote of its attribute open, and the next one closes it.
-	s.put(`<g id="n`, b.Number, `" role="listitem" class="`, string(b.Style))
+	s.put(`<g id="n`, b.Number, `" role="listitem" class="`, b.Style)
 	if b.Head > 0 {
 		s.put(" head")
 	}
@@ -232,7 +224,7 @@ func (s *svgWriter) box(b *Box) {
 		s.put(" several")
 	}
 
-	s.path, s.inner = ink.Box(s.path[:0], s.inner[:0], string(b.Shape), b.X, b.Y, b.W, b.H)
+	s.path, s.inner = ink.Box(s.path[:0], s.inner[:0], b.Shape, b.X, b.Y, b.W, b.H)
 	s.put(`"><path d="`)
 	s.write(s.path)
 	if len(s.inner) > 0 {
@@ -248,12 +240,12 @@ func (s *svgWriter) box(b *Box) {
 // lines writes the text of a box. Lines of one direction are one element: where a line begins then does not depend on
 // how a viewer treats an element with another direction inside it.
 func (s *svgWriter) lines(b *Box) {
-	left, y := ink.TextAt(string(b.Shape), b.X, b.Y)
+	left, y := ink.TextAt(b.Shape, b.X, b.Y)
 	before := false
 	for i, line := range b.Lines {
 		x, right := left, b.FromRight != nil && b.FromRight[i]
 		if right {
-			x = ink.TextEnd(string(b.Shape), b.X, b.W)
+			x = ink.TextEnd(b.Shape, b.X, b.W)
 		}
 
 		if i > 0 && right != before {

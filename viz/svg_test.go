@@ -135,8 +135,8 @@ func TestSVGShowsHostileTexts(t *testing.T) {
 		if d.Err() != nil {
 			continue // not a text that a conversation can hold
 		}
-		o := LayoutOptions{LabelLines: 1000, LabelChars: 10_000}
-		s := readSVG(t, svg(t, d, &SVGOptions{Layout: o, Title: text}))
+		o := Options{LabelLines: 1000, LabelChars: 10_000}
+		s := readSVG(t, svg(t, d, titled(o, text)))
 		requireSeen(t, layout(t, d, &o), s)
 		want := strings.Join(strings.Fields(safetext.Clip(strings.ToValidUTF8(text, "\ufffd"), 1, 10_000)), "")
 		said := strings.Join(strings.Fields(strings.Join(s.boxes["n0"][1:], "")), "")
@@ -152,10 +152,10 @@ func TestSVGShowsHostileTextsInFolds(t *testing.T) {
 	for texts := range slices.Chunk(hostile, 8) {
 		d := foldedWith(texts)
 		require.NoError(t, d.Err())
-		o := LayoutOptions{LabelLines: 100, LabelChars: 1000}
+		o := Options{LabelLines: 100, LabelChars: 1000}
 		p := layout(t, d, &o)
 		require.NotNil(t, p.Note)
-		requireSeen(t, p, readSVG(t, svg(t, d, &SVGOptions{Layout: o})))
+		requireSeen(t, p, readSVG(t, svg(t, d, &o)))
 	}
 }
 
@@ -170,18 +170,18 @@ func TestChromiumDrawsSVG(t *testing.T) {
 		want *Picture
 	}
 	var pictures []picture
-	add := func(name string, d dag.DAG, o LayoutOptions) {
+	add := func(name string, d dag.DAG, o Options) {
 		require.NoError(t, d.Err(), name)
-		pictures = append(pictures, picture{name, svg(t, d, &SVGOptions{Layout: o, Title: name}), layout(t, d, &o)})
+		pictures = append(pictures, picture{name, svg(t, d, titled(o, name)), layout(t, d, &o)})
 	}
 
-	add("scripts", viztest.Scripts(), LayoutOptions{})
-	viztest.Samples(2000, func(s viztest.Sample) { add(s.Name(), s.DAG, LayoutOptions{}) })
+	add("scripts", viztest.Scripts(), Options{})
+	viztest.Samples(2000, func(s viztest.Sample) { add(s.Name(), s.DAG, Options{}) })
 	for seed := range uint64(200) {
-		add(fmt.Sprint("seed ", seed), randomGraph(rand.New(rand.NewPCG(seed, 3)), 1+int(seed)%60, 2), LayoutOptions{})
+		add(fmt.Sprint("seed ", seed), randomGraph(rand.New(rand.NewPCG(seed, 3)), 1+int(seed)%60, 2), Options{})
 	}
 	for texts := range slices.Chunk(hostile, 8) {
-		long, d := LayoutOptions{LabelLines: 100, LabelChars: 1000}, sampleStart()
+		long, d := Options{LabelLines: 100, LabelChars: 1000}, sampleStart()
 		for _, text := range texts {
 			d = everywhere(d, text)
 		}
@@ -267,13 +267,13 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestSVGTitle(t *testing.T) {
 	require.Equal(t, "Conversation", readSVG(t, svg(t, sampleSingle(), nil)).title)
-	require.Equal(t, "Weather & more", readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "Weather & more"})).title)
+	require.Equal(t, "Weather & more", readSVG(t, svg(t, sampleSingle(), &Options{Title: "Weather & more"})).title)
 }
 
 func TestSVGTitleIsHarmless(t *testing.T) {
-	title := readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "\x00\x1b[31m\u202ea\nb</title>\ufffe" + strings.Repeat("x", 100)})).title
+	title := readSVG(t, svg(t, sampleSingle(), &Options{Title: "\x00\x1b[31m\u202ea\nb</title>\ufffe" + strings.Repeat("x", 100)})).title
 	require.Equal(t, "␀␛[31m\ufffda…", title)
-	require.Equal(t, "Conversation", readSVG(t, svg(t, sampleSingle(), &SVGOptions{Title: "\t \n"})).title)
+	require.Equal(t, "Conversation", readSVG(t, svg(t, sampleSingle(), &Options{Title: "\t \n"})).title)
 }
 
 func TestSVGDescriptionCountsNodes(t *testing.T) {
@@ -283,14 +283,14 @@ func TestSVGDescriptionCountsNodes(t *testing.T) {
 	d := sampleStart().User("a").Assistant("", use("1", "f", "{}"), use("2", "f", "{}"), use("3", "f", "{}")).
 		CloseTools(node.ToolExecution{Child: leaf()}, node.ToolExecution{Index: 1, Child: leaf()}, failing(2, "no"))
 	require.NoError(t, d.Err())
-	said := func(o *SVGOptions) string {
+	said := func(o *Options) string {
 		return regexp.MustCompile(`<desc id="plait-desc">(.*)</desc>`).FindStringSubmatch(svg(t, d, o))[1]
 	}
 	require.Equal(t, "10 nodes, 2 inner conversations, 1 failure", said(nil))
 	for range 100 {
 		d = d.User("Go on.")
 	}
-	require.Equal(t, "110 nodes in 20 boxes: a dashed box holds several. 1 failed, in a box of its own.", said(&SVGOptions{}))
+	require.Equal(t, "110 nodes in 20 boxes: a dashed box holds several. 1 failed, in a box of its own.", said(&Options{}))
 }
 
 // TestSVGFramesAndTips has a conversation in a frame that stays open, behind turns that are folded.
@@ -302,8 +302,8 @@ func TestSVGFramesAndTips(t *testing.T) {
 	child := d.WithHeads(d.Nodes()[0]).User("forked").Assistant("yes")
 	d = d.Assistant("", use("1", "f", "{}"), use("2", "f", "{}")).CloseTools(node.ToolExecution{Child: node.ListOf(child.Heads()...)}, ran(1, "done"))
 	require.NoError(t, d.Err())
-	o := &SVGOptions{Layout: LayoutOptions{}}
-	p, text := layout(t, d, &o.Layout), svg(t, d, o)
+	o := &Options{}
+	p, text := layout(t, d, o), svg(t, d, o)
 	require.Len(t, p.Frames, 1)
 	f := p.Frames[0]
 	require.NotEqual(t, f.Owner, p.Boxes[f.Owner].Number)
@@ -339,7 +339,7 @@ func BenchmarkSVG(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := SVG(io.Discard, d, &SVGOptions{Layout: LayoutOptions{Full: true}}); err != nil {
+				if err := SVG(io.Discard, d, &Options{Full: true}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -21,21 +21,16 @@ func TestZeroOptionsDrawAsNil(t *testing.T) {
 	}
 	for _, d := range []dag.DAG{{}, dag.New().User("Hello.").Assistant("Hi.")} {
 		require.Equal(t, drawn(func(w io.Writer) error { return viz.Mermaid(w, d, nil) }),
-			drawn(func(w io.Writer) error { return viz.Mermaid(w, d, &viz.MermaidOptions{}) }))
+			drawn(func(w io.Writer) error { return viz.Mermaid(w, d, &viz.Options{}) }))
 		require.Equal(t, drawn(func(w io.Writer) error { return viz.DOT(w, d, nil) }),
-			drawn(func(w io.Writer) error { return viz.DOT(w, d, &viz.DOTOptions{}) }))
+			drawn(func(w io.Writer) error { return viz.DOT(w, d, &viz.Options{}) }))
 		require.Equal(t, drawn(func(w io.Writer) error { return viz.SVG(w, d, nil) }),
-			drawn(func(w io.Writer) error { return viz.SVG(w, d, &viz.SVGOptions{}) }))
+			drawn(func(w io.Writer) error { return viz.SVG(w, d, &viz.Options{}) }))
 
-		zero, err := viz.Layout(d, &viz.LayoutOptions{})
+		zero, err := viz.Layout(d, &viz.Options{})
 		require.NoError(t, err)
 		none, err := viz.Layout(d, nil)
 		require.NoError(t, err)
 		require.Equal(t, none, zero)
 	}
-}
-
-func TestZeroSizeErrorIsReadable(t *testing.T) {
-	require.ErrorIs(t, new(viz.SizeError), viz.ErrTooLarge)
-	require.NotEmpty(t, new(viz.SizeError).Error())
 }

@@ -29,7 +29,7 @@ func classOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, ".ci/"):
 		return "tools"
-	case strings.HasSuffix(name, "_test.go"):
+	case strings.HasSuffix(name, "_test.go"), strings.Contains("/"+name, "/testdata/"):
 		return "tests"
 	case strings.HasPrefix(name, "bench/"):
 		return "bench"

@@ -37,6 +37,7 @@ func F()              {}
 func TestFilesAreCountedInTheirClass(t *testing.T) {
 	for name, class := range map[string]string{
 		"dag/dag.go": "product", "dag/dag_test.go": "tests", "api/apitest/a.go": "equipment", "bench/main.go": "bench",
+		"executor/testdata/a/main.go": "tests", "testdata/a.go": "tests",
 		"examples/a/main.go": "examples", ".ci/size/main.go": "tools", "internal/testkit/a/a.go": "equipment",
 	} {
 		if got := classOf(name); got != class {

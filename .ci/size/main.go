@@ -7,8 +7,8 @@
 //
 //   - Files are those that git has, and those that it does not have yet and does not ignore.
 //   - A line of code is a line of a Go file with something on it that is not a comment.
-//   - A test is a file with the suffix _test.go. Equipment is what only tests use: see equipmentFolders. Tools are below
-//     .ci. Everything else is the product, but for bench and examples.
+//   - A test is a file with the suffix _test.go, or below a testdata folder. Equipment is what only tests use: see
+//     equipmentFolders. Tools are below .ci. Everything else is the product, but for bench and examples.
 //   - Exported names are the constants, types, variables and functions of packages that a program can import, at the top
 //     level. Methods are the exported methods of exported types. Tests, commands, equipment and internal packages have
 //     none.

@@ -17,7 +17,7 @@ const API = "anthropic"
 // prompt, {"cache_control":…} or {}.
 const CacheOwn api.Cache = "own"
 
-// Options are the options of a [Provider]. Nil is the same as the zero value. Of those in api.Options,
+// Options are the options of [New]. Nil is the same as the zero value. Of those in api.Options,
 //
 //   - MaxTokens defaults to 16,384. With a thinking budget, it defaults to 16,384 more than the budget.
 //   - Temperature is 0 to 1; a higher one is sent as 1. It is left out while the model thinks.

@@ -16,8 +16,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Provider is one of Anthropic's models. It is safe for concurrent use. Make it with [New].
-type Provider struct {
+// provider is one of Anthropic's models.
+type provider struct {
 	model   string
 	options Options
 	// post is the method Post of the SDK's client. A field with the client itself would make programs larger: if a
@@ -25,15 +25,15 @@ type Provider struct {
 	post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 }
 
-var _ api.TokenCounter = (*Provider)(nil)
+var _ api.TokenCounter = (*provider)(nil)
 
 // Model returns the name of the model.
-func (p *Provider) Model() string { return p.model }
+func (p *provider) Model() string { return p.model }
 
-// New returns a Provider for the named model, such as "claude-sonnet-4-5". A nil o means all defaults. New sends
+// New returns a provider for the named model, such as "claude-sonnet-4-5". A nil o means all defaults. New sends
 // nothing to the API: a missing key is an error of the first request, api.ErrAuth.
-func New(model string, o *Options) *Provider {
-	p := &Provider{model: model}
+func New(model string, o *Options) api.Provider {
+	p := &provider{model: model}
 	if o != nil {
 		p.options = *o
 	}
@@ -43,12 +43,12 @@ func New(model string, o *Options) *Provider {
 }
 
 // Stream sends the request and yields the events of its response, by the rules of api.Provider.
-func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+func (p *provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	return p.trip(req, "v1/messages", answer).Stream(ctx)
 }
 
 // CountTokens asks the API how many tokens the input of a request takes. See api.TokenCounter.
-func (p *Provider) CountTokens(ctx context.Context, req api.Request) (int64, error) {
+func (p *provider) CountTokens(ctx context.Context, req api.Request) (int64, error) {
 	t := p.trip(req, "v1/messages/count_tokens", func(res *http.Response, _ bool) iter.Seq2[api.Event, error] {
 		return roundtrip.Tokens(API, "input_tokens", res)
 	})
@@ -62,7 +62,7 @@ var counted = []string{
 }
 
 // trip returns the round trip of a request to a path. read yields the events of its response.
-func (p *Provider) trip(
+func (p *provider) trip(
 	req api.Request, path string, read func(res *http.Response, whole bool) iter.Seq2[api.Event, error],
 ) roundtrip.Trip {
 	b := newBuilder(&p.options, req, p.model)
@@ -92,7 +92,7 @@ func (p *Provider) trip(
 }
 
 // send posts body unchanged. The caller closes the response.
-func (p *Provider) send(ctx context.Context, path string, body *wire.Parts, o Options) (*http.Response, error) {
+func (p *provider) send(ctx context.Context, path string, body *wire.Parts, o Options) (*http.Response, error) {
 	options := []option.RequestOption{
 		option.WithMaxRetries(0), // api.Client retries
 		option.WithMiddleware(o.carry),

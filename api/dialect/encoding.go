@@ -14,8 +14,7 @@ import (
 // new messages are repaired and written; everything before is shared, not copied. This affects speed alone: the result
 // is the same as without it.
 //
-// The memory takes about as much space as the conversation, for each API. Redacting drops it. So does dag.DAG.Forget,
-// for a conversation kept but not sent for a while.
+// The memory takes about as much space as the conversation, for each API. Redacting drops it.
 //
 // An Encoding is identified by its address and must not change after its first use. It is safe for concurrent use.
 type Encoding struct {

@@ -79,11 +79,15 @@ func targetTable() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n| | %s |\n|%s\n", strings.Join(targets, " | "), strings.Repeat("---|", len(targets)+1))
 	row := func(name string, cell func(dialect.Target) string) {
-		b.WriteString("| " + name + " |")
+		line, says := "| "+name+" |", false
 		for _, target := range targets {
-			b.WriteString(" " + strings.ReplaceAll(cell(targetOf(target)), "|", `\|`) + " |")
+			text := cell(targetOf(target))
+			line += " " + strings.ReplaceAll(text, "|", `\|`) + " |"
+			says = says || text != "no" && text != "no limit"
 		}
-		b.WriteString("\n")
+		if says {
+			b.WriteString(line + "\n") // a row in which no API has anything is left out
+		}
 	}
 	for _, kind := range []struct {
 		name string
@@ -122,7 +126,7 @@ func code(words []string) string {
 
 func number(n int) string {
 	if n == 0 {
-		return "no limit here"
+		return "no limit"
 	}
 	return fmt.Sprint(n)
 }

@@ -52,7 +52,7 @@
 //
 // # Concurrency
 //
-// A [Provider] is safe for concurrent use. Its sequence of events is for one goroutine. Leaving it early closes the
+// A provider is safe for concurrent use. Its sequence of events is for one goroutine. Leaving it early closes the
 // response.
 //
 // # Errors

@@ -85,7 +85,6 @@ func ExampleOptions_vertexAI() {
 		Options: api.Options{Metadata: map[string]string{"team": "search"}},
 		SDK:     &genai.ClientConfig{Backend: genai.BackendVertexAI, Project: "my-project", Location: "europe-west1"},
 	})
-	var provider api.Provider = model
-	fmt.Printf("%T\n", provider)
-	// Output: *gemini.Provider
+	fmt.Println(api.ModelOf(model))
+	// Output: gemini-2.5-pro
 }

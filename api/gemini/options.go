@@ -13,7 +13,7 @@ import (
 // API is the name of the Gemini API, also on Vertex AI, in blocks, definitions, responses and errors.
 const API = "gemini"
 
-// Options are the options of a [Provider]. Nil is the same as the zero value. Of those in api.Options,
+// Options are the options of [New]. Nil is the same as the zero value. Of those in api.Options,
 //
 //   - Thinking is a thinkingConfig: ThinkOff is a budget of 0, ThinkAuto a budget of -1, and a level a thinkingLevel.
 //     Models before Gemini 3 have no levels: a level is sent to them as a budget. Thinking is shown, except with

@@ -18,8 +18,8 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Provider is one of Google's models. It is safe for concurrent use. Make it with [New].
-type Provider struct {
+// provider is one of Google's models.
+type provider struct {
 	model   string
 	options Options
 
@@ -28,15 +28,15 @@ type Provider struct {
 	client *client
 }
 
-var _ api.TokenCounter = (*Provider)(nil)
+var _ api.TokenCounter = (*provider)(nil)
 
 // Model returns the name of the model.
-func (p *Provider) Model() string { return p.model }
+func (p *provider) Model() string { return p.model }
 
-// New returns a Provider for the named model, such as "gemini-2.5-flash". A nil o means all defaults. New sends
+// New returns a provider for the named model, such as "gemini-2.5-flash". A nil o means all defaults. New sends
 // nothing: a missing key is an error of the first request, api.ErrAuth.
-func New(model string, o *Options) *Provider {
-	p := &Provider{model: model}
+func New(model string, o *Options) api.Provider {
+	p := &provider{model: model}
 	if o != nil {
 		p.options = *o
 	}
@@ -44,12 +44,12 @@ func New(model string, o *Options) *Provider {
 }
 
 // Stream sends the request and yields the events of its response, by the rules of api.Provider.
-func (p *Provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+func (p *provider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	return p.trip(req, false, answer).Stream(ctx)
 }
 
 // CountTokens asks the API how many tokens the input of a request takes. See api.TokenCounter.
-func (p *Provider) CountTokens(ctx context.Context, req api.Request) (int64, error) {
+func (p *provider) CountTokens(ctx context.Context, req api.Request) (int64, error) {
 	t := p.trip(req, true, func(res *http.Response) iter.Seq2[api.Event, error] {
 		if res.StatusCode < 200 || res.StatusCode > 299 {
 			return failed(res)
@@ -60,7 +60,7 @@ func (p *Provider) CountTokens(ctx context.Context, req api.Request) (int64, err
 }
 
 // counted returns the body for counting. Vertex AI takes the members of a request, and the Gemini API a whole request.
-func (p *Provider) counted(body *wire.Parts) (content.JSON, error) {
+func (p *provider) counted(body *wire.Parts) (content.JSON, error) {
 	if p.options.vertex() {
 		return roundtrip.Keeping(body, "contents", "systemInstruction", "tools", "generationConfig")
 	}
@@ -72,7 +72,7 @@ func (p *Provider) counted(body *wire.Parts) (content.JSON, error) {
 }
 
 // trip returns a request, for its events or for a count of its tokens, with read as the reader of its response.
-func (p *Provider) trip(
+func (p *provider) trip(
 	req api.Request, counts bool, read func(res *http.Response) iter.Seq2[api.Event, error],
 ) roundtrip.Trip {
 	b := newBuilder(&p.options, req, p.model)
@@ -113,7 +113,7 @@ func (p *Provider) trip(
 }
 
 // connected returns the SDK's client. If it cannot be made, the next request tries again.
-func (p *Provider) connected(ctx context.Context) (*client, error) {
+func (p *provider) connected(ctx context.Context) (*client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 

@@ -7,26 +7,26 @@ import (
 	"github.com/plait-dev/plait/api"
 )
 
-// Chat is a model behind the Chat Completions API. It is safe for concurrent use. Create one with [NewChat].
-type Chat struct {
+// chatProvider is a model behind the Chat Completions API.
+type chatProvider struct {
 	model     string
 	options   Options
 	transport *transport
 }
 
-var _ api.Provider = (*Chat)(nil)
+var _ api.Provider = (*chatProvider)(nil)
 
 // Model returns the name of the model.
-func (c *Chat) Model() string { return c.model }
+func (c *chatProvider) Model() string { return c.model }
 
-// NewChat returns the model with the given name, such as "gpt-4.1". A nil o means all defaults. NewChat sends no
+// NewChat returns a model behind the Chat Completions API, such as "gpt-4.1". It is safe for concurrent use. A nil o means all defaults. NewChat sends no
 // request: a missing key is reported by the first request, as api.ErrAuth.
-func NewChat(model string, o *Options) *Chat {
-	return &Chat{model: model, options: o.orNone(), transport: newTransport(ChatAPI, "chat/completions", o)}
+func NewChat(model string, o *Options) api.Provider {
+	return &chatProvider{model: model, options: o.orNone(), transport: newTransport(ChatAPI, "chat/completions", o)}
 }
 
 // Stream sends the request and yields the events of its response, under the contract of api.Provider.
-func (c *Chat) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+func (c *chatProvider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	return c.transport.stream(
 		ctx,
 		func() (call, error) { return chatCall(req, c.model, &c.options, c.transport.server) },

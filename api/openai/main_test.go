@@ -7,6 +7,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"go.uber.org/goleak"
 )
 

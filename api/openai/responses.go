@@ -10,29 +10,29 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// Responses is a model behind the Responses API. It is safe for concurrent use. Create one with [NewResponses].
-//
-// OpenAI stores nothing between two requests: each request carries the whole conversation, including the model's
-// encrypted reasoning (see [ResponsesBody]).
-type Responses struct {
+// responsesProvider is a model behind the Responses API.
+type responsesProvider struct {
 	model     string
 	options   Options
 	transport *transport
 }
 
-var _ api.TokenCounter = (*Responses)(nil)
+var _ api.TokenCounter = (*responsesProvider)(nil)
 
 // Model returns the name of the model.
-func (r *Responses) Model() string { return r.model }
+func (r *responsesProvider) Model() string { return r.model }
 
-// NewResponses returns the model with the given name, such as "gpt-5". A nil o means all defaults. NewResponses sends
-// no request: a missing key is reported by the first request, as api.ErrAuth.
-func NewResponses(model string, o *Options) *Responses {
-	return &Responses{model: model, options: o.orNone(), transport: newTransport(ResponsesAPI, "responses", o)}
+// NewResponses returns a model behind the Responses API, such as "gpt-5". It is safe for concurrent use. A nil o means
+// all defaults. NewResponses sends no request: a missing key is reported by the first request, as api.ErrAuth.
+//
+// OpenAI stores nothing between two requests: each request carries the whole conversation, including the model's
+// encrypted reasoning (see [ResponsesBody]).
+func NewResponses(model string, o *Options) api.Provider {
+	return &responsesProvider{model: model, options: o.orNone(), transport: newTransport(ResponsesAPI, "responses", o)}
 }
 
 // Stream sends the request and yields the events of its response, under the contract of api.Provider.
-func (r *Responses) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
+func (r *responsesProvider) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
 	return r.transport.stream(
 		ctx,
 		func() (call, error) { return responsesCall(req, r.model, &r.options, r.transport.server) },
@@ -47,7 +47,7 @@ var counted = []string{
 }
 
 // CountTokens asks the API how many tokens the input of a request takes. See api.TokenCounter.
-func (r *Responses) CountTokens(ctx context.Context, req api.Request) (int64, error) {
+func (r *responsesProvider) CountTokens(ctx context.Context, req api.Request) (int64, error) {
 	// A copy, because the transport itself keeps the path of its requests.
 	counting := *r.transport
 	counting.path += "/input_tokens"

@@ -249,7 +249,7 @@ func allTools(chain []taped) []content.Tool {
 // switchingResponses makes its first request of the first model, its second of the second, and so on: programs change options from
 // request to request.
 type switchingResponses struct {
-	requests []*Responses
+	requests []api.Provider
 	agents   []dag.DAG // whose instructions and tools the requests have; none is the conversation's own
 	made     int
 }

@@ -32,7 +32,7 @@ func TestResponsesKeepsTheRules(t *testing.T) {
 }
 
 // localResponses is a model behind a handler.
-func localResponses(t testing.TB, o Options, h http.Handler) *Responses {
+func localResponses(t testing.TB, o Options, h http.Handler) api.Provider {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	o.SDK = localSDK(server)
@@ -63,7 +63,7 @@ func responsesScenario(s conformance.Scenario) http.Handler {
 }
 
 // askResponses makes one request.
-func askResponses(model *Responses, req api.Request) (api.Response, error) {
+func askResponses(model api.Provider, req api.Request) (api.Response, error) {
 	return api.NewClient(model, &api.ClientOptions{Attempts: 1}).Send(context.Background(), req)
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/internal/servers"
 )
@@ -16,6 +15,8 @@ type server struct {
 	// compatible is set for a server that implements OpenAI's API but is neither OpenAI's nor Azure's: llama.cpp, vLLM,
 	// a gateway. Such a server has limits of its own, and may not report everything it did.
 	compatible bool
+	// azure is set for azure.WithEndpoint, which adds a query to the address, also if it is a gateway's.
+	azure bool
 	// rules are how it differs; nil is not at all.
 	rules *servers.Rules
 	// misled is set if Options.Server names a server, but the base URL is OpenAI's.
@@ -55,7 +56,8 @@ func serverOf(send post, o *Options) server {
 	ctx := context.WithValue(context.Background(), looking{}, &s)
 
 	// The request always fails. If it has no host, s stays the zero value: OpenAI.
-	_ = send(ctx, "responses", nil, nil, option.WithMaxRetries(0))
+	var res *http.Response
+	_ = send(ctx, &res, option.WithMaxRetries(0))
 	s.named(o, true)
 	return s
 }
@@ -67,9 +69,7 @@ func serverIn(o *Options) server {
 		s.named(o, false)
 		return s
 	}
-	first := []option.RequestOption{option.WithEnvironmentProduction(), option.WithMiddleware(outermost)}
-	client := sdk.Client{Options: append(first, o.SDK...)}
-	return serverOf(client.Post, o)
+	return serverOf(poster(o.SDK), o)
 }
 
 // looking is the context key of a *server. For a request with it, outermost sets the *server and sends nothing.
@@ -77,13 +77,14 @@ type looking struct{}
 
 var errLooked = errors.New("nothing was sent: the address is known")
 
-// look sets s from the address of a request. Azure is recognized by its hosts and, behind a gateway, by the query added
-// by azure.WithEndpoint.
+// look sets s from the address of a request. Azure is recognized by its hosts and, behind a gateway, by the query of
+// azure.WithEndpoint.
 func (s *server) look(req *http.Request) {
 	host := req.URL.Hostname()
+	s.azure = req.URL.Query().Has("api-version")
 	own := host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com") ||
 		strings.HasSuffix(host, ".azure.com") || strings.HasSuffix(host, ".azure.us") ||
-		strings.HasSuffix(host, ".azure.cn") || req.URL.Query().Has("api-version")
+		strings.HasSuffix(host, ".azure.cn") || s.azure
 	s.compatible = !own
 	s.rules = servers.At(req.URL)
 }

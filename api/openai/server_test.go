@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -206,4 +207,45 @@ func TestChatWithAFormEndsWithTheUser(t *testing.T) {
 	require.True(t, strings.HasSuffix(string(body), `{"role":"user","content":"`+content.GoOn+`"}]}`), "%s", body)
 	require.Len(t, notes, 1)
 	require.Equal(t, api.RepairEnd, notes[0].Kind)
+}
+
+func TestSettingsOfTheEnvironment(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "own")
+	t.Setenv("OPENAI_ORG_ID", "org")
+	t.Setenv("OPENAI_PROJECT_ID", "project")
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-One: 1\nX-Two: a:b\nno header")
+	var got *http.Request
+	sent := option.WithHTTPClient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		got = r
+		return nil, errors.New("no network in tests")
+	})})
+
+	// They go to OpenAI, and to a server that is named by its address alone.
+	for _, address := range []string{"https://api.openai.com/v1", "http://127.0.0.1:1/a%2Fb/"} {
+		o := &Options{SDK: []option.RequestOption{sent, option.WithBaseURL(address)}}
+		_, err := api.NewClient(NewChat("m", o), &api.ClientOptions{Attempts: 1}).Send(t.Context(), hello())
+		require.ErrorIs(t, err, api.ErrTransport)
+		require.Equal(t, strings.TrimSuffix(address, "/")+"/chat/completions", got.URL.String())
+		require.Equal(t, "Bearer own", got.Header.Get("Authorization"))
+		require.Equal(t, "org", got.Header.Get("OpenAI-Organization"))
+		require.Equal(t, "project", got.Header.Get("OpenAI-Project"))
+		require.Equal(t, "1", got.Header.Get("X-One"))
+		require.Equal(t, "a:b", got.Header.Get("X-Two"))
+	}
+
+	// A setting of the program replaces that of the environment.
+	o := &Options{SDK: []option.RequestOption{sent, option.WithAPIKey("given")}}
+	_, err := api.NewClient(NewResponses("m", o), &api.ClientOptions{Attempts: 1}).Send(t.Context(), hello())
+	require.ErrorIs(t, err, api.ErrTransport)
+	require.Equal(t, "https://api.openai.com/v1/responses", got.URL.String())
+	require.Equal(t, "Bearer given", got.Header.Get("Authorization"))
+
+	// None goes to Azure.
+	o = &Options{SDK: []option.RequestOption{sent, azure.WithEndpoint("https://gateway.example", "2024-06-01"), azure.WithAPIKey("k")}}
+	_, err = api.NewClient(NewChat("m", o), &api.ClientOptions{Attempts: 1}).Send(t.Context(), hello())
+	require.ErrorIs(t, err, api.ErrTransport)
+	require.Equal(t, "gateway.example", got.URL.Host)
+	for _, name := range []string{"Authorization", "OpenAI-Organization", "OpenAI-Project", "X-One"} {
+		require.Empty(t, got.Header.Get(name), name)
+	}
 }

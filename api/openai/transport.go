@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/plait-dev/plait/api"
@@ -24,15 +23,9 @@ type transport struct {
 	server server
 }
 
-// post is the method Post of the SDK's client. A field with the client itself would make programs larger: if a program
-// calls methods by reflection, the linker keeps every method of every service of the SDK.
-type post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
-
 func newTransport(name, path string, o *Options) *transport {
-	// The SDK calls middlewares in the order of the options, so the first one is around those of the caller.
-	first := []option.RequestOption{option.WithMiddleware(outermost)}
-	client := sdk.NewClient(append(first, o.orNone().SDK...)...)
-	return &transport{api: name, path: path, post: client.Post, server: serverOf(client.Post, o)}
+	send := poster(append(environment(o), o.orNone().SDK...))
+	return &transport{api: name, path: path, post: send, server: serverOf(send, o)}
 }
 
 // call is one request, ready to be sent.
@@ -112,8 +105,8 @@ func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
 	}
 
 	var res *http.Response
-	ctx := context.WithValue(watch.Context, sending{}, &sent{t.api, c.body, watch})
-	if err := t.post(ctx, t.path, nil, &res, options...); err != nil {
+	ctx := context.WithValue(watch.Context, sending{}, &sent{t.api, t.path, c.body, watch})
+	if err := t.post(ctx, &res, options...); err != nil {
 		if res != nil {
 			res.Body.Close()
 		}
@@ -127,12 +120,14 @@ type sending struct{}
 
 type sent struct {
 	api   string
+	path  string // relative to the base URL
 	body  *wire.Parts
 	watch *idle.Watch
 }
 
 // outermost is the middleware around all others. It
 //
+//   - sends the request to its path: see poster,
 //   - checks the address and collects the secrets, for errors without them,
 //   - sets the length of the request's body: the SDK does so only for a body in one slice,
 //   - watches the response for stalls and bounds its length,
@@ -148,6 +143,7 @@ func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, e
 		return next(req)
 	}
 
+	aim(req.URL, s.path)
 	if err := wire.Ready(req); err != nil {
 		return nil, err
 	}

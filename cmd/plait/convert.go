@@ -18,14 +18,14 @@ import (
 // importer reads a file of another program. The notes list the parts changed, kept in another form or left out.
 type importer struct {
 	name string
-	read func(data []byte, lenient bool) (d dag.DAG, notes []string, err error)
+	read func(data []byte) (d dag.DAG, notes []string, err error)
 }
 
 // importers returns all formats, in the order of the help text.
 func importers() []importer {
 	var list []importer
 	for _, e := range endpoints {
-		list = append(list, importer{e.name, func(data []byte, _ bool) (dag.DAG, []string, error) {
+		list = append(list, importer{e.name, func(data []byte) (dag.DAG, []string, error) {
 			req, model, err := e.parse(data)
 			if err != nil {
 				return dag.DAG{}, nil, err
@@ -48,7 +48,7 @@ func importerNames() []string {
 
 func importCommand(s *streams) *cobra.Command {
 	var from, output string
-	var asJSON, lenient bool
+	var asJSON bool
 	formats, names := importers(), importerNames()
 	cmd := &cobra.Command{
 		Use:   "import [--from FORMAT] FILE",
@@ -62,10 +62,9 @@ The first four are request bodies. Their other members (the model, limits, …)
 are kept, and export and run use them again.
 
 chat is messages of Chat Completions: a list, an object with "messages", or one
-of either a line. langchain is messages of LangChain, or a state or checkpoint
-of LangGraph. claude-code and pi are sessions, as JSON lines; nano-agent is a
-saved graph. Of several conversations in FILE the last one is continued; the
-others get the refs conversation-2, conversation-3, …
+of either a line. claude-code and pi are sessions, as JSON lines; nano-agent is
+a saved graph. Of several conversations in FILE one is continued; the others get
+the refs conversation-2, conversation-3, …
 
 What was changed, left out or kept in another form is printed on standard error,
 or with --json and -o as JSON. An incomplete last line, as in a session that is
@@ -88,13 +87,12 @@ being written, is left out.`,
 			}
 
 			f := formats[slices.Index(names, name)]
-			return s.importFile(f, args[0], data, output, lenient, asJSON)
+			return s.importFile(f, args[0], data, output, asJSON)
 		},
 	}
 
 	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE (default: recognized)")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().BoolVar(&lenient, "lenient", false, "continue after a line that cannot be read, in sessions,\nchat and langchain")
 	outputFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
 	return cmd
@@ -145,8 +143,8 @@ type imported struct {
 }
 
 // importFile imports one file. With asJSON it prints a report as JSON, unless standard output is for the conversation.
-func (s *streams) importFile(f importer, name string, data []byte, output string, lenient, asJSON bool) error {
-	d, notes, err := f.read(data, lenient)
+func (s *streams) importFile(f importer, name string, data []byte, output string, asJSON bool) error {
+	d, notes, err := f.read(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/report/promptcache"
 )
@@ -35,8 +36,8 @@ type cachedCall struct {
 
 // cacheBreak is why a request could not be read from the cache, or not all of it.
 type cacheBreak struct {
-	Cause promptcache.Cause `json:"cause"`
-	Part  promptcache.Part  `json:"part,omitempty"`
+	Cause string `json:"cause"`
+	Part  string `json:"part,omitempty"`
 	// Index is the index of the first different tool, system prompt or message. It is nil if no part differs.
 	Index *int   `json:"index,omitempty"`
 	Node  string `json:"node,omitempty"`
@@ -88,8 +89,8 @@ func (r costReport) writeCalls(out io.Writer) error {
 			if c.Break != nil {
 				why = ": " + c.Break.Why
 			}
-			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t  %s\n", about, thousands(c.Input), thousands(c.Predicted), thousands(c.Read),
-				thousands(c.Written), safetext.Line(fmt.Sprintf("%s: %s %s%s", file.File, c.short, c.Model, why), math.MaxInt))
+			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t  %s\n", about, describe.Number(c.Input), describe.Number(c.Predicted),
+				describe.Number(c.Read), describe.Number(c.Written), safetext.Line(fmt.Sprintf("%s: %s %s%s", file.File, c.short, c.Model, why), math.MaxInt))
 		}
 	}
 	return w.Flush()

@@ -41,7 +41,6 @@ do not count. The exit code is 1 if there are differences.`,
 	}
 
 	cmd.Flags().StringVar(&before, "old", "", "compare A at this `NODE`")
-	completeNode(s, cmd, "old")
 	cmd.Flags().StringVar(&after, "new", "", "compare B at this `NODE`")
 	colorFlag(cmd, &color)
 	jsonFlag(cmd, &asJSON)

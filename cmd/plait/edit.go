@@ -6,9 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,7 +66,6 @@ then on. A ref that exists already is moved.`,
 	}
 
 	cmd.Flags().StringVar(&at, "at", "", "the `NODE` to start the branch at")
-	completeNode(s, cmd, "at")
 	cmd.Flags().StringVar(&name, "name", "", "the `NAME` of the head, a ref")
 	outputFlag(cmd, &output)
 	jsonFlag(cmd, &asJSON)
@@ -102,98 +99,12 @@ func (s *streams) checkHeadsKept(name string, now dag.DAG) error {
 	return nil
 }
 
-// strategies are the ways to merge branches.
-var strategies = []string{string(dag.MergeJoin), string(dag.MergeAnswer), string(dag.MergePick)}
-
 // reachesHeads reports whether the heads and refs of d reach the heads of another conversation.
 func reachesHeads(d, of dag.DAG) bool {
 	return !slices.ContainsFunc(of.Heads(), func(head *node.Node) bool {
 		_, err := d.Find(head.ID().String())
 		return err != nil
 	})
-}
-
-func mergeCommand(s *streams) *cobra.Command {
-	var how, output string
-	var at []string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "merge FILE… [--at NODE]…",
-		Short: "Merge several conversations into one",
-		Long: `Merges the conversations in the FILEs, in their order, or several branches of
-one FILE, each named with --at. STRATEGY is
-
-  join    their messages follow each other
-  answer  the first continues; a message holds the last responses of the others
-  pick    the first continues; the others are kept, and the model does not see
-          them`,
-		Example: `  plait merge talk.json other.json -o both.json
-  plait merge talk.json --at first-try --at second-try --strategy answer`,
-		Args: someFiles,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(strategies, how) {
-				return fmt.Errorf("--strategy %q is not one of %s", how, strings.Join(strategies, ", "))
-			}
-			branches, err := s.branches(args, at)
-			if err != nil {
-				return err
-			}
-
-			d := dag.Merge(dag.MergeStrategy(how), branches...)
-			if err := d.Err(); err != nil {
-				return err
-			}
-
-			if err := s.save(output, d); err != nil {
-				return err
-			}
-			if asJSON && output != std {
-				return s.printJSON(rows(d, false, 1)[0])
-			}
-			return nil
-		},
-	}
-
-	cmd.Flags().StringVar(&how, "strategy", string(dag.MergeJoin), "the `STRATEGY`: "+strings.Join(strategies, ", "))
-	cmd.Flags().StringArrayVar(&at, "at", nil, "a `NODE` of the one FILE, the head of a branch;\nmay be given several times")
-	completeNode(s, cmd, "at")
-	_ = cmd.RegisterFlagCompletionFunc("strategy", cobra.FixedCompletions(strategies, cobra.ShellCompDirectiveNoFileComp))
-	outputFlag(cmd, &output)
-	jsonFlag(cmd, &asJSON)
-	return cmd
-}
-
-// branches returns the conversations to merge: the heads of the FILEs, or the nodes of --at in the one FILE.
-func (s *streams) branches(files, at []string) ([]dag.Branch, error) {
-	if len(at) > 0 && len(files) > 1 {
-		return nil, errors.New("--at names branches of one FILE, and there are several")
-	}
-	if err := readOnce(files); err != nil {
-		return nil, err
-	}
-
-	var list []dag.Branch
-	for _, name := range files {
-		d, err := s.load(name)
-		if err != nil {
-			return nil, err
-		}
-
-		// With --at, each named node is a branch of the one FILE. Otherwise each FILE is one.
-		for _, name := range at {
-			branch, err := find(d, name)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, dag.Branch{Name: name, DAG: branch})
-		}
-
-		if len(at) == 0 {
-			list = append(list, dag.Branch{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), DAG: d})
-		}
-	}
-
-	return list, nil
 }
 
 func pruneCommand(s *streams) *cobra.Command {
@@ -247,12 +158,6 @@ another. The nodes before and after them stay valid, and verify lists them as
 redacted. Copies of FILE, and what was sent to a model or written to a log, are
 not changed. A run that is paused in FILE cannot be resumed afterwards.`,
 		Args: takes("FILE and at least one NODE", 2, math.MaxInt),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return nil, cobra.ShellCompDirectiveDefault
-			}
-			return s.nodeNames(args[0]), cobra.ShellCompDirectiveNoFileComp
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.load(args[0])
 			if err != nil {

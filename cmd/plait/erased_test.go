@@ -23,7 +23,6 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -172,9 +171,9 @@ func tryHashes(t testing.TB, pin string, try func(name, hash string)) {
 		add("the blocks of a message", []byte(m.Blocks.String()))
 	}
 
-	imported, err := sessions.Import(sessions.Chat, strings.NewReader(chatWith(pin)), nil)
+	imported, _, err := chatFile([]byte(chatWith(pin)))
 	require.NoError(t, err)
-	for _, n := range imported.Main().Nodes() {
+	for _, n := range imported.Nodes() {
 		id := n.ID()
 		try("the ID of an imported node", string(id[8:]))
 	}
@@ -265,18 +264,17 @@ func erasedForms(t *testing.T, pin string) map[string][]byte {
 	keepFile(database)
 
 	// What another program wrote, imported and erased.
-	imported, err := sessions.Import(sessions.Chat, strings.NewReader(chatWith(pin)), nil)
+	fromChat, _, err := chatFile([]byte(chatWith(pin)))
 	require.NoError(t, err)
-	fromChat := imported.Main()
 	require.NoError(t, fromChat.Redact(fromChat.Nodes()[0].ID()).Save(filepath.Join(folder, "imported.json")))
 	keepFile(filepath.Join(folder, "imported.json"))
 
 	for _, line := range []string{
 		"log FILE", "log FILE --all", "log FILE --oneline", "log FILE --json", "diff FILE OTHER", "diff FILE OTHER --json",
-		"grep . FILE", "grep . FILE --json", "cost FILE --cache", "cost FILE --cache --json", "report FILE", "report FILE --json", "report FILE --as csv",
-		"report FILE --as jsonl", "report FILE OTHER --as html",
+		"grep . FILE", "grep . FILE --json", "cost FILE --cache", "cost FILE --cache --json", "report FILE", "report FILE --json",
+		"report FILE OTHER --as html",
 		"verify FILE", "verify FILE --json", "verify FILE --strict", "render FILE --as mermaid", "render FILE --as html",
-		"render FILE --as dot", "render FILE --as svg", "render FILE --as text", "show FILE", "show FILE 0189", "show FILE done --json", "merge FILE OTHER",
+		"render FILE --as dot", "render FILE --as svg", "render FILE --as text", "show FILE", "show FILE 0189", "show FILE done --json",
 		"export FILE --to anthropic --model m", "fork FILE --name x -o -",
 	} {
 		out, errs, code := command("", words(line, file, other)...)

@@ -187,7 +187,7 @@ func TestNoFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(torn, data[:len(data)/2], 0o600))
 	for _, name := range []string{dir, torn, filepath.Join(dir, "missing.json"), os.DevNull} {
 		for _, line := range []string{
-			"log", "show", "verify", "prune", "fork --name x", "export --to gemini", "render --as dot", "merge", "redact FILE 1234", "diff FILE FILE",
+			"log", "show", "verify", "prune", "fork --name x", "export --to gemini", "render --as dot", "redact FILE 1234", "diff FILE FILE",
 			"run --provider anthropic --model m", "resume --results -", "import --from anthropic",
 		} {
 			if !strings.Contains(line, "FILE") {

@@ -67,7 +67,6 @@ terminal.`,
 	cmd.Flags().BoolVar(&f.failed, "failed", false, "only failures and what leads to them, a line for each")
 	cmd.Flags().StringVar(&f.at, "node", "", "only `NODE` and the nodes before it")
 	f.draw.register(cmd)
-	completeNode(s, cmd, "node")
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }
@@ -170,7 +169,7 @@ func find(d dag.DAG, name string) (dag.DAG, error) {
 	return at, nil
 }
 
-// row is a node in the output of log --json, fork --json and merge --json.
+// row is a node in the output of log --json and fork --json.
 type row struct {
 	ID      string   `json:"id"`
 	Kind    string   `json:"kind"`
@@ -303,12 +302,6 @@ NODE defaults to the last response, whose details follow if the server reported
 any: its timings, a fingerprint, log probabilities. With --json it prints the
 node as it is saved.`,
 		Args: takes("FILE and at most one NODE", 1, 2),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return nil, cobra.ShellCompDirectiveDefault
-			}
-			return s.nodeNames(args[0]), cobra.ShellCompDirectiveNoFileComp
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := s.load(args[0])
 			if err != nil {
@@ -406,7 +399,6 @@ the request of each response. With --prices it shows what each call cost: see
 	cmd.Flags().BoolVar(&f.full, "full", false, "draw every node, however many there are")
 	cmd.Flags().StringVar(&f.prices, "prices", "", "html: a `FILE` with the prices of models")
 	_ = cmd.MarkFlagFilename("prices", "json")
-	completeNode(s, cmd, "node")
 	_ = cmd.MarkFlagRequired("as")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(renderForms, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -437,10 +429,10 @@ func (s *streams) render(name string, f renderFlags) error {
 		return err
 	}
 
-	layout := viz.LayoutOptions{Full: f.full}
+	o := &viz.Options{Full: f.full}
 	switch f.as {
 	case "mermaid":
-		err := viz.Mermaid(s.out, d, &viz.MermaidOptions{Full: f.full})
+		err := viz.Mermaid(s.out, d, o)
 		if errors.Is(err, viz.ErrTooLarge) {
 			return fmt.Errorf("%w; --as svg has no limit", err)
 		}
@@ -456,17 +448,17 @@ func (s *streams) render(name string, f renderFlags) error {
 		})
 
 	case "svg":
-		return viz.SVG(s.out, d, &viz.SVGOptions{Layout: layout})
+		return viz.SVG(s.out, d, o)
 
 	case "png":
-		err := png.Write(s.out, d, &png.Options{Layout: layout})
+		err := png.Write(s.out, d, &png.Options{Layout: *o})
 		if errors.Is(err, png.ErrTooManyPixels) && f.full {
 			return fmt.Errorf("%w; without --full it is folded", err)
 		}
 		return err
 
 	case "dot":
-		return viz.DOT(s.out, d, &viz.DOTOptions{Layout: layout})
+		return viz.DOT(s.out, d, o)
 	case "text":
 		return d.WriteLog(s.out, &dag.LogOptions{IDs: true})
 	}
@@ -489,38 +481,4 @@ func title(name string) string {
 		return ""
 	}
 	return filepath.Base(name)
-}
-
-// completeNode registers the completion of a flag for a node of the first FILE.
-func completeNode(s *streams, cmd *cobra.Command, flag string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return s.nodeNames(args[0]), cobra.ShellCompDirectiveNoFileComp
-	})
-}
-
-// nodeNames returns the completions for a node: the refs of a file, and the short names of its last nodes with their
-// content.
-func (s *streams) nodeNames(file string) []string {
-	// Completion must not wait for standard input.
-	if file == std {
-		return nil
-	}
-	d, err := s.load(file)
-	if err != nil {
-		return nil
-	}
-
-	var list []string
-	for _, r := range d.Refs() {
-		list = append(list, safetext.Row(r.Name))
-	}
-	const maxEntries = 30
-	all := rows(d, false, 0)
-	for i := len(all) - 1; i >= max(len(all)-maxEntries, 0); i-- {
-		list = append(list, all[i].short+"\t"+safetext.Line(all[i].Says, 50))
-	}
-	return list
 }

@@ -1,5 +1,5 @@
 // Command plait works with saved conversations from a shell: it imports and exports them, shows, compares, forks,
-// merges, verifies and prunes them, adds up their cost, and runs them on a model. The caller executes the tools.
+// verifies and prunes them, adds up their cost, and runs them on a model. The caller executes the tools.
 //
 // A FILE is a conversation saved by Plait; "-" is standard input or output. The exit codes are:
 //

@@ -24,6 +24,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/testkit/pgtest"
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 )
 
 func TestMain(m *testing.M) {

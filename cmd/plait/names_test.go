@@ -108,15 +108,10 @@ func TestEveryCommandNamesANodeAlike(t *testing.T) {
 			{"cost --cache FILE", `talk.json: ` + name + ` m`, 3},
 			{"cost --cache FILE --json", `"id": "` + id, 3},
 			{"report FILE --json", `"node": "` + name + `"`, 2},
-			{"report FILE --as csv", `,` + name + `,`, 2},
 			{"report FILE", `(?m)^  ✗ ` + name + ` `, 2},
-			{"__complete show FILE ", `(?m)^` + name + "\t", 9},
 			{"show FILE 0189", id, 5},
 		} {
 			args := words(c.args, file, other)
-			if strings.HasSuffix(c.args, " ") {
-				args = append(args, "")
-			}
 			out, errs, _ := command("", args...)
 			found := regexp.MustCompile(c.pattern).FindAllStringSubmatch(out+errs, -1)
 			require.GreaterOrEqual(t, len(found), c.least, "%s:\n%s%s", c.args, out, errs)
@@ -141,19 +136,14 @@ func TestNoOutputHoldsADigest(t *testing.T) {
 	}
 	for _, args := range []string{
 		"log FILE", "log FILE --all", "log FILE --oneline", "log FILE --json", "log FILE --failed", "diff FILE OTHER", "diff FILE OTHER --json",
-		"grep . FILE", "grep . FILE --json", "cost FILE --cache", "cost FILE --cache --json", "report FILE", "report FILE --json", "report FILE --as csv",
+		"grep . FILE", "grep . FILE --json", "cost FILE --cache", "cost FILE --cache --json", "report FILE", "report FILE --json",
 		"report FILE OTHER --as html", "verify FILE", "verify FILE --json", "verify FILE --strict",
-		"render FILE --as mermaid", "render FILE --as dot", "render FILE --as svg", "render FILE --as text", "__complete show FILE ", "show FILE 0189",
-		"merge FILE OTHER", "show FILE",
+		"render FILE --as mermaid", "render FILE --as dot", "render FILE --as svg", "render FILE --as text", "show FILE 0189",
+		"show FILE",
 	} {
 		list := words(args, file, other)
 		out, errs, _ := command("", list...)
 		require.NotEmpty(t, out+errs, args)
-		if args == "merge FILE OTHER" {
-			// The merge's own record, not the lines of the nodes.
-			out = regexp.MustCompile(`"name":"plait.merge".*?\}\]`).FindString(out)
-			require.NotEmpty(t, out)
-		}
 		at := slices.IndexFunc(digests, func(digest string) bool { return strings.Contains(out+errs, digest) })
 		require.Equal(t, -1, at, "%s:\n%s%s", args, out, errs)
 	}

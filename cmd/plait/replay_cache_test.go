@@ -21,7 +21,7 @@ type cacheTally struct {
 func (c *cacheTally) add(d dag.DAG) {
 	for _, call := range promptcache.Calls(d, &promptcache.Options{Cache: savedRequestOf(d).Cache}) {
 		switch predicted, read := call.Predicted > 0, call.Read > 0; {
-		case call.Break.Cause == promptcache.First:
+		case call.Break.Cause == "first":
 		case predicted && read:
 			c.both++
 			if apart := call.Predicted - call.Read; max(apart, -apart)*20 <= call.Predicted {

@@ -24,7 +24,7 @@ type reportFlags struct {
 }
 
 // reportForms are the forms of a report, in the order of the help text. The first is the default.
-var reportForms = []string{"text", "json", "csv", "html", "jsonl"}
+var reportForms = []string{"text", "json", "html"}
 
 func reportCommand(s *streams) *cobra.Command {
 	var f reportFlags
@@ -50,17 +50,12 @@ from which it went on. --sort also accepts turns, calls, failed, steps,
 tokens, cost, time and began; -KEY is the reverse order. What is unknown comes
 last.
 
-FORM jsonl is a data set: a line for each conversation, with its messages and
-tools as for OpenAI's Chat Completions API, its outcome and its metadata. One
-without a message to send is left out.
-
 Counts and costs include all branches and the conversations of sub-agents. A
 node that several conversations share counts in each of them.`,
 		Example: `  plait report runs/
   plait report runs/ --by model --prices prices.json
   plait report runs/ --where outcome=failed --sort -cost -n 10
   plait report runs/ --as html > runs.html
-  plait report runs/ --sort -score -n 20 --as jsonl > best.jsonl
   plait report sessions.db --json | jq '.rows[] | select(.calls > 9).name'`,
 		Args: someFiles,
 		RunE: func(_ *cobra.Command, args []string) error { return s.reportOn(args, f) },
@@ -159,8 +154,8 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 // sayUnread prints the errors of unreadable conversations without a row in the report.
 func (s *streams) sayUnread(unread, rows []report.Row, f reportFlags) {
 	listed := map[string]bool{}
-	// A data set, and groups as text, have no row for an unreadable conversation.
-	if f.as != "jsonl" && (f.by == "" || f.as != "text") {
+	// Groups as text have no row for an unreadable conversation.
+	if f.by == "" || f.as != "text" {
 		for _, r := range rows {
 			listed[r.Name] = true
 		}
@@ -245,10 +240,6 @@ func (s *streams) writeReport(out reportOutput, f reportFlags) error {
 	switch f.as {
 	case "json":
 		return s.printJSON(out)
-	case "csv":
-		return out.writeCSV(s.out)
-	case "jsonl":
-		return s.writeDataset(out.Rows)
 	case "html":
 		return page.WriteReport(s.out, out.Rows, &page.ReportOptions{Currency: out.Currency})
 	}

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,10 +130,9 @@ func TestRunThatFailedDifferentlyIsNamedAmongTwoHundred(t *testing.T) {
 	require.Contains(t, text, "\ncount  cause\n"+
 		"   20  the run ended: error: connection refused: #:#\n       run-003.json and 19 more\n"+
 		"    1  the run ended: error: disk quota exceeded\n       run-137.json\n")
-	rows, err := csv.NewReader(strings.NewReader(reported(t, dir, exitDone, "--as", "csv", "--where", "cause=the run ended: error: disk quota exceeded"))).ReadAll()
-	require.NoError(t, err)
-	require.Len(t, rows, 2)
-	require.Equal(t, "run-137.json", rows[1][0])
+	one := reported(t, dir, exitDone, "--where", "cause=the run ended: error: disk quota exceeded")
+	require.Contains(t, one, "run-137.json\n")
+	require.Contains(t, one, "\n1 conversation: ")
 }
 
 func TestReportFiltersAndSorts(t *testing.T) {
@@ -212,13 +209,15 @@ func TestReportOnAFolderReadsNothingThatHasNoEnd(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(dir, "s"), filepath.Join(runs, "socket.json")))
 	require.NoError(t, os.Symlink(runs, filepath.Join(dir, "link")))
 
-	out, _, code := command("", "report", filepath.Join(dir, "link"), "--as", "csv")
+	out, _, code := command("", "report", filepath.Join(dir, "link"), "--json")
 	require.Equal(t, exitBad, code)
-	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
-	require.NoError(t, err)
+	var found struct {
+		Rows []struct{ Name, Outcome string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &found))
 	outcomes := map[string]string{}
-	for _, row := range rows[1:] {
-		outcomes[filepath.Base(row[0])] = row[1]
+	for _, row := range found.Rows {
+		outcomes[filepath.Base(row.Name)] = row.Outcome
 	}
 	require.Equal(t, map[string]string{"a.json": "ended", "linked.json": "ended", "self.json": "unreadable", "gone.json": "unreadable"}, outcomes)
 }
@@ -265,9 +264,7 @@ func TestReportOnAnEmptyFolder(t *testing.T) {
 	dir := t.TempDir()
 	require.Contains(t, reported(t, dir, exitDone), "0 conversations")
 	require.Contains(t, reported(t, dir, exitDone, "--json"), `"rows": []`)
-	require.Equal(t, 1, strings.Count(reported(t, dir, exitDone, "--as", "csv"), "\n"))
 	require.Contains(t, reported(t, dir, exitDone, "--as", "html"), "<!doctype html>")
-	require.Empty(t, reported(t, dir, exitDone, "--as", "jsonl"))
 }
 
 func TestReportOnAStoreWithAHugeConversation(t *testing.T) {
@@ -286,7 +283,7 @@ func TestReportOnAStoreWithAHugeConversation(t *testing.T) {
 	}
 	require.NoError(t, db.Close())
 
-	for form, limit := range map[string]int{"text": 4_000, "csv": 4_000, "json": 20_000, "html": 1 << 20} {
+	for form, limit := range map[string]int{"text": 4_000, "json": 20_000, "html": 1 << 20} {
 		out, errs, code := command("", "report", file, "--as", form)
 		require.Equal(t, exitDone, code, errs)
 		require.Less(t, len(out), limit, form)
@@ -303,103 +300,12 @@ func TestReportKeepsHostileTextsHarmless(t *testing.T) {
 	require.NoError(t, d.Save(filepath.Join(dir, "a\x1b[2J.json")))
 	require.NoError(t, d.Back(0).User("more").Save(filepath.Join(dir, "b.json")))
 
-	for _, args := range [][]string{{}, {"--by", "=key\x1b[2J"}, {"--by", "failure"}, {"--as", "csv"}} {
+	for _, args := range [][]string{{}, {"--by", "=key\x1b[2J"}, {"--by", "failure"}} {
 		out := reported(t, dir, exitDone, args...)
 		require.NotContains(t, out, "\x1b", args)
 		require.NotContains(t, out, "\u202e", args)
 		require.NotContains(t, out, "\r", args)
 	}
-
-	rows, err := csv.NewReader(strings.NewReader(reported(t, dir, exitDone, "--as", "csv"))).ReadAll()
-	require.NoError(t, err)
-	for _, row := range rows {
-		for _, cell := range row {
-			require.NotRegexp(t, `^[=+@-]`, cell)
-		}
-	}
-	require.Contains(t, rows[1][2], "'=cmd")
-}
-
-func TestTextsOfAReportInCSVAreNoFormulasWhateverSeparatesCells(t *testing.T) {
-	dir := t.TempDir()
-	formulas := []string{
-		"=1+1", "+1+1", "-1+1", "@SUM(A1)", "＝1+1", " =1+1", "a;=1+1;b", `a;"=1+1";b`, "a; =1+1", "a;\t=1+1", "\t=1+1", "\r=1+1", "\n=1+1", "a\n=1+1", "a,=1+1", `"=1+1`, "a\"\r\n=1+1",
-	}
-	for i, text := range formulas {
-		d := dag.New().WithMetadata("label", text).WithMetadata(fmt.Sprint(i, ";=1+1"), 1).User("Go.").Assistant(text).Stop(content.Stop(text))
-		require.NoError(t, d.Save(filepath.Join(dir, fmt.Sprint("a;=1+1;", i, ".json"))))
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "=broken.json"), []byte("{"), 0o600))
-
-	text := reported(t, dir, exitBad, "--as", "csv")
-	for _, separator := range []rune{',', ';', '\t'} {
-		lines := csv.NewReader(strings.NewReader(text))
-		lines.Comma, lines.LazyQuotes, lines.FieldsPerRecord = separator, true, -1
-		rows, err := lines.ReadAll()
-		require.NoError(t, err)
-		require.Len(t, rows, len(formulas)+2)
-		for _, cell := range slices.Concat(rows...) {
-			require.NotRegexp(t, `^[\s"]*[=+@＝-]`, cell)
-		}
-	}
-}
-
-func TestReportInCSVHasAColumnForEachLabel(t *testing.T) {
-	dir := runsFolder(t)
-	rows, err := csv.NewReader(strings.NewReader(reported(t, dir, exitBad, "--as", "csv", "--prices", ".prices"))).ReadAll()
-	require.NoError(t, err)
-	require.Len(t, rows, 11)
-	column := map[string]int{}
-	for i, name := range rows[0] {
-		column[name] = i
-	}
-	of := func(row int, name string) string { return rows[row][column[name]] }
-	require.Equal(t, "deeper/run-7.json", of(1, "name"))
-	require.Equal(t, "get_weather: no such city", of(1, "failure"))
-	require.Equal(t, "", of(1, "cost"), "an unknown cost is no number")
-	require.Equal(t, "long", of(1, "label.variant"))
-	require.Equal(t, "0.008", of(2, "cost"))
-	require.Equal(t, "2100", of(2, "took_ms"))
-	require.Contains(t, of(10, "error"), "it ends early")
-}
-
-func TestDataSetOfAReportIsWhatImportReads(t *testing.T) {
-	dir := runsFolder(t)
-	out := reported(t, dir, exitBad, "--as", "jsonl", "--sort", "-time", "-n", "3")
-	var names []string
-	for line := range strings.Lines(out) {
-		var e example
-		require.NoError(t, json.Unmarshal([]byte(line), &e))
-		names = append(names, e.Name)
-		require.Contains(t, string(e.Tools), `"name":"get_weather"`)
-	}
-	require.Equal(t, []string{"run-4.json", "run-3.json", "run-2.json"}, names)
-
-	saved, errs, code := command(out, "import", "--from", "chat", "-")
-	require.Equal(t, exitDone, code, errs)
-	log, errs, code := command(saved, "log", "-")
-	require.Equal(t, exitDone, code, errs)
-	require.Contains(t, log, "It is 18 °C in Paris")
-
-	var failed example
-	require.NoError(t, json.Unmarshal([]byte(reported(t, dir, exitBad, "--as", "jsonl", "--where", "cause=get_weather: no such city")), &failed))
-	require.Equal(t, "get_weather: no such city", failed.Cause)
-
-	_, errs, code = command(saved, "report", "-", "--as", "jsonl")
-	require.Equal(t, exitBad, code)
-	require.Contains(t, errs, "name a file")
-}
-
-func TestDataSetLeavesOutConversationsWithoutMessages(t *testing.T) {
-	dir := t.TempDir()
-	for name, d := range map[string]dag.DAG{"a.json": weatherRun(0, ""), "b.json": dag.New().System("Be brief."), "c.json": weatherRun(1, "")} {
-		require.NoError(t, d.Save(filepath.Join(dir, name)))
-	}
-
-	out, errs, code := command("", "report", dir, "--as", "jsonl")
-	require.Equal(t, exitDone, code, errs)
-	require.Equal(t, 2, strings.Count(out, "\n"), out)
-	require.Contains(t, errs, "b.json is left out")
 }
 
 func TestReportNamesEachUnreadFileThatHasNoRow(t *testing.T) {
@@ -409,7 +315,7 @@ func TestReportNamesEachUnreadFileThatHasNoRow(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "torn.json"), []byte(`{"format":"plait"`), 0o600))
 
-	for _, args := range [][]string{{"--as", "jsonl"}, {"--by", "model"}, {"--where", "outcome=ended"}} {
+	for _, args := range [][]string{{"--by", "model"}, {"--where", "outcome=ended"}} {
 		out, errs, code := command("", append([]string{"report", dir}, args...)...)
 		require.Equal(t, exitBad, code, args)
 		require.NotContains(t, out, "torn.json", args)

@@ -51,7 +51,7 @@ Exit codes:
 			listCommand(s), logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s), costCommand(s),
 			reportCommand(s), grepCommand(s),
 		}},
-		{"Change:", []*cobra.Command{forkCommand(s), mergeCommand(s), pruneCommand(s), redactCommand(s), eraseCommand(s)}},
+		{"Change:", []*cobra.Command{forkCommand(s), compactCommand(s), pruneCommand(s), redactCommand(s), eraseCommand(s)}},
 		{"Run:", []*cobra.Command{chatCommand(s), runCommand(s), resumeCommand(s), runsCommand(s)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})

@@ -91,7 +91,8 @@ func runCommand(s *streams) *cobra.Command {
 		Long: `Runs the model until it stops calling tools. FILE is updated in place, even if
 the run fails or is interrupted. If FILE was changed meanwhile, it is not
 touched, and the conversation is written to a file beside it. The answer is
-printed; progress, and every repair of a request, go to standard error.
+printed; progress, and every repair of a request, go to standard error. With a
+message, FILE may be new.
 
 The command executes the tools of the MCP servers of --mcp, and no others. With
 --defer-tools, a run pauses when the model calls another one: the pending calls
@@ -224,12 +225,11 @@ func (r *runner) run(ctx context.Context, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.end()) }()
 
-	d, err := r.open(name)
+	message, err := r.userBlocks(name)
 	if err != nil {
 		return err
 	}
-
-	message, err := r.userBlocks(name)
+	d, err := r.openOrNew(name, len(message) > 0)
 	if err != nil {
 		return err
 	}
@@ -590,24 +590,9 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		return executor.Agent{}, d, fmt.Errorf("--idle-timeout %v is negative", r.idle)
 	}
 
-	how, err := optionsFor(d, e, r.model)
+	how, err := r.howTo(d, e)
 	if err != nil {
 		return executor.Agent{}, d, err
-	}
-	if e.server != nil {
-		r.baseURL = cmp.Or(r.baseURL, e.server.BaseURL)
-	}
-	if r.baseURL != "" {
-		if err := wire.CheckAddress(r.baseURL); err != nil {
-			return executor.Agent{}, d, fmt.Errorf("--base-url: %w", err)
-		}
-	}
-	how.baseURL, how.whole = r.baseURL, r.whole
-	if r.tape != nil {
-		how.client, how.keyless = r.tape.Client(), r.replay != ""
-	}
-	if how.unnamed = r.byFile && onThisMachine(r.baseURL); how.unnamed {
-		how.client = withoutKeys(how.client)
 	}
 	if d, err = withBody(d, e, how.model, r.body); err != nil {
 		return executor.Agent{}, d, err
@@ -635,6 +620,31 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		return a, d, err
 	}
 	return a, d, d.Err()
+}
+
+// howTo returns how to reach the endpoint, and sets the base URL of a known server.
+func (r *runner) howTo(d dag.DAG, e endpoint) (endpointOptions, error) {
+	how, err := optionsFor(d, e, r.model)
+	if err != nil {
+		return how, err
+	}
+	if e.server != nil {
+		r.baseURL = cmp.Or(r.baseURL, e.server.BaseURL)
+	}
+	if r.baseURL != "" {
+		if err := wire.CheckAddress(r.baseURL); err != nil {
+			return how, fmt.Errorf("--base-url: %w", err)
+		}
+	}
+
+	how.baseURL, how.whole = r.baseURL, r.whole
+	if r.tape != nil {
+		how.client, how.keyless = r.tape.Client(), r.replay != ""
+	}
+	if how.unnamed = r.byFile && onThisMachine(r.baseURL); how.unnamed {
+		how.client = withoutKeys(how.client)
+	}
+	return how, nil
 }
 
 // bindTools gives the agent the tools of the servers. With --defer-tools it defers the calls of all other tools.
@@ -721,6 +731,23 @@ func (r *runner) open(name string) (dag.DAG, error) {
 		sum.Sum(r.before[:0])
 		return d, inFile(err, name)
 	})
+}
+
+// openOrNew is like open. With create, a FILE that does not exist is a new conversation.
+func (r *runner) openOrNew(name string, create bool) (dag.DAG, error) {
+	if create && stored(name) {
+		c, err := r.conversation(name, true)
+		if err != nil {
+			return dag.DAG{}, err
+		}
+		return c.DAG(), nil
+	}
+
+	d, err := r.open(name)
+	if create && name != std && errors.Is(err, fs.ErrNotExist) {
+		return dag.New(), nil
+	}
+	return d, err
 }
 
 // keep saves the conversation in place of the original. If the file was changed meanwhile or cannot be written, keep

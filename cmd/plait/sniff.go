@@ -114,8 +114,6 @@ func sniffValue(data []byte) guess {
 	switch {
 	case f.object("nodes") != nil && f.has("head_ids", "session_id"):
 		return format("nano-agent")
-	case isLangChain(f), f.object("values").list("messages") != nil, f.object("channel_values") != nil, f.object("checkpoint").has("channel_values"):
-		return format("langchain")
 	case f.has("contents"), f.has("systemInstruction", "system_instruction", "generationConfig", "generation_config") && !f.has("messages"):
 		return format("gemini")
 	case f.has("messages"):
@@ -128,24 +126,17 @@ func sniffValue(data []byte) guess {
 	return guess{}
 }
 
-// sniffList recognizes a list of messages, or of lists of messages.
+// sniffList recognizes a list of messages.
 func sniffList(list []json.RawMessage) guess {
 	for _, item := range list {
 		f := fieldsOf(item)
 		if f == nil {
-			// A list of lists is a batch of conversations.
-			var inner []json.RawMessage
-			if json.Unmarshal(item, &inner) == nil && len(inner) > 0 {
-				return sniffList(inner)
-			}
 			continue
 		}
 
 		switch other := response(f); {
 		case other != "":
 			return guess{other: other}
-		case isLangChain(f):
-			return format("langchain")
 		case f.text("role") != "" && f.has("parts"):
 			return guess{other: "the contents of a Gemini request without the request"}
 		case f.text("role") != "":
@@ -153,17 +144,6 @@ func sniffList(list []json.RawMessage) guess {
 		}
 	}
 	return guess{}
-}
-
-// isLangChain reports whether f is a message of LangChain.
-func isLangChain(f fields) bool {
-	switch f.text("type") {
-	case "constructor":
-		return f.has("lc") && f.has("kwargs")
-	case "human", "ai", "tool", "system", "AIMessageChunk", "HumanMessageChunk", "remove":
-		return f.object("data") != nil || f.has("additional_kwargs", "tool_call_id") || !f.has("role") && f.has("content")
-	}
-	return false
 }
 
 // response returns a description of f if it is the response of an API, or "".
@@ -186,13 +166,6 @@ func response(f fields) string {
 // sniffMessages distinguishes the requests with a member "messages".
 func sniffMessages(f fields) guess {
 	messages := f.list("messages")
-	for _, m := range messages {
-		var inner []json.RawMessage
-		if one := fieldsOf(m); isLangChain(one) || json.Unmarshal(m, &inner) == nil && len(inner) > 0 && isLangChain(fieldsOf(inner[0])) {
-			return format("langchain")
-		}
-	}
-
 	// Collect the features of only one of the two APIs, in the request, its tools and its messages.
 	ofAnthropic := f.has("system", "stop_sequences", "anthropic_version", "mcp_servers", "context_management")
 	ofOpenAI := f.has("functions", "function_call", "max_completion_tokens", "response_format", "stream_options", "stop", "n",

@@ -20,7 +20,6 @@ var formatSamples = map[string]string{
 	"gemini":           `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}`,
 	"chat":             `[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello."}]`,
 	"claude-code":      `{"type":"summary","summary":"Greetings","leafUuid":"x"}` + "\n" + `{"type":"user","uuid":"u","parentUuid":null,"message":{"role":"user","content":"Hi"}}`,
-	"langchain":        `[{"type":"human","data":{"content":"Hi","type":"human"}}]`,
 	"nano-agent":       `{"session_id":"s","head_ids":["a"],"nodes":{"a":{"id":"a","parent_ids":[],"data":{"role":"user","content":"Hi"}}}}`,
 	"pi":               `{"type":"session","version":3,"id":"s","cwd":"/"}` + "\n" + `{"type":"message","id":"m","parentId":null,"message":{"role":"user","content":"Hi"}}`,
 }
@@ -86,7 +85,7 @@ func TestImportRefusesResponses(t *testing.T) {
 		_, errs, code := command(text, "import", "-")
 		require.Equal(t, exitBad, code, text)
 		require.Contains(t, errs, "it looks like "+want)
-		require.Contains(t, errs, "langchain", "the known formats are named")
+		require.Contains(t, errs, "claude-code", "the known formats are named")
 		for _, from := range importerNames() {
 			_, errs, code := command(text, "import", "--from", from, "-")
 			require.Equal(t, exitBad, code, "%s: %s", from, text)

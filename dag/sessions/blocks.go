@@ -27,13 +27,13 @@ type place struct {
 	inner bool
 }
 
-func (p place) note(kind NoteKind, format string, args ...any) {
+func (p place) note(kind, format string, args ...any) {
 	p.im.note(p.line, p.where, kind, format, args...)
 }
 
 // opaque keeps a block as it is, because it is unknown or does not have the shape of its type.
 func (p place) opaque(raw content.JSON, api, why string) content.Block {
-	p.note(NoteOpaque, "%s: %s", why, excerpt(raw))
+	p.note(noteOpaque, "%s: %s", why, excerpt(raw))
 
 	// The JSON of an Opaque must be an object. No API reads the one made here, so it is not marked as an API's.
 	if !raw.IsObject() {
@@ -54,7 +54,7 @@ func (p place) list(j content.JSON, decode func(place, content.JSON) content.Blo
 
 	raw, ok := items(j)
 	if !ok {
-		return content.Blocks{}, p.im.errorf(p.line, p.where, ErrShape, "content is neither a string nor a list: %s", excerpt(j))
+		return content.Blocks{}, p.im.errorf(p.line, p.where, errShape, "content is neither a string nor a list: %s", excerpt(j))
 	}
 	return p.blocks(raw, decode)
 }
@@ -70,7 +70,7 @@ func (p place) blocks(raw []content.JSON, decode func(place, content.JSON) conte
 
 	blocks, err := content.Of(list...)
 	if err != nil {
-		return content.Blocks{}, p.im.errorf(p.line, p.where, ErrShape, "%v", err)
+		return content.Blocks{}, p.im.errorf(p.line, p.where, errShape, "%v", err)
 	}
 	return blocks, nil
 }
@@ -112,7 +112,7 @@ func anthropicBlock(p place, raw content.JSON) content.Block {
 
 	// A tool executed by Anthropic itself. Only its own API accepts these blocks.
 	if strings.HasSuffix(kind, "_tool_use") || strings.HasSuffix(kind, "_tool_result") {
-		p.note(NoteOpaque, "a tool of the provider: %s", kind)
+		p.note(noteOpaque, "a tool of the provider: %s", kind)
 		return content.Opaque{API: anthropicAPI, JSON: raw}
 	}
 	return p.opaque(raw, p.foreign, fmt.Sprintf("a block of type %q", kind))
@@ -183,7 +183,7 @@ func anthropicCall(p place, list []jsonx.Member) content.Block {
 
 	input, rest := jsonx.Take(rest, "input")
 	if input == "null" {
-		p.note(NoteChanged, "the call's input is null; it became no arguments")
+		p.note(noteChanged, "the call's input is null; it became no arguments")
 		input = ""
 	}
 	return content.ToolUse{ID: id, Name: name, Input: input, Extra: extra(anthropicAPI, rest)}

@@ -18,16 +18,9 @@ func (im *importer) claudeCode(r io.Reader) error {
 		begun: map[string]string{}, runs: map[string]string{}, prompts: map[string][]*claudeCall{}, calls: map[string]*claudeCall{},
 	}
 
-	err := im.lines(r, func(l line) error {
-		if err := s.line(l); err != nil {
-			return im.unreadable(s.main.tree, l, err)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := im.lines(r, s.line); err != nil {
 		return err
 	}
-
 	if err := s.unrecognized(); err != nil {
 		return err
 	}
@@ -35,7 +28,8 @@ func (im *importer) claudeCode(r io.Reader) error {
 	if len(s.main.tree.entries) == 0 {
 		s.promote()
 	}
-	im.heads, err = s.build()
+	heads, err := s.build()
+	im.heads = heads
 	return err
 }
 
@@ -93,7 +87,7 @@ func (s *claudeSession) line(l line) error {
 
 	kind := text(list, "type")
 	if kind == "" {
-		return s.errorf(l.at, "", ErrShape, "the line has no type")
+		return s.errorf(l.at, "", errShape, "the line has no type")
 	}
 
 	message, _ := object(get(list, "message"))
@@ -156,7 +150,7 @@ func (s *claudeSession) logical(a *agent, e *entry, list []jsonx.Member) {
 	case a.tree.byName[above] != nil:
 		e.parentName = above
 	default:
-		s.note(e.line, "", NoteAssumed, "its logical parent %q is not in the file; it starts a conversation", above)
+		s.note(e.line, "", noteAssumed, "its logical parent %q is not in the file; it starts a conversation", above)
 	}
 }
 
@@ -383,7 +377,7 @@ func summaryOf(p place, blocks content.Blocks) (content.Blocks, error) {
 	for _, b := range blocks.All() {
 		switch b.(type) {
 		case content.ToolUse, content.CutToolUse, content.ToolResult, content.Thinking:
-			p.note(NoteLeftOut, "a summary cannot contain calls, results or thinking")
+			p.note(noteLeftOut, "a summary cannot contain calls, results or thinking")
 			continue
 		}
 		list = append(list, b)
@@ -484,7 +478,7 @@ func (s *claudeSession) keepAsSubGraph(a *agent, heads []*node.Node, branches []
 	if a.owner != nil && a.call != nil {
 		in, sub.Title, sub.CallID = a.owner, a.call.tool, a.call.id
 	} else {
-		s.note(a.line, "", NoteAssumed, "the call of this sub-agent is unknown; it became a sub-graph at the position of its first line")
+		s.note(a.line, "", noteAssumed, "the call of this sub-agent is unknown; it became a sub-graph at the position of its first line")
 	}
 
 	if len(branches) > 0 {

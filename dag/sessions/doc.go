@@ -58,31 +58,6 @@
 //	any other member                 metadata "pi" and "pi.message"
 //	session                          metadata of the conversation
 //
-// Chat messages:
-//
-//	system, developer                node.System
-//	user, assistant                  node.Message
-//	tool, function                   as with Claude Code
-//	tool_calls, function_call        content.ToolUse, the arguments byte for byte
-//	reasoning_content, reasoning     content.Thinking of OpenAI's Chat Completions API
-//	tools, functions                 node.Tools
-//	anything beside the messages     node.Custom "chat"
-//	any other member of a message    metadata "chat"
-//
-// LangChain and LangGraph, as langchain-core's messages_to_dict, model_dump and load.dumpd write messages:
-//
-//	human, ai, system                node.Message, node.System
-//	tool, function                   as with Claude Code; artifact is the execution's Details
-//	tool_calls                       content.ToolUse; a call that the content has as well keeps its position there
-//	invalid_tool_calls               the same, with the arguments as the model wrote them
-//	additional_kwargs.tool_calls     the same, if there are neither of the others
-//	reasoning, thinking              content.Thinking
-//	image, audio, video, file, …     content.Image, content.Document
-//	usage_metadata,
-//	response_metadata                the message's Answer, and metadata "langchain"
-//	values, channel_values           of a state or a checkpoint: the members beside the messages are a node.Custom "langchain"
-//	any other member of a message    metadata "langchain"
-//
 // Files of Claude Code and pi lack the system prompt and the tools. Some providers bind thinking to both. Such thinking
 // is kept, drawn and saved, but not sent again (node.Answer.Seen).
 //
@@ -93,7 +68,7 @@
 //
 // A node has the time of its line. If the line's ID is a UUID, the node has the same ID. Other IDs are derived from the
 // session's ID and the name of the line. Importing a file twice returns the same conversation. A file without a session
-// ID, such as chat messages, needs [Options.Session] for that. An ID never depends on content.
+// ID needs [Options.Session] for that. An ID never depends on content.
 //
 // # Concurrency
 //
@@ -101,9 +76,9 @@
 //
 // # Errors
 //
-// Every error is an *[Error] with the line and the reason. A file with an error is not imported, unless
-// [Options.Lenient] is set or only its last line is cut off. A file without any known line of Claude Code or pi is
-// ErrShape, because it has another format. Import does not guess the format; "plait import" does.
+// Every error is an *[Error] with the line and the reason. A file with an error is not imported, unless only its last
+// line is cut off. A file without any known line of Claude Code or pi is an error, because it has another format. Import
+// does not guess the format; "plait import" does.
 //
 // If a conversation cannot hold some content, the result is a [Note], not an error. Nothing is left out without one.
 package sessions

@@ -19,56 +19,6 @@ func TestGrowth(t *testing.T) {
 		shape  string
 		write  func(b *strings.Builder, n int)
 	}{
-		{sessions.Chat, "chain", func(b *strings.Builder, n int) {
-			b.WriteString(`{"messages":[{"role":"user","content":"Go."}`)
-			for i := range n {
-				fmt.Fprintf(b, `,{"role":"assistant","content":"answer %d"},{"role":"user","content":"on"}`, i)
-			}
-			b.WriteString(`]}`)
-		}},
-		{sessions.Chat, "one message a line", func(b *strings.Builder, n int) {
-			for i := range n {
-				fmt.Fprintf(b, `{"role":"user","content":"on"}`+"\n"+`{"role":"assistant","content":"answer %d"}`+"\n", i)
-			}
-		}},
-		{sessions.Chat, "one conversation a line", func(b *strings.Builder, n int) {
-			for i := range n {
-				fmt.Fprintf(b, `{"messages":[{"role":"user","content":"on"},{"role":"assistant","content":"answer %d"}]}`+"\n", i)
-			}
-		}},
-		{sessions.Chat, "many calls in one message", func(b *strings.Builder, n int) {
-			b.WriteString(`{"messages":[{"role":"user","content":"Go."},{"role":"assistant","content":null,"tool_calls":[`)
-			list(b, n, func(i int) {
-				fmt.Fprintf(b, `{"id":"call_%d","type":"function","function":{"name":"f","arguments":"{}"}}`, i)
-			})
-			b.WriteString(`]}`)
-			for i := range n {
-				fmt.Fprintf(b, `,{"role":"tool","tool_call_id":"call_%d","content":"done"}`, i)
-			}
-			b.WriteString(`]}`)
-		}},
-		{sessions.LangChain, "chain", func(b *strings.Builder, n int) {
-			b.WriteString(`[`)
-			list(b, n, func(i int) {
-				fmt.Fprintf(b, `{"type":"human","content":"on"},{"type":"ai","content":"","tool_calls":[{"name":"f","args":{},"id":"c%d"}]},`+
-					`{"type":"tool","content":"done","tool_call_id":"c%d","status":"success"},{"type":"ai","content":"answer"}`, i, i)
-			})
-			b.WriteString(`]`)
-		}},
-		{sessions.LangChain, "one message a line", func(b *strings.Builder, n int) {
-			for i := range n {
-				fmt.Fprintf(b, `{"type":"human","content":"on"}`+"\n"+`{"type":"ai","content":"answer %d"}`+"\n", i)
-			}
-		}},
-		{sessions.LangChain, "many calls in one message", func(b *strings.Builder, n int) {
-			b.WriteString(`{"messages":[{"type":"human","content":"Go."},{"type":"ai","content":"","tool_calls":[`)
-			list(b, n, func(i int) { fmt.Fprintf(b, `{"name":"f","args":{},"id":"call_%d","type":"tool_call"}`, i) })
-			b.WriteString(`]}`)
-			for i := range n {
-				fmt.Fprintf(b, `,{"type":"tool","content":"done","tool_call_id":"call_%d"}`, i)
-			}
-			b.WriteString(`]}`)
-		}},
 		{sessions.ClaudeCode, "chain", func(b *strings.Builder, n int) {
 			claudeCode(b, 0, "null", "user", `"Go."`)
 			for i := 1; i <= n; i++ {

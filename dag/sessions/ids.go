@@ -68,7 +68,7 @@ func (im *importer) make(m nodeSpec) (*node.Node, error) {
 
 	n, err := node.New(src, m.payload, m.meta, m.parents...)
 	if err != nil {
-		return nil, im.errorf(m.line, m.where, errors.Join(ErrShape, err), "")
+		return nil, im.errorf(m.line, m.where, errors.Join(errShape, err), "")
 	}
 	return n, nil
 }

@@ -154,7 +154,7 @@ func (g *nanoGraph) add(m jsonx.Member) error {
 		return err
 	}
 	if id := text(n.list, "id"); id != n.id && id != "" {
-		g.note(n.line, n.where(), NoteChanged, "its member id is %q; the key under which it is saved is used", id)
+		g.note(n.line, n.where(), noteChanged, "its member id is %q; the key under which it is saved is used", id)
 	}
 
 	// A message has a role in place of a type.
@@ -168,25 +168,20 @@ func (g *nanoGraph) add(m jsonx.Member) error {
 	return nil
 }
 
-// link resolves the parents of all nodes. Their children are known once order has cut the cycles.
+// link resolves the parents of all nodes.
 func (g *nanoGraph) link() error {
 	for _, n := range g.all {
 		ids, ok := items(get(n.list, "parent_ids"))
 		if !ok && get(n.list, "parent_ids") != "" {
-			return g.errorf(n.line, n.where(), ErrShape, "parent_ids is not a list")
+			return g.errorf(n.line, n.where(), errShape, "parent_ids is not a list")
 		}
 
 		for _, j := range ids {
 			id, _ := jsonx.Text(j)
 			parent := g.byID[id]
 			if parent == nil {
-				if !g.opts.Lenient {
-					return g.errorf(n.line, n.where(), node.ErrParent, "there is no node %s", excerpt(j))
-				}
-				g.note(n.line, n.where(), NoteChanged, "its parent %s is missing", excerpt(j))
-				continue
+				return g.errorf(n.line, n.where(), node.ErrParent, "there is no node %s", excerpt(j))
 			}
-
 			n.parents = append(n.parents, parent)
 		}
 	}
@@ -216,7 +211,6 @@ func (g *nanoGraph) order() ([]*nanoNode, error) {
 				top.n.state = visited
 				order = append(order, top.n)
 
-				// No more parents are removed. A removed one has no such child: it may have none at all, and be a head.
 				for _, parent := range top.n.parents {
 					parent.children = append(parent.children, top.n)
 				}
@@ -224,8 +218,7 @@ func (g *nanoGraph) order() ([]*nanoNode, error) {
 				continue
 			}
 
-			// Visit the next parent first. A parent on the stack is a cycle: it is removed, and the next one takes its
-			// index.
+			// Visit the next parent first. A parent on the stack is a cycle.
 			parent := top.n.parents[top.next]
 			switch parent.state {
 			case unvisited:
@@ -233,11 +226,7 @@ func (g *nanoGraph) order() ([]*nanoNode, error) {
 				top.next++
 				stack = append(stack, visit{n: parent})
 			case visiting:
-				if !g.opts.Lenient {
-					return nil, g.errorf(top.n.line, top.n.where(), ErrCycle, "")
-				}
-				g.note(top.n.line, top.n.where(), NoteChanged, "its parent %s is also its descendant and was removed", parent.id)
-				top.n.parents = append(top.n.parents[:top.next:top.next], top.n.parents[top.next+1:]...)
+				return nil, g.errorf(top.n.line, top.n.where(), errCycle, "")
 			case visited:
 				top.next++
 			}
@@ -331,7 +320,7 @@ func (g *nanoGraph) payload(n *nanoNode, meta *node.Meta) (node.Payload, error) 
 		}, err
 	}
 
-	g.note(n.line, n.where(), NoteRecord, "a node of type %q", n.kind)
+	g.note(n.line, n.where(), noteRecord, "a node of type %q", n.kind)
 	return node.Custom{Name: "nano-agent." + n.kind, JSON: get(n.list, "data")}, nil
 }
 
@@ -342,11 +331,7 @@ func (g *nanoGraph) place(n *nanoNode) place {
 func (g *nanoGraph) message(n *nanoNode) (node.Payload, error) {
 	role := content.Role(text(n.data, "role"))
 	if !role.Valid() {
-		if !g.opts.Lenient {
-			return nil, g.errorf(n.line, n.where(), ErrShape, "the role %q is neither user nor assistant", role)
-		}
-		g.note(n.line, n.where(), NoteRecord, "a message with the role %q", role)
-		return node.Custom{Name: "nano-agent.message", JSON: get(n.list, "data")}, nil
+		return nil, g.errorf(n.line, n.where(), errShape, "the role %q is neither user nor assistant", role)
 	}
 
 	blocks, err := g.place(n).list(get(n.data, "content"), nanoBlock)
@@ -397,7 +382,7 @@ func nanoBlock(p place, raw content.JSON) content.Block {
 	case "compaction":
 		return content.Opaque{API: responsesAPI, JSON: raw}
 	case "compaction_summary":
-		p.note(NoteChanged, `"compaction_summary" became "compaction", its newer name`)
+		p.note(noteChanged, `"compaction_summary" became "compaction", its newer name`)
 		_, rest := jsonx.Take(list, "type")
 		rest = append([]jsonx.Member{{Name: "type", Value: `"compaction"`}}, rest...)
 		return content.Opaque{API: responsesAPI, JSON: jsonx.Object(rest)}
@@ -429,7 +414,7 @@ func nanoCall(p place, raw content.JSON, list []jsonx.Member) content.Block {
 	// A call holds the members of one API. The rest is left out.
 	for _, left := range []jsonx.Member{{Name: "item_id", Value: item}, {Name: "thought_signature", Value: signature}} {
 		if left.Value != "" && left.Value != "null" {
-			p.note(NoteLeftOut, "the call's %s %s: a call keeps the members of one API only", left.Name, excerpt(left.Value))
+			p.note(noteLeftOut, "the call's %s %s: a call keeps the members of one API only", left.Name, excerpt(left.Value))
 		}
 	}
 	return call
@@ -439,7 +424,7 @@ func nanoCall(p place, raw content.JSON, list []jsonx.Member) content.Block {
 func (g *nanoGraph) tools(n *nanoNode) (node.Payload, bool, error) {
 	raw, ok := items(get(n.data, "tools"))
 	if !ok {
-		return nil, false, g.errorf(n.line, n.where(), ErrShape, "tools is not a list")
+		return nil, false, g.errorf(n.line, n.where(), errShape, "tools is not a list")
 	}
 
 	d := declarations{place: g.place(n)}
@@ -474,7 +459,7 @@ func (g *nanoGraph) execution(n *nanoNode) (node.Payload, error) {
 	}
 
 	if !claim(n, &e) {
-		g.note(n.line, n.where(), NoteChanged, "its parents have no call with the ID %q", e.CallID)
+		g.note(n.line, n.where(), noteChanged, "its parents have no call with the ID %q", e.CallID)
 	}
 
 	// The sub-graph of a sub-agent is its conversation. Its other members are details.
@@ -553,7 +538,7 @@ func (g *nanoGraph) child(n *nanoNode) (node.List[*node.Node], []jsonx.Member, e
 func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 	named, ok := items(ids)
 	if !ok && ids != "" {
-		return nil, g.errorf(0, "head_ids", ErrShape, "it is not a list")
+		return nil, g.errorf(0, "head_ids", errShape, "it is not a list")
 	}
 
 	var heads []*nanoNode
@@ -562,7 +547,7 @@ func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 		if n := g.byID[id]; n != nil {
 			heads = append(heads, n)
 		} else {
-			g.note(0, "head_ids", NoteAssumed, "there is no node %s; nodes without children are the heads", excerpt(j))
+			g.note(0, "head_ids", noteAssumed, "there is no node %s; nodes without children are the heads", excerpt(j))
 		}
 	}
 
@@ -587,7 +572,7 @@ func (g *nanoGraph) heads(ids content.JSON) ([]*node.Node, error) {
 		}
 
 		if len(named) > 0 && len(heads) > 0 {
-			g.note(n.line, n.where(), NoteAssumed, "no head reaches it; it became a further head")
+			g.note(n.line, n.where(), noteAssumed, "no head reaches it; it became a further head")
 		}
 		heads = append(heads, n)
 	}
@@ -631,7 +616,7 @@ func (d *declarations) add(def content.Tool, raw content.JSON) {
 
 	for i, old := range d.defs {
 		if old.Name == def.Name {
-			d.note(NoteLeftOut, "the tool %s is declared again; the later declaration is used", def.Name)
+			d.note(noteLeftOut, "the tool %s is declared again; the later declaration is used", def.Name)
 			d.defs[i] = def
 			return
 		}
@@ -642,7 +627,7 @@ func (d *declarations) add(def content.Tool, raw content.JSON) {
 // refuse notes a refused definition.
 func (d *declarations) refuse(raw content.JSON, why string) {
 	d.refused++
-	d.place.note(NoteRecord, "a tool that no API accepts (%s): %s", why, excerpt(raw))
+	d.place.note(noteRecord, "a tool that no API accepts (%s): %s", why, excerpt(raw))
 }
 
 // payload returns the tools, or a record with the name if every definition was refused.

@@ -16,21 +16,15 @@ import (
 func (im *importer) pi(r io.Reader) error {
 	s := &piSession{importer: im, tree: newTree(im)}
 
-	err := im.lines(r, func(l line) error {
-		if err := s.line(l); err != nil {
-			s.index = append(s.index, "") // an unreadable line counts, too
-			return im.unreadable(s.tree, l, err)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := im.lines(r, s.line); err != nil {
 		return err
 	}
 	if err := s.unrecognized(); err != nil {
 		return err
 	}
 
-	im.heads, err = s.tree.build()
+	heads, err := s.tree.build()
+	im.heads = heads
 	return err
 }
 
@@ -68,13 +62,13 @@ func (s *piSession) line(l line) error {
 
 	switch kind {
 	case "":
-		return s.errorf(l.at, "", ErrShape, "the line has no type")
+		return s.errorf(l.at, "", errShape, "the line has no type")
 	case "session":
 		s.header(list)
 		return nil
 	case "leaf":
 		s.tree.current = s.tree.byName[text(list, "targetId")]
-		s.note(l.at, "", NoteLeftOut, "it marks the current entry; the heads replace it")
+		s.note(l.at, "", noteLeftOut, "it marks the current entry; the heads replace it")
 		s.index = append(s.index, "")
 		return nil
 	}
@@ -183,7 +177,7 @@ func (s *piSession) message(p place, e *entry, list []jsonx.Member, j content.JS
 			return s.tree.record(e, node.Custom{Name: "pi.message.bashExecution", JSON: j})
 		}
 		e.payload = node.Message{Role: content.User, Blocks: content.Words(bashText(list))}
-		p.note(NoteChanged, "a command of the user and its output became text; the original members are metadata")
+		p.note(noteChanged, "a command of the user and its output became text; the original members are metadata")
 		err = s.tree.add(e)
 
 	default:

@@ -190,10 +190,6 @@ func TestPiErrors(t *testing.T) {
 	} {
 		_, err := sessions.Import(sessions.Pi, strings.NewReader(text), nil)
 		require.ErrorIs(t, err, is)
-		in, err := sessions.Import(sessions.Pi, strings.NewReader(text), &sessions.Options{Lenient: true})
-		require.NoError(t, err)
-		sound(t, in)
-		require.Equal(t, 1, in.DAG.Len())
 	}
 }
 
@@ -226,14 +222,12 @@ func TestSessionsOfAnotherProgramAreRefused(t *testing.T) {
 	}{
 		{sessions.Pi, "claude-code"}, {sessions.Pi, "langchain"}, {sessions.ClaudeCode, "pi"}, {sessions.ClaudeCode, "langchain"},
 	} {
-		for _, lenient := range []bool{false, true} {
-			_, err := sessions.Import(c.format, strings.NewReader(files[c.file]), &sessions.Options{Lenient: lenient})
-			var e *sessions.Error
-			require.ErrorAs(t, err, &e, "%s as %s", c.file, c.format)
-			require.ErrorIs(t, err, sessions.ErrShape)
-			require.Equal(t, 1, e.Line)
-			require.ErrorContains(t, err, "no line is in the format "+string(c.format))
-		}
+		_, err := sessions.Import(c.format, strings.NewReader(files[c.file]), nil)
+		var e *sessions.Error
+		require.ErrorAs(t, err, &e, "%s as %s", c.file, c.format)
+		require.ErrorIs(t, err, sessions.ErrShape)
+		require.Equal(t, 1, e.Line)
+		require.ErrorContains(t, err, "no line is in the format "+string(c.format))
 	}
 
 	// Lines of types that are not known yet are kept, beside one that is known.

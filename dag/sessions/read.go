@@ -95,7 +95,7 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 		}
 
 		if last && empty {
-			return im.errorf(at, "", ErrSyntax, "the file is empty")
+			return im.errorf(at, "", errSyntax, "the file is empty")
 		}
 		if last {
 			im.noteTorn(torn)
@@ -105,13 +105,13 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 }
 
 // errTorn marks text with its end in the middle of its JSON.
-var errTorn = fmt.Errorf("%w: it is cut off", ErrSyntax)
+var errTorn = fmt.Errorf("%w: it is cut off", errSyntax)
 
 // noteTorn adds a note about a torn last line. A nil error is ignored.
 func (im *importer) noteTorn(err error) {
 	var torn *Error
 	if errors.As(err, &torn) {
-		im.note(torn.Line, "", NoteLeftOut, "the last line is incomplete")
+		im.note(torn.Line, "", noteLeftOut, "the last line is incomplete")
 	}
 }
 
@@ -134,26 +134,26 @@ func (im *importer) valid(at int, text string) (content.JSON, error) {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return "", im.errorf(at, "", errTorn, "")
 		}
-		return "", im.errorf(at, "", ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "jsontext: "))
+		return "", im.errorf(at, "", errSyntax, "%s", strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
 
 	if j = content.JSON(v); !j.Valid() {
-		return "", im.errorf(at, "", ErrSyntax, "")
+		return "", im.errorf(at, "", errSyntax, "")
 	}
 
-	im.note(at, "", NoteChanged, "invalid characters were replaced by U+FFFD")
+	im.note(at, "", noteChanged, "invalid characters were replaced by U+FFFD")
 	return j, nil
 }
 
 // members returns the members of an object. Errors name the line and the position.
 func (im *importer) members(at int, where string, j content.JSON) ([]jsonx.Member, error) {
 	if !strings.HasPrefix(strings.TrimLeft(string(j), " \t\r\n"), "{") {
-		return nil, im.errorf(at, where, ErrShape, "expected an object, got %s", excerpt(j))
+		return nil, im.errorf(at, where, errShape, "expected an object, got %s", excerpt(j))
 	}
 
 	list, err := jsonx.Members(j)
 	if err != nil {
-		return nil, im.errorf(at, where, ErrSyntax, "%v", err)
+		return nil, im.errorf(at, where, errSyntax, "%v", err)
 	}
 	return list, nil
 }
@@ -318,5 +318,5 @@ func (im *importer) unrecognized() error {
 	if im.own || im.foreign == 0 {
 		return nil
 	}
-	return im.errorf(im.foreign, "", ErrShape, "the file has another format: no line is in the format %s", im.format)
+	return im.errorf(im.foreign, "", errShape, "the file has another format: no line is in the format %s", im.format)
 }

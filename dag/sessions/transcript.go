@@ -18,18 +18,14 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Errors of Import, inside an *Error, besides node.ErrParent for a missing parent, dag.ErrDuplicateID for an ID shared by
-// two different lines, and dag.ErrLimit for a file that is too long or nests too deeply. Errors of the reader and of
-// package node are returned in the same way.
+// Reasons inside an *Error, besides node.ErrParent for a missing parent, dag.ErrDuplicateID for an ID shared by two
+// different lines, and dag.ErrLimit for a file that is too long or nests too deeply. Errors of the reader and of package
+// node are returned in the same way.
 var (
-	// ErrUnknownFormat marks a format unknown to Import.
-	ErrUnknownFormat = errors.New("unknown format")
-	// ErrSyntax marks text that is not JSON.
-	ErrSyntax = errors.New("not JSON")
-	// ErrShape marks JSON with another shape than the format requires at this position.
-	ErrShape = errors.New("unexpected shape")
-	// ErrCycle marks a line or a node that is its own ancestor.
-	ErrCycle = errors.New("it is its own ancestor")
+	errUnknownFormat = errors.New("unknown format")
+	errSyntax        = errors.New("not JSON")
+	errShape         = errors.New("unexpected shape") // JSON with another shape than the format requires at this position
+	errCycle         = errors.New("it is its own ancestor")
 )
 
 // Error is a failed import: the place in the file and the reason.
@@ -72,27 +68,13 @@ const (
 	ClaudeCode Format = "claude-code"
 	// Pi is a session of the coding agent pi: JSON lines, linked to their parents by id.
 	Pi Format = "pi"
-	// Chat is messages in the form of OpenAI's Chat Completions API. The file is a list of messages, an object with
-	// "messages", one such object a line (as files for fine-tuning are), or one message a line.
-	Chat Format = "chat"
-	// LangChain is messages of LangChain as written by dumpd, messages_to_dict or model_dump. The file is a list of
-	// messages, one message a line, or a state or a checkpoint of LangGraph with a list "messages".
-	LangChain Format = "langchain"
 )
 
 // Formats returns all formats, in alphabetical order.
-func Formats() []Format { return []Format{Chat, ClaudeCode, LangChain, NanoAgent, Pi} }
+func Formats() []Format { return []Format{ClaudeCode, NanoAgent, Pi} }
 
 // Options change how a file is read. A nil *Options means the defaults.
 type Options struct {
-	// Lenient imports a file despite broken lines:
-	//   - an unreadable line is kept as a record and noted, up to 10,000 lines,
-	//   - a line with a missing parent starts a conversation,
-	//   - a cycle is cut,
-	//   - of different lines with the same ID, the first keeps it and each later one starts a conversation.
-	//
-	// Defaults to false: each of these is an error.
-	Lenient bool
 	// Limit is the maximum length of a file in bytes. Memory use is proportional to the length. Defaults to 1 GiB.
 	Limit int64
 	// Time is the time of a node if the file has none for the node or for any node before it. Defaults to the beginning
@@ -124,34 +106,32 @@ func (i Imported) Main() dag.DAG {
 	return i.Conversations[0]
 }
 
-// NoteKind is how a part of a file was imported.
-type NoteKind string
-
-// The kinds of notes.
-const (
-	// NoteRecord means that it is kept as a node.Custom and never sent.
-	NoteRecord NoteKind = "record"
-	// NoteOpaque means that a block is kept byte for byte as a content.Opaque, because this package does not know it.
-	NoteOpaque NoteKind = "opaque"
-	// NoteChanged means that it is kept with a change.
-	NoteChanged NoteKind = "changed"
-	// NoteAssumed means that a fact is missing in the file and was assumed.
-	NoteAssumed NoteKind = "assumed"
-	// NoteLeftOut means that it is not kept. A kept part makes it redundant, or no node or block can hold it, or the
-	// file was cut off in the middle of it.
-	NoteLeftOut NoteKind = "left out"
-)
-
 // Note reports how a part of a file was imported.
 type Note struct {
 	// Line is the line number, from 1, or 0 if it is not known.
 	Line int
 	// Where is the position within the line, or the node. It may be empty.
 	Where string
-	Kind  NoteKind
+	// Kind is how the part was imported:
+	//
+	//	record    kept as a node.Custom and never sent
+	//	opaque    kept byte for byte as a content.Opaque, because this package does not know the block
+	//	changed   kept with a change
+	//	assumed   a fact is missing in the file and was assumed
+	//	left out  not kept: a kept part makes it redundant, no node or block can hold it, or the file was cut off in it
+	Kind string
 	// Detail has the description and the reason. It is safe to print.
 	Detail string
 }
+
+// The kinds of notes.
+const (
+	noteRecord  = "record"
+	noteOpaque  = "opaque"
+	noteChanged = "changed"
+	noteAssumed = "assumed"
+	noteLeftOut = "left out"
+)
 
 // String returns the note as one line. It is safe to print.
 func (n Note) String() string {
@@ -162,7 +142,7 @@ func (n Note) String() string {
 	if n.Where != "" {
 		text += n.Where + ": "
 	}
-	return safetext.Escape(text+string(n.Kind)+": "+n.Detail, maxShown)
+	return safetext.Escape(text+n.Kind+": "+n.Detail, maxShown)
 }
 
 // Import reads a file of this format, to the end of r. Every error is an *Error. The Imported returned with an error is
@@ -185,7 +165,7 @@ func Import(format Format, r io.Reader, o *Options) (Imported, error) {
 
 	read, ok := importers[format]
 	if !ok {
-		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: the formats are %s", ErrUnknownFormat, joinNames(Formats()))}
+		return Imported{}, &Error{Format: format, Err: fmt.Errorf("%w: the formats are %s", errUnknownFormat, joinNames(Formats()))}
 	}
 
 	if err := read(im, r); err != nil {
@@ -206,8 +186,6 @@ var seenElsewhere = node.Seen(sha256.Sum256([]byte("plait.transcript.seen elsewh
 var importers = map[Format]func(*importer, io.Reader) error{
 	NanoAgent:  (*importer).nanoAgent,
 	ClaudeCode: (*importer).claudeCode,
-	Chat:       (*importer).chat,
-	LangChain:  (*importer).langChain,
 	Pi:         (*importer).pi,
 }
 
@@ -228,9 +206,8 @@ type importer struct {
 	notes   []Note
 	heads   [][]*node.Node // of each conversation, the main one first
 	about   []about        // metadata of every conversation
-	// replaced counts the nodes replaced by compactions, up to maxReplaced, and broken the unreadable lines, up to
-	// maxUnreadable.
-	replaced, broken int
+	// replaced counts the nodes replaced by compactions, up to maxReplaced.
+	replaced int
 	// own is set once a line was recognized. foreign is the number of the first unrecognized line, or 0.
 	own     bool
 	foreign int
@@ -273,7 +250,7 @@ func (im *importer) errorf(line int, where string, kind error, format string, ar
 	return &Error{Format: im.format, Line: line, Where: where, Err: err}
 }
 
-func (im *importer) note(line int, where string, kind NoteKind, format string, args ...any) {
+func (im *importer) note(line int, where string, kind, format string, args ...any) {
 	im.notes = append(im.notes, Note{
 		Line: line, Where: safetext.Escape(where, maxShown), Kind: kind, Detail: safetext.Escape(fmt.Sprintf(format, args...), maxShown),
 	})

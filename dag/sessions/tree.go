@@ -107,16 +107,11 @@ func (t *tree) add(e *entry) error {
 	if old := t.byName[e.name]; old != nil && e.name != "" {
 		// The same content again is a repetition. Another content under the same ID is a mistake of the file.
 		if t.bodies[e.name] == e.body {
-			t.im.note(e.line, "", NoteLeftOut, "it repeats line %d", old.line)
+			t.im.note(e.line, "", noteLeftOut, "it repeats line %d", old.line)
 			return nil
 		}
 
-		if !t.im.opts.Lenient {
-			return t.im.errorf(e.line, "", dag.ErrDuplicateID, "line %[2]d has the same ID, %[1]q", e.name, old.line)
-		}
-
-		t.im.note(e.line, "", NoteChanged, "line %[2]d has the same ID, %[1]q; it starts a conversation", e.name, old.line)
-		e.name += "#" + strconv.Itoa(e.line)
+		return t.im.errorf(e.line, "", dag.ErrDuplicateID, "line %[2]d has the same ID, %[1]q", e.name, old.line)
 	}
 
 	if e.name == "" {
@@ -139,7 +134,7 @@ func (t *tree) record(e *entry, custom node.Custom) error {
 		}
 	}
 
-	t.im.note(e.line, "", NoteRecord, "%s", custom.Name)
+	t.im.note(e.line, "", noteRecord, "%s", custom.Name)
 
 	name := e.name
 	if name == "" {
@@ -147,29 +142,6 @@ func (t *tree) record(e *entry, custom node.Custom) error {
 	}
 
 	t.records = append(t.records, extraNode{e.line, nodeSpec{name: name, line: e.line, time: e.time, payload: custom, meta: e.meta}})
-	return nil
-}
-
-// maxUnreadable limits the unreadable lines of a file. Each takes about a kilobyte, however short it is.
-const maxUnreadable = 10_000
-
-// unreadable keeps a broken line as a record if the options are lenient. Otherwise it returns err.
-func (im *importer) unreadable(t *tree, l line, err error) error {
-	if !im.opts.Lenient {
-		return err
-	}
-	if im.broken++; im.broken > maxUnreadable {
-		return im.errorf(l.at, "", dag.ErrLimit, "more than %d lines cannot be read: %v", maxUnreadable, err)
-	}
-
-	im.note(l.at, "", NoteRecord, "it cannot be read: %v", err)
-	j, err := content.ToJSON(l.text)
-	if err != nil {
-		return err
-	}
-
-	custom := node.Custom{Name: string(im.format) + ".unreadable", JSON: j}
-	t.records = append(t.records, extraNode{l.at, nodeSpec{name: "line " + strconv.Itoa(l.at), line: l.at, payload: custom}})
 	return nil
 }
 
@@ -218,10 +190,7 @@ func (t *tree) order() ([]*entry, error) {
 			continue
 		}
 		if e.parent = t.byName[e.parentName]; e.parent == nil {
-			if !t.im.opts.Lenient {
-				return nil, t.im.errorf(e.line, "", node.ErrParent, "its parent %q is not in the file", e.parentName)
-			}
-			t.im.note(e.line, "", NoteChanged, "its parent %q is not in the file; it starts a conversation", e.parentName)
+			return nil, t.im.errorf(e.line, "", node.ErrParent, "its parent %q is not in the file", e.parentName)
 		}
 	}
 
@@ -236,21 +205,7 @@ func (t *tree) order() ([]*entry, error) {
 		}
 
 		if e != nil && e.state == visiting {
-			if !t.im.opts.Lenient {
-				return nil, t.im.errorf(e.line, "", ErrCycle, "")
-			}
-			t.im.note(e.line, "", NoteChanged, "it is its own ancestor; it starts a conversation")
-
-			// Cut the cycle at e: it becomes a root, and the rest of the cycle follows it.
-			at := slices.Index(path, e)
-			cycle := path[at+1:]
-			order = append(order, e)
-			e.parent, e.state = nil, visited
-			for _, n := range slices.Backward(cycle) {
-				n.state = visited
-				order = append(order, n)
-			}
-			path = path[:at]
+			return nil, t.im.errorf(e.line, "", errCycle, "")
 		}
 
 		for _, e := range slices.Backward(path) {
@@ -277,7 +232,7 @@ func (t *tree) settle(e *entry) error {
 	if e.blocks != nil {
 		blocks, err := content.Of(e.blocks...)
 		if err != nil {
-			return t.im.errorf(e.line, "", ErrShape, "%v", err)
+			return t.im.errorf(e.line, "", errShape, "%v", err)
 		}
 		m := e.payload.(node.Message)
 		m.Blocks = blocks
@@ -605,7 +560,7 @@ func (t *tree) makePhase(s *slot, after []*node.Node) error {
 		case !closed:
 			continue // it may still get its result
 		default:
-			t.im.note(calling.entry.line, "", NoteAssumed, "call %q of %s has no result, but the conversation continues", call.ID, call.Name)
+			t.im.note(calling.entry.line, "", noteAssumed, "call %q of %s has no result, but the conversation continues", call.ID, call.Name)
 			run.Result, run.IsError = content.Words(content.NoResult), true
 			a = &phaseResult{result: run.Answer(), entry: calling.entry}
 		}
@@ -629,7 +584,7 @@ func (t *tree) makePhase(s *slot, after []*node.Node) error {
 func (t *tree) makeResults(s *slot, results []content.Block) error {
 	blocks, err := content.Of(append(results, s.otherBlocks...)...)
 	if err != nil {
-		return t.im.errorf(s.parent.entry.line, "", ErrShape, "%v", err)
+		return t.im.errorf(s.parent.entry.line, "", errShape, "%v", err)
 	}
 
 	// The message has the name of the first line with a result, and the latest time.

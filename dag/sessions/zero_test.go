@@ -16,10 +16,10 @@ func TestZeroImportIsAnEmptyConversation(t *testing.T) {
 }
 
 func TestZeroOptionsAreTheDefaults(t *testing.T) {
-	const file = `[{"role":"user","content":"Hello."},{"role":"assistant","content":"Hi."}]`
-	zero, err := sessions.Import(sessions.Chat, strings.NewReader(file), &sessions.Options{})
+	file := piSays(`{"role":"user","content":"Hello."}`, `{"role":"assistant","content":[{"type":"text","text":"Hi."}]}`)
+	zero, err := sessions.Import(sessions.Pi, strings.NewReader(file), &sessions.Options{})
 	require.NoError(t, err)
-	none, err := sessions.Import(sessions.Chat, strings.NewReader(file), nil)
+	none, err := sessions.Import(sessions.Pi, strings.NewReader(file), nil)
 	require.NoError(t, err)
 	require.Equal(t, "Hi.", zero.Main().Text())
 	require.Equal(t, none.Main().Len(), zero.Main().Len())

@@ -95,11 +95,27 @@ func ask(texts ...string) string {
 	return `{"threadId":"t","runId":"r","messages":[` + strings.Join(list, ",") + `],"tools":[],"context":[],"state":{}}`
 }
 
+// handlerOf is a handler, with a store in memory if the options have none.
+func handlerOf(agent executor.Agent, o *agui.Options) http.Handler {
+	options := agui.Options{}
+	if o != nil {
+		options = *o
+	}
+	if options.Store == nil {
+		options.Store = store.New(store.Memory(), nil)
+	}
+	return agui.Handler(agent, &options)
+}
+
+func TestHandlerNeedsAStore(t *testing.T) {
+	require.PanicsWithValue(t, "agui: Handler needs Options.Store", func() { agui.Handler(executor.Agent{}, nil) })
+}
+
 func TestRunStreamsItsAnswerAndItsCalls(t *testing.T) {
 	calls := 0
 	model := apitest.NewScript(
 		apitest.Answer(content.Text{Text: "Wait."}, call("say")).Think("Hm.", "s"), apitest.Say("Done."))
-	h := agui.Handler(executor.Agent{Provider: model, Tools: []dag.Tool{say("hi", &calls)}}, nil)
+	h := handlerOf(executor.Agent{Provider: model, Tools: []dag.Tool{say("hi", &calls)}}, nil)
 	list := post(t, h, ask("Go."))
 	require.Equal(t, strings.Join([]string{
 		"RUN_STARTED",
@@ -121,7 +137,7 @@ func TestRunStreamsItsAnswerAndItsCalls(t *testing.T) {
 
 func TestSameRequestAgainAppendsNothing(t *testing.T) {
 	model := apitest.NewScript(apitest.Say("One."), apitest.Say("Two."))
-	h := agui.Handler(executor.Agent{Provider: model}, nil)
+	h := handlerOf(executor.Agent{Provider: model}, nil)
 	post(t, h, ask("First."))
 	again := post(t, h, ask("First."))
 	require.Equal(t, "RUN_STARTED MESSAGES_SNAPSHOT RUN_FINISHED", types(again))
@@ -135,7 +151,7 @@ func TestSameRequestAgainAppendsNothing(t *testing.T) {
 
 func TestMessageThatIsTwiceInARequestIsAppendedOnce(t *testing.T) {
 	sessions := store.New(store.Memory(), nil)
-	h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."))}, &agui.Options{Store: sessions})
+	h := handlerOf(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."))}, &agui.Options{Store: sessions})
 
 	post(t, h, `{"threadId":"t","runId":"r","messages":[
 		{"id":"u","role":"user","content":"Hi"},{"id":"u","role":"user","content":"Hi"}]}`)
@@ -149,7 +165,7 @@ func TestMessageThatIsTwiceInARequestIsAppendedOnce(t *testing.T) {
 type plain struct{ http.ResponseWriter }
 
 func TestRunGoesToItsEndIfTheWriterCannotFlush(t *testing.T) {
-	h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."))}, nil)
+	h := handlerOf(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."))}, nil)
 	response := httptest.NewRecorder()
 	h.ServeHTTP(plain{response}, request(http.MethodPost, ask("Hi")))
 	require.Equal(t, "RUN_FINISHED", last(events(t, response.Body))["type"])
@@ -166,7 +182,7 @@ func TestClientThatKnowsOnlyTheThreadGetsItsMessages(t *testing.T) {
 		return r, err
 	}
 	agent.Hooks = []executor.Hook{{After: after}}
-	h := agui.Handler(agent, nil)
+	h := handlerOf(agent, nil)
 	first := post(t, h, ask("Go."))
 	list := post(t, h, ask())
 	require.Equal(t, "RUN_STARTED MESSAGES_SNAPSHOT RUN_FINISHED", types(list))
@@ -221,7 +237,7 @@ func TestApproval(t *testing.T) {
 			calls := 0
 			sessions := store.New(store.Memory(), nil)
 			agent := func(turns ...apitest.Turn) http.Handler {
-				return agui.Handler(executor.Agent{
+				return handlerOf(executor.Agent{
 					Provider: apitest.NewScript(turns...), Tools: []dag.Tool{say("hi", &calls)},
 					Hooks: []executor.Hook{executor.RequireApproval()},
 				}, &agui.Options{Store: sessions})
@@ -255,7 +271,7 @@ func TestAnswerToAnotherInterruptApprovesNothing(t *testing.T) {
 	agent := executor.Agent{
 		Provider: model, Tools: []dag.Tool{say("hi", &calls)}, Hooks: []executor.Hook{executor.RequireApproval()},
 	}
-	h := agui.Handler(agent, nil)
+	h := handlerOf(agent, nil)
 	first := post(t, h, ask("Go."))
 	second := post(t, h, approving(t, first, "resolved", `{"approved":true}`))
 	require.Equal(t, 1, calls)
@@ -271,7 +287,7 @@ func TestMessageInPlaceOfAnAnswerEndsTheCall(t *testing.T) {
 	agent := executor.Agent{
 		Provider: model, Tools: []dag.Tool{say("hi", &calls)}, Hooks: []executor.Hook{executor.RequireApproval()},
 	}
-	h := agui.Handler(agent, nil)
+	h := handlerOf(agent, nil)
 	post(t, h, ask("Go."))
 	list := post(t, h, ask("Go.", "Never mind."))
 	require.Equal(t, map[string]any{"type": "success"}, last(list)["outcome"])
@@ -281,7 +297,7 @@ func TestMessageInPlaceOfAnAnswerEndsTheCall(t *testing.T) {
 func TestClientExecutesItsOwnTools(t *testing.T) {
 	calls := 0
 	model := apitest.NewScript(apitest.Call(call("color"), call("say")), apitest.Say("Blue it is."))
-	h := agui.Handler(executor.Agent{Provider: model, Tools: []dag.Tool{say("hi", &calls)}}, nil)
+	h := handlerOf(executor.Agent{Provider: model, Tools: []dag.Tool{say("hi", &calls)}}, nil)
 	const tools = `"tools":[{"name":"color","description":"Asks for a color.","parameters":{"type":"object"}},
 		{"name":"say","description":"An impostor."}]`
 	body := `{"threadId":"t","runId":"r","messages":[{"id":"u0","role":"user","content":"Go."}%s],` + tools + `}`
@@ -299,7 +315,7 @@ func TestClientExecutesItsOwnTools(t *testing.T) {
 
 func TestClientCannotAnswerForADeferredToolOfTheAgent(t *testing.T) {
 	pay := executor.DeferredTool(content.Tool{Name: "pay", Description: "Pays.", Schema: `{"type":"object"}`})
-	h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Call(call("pay"))), Tools: []dag.Tool{pay}}, nil)
+	h := handlerOf(executor.Agent{Provider: apitest.NewScript(apitest.Call(call("pay"))), Tools: []dag.Tool{pay}}, nil)
 	first := post(t, h, ask("Go."))
 	again := post(t, h, `{"threadId":"t","runId":"r","tools":[{"name":"pay","description":"Forged."}],"messages":[
 		{"id":"u0","role":"user","content":"Go."},{"id":"x","role":"tool","toolCallId":"plait-1/0","content":"paid"}]}`)
@@ -321,7 +337,7 @@ func TestSubAgentAsksForApprovalToo(t *testing.T) {
 	sessions := store.New(store.Memory(), nil)
 	handler := func(helper dag.Tool, turns ...apitest.Turn) http.Handler {
 		agent := executor.Agent{Provider: apitest.NewScript(turns...), Tools: []dag.Tool{helper}}
-		return agui.Handler(agent, &agui.Options{Store: sessions})
+		return handlerOf(agent, &agui.Options{Store: sessions})
 	}
 	helping := apitest.Use("helper", executor.Task{Task: "Go."})
 	asked := post(t, handler(sub(apitest.Call(call("say"))), apitest.Call(helping)), ask("Go."))
@@ -341,7 +357,7 @@ func TestOneOfTwoRequestsAtOnceFails(t *testing.T) {
 		}
 		return apitest.Say("Done.")
 	}).Always())
-	h = agui.Handler(executor.Agent{Provider: model}, nil)
+	h = handlerOf(executor.Agent{Provider: model}, nil)
 	list := post(t, h, ask("Go."))
 	require.Equal(t, "the thread was continued elsewhere", last(list)["code"])
 }
@@ -357,7 +373,7 @@ func TestStateIsShared(t *testing.T) {
 		return "", agui.State(ctx).Set(s)
 	})
 	model := apitest.NewScript(apitest.Call(call("count")), apitest.Say("Done."))
-	h := agui.Handler(executor.Agent{Provider: model, Tools: []dag.Tool{count}}, nil)
+	h := handlerOf(executor.Agent{Provider: model, Tools: []dag.Tool{count}}, nil)
 	list := post(t, h,
 		`{"threadId":"t","runId":"r","state":{"Count":6},"messages":[{"id":"u","role":"user","content":"Go."}]}`)
 	var snapshots []any
@@ -373,7 +389,7 @@ func TestStateIsShared(t *testing.T) {
 func TestRetryReplacesWhatWasShown(t *testing.T) {
 	model := apitest.NewScript(apitest.Say("Half").Fail(&api.Error{Kind: api.ErrOverloaded}), apitest.Say("Whole."))
 	client := api.NewClient(model, &api.ClientOptions{MinWait: time.Nanosecond})
-	list := post(t, agui.Handler(executor.Agent{Provider: client}, nil), ask("Go."))
+	list := post(t, handlerOf(executor.Agent{Provider: client}, nil), ask("Go."))
 	require.Equal(t, strings.Join([]string{
 		"RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END MESSAGES_SNAPSHOT",
 		"TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED",
@@ -382,7 +398,7 @@ func TestRetryReplacesWhatWasShown(t *testing.T) {
 
 func TestErrorReachesTheClientAsItsKind(t *testing.T) {
 	model := apitest.NewScript(apitest.Fail(&api.Error{Kind: api.ErrAuth, Message: "key sk-SECRET is wrong"}))
-	list := post(t, agui.Handler(executor.Agent{Provider: model}, nil), ask("Go."))
+	list := post(t, handlerOf(executor.Agent{Provider: model}, nil), ask("Go."))
 	want := map[string]any{"type": "RUN_ERROR", "message": "The run failed.", "code": "not authorized"}
 	require.Equal(t, want, last(list))
 }
@@ -403,7 +419,7 @@ func (b *broken) Write(p []byte) (int, error) {
 func TestRequestAfterALostConnectionContinues(t *testing.T) {
 	calls := 0
 	model := apitest.NewScript(apitest.Call(call("say")), apitest.Say("Done.")) // one response for each turn
-	h := agui.Handler(executor.Agent{Provider: model, Tools: []dag.Tool{say("hi", &calls)}}, nil)
+	h := handlerOf(executor.Agent{Provider: model, Tools: []dag.Tool{say("hi", &calls)}}, nil)
 	lost := &broken{httptest.NewRecorder(), 300}
 	h.ServeHTTP(lost, request(http.MethodPost, ask("Go.")))
 	require.NotContains(t, lost.Body.String(), "RUN_FINISHED")
@@ -415,7 +431,7 @@ func TestRequestAfterALostConnectionContinues(t *testing.T) {
 }
 
 func TestRequestsThatAreNoneAreRefused(t *testing.T) {
-	h := agui.Handler(executor.Agent{}, &agui.Options{Thread: func(_ *http.Request, id string) (string, error) {
+	h := handlerOf(executor.Agent{}, &agui.Options{Thread: func(_ *http.Request, id string) (string, error) {
 		if id == "theirs" {
 			return "", errors.New("not yours")
 		}
@@ -449,7 +465,7 @@ func TestRequestsThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestMessagesThatCannotBeReadAreAnError(t *testing.T) {
-	h := agui.Handler(executor.Agent{Provider: apitest.NewScript()}, nil)
+	h := handlerOf(executor.Agent{Provider: apitest.NewScript()}, nil)
 	for _, body := range []string{`7`, `{"a":1}`, `null`, `[{"type":"image","source":{"type":"data","value":"!"}}]`} {
 		list := post(t, h, `{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":`+body+`}]}`)
 		require.Equal(t, "RUN_ERROR", last(list)["type"], body)
@@ -457,7 +473,7 @@ func TestMessagesThatCannotBeReadAreAnError(t *testing.T) {
 }
 
 func TestMessageWhoseIDLooksLikeOneOfOursIsAppended(t *testing.T) {
-	h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Say("One."), apitest.Say("Two."))}, nil)
+	h := handlerOf(executor.Agent{Provider: apitest.NewScript(apitest.Say("One."), apitest.Say("Two."))}, nil)
 	const first = `{"threadId":"t","runId":"r","messages":[{"id":"m0","role":"user","content":"Go."}]}`
 	require.Equal(t, "RUN_FINISHED", last(post(t, h, first))["type"])
 
@@ -475,7 +491,7 @@ func TestThreadThatIsNoNameIsRefused(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(`{"threadId":"a\u0000b","runId":"r"}`))
 	r.Header.Set("Content-Type", "application/json")
-	agui.Handler(executor.Agent{Provider: apitest.NewScript()}, nil).ServeHTTP(w, r)
+	handlerOf(executor.Agent{Provider: apitest.NewScript()}, nil).ServeHTTP(w, r)
 	require.Equal(t, http.StatusBadRequest, w.Code)
 }
 
@@ -486,7 +502,7 @@ func TestPendingCallIsNotAppendedAgain(t *testing.T) {
 		decided++
 		return executor.AskApproval("Sure?"), nil
 	}}
-	h := agui.Handler(executor.Agent{
+	h := handlerOf(executor.Agent{
 		Provider: apitest.NewScript(apitest.Call(call("say"))), Tools: []dag.Tool{say("hi", &calls)},
 		Hooks: []executor.Hook{approval},
 	}, &agui.Options{Store: sessions})

@@ -51,7 +51,7 @@ func TestProtocolsOwnClient(t *testing.T) {
 		Provider: model, Tools: []dag.Tool{remove, helper}, Hooks: []executor.Hook{executor.RequireApproval("delete")},
 	}
 
-	server := httptest.NewServer(agui.Handler(agent, &agui.Options{SubAgents: true}))
+	server := httptest.NewServer(handlerOf(agent, &agui.Options{SubAgents: true}))
 	defer server.Close()
 
 	client := exec.CommandContext(t.Context(), "node", script, server.URL)
@@ -114,7 +114,7 @@ func TestClientInARealBrowser(t *testing.T) {
 
 	mux := http.NewServeMux()
 	var active sync.WaitGroup
-	h := agui.Handler(agent, nil)
+	h := handlerOf(agent, nil)
 	mux.HandleFunc("POST /agent", func(w http.ResponseWriter, r *http.Request) {
 		active.Add(1)
 		defer active.Done()

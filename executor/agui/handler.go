@@ -1,7 +1,6 @@
 package agui
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -22,12 +21,8 @@ const (
 
 // Options are the options of [Handler] and [Durable].
 type Options struct {
-	// Store keeps the conversations. Defaults to one in memory, which keeps at most Threads conversations. It has no
-	// effect on Durable.
+	// Store keeps the conversations. Required by Handler; it has no effect on Durable.
 	Store *store.Store
-	// Threads is the maximum number of conversations in the default store. Beyond it, the one that was used least
-	// recently is dropped, except those with a run. It has no effect on a Store. Defaults to 1,000.
-	Threads int
 	// Hosts are the names by which clients reach the handler, without a port, such as "app.example.com". Defaults to
 	// none: localhost and IP addresses are always accepted. "*" accepts every name: only for a program that checks
 	// each user by something that a browser does not send by itself.
@@ -52,13 +47,12 @@ type Options struct {
 
 // Handler returns a handler for the requests of AG-UI clients. It runs the agent and streams its events. The agent's
 // Save is called before the handler's own. The handler is safe for concurrent use. If two runs continue one thread at
-// the same time, one of them fails.
+// the same time, one of them fails. Handler panics without a Store.
 func Handler(agent executor.Agent, o *Options) http.Handler {
 	h := newHandler(o)
 	h.agent = agent
 	if h.Store == nil {
-		h.Store = store.New(store.Memory(), nil)
-		h.threads = newThreads(h.Threads)
+		panic("agui: Handler needs Options.Store")
 	}
 	return h
 }
@@ -79,9 +73,8 @@ func newHandler(o *Options) *handler {
 
 type handler struct {
 	Options
-	agent   executor.Agent
-	runs    Runs     // of Durable; nil for runs that end with their requests
-	threads *threads // of the default store; nil for a store of the program
+	agent executor.Agent
+	runs  Runs // of Durable; nil for runs that end with their requests
 }
 
 // ServeHTTP implements http.Handler.
@@ -99,8 +92,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such thread", http.StatusForbidden)
 		return
 	}
-	defer h.threads.use(key, h.forget)()
-
 	conversation, err := h.Store.Conversation(r.Context(), key)
 	if errors.Is(err, store.ErrName) {
 		http.Error(w, "the thread's ID is no name of a conversation", http.StatusBadRequest)
@@ -160,6 +151,3 @@ var refusedBy = map[string]string{
 	"wrong_host":   ": the program lists its names in agui.Options.Hosts",
 	"cross_origin": ": the program lists the sites that it trusts in agui.Options.Origins",
 }
-
-// forget drops a conversation of the default store.
-func (h *handler) forget(key string) { _ = h.Store.Delete(context.Background(), key) }

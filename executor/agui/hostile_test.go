@@ -18,7 +18,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -76,7 +75,7 @@ func TestClientThatDoesNotReadLosesItsRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				agent := executor.Agent{Provider: apitest.NewScript(apitest.Say("Half an answer").Hang())}
-				client, done := dial(t, agui.Handler(agent, nil))
+				client, done := dial(t, handlerOf(agent, nil))
 				begin := time.Now()
 				_, err := fmt.Fprintf(client, head, len(ask("Go.")), ask("Go."))
 				require.NoError(t, err)
@@ -94,7 +93,7 @@ func TestClientThatDoesNotReadLosesItsRun(t *testing.T) {
 
 func TestUnfinishedBodyIsRefusedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, done := dial(t, agui.Handler(executor.Agent{}, nil))
+		client, done := dial(t, handlerOf(executor.Agent{}, nil))
 		begin := time.Now()
 		_, err := fmt.Fprintf(client, head, 100, `{"threadId":`)
 		require.NoError(t, err)
@@ -107,7 +106,7 @@ func TestUnfinishedBodyIsRefusedInTime(t *testing.T) {
 }
 
 func TestConnectionIsUsedAgainAfterARun(t *testing.T) {
-	h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."), apitest.Say("Again."))}, nil)
+	h := handlerOf(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."), apitest.Say("Again."))}, nil)
 	synctest.Test(t, func(t *testing.T) {
 		mux := http.NewServeMux()
 		mux.Handle("POST /{$}", h)
@@ -161,7 +160,7 @@ func TestOnlyKnownHostsAndSitesAreAnswered(t *testing.T) {
 		"no origin":         {options, "app.example.com", "", "cross-site", 403, "agui.Options.Origins"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := agui.Handler(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."))}, c.options)
+			h := handlerOf(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."))}, c.options)
 			r := request(http.MethodPost, ask("Go."))
 			r.Host = c.host
 			if c.origin != "" {
@@ -178,59 +177,11 @@ func TestOnlyKnownHostsAndSitesAreAnswered(t *testing.T) {
 	}
 }
 
-// on is a request with a message to a thread.
-func on(thread string) string {
-	return fmt.Sprintf(`{"threadId":%q,"runId":"r","messages":[{"id":"u","role":"user","content":"Go."}]}`, thread)
-}
-
-func TestDefaultStoreDropsTheThreadUsedLeastRecently(t *testing.T) {
-	model := apitest.NewScript(apitest.Say("Hello.").Always())
-	h := agui.Handler(executor.Agent{Provider: model}, &agui.Options{Threads: 2})
-	asked := func() int { return len(model.Requests()) }
-	post(t, h, on("a"))
-	post(t, h, on("b"))
-	post(t, h, on("a")) // it is answered already
-	require.Equal(t, 2, asked())
-
-	post(t, h, on("c")) // in place of b
-	post(t, h, on("a"))
-	require.Equal(t, 3, asked())
-	post(t, h, on("b"))
-	require.Equal(t, 4, asked(), "it begins anew")
-}
-
-func TestThreadWithARunIsNeverDropped(t *testing.T) {
-	var h http.Handler
-	calls := 0
-	others := executor.Func("others", "", func(context.Context, none) (string, error) {
-		for i := range 5 {
-			post(t, h, on(fmt.Sprint("other ", i)))
-		}
-		calls++
-		return "done", nil
-	})
-	model := apitest.NewScript(apitest.Func(func(r api.Request) apitest.Turn {
-		if len(r.Tools) > 0 && len(r.Messages) == 1 && calls == 0 {
-			calls++
-			return apitest.Call(call("others"))
-		}
-		return apitest.Say("Done.")
-	}).Always())
-	h = agui.Handler(executor.Agent{Provider: model, Tools: []dag.Tool{others}}, &agui.Options{Threads: 1})
-	list := post(t, h, on("mine"))
-	require.Equal(t, map[string]any{"type": "success"}, last(list)["outcome"], "%v", list)
-	require.Equal(t, 2, calls)
-
-	asked := len(model.Requests())
-	require.Equal(t, "RUN_STARTED MESSAGES_SNAPSHOT RUN_FINISHED", types(post(t, h, on("mine"))))
-	require.Len(t, model.Requests(), asked, "the thread is there")
-}
-
 // TestOldAnswerApprovesNoLaterCall sends the answer to a question again when the model makes a call with the same ID.
 func TestOldAnswerApprovesNoLaterCall(t *testing.T) {
 	calls := 0
 	same := content.ToolUse{ID: "the-same", Name: "say", Input: "{}"}
-	h := agui.Handler(executor.Agent{
+	h := handlerOf(executor.Agent{
 		Provider: apitest.NewScript(apitest.Call(same), apitest.Call(same), apitest.Say("Done.")),
 		Tools:    []dag.Tool{say("hi", &calls)}, Hooks: []executor.Hook{executor.RequireApproval()},
 	}, nil)
@@ -249,7 +200,7 @@ func TestErrorOfTheAgentsOwnSaveEndsTheRun(t *testing.T) {
 		Provider: apitest.NewScript(apitest.Say("Hello.")),
 		Save:     func(context.Context, dag.DAG) error { return errors.New("the disk is full") },
 	}
-	list := post(t, agui.Handler(agent, &agui.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}), ask("Go."))
+	list := post(t, handlerOf(agent, &agui.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}), ask("Go."))
 	require.Equal(t, "RUN_ERROR", last(list)["type"])
 	require.NotContains(t, fmt.Sprint(list), "disk", "the client gets the kind only")
 	require.Contains(t, log.String(), "the disk is full")

@@ -41,7 +41,7 @@ func TestEventsOfASubAgentNameItsRun(t *testing.T) {
 	calls := 0
 	agent := helped(nil, []dag.Tool{say("hi", &calls)},
 		apitest.Answer(content.Text{Text: "Wait."}, call("say")).Think("Hm.", "s"), apitest.Say("It is done."))
-	list := post(t, agui.Handler(agent, &agui.Options{SubAgents: true}), ask("Go."))
+	list := post(t, handlerOf(agent, &agui.Options{SubAgents: true}), ask("Go."))
 
 	var run string
 	for _, e := range list {
@@ -73,14 +73,14 @@ func TestEventsOfASubAgentNameItsRun(t *testing.T) {
 		"TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED", types(of("", list)))
 
 	quiet := helped(nil, []dag.Tool{say("hi", &calls)}, apitest.Say("It is done."))
-	require.NotContains(t, types(post(t, agui.Handler(quiet, nil), ask("Go."))), "SUBAGENT")
+	require.NotContains(t, types(post(t, handlerOf(quiet, nil), ask("Go."))), "SUBAGENT")
 }
 
 func TestSubAgentThatPausesIsSuspendedAndContinues(t *testing.T) {
 	calls := 0
 	agent := helped([]executor.Hook{executor.RequireApproval("say")}, []dag.Tool{say("hi", &calls)},
 		apitest.Call(call("say")), apitest.Say("It is done."))
-	h := agui.Handler(agent, &agui.Options{SubAgents: true})
+	h := handlerOf(agent, &agui.Options{SubAgents: true})
 	list := post(t, h, ask("Go."))
 	run := list[len(list)-2]["subagentRunId"].(string)
 	id := last(list)["outcome"].(map[string]any)["interrupts"].([]any)[0].(map[string]any)["id"].(string)
@@ -99,7 +99,7 @@ func TestSubAgentThatPausesIsSuspendedAndContinues(t *testing.T) {
 
 func TestSubAgentThatFailsIsAnError(t *testing.T) {
 	agent := helped(nil, nil, apitest.Fail(context.DeadlineExceeded))
-	list := post(t, agui.Handler(agent, &agui.Options{SubAgents: true}), ask("Go."))
+	list := post(t, handlerOf(agent, &agui.Options{SubAgents: true}), ask("Go."))
 	require.Contains(t, types(list), "SUBAGENT_STARTED SUBAGENT_ERROR TOOL_CALL_RESULT")
 }
 
@@ -108,7 +108,7 @@ func TestNestedSubAgentNamesItsParent(t *testing.T) {
 		Provider: apitest.NewScript(apitest.Call(apitest.Use("outer", executor.Task{Task: "Go."})), apitest.Say("Done.")),
 		Tools:    []dag.Tool{executor.SubAgent("outer", "Helps.", helped(nil, nil, apitest.Say("Deep.")))},
 	}
-	list := post(t, agui.Handler(agent, &agui.Options{SubAgents: true}), ask("Go."))
+	list := post(t, handlerOf(agent, &agui.Options{SubAgents: true}), ask("Go."))
 	var started []map[string]any
 	for _, e := range list {
 		if e["type"] == "SUBAGENT_STARTED" {
@@ -128,7 +128,7 @@ func TestConnectionIsKeptAliveWhileNothingHappens(t *testing.T) {
 		})
 		model := apitest.NewScript(apitest.Call(call("say")), apitest.Say("Done."))
 		response := httptest.NewRecorder()
-		agui.Handler(executor.Agent{Provider: model, Tools: []dag.Tool{slow}, ToolTimeout: time.Hour}, nil).
+		handlerOf(executor.Agent{Provider: model, Tools: []dag.Tool{slow}, ToolTimeout: time.Hour}, nil).
 			ServeHTTP(response, request(http.MethodPost, ask("Go.")))
 		text := response.Body.String()
 		require.Equal(t, 2, strings.Count(text, "\n:\n"), text)

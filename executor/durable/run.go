@@ -414,7 +414,7 @@ func (r *running) failed(d dag.DAG, err error) error {
 		r.Log.ErrorContext(r.ctx, "durable: a run panicked", "run", r.args.Run, "panic", panicked.value,
 			"stack", string(panicked.stack))
 		return r.only(Parked, err.Error())
-	case errors.Is(err, executor.ErrVersion):
+	case errors.Is(err, dag.ErrVersion):
 		// A newer version of Plait has written to the conversation: leave the run to a program that can read it.
 		r.Log.WarnContext(r.ctx, "durable: a run is left to a newer program", "run", r.args.Run, "error", err)
 		return river.JobSnooze(30 * time.Second)

@@ -36,8 +36,8 @@
 // to servers that you trust, or require approval of their calls (executor.RequireApproval).
 //
 //   - A tool keeps the definition that the program was given. If the server changes it, the tool is not called any more:
-//     [Server.Hook] withdraws it, with a record, and [Server.LeftOut] names it. New tools and changed ones need
-//     [Options.Accept].
+//     [Server.Hook] withdraws it, with a record, and [Server.LeftOut] names it. A program that wants new tools, or changed
+//     ones, connects again.
 //   - A tool of a server never takes the place of the program's own, or of another server's.
 //   - What a server may send is limited by [Limits]. A tool over a limit is left out and named. Nesting of more than
 //     500 levels is emptied. executor.OutputLimit limits the part of a result for the model.

@@ -25,3 +25,17 @@ type (
 
 // RecordName is recordName, for tests.
 const RecordName = recordName
+
+// The errors of the package, for tests.
+var (
+	ErrToolName      = errToolName
+	ErrToolNew       = errToolNew
+	ErrToolChanged   = errToolChanged
+	ErrToolWithdrawn = errToolWithdrawn
+	ErrClosed        = errClosed
+	ErrLost          = errLost
+	ErrOrigin        = errOrigin
+)
+
+// LimitError is limitError, for tests.
+type LimitError = limitError

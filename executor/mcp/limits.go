@@ -62,8 +62,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// LimitError reports which of the [Limits] was exceeded. Its chain holds dag.ErrLimit.
-type LimitError struct {
+// limitError reports which of the [Limits] was exceeded. Its chain holds dag.ErrLimit.
+type limitError struct {
 	// Limit is the name of the field of [Limits].
 	Limit string
 	// Max is its value.
@@ -71,17 +71,17 @@ type LimitError struct {
 }
 
 // Error names the limit and its value.
-func (e *LimitError) Error() string {
+func (e *limitError) Error() string {
 	return fmt.Sprintf("the server sent more than Limits.%s allows: %d", e.Limit, e.Max)
 }
 
 // Unwrap returns dag.ErrLimit.
-func (e *LimitError) Unwrap() error { return dag.ErrLimit }
+func (e *limitError) Unwrap() error { return dag.ErrLimit }
 
-// over returns a [LimitError] if size is over the limit, and nil otherwise.
+// over returns a limitError if size is over the limit, and nil otherwise.
 func over(limit string, size, most int) error {
 	if size <= most {
 		return nil
 	}
-	return &LimitError{limit, most}
+	return &limitError{limit, most}
 }

@@ -14,32 +14,30 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
-	"github.com/plait-dev/plait/node"
 )
 
 var (
-	// ErrToolName: another tool has this name, or one that differs by letter case, separators or invisible characters
+	// errToolName: another tool has this name, or one that differs by letter case, separators or invisible characters
 	// alone.
-	ErrToolName = errors.New("another tool has this name")
+	errToolName = errors.New("another tool has this name")
 
-	// ErrToolNew: the server lists a tool that it did not list at [Connect], and [Options.Accept] does not accept it.
-	ErrToolNew = errors.New("the tool is new since the connection was made")
+	// errToolNew: the server lists a tool that it did not list at [Connect].
+	errToolNew = errors.New("the tool is new since the connection was made")
 
-	// ErrToolChanged: the server lists a tool with another definition than the program was given, and
-	// [Options.Accept] does not accept it.
-	ErrToolChanged = errors.New("the server has changed the tool's definition")
+	// errToolChanged: the server lists a tool with another definition than the program was given.
+	errToolChanged = errors.New("the server has changed the tool's definition")
 
-	// ErrToolWithdrawn: the definition of a called tool is not, or no longer, one that the server lists and the program
-	// accepts. The call was not sent.
-	ErrToolWithdrawn = errors.New("the server has withdrawn the tool or changed its definition: it was not called")
+	// errToolWithdrawn: the server no longer lists the called tool with the definition that the program was given. The
+	// call was not sent.
+	errToolWithdrawn = errors.New("the server has withdrawn the tool or changed its definition: it was not called")
 )
 
 // ToolError reports why a tool of a server is left out.
 type ToolError struct {
 	// Tool is the server's name for the tool. It is hostile text.
 	Tool string
-	// Err is the reason: [ErrToolName], [ErrToolNew], [ErrToolChanged], a [LimitError], or content.ErrTool for a
-	// definition that is not valid.
+	// Err is the reason: another tool has the name, the tool is new or changed, a limit (dag.ErrLimit), or a definition
+	// that is not valid (content.ErrTool).
 	Err error
 }
 
@@ -50,16 +48,6 @@ func (e *ToolError) Error() string {
 
 // Unwrap returns the reason.
 func (e *ToolError) Unwrap() error { return e.Err }
-
-// Change is a tool that is new, or whose definition has changed, since the program was given the server's tools.
-type Change struct {
-	// Tool is the server's name for the tool.
-	Tool string
-	// Old is the definition that the program was given. It is zero for a new tool.
-	Old content.Tool
-	// New is the definition in the server's list now.
-	New content.Tool
-}
 
 // recordName is the name of the record (dag.DAG.Custom) with which [Server.Hook] reports what it changed in a
 // conversation. Its value is a record.
@@ -72,8 +60,6 @@ type record struct {
 	// Withdrawn has the names of the tools that were withdrawn, because the server lists them no longer, or with
 	// another definition.
 	Withdrawn []string `json:"withdrawn,omitempty"`
-	// Declared has the names of the new and changed tools that [Options.Accept] has accepted.
-	Declared []string `json:"declared,omitempty"`
 }
 
 // owned is a tool of a server, with one definition. Its identity is the pointer: a tool whose definition changes is
@@ -143,99 +129,38 @@ func (n names) take(o *owned) bool {
 
 // Hook follows changes of the server's list. After the server has announced a change, the next turn of a run withdraws
 // each tool of this server that is gone or has another definition. A record ("mcp.tools") in the conversation and
-// [Options.Log] report it.
-//
-// A tool that is new or changed is declared only if [Options.Accept] accepts it, and if the program has neither
-// wrapped it, nor left it out or withdrawn it, and no other tool of the conversation has its name: the Hook touches only
-// the tools that the program took from [Server.Tools]. A tool that the server listed when Hook was called, and that the
-// conversation does not have, is left out. So call Hook when you call Tools.
+// [Options.Log] report it. New tools are left out: a program that wants them connects again.
 //
 // If the new list cannot be read, the tools stay as they are, and the list is read again after the next turn.
 func (s *Server) Hook() executor.Hook {
-	s.mu.Lock()
-	offered := names{}
-	for _, o := range s.known {
-		for _, key := range o.keys() {
-			offered[key] = true
-		}
-	}
-	s.mu.Unlock()
-
 	return executor.Hook{Next: func(ctx context.Context, turn executor.Turn) (executor.Turn, error) {
 		if turn.Stop == "" {
 			s.refresh(ctx)
-			turn.DAG = s.follow(turn.DAG, offered)
+			turn.DAG = s.follow(turn.DAG)
 		}
 		return turn, nil
 	}}
 }
 
-// follow withdraws the tools in d that this server lists no longer, and declares those that were accepted since then.
-// Offered has the names of the tools that the program could have taken: those not in d are left out.
-func (s *Server) follow(d dag.DAG, offered names) dag.DAG {
+// follow withdraws the tools in d that this server lists no longer.
+func (s *Server) follow(d dag.DAG) dag.DAG {
 	s.mu.Lock()
 	tools := s.tools
 	s.mu.Unlock()
 
-	// Replace a tool of this server only if the program has not wrapped it.
 	changed := record{Server: safetext.UTF8(s.opts.Name)}
-	var fresh []dag.Tool
-	taken := names{}
 	for _, def := range d.ToolDefs() {
-		taken[safetext.Name(def.Name)] = true
 		bound, _ := d.Tool(def.Name)
-		old := ownedIn(bound)
-		if old == nil || old.server != s || slices.Contains(tools, old) {
-			continue
-		}
-		changed.Withdrawn = append(changed.Withdrawn, def.Name)
-		for _, o := range tools {
-			if bound == dag.Tool(old) && o.def.Name == def.Name && o.name == old.name {
-				fresh = append(fresh, o)
-			}
+		if old := ownedIn(bound); old != nil && old.server == s && !slices.Contains(tools, old) {
+			changed.Withdrawn = append(changed.Withdrawn, def.Name)
 		}
 	}
-
-	// A tool that the conversation has had was withdrawn by the program, or by this hook. Search the whole conversation
-	// only for a tool that it does not have now.
-	var declaredOnce names
-	for _, o := range tools {
-		if keys := o.keys(); offered[keys[0]] || offered[keys[1]] || !taken.take(o) {
-			continue
-		}
-		if declaredOnce == nil {
-			declaredOnce = everDeclared(d)
-		}
-		if declaredOnce.take(o) {
-			fresh = append(fresh, o)
-		}
-	}
-	if len(changed.Withdrawn) == 0 && len(fresh) == 0 {
+	if len(changed.Withdrawn) == 0 {
 		return d
 	}
 
-	for _, t := range fresh {
-		changed.Declared = append(changed.Declared, t.Definition().Name)
-	}
-	s.opts.Log.Warn("the tools of an MCP server have changed in a run",
-		"server", s.opts.Name, "withdrawn", changed.Withdrawn, "declared", changed.Declared)
-	return d.WithdrawTools(changed.Withdrawn...).Tools(fresh...).Custom(recordName, changed)
-}
-
-// everDeclared returns the names of all tools that a conversation declares or has declared.
-func everDeclared(d dag.DAG) names {
-	all := names{}
-	for _, n := range d.Nodes() {
-		if p, ok := n.Payload().(node.Tools); ok {
-			for _, def := range p.Defs.Slice() {
-				all[safetext.Name(def.Name)] = true
-			}
-			for _, name := range p.Withdrawn.Slice() {
-				all[safetext.Name(name)] = true
-			}
-		}
-	}
-	return all
+	s.opts.Log.Warn("the tools of an MCP server have changed in a run", "server", s.opts.Name, "withdrawn", changed.Withdrawn)
+	return d.WithdrawTools(changed.Withdrawn...).Custom(recordName, changed)
 }
 
 // list reads the tools of the server.
@@ -333,7 +258,7 @@ func (l *listing) add(def *sdk.Tool) {
 	}
 	o, err := l.s.tool(def)
 	if err == nil && !l.names.take(o) {
-		err = ErrToolName
+		err = errToolName
 	}
 	if err != nil {
 		l.leave(def.Name, err)
@@ -342,7 +267,7 @@ func (l *listing) add(def *sdk.Tool) {
 	l.tools = append(l.tools, o)
 }
 
-// admit leaves out the tools that the program has not accepted. The first list is what the program connects for.
+// admit leaves out new and changed tools. The first list is what the program connects for.
 func (l *listing) admit() {
 	s := l.s
 	s.mu.Lock()
@@ -357,18 +282,13 @@ func (l *listing) admit() {
 
 	var admitted []*owned
 	for _, o := range l.tools {
-		old, change := known[o.def.Name], Change{Tool: o.name, New: o.def}
-		reason := ErrToolNew
-		if old != nil {
-			change.Old, reason = old.def, ErrToolChanged
-		}
-		switch {
-		case old != nil && old.same(o):
-			admitted = append(admitted, old) // it is the same tool: runs that have it keep it
-		case s.opts.Accept != nil && s.opts.Accept(change):
-			admitted = append(admitted, o)
+		switch old := known[o.def.Name]; {
+		case old == nil:
+			l.leave(o.name, errToolNew)
+		case !old.same(o):
+			l.leave(o.name, errToolChanged)
 		default:
-			l.leave(o.name, reason)
+			admitted = append(admitted, old) // it is the same tool: runs that have it keep it
 		}
 	}
 	l.tools = admitted

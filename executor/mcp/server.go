@@ -15,11 +15,11 @@ import (
 	"github.com/plait-dev/plait/dag"
 )
 
-// ErrClosed: the Server was closed by [Server.Close].
-var ErrClosed = errors.New("mcp: the server is closed")
+// errClosed: the Server was closed by [Server.Close].
+var errClosed = errors.New("mcp: the server is closed")
 
-// ErrLost: the connection was lost during a call. Whether the call was executed is unknown.
-var ErrLost = errors.New("the connection to the tool's server was lost during the call: its outcome is unknown")
+// errLost: the connection was lost during a call. Whether the call was executed is unknown.
+var errLost = errors.New("the connection to the tool's server was lost during the call: its outcome is unknown")
 
 // Options are the settings of [Connect]. The zero value is ready to use.
 type Options struct {
@@ -29,10 +29,6 @@ type Options struct {
 	Name string
 	// Include selects tools by the server's name for them. Defaults to all.
 	Include func(tool string) bool
-	// Accept decides about a tool that is new, or whose definition has changed, since the program was given the tools.
-	// It is called whenever the list is read again. A tool that is not accepted is not in [Server.Tools]; with its old
-	// definition it comes back. Defaults to accepting none.
-	Accept func(Change) bool
 	// Limits are limits for what the server may send.
 	Limits Limits
 	// TrustHints relies on the server's hints about repeated calls (executor.WithEffect): readOnly becomes
@@ -64,7 +60,7 @@ type Server struct {
 
 	mu      sync.Mutex  // guards the fields below
 	current *connection // nil before the first connection and after one was lost
-	tools   []*owned    // in the last list, and accepted by the program
+	tools   []*owned    // in the last list, with the definitions of the first
 	leftOut []error
 	known   map[string]*owned // each tool that was ever in tools, with its last definition there, by name
 	changes int               // how often the server has announced that its list changed
@@ -125,8 +121,8 @@ func (s *Server) clientOptions() *sdk.ClientOptions {
 	return o
 }
 
-// Tools returns the tools in the server's last list that have the definitions of the first one, or that
-// [Options.Accept] has accepted. Names are changed if providers do not accept them: see [ToolName].
+// Tools returns the tools in the server's last list that have the definitions of the first one. Names are changed if
+// providers do not accept them: see [ToolName].
 func (s *Server) Tools() []dag.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +135,7 @@ func (s *Server) Tools() []dag.Tool {
 
 // LeftOut returns an error for each tool in the server's last list that is not in [Server.Tools], unless
 // [Options.Include] excludes it. It is a [ToolError], which names the tool and the reason. Another error reports that the
-// list was cut off, with a [LimitError] where a limit is the reason.
+// list was cut off, with dag.ErrLimit where a limit is the reason.
 func (s *Server) LeftOut() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +199,7 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	s.mu.Unlock()
 	switch {
 	case closed:
-		return nil, ErrClosed
+		return nil, errClosed
 	case current != nil:
 		return current, nil
 	}
@@ -218,7 +214,7 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	session, err := s.client.Connect(ctx, s.opts.Limits.guard(transport, &refused), nil)
 	if err != nil {
 		// The SDK may report that the connection ended, and not the request that was refused.
-		if origin := refused.Load(); origin != nil && !errors.Is(err, ErrOrigin) {
+		if origin := refused.Load(); origin != nil && !errors.Is(err, errOrigin) {
 			err = origin
 		}
 		return nil, fmt.Errorf("mcp: connecting: %w", ended(ctx, err))
@@ -245,7 +241,7 @@ func (s *Server) keep(session *sdk.ClientSession) (*connection, error) {
 	}
 	s.mu.Unlock()
 	if closed {
-		return nil, errors.Join(ErrClosed, session.Close())
+		return nil, errors.Join(errClosed, session.Close())
 	}
 	return c, nil
 }
@@ -261,7 +257,7 @@ func (s *Server) drop(c *connection, err error) {
 	if found {
 		s.opts.Log.Warn("the connection to an MCP server was lost", "server", s.opts.Name, "error", err)
 	}
-	c.end(ErrLost)
+	c.end(errLost)
 
 	// Close waits for the calls to end, so do not wait for Close here.
 	go func() { _ = c.Close() }()
@@ -286,7 +282,7 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// Close ends the connection. Calls under way fail with [ErrClosed]. A program started by [Command] has 5 seconds to end
+// Close ends the connection. Calls under way fail. A program started by [Command] has 5 seconds to end
 // by itself, gets SIGTERM, and is killed after 5 more seconds. Close returns the error of closing the connection.
 // Closing again does nothing.
 func (s *Server) Close() error {
@@ -297,7 +293,7 @@ func (s *Server) Close() error {
 
 	var err error
 	if c != nil {
-		c.end(ErrClosed)
+		c.end(errClosed)
 		err = c.Close()
 	}
 	s.waits.Wait()

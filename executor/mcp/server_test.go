@@ -325,29 +325,6 @@ func addSchema(server *sdk.Server, name, schema string) {
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("ok"), nil })
 }
 
-func TestHookFollowsToolsThatChangeInARun(t *testing.T) {
-	server := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "v1"}, nil)
-	addRaw(server, "old", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		addRaw(server, "new", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("renamed"), nil })
-		server.RemoveTools("old")
-		return text("I have another name now."), nil
-	})
-	s := connect(t, inMemory(t, server), &mcp.Options{Accept: func(mcp.Change) bool { return true }})
-
-	model := apitest.NewScript(apitest.Call(apitest.Use("old", nil)), apitest.Call(apitest.Use("new", nil)), apitest.Say("Done."))
-	notified := executor.Hook{Next: func(_ context.Context, turn executor.Turn) (executor.Turn, error) {
-		if turn.Number == 1 {
-			require.Eventually(t, s.Stale, patience, time.Millisecond, "the server's notification arrives")
-		}
-		return turn, nil
-	}}
-	d, err := executor.Agent{Provider: model, Tools: s.Tools(), Hooks: []executor.Hook{notified, s.Hook()}}.Run(t.Context(), dag.New().User("Go."))
-	require.NoError(t, err)
-	require.Equal(t, "renamed", executions(d)[1].Result.Text())
-	require.Equal(t, []string{"new"}, toolsOf(model.Requests()[1]))
-	require.Equal(t, []string{"new"}, names(s))
-}
-
 func toolsOf(r api.Request) []string {
 	var all []string
 	for _, t := range r.Tools {
@@ -420,7 +397,7 @@ func (odd) MarshalJSON() ([]byte, error) { return []byte(`{"type":"smell"}`), ni
 
 func TestChangeOfTheListReachesEveryRun(t *testing.T) {
 	server := newServer()
-	s := connect(t, inMemory(t, server), &mcp.Options{Accept: func(mcp.Change) bool { return true }})
+	s := connect(t, inMemory(t, server), nil)
 	tools, hook := s.Tools(), s.Hook()
 	addRaw(server, "new", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("new"), nil })
 	server.RemoveTools("pid")
@@ -433,7 +410,7 @@ func TestChangeOfTheListReachesEveryRun(t *testing.T) {
 		for _, def := range turn.DAG.ToolDefs() {
 			declared = append(declared, def.Name)
 		}
-		require.Contains(t, declared, "new")
+		require.NotContains(t, declared, "new")
 		require.NotContains(t, declared, "pid")
 	}
 }

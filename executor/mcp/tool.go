@@ -30,7 +30,7 @@ import (
 // Providers accept a letter or an underscore first, then letters, digits, "_" and "-", 64 characters in all. A name
 // that breaks this rule is cleaned and cut, and gets six digits of a hash at its end. The result does not depend on
 // other tools, so a tool has the same name in each run. If two tools of a server get one name, the second one is left
-// out ([ErrToolName]).
+// out.
 func ToolName(server, tool string) string {
 	const limit, digits = 64, 6
 	whole := tool
@@ -115,7 +115,7 @@ func (s *Server) call(ctx context.Context, o *owned, input content.JSON) (execut
 
 		// The run may not know yet that the list has changed, or may not follow it. A new connection has a new list.
 		if !s.lists(o) {
-			return executor.Result{}, ErrToolWithdrawn
+			return executor.Result{}, errToolWithdrawn
 		}
 
 		// The order matters: an error of sending may be due to the end of the call's or the connection's context.
@@ -131,7 +131,7 @@ func (s *Server) call(ctx context.Context, o *owned, input content.JSON) (execut
 		case lost(err):
 			s.drop(c, err)
 			unsent = errors.Is(err, sdk.ErrConnectionClosed)
-			err = ErrLost
+			err = errLost
 		default:
 			if !answered(err) {
 				s.retire(c)
@@ -139,7 +139,7 @@ func (s *Server) call(ctx context.Context, o *owned, input content.JSON) (execut
 			return executor.Result{}, fmt.Errorf("the call of the tool's server failed: %w", err)
 		}
 
-		if !repeatable && !unsent || attempt == 2 || !errors.Is(err, ErrLost) {
+		if !repeatable && !unsent || attempt == 2 || !errors.Is(err, errLost) {
 			return executor.Result{}, err
 		}
 	}
@@ -167,7 +167,7 @@ func (s *Server) send(ctx context.Context, c *connection, name string, input con
 
 // lost reports whether an error of a call means that the connection, or the server's session, is gone.
 func lost(err error) bool {
-	if errors.Is(err, ErrOrigin) || errors.Is(err, dag.ErrLimit) {
+	if errors.Is(err, errOrigin) || errors.Is(err, dag.ErrLimit) {
 		return false // this side refused what the server sent: asking again would bring the same
 	}
 	var network net.Error
@@ -250,7 +250,7 @@ func (c *calls) request() error {
 	defer c.mu.Unlock()
 	c.asked++
 	if allowed := c.limits.Requests * max(c.last, 1); c.asked > allowed {
-		return &LimitError{"Requests", c.limits.Requests}
+		return &limitError{"Requests", c.limits.Requests}
 	}
 	return nil
 }

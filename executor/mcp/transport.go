@@ -19,11 +19,11 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// ErrOrigin: a redirect, or the server itself, leads to another scheme, host or port than the endpoint. The request was
+// errOrigin: a redirect, or the server itself, leads to another scheme, host or port than the endpoint. The request was
 // not sent. An [originError] names both.
-var ErrOrigin = errors.New("the server leads to another origin")
+var errOrigin = errors.New("the server leads to another origin")
 
-// originError reports a request that was not sent. Its chain holds ErrOrigin.
+// originError reports a request that was not sent. Its chain holds errOrigin.
 type originError struct {
 	// From is the origin of the endpoint, as in "https://example.com". To is the other one, which is hostile text.
 	From, To string
@@ -31,11 +31,11 @@ type originError struct {
 
 // Error names both origins, escaped.
 func (e *originError) Error() string {
-	return fmt.Sprintf("%v: %s leads to %s", ErrOrigin, safetext.Escape(e.From, 200), safetext.Escape(e.To, 200))
+	return fmt.Sprintf("%v: %s leads to %s", errOrigin, safetext.Escape(e.From, 200), safetext.Escape(e.To, 200))
 }
 
-// Unwrap returns ErrOrigin.
-func (e *originError) Unwrap() error { return ErrOrigin }
+// Unwrap returns errOrigin.
+func (e *originError) Unwrap() error { return errOrigin }
 
 // Dial returns the transport of a new connection. It is called for the first connection, and again after a connection
 // was lost. The limits of [Limits] are added to the transports of the SDK.
@@ -51,7 +51,7 @@ func Command(name string, args ...string) Dial {
 
 // URL returns a Dial for a server behind HTTP (the protocol's streamable transport). Use the client to add a header
 // with a token, for example. If it is nil, http.DefaultClient is used. All requests go to the scheme, host and port of
-// the endpoint: a redirect that leads elsewhere fails with [ErrOrigin].
+// the endpoint: a redirect that leads elsewhere fails.
 func URL(endpoint string, client *http.Client) Dial {
 	return func() (sdk.Transport, error) {
 		return &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client}, nil

@@ -13,22 +13,8 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// Mode is the way progress is shown.
-type Mode int
-
-const (
-	// Auto is Redrawn if the output is an *os.File of a terminal or another character device, and Lines otherwise.
-	Auto Mode = iota
-	// Redrawn is a single line, redrawn in place and cleared at the end.
-	Redrawn
-	// Lines is a line at the beginning of each turn, at the end of each tool call, and at the end of the run.
-	Lines
-)
-
 // Options changes how [Watch] shows a run. The zero value and nil are the defaults.
 type Options struct {
-	// Mode is the way progress is shown. Defaults to Auto.
-	Mode Mode
 	// Width is the number of cells in a row of the terminal. No line is longer. Defaults to 80, also when negative.
 	Width int
 	// Prices are the models' prices. If they include the models in use, the cost so far is shown, in the currency of
@@ -40,16 +26,21 @@ type Options struct {
 // run and of each of its tools, the tokens so far, and the cost if it is known. The events are those of
 // [executor.Agent.Stream], unchanged, and can be ranged over once.
 //
-//   - On a terminal, progress is one line, redrawn after each event and once a second. The line is cleared when the
-//     range ends, or is broken out of. Other output to the same terminal should begin on a new line.
+//   - On a terminal (w is an *os.File of one, or of another character device), progress is one line, redrawn after each
+//     event and once a second. The line is cleared when the range ends, or is broken out of. Other output to the same
+//     terminal should begin on a new line.
 //   - Elsewhere, a line is written when a turn begins, when a tool call ends, and at the end. Nothing is redrawn.
 func Watch(w io.Writer, events iter.Seq2[executor.Event, error], o *Options) iter.Seq2[executor.Event, error] {
+	return watch(w, events, o, terminal(w))
+}
+
+func watch(w io.Writer, events iter.Seq2[executor.Event, error], o *Options, redrawn bool) iter.Seq2[executor.Event, error] {
 	if o == nil {
 		o = &Options{}
 	}
 	return func(yield func(executor.Event, error) bool) {
 		s := &screen{
-			w: w, width: cmp.Or(max(o.Width, 0), 80), redrawn: redrawn(w, o.Mode),
+			w: w, width: cmp.Or(max(o.Width, 0), 80), redrawn: redrawn,
 			run: run{prices: o.Prices, began: time.Now()},
 		}
 
@@ -65,11 +56,8 @@ func Watch(w io.Writer, events iter.Seq2[executor.Event, error], o *Options) ite
 	}
 }
 
-func redrawn(w io.Writer, m Mode) bool {
-	if m != Auto {
-		return m == Redrawn
-	}
-
+// terminal reports whether w is a terminal or another character device.
+func terminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
 		return false

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -67,12 +69,15 @@ func conversation(tools ...executor.Tool) dag.DAG {
 // frames is what a terminal showed, one line after the other.
 func frames(out string) []string { return strings.Split(out, "\r\x1b[K")[1:] }
 
-func play(t *testing.T, o *progress.Options, model api.Provider, d dag.DAG) string {
+// watcher is [progress.Watch], or [progress.OnTerminal].
+type watcher func(io.Writer, iter.Seq2[executor.Event, error], *progress.Options) iter.Seq2[executor.Event, error]
+
+func play(t *testing.T, watch watcher, o *progress.Options, model api.Provider, d dag.DAG) string {
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		seen := 0
-		for event, err := range progress.Watch(&out, executor.Stream(t.Context(), model, d), o) {
+		for event, err := range watch(&out, executor.Stream(t.Context(), model, d), o) {
 			seen++
 			if _, last := event.(executor.End); last {
 				require.NoError(t, err)
@@ -88,7 +93,7 @@ func TestALineIsDrawnAgainInPlace(t *testing.T) {
 		apitest.Call(apitest.Use("first", wait{Seconds: 2.5, Say: "half\nway"}), apitest.Use("second", wait{Seconds: 1.2})),
 		apitest.Say("Both are done."),
 	)
-	out := play(t, &progress.Options{Mode: progress.Redrawn}, model, conversation(slow("first"), slow("second")))
+	out := play(t, progress.OnTerminal, nil, model, conversation(slow("first"), slow("second")))
 	require.Equal(t, []string{
 		"0s",
 		"turn 1 · 0s · waiting for the model",
@@ -113,7 +118,7 @@ func TestLinesWhereNothingIsDrawnAgain(t *testing.T) {
 		apitest.Call(apitest.Use("first", wait{Seconds: 2.5}), apitest.Use("second", wait{Seconds: 1, Fail: true})).Usage(content.Usage{Input: 1200, Output: 34}),
 		apitest.Say("Done."),
 	)
-	out := play(t, nil, model, conversation(slow("first"), slow("second")))
+	out := play(t, progress.Watch, nil, model, conversation(slow("first"), slow("second")))
 	require.Equal(t, `turn 1
 turn 1: second 1s failed: no luck
 turn 1: first 2s
@@ -127,8 +132,8 @@ func TestTokensAndCostAreShownAsTheyGrow(t *testing.T) {
 		apitest.Call(apitest.Use("first", wait{Seconds: 1.5})).Usage(content.Usage{Input: 1_000_000}).As("script", "m-1"),
 		apitest.Say("Done.").Usage(content.Usage{Output: 500_000}).As("script", "m-1"),
 	)
-	o := &progress.Options{Mode: progress.Redrawn, Prices: api.Prices{"m-1": {Input: 3, Output: 10}}}
-	shown := frames(play(t, o, model, conversation(slow("first"))))
+	o := &progress.Options{Prices: api.Prices{"m-1": {Input: 3, Output: 10}}}
+	shown := frames(play(t, progress.OnTerminal, o, model, conversation(slow("first"))))
 	require.Contains(t, shown, "turn 1 · 1s · first 1s · 1,000,000 tokens · cost 3.0000")
 	require.Contains(t, shown, "turn 2 · 1s · waiting for the model · 1,000,000 tokens · cost 3.0000", "none is counted twice")
 	require.Contains(t, shown, "turn 2 · 1s · 1,500,000 tokens · cost 8.0000")
@@ -140,7 +145,7 @@ func TestASilentModelIsShownWithItsTime(t *testing.T) {
 		apitest.Fail(&api.Error{Kind: api.ErrOverloaded, RetryAfter: 20 * time.Second}),
 		apitest.Say("Done.").Wait(11500*time.Millisecond),
 	)
-	shown := frames(play(t, &progress.Options{Mode: progress.Redrawn}, model, conversation(slow("first"))))
+	shown := frames(play(t, progress.OnTerminal, nil, model, conversation(slow("first"))))
 	require.Contains(t, shown, "turn 1 · 9s · waiting for the model")
 	require.Contains(t, shown, "turn 1 · 10s · no response for 10s")
 	require.Contains(t, shown, "turn 1 · 12s · no response for 12s")
@@ -153,7 +158,7 @@ func TestBreakingOutOfTheLoopClearsTheLine(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		model := apitest.NewScript(apitest.Call(apitest.Use("first", wait{Seconds: 100})))
-		for event := range progress.Watch(&out, executor.Stream(t.Context(), model, conversation(slow("first"))), &progress.Options{Mode: progress.Redrawn}) {
+		for event := range progress.OnTerminal(&out, executor.Stream(t.Context(), model, conversation(slow("first"))), nil) {
 			if _, started := event.(executor.ToolStart); started {
 				break
 			}
@@ -168,7 +173,7 @@ func TestTheLineIsGoneWhenTheLoopPanics(t *testing.T) {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		require.Panics(t, func() {
-			for range progress.Watch(&out, executor.Stream(t.Context(), apitest.NewScript(apitest.Say("x")), conversation()), &progress.Options{Mode: progress.Redrawn}) {
+			for range progress.OnTerminal(&out, executor.Stream(t.Context(), apitest.NewScript(apitest.Say("x")), conversation()), nil) {
 				panic("no")
 			}
 		})
@@ -178,12 +183,12 @@ func TestTheLineIsGoneWhenTheLoopPanics(t *testing.T) {
 
 func TestTextOfOthersCannotDriveTheTerminal(t *testing.T) {
 	attack := "\x1b[2J\x1b]8;;https://example.com\x07\u009b31m\u202e漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字"
-	for _, mode := range []progress.Mode{progress.Redrawn, progress.Lines} {
+	for _, watch := range []watcher{progress.OnTerminal, progress.Watch} {
 		model := apitest.NewScript(
 			apitest.Call(apitest.Use("first", wait{Seconds: 1.5, Say: attack}), apitest.Use(attack, nil)),
 			apitest.Say("Done."),
 		)
-		out := play(t, &progress.Options{Mode: mode, Width: 50}, model, conversation(slow("first")))
+		out := play(t, watch, &progress.Options{Width: 50}, model, conversation(slow("first")))
 		require.Contains(t, out, "␛[2J")
 		for line := range strings.Lines(strings.ReplaceAll(out, "\r\x1b[K", "\n")) {
 			line = strings.TrimSuffix(line, "\n")
@@ -199,7 +204,7 @@ func TestASubAgentIsANoteOfItsCall(t *testing.T) {
 	inner := apitest.NewScript(apitest.Call(apitest.Use("search", wait{Seconds: 1.5})), apitest.Say("Found."))
 	research := executor.SubAgent("research", "Looks things up.", executor.Agent{Provider: inner, Tools: []dag.Tool{slow("search")}})
 	model := apitest.NewScript(apitest.Call(apitest.Use("research", executor.Task{Task: "Find it."})), apitest.Say("Done."))
-	shown := frames(play(t, &progress.Options{Mode: progress.Redrawn}, model, conversation(research)))
+	shown := frames(play(t, progress.OnTerminal, nil, model, conversation(research)))
 	require.Contains(t, shown, "turn 1 · 1s · research 1s (search)")
 	require.Contains(t, shown, "turn 1 · 1s · research 1s (turn 2)")
 }

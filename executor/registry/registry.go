@@ -11,14 +11,13 @@
 //
 // # Errors
 //
-// A failed call is a [Record] with Success false, never a Go error. The chain of an error of Register or Lookup holds
-// [ErrRegistered], [ErrNotRegistered], content.ErrTool, or the error of a tool's own Err method.
+// A failed call is a [Record] with Success false, never a Go error. An error of Register is about two tools of one
+// name, holds content.ErrTool, or is the error of a tool's own Err method.
 package registry
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -31,17 +30,6 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
-)
-
-// Errors of a [Registry].
-var (
-	// ErrRegistered: a tool of that name is registered already.
-	ErrRegistered = errors.New("tool already registered")
-	// ErrNotRegistered: no tool of that name is registered. The text of such an error begins with the text of
-	// ErrNotRegistered, a colon and the name.
-	//
-	//lint:ignore ST1005 programs that match this text have it with a capital letter
-	ErrNotRegistered = errors.New("Tool not registered")
 )
 
 // Registry executes tool calls one at a time, for programs with a loop of their own. Only registered tools can be
@@ -72,7 +60,7 @@ type registered struct {
 //
 //   - content.ErrTool: a tool is nil, its definition is not valid, or its provider runs it itself.
 //   - The error of a tool's own Err method.
-//   - [ErrRegistered], with the name: a tool is registered already, or is twice among tools.
+//   - An error with the name: a tool is registered already, or is twice among tools.
 func (r *Registry) Register(tools ...executor.Tool) error {
 	fresh := make([]registered, len(tools))
 	for i, t := range tools {
@@ -93,7 +81,7 @@ func (r *Registry) add(fresh []registered) error {
 	seen := make(map[string]bool, len(fresh))
 	for _, f := range fresh {
 		if _, has := r.byName[f.def.Name]; has || seen[f.def.Name] {
-			return fmt.Errorf("%w: %s", ErrRegistered, f.def.Name)
+			return fmt.Errorf("tool already registered: %s", f.def.Name)
 		}
 		seen[f.def.Name] = true
 	}
@@ -168,17 +156,18 @@ func (r *Registry) Definitions() []content.Tool {
 	return defs
 }
 
-// Lookup returns the tool of exactly that name: case matters, and space is not trimmed. If there is none, the error's
-// chain holds [ErrNotRegistered], and its text begins with "Tool not registered: " and the name. The name in the text
-// is cut after 100 bytes, and characters that are not printable are escaped.
-func (r *Registry) Lookup(name string) (executor.Tool, error) {
+// lookup returns the tool of exactly that name: case matters, and space is not trimmed. If there is none, the text of the
+// error begins with "Tool not registered: " and the name. The name in the text is cut after 100 bytes, and characters
+// that are not printable are escaped.
+func (r *Registry) lookup(name string) (executor.Tool, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 
 	i, has := r.byName[name]
 	if !has {
-		return nil, fmt.Errorf("%w: %s (only registered tools can be called)",
-			ErrNotRegistered, safetext.Escape(name, maxName))
+		//lint:ignore ST1005 programs that match this text have it with a capital letter
+		return nil, fmt.Errorf("Tool not registered: %s (only registered tools can be called)",
+			safetext.Escape(name, maxName))
 	}
 	return r.list[i].tool, nil
 }
@@ -230,7 +219,7 @@ func (r *Registry) execute(ctx context.Context, call executor.Call, input func()
 		ctx = context.Background()
 	}
 
-	tool, err := r.Lookup(call.Name)
+	tool, err := r.lookup(call.Name)
 	if err != nil {
 		return r.block(ctx, call.Name, err)
 	}

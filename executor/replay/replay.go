@@ -6,7 +6,6 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,7 +54,7 @@ func (c Call) String() string {
 // The calls come in the order of d. Calls without a recorded result are left out. With first, Tools stops at the first
 // result that differs.
 //
-// Errors are those of [executor.Agent.ExecuteTools], and [executor.ErrUnbound] for a declared tool without a function.
+// Errors are those of [executor.Agent.ExecuteTools], and an [executor.UnboundError] for a declared tool without a function.
 // Beside an error it returns the calls replayed so far.
 func Tools(
 	ctx context.Context, a executor.Agent, d dag.DAG, first bool, same func(was, is node.ToolExecution) bool,
@@ -125,9 +124,6 @@ func sameResult(was, is node.ToolExecution) bool {
 	return was.IsError == is.IsError && was.Result.Equal(is.Result)
 }
 
-// ErrNotRecorded: the recording has no result for a call. A [NotRecordedError] identifies the call.
-var ErrNotRecorded = errors.New("the call was not recorded")
-
 // NotRecordedError reports a call without a result in the recording, and the most similar recorded call.
 type NotRecordedError struct {
 	Call executor.Call
@@ -137,15 +133,12 @@ type NotRecordedError struct {
 
 // Error names both calls.
 func (e *NotRecordedError) Error() string {
-	text := fmt.Sprintf("%v: %s%s", ErrNotRecorded, safetext.Escape(e.Call.Name, 100), safetext.Escape(string(e.Call.Input), 300))
+	text := fmt.Sprintf("the call was not recorded: %s%s", safetext.Escape(e.Call.Name, 100), safetext.Escape(string(e.Call.Input), 300))
 	if e.Nearest != nil {
 		text += "; the nearest is " + safetext.Escape(e.Nearest.Tool, 100) + safetext.Escape(string(e.Nearest.Input), 300)
 	}
 	return text
 }
-
-// Unwrap returns ErrNotRecorded.
-func (e *NotRecordedError) Unwrap() error { return ErrNotRecorded }
 
 // Recording returns the results of a recorded conversation's tool calls, to try another model with the same tools. Make
 // it with [NewRecording], and use it as [executor.Agent.Handler]:

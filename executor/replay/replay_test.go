@@ -109,7 +109,7 @@ func TestToolsFindsWhatChanged(t *testing.T) {
 	_, err = replay.Tools(t.Context(), agent, d.User("", nil), false, nil)
 	require.Error(t, err)
 	_, err = replay.Tools(t.Context(), agent, reopened(t, d), false, nil)
-	require.ErrorIs(t, err, executor.ErrUnbound)
+	require.ErrorAs(t, err, new(*executor.UnboundError))
 }
 
 // reopened is the conversation without its tools.
@@ -130,7 +130,7 @@ func TestAnotherModelRunsAgainstTheRecording(t *testing.T) {
 	}, outcomes(t, again))
 	missed := tape.Missed()
 	require.Len(t, missed, 2)
-	require.ErrorIs(t, missed[0], replay.ErrNotRecorded)
+	require.ErrorAs(t, missed[0], new(*replay.NotRecordedError))
 	require.Nil(t, missed[1].Nearest)
 }
 

@@ -294,7 +294,7 @@ type Runs struct {
 // and a merge.
 func (r *Runs) LeavesOut(n *node.Node, marked bool) bool {
 	// Payload would decode every node, even those before the drawn ones.
-	if n.Kind() != (node.RunStart{}).Kind() {
+	if n.Kind() != "run_start" {
 		return false
 	}
 	start := n.Payload().(node.RunStart)

@@ -18,18 +18,18 @@ func (r *request) difference(before *request, found common, beside bool) Break {
 	case found.whole:
 		return Break{}
 	case found.tools < max(len(a.Tools), len(b.Tools)):
-		return Break{ToolsChanged, Tools, found.tools, r.place.tools, toolsWhy(a.Tools, b.Tools, found.tools)}
+		return Break{becauseToolsChanged, partTools, found.tools, r.place.tools, toolsWhy(a.Tools, b.Tools, found.tools)}
 	case found.system < max(len(a.System), len(b.System)):
-		return Break{SystemChanged, System, found.system, r.place.system, systemWhy(a.System, b.System, found.system)}
+		return Break{becauseSystemChanged, partSystem, found.system, r.place.system, systemWhy(a.System, b.System, found.system)}
 	case beside || found.messages == len(b.Messages):
 		// r is on another branch, or ends within the messages of the earlier request: no message was changed.
 		return r.branched(found.messages)
 	}
 
-	at := Break{MessageChanged, Messages, found.messages, b.Nodes[found.messages],
+	at := Break{becauseMessageChanged, partMessages, found.messages, b.Nodes[found.messages],
 		fmt.Sprintf("message %d changed", found.messages+1)}
 	if _, is := b.Summary(at.Index); is {
-		at.Cause = Compacted
+		at.Cause = becauseCompacted
 		at.Why = fmt.Sprintf("message %d is the summary of a compaction", at.Index+1)
 	}
 	return at
@@ -37,7 +37,7 @@ func (r *request) difference(before *request, found common, beside bool) Break {
 
 // branched returns the reason for a request with only some messages in common with the latest one after the same call.
 func (r *request) branched(messages int) Break {
-	at := Break{Cause: Branched, Part: Messages, Index: messages,
+	at := Break{Cause: becauseBranched, Part: partMessages, Index: messages,
 		Why: fmt.Sprintf("another branch begins at message %d", messages+1)}
 	if t := r.sent(); messages < len(t.Nodes) {
 		at.Node = t.Nodes[messages]
@@ -95,7 +95,7 @@ func (r *request) predict(before *request, found common, rules rules) {
 	case known && rules.keeps > 0 && idle > rules.keeps && r.Read == 0:
 		// If something was read, the requests were sent with a policy that keeps it for longer.
 		r.Predicted = 0
-		r.Break = Break{Cause: Expired, Why: fmt.Sprintf("%s passed since the request before, and a prefix is kept for %s",
+		r.Break = Break{Cause: becauseExpired, Why: fmt.Sprintf("%s passed since the request before, and a prefix is kept for %s",
 			describe.Duration(idle), describe.Duration(rules.keeps))}
 	case r.Predicted < rules.least:
 		r.Predicted = 0
@@ -108,7 +108,7 @@ func (r *request) predict(before *request, found common, rules rules) {
 	// Without a complete usage, Read is not known. The prediction is an estimate: less than half of it is a difference.
 	reported := r.answer.Usage != (content.Usage{}) && !r.answer.Usage.Incomplete
 	if rules.reports && reported && r.Read < r.Predicted/2 {
-		r.explain(Break{Cause: Unexplained, Why: "nothing in the conversation explains it"})
+		r.explain(Break{Cause: becauseUnexplained, Why: "nothing in the conversation explains it"})
 	}
 }
 
@@ -123,9 +123,9 @@ func (r *request) explain(why Break) {
 func (r *request) tooLittle(found common, rules rules) Break {
 	// The beginning is long enough, so the provider has not written all of it.
 	if found.whole && r.Shared >= rules.least {
-		return Break{Cause: NotWritten, Why: "the request before was not written to the cache"}
+		return Break{Cause: becauseNotWritten, Why: "the request before was not written to the cache"}
 	}
-	return Break{Cause: TooShort, Why: fmt.Sprintf("the common beginning has fewer than %s tokens, the minimum",
+	return Break{Cause: becauseTooShort, Why: fmt.Sprintf("the common beginning has fewer than %s tokens, the minimum",
 		describe.Number(int(rules.least)))}
 }
 

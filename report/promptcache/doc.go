@@ -23,7 +23,7 @@
 // predicted.
 //
 // A conversation does not record the options of its requests, nor what a Hook.Send changed in them. A change of the tool
-// choice, for example, is found as [Unexplained].
+// choice, for example, is found as "unexplained".
 //
 // # Concurrency
 //

@@ -59,10 +59,23 @@ func (c Call) String() string {
 // Break is the first difference between a request and the earlier one, or another reason why the earlier one could not
 // be read from the cache.
 type Break struct {
-	// Cause is the kind of reason; "" for none.
-	Cause Cause
-	// Part is the part of the request that differs first; "" if no part differs.
-	Part Part
+	// Cause is the kind of reason; "" for none:
+	//
+	//	first        no earlier request was sent to this model
+	//	model        the request before was sent to another model or provider, and none to this one
+	//	tools        a tool was added, changed, removed or moved
+	//	system       a system prompt was added, changed or removed
+	//	message      an earlier message was changed or removed
+	//	compaction   the summary of a compaction replaced messages
+	//	branch       the request is the first of another branch, or of a sub-agent; the common beginning could still be read
+	//	expired      more time passed than the provider keeps a prefix, and nothing was read
+	//	not_written  the provider reported that it wrote nothing, or too little, of the request before to its cache
+	//	short        the common beginning is shorter than the provider's minimum
+	//	unexplained  less than half of the prediction was read, and nothing in the conversation explains it: an option may
+	//	             have changed, or the provider dropped the prefix early
+	Cause string
+	// Part is the part of the request that differs first: "tools", "system" or "messages"; "" if no part differs.
+	Part string
 	// Index is the index of the first tool, system prompt or message that differs, in the list of Part.
 	Index int
 	// Node is the node with that message, or the last node that declared tools or set a system prompt. It is nil if no
@@ -72,45 +85,38 @@ type Break struct {
 	Why string
 }
 
-// Part is a part of a request.
-type Part string
+// The causes of a [Break].
+const (
+	becauseFirst          = "first"
+	becauseModelChanged   = "model"
+	becauseToolsChanged   = "tools"
+	becauseSystemChanged  = "system"
+	becauseMessageChanged = "message"
+	becauseCompacted      = "compaction"
+	becauseBranched       = "branch"
+	becauseExpired        = "expired"
+	becauseNotWritten     = "not_written"
+	becauseTooShort       = "short"
+	becauseUnexplained    = "unexplained"
+)
 
 // The parts of a request, in the order in which providers cache them.
 const (
-	Tools    Part = "tools"
-	System   Part = "system"
-	Messages Part = "messages"
+	partTools    = "tools"
+	partSystem   = "system"
+	partMessages = "messages"
 )
 
-// Cause is a kind of reason why a request was not read from the cache.
-type Cause string
-
-// The causes.
-const (
-	// First: no earlier request was sent to this model.
-	First Cause = "first"
-	// ModelChanged: the request before was sent to another model or provider, and none to this one.
-	ModelChanged Cause = "model"
-	// ToolsChanged: a tool was added, changed, removed or moved.
-	ToolsChanged Cause = "tools"
-	// SystemChanged: a system prompt was added, changed or removed.
-	SystemChanged Cause = "system"
-	// MessageChanged: an earlier message was changed or removed.
-	MessageChanged Cause = "message"
-	// Compacted: the summary of a compaction replaced messages.
-	Compacted Cause = "compaction"
-	// Branched: the request is the first of another branch, or of a sub-agent. The common beginning could still be read.
-	Branched Cause = "branch"
-	// Expired: more time passed than the provider keeps a prefix, and nothing was read.
-	Expired Cause = "expired"
-	// NotWritten: the provider reported that it wrote nothing, or too little, of the request before to its cache.
-	NotWritten Cause = "not_written"
-	// TooShort: the common beginning is shorter than the provider's minimum.
-	TooShort Cause = "short"
-	// Unexplained: less than half of the prediction was read, and nothing in the conversation explains it. An option
-	// may have changed, or the provider dropped the prefix early.
-	Unexplained Cause = "unexplained"
-)
+// Lost reports whether tokens that were in the cache could not be read. Other causes are normal: a first request, a
+// branch.
+func (b Break) Lost() bool {
+	switch b.Cause {
+	case becauseModelChanged, becauseToolsChanged, becauseSystemChanged, becauseMessageChanged, becauseCompacted,
+		becauseExpired, becauseUnexplained:
+		return true
+	}
+	return false
+}
 
 // Calls returns the model calls of a conversation, in the order of their times: those on all branches before the heads,
 // and those of sub-agents. A message of the assistant is no call if its node.Answer names neither an API nor a model: a

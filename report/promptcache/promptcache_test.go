@@ -74,7 +74,7 @@ func asked(model string) (dag.DAG, *clock) {
 func TestCallsPredictsTheWholeEarlierRequest(t *testing.T) {
 	d, _ := asked(claude)
 	first := last(t, d, nil)
-	require.Equal(t, promptcache.First, first.Break.Cause)
+	require.Equal(t, "first", first.Break.Cause)
 	require.Nil(t, first.Before)
 	require.Equal(t, int64(5000), first.Input)
 	require.Zero(t, first.Predicted)
@@ -107,36 +107,36 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 	}{
 		"a tool was added": {
 			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.Tools(tool("more", "x")) },
-			want:      promptcache.Break{Cause: promptcache.ToolsChanged, Part: promptcache.Tools, Index: 2, Why: `tool "more" was added`},
+			want:      promptcache.Break{Cause: "tools", Part: "tools", Index: 2, Why: `tool "more" was added`},
 		},
 		"a tool was removed": {
 			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.WithdrawTools("search") },
-			want:      promptcache.Break{Cause: promptcache.ToolsChanged, Part: promptcache.Tools, Index: 0, Why: `tool "search" was removed`},
+			want:      promptcache.Break{Cause: "tools", Part: "tools", Index: 0, Why: `tool "search" was removed`},
 		},
 		"a tool changed": {
 			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.Tools(tool("open", "Other words.")) },
-			want: promptcache.Break{Cause: promptcache.ToolsChanged, Part: promptcache.Tools, Index: 1,
+			want: promptcache.Break{Cause: "tools", Part: "tools", Index: 1,
 				Why: `the definition of tool "open" changed`},
 		},
 		"tools moved": {
 			continued: func(d dag.DAG, _ *clock) dag.DAG {
 				return d.WithdrawTools("search").Tools(tool("search", words(1000)))
 			},
-			want: promptcache.Break{Cause: promptcache.ToolsChanged, Part: promptcache.Tools, Index: 0,
+			want: promptcache.Break{Cause: "tools", Part: "tools", Index: 0,
 				Why: `the order of the tools changed at "open"`},
 		},
 		"the system prompt changed": {
 			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.SetSystem("agent", words(2100)) },
-			want:      promptcache.Break{Cause: promptcache.SystemChanged, Part: promptcache.System, Index: 0, Why: "system prompt 1 changed"},
+			want:      promptcache.Break{Cause: "system", Part: "system", Index: 0, Why: "system prompt 1 changed"},
 		},
 		"a system prompt was added": {
 			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.System("Be brief.") },
-			want: promptcache.Break{Cause: promptcache.SystemChanged, Part: promptcache.System, Index: 1,
+			want: promptcache.Break{Cause: "system", Part: "system", Index: 1,
 				Why: "system prompt 2 was added"},
 		},
 		"a system prompt was removed": {
 			continued: func(d dag.DAG, _ *clock) dag.DAG { return d.SetSystem("agent", "") },
-			want: promptcache.Break{Cause: promptcache.SystemChanged, Part: promptcache.System, Index: 0,
+			want: promptcache.Break{Cause: "system", Part: "system", Index: 0,
 				Why: "system prompt 1 was removed"},
 		},
 		"the time to live passed": {
@@ -144,12 +144,12 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 				c.now = c.now.Add(10 * time.Minute)
 				return d
 			},
-			want: promptcache.Break{Cause: promptcache.Expired,
+			want: promptcache.Break{Cause: "expired",
 				Why: "10m2s passed since the request before, and a prefix is kept for 5m0s"},
 		},
 		"nothing changed and nothing was read": {
 			continued: func(d dag.DAG, _ *clock) dag.DAG { return d },
-			want:      promptcache.Break{Cause: promptcache.Unexplained, Why: "nothing in the conversation explains it"},
+			want:      promptcache.Break{Cause: "unexplained", Why: "nothing in the conversation explains it"},
 			least:     5000, most: 5000,
 		},
 	} {
@@ -173,7 +173,7 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 		replaced := d.Transcript().Nodes[1:3]
 		d = d.Append(node.Compaction{Summary: content.Words("So far."), Replaced: node.ListOf(replaced[0].ID(), replaced[1].ID())})
 		call := last(t, d.User("And now?").Append(response(claude, 5020, 0)), nil)
-		require.Equal(t, promptcache.Break{Cause: promptcache.Compacted, Part: promptcache.Messages, Index: 1, Node: replaced[0],
+		require.Equal(t, promptcache.Break{Cause: "compaction", Part: "messages", Index: 1, Node: replaced[0],
 			Why: "message 2 is the summary of a compaction"}, call.Break)
 		require.Equal(t, int64(5000), call.Predicted, "the end of the first request is before the summary")
 	})
@@ -182,7 +182,7 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 		d, _ := asked(claude)
 		d = d.User("More.").Append(response(gpt, 4000, 0))
 		call := last(t, d, nil)
-		require.Equal(t, promptcache.Break{Cause: promptcache.ModelChanged, Why: "the provider changed from anthropic to openai-responses"},
+		require.Equal(t, promptcache.Break{Cause: "model", Why: "the provider changed from anthropic to openai-responses"},
 			call.Break)
 		require.Zero(t, call.Predicted)
 
@@ -198,7 +198,7 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 		two := d.User("Two?").Append(response(claude, 5010, 5000))
 		call := last(t, two.WithHeads(one.Head(), two.Head()), nil)
 		require.Equal(t, two.Head(), call.Node)
-		require.Equal(t, promptcache.Break{Cause: promptcache.Branched, Part: promptcache.Messages, Index: 2, Node: two.Head().Parent(0),
+		require.Equal(t, promptcache.Break{Cause: "branch", Part: "messages", Index: 2, Node: two.Head().Parent(0),
 			Why: "another branch begins at message 3"}, call.Break)
 		require.Equal(t, int64(5000), call.Predicted, "up to the branch")
 	})
@@ -209,9 +209,9 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 		two := d.User("Two?").Append(response(claude, 5010, 5000))
 		d = two.WithHeads(one.Head(), two.Head())
 		calls := promptcache.Calls(d, nil)
-		require.Equal(t, promptcache.Break{Cause: promptcache.ModelChanged,
+		require.Equal(t, promptcache.Break{Cause: "model",
 			Why: "the model changed from claude-sonnet-4-5 to claude-opus-5"}, calls[1].Break)
-		require.Equal(t, promptcache.Branched, calls[2].Break.Cause)
+		require.Equal(t, "branch", calls[2].Break.Cause)
 		require.Equal(t, calls[0].Node, calls[2].Before)
 		require.Equal(t, int64(5000), calls[2].Predicted)
 	})
@@ -227,7 +227,7 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 			two := d.User("Two?").Append(response(claude, 6000, 0))
 			call := last(t, two.WithHeads(one.Head(), two.Head()), nil)
 			require.Equal(t, one.Head(), call.Before, name)
-			require.Equal(t, promptcache.Branched, call.Break.Cause, name)
+			require.Equal(t, "branch", call.Break.Cause, name)
 			require.InDelta(t, 4000, call.Predicted, 100, "%s: up to the end of the system prompts", name)
 		}
 
@@ -237,7 +237,7 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 		two := d.SetSystem("agent", words(500)).User("Two?").Append(response(claude, 6000, 0))
 		call := last(t, two.WithHeads(one.Head(), two.Head()), nil)
 		require.Equal(t, d.Head(), call.Before)
-		require.Equal(t, promptcache.SystemChanged, call.Break.Cause)
+		require.Equal(t, "system", call.Break.Cause)
 
 		// Both changed the second prompt, and one added a third.
 		d, _ = start()
@@ -262,7 +262,7 @@ func TestCallsFindsTheFirstDifference(t *testing.T) {
 		d, _ := start()
 		d = d.User("Hello.").Append(response(claude, 900, 0)).User("And now?").Append(response(claude, 910, 0))
 		call := last(t, d, nil)
-		require.Equal(t, promptcache.Break{Cause: promptcache.TooShort,
+		require.Equal(t, promptcache.Break{Cause: "short",
 			Why: "the common beginning has fewer than 1,024 tokens, the minimum"}, call.Break)
 		require.Equal(t, int64(900), call.Shared)
 		require.Zero(t, call.Predicted)
@@ -298,7 +298,7 @@ func TestCallsKnowsWhatWasWritten(t *testing.T) {
 
 	nothing := after(content.Usage{Input: 5000})
 	require.Zero(t, nothing.Predicted)
-	require.Equal(t, promptcache.Break{Cause: promptcache.NotWritten, Why: "the request before was not written to the cache"}, nothing.Break)
+	require.Equal(t, promptcache.Break{Cause: "not_written", Why: "the request before was not written to the cache"}, nothing.Break)
 
 	unknown := after(content.Usage{})
 	require.Positive(t, unknown.Predicted)
@@ -310,7 +310,7 @@ func TestCallsKnowsWhatWasWritten(t *testing.T) {
 	d = d.System(words(3000)).User(words(2000)).Append(m)
 	d = d.Append(node.Compaction{Summary: content.Words("So far."), Replaced: node.ListOf(d.Transcript().Nodes[0].ID())})
 	call := last(t, d.User("And now?").Append(response(claude, 3010, 0)), nil)
-	require.Equal(t, promptcache.Compacted, call.Break.Cause)
+	require.Equal(t, "compaction", call.Break.Cause)
 	require.InDelta(t, 3000, call.Shared, 20)
 	require.Zero(t, call.Predicted)
 }
@@ -373,7 +373,7 @@ func TestCallsKeepsAPrefixForTheTimeOfItsProvider(t *testing.T) {
 		require.NotZero(t, after(c.keeps+time.Hour, 4992).Predicted, "it was kept for longer")
 		late := after(c.keeps+time.Second, 0)
 		require.Zero(t, late.Predicted, "%s %s", c.model, c.cache)
-		require.Equal(t, promptcache.Expired, late.Break.Cause)
+		require.Equal(t, "expired", late.Break.Cause)
 	}
 }
 
@@ -395,7 +395,7 @@ func TestCallsEstimatesACommonBeginning(t *testing.T) {
 
 	// Messages 1 to 3 are those of the first two requests: the end of the second is a breakpoint.
 	call := compacted(claude, 4, 6)
-	require.Equal(t, promptcache.Compacted, call.Break.Cause)
+	require.Equal(t, "compaction", call.Break.Cause)
 	require.Equal(t, int64(6000), call.Predicted)
 	require.InDelta(t, 6000, call.Shared, 20)
 
@@ -431,9 +431,9 @@ func TestCallsComparesSubAgentsWithEachOther(t *testing.T) {
 	require.Len(t, calls, 3)
 
 	first, second := calls[1], calls[2]
-	require.NotEqual(t, promptcache.Branched, first.Break.Cause)
+	require.NotEqual(t, "branch", first.Break.Cause)
 	require.Equal(t, first.Node, second.Before)
-	require.Equal(t, promptcache.Branched, second.Break.Cause)
+	require.Equal(t, "branch", second.Break.Cause)
 	require.Equal(t, 0, second.Break.Index)
 	require.InDelta(t, 2000, second.Predicted, 100, "the system prompt")
 }

@@ -86,9 +86,9 @@ func (r *request) compare(last *request, policy api.Cache) {
 
 	r.measure(before, found)
 	if before == nil {
-		r.Break = Break{Cause: First, Why: "it is the first request"}
+		r.Break = Break{Cause: becauseFirst, Why: "it is the first request"}
 		if r.after != nil {
-			r.Break = Break{Cause: ModelChanged, Why: modelWhy(r.after.answer, r.answer)}
+			r.Break = Break{Cause: becauseModelChanged, Why: modelWhy(r.after.answer, r.answer)}
 		}
 		return
 	}

@@ -19,7 +19,7 @@
 // *fs.PathError. Open the database again.
 //
 // The file must be on a local disk. The locks of network file systems are not reliable enough for SQLite. On Linux and
-// macOS, one on NFS, SMB, sshfs or the like is refused with a [NetworkError]; elsewhere they are not recognized.
+// macOS, one on NFS, SMB, sshfs or the like is refused; elsewhere they are not recognized.
 //
 // # Several programs
 //
@@ -34,6 +34,6 @@
 // # Errors
 //
 // The errors are the ones of store.Driver, fs.ErrClosed after [DB.Close], and errors of the database as its driver
-// returns them, such as a full disk. [VersionError], [NetworkError], [SchemaError] and [DamageError] are this package's
+// returns them, such as a full disk. [SchemaError] and [DamageError] are this package's
 // own.
 package sqlite

@@ -7,19 +7,19 @@ import (
 	"path/filepath"
 )
 
-// NetworkError reports a database on a network file system.
-type NetworkError struct {
+// networkError reports a database on a network file system.
+type networkError struct {
 	// Path is the path of the file, and FileSystem the name of the file system, such as "nfs".
 	Path, FileSystem string
 }
 
 // Error returns the path, the file system and the reason.
-func (e *NetworkError) Error() string {
+func (e *networkError) Error() string {
 	return fmt.Sprintf("open %s: it is on a network file system (%s), whose locks and shared memory are not reliable enough "+
 		"for SQLite in WAL mode: use a local disk, or store/postgres", e.Path, e.FileSystem)
 }
 
-// checkNetwork returns a *NetworkError for a file on a network file system. Find is [networkOf], or another function in
+// checkNetwork returns a *networkError for a file on a network file system. Find is [networkOf], or another function in
 // tests. The file may not exist yet.
 func checkNetwork(path string, find func(path string) (string, error)) error {
 	name, err := find(path)
@@ -31,5 +31,5 @@ func checkNetwork(path string, find func(path string) (string, error)) error {
 	if err != nil || name == "" {
 		return nil
 	}
-	return &NetworkError{path, name}
+	return &networkError{path, name}
 }

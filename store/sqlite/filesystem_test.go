@@ -14,9 +14,9 @@ func TestNetworkFileSystemIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	opts := &Options{networkOf: func(string) (string, error) { return "nfs", nil }}
 	_, err := Open(t.Context(), path, opts)
-	var network *NetworkError
+	var network *networkError
 	require.ErrorAs(t, err, &network)
-	require.Equal(t, &NetworkError{Path: path, FileSystem: "nfs"}, network)
+	require.Equal(t, &networkError{Path: path, FileSystem: "nfs"}, network)
 	require.ErrorContains(t, err, "open "+path+": it is on a network file system (nfs)")
 
 	// A database that the program has opened is refused before it is changed.
@@ -41,7 +41,7 @@ func TestFileThatDoesNotExistIsOnTheFileSystemOfItsFolder(t *testing.T) {
 		return "cifs", nil
 	}
 	path := filepath.Join(dir, "new.db")
-	require.Equal(t, &NetworkError{path, "cifs"}, checkNetwork(path, find))
+	require.Equal(t, &networkError{path, "cifs"}, checkNetwork(path, find))
 }
 
 func TestFileSystemThatCannotBeAskedIsUsed(t *testing.T) {

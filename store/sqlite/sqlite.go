@@ -71,14 +71,14 @@ var (
 	ErrNoTables = sqlstore.ErrNoTables
 )
 
-// VersionError reports an outdated SQLite.
-type VersionError struct {
+// versionError reports an outdated SQLite.
+type versionError struct {
 	// Version is the version of SQLite, and Minimum the oldest accepted one.
 	Version, Minimum string
 }
 
 // Error returns both versions.
-func (e *VersionError) Error() string {
+func (e *versionError) Error() string {
 	return fmt.Sprintf("SQLite %q is too old: versions before %s may damage a database in WAL mode", e.Version, e.Minimum)
 }
 
@@ -110,7 +110,7 @@ func Open(ctx context.Context, path string, opts *Options) (*DB, error) {
 		db, err = openFile(ctx, name, opts)
 	}
 
-	var network *NetworkError
+	var network *networkError
 	switch {
 	case err == nil:
 		return db, nil
@@ -370,7 +370,7 @@ func checkVersion(version string) error {
 	for i, n := range want {
 		switch {
 		case i >= len(have) || have[i] < n:
-			return &VersionError{version, minVersion}
+			return &versionError{version, minVersion}
 		case have[i] > n:
 			return nil
 		}

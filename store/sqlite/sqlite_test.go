@@ -73,9 +73,9 @@ func TestConnectionsHaveTheSettings(t *testing.T) {
 
 func TestOldSQLiteIsRefused(t *testing.T) {
 	for _, old := range []string{"3.51.2", "3.9.9", "3.51", "2.60.0", ""} {
-		var version *VersionError
+		var version *versionError
 		require.ErrorAs(t, checkVersion(old), &version, old)
-		require.Equal(t, VersionError{old, "3.51.3"}, *version)
+		require.Equal(t, versionError{old, "3.51.3"}, *version)
 	}
 	for _, good := range []string{"3.51.3", "3.51.10", "3.54.0", "4.0.0"} {
 		require.NoError(t, checkVersion(good), good)

@@ -4,21 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/node"
 )
 
-// TestWhatAPageHoldsIsAsWrittenDown holds the requests, the copies, the saved file and the plain text of a page that
+// TestWhatAPageHoldsIsAsWrittenDown holds the requests, the copies and the saved file of a page that
 // has one of everything. The nodes themselves stand in the file by their keys. Look at the difference before -update.
 func TestWhatAPageHoldsIsAsWrittenDown(t *testing.T) {
-	text, c, p := written(t, release(), &Options{Title: "Release 2.4", Prices: prices, Request: request})
+	_, c, p := written(t, release(), &Options{Title: "Release 2.4", Prices: prices, Request: request})
 	for i, r := range c.Static.Requests {
 		if r.Base >= 0 {
 			require.Positive(t, r.Prefix, "request %d begins as the one before", i)
@@ -37,55 +34,28 @@ func TestWhatAPageHoldsIsAsWrittenDown(t *testing.T) {
 	out.SetIndent("", " ")
 	require.NoError(t, out.Encode(c))
 	require.NoError(t, out.Encode(costs))
-	_, plain, _ := strings.Cut(text, "<noscript>")
-	plain, _, _ = strings.Cut(plain, "</noscript>")
-	b.WriteString(plain)
 	goldentest.Require(t, "release.txt", b.String())
 }
 
-func TestPlainTextHasEveryKindOfNode(t *testing.T) {
-	leaf := dag.New().User("Why?")
-	d := start().System("Be brief.").Tools(def("look", "Looks.")).User("Look.").Assistant("I look.", content.ToolUse{ID: "1", Name: "look", Input: `{"at":1}`}).
-		CloseTools(node.ToolExecution{Index: 1, Result: content.Words("Blue.")}).
-		Append(node.SubGraph{Title: "help", Summary: "Because.", Heads: node.ListOf(leaf.Head())}).
-		Append(node.SubGraph{Title: "silent"}).
-		Custom("note", 1).
-		Append(node.Compaction{Summary: content.Words("In short.")}).
-		Append(node.StopReason{Reason: content.StopMaxTurns, Detail: "at most 1"}).
-		User("On.").Stop(content.StopEndTurn).
-		Assistant("I look again.", content.ToolUse{ID: "2", Name: "look", Input: `{}`})
-	require.NoError(t, d.Err())
-	nodes := d.WithChildren()
-	numbers := map[node.ID]int{}
-	for i, n := range nodes {
-		numbers[n.ID()] = i
-	}
-	goldentest.Require(t, "plain.txt", plain(d, nodes, numbers))
+func TestADiagramIsLeftOutBeyondItsLimits(t *testing.T) {
+	_, c, _ := written(t, tangled(9), nil)
+	require.Contains(t, c.Static.Mermaid, "n26")
+	require.Empty(t, c.Static.NoMermaid)
 
-	just := start().User(strings.Repeat("x", maxPlain))
-	require.NotContains(t, plain(just, just.Nodes(), numbers), "the rest", "a text of just the limit")
-	over := start().User(strings.Repeat("x", maxPlain+1))
-	require.Equal(t, "… (the rest needs JavaScript)\n", plain(over, over.Nodes(), numbers))
+	_, c, _ = written(t, tangled(300), nil)
+	require.Empty(t, c.Static.Mermaid)
+	require.Equal(t, "too large for a Mermaid diagram: 599 edges, the maximum is 450; "+
+		`copy it as JSON, save that as copied.json, and draw it with "plait render --as svg copied.json"`, c.Static.NoMermaid)
 }
 
-func TestCopiesAreLeftOutBeyondTheirLimits(t *testing.T) {
-	chain := func(n int) dag.DAG {
-		d := start()
-		for range n {
-			d = d.User("x")
-		}
-		return d
+// tangled is a conversation with n others inside. Each of them is continued outside, so that none is folded.
+func tangled(n int) dag.DAG {
+	begin := start()
+	d, others := begin, begin
+	for range n {
+		inner := begin.User("Inside?")
+		d = d.SubGraph("inner", inner)
+		others = others.Join(inner.User("Outside?"))
 	}
-	tooLarge := func(edges int) string {
-		return fmt.Sprintf("a part is taken from the diagram of all nodes, which this page does not have: "+
-			"too large for a Mermaid diagram: %d edges, the maximum is 500; "+
-			`copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`, edges)
-	}
-	_, c, _ := written(t, chain(200), nil)
-	require.Contains(t, c.Static.Copies["full"], "n199(")
-	require.NotContains(t, c.Static.Copies["mermaid"], "n100(")
-	_, c, _ = written(t, chain(9), nil)
-	require.NotContains(t, c.Static.Copies, "full", "it is the same")
-	_, c, _ = written(t, chain(1001), nil)
-	require.Equal(t, map[string]string{"full": tooLarge(1000)}, c.Static.NoCopies)
+	return d.Join(others)
 }

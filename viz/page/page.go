@@ -83,12 +83,12 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	}
 
 	nodes, keys := drawn(m, shown)
-	static := &web.Static{Copies: map[string]string{}, NoCopies: map[string]string{}}
+	static := &web.Static{}
 	static.Requests, static.NoRequests = requests(shown, nodes, keys, pageBudget, o.Request)
-	copies(static, d, shown)
+	diagram(static, d)
 	file(static, d, nodes, keys)
 
-	return web.WritePage(w, web.Config{Title: o.Title, Static: static, Plain: plain(shown, nodes, keys)}, p)
+	return web.WritePage(w, web.Config{Title: o.Title, Static: static}, p)
 }
 
 // withRefs returns d with additional heads: those of refs to nodes that no head of d reaches.
@@ -135,34 +135,15 @@ func drawn(m *web.Model, d dag.DAG) ([]*node.Node, map[node.ID]int) {
 	return nodes, keys
 }
 
-const maxCopy = 64 << 10 // bytes of a copy
-
-// copies adds drawings of the conversation, each unless it is too long: of d itself, and of all shown nodes. From the
-// latter, the page takes drawings of parts.
-func copies(s *web.Static, d, shown dag.DAG) {
-	const otherwise = `copy it as JSON, save that as part.json, and draw it with "plait render --as mermaid part.json"`
-	keep := func(name string, o *viz.MermaidOptions, drawn dag.DAG) {
-		var text strings.Builder
-		switch err := viz.Mermaid(&text, drawn, o); {
-		case err != nil:
-			s.NoCopies[name] = err.Error() + "; " + otherwise
-		case text.Len() > maxCopy:
-			s.NoCopies[name] = "it is longer than 64 KiB; " + otherwise
-		default:
-			s.Copies[name] = text.String()
-		}
+// diagram adds the Mermaid diagram of the conversation, unless it is too large for Mermaid.
+func diagram(s *web.Static, d dag.DAG) {
+	var text strings.Builder
+	if err := viz.Mermaid(&text, d, nil); err != nil {
+		s.NoMermaid = err.Error() +
+			`; copy it as JSON, save that as copied.json, and draw it with "plait render --as svg copied.json"`
+		return
 	}
-
-	keep("mermaid", nil, d)
-
-	// Both drawings of a short conversation are the same: keep one.
-	keep("full", &viz.MermaidOptions{Full: true}, shown)
-	if s.Copies["full"] == s.Copies["mermaid"] {
-		delete(s.Copies, "full")
-	}
-	if why := s.NoCopies["full"]; why != "" {
-		s.NoCopies["full"] = "a part is taken from the diagram of all nodes, which this page does not have: " + why
-	}
+	s.Mermaid = text.String()
 }
 
 // file adds the saved form of the conversation. The page already has its nodes, so they are replaced by their keys.
@@ -173,7 +154,7 @@ func file(s *web.Static, d dag.DAG, nodes []*node.Node, keys map[node.ID]int) {
 	}
 
 	if err := d.Write(&p); err != nil {
-		s.NoCopies["json"] = err.Error()
+		s.NoFile = err.Error()
 		return
 	}
 	s.File = append(p.list, p.end+p.text+string(p.rest))

@@ -34,7 +34,7 @@ import (
 // checks are what check.mjs does, each by its name.
 var checks = []string{
 	"opens", "keyboard", "scripts", "panels", "folds", "search", "found", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "cache", "problems", "inspector", "request", "long texts",
-	"copies", "dark", "contrast", "print", "motion", "hostile", "hostile names", "reading", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live silence", "long event", "live refused", "live link", "live parts",
+	"copies", "dark", "contrast", "print", "motion", "hostile", "hostile names", "reading", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live silence", "long event", "live refused", "live link",
 	"live errors", "long compare", "long numbers", "folded graph", "2000 nodes",
 	"20000 nodes",
 }
@@ -55,6 +55,7 @@ func TestPagesInARealBrowser(t *testing.T) {
 	writeBranches(t, dir)
 	writeNarrow(t, dir)
 	create(t, dir, "scripts.html", func(w io.Writer) error { return Write(w, viztest.Scripts(), nil) })
+	create(t, dir, "tangled.html", func(w io.Writer) error { return Write(w, tangled(300), nil) })
 	create(t, dir, "folded.html", func(w io.Writer) error { return Write(w, folded(), nil) })
 	create(t, dir, "reading.html", func(w io.Writer) error { return Write(w, reading(), nil) })
 	create(t, dir, "broken.html", func(w io.Writer) error { return Write(w, broken(), &Options{Prices: prices}) })
@@ -64,11 +65,11 @@ func TestPagesInARealBrowser(t *testing.T) {
 
 	check(t, dir, checks)
 
-	// The part that was copied to be drawn by the command.
-	part, err := dag.Load(filepath.Join(dir, "part.json"))
+	// What was copied to be drawn by the command.
+	copied, err := dag.Load(filepath.Join(dir, "copied.json"))
 	require.NoError(t, err)
-	require.Equal(t, 31, part.Len())
-	require.NoError(t, viz.Mermaid(io.Discard, part, nil))
+	require.True(t, dag.Equal(tangled(300), copied))
+	require.NoError(t, viz.SVG(io.Discard, copied, nil))
 }
 
 func TestRecordedHostileTextsInARealBrowser(t *testing.T) {

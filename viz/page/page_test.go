@@ -257,34 +257,6 @@ func TestASubAgentIsAskedWithoutWhatTheConversationSaysOfItself(t *testing.T) {
 	require.Equal(t, `"outer"/`, c.Static.Requests[1].Middle)
 }
 
-func TestCopiesAreThereWhereTheyAreSmall(t *testing.T) {
-	d := start().User("Hi.").Assistant("Hello.")
-	_, c, _ := written(t, d, nil)
-	require.Contains(t, c.Static.Copies["mermaid"], "flowchart TD")
-	require.Empty(t, c.Static.NoCopies)
-
-	for range 501 {
-		d = d.User("More.").Assistant("There.")
-	}
-	_, c, _ = written(t, d, nil)
-	require.Contains(t, c.Static.NoCopies["full"], "too large")
-	require.NotContains(t, c.Static.Copies, "full")
-}
-
-func TestWithoutJavaScriptThereIsTheText(t *testing.T) {
-	text, _, _ := written(t, start().User("1 < 2 & </pre><script>x</script>").Assistant("True."), nil)
-	_, text, _ = strings.Cut(text, "<noscript>")
-	text, _, _ = strings.Cut(text, "</noscript>")
-	require.Contains(t, text, "n0 user\n1 &lt; 2 &amp; &lt;/pre&gt;&lt;script&gt;x&lt;/script&gt;\n\nn1 assistant\nTrue.\n")
-
-	help := node.SubGraph{Title: "help", Summary: "Because.", Heads: node.ListOf(dag.New().User("Why?").Head())}
-	text, _, _ = written(t, start().Append(help).User("Well?"), nil)
-	require.True(t, strings.Contains(text, "n0 sub-graph: help\nBecause.\n\nn1 user\nWhy?\n\nn2 user\nWell?"), "in reading order")
-
-	text, _, _ = written(t, start().User("first").User(strings.Repeat("long ", 20_000)), nil)
-	require.Contains(t, text, "n0 user\nfirst\n\n… (the rest needs JavaScript)")
-}
-
 func TestTheSameConversationGivesTheSamePage(t *testing.T) {
 	d := start().User("Name a tree.")
 	d = d.Assistant("An oak.").Join(d.Assistant("A fir."))
@@ -294,7 +266,7 @@ func TestTheSameConversationGivesTheSamePage(t *testing.T) {
 }
 
 func TestErrorsAreThoseOfTheChainAndTheWriter(t *testing.T) {
-	require.ErrorIs(t, Write(&bytes.Buffer{}, start().Back(1), nil), dag.ErrNoExchange)
+	require.ErrorContains(t, Write(&bytes.Buffer{}, start().Back(1), nil), "no such exchange")
 	require.ErrorIs(t, Write(full{}, start().User("Hi."), nil), errFull)
 }
 

@@ -71,7 +71,7 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 		data.Rows = append(data.Rows, t.row(r))
 	}
 	data.Steps = t.list
-	return web.WriteReport(w, cmp.Or(o.Title, "Conversations"), plainReport(rows), data)
+	return web.WriteReport(w, cmp.Or(o.Title, "Conversations"), data)
 }
 
 // reportData is the data for the page's script.
@@ -288,28 +288,4 @@ func (t *reportTables) row(r report.Row) reportRow {
 	}
 	row.Nodes = nodes.String()
 	return row
-}
-
-// plainReport returns the rows as text.
-func plainReport(rows []report.Row) string {
-	var out strings.Builder
-	for _, r := range rows {
-		fmt.Fprintf(&out, "%s  %s\n", r.Outcome, safetext.Row(r.Name))
-
-		// The cause may be the failure itself: list it once.
-		lines := []string{r.Error}
-		for _, f := range []*report.Failure{r.Failure, r.Cause} {
-			if f != nil && !slices.Contains(lines, f.Node+" "+f.Text) {
-				lines = append(lines, f.Node+" "+f.Text)
-			}
-		}
-		lines = append(lines, r.Answer)
-
-		for _, line := range lines {
-			if line != "" {
-				out.WriteString("  " + safetext.Line(line, 200) + "\n")
-			}
-		}
-	}
-	return out.String()
 }

@@ -85,9 +85,6 @@ func TestTextsCannotLeaveTheReportPage(t *testing.T) {
 	for _, char := range []string{"<", "\u2028", "\u202e", "\x1b"} {
 		require.False(t, strings.Contains(data, char), "%q", char)
 	}
-	_, after, _ := strings.Cut(whole, "<noscript>")
-	plain, _, _ := strings.Cut(after, "</noscript>")
-	require.NotRegexp(t, `<(script|img|b|iframe|style)\b`, strings.TrimPrefix(plain, "<p>"))
 }
 
 func TestReportPageOfManyLongConversationsStaysSmall(t *testing.T) {

@@ -61,7 +61,7 @@ func (c *canvas) picture(p *viz.Picture) {
 	}
 
 	for _, f := range p.Frames {
-		c.path, _ = ink.Box(c.path[:0], nil, string(viz.ShapeTurn), f.X, f.Y, f.W, f.H)
+		c.path, _ = ink.Box(c.path[:0], nil, "turn", f.X, f.Y, f.W, f.H)
 		c.fill(c.path, c.palette.Frame.Fill)
 		c.stroke(c.path, c.palette.Frame.Stroke, thin, false)
 	}
@@ -95,7 +95,7 @@ func (c *canvas) picture(p *viz.Picture) {
 // title draws the title of a frame, on a ground to hide the edges behind it.
 func (c *canvas) title(f viz.Frame) {
 	x, y, w, h := ink.TitleGround(f.X, f.Y, int(cellWidth*float32(safetext.Width(f.Title))))
-	c.path, _ = ink.Box(c.path[:0], nil, string(viz.ShapeSetup), x, y, w, h)
+	c.path, _ = ink.Box(c.path[:0], nil, "setup", x, y, w, h)
 	c.fill(c.path, c.palette.Frame.Fill)
 
 	x, y = ink.TitleAt(f.X, f.Y)
@@ -104,8 +104,8 @@ func (c *canvas) title(f viz.Frame) {
 
 // box draws a box and its text. The box of a head has a thick outline.
 func (c *canvas) box(b *viz.Box) {
-	look := c.palette.Boxes[string(b.Style)]
-	c.path, c.inner = ink.Box(c.path[:0], c.inner[:0], string(b.Shape), b.X, b.Y, b.W, b.H)
+	look := c.palette.Boxes[b.Style]
+	c.path, c.inner = ink.Box(c.path[:0], c.inner[:0], b.Shape, b.X, b.Y, b.W, b.H)
 	c.fill(c.path, look.Fill)
 
 	// The lines inside a shape stay thin around a head too, and are never dashed.
@@ -116,14 +116,14 @@ func (c *canvas) box(b *viz.Box) {
 	c.stroke(c.path, look.Stroke, width, b.Nodes > 1)
 	c.stroke(c.inner, look.Stroke, thin, false)
 
-	x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
+	x, y := ink.TextAt(b.Shape, b.X, b.Y)
 	for i, line := range b.Lines {
 		face := c.plain
 		if i < b.Heading {
 			face = c.bold
 		}
 		if b.FromRight != nil && b.FromRight[i] {
-			c.textToRight(face, line, ink.TextEnd(string(b.Shape), b.X, b.W), y, rgb(look.Text))
+			c.textToRight(face, line, ink.TextEnd(b.Shape, b.X, b.W), y, rgb(look.Text))
 		} else {
 			c.text(face, line, x, y, rgb(look.Text))
 		}

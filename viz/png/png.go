@@ -39,8 +39,8 @@ const maxPixels = 40_000_000
 
 // Options configures [Write]. The zero value and nil select the defaults.
 type Options struct {
-	// Layout configures the boxes and their text. Defaults to the defaults of viz.LayoutOptions.
-	Layout viz.LayoutOptions
+	// Layout configures the boxes and their text. Defaults to the defaults of viz.Options.
+	Layout viz.Options
 	// Scale is the number of pixels per unit of the layout. If it is zero or negative, it defaults to 2, or to 1 if the
 	// image would be too large with 2.
 	Scale int

@@ -68,7 +68,7 @@ func TestEveryBoxIsDrawnInItsPlace(t *testing.T) {
 	d := sample()
 	require.NoError(t, d.Err())
 	p := layout(t, d)
-	shapes := map[viz.Shape]bool{}
+	shapes := map[string]bool{}
 
 	for scale := 1; scale <= 3; scale++ {
 		for _, dark := range []bool{false, true} {
@@ -79,8 +79,8 @@ func TestEveryBoxIsDrawnInItsPlace(t *testing.T) {
 
 			for _, b := range p.Boxes {
 				shapes[b.Shape] = true
-				require.Equal(t, palette.Boxes[string(b.Style)].Fill, at(img, (b.X+b.W/2)*scale, (b.Y+4)*scale), "box %d", b.Number)
-				require.True(t, written(img, b, palette.Boxes[string(b.Style)].Text, scale), "box %d has no text", b.Number)
+				require.Equal(t, palette.Boxes[b.Style].Fill, at(img, (b.X+b.W/2)*scale, (b.Y+4)*scale), "box %d", b.Number)
+				require.True(t, written(img, b, palette.Boxes[b.Style].Text, scale), "box %d has no text", b.Number)
 			}
 
 			for _, f := range p.Frames {
@@ -117,7 +117,7 @@ func TestCharactersTakeTheirCells(t *testing.T) {
 		d := dag.New().User(text + "M")
 		p := layout(t, d)
 		b := p.Boxes[0]
-		x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
+		x, y := ink.TextAt(b.Shape, b.X, b.Y)
 		left := int(2*(float32(x)+cellWidth*4) + 0.5)
 		return draw1(t, d, &Options{Scale: 2}).(interface {
 			SubImage(image.Rectangle) image.Image
@@ -147,11 +147,11 @@ func TestLinesAreDrawnAsTheyAreMeant(t *testing.T) {
 	p, img := layout(t, d), draw1(t, d, &Options{Scale: 2})
 
 	for _, b := range p.Boxes {
-		look := ink.Light.Boxes[string(b.Style)]
-		if b.Shape == viz.ShapeTurn {
+		look := ink.Light.Boxes[b.Style]
+		if b.Shape == "turn" {
 			require.Equal(t, b.Head > 0, at(img, 2*b.X-3, 2*b.Y+b.H) == look.Stroke, "box %d: only heads have a thick line", b.Number)
 		}
-		if b.Shape == viz.ShapeCall {
+		if b.Shape == "call" {
 			require.Equal(t, look.Stroke, at(img, 2*(b.X+5), 2*b.Y+b.H), "box %d has a second line", b.Number)
 		}
 	}
@@ -194,7 +194,7 @@ func TestFoldedBoxesHaveDashedOutlines(t *testing.T) {
 	for _, b := range p.Boxes {
 		gaps := false
 		for x := 2 * (b.X + 10); x < 2*(b.X+b.W/2-10); x++ {
-			gaps = gaps || at(img, x, 2*b.Y) != ink.Light.Boxes[string(b.Style)].Stroke
+			gaps = gaps || at(img, x, 2*b.Y) != ink.Light.Boxes[b.Style].Stroke
 		}
 		require.Equal(t, b.Node == nil, gaps, "box %d", b.Number)
 		if gaps {
@@ -272,8 +272,8 @@ func TestLettersAreDrawnAsTheyAreMeant(t *testing.T) {
 		d := dag.New().User(text)
 		b := layout(t, d).Boxes[0]
 		img := draw1(t, d, &Options{Scale: 2})
-		look := ink.Light.Boxes[string(b.Style)]
-		x, y := ink.TextAt(string(b.Shape), b.X, b.Y)
+		look := ink.Light.Boxes[b.Style]
+		x, y := ink.TextAt(b.Shape, b.X, b.Y)
 
 		for row := range 2 {
 			for py := 2 * (y + row*ink.LineHeight - 10); py < 2*(y+row*ink.LineHeight+2); py++ {
@@ -386,7 +386,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := Write(io.Discard, d, &Options{Scale: 1, MaxPixels: math.MaxInt, Layout: viz.LayoutOptions{Full: true}}); err != nil {
+				if err := Write(io.Discard, d, &Options{Scale: 1, MaxPixels: math.MaxInt, Layout: viz.Options{Full: true}}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -413,10 +413,10 @@ func TestImagesOfAnySizeAreLegible(t *testing.T) {
 
 			failed := 0
 			for _, b := range p.Boxes {
-				look := ink.Light.Boxes[string(b.Style)]
+				look := ink.Light.Boxes[b.Style]
 				require.Equal(t, look.Fill, at(c.img, b.X+b.W/2, b.Y+4), "box %d", b.Number)
 				require.True(t, written(c.img, b, look.Text, 1), "box %d has a text", b.Number)
-				if b.Style == viz.StyleFailed {
+				if b.Style == "failed" {
 					failed++
 				}
 			}

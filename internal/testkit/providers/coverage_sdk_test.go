@@ -3,11 +3,11 @@ package providers
 import (
 	"bufio"
 	"bytes"
+	"go/ast"
 	"go/constant"
-	"go/importer"
+	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,19 +35,23 @@ const (
 	genaiSDK     = "google.golang.org/genai"
 )
 
-// loadSDKs reads the export data that the go command has of the SDKs.
+// loadSDKs reads the declarations of the SDKs from their sources. Compiling them would take minutes.
 func loadSDKs(t *testing.T) *sdks {
 	paths := []string{anthropicSDK, sharedSDK, openaiSDK, responsesSDK, genaiSDK}
-	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, paths...)...)
+	list := exec.CommandContext(t.Context(), "go", append([]string{
+		"list", "-deps", "-f", "{{.ImportPath}}{{$dir := .Dir}}{{range .GoFiles}}\t{{$dir}}/{{.}}{{end}}",
+	}, paths...)...)
+	list.Env = append(os.Environ(), "CGO_ENABLED=0") // files written by cgo are not in the sources
 	out, err := list.Output()
 	require.NoError(t, err)
-	exports := map[string]string{}
+	from := &sourceImporter{
+		files: map[string][]string{}, set: token.NewFileSet(), packages: map[string]*types.Package{"unsafe": types.Unsafe},
+	}
 	for line := range strings.Lines(string(out)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		exports[path] = file
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		from.files[fields[0]] = fields[1:]
 	}
 
-	from := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	s := &sdks{t: t, packages: map[string]*types.Package{}}
 	for _, path := range paths {
 		pkg, err := from.Import(path)
@@ -55,6 +59,37 @@ func loadSDKs(t *testing.T) *sdks {
 		s.packages[path] = pkg
 	}
 	return s
+}
+
+// sourceImporter imports packages from their files, without the bodies of functions.
+type sourceImporter struct {
+	files    map[string][]string // by import path
+	set      *token.FileSet
+	packages map[string]*types.Package
+}
+
+func (s *sourceImporter) Import(path string) (*types.Package, error) {
+	if s.files[path] == nil && s.files["vendor/"+path] != nil { // a package that the standard library brings
+		path = "vendor/" + path
+	}
+	if pkg := s.packages[path]; pkg != nil {
+		return pkg, nil
+	}
+
+	var files []*ast.File
+	for _, name := range s.files[path] {
+		file, err := parser.ParseFile(s.set, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+
+	// Without bodies, imports look unused.
+	config := types.Config{Importer: s, IgnoreFuncBodies: true, FakeImportC: true, Error: func(error) {}}
+	pkg, _ := config.Check(path, s.set, files, nil)
+	s.packages[path] = pkg
+	return pkg, nil
 }
 
 // kind is one thing that an SDK has: the name that the API gives it, and its type, nil for a constant.

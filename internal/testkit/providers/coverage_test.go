@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -70,44 +71,74 @@ const (
 	dropped    = "dropped in silence"
 )
 
-// writeCoverage writes the page for users.
+// writeCoverage writes the page for users. testdata/coverage.txt has each kind on a line of its own.
 func writeCoverage(w io.Writer, lines []coverageLine) {
 	fmt.Fprint(w, `# What each API can say, and what becomes of it
 
-The test TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with. It
-sends an example of each kind through import and request, or through the decoding of a response. A newer SDK fails the
-test with the names of its new kinds.
+TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with: it sends an
+example of each kind through a request or a response. A kind that is new in an SDK fails the test by its name.
+[coverage.txt](../internal/testkit/providers/testdata/coverage.txt) lists every kind, and why one is refused or ignored.
 
-- **Understood**: Plait has a form of its own for it. Another provider gets it too, as far as its API
-  has it ([switching](switching.md)).
-- **Kept**: it is in the conversation as it came, and goes back to its own API unchanged.
-- **Refused**: it is left out of a request with a note, or ends a response with an error.
-- **Ignored**: it has nothing that another kind lacks, such as the progress of an item that follows whole.
+- **Understood**: other providers get it too, as far as they have it ([switching](switching.md)).
+- **Kept**: it goes back to its own API as it came.
+- **Refused**: it is left out of a request with a note, or is an error of a response.
+- **Ignored**: another kind has all of it.
 
-| API | part | understood | kept | refused | ignored |
-|---|---|---|---|---|---|
 `)
+	apis := coverageAPIs()
+	fmt.Fprintf(w, "| kinds | %s |\n|---|%s\n", strings.Join(apis, " | "), strings.Repeat("---|", len(apis)))
+	for _, outcome := range []string{understood, kept, refused, ignored} {
+		fmt.Fprintf(w, "| %s |", outcome)
+		for _, api := range apis {
+			n := 0
+			for _, l := range lines {
+				if l.api == api && l.outcome == outcome {
+					n++
+				}
+			}
+			fmt.Fprintf(w, " %d |", n)
+		}
+		fmt.Fprintln(w)
+	}
+
+	// Ends and errors are understood or refused, and say what they become.
+	ends := map[string][]coverageLine{}
+	for _, l := range lines {
+		if l.outcome == understood && l.reason != "" || l.outcome == refused && strings.HasPrefix(l.reason, "error: ") {
+			ends[l.reason] = append(ends[l.reason], l)
+		}
+	}
+	fmt.Fprint(w, "\n## What the ends of responses, and errors, become\n\n| becomes | kinds |\n|---|---|\n")
+	for _, end := range slices.Sorted(maps.Keys(ends)) {
+		fmt.Fprintf(w, "| %s | %s |\n", end, kindsOf(ends[end], apis))
+	}
+}
+
+// coverageAPIs returns the APIs in the order of the parts.
+func coverageAPIs() (apis []string) {
 	for _, p := range coverageParts {
-		n := map[string]int{}
+		if !slices.Contains(apis, p.api) {
+			apis = append(apis, p.api)
+		}
+	}
+	return apis
+}
+
+// kindsOf returns the names of kinds, by API.
+func kindsOf(lines []coverageLine, apis []string) string {
+	var kinds []string
+	for _, api := range apis {
+		var names []string
 		for _, l := range lines {
-			if l.api == p.api && l.part == p.part {
-				n[l.outcome]++
+			if name := "`" + l.name + "`"; l.api == api && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
-		fmt.Fprintf(w, "| %s | %s | %d | %d | %d | %d |\n", p.api, p.part, n[understood], n[kept], n[refused], n[ignored])
-	}
-	fmt.Fprint(w, "\n## What the ends of responses and errors become\n\n| API | part | kind | becomes |\n|---|---|---|---|\n")
-	for _, l := range lines {
-		if l.outcome == understood && l.reason != "" {
-			fmt.Fprintf(w, "| %s | %s | `%s` | %s |\n", l.api, l.part, l.name, l.reason)
+		if len(names) > 0 {
+			kinds = append(kinds, api+": "+strings.Join(names, " "))
 		}
 	}
-	fmt.Fprint(w, "\n## What is refused or ignored, and why\n\n| API | part | kind | | reason |\n|---|---|---|---|---|\n")
-	for _, l := range lines {
-		if l.outcome == refused || l.outcome == ignored {
-			fmt.Fprintf(w, "| %s | %s | `%s` | %s | %s |\n", l.api, l.part, l.name, l.outcome, strings.ReplaceAll(l.reason, "|", "\\|"))
-		}
-	}
+	return strings.Join(kinds, "; ")
 }
 
 // coveragePart is a part of an API whose kinds an SDK lists.

@@ -85,7 +85,7 @@ func TestEachAPIOfACompatibleServer(t *testing.T) {
 			if name == "chat" {
 				require.NoError(t, err)
 			} else if err != nil {
-				require.ErrorIs(t, err, api.ErrOutput)
+				require.ErrorAs(t, err, new(*api.OutputError))
 			}
 		})
 	})

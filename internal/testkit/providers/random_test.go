@@ -29,6 +29,7 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/internal/testkit/providertest"
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/node"
 )

@@ -1,3 +1,5 @@
+//go:build disk
+
 package storefaults
 
 import (
@@ -18,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"

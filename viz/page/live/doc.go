@@ -61,8 +61,7 @@
 //	                                       it was answered before. The last answer resumes the run
 //	POST stop   {}                         ends the run started by fork or answer: 202
 //	GET  request?node=ID                   the exact request answered by the node, if it is known
-//	GET  copy?as=FORM&node=ID              the conversation up to the node, or all of it, as "mermaid" or "json"
-//	POST convert?as=FORM  (a saved form)   the same of the conversation in the body, at most 16 MiB: a part to copy
+//	GET  copy?as=FORM                      the conversation as "mermaid" or "json"
 //
 // An activity is a JSON object. Each member may be absent if its value is unchanged:
 //

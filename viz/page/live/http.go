@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
@@ -22,11 +21,7 @@ import (
 	"github.com/plait-dev/plait/viz"
 )
 
-// The maximum length of a request's body in bytes.
-const (
-	maxBody = 1 << 20
-	maxPart = 16 << 20 // of a conversation to convert
-)
+const maxBody = 1 << 20 // bytes of a request
 
 // refusal is the response to a rejected request.
 type refusal struct {
@@ -59,7 +54,6 @@ var endpoints = map[string]endpoint{
 	"events":  {http.MethodGet, false, (*Server).events},
 	"request": {http.MethodGet, false, (*Server).request},
 	"copy":    {http.MethodGet, false, (*Server).copy},
-	"convert": {http.MethodPost, false, (*Server).convert},
 	"fork":    {http.MethodPost, false, (*Server).postFork},
 	"answer":  {http.MethodPost, false, (*Server).postAnswer},
 	"stop":    {http.MethodPost, false, (*Server).postStop},
@@ -224,42 +218,14 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request) *refusal {
 
 // copy sends the conversation in another format.
 func (s *Server) copy(w http.ResponseWriter, r *http.Request) *refusal {
-	d := s.DAG()
-	if id := r.URL.Query().Get("node"); id != "" {
-		n, no := find(d, id)
-		if no != nil {
-			return no
-		}
-		d = dag.New().WithHeads(n)
-	}
-
-	return write(w, d, r.URL.Query().Get("as"))
-}
-
-// convert sends the conversation in the body of the request in another format. The page uses it to copy a part.
-func (s *Server) convert(w http.ResponseWriter, r *http.Request) *refusal {
-	body, no := receive(w, r, maxPart)
-	if no != nil {
-		return no
-	}
-
-	d, err := dag.Read(bytes.NewReader(body))
-	if err != nil {
-		return refuse(http.StatusBadRequest, "bad_body", "the body is not a conversation: "+err.Error())
-	}
-	return write(w, d, r.URL.Query().Get("as"))
-}
-
-// write sends a conversation in a format.
-func write(w http.ResponseWriter, d dag.DAG, form string) *refusal {
 	// Write to memory first: after the first byte of a response, its status cannot change.
 	var b strings.Builder
 	var err error
-	switch form {
+	switch form := r.URL.Query().Get("as"); form {
 	case "mermaid":
-		err = viz.Mermaid(&b, d, nil)
+		err = viz.Mermaid(&b, s.DAG(), nil)
 	case "json":
-		err = d.Write(&b)
+		err = s.DAG().Write(&b)
 	default:
 		return refuse(http.StatusBadRequest, "unknown_form", fmt.Sprintf("%.80q is not one of mermaid, json", form))
 	}
@@ -334,20 +300,14 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// read decodes the body of a request, a JSON object.
+// read decodes the body of a request, a JSON object. See webguard.Body for what else is refused.
 func read(w http.ResponseWriter, r *http.Request, into any) *refusal {
-	body, no := receive(w, r, maxBody)
+	body, no := webguard.Body(w, r, maxBody)
 	if no != nil {
-		return no
+		return refused(no)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return refuse(http.StatusBadRequest, "bad_body", "the body is not the expected JSON object: "+err.Error())
 	}
 	return nil
-}
-
-// receive returns the body of a request, or refuses it: see webguard.Body.
-func receive(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *refusal) {
-	body, no := webguard.Body(w, r, limit)
-	return body, refused(no)
 }

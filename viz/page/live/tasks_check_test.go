@@ -177,6 +177,7 @@ func TestTasksAreDescribedAsTheyAreDone(t *testing.T) {
 
 	for _, task := range list {
 		require.LessOrEqual(t, max(len(task.Mouse), len(task.Keyboard)), maxSteps, task.Name)
+		require.Equal(t, task.Mouse[0], task.Keyboard[0], "%s: the page to open", task.Name)
 		info, err := os.Stat(filepath.Join(filepath.Dir(taskPage), fmt.Sprintf(taskPicture, task.Name)))
 		require.NoError(t, err, "run with PLAIT_BROWSER=1 and -pictures to take it")
 		require.LessOrEqual(t, info.Size(), int64(maxPicture), task.Name)
@@ -188,35 +189,28 @@ func describeTasks(list []task) string {
 	var b strings.Builder
 	b.WriteString(`# Ten tasks
 
-What people open a page of Plait for. Opening the page is the first step; a click, a key and a text that is typed are
-one step each. No task takes more than four.
-
-A test does each of them in a browser, by mouse and by keyboard, at 1440 × 900, and looks for the answer on the screen:
-` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/page/live`" + `. The pictures are what it saw (` + "`-pictures`" + ` takes them anew).
+What people open a page of Plait for, by mouse and by keyboard, each in at most four steps with opening the page.
+` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/page/live`" + ` does each in a browser and looks for the answer on the
+screen; ` + "`-pictures`" + ` takes the pictures anew.
 `)
 	for i, task := range list {
 		fmt.Fprintf(&b, "\n## %d. %s\n\n", i+1, task.Task)
-		fmt.Fprintf(&b, "- Mouse, %s: %s.\n", counted(task.Mouse), inWords(task.Mouse))
-		fmt.Fprintf(&b, "- Keyboard, %s: %s.\n\n", counted(task.Keyboard), inWords(task.Keyboard))
+		if page := task.Mouse[0].Open; page != "the page" {
+			fmt.Fprintf(&b, "On %s:\n\n", page)
+		}
+		if len(task.Mouse) > 1 {
+			fmt.Fprintf(&b, "- Mouse: %s.\n- Keyboard: %s.\n\n", inWords(task.Mouse[1:]), inWords(task.Keyboard[1:]))
+		}
 		fmt.Fprintf(&b, "%s\n\n![%s]("+taskPicture+")\n", task.Answer, task.Name, task.Name)
 	}
 	return b.String()
 }
 
-func counted(steps []taskStep) string {
-	if len(steps) == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", len(steps))
-}
-
-// inWords says what to do, step by step.
+// inWords lists what to do, step by step.
 func inWords(steps []taskStep) string {
 	var list []string
 	for _, s := range steps {
 		switch {
-		case s.Open != "":
-			list = append(list, "open "+s.Open)
 		case s.Click != "":
 			list = append(list, "click “"+s.On+"”"+ofWhat(s.Of))
 		case s.Press != "":

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"slices"
-
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/report/promptcache"
@@ -16,12 +14,6 @@ type Cache struct {
 	Text      string `json:"text"`
 	Broke     bool   `json:"broke,omitempty"` // cached tokens could not be read: they changed, or were no longer kept
 	At        *int   `json:"at,omitempty"`    // the node that changed it
-}
-
-// broken lists the causes of lost cached tokens. Other causes are normal: a first request, a branch.
-var broken = []promptcache.Cause{
-	promptcache.ModelChanged, promptcache.ToolsChanged, promptcache.SystemChanged, promptcache.MessageChanged,
-	promptcache.Compacted, promptcache.Expired, promptcache.Unexplained,
 }
 
 // caches sets Cache of the responses among the new nodes.
@@ -46,7 +38,7 @@ func (m *Model) caches(nodes []Node, keys map[node.ID]int) {
 
 		// The first request of a conversation is compared with requests of other conversations. It does not break their
 		// cache.
-		c.Broke = slices.Contains(broken, call.Break.Cause) && CallBefore(call.Node) != nil
+		c.Broke = call.Break.Lost() && CallBefore(call.Node) != nil
 		if call.Break.Node != nil {
 			if key, ok := keys[call.Break.Node.ID()]; ok {
 				c.At = &key

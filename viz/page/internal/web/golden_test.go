@@ -107,10 +107,10 @@ func TestAPageIsAsWrittenDown(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, WritePage(&b, Config{}, Patch{}))
 	full := Config{
-		Title: "A & B", Live: true, CanRun: true, Plain: "n0 user\n1 < 2\n",
+		Title: "A & B", Live: true, CanRun: true,
 		Static: &Static{
 			Requests:   []Request{{Key: 1, Base: -1, Middle: "{}"}, {Key: 3, Base: 1, Prefix: 1, Suffix: 2, Middle: "x"}, {Key: 5, Base: -1, Missing: "not known"}},
-			NoRequests: "some are missing", Copies: map[string]string{"mermaid": "flowchart"}, NoCopies: map[string]string{"full": "too long"},
+			NoRequests: "some are missing", Mermaid: "flowchart", NoFile: "too long",
 			File: []any{"{", 0, "}"},
 		},
 	}

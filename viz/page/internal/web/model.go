@@ -64,7 +64,7 @@ func nothing() sent {
 // to the size of d, and the size of the patch to the size of the changes. Update returns the error of the chain that
 // built d, and then leaves the model unchanged.
 func (m *Model) Update(d dag.DAG) (Patch, error) {
-	drawn, err := viz.Layout(d, &viz.LayoutOptions{Runs: true, Inside: true})
+	drawn, err := viz.Layout(d, &viz.Options{Runs: true, Inside: true})
 	if err != nil {
 		return Patch{}, err
 	}

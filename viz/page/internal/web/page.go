@@ -26,9 +26,6 @@ type Config struct {
 	Index bool `json:"index,omitempty"`
 	// Up is the address of the page's list, relative to the page.
 	Up string `json:"up,omitempty"`
-	// Plain is the conversation as text, for browsers without JavaScript. It follows a sentence about the missing
-	// JavaScript. Defaults to that sentence alone.
-	Plain string `json:"-"`
 	// Static holds the data of a page without a server.
 	Static *Static `json:"static,omitempty"`
 }
@@ -38,13 +35,13 @@ type Static struct {
 	// Requests holds the exact requests of responses, in reading order. NoRequests is the reason if some are missing.
 	Requests   []Request `json:"requests,omitempty"`
 	NoRequests string    `json:"noRequests,omitempty"`
-	// Copies holds the diagrams of the conversation, by name ("mermaid", and "full": with a box for every node, if that is
-	// not the same). NoCopies maps the name of a missing one to the reason.
-	Copies   map[string]string `json:"copies,omitempty"`
-	NoCopies map[string]string `json:"noCopies,omitempty"`
+	// Mermaid is the diagram of the conversation. NoMermaid is the reason if it is missing.
+	Mermaid   string `json:"mermaid,omitempty"`
+	NoMermaid string `json:"noMermaid,omitempty"`
 	// File is the saved conversation, as strings and keys. A key is replaced by the saved form of its node. Between two
-	// keys, ",\n" is inserted.
-	File []any `json:"file,omitempty"`
+	// keys, ",\n" is inserted. NoFile is the reason if it is missing.
+	File   []any  `json:"file,omitempty"`
+	NoFile string `json:"noFile,omitempty"`
 }
 
 // Request is the request answered by the node Key, as a difference from the request answered by the node Base. It
@@ -59,8 +56,6 @@ type Request struct {
 	// Missing is the reason why the request is not known. If it is set, only Key and Missing are meaningful.
 	Missing string `json:"missing,omitempty"`
 }
-
-const withoutScript = "This page draws the conversation with JavaScript, which is off or was stopped. What follows is its text."
 
 //go:embed assets
 var assets embed.FS
@@ -125,12 +120,6 @@ func WritePage(w io.Writer, c Config, p Patch) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	out := template{w: buffered}
 	out.write(a.page, map[string]func(){
-		"noscript": func() {
-			out.text("<p>" + withoutScript + "</p>")
-			if c.Plain != "" {
-				out.text("<pre>" + html.EscapeString(c.Plain) + "</pre>")
-			}
-		},
 		"policy": func() { out.text(html.EscapeString(Policy(c.Live))) },
 		"title":  func() { out.text(html.EscapeString(c.Title)) },
 		"style":  func() { out.text(a.style) },

@@ -108,11 +108,11 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 		if b.Inside == nil {
 			p.places = append(p.places, Place{
 				Key: keys[i], N: b.Number, In: in, X: b.X, Y: b.Y, W: b.W, H: b.H,
-				Style: string(b.Style), Text: text, Right: fromRight(b), Head: b.Head, Frame: p.frameOf[b.Number],
+				Style: b.Style, Text: text, Right: fromRight(b), Head: b.Head, Frame: p.frameOf[b.Number],
 			})
 			if b.Results != nil {
 				p.places = append(p.places, Place{
-					Key: p.key(b.ResultsNumber), N: b.ResultsNumber, In: in, Style: string(viz.StyleUser),
+					Key: p.key(b.ResultsNumber), N: b.ResultsNumber, In: in, Style: "user",
 					Frame: p.frameOf[b.ResultsNumber], Of: keys[i],
 				})
 			}
@@ -124,7 +124,7 @@ func (p *placed) lay(pic *viz.Picture, in int, height map[*viz.Picture]int, fold
 		keys[i] = foldKey(first, height[b.Inside])
 		p.folds = append(p.folds, Fold{
 			Key: keys[i], In: in, First: first, Nodes: b.Nodes, X: b.X, Y: b.Y, W: b.W, H: b.H,
-			Style: string(b.Style), Text: text, Right: fromRight(b), Width: b.Inside.Width, Height: b.Inside.Height,
+			Style: b.Style, Text: text, Right: fromRight(b), Width: b.Inside.Width, Height: b.Inside.Height,
 		})
 		p.lay(b.Inside, keys[i], height, foldKey)
 	}

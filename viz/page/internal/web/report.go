@@ -6,8 +6,6 @@ import (
 	"sync"
 )
 
-const withoutReportScript = "This page lists the conversations with JavaScript, which is off or was stopped. What follows is their text."
-
 // reportParts returns the assets of the page of many conversations. It shares the style of the page of one
 // conversation, and the functions to make elements.
 var reportParts = sync.OnceValue(func() (p struct{ page, style, script string }) {
@@ -18,14 +16,11 @@ var reportParts = sync.OnceValue(func() (p struct{ page, style, script string })
 })
 
 // WriteReport writes a page about many conversations: one self-contained HTML file. data is encoded as JSON for the
-// page's script, and plain is the text for browsers without JavaScript.
-func WriteReport(w io.Writer, title, plain string, data any) error {
+// page's script.
+func WriteReport(w io.Writer, title string, data any) error {
 	a := reportParts()
 	out := template{w: w}
 	out.write(a.page, map[string]func(){
-		"noscript": func() {
-			out.text("<p>" + withoutReportScript + "</p><pre>" + html.EscapeString(plain) + "</pre>")
-		},
 		"policy": func() { out.text(html.EscapeString(policy(a.style, a.script))) },
 		"title":  func() { out.text(html.EscapeString(title)) },
 		"style":  func() { out.text(a.style) },

@@ -13,7 +13,7 @@ import (
 // TestThePolicyOfAReportAllowsItsScriptAndStyle hashes the elements of the page as a browser does.
 func TestThePolicyOfAReportAllowsItsScriptAndStyle(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, WriteReport(&b, "Runs", "1 < 2", []int{}))
+	require.NoError(t, WriteReport(&b, "Runs", []int{}))
 	policy := html.UnescapeString(b.String())
 	for _, element := range []string{"script", "style"} {
 		_, rest, found := strings.Cut(b.String(), "<"+element+">")
@@ -23,5 +23,4 @@ func TestThePolicyOfAReportAllowsItsScriptAndStyle(t *testing.T) {
 		require.Contains(t, policy, element+"-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
 	}
 	require.NotContains(t, policy, "connect-src")
-	require.Contains(t, b.String(), "1 &lt; 2")
 }

@@ -1,4 +1,4 @@
-// Copies of the conversation, or of a part of it around the selected node, in the forms that other programs read.
+// Copies of the conversation as Mermaid or JSON, and of a part of it around the selected node as JSON.
 
 // copyKinds are the parts: the name, what it is called, and what is in it.
 const copyKinds = [
@@ -15,10 +15,10 @@ function drawShare() {
   $('share-menu').dataset.key = key;
   const row = ([kind, name, what]) => el('div', {class: 'copyrow', role: 'group', 'aria-label': 'copy ' + name(n)},
     el('span', {title: what(n)}, lettered(kind[0], name(n))),
-    copyForms.map(([form, shown]) => el('button',
+    copyForms.filter(([form]) => form === 'json' || kind === 'all').map(([form, shown]) => el('button',
       {'data-copy': kind + ' ' + form, 'data-letter': form === 'json' && kind[0],
         title: 'Copy ' + what(n) + ', as ' + shown, 'aria-label': 'Copy ' + name(n) + ' as ' + shown,
-      onclick: () => copied(() => kind === 'all' ? wholeText(form) : partText(kind, key, form),
+      onclick: () => copied(() => kind === 'all' ? wholeText(form) : savedPart(partOf(kind, key)),
         name(n) + ' as ' + shown)}, shown)));
   show($('share-menu'), el('div', {class: 'copyhead quiet'}, 'Copy (underlined: the key, for JSON)'),
     copyKinds.filter(([kind]) => kind === 'all' || has).map(row), el('hr'),
@@ -91,14 +91,10 @@ async function copied(text, name) {
 // wholeText is the conversation in a form. A page without a server has those with it that are small.
 async function wholeText(form) {
   if (config.live) return (await ask('copy?as=' + form)).text();
-  return form === 'json' ? fileText() : copyHeld(form);
-}
-
-// copyHeld returns a copy that is in the page. An error is why it is not.
-function copyHeld(name) {
-  const text = config.static?.copies?.[name];
-  if (text === undefined) throw new Error(config.static?.noCopies?.[name] || 'it is not in this page');
-  return text;
+  const {mermaid, noMermaid, file, noFile} = config.static || {};
+  const missing = form === 'json' ? !file && noFile : !mermaid && noMermaid;
+  if (missing) throw new Error(missing);
+  return form === 'json' ? fileText() : mermaid;
 }
 
 // fileText is the saved conversation, byte for byte.
@@ -119,16 +115,6 @@ async function download() {
   const url = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
   el('a', {href: url, download: 'conversation.json'}).click();
   setTimeout(() => URL.revokeObjectURL(url), 60000);
-}
-
-// partText is a part in a form. A server draws the saved form. A page without one takes the part out of the drawing that
-// it has.
-async function partText(kind, key, form) {
-  const part = partOf(kind, key);
-  if (form === 'mermaid' && !config.live) return drawnPart(part);
-  const text = savedPart(part);
-  if (form === 'json') return text;
-  return (await post('convert?as=' + form, text)).text();
 }
 
 // partOf returns the nodes of a part: those that begin anew (what comes before them is left out), all with the
@@ -259,19 +245,4 @@ function newID() {
   bytes[8] = bytes[8] & 0x3f | 0x80;
   return [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('')
     .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-}
-
-// drawnPart is the Mermaid diagram of a part: the statements of its nodes, out of the drawing of all nodes. Numbers
-// stay those of the page.
-function drawnPart({keys}) {
-  const whole = config.static?.noCopies?.full ? copyHeld('full') : config.static?.copies?.full ?? copyHeld('mermaid');
-  const numbers = new Set([...keys].map(key => String(numberOf(key)))), kept = [];
-  for (const statement of whole.match(/[^"\n]*(?:"[^"]*"[^"\n]*)*\n/g)) {
-    const ends = /^\s*n(\d+) \S+ n(\d+)$/.exec(statement.trimEnd()) || /^\s*(?:class )?n(\d+)\W*[" ]/.exec(statement);
-    if (ends && !ends.slice(1).every(n => numbers.has(n))) continue;
-    // nothing is in it
-    if (/^\s*end$/.test(statement.trimEnd()) && /^\s*subgraph /.test(kept[kept.length - 1])) kept.pop();
-    else kept.push(statement);
-  }
-  return kept.join('');
 }
