@@ -478,3 +478,27 @@ func requireListed(t *testing.T, pattern *regexp.Regexp, home string, listed map
 		require.True(t, used[name], "%s is listed, and does without", name)
 	}
 }
+
+// TestNoFunctionIsLongerThanAScreen keeps functions of the product within 60 lines.
+func TestNoFunctionIsLongerThanAScreen(t *testing.T) {
+	const longest = 60
+	var long []string
+	functions, set := 0, token.NewFileSet()
+	for name := range goFiles(t) {
+		if strings.HasSuffix(name, "_test.go") || isEquipment(name) || strings.HasPrefix(name, "bench/") {
+			continue
+		}
+		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				functions++
+				if set.Position(f.End()).Line-set.Position(f.Pos()).Line >= longest {
+					long = append(long, name+": "+f.Name.Name)
+				}
+			}
+		}
+	}
+	require.Greater(t, functions, 3000, "it read the tree")
+	require.Empty(t, long)
+}
