@@ -51,6 +51,7 @@
 //	api        the boundary to models: Provider, Client, typed errors, prices
 //	  dialect    what an API accepts: Repair, and the rules for switching the provider
 //	  compatible names of servers that implement the APIs of others
+//	  batch      requests of many runs together, through a provider's batch API, at half the price
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load
 //	  sessions   what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
 //	store      conversations by key, shared by many programs: the interface of a database, and one in memory
@@ -70,7 +71,7 @@
 //
 // What needs more than the core is a module of its own, so that a program downloads only what it uses: the providers
 // api/anthropic, api/openai and api/gemini over the official SDKs, store/sqlite and store/postgres, executor/durable,
-// executor/mcp, executor/otel, viz/png, the command cmd/plait, and the examples.
+// executor/mcp, executor/acp, executor/otel, viz/png, the command cmd/plait, and the examples.
 //
 // # The shape of a conversation
 //

@@ -16,6 +16,8 @@ var notJSON = map[string]string{
 	"api.Client":                "a connection",
 	"api.Fold":                  "a response as far as it has arrived: Response returns it",
 	"api/apitest.Script":        "a model at work",
+	"api/batch.Batches":         "an open file, and requests that wait",
+	"api.Partial":               "a response as far as it has arrived: Add returns it",
 	"api/apitest.Turn":          "a step of a script, which may be a function",
 	"api/apitest/fake.API":      "a server",
 	"api/apitest/tape.Tape":     "an open file",

@@ -28,14 +28,14 @@ const (
 // Test equipment has no place in it: see [TestTestHelpersStayOutOfTheLibrary].
 var layers = []string{
 	"internal/safetext", "internal/jsonx/write", "internal/jsonx/plain", "internal/pattern", "internal/memo", "internal/bell", "internal/blockcodec",
-	"internal/secret", "content", "internal/jsonx", "internal/schema",
+	"internal/secret", "content", "internal/jsonx", "internal/schema", "internal/filelock",
 	"node", "internal/lineage", "internal/describe", "internal/shared",
-	"api/compatible", "api/internal/idle", "internal/wire", "api", "internal/gptname", "api/dialect", "internal/servers",
+	"api/compatible", "api/internal/idle", "internal/wire", "api", "api/batch", "internal/gptname", "api/dialect", "internal/servers",
 	"api/internal/roundtrip", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
 	"dag", "dag/sessions",
 	"store", "internal/sqlstore", "store/storetest",
 	"report/promptcache", "report",
-	"executor", "executor/replay", "executor/registry", "internal/webguard", "executor/agui", "executor/progress", "executor/contextedit", "executor/toolsearch",
+	"executor", "executor/replay", "executor/registry", "internal/webguard", "internal/front", "executor/agui", "executor/progress", "executor/contextedit", "executor/toolsearch",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/page/internal/web", "viz/page", "viz/page/live",
 }
 

@@ -4,11 +4,12 @@ import (
 	"io"
 	"time"
 
+	"github.com/plait-dev/plait/internal/filelock"
 	"github.com/plait-dev/plait/node"
 )
 
 // LocksFiles reports whether this platform has file locks.
-const LocksFiles = locksFiles
+const LocksFiles = filelock.Supported
 
 // Errors that programs do not tell apart.
 var (

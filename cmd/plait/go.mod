@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
+	github.com/coder/acp-go-sdk v0.13.0
 	github.com/creack/pty v1.1.24
 	github.com/google/uuid v1.6.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
@@ -12,6 +13,7 @@ require (
 	github.com/plait-dev/plait/api/anthropic v0.1.0
 	github.com/plait-dev/plait/api/gemini v0.1.0
 	github.com/plait-dev/plait/api/openai v0.1.0
+	github.com/plait-dev/plait/executor/acp v0.1.0
 	github.com/plait-dev/plait/executor/durable v0.1.0
 	github.com/plait-dev/plait/executor/mcp v0.1.0
 	github.com/plait-dev/plait/store/postgres v0.1.0

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/front"
 	"github.com/plait-dev/plait/internal/webguard"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
@@ -64,7 +64,7 @@ func (s *stream) run(ctx context.Context, c *store.Conversation) {
 
 	agent := s.agent
 	agent.Tools, s.tools = s.in.tools(agent.Tools)
-	agent.Save = saves(agent.Save, c.Append)
+	agent.Save = front.Save(agent.Save, c.Append)
 	state := &Shared{value: s.in.State}
 	ctx = context.WithValue(ctx, sharedKey{}, state)
 
@@ -87,19 +87,6 @@ func (s *stream) run(ctx context.Context, c *store.Conversation) {
 			return
 		}
 		d = end.DAG
-	}
-}
-
-// saves returns a Save that calls own, if it is set, and then append.
-func saves(own, appendTo func(context.Context, dag.DAG) error) func(context.Context, dag.DAG) error {
-	if own == nil {
-		return appendTo
-	}
-	return func(ctx context.Context, d dag.DAG) error {
-		if err := own(ctx, d); err != nil {
-			return err
-		}
-		return appendTo(ctx, d)
 	}
 }
 
@@ -328,24 +315,7 @@ func (s *stream) finish(o *outcome) {
 func (s *stream) fail(ctx context.Context, err error) {
 	s.Log.ErrorContext(ctx, "agui: a run failed", "thread", s.in.ThreadID, "error", err)
 
-	// Send fixed texts only: the text of an error may hold private data.
-	code := "error"
-	var failure *api.Error
-	var resume *executor.ResumeError
-	var conflict *store.ConflictError
-	switch {
-	case errors.As(err, &failure) && failure.Kind != nil:
-		code = failure.Kind.Error()
-	case errors.As(err, &resume):
-		code = resume.Kind.Error()
-	case errors.As(err, &conflict):
-		code = "the thread was continued elsewhere"
-	case errors.Is(err, executor.ErrRejected):
-		code = "the message was rejected"
-	case errors.Is(err, context.Canceled):
-		code = "cancelled"
-	}
-	s.send(event{Type: "RUN_ERROR", Message: "The run failed.", Code: code})
+	s.send(event{Type: "RUN_ERROR", Message: "The run failed.", Code: front.Kind(err)})
 }
 
 // send sends an event, unless the connection is lost.

@@ -14,6 +14,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/front"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -145,19 +146,10 @@ func (s *agentServer) open(ctx context.Context, key string) (*store.Conversation
 	return s.Store.Conversation(ctx, key)
 }
 
-// saving returns the agent with a Save that appends to the conversation, if there is one, before the agent's own.
+// saving returns the agent with a Save that also appends to the conversation, if there is one.
 func saving(agent executor.Agent, c *store.Conversation) executor.Agent {
-	own := agent.Save
-	switch {
-	case c != nil && own == nil:
-		agent.Save = c.Append
-	case c != nil:
-		agent.Save = func(ctx context.Context, d dag.DAG) error {
-			if err := c.Append(ctx, d); err != nil {
-				return err
-			}
-			return own(ctx, d)
-		}
+	if c != nil {
+		agent.Save = front.Save(agent.Save, c.Append)
 	}
 	return agent
 }
