@@ -8,7 +8,7 @@ import (
 )
 
 // TestDocumentShowsCommandsThatRun finds each plait command of docs/command.md in a script that is run, but for plait
-// serve and plait chat, which have tests of their own.
+// serve, chat and acp, which have tests of their own.
 func TestDocumentShowsCommandsThatRun(t *testing.T) {
 	document, err := os.ReadFile("../../docs/command.md")
 	if err != nil {
@@ -22,7 +22,7 @@ func TestDocumentShowsCommandsThatRun(t *testing.T) {
 	if len(lines) < 8 {
 		t.Fatalf("docs/command.md shows %d commands", len(lines))
 	}
-	own := regexp.MustCompile(`^plait (serve|chat) `)
+	own := regexp.MustCompile(`^plait (serve|chat|acp) `)
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
 		if !regexp.MustCompile(`(?m)^(exec|exits \d) `+regexp.QuoteMeta(line)+`$`).Match(script) && !own.MatchString(line) {
