@@ -8,7 +8,7 @@ import (
 )
 
 // TestDocumentShowsCommandsThatRun finds each plait command of docs/command.md in a script that is run, but for plait
-// serve and plait chat, which have tests of their own.
+// serve, chat and acp, which have tests of their own.
 func TestDocumentShowsCommandsThatRun(t *testing.T) {
 	document, err := os.ReadFile("../../docs/command.md")
 	if err != nil {
