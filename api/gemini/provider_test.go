@@ -252,7 +252,7 @@ func TestTheContextsCauseIsKept(t *testing.T) {
 func TestAServerThatFallsSilent(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			readAll(t, r.Body)
+			io.Copy(io.Discard, r.Body) // the client may have given up already
 			if begun {
 				w.Header().Set("Content-Type", "text/event-stream")
 				io.WriteString(w, longStream[:600])
