@@ -51,6 +51,7 @@
 //	api        the boundary to models: Provider, Client, typed errors, prices
 //	  dialect    what an API accepts: Repair, and the rules for switching the provider
 //	  compatible names of servers that implement the APIs of others
+//	  batch      requests of many runs together, through a provider's batch API, at half the price
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load
 //	  sessions   what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
 //	store      conversations by key, shared by many programs: the interface of a database, and one in memory

@@ -15,7 +15,6 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/viz"
@@ -97,26 +96,6 @@ func TestREADMEShowsWhatItsCodePrints(t *testing.T) {
 		said, picture, _ := strings.Cut(drawing, "\n")
 		require.Equal(t, "Tokyo has 72°F and Paris 64°F. 12", said)
 		shows(t, "README.md", "mermaid", 0, picture)
-	})
-}
-
-// TestArchitectureShowsAPausedRun draws the picture of docs/architecture.md.
-func TestArchitectureShowsAPausedRun(t *testing.T) {
-	model := apitest.NewScript(apitest.Call(
-		apitest.Use("get_weather", Forecast{"Tokyo"}),
-		apitest.Use("choose_hotel", Forecast{"Tokyo"})))
-	agent := executor.Agent{Provider: model, Tools: []dag.Tool{
-		executor.Func("get_weather", "Current weather for one city.", lookup),
-		executor.DeferredTool(content.Tool{Name: "choose_hotel", Schema: `{"type":"object"}`}),
-	}}
-
-	synctest.Test(t, func(t *testing.T) {
-		d, err := agent.Run(t.Context(), dag.New().User("Plan my trip to Tokyo."))
-		require.ErrorIs(t, err, executor.ErrPaused)
-
-		var picture strings.Builder
-		require.NoError(t, viz.Mermaid(&picture, d, nil))
-		shows(t, "docs/architecture.md", "mermaid", 0, picture.String())
 	})
 }
 

@@ -28,9 +28,9 @@ const (
 // Test equipment has no place in it: see [TestTestHelpersStayOutOfTheLibrary].
 var layers = []string{
 	"internal/safetext", "internal/jsonx/write", "internal/jsonx/plain", "internal/pattern", "internal/memo", "internal/bell", "internal/blockcodec",
-	"internal/secret", "content", "internal/jsonx", "internal/schema",
+	"internal/secret", "content", "internal/jsonx", "internal/schema", "internal/filelock",
 	"node", "internal/lineage", "internal/describe", "internal/shared",
-	"api/compatible", "api/internal/idle", "internal/wire", "api", "internal/gptname", "api/dialect", "internal/servers",
+	"api/compatible", "api/internal/idle", "internal/wire", "api", "api/batch", "internal/gptname", "api/dialect", "internal/servers",
 	"api/internal/roundtrip", "api/apitest", "api/apitest/conformance", "api/apitest/fake", "api/apitest/tape",
 	"dag", "dag/sessions",
 	"store", "internal/sqlstore", "store/storetest",
@@ -477,4 +477,28 @@ func requireListed(t *testing.T, pattern *regexp.Regexp, home string, listed map
 	for name := range listed {
 		require.True(t, used[name], "%s is listed, and does without", name)
 	}
+}
+
+// TestNoFunctionIsLongerThanAScreen keeps functions of the product within 60 lines.
+func TestNoFunctionIsLongerThanAScreen(t *testing.T) {
+	const longest = 60
+	var long []string
+	functions, set := 0, token.NewFileSet()
+	for name := range goFiles(t) {
+		if strings.HasSuffix(name, "_test.go") || isEquipment(name) || strings.HasPrefix(name, "bench/") {
+			continue
+		}
+		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				functions++
+				if set.Position(f.End()).Line-set.Position(f.Pos()).Line >= longest {
+					long = append(long, name+": "+f.Name.Name)
+				}
+			}
+		}
+	}
+	require.Greater(t, functions, 3000, "it read the tree")
+	require.Empty(t, long)
 }

@@ -55,6 +55,18 @@ func (p Prices) Check() error {
 	return nil
 }
 
+// Times returns the prices multiplied by a factor: 0.5 for the batches of Anthropic, OpenAI and Gemini (package batch).
+func (p Prices) Times(factor float64) Prices {
+	multiplied := make(Prices, len(p))
+	for model, price := range p {
+		multiplied[model] = Price{
+			Input: price.Input * factor, Output: price.Output * factor, CacheRead: price.CacheRead * factor,
+			CacheWrite: price.CacheWrite * factor, CacheWriteLong: price.CacheWriteLong * factor,
+		}
+	}
+	return multiplied
+}
+
 func (p Price) check(model string) error {
 	for _, f := range p.fields() {
 		reason := ""

@@ -7,24 +7,24 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Op is the kind of a change between two conversations.
-type Op string
+// diffOp is the kind of a change between two conversations.
+type diffOp string
 
 // Changes of a node, of a part of a node, and of a line.
 const (
-	// Same is in both conversations.
-	Same Op = "same"
-	// Removed is only in the old conversation, and Added only in the new one.
-	Removed Op = "removed"
-	Added   Op = "added"
-	// Changed has other content.
-	Changed Op = "changed"
-	// Moved has the same content in another position: earlier, later, or after other nodes.
-	Moved Op = "moved"
+	// In both conversations.
+	opSame diffOp = "same"
+	// Only in the old conversation, and only in the new one.
+	opRemoved diffOp = "removed"
+	opAdded   diffOp = "added"
+	// With other content.
+	opChanged diffOp = "changed"
+	// With the same content in another position: earlier, later, or after other nodes.
+	opMoved diffOp = "moved"
 )
 
-// Difference is the result of [Diff]. Its String is for people, and MarshalJSON for programs. The zero value does not
-// represent equal conversations: only Diff makes a Difference.
+// Difference is the result of [Diff]. Its String is for people, and MarshalJSON has every change for programs. The zero
+// value does not represent equal conversations: only Diff makes a Difference.
 type Difference struct {
 	// Common is the number of nodes with the same digests at the beginning of both conversations, in the order of
 	// [DAG.Nodes].
@@ -32,22 +32,20 @@ type Difference struct {
 	// Old and New are the first nodes with different digests; nil if that conversation has no further node. Their own
 	// content may be the same.
 	Old, New *node.Node
-	// Changes lists the changes in order.
-	Changes []Change
-	// After is the number of nodes with the same content after the last change.
-	After int
 	// OldHeads and NewHeads are the heads of the conversations.
 	OldHeads, NewHeads []*node.Node
 
+	changes          []nodeChange // in order
+	after            int          // the number of nodes with the same content after the last change
 	equal            bool
 	oldName, newName int // digits in the short names of the nodes
 }
 
-// Change is a different node. A node with the same content in the same position is not a change, even if its digest
-// differs because of a changed node before it. [Change.Parts] returns the difference.
-type Change struct {
-	// Op is Removed, Added, Changed or Moved.
-	Op Op
+// nodeChange is a different node. A node with the same content in the same position is not a change, even if its digest
+// differs because of a changed node before it. Parts returns the difference.
+type nodeChange struct {
+	// Op is any but opSame.
+	Op diffOp
 	// Old is the node in the old conversation, and nil if it was added. New is the node in the new conversation, and
 	// nil if it was removed.
 	Old, New *node.Node
@@ -88,7 +86,7 @@ func Diff(old, new DAG) Difference {
 	}
 
 	// The digests after a change differ even where the content is the same: compare the rest by content.
-	d.Changes, d.After = compare(a, b).changes()
+	d.changes, d.after = compare(a, b).changes()
 	return d
 }
 
@@ -196,11 +194,11 @@ func compare(old, new []*node.Node) *comparison {
 }
 
 // changes returns the changes, and the number of equal nodes after the last one.
-func (c *comparison) changes() (changes []Change, after int) {
+func (c *comparison) changes() (changes []nodeChange, after int) {
 	same := 0
 	elsewhere, ancestry := c.elsewhere(), c.ancestry()
 	for _, p := range c.pairs {
-		change := Change{Before: same}
+		change := nodeChange{Before: same}
 		if p.old >= 0 {
 			change.Old = c.old[p.old]
 		}
@@ -212,17 +210,17 @@ func (c *comparison) changes() (changes []Change, after int) {
 		case moved && p.new < 0:
 			continue // a change at its new position
 		case moved:
-			change.Op, change.Old = Moved, c.old[from.old]
+			change.Op, change.Old = opMoved, c.old[from.old]
 		case p.new < 0:
-			change.Op = Removed
+			change.Op = opRemoved
 		case p.old < 0:
-			change.Op = Added
+			change.Op = opAdded
 		case c.oldKeys[p.old] != c.newKeys[p.new] || differs(change.Old, change.New):
 			// A pair of one kind with other content, or with other content that has no text form.
-			change.Op = Changed
+			change.Op = opChanged
 		case ancestry.moved(change.Old, change.New):
 			// The same content, after other nodes than before.
-			change.Op = Moved
+			change.Op = opMoved
 		default:
 			same++
 			continue

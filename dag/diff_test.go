@@ -24,7 +24,7 @@ func complete(t testing.TB, a, b dag.DAG) []string {
 	require.Equal(t, dag.Equal(a, b), diff.Equal())
 	old, new := a.Nodes(), b.Nodes()
 	if diff.Equal() {
-		require.Empty(t, diff.Changes)
+		require.Empty(t, dag.ChangesOf(diff))
 		require.Equal(t, len(new), diff.Common)
 		return nil
 	}
@@ -36,9 +36,9 @@ func complete(t testing.TB, a, b dag.DAG) []string {
 		require.Same(t, old[diff.Common], diff.Old)
 		require.Same(t, new[diff.Common], diff.New)
 	}
-	olds, news := diff.Common+diff.After, diff.Common+diff.After
+	olds, news := diff.Common+dag.AfterOf(diff), diff.Common+dag.AfterOf(diff)
 	var words []string
-	for _, c := range diff.Changes {
+	for _, c := range dag.ChangesOf(diff) {
 		olds, news = olds+c.Before, news+c.Before
 		words = append(words, string(c.Op))
 		if c.Old != nil {
@@ -76,10 +76,10 @@ func TestNodeThatFollowsAnotherNodeIsMoved(t *testing.T) {
 	old, now := build(2), build(1)
 	diff := dag.Diff(old, now)
 	require.False(t, diff.Equal())
-	require.Len(t, diff.Changes, 1)
-	require.Equal(t, dag.Moved, diff.Changes[0].Op)
-	require.Equal(t, old.Nodes()[3], diff.Changes[0].Old)
-	require.Equal(t, now.Nodes()[3], diff.Changes[0].New)
+	require.Len(t, dag.ChangesOf(diff), 1)
+	require.Equal(t, dag.Moved, dag.ChangesOf(diff)[0].Op)
+	require.Equal(t, old.Nodes()[3], dag.ChangesOf(diff)[0].Old)
+	require.Equal(t, now.Nodes()[3], dag.ChangesOf(diff)[0].New)
 	require.Equal(t, []string{"moved"}, complete(t, old, now))
 }
 
@@ -206,7 +206,7 @@ func TestDiffReportsEverythingThatADigestCovers(t *testing.T) {
 			words := complete(t, a, b)
 			require.Greater(t, len(words), 1, "%#v %#v", p, q)
 			require.Equal(t, "changed", words[0])
-			for _, c := range dag.Diff(a, b).Changes {
+			for _, c := range dag.ChangesOf(dag.Diff(a, b)) {
 				for _, part := range c.Parts() {
 					require.NotEqual(t, "content without a text form", part.Name, "%#v %#v", p, q)
 				}
@@ -235,9 +235,9 @@ func TestRandomConversationsAreComparedCompletely(t *testing.T) {
 func linesOf(t *testing.T, old, new string) []dag.Line {
 	t.Helper()
 	diff := dag.Diff(dag.New().User(old), dag.New().User(new))
-	require.Len(t, diff.Changes, 1)
-	require.Len(t, diff.Changes[0].Parts(), 1)
-	return diff.Changes[0].Parts()[0].Lines
+	require.Len(t, dag.ChangesOf(diff), 1)
+	require.Len(t, dag.ChangesOf(diff)[0].Parts(), 1)
+	return dag.ChangesOf(diff)[0].Parts()[0].Lines
 }
 
 func TestLinesAroundADifferenceAreShown(t *testing.T) {
@@ -294,7 +294,7 @@ func TestLongTextsAreCut(t *testing.T) {
 		}
 		require.Greater(t, gaps, 190_000)
 	}
-	whole := dag.Diff(dag.New(), dag.New().User(many)).Changes[0].Parts()[0].Lines
+	whole := dag.ChangesOf(dag.Diff(dag.New(), dag.New().User(many)))[0].Parts()[0].Lines
 	require.Less(t, len(whole), 1000)
 	require.Greater(t, whole[len(whole)-1].Gap, 190_000)
 	alternate := func(s string) string { return strings.Repeat(strings.Repeat("x\n", 9)+s, 20_000) }
@@ -372,8 +372,8 @@ func TestManyNodesAreCompared(t *testing.T) {
 	for i := range pairs {
 		other = other.User(fmt.Sprint("question ", i)).Assistant(fmt.Sprint("answer ", i*(1+i%100/99)))
 	}
-	require.Len(t, dag.Diff(d.Back(1), d).Changes, 2)
-	require.Len(t, dag.Diff(d, other).Changes, pairs/100)
+	require.Len(t, dag.ChangesOf(dag.Diff(d.Back(1), d)), 2)
+	require.Len(t, dag.ChangesOf(dag.Diff(d, other)), pairs/100)
 }
 
 // TestDiffShowsNoHashOfHiddenContent: a hash confirms guesses. Content that is not shown is named by its size, and a change of it is reported.

@@ -8,43 +8,44 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
-// Limits of the text in a Part.
+// Limits of the text in a part.
 const (
 	aroundChange = 3   // equal lines before and after a different one
 	maxLines     = 400 // maximum lines of one part
 	maxLine      = 400 // maximum size of one line, in bytes
 )
 
-// Part is a part of a changed node: a text, a call with its arguments, a result.
-type Part struct {
-	// Op is Removed, Added or Changed.
-	Op Op
+// diffPart is a part of a changed node: a text, a call with its arguments, a result.
+type diffPart struct {
+	// Op is opRemoved, opAdded or opChanged.
+	Op diffOp `json:"op"`
 	// Name describes the part for people: "text", "call of get_weather", "failed result 0 of get_weather".
-	Name string
+	Name string `json:"name"`
 	// Lines is the text, line by line. Equal lines are included only near a different line. A very long text is cut at
 	// the end, and a very long line around the first difference. JSON is in canonical form with a line for each member.
-	Lines []Line
+	Lines []diffLine `json:"lines"`
 }
 
-// Line is a line of a text, or a gap between lines.
-type Line struct {
-	// Op is Same, Removed or Added.
-	Op Op
+// diffLine is a line of a text, or a gap between lines.
+type diffLine struct {
+	// Op is opSame, opRemoved or opAdded.
+	Op diffOp `json:"op"`
 	// Text is the text of the line, cut if it is very long. It is not cleaned, and so not safe to print.
-	Text string
-	// Gap is the number of lines left out here. A Line with a gap has no text, and its Op is Same.
-	Gap int
+	Text string `json:"text"`
+	// Gap is the number of lines left out here. A line with a gap has no text, and its Op is opSame.
+	Gap int `json:"gap,omitzero"`
 }
 
 // Parts returns the different parts of the node: all parts of an added or removed node, and none of a moved node.
-func (c Change) Parts() []Part {
-	if c.Op == Moved {
+func (c nodeChange) Parts() []diffPart {
+	if c.Op == opMoved {
 		return nil
 	}
 	var old, new []field
@@ -61,27 +62,27 @@ func (c Change) Parts() []Part {
 	self := func(f field) field { return f }
 	oldKeys, newKeys := numbers(whole, old, self), numbers(whole, new, self)
 
-	var parts []Part
+	var parts []diffPart
 	for _, p := range pairUp(oldKeys, newKeys, numbers(names, old, name), numbers(names, new, name)) {
 		switch {
 		case p.new < 0:
-			parts = append(parts, Part{Removed, old[p.old].name, lineByLine(Removed, old[p.old].text)})
+			parts = append(parts, diffPart{opRemoved, old[p.old].name, lineByLine(opRemoved, old[p.old].text)})
 		case p.old < 0:
-			parts = append(parts, Part{Added, new[p.new].name, lineByLine(Added, new[p.new].text)})
+			parts = append(parts, diffPart{opAdded, new[p.new].name, lineByLine(opAdded, new[p.new].text)})
 		case oldKeys[p.old] != newKeys[p.new]:
-			parts = append(parts, Part{Changed, new[p.new].name, compareFields(old[p.old], new[p.new])})
+			parts = append(parts, diffPart{opChanged, new[p.new].name, compareFields(old[p.old], new[p.new])})
 		}
 	}
 
 	// Some content has no text form, so the digests may differ although the texts are equal.
-	if len(parts) == 0 && c.Op == Changed {
-		parts = []Part{{Op: Changed, Name: "content without a text form"}}
+	if len(parts) == 0 && c.Op == opChanged {
+		parts = []diffPart{{Op: opChanged, Name: "content without a text form"}}
 	}
 	return parts
 }
 
 // compareFields returns the different lines of two fields. If hidden content differs and no line shows it, a line says so.
-func compareFields(old, new field) []Line {
+func compareFields(old, new field) []diffLine {
 	if old.text == new.text && old.hidden != new.hidden {
 		new.text += "\n(content that is not shown differs)"
 	}
@@ -89,26 +90,26 @@ func compareFields(old, new field) []Line {
 }
 
 // lineByLine returns the lines of a text, all with the same op.
-func lineByLine(op Op, text string) []Line {
+func lineByLine(op diffOp, text string) []diffLine {
 	all := strings.Split(text, "\n")
 	shown := all[:min(len(all), maxLines)]
-	lines := make([]Line, 0, len(shown)+1)
+	lines := make([]diffLine, 0, len(shown)+1)
 	for _, line := range shown {
-		lines = append(lines, Line{Op: op, Text: safetext.Around(line, 0, maxLine)})
+		lines = append(lines, diffLine{Op: op, Text: safetext.Around(line, 0, maxLine)})
 	}
 	return gap(lines, len(all)-len(shown))
 }
 
 // gap appends a gap of that many lines, if there are any.
-func gap(lines []Line, left int) []Line {
+func gap(lines []diffLine, left int) []diffLine {
 	if left > 0 {
-		lines = append(lines, Line{Op: Same, Gap: left})
+		lines = append(lines, diffLine{Op: opSame, Gap: left})
 	}
 	return lines
 }
 
 // compareLines returns the different lines of two texts, and some equal lines around them.
-func compareLines(old, new string) []Line {
+func compareLines(old, new string) []diffLine {
 	a, b := strings.Split(old, "\n"), strings.Split(new, "\n")
 	keys := interned[string]{}
 	self := func(s string) string { return s }
@@ -118,7 +119,7 @@ func compareLines(old, new string) []Line {
 	all := pairUp(aKeys, bKeys, make([]int, len(a)), make([]int, len(b)))
 
 	// Go through the pairs in runs: equal lines, then different lines, and so on.
-	var lines []Line
+	var lines []diffLine
 	same := func(p pair) bool { return !p.lone() && aKeys[p.old] == bKeys[p.new] }
 	for at := 0; at < len(all); {
 		end := at
@@ -142,7 +143,7 @@ func compareLines(old, new string) []Line {
 
 // appendSame appends those lines of a run of equal lines that are near a difference. There is no difference before the
 // first run and after the last run.
-func appendSame(lines []Line, a []string, run []pair, first, last bool) []Line {
+func appendSame(lines []diffLine, a []string, run []pair, first, last bool) []diffLine {
 	before, after := aroundChange, aroundChange
 	if first {
 		before = 0
@@ -162,15 +163,15 @@ func appendSame(lines []Line, a []string, run []pair, first, last bool) []Line {
 			lines = gap(lines, left)
 		}
 		if i < before || i >= len(run)-after {
-			lines = append(lines, Line{Op: Same, Text: safetext.Around(a[p.old], 0, maxLine)})
+			lines = append(lines, diffLine{Op: opSame, Text: safetext.Around(a[p.old], 0, maxLine)})
 		}
 	}
 	return lines
 }
 
 // appendDifferent appends the removed lines of a run, and then the added ones.
-func appendDifferent(lines []Line, a, b []string, run []pair) []Line {
-	var removed, added []Line
+func appendDifferent(lines []diffLine, a, b []string, run []pair) []diffLine {
+	var removed, added []diffLine
 	for _, p := range run {
 		// Show a long changed line where it begins to differ.
 		from := 0
@@ -178,14 +179,14 @@ func appendDifferent(lines []Line, a, b []string, run []pair) []Line {
 			from = differAt(a[p.old], b[p.new])
 		}
 		if p.old >= 0 {
-			removed = append(removed, Line{Op: Removed, Text: safetext.Around(a[p.old], from, maxLine)})
+			removed = append(removed, diffLine{Op: opRemoved, Text: safetext.Around(a[p.old], from, maxLine)})
 		}
 		if p.new >= 0 {
-			added = append(added, Line{Op: Added, Text: safetext.Around(b[p.new], from, maxLine)})
+			added = append(added, diffLine{Op: opAdded, Text: safetext.Around(b[p.new], from, maxLine)})
 		}
 	}
 
-	for _, list := range [][]Line{removed, added} {
+	for _, list := range [][]diffLine{removed, added} {
 		shown := min(len(list), maxLines)
 		lines = gap(append(lines, list[:shown]...), len(list)-shown)
 	}
@@ -233,20 +234,20 @@ func (d Difference) String() string {
 func (d Difference) Write(w io.Writer, opts *DiffOptions) error {
 	out := diffWriter{bufio.NewWriter(w), d, opts != nil && opts.Color, map[uint64]bool{}}
 	if d.equal {
-		out.row(Same, "the conversations are the same: "+count(d.Common, "node"))
+		out.row(opSame, "the conversations are the same: "+count(d.Common, "node"))
 		return out.Flush()
 	}
 
-	out.row(Same, alike(d.Common, "the first "))
-	for _, c := range d.Changes {
+	out.row(opSame, alike(d.Common, "the first "))
+	for _, c := range d.changes {
 		out.same(c.Before)
 		out.change(c)
 	}
-	out.same(d.After)
+	out.same(d.after)
 
 	// All nodes are the same, but not all of them are heads in both, or in the same order.
-	if len(d.Changes) == 0 {
-		out.row(Changed, "the heads: "+names(d.OldHeads, d.oldName)+" → "+names(d.NewHeads, d.newName))
+	if len(d.changes) == 0 {
+		out.row(opChanged, "the heads: "+names(d.OldHeads, d.oldName)+" → "+names(d.NewHeads, d.newName))
 	}
 	return out.Flush()
 }
@@ -280,16 +281,16 @@ type diffWriter struct {
 }
 
 // looks maps an Op to the sign and the color of its rows.
-var looks = map[Op]struct{ sign, color string }{
-	Same:    {"=", "\x1b[2m"},
-	Removed: {"-", "\x1b[31m"},
-	Added:   {"+", "\x1b[32m"},
-	Changed: {"~", "\x1b[33m"},
-	Moved:   {">", "\x1b[36m"},
+var looks = map[diffOp]struct{ sign, color string }{
+	opSame:    {"=", "\x1b[2m"},
+	opRemoved: {"-", "\x1b[31m"},
+	opAdded:   {"+", "\x1b[32m"},
+	opChanged: {"~", "\x1b[33m"},
+	opMoved:   {">", "\x1b[36m"},
 }
 
 // row writes one row. The text must be cleaned.
-func (w diffWriter) row(op Op, text string) {
+func (w diffWriter) row(op diffOp, text string) {
 	if w.color {
 		text = looks[op].color + text + "\x1b[0m"
 	}
@@ -298,11 +299,11 @@ func (w diffWriter) row(op Op, text string) {
 
 func (w diffWriter) same(nodes int) {
 	if nodes > 0 {
-		w.row(Same, "= "+alike(nodes, ""))
+		w.row(opSame, "= "+alike(nodes, ""))
 	}
 }
 
-func (w diffWriter) change(c Change) {
+func (w diffWriter) change(c nodeChange) {
 	// A changed or moved node usually has a new ID: show both.
 	var list []string
 	n := cmp.Or(c.New, c.Old)
@@ -325,7 +326,7 @@ func (w diffWriter) change(c Change) {
 
 // part writes one part. A text needs no name. An execution repeats the arguments of its call, and a results message
 // repeats the results: the same lines are written once.
-func (w diffWriter) part(p Part) {
+func (w diffWriter) part(p diffPart) {
 	if p.Name != "text" {
 		name := "    " + safetext.Line(p.Name, logWidth)
 		if w.again(p.Lines) {
@@ -338,8 +339,8 @@ func (w diffWriter) part(p Part) {
 	for _, line := range p.Lines {
 		switch {
 		case line.Gap > 0:
-			w.row(Same, "      … "+count(line.Gap, "line"))
-		case line.Op == Same:
+			w.row(opSame, "      … "+count(line.Gap, "line"))
+		case line.Op == opSame:
 			w.row("", "      "+safetext.Row(line.Text))
 		default:
 			w.row(line.Op, "    "+looks[line.Op].sign+" "+safetext.Row(line.Text))
@@ -348,7 +349,7 @@ func (w diffWriter) part(p Part) {
 }
 
 // again reports whether it was called with the same lines before.
-func (w diffWriter) again(lines []Line) bool {
+func (w diffWriter) again(lines []diffLine) bool {
 	var h maphash.Hash
 	h.SetSeed(treeSeed)
 	for _, line := range lines {
@@ -373,26 +374,16 @@ type (
 		After    int          `json:"after"`
 	}
 	jsonChange struct {
-		Op     Op         `json:"op"`
+		Op     diffOp     `json:"op"`
 		Before int        `json:"before"`
 		Old    *jsonNode  `json:"old"`
 		New    *jsonNode  `json:"new"`
-		Parts  []jsonPart `json:"parts"`
+		Parts  []diffPart `json:"parts"`
 	}
 	jsonNode struct {
 		ID   string `json:"id"`
 		Kind string `json:"kind"`
 		Role string `json:"role,omitempty"`
-	}
-	jsonPart struct {
-		Op    Op         `json:"op"`
-		Name  string     `json:"name"`
-		Lines []jsonLine `json:"lines"`
-	}
-	jsonLine struct {
-		Op   Op     `json:"op"`
-		Text string `json:"text"`
-		Gap  int    `json:"gap,omitzero"`
 	}
 )
 
@@ -402,29 +393,22 @@ type (
 //   - common: the number of nodes at the beginning of both;
 //   - old, new: the first different nodes, or null. Each is an object with id, kind and, for a message, role;
 //   - old_heads, new_heads: the heads of the conversations;
-//   - changes: for each [Change] an object with op, before, old, new (as above), and parts. A part has op, name, and
-//     lines. A line has op and text; or gap, if lines are left out;
+//   - changes: for each different node, in order, an object with op, before (the number of equal nodes since the change
+//     before it), old, new (as above), and parts. A part has op, name, and lines. A line has op and text; or gap, if
+//     lines are left out;
 //   - after: the number of equal nodes after the last change.
 //
-// Each op is one of the constants of [Op]. Members are stable; later versions may add some.
+// Each op is "same", "removed", "added", "changed" or "moved". Members are stable; later versions may add some.
 func (d Difference) MarshalJSON() ([]byte, error) {
 	out := jsonDiff{
 		Equal: d.equal, Common: d.Common, Old: nodeJSON(d.Old), New: nodeJSON(d.New),
-		OldHeads: nodesJSON(d.OldHeads), NewHeads: nodesJSON(d.NewHeads),
-		Changes: make([]jsonChange, len(d.Changes)), After: d.After,
+		OldHeads: nodesJSON(d.OldHeads), NewHeads: nodesJSON(d.NewHeads), After: d.after,
 	}
 
-	for i, c := range d.Changes {
-		out.Changes[i] = jsonChange{c.Op, c.Before, nodeJSON(c.Old), nodeJSON(c.New), []jsonPart{}}
-		for _, p := range c.Parts() {
-			part := jsonPart{p.Op, p.Name, make([]jsonLine, len(p.Lines))}
-			for k, line := range p.Lines {
-				part.Lines[k] = jsonLine{line.Op, safetext.UTF8(line.Text), line.Gap}
-			}
-			out.Changes[i].Parts = append(out.Changes[i].Parts, part)
-		}
+	for _, c := range d.changes {
+		out.Changes = append(out.Changes, jsonChange{c.Op, c.Before, nodeJSON(c.Old), nodeJSON(c.New), c.Parts()})
 	}
-	return json.Marshal(out)
+	return json.Marshal(out, jsontext.AllowInvalidUTF8(true))
 }
 
 func nodeJSON(n *node.Node) *jsonNode {

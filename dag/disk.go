@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+
+	"github.com/plait-dev/plait/internal/filelock"
 )
 
 // disk is the file system for saved conversations. Tests replace it by one that fails or records its operations.
@@ -70,9 +72,12 @@ func (systemDisk) Lock(f file) error {
 	if !ok {
 		return nil
 	}
-	err := lockFile(opened)
-	if errors.Is(err, errors.ErrUnsupported) {
+	err := filelock.Lock(opened)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
 		return nil
+	case errors.Is(err, filelock.ErrHeld):
+		return ErrLocked
 	}
 	return err
 }
@@ -82,7 +87,7 @@ func (systemDisk) Unlock(f file) error {
 	if !ok {
 		return nil
 	}
-	err := unlockFile(opened)
+	err := filelock.Unlock(opened)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}

@@ -138,7 +138,7 @@ func TestEditErrors(t *testing.T) {
 	} {
 		e, err := c.d.Edit(c.n, c.p)
 		require.ErrorIs(t, err, c.err, name)
-		require.ErrorContains(t, err, "dag: Edit: ", name)
+		require.ErrorContains(t, err, "dag: ", name)
 		require.Equal(t, dag.Edited{}, e, name)
 	}
 }

@@ -87,26 +87,6 @@ func (d DAG) WithMetadata(key string, value any) DAG {
 // Metadata returns the metadata of the whole conversation.
 func (d DAG) Metadata() node.Meta { return d.header().metadata }
 
-// Created returns the time at which the conversation began: the time in its file, or else the time of its first node.
-// It returns the zero time if there is neither.
-func (d DAG) Created() time.Time {
-	var t time.Time
-	if j := d.header().created; j != "" {
-		_ = j.Decode(&t) // checked when it was read
-	} else if first := d.first(); first != nil {
-		t = first.Time()
-	}
-	return t.UTC()
-}
-
-// first returns the node that is saved first, or nil if there is none.
-func (d DAG) first() *node.Node {
-	for _, root := range d.roots() {
-		return New().WithHeads(root).WithChildren()[0]
-	}
-	return nil
-}
-
 // Save writes the conversation to a file, as [DAG.Write] does.
 //
 //   - The file is replaced as a whole. It holds either its old content or the new conversation, also after a crash.

@@ -60,8 +60,8 @@ func (d DAG) atAll(heads []*node.Node) DAG {
 // atPhase returns the conversation with the executions of an open phase as its heads.
 func (d DAG) atPhase(p phase) DAG {
 	executed := len(p.Spare)
-	for _, n := range p.Executions.All {
-		if n != nil {
+	for i := range p.List {
+		if p.Executions.At(i) != nil {
 			executed++
 		}
 		if executed > 1 {

@@ -34,10 +34,17 @@ func (d DAG) openPhase() (phase, bool) {
 	return phase{open.Phases[0], new(byte)}, true
 }
 
-func isExecution(n *node.Node) bool { return lineage.IsExecution(n) }
+// isExecution reports whether n is the execution of a call.
+func isExecution(n *node.Node) bool {
+	_, ok := n.Payload().(node.ToolExecution)
+	return ok
+}
 
 // isUnfinished reports whether n is an execution without a result: its call was started, or its sub-agent is paused.
-func isUnfinished(n *node.Node) bool { return lineage.IsUnfinished(n) }
+func isUnfinished(n *node.Node) bool {
+	e, ok := n.Payload().(node.ToolExecution)
+	return ok && e.State.Unfinished()
+}
 
 // Call is one tool call of an assistant's message. Package executor passes the same type to tools, hooks and observers.
 type Call struct {
@@ -239,7 +246,15 @@ func (p phase) missing(i int) node.ToolExecution {
 }
 
 // heads returns the executions so far: first those of the calls in call order, then the spare ones.
-func (p phase) heads() []*node.Node { return append(p.Executed(), p.Spare...) }
+func (p phase) heads() []*node.Node {
+	heads := make([]*node.Node, 0, len(p.List)+len(p.Spare))
+	for i := range p.List {
+		if n := p.Executions.At(i); n != nil {
+			heads = append(heads, n)
+		}
+	}
+	return append(heads, p.Spare...)
+}
 
 // execute adds a node for an execution of the call with that number, which has no result.
 func (p *phase) execute(src node.Source, i int, execution node.Payload) error {

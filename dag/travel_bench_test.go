@@ -198,7 +198,7 @@ func BenchmarkDiff(b *testing.B) {
 			var total time.Duration
 			for b.Loop() {
 				start := time.Now()
-				if len(dag.Diff(c.old, c.new).Changes) == 0 {
+				if len(dag.ChangesOf(dag.Diff(c.old, c.new))) == 0 {
 					b.Fatal("nothing differs")
 				}
 				middle := time.Now()

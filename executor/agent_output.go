@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 
 	"github.com/plait-dev/plait/api"
@@ -28,6 +29,28 @@ func WithOutput[T any](a Agent) Agent {
 // FinalOutput decodes the last response of a run to a T, by api.Decode[T]. The error is an *api.OutputError if the
 // response is no valid T, or if the conversation does not end in a response, for example because a limit ended the run.
 func FinalOutput[T any](d dag.DAG) (T, error) { return api.Decode[T](lastAnswer(d)) }
+
+// PartialOutput returns the events of a run, and calls show with the T of the response as far as it is known: see
+// [api.Partial]. The run is one of [WithOutput]; its events are those of [Agent.Stream] or [Agent.ResumeStream].
+// [FinalOutput] reads the whole T, which is checked.
+func PartialOutput[T any](events iter.Seq2[Event, error], show func(T)) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		var part api.Partial[T]
+		for event, err := range events {
+			switch e := event.(type) {
+			case MessageStart, Retry:
+				part = api.Partial[T]{} // a new response begins
+			case MessageDelta:
+				if value, ok := part.Add(e.Text()); ok {
+					show(value)
+				}
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
 
 // RunFor is [Agent.Run] with structured output, as configured by [WithOutput]. Its errors are those of Run and
 // [FinalOutput]. To resume a run that pauses, use [ResumeFor].

@@ -11,7 +11,6 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
-	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -189,7 +188,7 @@ func replaced(t shared.Transcript, first, end int) []node.ID {
 
 		n := t.Nodes[i]
 		for j := range n.NumParents() {
-			if lineage.IsExecution(n.Parent(j)) {
+			if _, is := n.Parent(j).Payload().(node.ToolExecution); is {
 				ids = append(ids, n.Parent(j).ID())
 			}
 		}

@@ -83,8 +83,8 @@ func (rs *replies) leave(execution *node.Node) bool {
 
 // stay returns how many calls of the phase stay as they are. Of a large phase that may be most.
 func (rs *replies) stay(p lineage.Phase) (n int) {
-	for _, execution := range p.Executions.All {
-		if rs.leave(execution) {
+	for i := range p.List {
+		if rs.leave(p.Executions.At(i)) {
 			n++
 		}
 	}
@@ -225,7 +225,8 @@ var errRepeated = errors.New("executor: every reply repeats a result that the co
 func (r *run) missing() error {
 	for _, p := range r.open.Phases {
 		replied := r.replies.given(p)
-		for _, n := range p.Executions.All {
+		for i := range p.List {
+			n := p.Started(i)
 			if n == nil {
 				continue
 			}

@@ -30,7 +30,8 @@ func (r *run) spent() node.Spent {
 func spentIn(phases []lineage.Phase) (latest node.Spent) {
 	waits := false
 	for _, p := range phases {
-		for _, n := range p.Executions.All {
+		for i := range p.List {
+			n := p.Executions.At(i)
 			if n == nil {
 				continue
 			}
@@ -64,7 +65,8 @@ func (p *toolPhase) keepSpent(executions []node.ToolExecution) []node.ToolExecut
 			return executions
 		}
 	}
-	for _, execution := range p.open.Executions.All {
+	for i := range p.open.List {
+		execution := p.open.Executions.At(i)
 		if p.stays > 0 && p.r.replies.leave(execution) {
 			e := execution.Payload().(node.ToolExecution)
 			e.Spent = spent

@@ -228,8 +228,8 @@ func (p *toolPhase) giveUp() bool {
 // takeBack makes calls of those that stayed.
 func (p *toolPhase) takeBack() {
 	all := newPhase(p.r, p.stays).calls
-	for i, execution := range p.open.Executions.All {
-		if p.r.replies.leave(execution) {
+	for i := range p.open.List {
+		if p.r.replies.leave(p.open.Executions.At(i)) {
 			c := all[0]
 			all = all[1:]
 			c.phase, c.index, c.number, c.call = p, len(p.calls), i, p.call(i)
@@ -436,9 +436,12 @@ func (r *run) executePhase(open lineage.Phase) (closedPhase, error) {
 
 // waitsForSomebody reports whether a call of the phase waits for somebody outside.
 func waitsForSomebody(p lineage.Phase) bool {
-	return slices.ContainsFunc(p.Executed(), func(n *node.Node) bool {
-		return n.Payload().(node.ToolExecution).State.Paused()
-	})
+	for i := range p.List {
+		if n := p.Started(i); n != nil && n.Payload().(node.ToolExecution).State.Paused() {
+			return true
+		}
+	}
+	return false
 }
 
 // closeBranches executes the open calls of a conversation with several branches, one tool phase after the other. Heads
@@ -609,9 +612,12 @@ func (r *run) phaseClosedBy(n *node.Node) closedPhase {
 	if !r.showsPhases {
 		return closedPhase{}
 	}
-	p := closedPhase{executions: lineage.ExecutionsBefore(n)}
-	p.results = make([]Result, len(p.executions))
-	for i, e := range p.executions {
+	p := closedPhase{
+		executions: make([]node.ToolExecution, n.NumParents()), results: make([]Result, n.NumParents()),
+	}
+	for i := range n.NumParents() {
+		e := n.Parent(i).Payload().(node.ToolExecution)
+		p.executions[i] = e
 		p.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
 	}
 	return p

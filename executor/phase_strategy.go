@@ -29,15 +29,13 @@ type Batch struct {
 	Defer bool
 }
 
-// Mode controls whether a tool may run beside others; see [WithMode].
+// Mode controls whether a tool may run beside others; see [WithMode]. The zero value leaves it to the strategy.
 type Mode int
 
 // The modes.
 const (
-	// ModeAny leaves it to the strategy.
-	ModeAny Mode = iota
 	// ModeSequential marks a tool that must not run beside any other.
-	ModeSequential
+	ModeSequential Mode = iota + 1
 	// ModeParallel marks a tool that is safe to run beside others.
 	ModeParallel
 )

@@ -553,15 +553,10 @@ func parse(line []byte, resolve func(ID) *Node) (*Node, error) {
 
 // parseAny reads a line in any form. The node keeps a copy of it.
 func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
-	// Check the depth and the lines before decoding: the decoder recurses, and the saved form is one line.
 	saved := string(line)
-	if d := jsonx.Depth(content.JSON(saved)); d > maxDepth {
-		return nil, fmt.Errorf("%w: it nests %d deep; the limit is %d", content.ErrJSON, d, maxDepth)
+	if err := checkLine(saved); err != nil {
+		return nil, err
 	}
-	if bytes.IndexByte(line, '\n') >= 0 || bytes.IndexByte(line, '\r') >= 0 {
-		return nil, errors.New("it spans several lines")
-	}
-
 	e, err := decode(line)
 	if err != nil {
 		return nil, fieldError(e.ID, "", err)
@@ -609,16 +604,34 @@ func parseAny(line []byte, resolve func(ID) *Node) (*Node, error) {
 		n.add().claimed = true
 		n.add().erased = n.isBlank()
 	}
-
-	// A node without a checksum is read, and cannot be checked.
-	if e.Sum != "" {
-		held, err := parseHash(e.Sum)
-		if err != nil {
-			return nil, fieldError(e.ID, "sum", err)
-		}
-		n.hashes.Store(&hashes{sum: &held})
+	if err := n.hold(e); err != nil {
+		return nil, err
 	}
 	return n, nil
+}
+
+// checkLine checks a line before it is decoded: the decoder recurses, and the saved form is one line.
+func checkLine(line string) error {
+	if d := jsonx.Depth(content.JSON(line)); d > maxDepth {
+		return fmt.Errorf("%w: it nests %d deep; the limit is %d", content.ErrJSON, d, maxDepth)
+	}
+	if strings.ContainsAny(line, "\n\r") {
+		return errors.New("it spans several lines")
+	}
+	return nil
+}
+
+// hold keeps the checksum of a line. A node without one is read, and cannot be checked.
+func (n *Node) hold(e envelope) error {
+	if e.Sum == "" {
+		return nil
+	}
+	held, err := parseHash(e.Sum)
+	if err != nil {
+		return fieldError(e.ID, "sum", err)
+	}
+	n.hashes.Store(&hashes{sum: &held})
+	return nil
 }
 
 // restored checks a payload from a file. It does not check an unknown payload.

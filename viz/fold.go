@@ -306,88 +306,100 @@ func (o *outline) hide(p plan, box []int, pinned []bool) []bool {
 
 // foldHidden folds hidden vertices into one box for each drawn vertex they branch off from.
 func (o *outline) foldHidden(hidden []bool, box []int) {
-	size := len(o.vertices)
-
-	// A union-find structure. Entry i below size is vertex i, entry size+u is the set of everything branching off from
-	// box u, and entry 2*size is the set of everything without a parent.
-	class := make([]int, 2*size+1)
-	for i := range class {
-		class[i] = i
-	}
-
-	find := func(i int) int {
-		for class[i] != i {
-			class[i] = class[class[i]]
-			i = class[i]
-		}
-		return i
-	}
-
-	up, _ := o.neighbors()
-	after := make([]int, size) // by vertex: its last parent with a drawn box, in its conversation
+	folded := make([]int, 0, len(o.vertices)) // the hidden vertices with a box of their own
 	for i := range o.vertices {
-		if !hidden[i] || box[i] != i {
-			continue
+		if hidden[i] && box[i] == i {
+			folded = append(folded, i)
 		}
+	}
+	branches, after := o.branches(folded, hidden, box)
+	boxes := o.boxesOf(folded, branches, after)
+
+	// Find all boxes before any changes.
+	homes := make([]int, len(folded))
+	for k, i := range folded {
+		homes[k] = boxes[branches.find(i)]
+	}
+	for k, i := range folded {
+		box[i] = homes[k]
+	}
+}
+
+// sets are disjoint sets of integers: a union-find structure. Each has the name of one of its members.
+type sets []int
+
+func newSets(n int) sets {
+	s := make(sets, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+// find returns the name of the set that has i.
+func (s sets) find(i int) int {
+	for s[i] != i {
+		s[i] = s[s[i]]
+		i = s[i]
+	}
+	return i
+}
+
+func (s sets) join(i, j int) { s[s.find(i)] = s.find(j) }
+
+// branches returns the vertices that branch off from the same place, as sets, and for each vertex its last parent with a
+// drawn box in its conversation. Member size+u of the sets stands for box u, and 2*size for having no parent.
+func (o *outline) branches(folded []int, hidden []bool, box []int) (branches sets, after []int) {
+	size := len(o.vertices)
+	branches, after = newSets(2*size+1), make([]int, size)
+	up, _ := o.neighbors()
+	for _, i := range folded {
 		if len(up[i]) == 0 {
-			class[find(i)] = find(2 * size)
+			branches.join(i, 2*size)
 		}
 
 		// A vertex below a hidden parent branches off where the parent does.
 		for _, u := range up[i] {
 			if u = box[u]; hidden[u] {
-				class[find(i)] = find(u)
+				branches.join(i, u)
 				continue
 			}
-			class[find(i)] = find(size + u)
+			branches.join(i, size+u)
 			if o.vertices[u].group == o.vertices[i].group {
 				after[i] = max(after[i], u)
 			}
 		}
 	}
+	return branches, after
+}
 
-	// An edge into a box must lead down, so the box of a class must come after all drawn parents of the class.
-	lowest := make([]int, len(class))
-	for i := range o.vertices {
-		if hidden[i] && box[i] == i {
-			lowest[find(i)] = max(lowest[find(i)], after[i])
-		}
+// boxesOf returns the box of each set of vertices, by its name: its outermost vertex. Of several, it is the first one
+// after all drawn parents of the set, because an edge into a box must lead down.
+func (o *outline) boxesOf(folded []int, branches sets, after []int) []int {
+	lowest := make([]int, len(branches))
+	for _, i := range folded {
+		set := branches.find(i)
+		lowest[set] = max(lowest[set], after[i])
 	}
 
-	// A class takes the box of its outermost vertex. Of several, it takes the first one after lowest.
-	levels, rep := o.levels(), make([]int, len(class))
+	levels, boxes := o.levels(), make([]int, len(branches))
 	level := func(i int) int {
 		if g := o.vertices[i].group; g != none {
 			return levels[g]
 		}
 		return 1
 	}
-
-	for i := range rep {
-		rep[i] = none
+	for i := range boxes {
+		boxes[i] = none
 	}
-	for i := range o.vertices {
-		if !hidden[i] || box[i] != i {
-			continue
-		}
-		c := find(i)
-		r := rep[c]
-		if r == none || level(i) < level(r) || level(i) == level(r) && r < lowest[c] && i > lowest[c] {
-			rep[c] = i
+	for _, i := range folded {
+		set := branches.find(i)
+		r := boxes[set]
+		if r == none || level(i) < level(r) || level(i) == level(r) && r < lowest[set] && i > lowest[set] {
+			boxes[set] = i
 		}
 	}
-
-	// Find all classes before any box changes.
-	for i := range o.vertices {
-		if hidden[i] && box[i] == i {
-			class[i] = find(i)
-		}
-	}
-	for i := range o.vertices {
-		if hidden[i] && box[i] == i {
-			box[i] = rep[class[i]]
-		}
-	}
+	return boxes
 }
 
 // homes returns the box of each group if conversations deeper than depth are folded: the index of a vertex, or none. A

@@ -353,7 +353,28 @@ func (s *spreader) fan(m int) {
 		}
 	}
 
-	lefts, rights := make([]int, columns), make([]int, columns)
+	lefts, rights := s.gather(m, branches, columns)
+	first, last, right := s.placeColumns(m, branches, lefts, rights)
+
+	// The merge is in the middle. If the axis of a branch is close by, the merge takes it, for a straight edge.
+	axis := (first + last) / 2
+	for _, x := range branches {
+		if off := s.dx[x] - axis; -gapX < off && off < gapX {
+			axis = s.dx[x]
+			break
+		}
+	}
+
+	for _, x := range branches {
+		s.dx[x] -= axis
+	}
+	b.outline = append(b.outline, segment{b.top, row - 1, -axis, right - gapX - axis})
+}
+
+// gather packs the branches above the merge m. It returns how far the columns extend to either side of their axes.
+func (s *spreader) gather(m int, branches []int, columns int) (lefts, rights []int) {
+	b, row := &s.blocks[m], s.item(m).row
+	lefts, rights = make([]int, columns), make([]int, columns)
 	for i, x := range branches {
 		in := &s.blocks[x]
 
@@ -378,14 +399,18 @@ func (s *spreader) fan(m int) {
 		b.top = min(b.top, in.top)
 		in.outline, in.sides = nil, nil
 	}
+	return lefts, rights
+}
 
-	right := 0 // the right side of everything placed so far
+// placeColumns places the columns of branches side by side. It returns the axes of the first and the last column, and
+// the right side of everything.
+func (s *spreader) placeColumns(m int, branches, lefts, rights []int) (first, last, right int) {
 	if s.direct[m] {
 		right = 2*corridor + gapX
 	}
 
-	// The axes of the first and the last column.
-	first, last := corridor, 0
+	first = corridor
+	columns := len(lefts)
 	for c := range columns {
 		last = right + lefts[c]
 		if c == 0 && !s.direct[m] {
@@ -396,20 +421,7 @@ func (s *spreader) fan(m int) {
 		}
 		right += lefts[c] + rights[c] + gapX
 	}
-
-	// The merge is in the middle. If the axis of a branch is close by, the merge takes it, for a straight edge.
-	axis := (first + last) / 2
-	for _, x := range branches {
-		if off := s.dx[x] - axis; -gapX < off && off < gapX {
-			axis = s.dx[x]
-			break
-		}
-	}
-
-	for _, x := range branches {
-		s.dx[x] -= axis
-	}
-	b.outline = append(b.outline, segment{b.top, row - 1, -axis, right - gapX - axis})
+	return first, last, right
 }
 
 // extent returns how far an outline extends to either side of its axis.

@@ -50,7 +50,8 @@ var ErrTooLarge = errors.New("too large for a Mermaid diagram")
 //   - Heads, roots, branch points and merges of branches are drawn while there is room. Of many heads only the first
 //     few are drawn, and boxes count the others.
 //
-// Mermaid returns the error of d; the error of w; or [ErrTooLarge] if the conversation is too large even when folded, with the size and the limit.
+// Mermaid returns the error of d; the error of w; or [ErrTooLarge], with the size and the limit, if the conversation is
+// too large even when folded.
 // [SVG] can then draw it. Nothing is written unless the drawing is complete.
 func Mermaid(w io.Writer, d dag.DAG, o *Options) error {
 	if o == nil {

@@ -4,11 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/anthropic"
 	"github.com/plait-dev/plait/api/apitest/fake"
+	"github.com/plait-dev/plait/api/batch"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -49,6 +54,48 @@ func ExampleNew_run() {
 	d, err := executor.Run(context.Background(), anthropic.New("claude-sonnet-4-5", &anthropic.Options{SDK: local(server)}), d)
 	fmt.Println(d.Text(), err)
 	// Output: It snows in Oslo. <nil>
+}
+
+// The requests of many runs are sent in one batch, at half the price. A second process with the same file finds them.
+func ExampleOptions_batches() {
+	yes := fake.AnthropicMessage(content.Text{Text: "Yes."})
+	claude := fake.Anthropic(yes, yes, yes)
+	server := httptest.NewServer(claude)
+	defer server.Close()
+	folder, _ := os.MkdirTemp("", "")
+	defer os.RemoveAll(folder)
+
+	for range 2 {
+		nightly, err := batch.Open(filepath.Join(folder, "nightly.batch"), &batch.Options{
+			Requests: 3, Poll: time.Millisecond, // a real batch takes minutes: leave them out
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		prices := api.Prices{"claude-fake": {Input: 3, Output: 15}}
+		agent := executor.Agent{
+			Provider: anthropic.New("claude-sonnet-4-5", &anthropic.Options{Batches: nightly, SDK: local(server)}),
+			Prices:   prices.Times(0.5),
+		}
+		questions := slices.Values([]string{"Is 2 even?", "Is 4 even?", "Is 6 even?"})
+		for d, err := range executor.Each(context.Background(), 1000, questions, func(ctx context.Context, q string) (dag.DAG, error) {
+			return agent.Run(ctx, dag.New().User(q))
+		}) {
+			run, _ := d.LastRun()
+			fmt.Println(d.Text(), fmt.Sprintf("$%.6f", run.Stop.Cost), err)
+		}
+		fmt.Println(claude.Batches(), "batch", len(claude.Bodies()), "requests", nightly.Close())
+	}
+	// Output:
+	// Yes. $0.000053 <nil>
+	// Yes. $0.000053 <nil>
+	// Yes. $0.000053 <nil>
+	// 1 batch 3 requests <nil>
+	// Yes. $0.000053 <nil>
+	// Yes. $0.000053 <nil>
+	// Yes. $0.000053 <nil>
+	// 1 batch 3 requests <nil>
 }
 
 func ExampleBody() {

@@ -92,7 +92,7 @@ func (u usage) update(t *tokens) {
 	for name, n := range further.Requests {
 		t.priced = t.priced || n != 0.0 && name != "web_fetch_requests"
 	}
-	t.priced = t.priced || !slices.Contains([]string{"", "standard"}, further.Tier) ||
+	t.priced = t.priced || !slices.Contains([]string{"", "standard", "batch"}, further.Tier) ||
 		!slices.Contains([]string{"", "standard"}, further.Speed) ||
 		!slices.Contains([]string{"", "global", "not_available"}, further.Place)
 

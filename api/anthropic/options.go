@@ -3,6 +3,7 @@ package anthropic
 import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/batch"
 	"github.com/plait-dev/plait/api/compatible"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
 )
@@ -46,6 +47,9 @@ type Options struct {
 	TextOnly bool
 	// NoStream requests the whole response at once. Defaults to false.
 	NoStream bool
+	// Batches sends each request in a batch, at half the price: see package batch. Responses are then not streamed, and
+	// Idle does not apply. Prices of an agent are those of batches: see api.Prices.Times. Defaults to nil.
+	Batches *batch.Batches
 	// SDK is options of the official SDK: a key, a base URL, an HTTP client, bedrock.WithConfig, vertex.WithGoogleAuth.
 	// They are applied after those of the environment (ANTHROPIC_API_KEY and others). The SDK's own retries are always
 	// off. Defaults to none.
@@ -65,5 +69,8 @@ func (o *Options) over(request api.Options) (Options, []api.RepairNote) {
 	}
 	var notes []api.RepairNote
 	c.Options, notes = roundtrip.Resolved(API, request, c.Options)
+	if c.Batches != nil {
+		c.NoStream, c.Idle = true, -1
+	}
 	return c, notes
 }

@@ -20,10 +20,14 @@ import (
 type provider struct {
 	model   string
 	options Options
-	// post is the method Post of the SDK's client. A field with the client itself would make programs larger: if a
+	// The methods of the SDK's client. A field with the client itself would make programs larger: if a
 	// program calls methods by reflection, the linker keeps every method of every service of the SDK.
-	post func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
+	post method
+	get  method
 }
+
+// method is Post or Get of the SDK's client.
+type method func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 
 var _ api.TokenCounter = (*provider)(nil)
 
@@ -38,7 +42,7 @@ func New(model string, o *Options) api.Provider {
 		p.options = *o
 	}
 	client := sdk.NewClient(p.options.SDK...)
-	p.post = client.Post
+	p.post, p.get = client.Post, client.Get
 	return p
 }
 
@@ -74,6 +78,9 @@ func (p *provider) trip(
 			}, err
 		},
 		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
+			if b.options.Batches != nil && path == "v1/messages" {
+				return roundtrip.InBatch(watch.Context, b.options.Batches, p.driver(b.options), c.Body, atOnce)
+			}
 			return func(yield func(api.Event, error) bool) {
 				res, err := p.send(watch.Context, path, c.Body, b.options)
 				if err != nil {
@@ -93,14 +100,26 @@ func (p *provider) trip(
 
 // send posts body unchanged. The caller closes the response.
 func (p *provider) send(ctx context.Context, path string, body *wire.Parts, o Options) (*http.Response, error) {
-	options := []option.RequestOption{
+	further := []option.RequestOption{option.WithRequestBody("application/json", body)}
+	if !o.NoStream {
+		further = append(further, option.WithHeader("Accept", "text/event-stream"))
+	}
+	return o.call(ctx, p.post, path, further...)
+}
+
+// fetch gets a path. The caller closes the response.
+func (p *provider) fetch(ctx context.Context, path string, o Options) (*http.Response, error) {
+	return o.call(ctx, p.get, path)
+}
+
+// call calls a method of the SDK.
+func (o Options) call(
+	ctx context.Context, do method, path string, further ...option.RequestOption,
+) (*http.Response, error) {
+	options := append([]option.RequestOption{
 		option.WithMaxRetries(0), // api.Client retries
 		option.WithMiddleware(o.carry),
-		option.WithRequestBody("application/json", body),
-	}
-	if !o.NoStream {
-		options = append(options, option.WithHeader("Accept", "text/event-stream"))
-	}
+	}, further...)
 
 	// Headers of the options replace those of the SDK.
 	for name, values := range o.Header {
@@ -111,7 +130,7 @@ func (p *provider) send(ctx context.Context, path string, body *wire.Parts, o Op
 	}
 
 	var res *http.Response
-	if err := p.post(ctx, path, nil, &res, options...); err != nil {
+	if err := do(ctx, path, nil, &res, options...); err != nil {
 		if res != nil {
 			res.Body.Close()
 		}

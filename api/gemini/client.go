@@ -17,7 +17,10 @@ import (
 // program calls methods by reflection, the linker keeps every method of every service of the SDK.
 type client struct {
 	whole, stream, count func(ctx context.Context, model string) error // a request without content, see carrier
-	timeout              *time.Duration                                // of a request; nil is none
+	// The same for batches: create makes one, and job asks for the named one.
+	create, job func(ctx context.Context, name string) error
+	vertex      bool
+	timeout     *time.Duration // of a request; nil is none
 }
 
 // connect returns a client of the SDK with a carrier for its requests. It makes two clients: the first for its HTTP
@@ -63,6 +66,15 @@ func connect(ctx context.Context, config *genai.ClientConfig) (*client, error) {
 			_, err := second.Models.CountTokens(ctx, model, nil, nil)
 			return err
 		},
+		create: func(ctx context.Context, model string) error {
+			_, err := second.Batches.Create(ctx, model, &genai.BatchJobSource{FileName: "none"}, nil)
+			return err
+		},
+		job: func(ctx context.Context, name string) error {
+			_, err := second.Batches.Get(ctx, name, nil)
+			return err
+		},
+		vertex: c.Backend != genai.BackendGeminiAPI,
 	}, nil
 }
 
@@ -101,7 +113,9 @@ type sent struct {
 	body    *wire.Parts
 	header  http.Header
 	streams bool
-	counts  bool // of tokens, in place of a response
+	counts  bool   // of tokens, in place of a response
+	batches bool   // of the creation of a batch
+	job     string // the name of a batch; then there is no body
 
 	// Set by RoundTrip. The SDK may send a request once.
 	made bool
@@ -149,7 +163,9 @@ func (c carrier) send(req *http.Request, s *sent) (*http.Response, error) {
 	if err := wire.Ready(out); err != nil {
 		return nil, err
 	}
-	s.body.Send(out)
+	if s.body != nil {
+		s.body.Send(out)
+	}
 	return c.client.Do(out)
 }
 
@@ -164,14 +180,18 @@ func nothing(req *http.Request) *http.Response {
 // post makes the SDK send a request to the model, and returns the response. The caller closes the response.
 func (s *sent) post(c *client, model string) (*http.Response, error) {
 	ctx := context.WithValue(s.ctx, sending{}, s)
-	request := c.whole
+	request, name := c.whole, model
 	switch {
+	case s.job != "":
+		request, name = c.job, s.job
+	case s.batches:
+		request = c.create
 	case s.counts:
 		request = c.count
 	case s.streams:
 		request = c.stream
 	}
-	err := request(ctx, model)
+	err := request(ctx, name)
 
 	// After a response, the SDK's own error does not matter: the SDK saw an empty one.
 	switch {

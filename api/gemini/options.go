@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/batch"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/pattern"
 	"google.golang.org/genai"
@@ -31,6 +32,10 @@ type Options struct {
 	api.Options
 	// NoStream requests the whole response at once. Defaults to false.
 	NoStream bool
+	// Batches sends each request in a batch, at half the price: see package batch. Responses are then not streamed, and
+	// Idle does not apply. Prices of an agent are those of batches: see api.Prices.Times. Vertex AI is not supported.
+	// Defaults to nil.
+	Batches *batch.Batches
 	// SDK is the configuration of the official SDK's client: a key or credentials, the backend, a project and location,
 	// an HTTP client, and in HTTPOptions a base URL and headers. The environment completes it (GEMINI_API_KEY,
 	// GOOGLE_GENAI_USE_VERTEXAI and others). Its RetryOptions, ExtraBody and ExtrasRequestProvider have no effect.
@@ -46,6 +51,9 @@ func (o *Options) over(request api.Options) (Options, []api.RepairNote) {
 	}
 	var notes []api.RepairNote
 	c.Options, notes = roundtrip.Resolved(API, request, c.Options)
+	if c.Batches != nil {
+		c.NoStream, c.Idle = true, -1
+	}
 	return c, notes
 }
 

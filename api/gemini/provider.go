@@ -84,6 +84,9 @@ func (p *provider) trip(
 			}, err
 		},
 		Ask: func(watch *idle.Watch, c roundtrip.Call) iter.Seq2[api.Event, error] {
+			if b.options.Batches != nil && !counts {
+				return roundtrip.InBatch(watch.Context, b.options.Batches, p.driver(b.options), c.Body, read)
+			}
 			return func(yield func(api.Event, error) bool) {
 				// The client is made here, not in New: a missing key is an error of the request.
 				client, err := p.connected(watch.Context)

@@ -22,7 +22,7 @@ func (c *chatProvider) Model() string { return c.model }
 // NewChat returns a model behind the Chat Completions API, such as "gpt-4.1". It is safe for concurrent use. A nil o means all defaults. NewChat sends no
 // request: a missing key is reported by the first request, as api.ErrAuth.
 func NewChat(model string, o *Options) api.Provider {
-	return &chatProvider{model: model, options: o.orNone(), transport: newTransport(ChatAPI, "chat/completions", o)}
+	return &chatProvider{model: model, options: o.orNone(), transport: newTransport(ChatAPI, "chat/completions", model, o)}
 }
 
 // Stream sends the request and yields the events of its response, under the contract of api.Provider.

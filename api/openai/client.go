@@ -11,15 +11,15 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 )
 
-// post sends a request with the options of a provider and those given here, and sets res to the response.
-type post func(ctx context.Context, res **http.Response, options ...option.RequestOption) error
+// sender sends a request with the options of a provider and those given here, and sets res to the response.
+type sender func(ctx context.Context, res **http.Response, options ...option.RequestOption) error
 
-// poster returns the post that sends with these options.
+// senderOf returns the sender with these options.
 //
-// Of the SDK it uses one service, whose requests outermost sends to another path. The SDK's client has all services of
-// OpenAI: with it, the first build of a program takes a minute of CPU time more, and the linker keeps what the program
-// never calls.
-func poster(options []option.RequestOption) post {
+// Of the SDK it uses one method of one service; outermost gives each request its own method and path. The SDK's client
+// has all services of OpenAI: with it, the first build of a program takes a minute of CPU time more, and the linker keeps
+// what the program never calls.
+func senderOf(options []option.RequestOption) sender {
 	// The SDK calls middlewares in the order of the options, so the first one is around those of the caller.
 	first := []option.RequestOption{option.WithEnvironmentProduction(), option.WithMiddleware(outermost)}
 	service := responses.NewResponseService(append(first, options...)...)
@@ -31,12 +31,18 @@ func poster(options []option.RequestOption) post {
 	}
 }
 
-// aim replaces the path of the SDK's service in an address.
-func aim(u *url.URL, path string) {
-	const service = "responses"
-	u.Path = strings.TrimSuffix(u.Path, service) + path
-	if u.RawPath != "" {
-		u.RawPath = strings.TrimSuffix(u.RawPath, service) + path
+// aim gives a request of the SDK's service its own method and path, which is escaped.
+func (s *sent) aim(req *http.Request) {
+	u := req.URL
+	path := strings.TrimSuffix(u.EscapedPath(), "responses") + s.path
+	if plain, err := url.PathUnescape(path); err == nil {
+		u.Path, u.RawPath = plain, path
+	}
+
+	req.Method = s.method
+	if s.body == nil {
+		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
+		req.Header.Del("Content-Type")
 	}
 }
 

@@ -80,7 +80,7 @@ func TestServerIsRecognizedByItsHost(t *testing.T) {
 	} {
 		sdk := []option.RequestOption{option.WithAPIKey("k"), option.WithBaseURL(address)}
 		require.Equal(t, want, serverIn(&Options{SDK: sdk}).differs().Server, address)
-		require.Equal(t, want, newTransport(ChatAPI, "chat/completions", &Options{SDK: sdk}).server.differs().Server, address)
+		require.Equal(t, want, newTransport(ChatAPI, "chat/completions", "", &Options{SDK: sdk}).server.differs().Server, address)
 	}
 
 	sdk := []option.RequestOption{option.WithBaseURL("https://api.deepseek.com/v1")}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/batch"
 	"github.com/plait-dev/plait/api/compatible"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/servers"
@@ -67,6 +68,9 @@ type Options struct {
 	TextOnly bool
 	// NoStream requests the whole response at once. Defaults to false.
 	NoStream bool
+	// Batches sends each request in a batch, at half the price: see package batch. Responses are then not streamed, and
+	// Idle does not apply. Prices of an agent are those of batches: see api.Prices.Times. Defaults to nil.
+	Batches *batch.Batches
 	// SDK holds options of the official SDK: a key, a base URL (with its version, as in "http://127.0.0.1:8080/v1"), an
 	// HTTP client, azure.WithEndpoint. They are applied after the environment (OPENAI_API_KEY and others). The SDK's
 	// own retries are always off. Defaults to none.
@@ -91,6 +95,9 @@ func (o *Options) resolve(req api.Request, name string) (Options, []api.RepairNo
 		return c, nil, badServer(name, "%q is not a known server; known are %s", c.Server, strings.Join(servers.Names(), ", "))
 	}
 	_, err := roundtrip.Checked(name, c.Options)
+	if c.Batches != nil {
+		c.NoStream, c.Idle = true, -1
+	}
 	return c, notes, err
 }
 

@@ -28,7 +28,7 @@ func (r *responsesProvider) Model() string { return r.model }
 // OpenAI stores nothing between two requests: each request carries the whole conversation, including the model's
 // encrypted reasoning (see [ResponsesBody]).
 func NewResponses(model string, o *Options) api.Provider {
-	return &responsesProvider{model: model, options: o.orNone(), transport: newTransport(ResponsesAPI, "responses", o)}
+	return &responsesProvider{model: model, options: o.orNone(), transport: newTransport(ResponsesAPI, "responses", model, o)}
 }
 
 // Stream sends the request and yields the events of its response, under the contract of api.Provider.
@@ -63,7 +63,7 @@ func (r *responsesProvider) CountTokens(ctx context.Context, req api.Request) (i
 
 		// The tokens of the input do not depend on the other members, and the endpoint refuses them.
 		body, err := roundtrip.Keeping(c.body, counted...)
-		c.body, c.streams = wire.NewParts([]byte(body)), false
+		c.body, c.streams, c.options.Batches = wire.NewParts([]byte(body)), false, nil
 		return c, err
 	}, answered{read, read}).Count(ctx)
 }

@@ -51,7 +51,7 @@ func (s server) check(name string) error {
 
 // serverOf returns the server that send would reach, or the one named by the options. It sends nothing: the request for
 // resolving the address ends in outermost.
-func serverOf(send post, o *Options) server {
+func serverOf(send sender, o *Options) server {
 	var s server
 	ctx := context.WithValue(context.Background(), looking{}, &s)
 
@@ -69,7 +69,7 @@ func serverIn(o *Options) server {
 		s.named(o, false)
 		return s
 	}
-	return serverOf(poster(o.SDK), o)
+	return serverOf(senderOf(o.SDK), o)
 }
 
 // looking is the context key of a *server. For a request with it, outermost sets the *server and sends nothing.

@@ -36,14 +36,14 @@ func TestServerIsRecognizedByItsBaseURL(t *testing.T) {
 		"the last one wins": {[]option.RequestOption{key, option.WithBaseURL("http://127.0.0.1:1/v1"), option.WithBaseURL("https://api.openai.com/v1")}, false},
 	} {
 		require.Equal(t, test.compatible, serverIn(&Options{SDK: test.sdk}).compatible, name)
-		require.Equal(t, test.compatible, newTransport(ResponsesAPI, "responses", &Options{SDK: test.sdk}).server.compatible, name)
+		require.Equal(t, test.compatible, newTransport(ResponsesAPI, "responses", "", &Options{SDK: test.sdk}).server.compatible, name)
 	}
 	require.False(t, serverIn(nil).compatible)
 }
 
 func TestServerOfTheEnvironmentIsCompatible(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")
-	require.True(t, newTransport(ResponsesAPI, "responses", nil).server.compatible)
+	require.True(t, newTransport(ResponsesAPI, "responses", "", nil).server.compatible)
 	require.False(t, serverIn(nil).compatible, "a body is made of its arguments alone")
 }
 

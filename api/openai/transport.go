@@ -19,13 +19,14 @@ import (
 type transport struct {
 	api    string // the name of the API
 	path   string // relative to the base URL
-	post   post
+	model  string
+	do     sender
 	server server
 }
 
-func newTransport(name, path string, o *Options) *transport {
-	send := poster(append(environment(o), o.orNone().SDK...))
-	return &transport{api: name, path: path, post: send, server: serverOf(send, o)}
+func newTransport(name, path, model string, o *Options) *transport {
+	send := senderOf(append(environment(o), o.orNone().SDK...))
+	return &transport{api: name, path: path, model: model, do: send, server: serverOf(send, o)}
 }
 
 // call is one request, ready to be sent.
@@ -66,6 +67,10 @@ func (t *transport) trip(make func() (call, error), read answered) roundtrip.Tri
 
 // events sends a call and yields the events of its response.
 func (t *transport) events(watch *idle.Watch, c call, read answered) iter.Seq2[api.Event, error] {
+	if b := c.options.Batches; b != nil {
+		read := func(res *http.Response) iter.Seq2[api.Event, error] { return read.whole(res, c) }
+		return roundtrip.InBatch(watch.Context, b, t.driver(c.options), c.body, read)
+	}
 	return func(yield func(api.Event, error) bool) {
 		res, err := t.send(watch, c)
 		if err != nil {
@@ -88,16 +93,24 @@ func (t *transport) events(watch *idle.Watch, c call, read answered) iter.Seq2[a
 
 // send posts the body unchanged. The caller closes the response.
 func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
-	options := []option.RequestOption{
-		option.WithMaxRetries(0), // api.Client retries
-		option.WithRequestBody("application/json", c.body),
-	}
+	var further []option.RequestOption
 	if c.streams {
-		options = append(options, option.WithHeader("Accept", "text/event-stream"))
+		further = append(further, option.WithHeader("Accept", "text/event-stream"))
+	}
+	return t.call(watch, http.MethodPost, t.path, "application/json", c.body, c.options, further...)
+}
+
+// call sends a request; body is nil for one without. The caller closes the response.
+func (t *transport) call(
+	watch *idle.Watch, method, path, kind string, body *wire.Parts, o Options, further ...option.RequestOption,
+) (*http.Response, error) {
+	options := append([]option.RequestOption{option.WithMaxRetries(0)}, further...) // api.Client retries
+	if body != nil {
+		options = append(options, option.WithRequestBody(kind, body))
 	}
 
 	// Headers of the options replace those of the SDK.
-	for name, values := range c.options.Header {
+	for name, values := range o.Header {
 		options = append(options, option.WithHeaderDel(name))
 		for _, value := range values {
 			options = append(options, option.WithHeaderAdd(name, value))
@@ -105,8 +118,8 @@ func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
 	}
 
 	var res *http.Response
-	ctx := context.WithValue(watch.Context, sending{}, &sent{t.api, t.path, c.body, watch})
-	if err := t.post(ctx, &res, options...); err != nil {
+	ctx := context.WithValue(watch.Context, sending{}, &sent{t.api, method, path, body, watch})
+	if err := t.do(ctx, &res, options...); err != nil {
 		if res != nil {
 			res.Body.Close()
 		}
@@ -119,15 +132,16 @@ func (t *transport) send(watch *idle.Watch, c call) (*http.Response, error) {
 type sending struct{}
 
 type sent struct {
-	api   string
-	path  string // relative to the base URL
-	body  *wire.Parts
-	watch *idle.Watch
+	api    string
+	method string
+	path   string      // relative to the base URL
+	body   *wire.Parts // nil for none
+	watch  *idle.Watch
 }
 
 // outermost is the middleware around all others. It
 //
-//   - sends the request to its path: see poster,
+//   - sends the request to its path: see senderOf,
 //   - checks the address and collects the secrets, for errors without them,
 //   - sets the length of the request's body: the SDK does so only for a body in one slice,
 //   - watches the response for stalls and bounds its length,
@@ -143,17 +157,23 @@ func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, e
 		return next(req)
 	}
 
-	aim(req.URL, s.path)
+	s.aim(req)
 	if err := wire.Ready(req); err != nil {
 		return nil, err
 	}
-	s.body.Send(req)
+	if s.body != nil {
+		s.body.Send(req)
+	}
 	res, err := next(req)
 	if err != nil || res == nil || res.Body == nil {
 		return res, err
 	}
 
-	res.Body = wire.Bounded(s.watch.Body(res.Body))
+	limit := wire.Bounded
+	if s.body == nil { // a file of results
+		limit = func(body io.ReadCloser) io.ReadCloser { return wire.BoundedTo(body, roundtrip.MaxResults) }
+	}
+	res.Body = limit(s.watch.Body(res.Body))
 	if res.StatusCode < 400 {
 		return res, nil
 	}

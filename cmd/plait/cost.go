@@ -18,6 +18,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/report"
@@ -232,18 +233,12 @@ func (r costReport) write(out io.Writer) error {
 // costRow writes one line of the table. The name comes last: its width does not affect the columns.
 func costRow(w io.Writer, s report.Spending, name, currency string) {
 	u := s.Usage
-	cells := []string{strconv.Itoa(s.Responses), thousands(u.Input), thousands(u.Output), thousands(u.CacheRead), thousands(u.CacheWrite)}
+	cells := []string{
+		strconv.Itoa(s.Responses), describe.Number(u.Input), describe.Number(u.Output),
+		describe.Number(u.CacheRead), describe.Number(u.CacheWrite),
+	}
 	if currency != "" {
 		cells = append(cells, s.Money())
 	}
 	fmt.Fprintf(w, "%s\t  %s\n", strings.Join(cells, "\t"), safetext.Line(name, math.MaxInt))
-}
-
-// thousands returns a number with a comma between groups of three digits.
-func thousands(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
 }

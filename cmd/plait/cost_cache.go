@@ -8,6 +8,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/report/promptcache"
 )
@@ -88,8 +89,8 @@ func (r costReport) writeCalls(out io.Writer) error {
 			if c.Break != nil {
 				why = ": " + c.Break.Why
 			}
-			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t  %s\n", about, thousands(c.Input), thousands(c.Predicted), thousands(c.Read),
-				thousands(c.Written), safetext.Line(fmt.Sprintf("%s: %s %s%s", file.File, c.short, c.Model, why), math.MaxInt))
+			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t  %s\n", about, describe.Number(c.Input), describe.Number(c.Predicted),
+				describe.Number(c.Read), describe.Number(c.Written), safetext.Line(fmt.Sprintf("%s: %s %s%s", file.File, c.short, c.Model, why), math.MaxInt))
 		}
 	}
 	return w.Flush()

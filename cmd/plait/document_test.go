@@ -22,7 +22,7 @@ func TestDocumentShowsCommandsThatRun(t *testing.T) {
 	if len(lines) < 8 {
 		t.Fatalf("docs/command.md shows %d commands", len(lines))
 	}
-	own := regexp.MustCompile(`^plait (serve|chat) `)
+	own := regexp.MustCompile(`^plait (serve|chat|acp) `)
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
 		if !regexp.MustCompile(`(?m)^(exec|exits \d) `+regexp.QuoteMeta(line)+`$`).Match(script) && !own.MatchString(line) {

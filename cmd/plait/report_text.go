@@ -261,7 +261,7 @@ func (t *reportText) models() {
 	var cells [][]string
 	for _, m := range t.Total.Models {
 		u := m.Usage
-		row := []string{describe.Number(m.Responses), thousands(u.Input), thousands(u.Output), thousands(u.CacheRead)}
+		row := []string{describe.Number(m.Responses), describe.Number(u.Input), describe.Number(u.Output), describe.Number(u.CacheRead)}
 		if t.Currency != "" {
 			row = append(row, m.Money())
 		}
@@ -365,7 +365,7 @@ func (t *reportText) total() {
 	fmt.Fprintf(&t.out, "\n%s\n", text)
 
 	fmt.Fprintf(&t.out, "%s, %s, %s failed, %s tokens", describe.Count(s.Turns, "turn"), describe.Count(s.Calls, "tool call"),
-		describe.Number(s.FailedCalls), thousands(s.Usage.Total()))
+		describe.Number(s.FailedCalls), describe.Number(s.Usage.Total()))
 	if t.Currency != "" {
 		fmt.Fprintf(&t.out, ", %s %s", s.Money(), t.currency())
 	}

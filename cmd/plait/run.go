@@ -590,24 +590,9 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		return executor.Agent{}, d, fmt.Errorf("--idle-timeout %v is negative", r.idle)
 	}
 
-	how, err := optionsFor(d, e, r.model)
+	how, err := r.howTo(d, e)
 	if err != nil {
 		return executor.Agent{}, d, err
-	}
-	if e.server != nil {
-		r.baseURL = cmp.Or(r.baseURL, e.server.BaseURL)
-	}
-	if r.baseURL != "" {
-		if err := wire.CheckAddress(r.baseURL); err != nil {
-			return executor.Agent{}, d, fmt.Errorf("--base-url: %w", err)
-		}
-	}
-	how.baseURL, how.whole = r.baseURL, r.whole
-	if r.tape != nil {
-		how.client, how.keyless = r.tape.Client(), r.replay != ""
-	}
-	if how.unnamed = r.byFile && onThisMachine(r.baseURL); how.unnamed {
-		how.client = withoutKeys(how.client)
 	}
 	if d, err = withBody(d, e, how.model, r.body); err != nil {
 		return executor.Agent{}, d, err
@@ -635,6 +620,31 @@ func (r *runner) agent(d dag.DAG) (executor.Agent, dag.DAG, error) {
 		return a, d, err
 	}
 	return a, d, d.Err()
+}
+
+// howTo returns how to reach the endpoint, and sets the base URL of a known server.
+func (r *runner) howTo(d dag.DAG, e endpoint) (endpointOptions, error) {
+	how, err := optionsFor(d, e, r.model)
+	if err != nil {
+		return how, err
+	}
+	if e.server != nil {
+		r.baseURL = cmp.Or(r.baseURL, e.server.BaseURL)
+	}
+	if r.baseURL != "" {
+		if err := wire.CheckAddress(r.baseURL); err != nil {
+			return how, fmt.Errorf("--base-url: %w", err)
+		}
+	}
+
+	how.baseURL, how.whole = r.baseURL, r.whole
+	if r.tape != nil {
+		how.client, how.keyless = r.tape.Client(), r.replay != ""
+	}
+	if how.unnamed = r.byFile && onThisMachine(r.baseURL); how.unnamed {
+		how.client = withoutKeys(how.client)
+	}
+	return how, nil
 }
 
 // bindTools gives the agent the tools of the servers. With --defer-tools it defers the calls of all other tools.

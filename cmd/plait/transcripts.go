@@ -3,10 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/plait-dev/plait/api/openai"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/dag/sessions"
 	"github.com/plait-dev/plait/internal/lineage"
@@ -84,10 +84,13 @@ type chatMessages struct {
 // chatValue reads a value of a file: a list of messages, an object with one, or a message.
 func chatValue(value []byte) (found chatMessages, err error) {
 	if value[0] == '[' {
-		return found, json.Unmarshal(value, &found.Messages)
+		return found, content.JSON(value).Decode(&found.Messages)
 	}
 	var message struct{ Role string }
-	if err := errors.Join(json.Unmarshal(value, &found), json.Unmarshal(value, &message)); err != nil {
+	if err := content.JSON(value).Decode(&found); err != nil {
+		return found, err
+	}
+	if err := content.JSON(value).Decode(&message); err != nil {
 		return found, err
 	}
 	if found.Messages == nil && message.Role != "" {

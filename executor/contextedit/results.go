@@ -8,7 +8,6 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -130,8 +129,8 @@ func notes(results *node.Node, name string) content.Blocks {
 // replaced returns the IDs of a message with results and of its executions.
 func replaced(results *node.Node) (ids []node.ID) {
 	for i := range results.NumParents() {
-		if p := results.Parent(i); lineage.IsExecution(p) {
-			ids = append(ids, p.ID())
+		if _, is := results.Parent(i).Payload().(node.ToolExecution); is {
+			ids = append(ids, results.Parent(i).ID())
 		}
 	}
 	return append(ids, results.ID())

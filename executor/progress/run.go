@@ -70,7 +70,7 @@ func (r *run) see(event executor.Event, err error) string {
 		r.used, r.now = r.used+e.Usage.Total()+e.ToolUsage.Total(), 0
 		r.tools, r.doing = nil, ""
 	case executor.Paused:
-		r.paused = "paused: " + count(int64(len(e.Continuation.Calls)), "call") + " waiting"
+		r.paused = "paused: " + describe.Count(int64(len(e.Continuation.Calls)), "call") + " waiting"
 	case executor.End:
 		return r.end(e, err)
 	}
@@ -144,9 +144,9 @@ func (r *run) end(e executor.End, err error) string {
 		reason = "failed"
 	}
 
-	parts := []string{cmp.Or(r.paused, "stop: "+excerpt(reason)), count(int64(e.Stop.Turns), "turn")}
+	parts := []string{cmp.Or(r.paused, "stop: "+excerpt(reason)), describe.Count(int64(e.Stop.Turns), "turn")}
 	if total := e.Stop.Usage.Total() + e.Stop.ToolUsage.Total(); total > 0 {
-		parts = append(parts, count(total, "token"))
+		parts = append(parts, describe.Count(total, "token"))
 	}
 	parts = append(parts, r.money()...)
 	return strings.Join(append(parts, short(time.Since(r.began))), " · ")
@@ -184,7 +184,7 @@ func (r *run) line(now time.Time) string {
 	}
 
 	if total := r.used + r.now; total > 0 {
-		parts = append(parts, count(total, "token"))
+		parts = append(parts, describe.Count(total, "token"))
 	}
 	return strings.Join(append(parts, r.money()...), " · ")
 }
@@ -201,16 +201,3 @@ func excerpt(s string) string { return safetext.Clip(strings.TrimSpace(s), 1, 40
 
 // short formats a duration in whole seconds: "0s", "4s", "1m12s".
 func short(d time.Duration) string { return d.Truncate(time.Second).String() }
-
-// count formats a number of things, with a comma between thousands.
-func count(n int64, thing string) string {
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-
-	if n != 1 {
-		thing += "s"
-	}
-	return digits + " " + thing
-}

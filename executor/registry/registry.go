@@ -28,7 +28,6 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
@@ -157,10 +156,10 @@ func (r *Registry) Definitions() []content.Tool {
 	return defs
 }
 
-// Lookup returns the tool of exactly that name: case matters, and space is not trimmed. If there is none, the text of the
+// lookup returns the tool of exactly that name: case matters, and space is not trimmed. If there is none, the text of the
 // error begins with "Tool not registered: " and the name. The name in the text is cut after 100 bytes, and characters
 // that are not printable are escaped.
-func (r *Registry) Lookup(name string) (executor.Tool, error) {
+func (r *Registry) lookup(name string) (executor.Tool, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 
@@ -220,7 +219,7 @@ func (r *Registry) execute(ctx context.Context, call executor.Call, input func()
 		ctx = context.Background()
 	}
 
-	tool, err := r.Lookup(call.Name)
+	tool, err := r.lookup(call.Name)
 	if err != nil {
 		return r.block(ctx, call.Name, err)
 	}
@@ -250,7 +249,7 @@ func (r *Registry) run(ctx context.Context, tool executor.Tool, call executor.Ca
 	d, err := executor.Agent{ToolTimeout: r.Timeout, Log: r.Log}.ExecuteTools(ctx, d)
 
 	for _, n := range slices.Backward(d.Nodes()) {
-		if done, ok := n.Payload().(node.ToolExecution); ok && !lineage.IsUnfinished(n) {
+		if done, ok := n.Payload().(node.ToolExecution); ok && !done.State.Unfinished() {
 			return recordOf(call.Name, done)
 		}
 	}

@@ -69,7 +69,7 @@ func Tools(
 	var all []Call
 	for _, closing := range d.Nodes() {
 		// The parents of a results message are the executions, and their one parent is the message with the calls.
-		recorded := lineage.ExecutionsBefore(closing)
+		recorded := executionsBefore(closing)
 		if len(recorded) == 0 || len(closing.Parent(0).Parents()) != 1 {
 			continue
 		}
@@ -86,7 +86,7 @@ func Tools(
 		}
 
 		// The agent's declarations may follow the results.
-		now := lineage.ExecutionsBefore(lineage.LastMessage(again.Head()))
+		now := executionsBefore(lineage.LastMessage(again.Head()))
 		for _, was := range recorded {
 			i := slices.IndexFunc(now, func(is node.ToolExecution) bool { return is.Index == was.Index })
 			if i < 0 {
@@ -247,4 +247,15 @@ func inCommon(a, b string) int {
 		n++
 	}
 	return n
+}
+
+// executionsBefore returns the executions before the results message n.
+func executionsBefore(n *node.Node) []node.ToolExecution {
+	list := make([]node.ToolExecution, 0, n.NumParents())
+	for i := range n.NumParents() {
+		if e, ok := n.Parent(i).Payload().(node.ToolExecution); ok {
+			list = append(list, e)
+		}
+	}
+	return list
 }

@@ -145,7 +145,7 @@ func Duration(d time.Duration) string {
 }
 
 // Count returns a number of things: "1 node", "2,000 nodes".
-func Count(n int, thing string) string {
+func Count[N int | int64](n N, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
@@ -153,8 +153,8 @@ func Count(n int, thing string) string {
 }
 
 // Number returns n with a comma between thousands.
-func Number(n int) string {
-	digits := strconv.Itoa(n)
+func Number[N int | int64](n N) string {
+	digits := strconv.FormatInt(int64(n), 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}

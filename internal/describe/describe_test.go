@@ -175,3 +175,11 @@ func TestSortsListsEverySort(t *testing.T) {
 		require.Contains(t, describe.Sorts(), describe.Sort(d[1]))
 	}
 }
+
+func TestThingsAreCounted(t *testing.T) {
+	for n, want := range map[int64]string{
+		-1234: "-1,234 things", 0: "0 things", 1: "1 thing", 2: "2 things", 999: "999 things", 1000: "1,000 things", 12345678: "12,345,678 things",
+	} {
+		require.Equal(t, want, describe.Count(n, "thing"))
+	}
+}

@@ -50,22 +50,10 @@ func Branches(heads []*node.Node) []Branch {
 // CallerOf returns the message with the calls of the head h: the parent of an execution, and h itself for any other
 // node.
 func CallerOf(h *node.Node) *node.Node {
-	if h.NumParents() == 1 && IsExecution(h) {
+	if _, is := h.Payload().(node.ToolExecution); is && h.NumParents() == 1 {
 		return h.Parent(0)
 	}
 	return h
-}
-
-// IsExecution reports whether n is the execution of a call.
-func IsExecution(n *node.Node) bool {
-	_, ok := n.Payload().(node.ToolExecution)
-	return ok
-}
-
-// IsUnfinished reports whether n is an execution without a result.
-func IsUnfinished(n *node.Node) bool {
-	e, ok := n.Payload().(node.ToolExecution)
-	return ok && e.State.Unfinished()
 }
 
 // HasCalls reports whether n is a message of the model with tool calls.
@@ -94,17 +82,6 @@ func Answered(head *node.Node) (words, whole bool) {
 	m, _ := n.Message()
 	words = m.Role == content.Assistant && !Has[content.ToolUse](m.Blocks)
 	return words, words && m.Answer.Stop == content.StopEndTurn
-}
-
-// ExecutionsBefore returns the executions before the results message n.
-func ExecutionsBefore(n *node.Node) []node.ToolExecution {
-	list := make([]node.ToolExecution, 0, n.NumParents())
-	for i := range n.NumParents() {
-		if e, ok := n.Parent(i).Payload().(node.ToolExecution); ok {
-			list = append(list, e)
-		}
-	}
-	return list
 }
 
 // LastMessage returns the last message up to n, which may be nil, or nil. It does not search across a node with several

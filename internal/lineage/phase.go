@@ -22,7 +22,7 @@ type Phase struct {
 
 // Done returns the execution with a result of the call with a number, or nil.
 func (p Phase) Done(number int) *node.Node {
-	if n := p.Executions.At(number); n != nil && !IsUnfinished(n) {
+	if n := p.Executions.At(number); n != nil && !n.Payload().(node.ToolExecution).State.Unfinished() {
 		return n
 	}
 	return nil
@@ -30,7 +30,7 @@ func (p Phase) Done(number int) *node.Node {
 
 // Started returns the execution without a result of the call with a number, or nil.
 func (p Phase) Started(number int) *node.Node {
-	if n := p.Executions.At(number); n != nil && IsUnfinished(n) {
+	if n := p.Executions.At(number); n != nil && n.Payload().(node.ToolExecution).State.Unfinished() {
 		return n
 	}
 	return nil
@@ -122,20 +122,10 @@ func OpenAt(heads []*node.Node) Open {
 		if is {
 			open.Phases = append(open.Phases, p)
 		}
-		open.Unclosed = open.Unclosed || is || IsExecution(b.Heads[0])
+		_, executed := b.Heads[0].Payload().(node.ToolExecution)
+		open.Unclosed = open.Unclosed || is || executed
 	}
 	return open
-}
-
-// Executed returns the executions of the calls so far, in call order, and room for the spare ones.
-func (p Phase) Executed() []*node.Node {
-	executed := make([]*node.Node, 0, len(p.List)+len(p.Spare))
-	for _, n := range p.Executions.All {
-		if n != nil {
-			executed = append(executed, n)
-		}
-	}
-	return executed
 }
 
 // Open returns how many calls have no result.

@@ -45,23 +45,6 @@ func (s *Slots) At(number int) *node.Node {
 	return s.list[number]
 }
 
-// All yields the executions and nils, in the order of the calls.
-func (s *Slots) All(yield func(number int, n *node.Node) bool) { s.all(0, yield) }
-
-func (s *Slots) all(first int, yield func(int, *node.Node) bool) bool {
-	for i, n := range s.list {
-		if !yield(first+i, n) {
-			return false
-		}
-	}
-	for i, below := range s.parts {
-		if !below.all(first+i*s.part, yield) {
-			return false
-		}
-	}
-	return true
-}
-
 // Set changes the execution of a call. What the edit does not own is copied first: other conversations share it.
 func (s *Slots) Set(number int, n *node.Node, edit *byte) {
 	if s.owner != edit {

@@ -47,13 +47,10 @@ func Cluster(s string) (text string, width, size int) {
 
 	for marks := 0; size < len(s); marks++ {
 		next, n := utf8.DecodeRuneInString(s[size:])
-		if standsAlone(next) {
-			break
-		}
-
-		// A spacing mark takes a cell beside the character. Other marks take none.
-		spacing := unicode.Is(unicode.Mc, next)
+		spacing := unicode.Is(unicode.Mc, next) // it takes a cell beside the character; other marks take none
 		switch {
+		case standsAlone(next):
+			return base + s[from:keep], width, size
 		case next == joiner && marks < maxMarks:
 			// A joiner counts as one mark together with the joined character.
 			joined, m := utf8.DecodeRuneInString(s[size+n:])

@@ -20,13 +20,15 @@ import (
 // [OpenAICompatible], [OpenAIResponses] and [Gemini] return one.
 //
 // It checks every request and refuses an invalid one with the API's own error text. It answers the others with its
-// prepared replies: as JSON or, if the request asks for a stream, as server-sent events. It is safe for concurrent use.
+// prepared replies: as JSON or, if the request asks for a stream, as server-sent events. It has the API for batches too,
+// with a reply for each request of a batch. It is safe for concurrent use.
 type API struct {
 	dialect dialect
 	mu      sync.Mutex // guards the fields below and calls of dialect.check and dialect.remember
 	replies []Reply    // not yet used
 	bodies  [][]byte   // of all requests
 	refused []error
+	batches batches
 }
 
 // dialect is the part of a fake specific to the API.
@@ -65,6 +67,8 @@ type Reply struct {
 	Body string
 	// Cut breaks a stream off before its last block ends, like a broken connection.
 	Cut bool
+	// Batch is how the request ends in a batch, if it gets no response: "expired" or "canceled".
+	Batch string
 }
 
 // Bodies returns the body of every request so far, in order, including the refused ones.
@@ -103,6 +107,9 @@ func (f *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // the client is gone
 	}
 
+	if f.serveBatch(w, r, body) {
+		return
+	}
 	reply, err := f.next(r, body)
 	var refusal *api.Error
 	if errors.As(err, &refusal) {

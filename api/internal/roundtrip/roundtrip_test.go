@@ -3,6 +3,7 @@ package roundtrip_test
 import (
 	"context"
 	"iter"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,5 +54,25 @@ func TestWholeResponseMayBeginLaterThanAStream(t *testing.T) {
 				require.Equal(t, test.after, time.Since(start))
 			})
 		})
+	}
+}
+
+func TestLinesOfAFileAreWholeOrAnError(t *testing.T) {
+	for file, want := range map[string]struct {
+		lines int
+		kind  error
+	}{
+		"":                                   {0, nil},
+		"{}\n\n {} \n":                       {2, nil},
+		"{}\n{}":                             {2, nil},
+		"{}\n{\"a":                           {1, api.ErrCut},
+		"{}\n{\"a\n{}\n":                     {1, api.ErrProtocol},
+		"{}\n" + strings.Repeat(" ", 99):     {1, api.ErrProtocol},
+		"[" + strings.Repeat("[", 50) + "\n": {0, api.ErrCut},
+	} {
+		lines := 0
+		err := roundtrip.LinesOf("own", strings.NewReader(file), 64, func([]byte) error { lines++; return nil })
+		require.Equal(t, want.lines, lines, file)
+		require.ErrorIs(t, err, want.kind, file)
 	}
 }

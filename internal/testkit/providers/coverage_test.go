@@ -77,7 +77,7 @@ func writeCoverage(w io.Writer, lines []coverageLine) {
 
 TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with: it sends an
 example of each kind through a request or a response. A kind that is new in an SDK fails the test by its name.
-[coverage.txt](../internal/testkit/providers/testdata/coverage.txt) lists every kind.
+[coverage.txt](../internal/testkit/providers/testdata/coverage.txt) lists every kind, and why one is refused or ignored.
 
 - **Understood**: other providers get it too, as far as they have it ([switching](switching.md)).
 - **Kept**: it goes back to its own API as it came.
@@ -86,51 +86,31 @@ example of each kind through a request or a response. A kind that is new in an S
 
 `)
 	apis := coverageAPIs()
-	table := coverageTable{w, "kinds", apis}
-	table.head()
+	fmt.Fprintf(w, "| kinds | %s |\n|---|%s\n", strings.Join(apis, " | "), strings.Repeat("---|", len(apis)))
 	for _, outcome := range []string{understood, kept, refused, ignored} {
-		table.row(outcome, func(api string) string {
+		fmt.Fprintf(w, "| %s |", outcome)
+		for _, api := range apis {
 			n := 0
 			for _, l := range lines {
 				if l.api == api && l.outcome == outcome {
 					n++
 				}
 			}
-			return fmt.Sprint(n)
-		})
+			fmt.Fprintf(w, " %d |", n)
+		}
+		fmt.Fprintln(w)
 	}
 
 	// Ends and errors are understood or refused, and say what they become.
-	ends, rest := map[string][]coverageLine{}, map[string][]coverageLine{}
+	ends := map[string][]coverageLine{}
 	for _, l := range lines {
-		switch {
-		case l.outcome == understood && l.reason != "", l.outcome == refused && strings.HasPrefix(l.reason, "error: "):
+		if l.outcome == understood && l.reason != "" || l.outcome == refused && strings.HasPrefix(l.reason, "error: ") {
 			ends[l.reason] = append(ends[l.reason], l)
-		case l.outcome == refused || l.outcome == ignored:
-			reason := l.outcome + ": " + strings.Replace(l.reason, fmt.Sprintf("%q in Options.Body", l.name), "in Options.Body it", 1)
-			rest[reason] = append(rest[reason], l)
 		}
 	}
-	fmt.Fprint(w, "\n## What the ends of responses, and errors, become\n\n")
-	table.first = "becomes"
-	table.head()
-	for _, reason := range slices.Sorted(maps.Keys(ends)) {
-		table.row(reason, func(api string) string { return namesOf(ends[reason], api) })
-	}
-
-	fmt.Fprint(w, "\n## What else is refused or ignored, and why\n\n| why | kinds |\n|---|---|\n")
-	for _, reason := range slices.Sorted(maps.Keys(rest)) {
-		var kinds []string
-		for _, api := range apis {
-			names := strings.Fields(namesOf(rest[reason], api))
-			if len(names) > 8 {
-				names = append(names[:3], fmt.Sprintf("and %d more", len(names)-3))
-			}
-			if len(names) > 0 {
-				kinds = append(kinds, api+": "+strings.Join(names, " "))
-			}
-		}
-		fmt.Fprintf(w, "| %s | %s |\n", reason, strings.Join(kinds, "; "))
+	fmt.Fprint(w, "\n## What the ends of responses, and errors, become\n\n| becomes | kinds |\n|---|---|\n")
+	for _, end := range slices.Sorted(maps.Keys(ends)) {
+		fmt.Fprintf(w, "| %s | %s |\n", end, kindsOf(ends[end], apis))
 	}
 }
 
@@ -144,34 +124,21 @@ func coverageAPIs() (apis []string) {
 	return apis
 }
 
-// namesOf returns the names of an API's kinds as code, each once.
-func namesOf(lines []coverageLine, api string) string {
-	var names []string
-	for _, l := range lines {
-		if name := "`" + l.name + "`"; l.api == api && !slices.Contains(names, name) {
-			names = append(names, name)
+// kindsOf returns the names of kinds, by API.
+func kindsOf(lines []coverageLine, apis []string) string {
+	var kinds []string
+	for _, api := range apis {
+		var names []string
+		for _, l := range lines {
+			if name := "`" + l.name + "`"; l.api == api && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			kinds = append(kinds, api+": "+strings.Join(names, " "))
 		}
 	}
-	return strings.Join(names, " ")
-}
-
-// coverageTable writes a table with a column for each API.
-type coverageTable struct {
-	w     io.Writer
-	first string // the heading of the first column
-	apis  []string
-}
-
-func (t coverageTable) head() {
-	fmt.Fprintf(t.w, "| %s | %s |\n|---|%s\n", t.first, strings.Join(t.apis, " | "), strings.Repeat("---|", len(t.apis)))
-}
-
-func (t coverageTable) row(first string, cell func(api string) string) {
-	line := "| " + first + " |"
-	for _, api := range t.apis {
-		line += strings.TrimRight(" "+cell(api), " ") + " |"
-	}
-	fmt.Fprintln(t.w, line)
+	return strings.Join(kinds, "; ")
 }
 
 // coveragePart is a part of an API whose kinds an SDK lists.

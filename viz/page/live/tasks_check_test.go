@@ -189,16 +189,17 @@ func describeTasks(list []task) string {
 	var b strings.Builder
 	b.WriteString(`# Ten tasks
 
-What people open a page of Plait for, by mouse and by keyboard. No task takes more than four steps: opening the page, a
-click, a key, a text that is typed. ` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/page/live`" + ` does each in a browser
-and looks for the answer on the screen; ` + "`-pictures`" + ` takes the pictures anew.
+What people open a page of Plait for, by mouse and by keyboard, each in at most four steps with opening the page.
+` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/page/live`" + ` does each in a browser and looks for the answer on the
+screen; ` + "`-pictures`" + ` takes the pictures anew.
 `)
 	for i, task := range list {
-		fmt.Fprintf(&b, "\n## %d. %s\n\nOpen %s.", i+1, task.Task, task.Mouse[0].Open)
+		fmt.Fprintf(&b, "\n## %d. %s\n\n", i+1, task.Task)
+		if page := task.Mouse[0].Open; page != "the page" {
+			fmt.Fprintf(&b, "On %s:\n\n", page)
+		}
 		if len(task.Mouse) > 1 {
-			fmt.Fprintf(&b, "\n\n- Mouse: %s.\n- Keyboard: %s.\n\n", inWords(task.Mouse[1:]), inWords(task.Keyboard[1:]))
-		} else {
-			b.WriteString(" ")
+			fmt.Fprintf(&b, "- Mouse: %s.\n- Keyboard: %s.\n\n", inWords(task.Mouse[1:]), inWords(task.Keyboard[1:]))
 		}
 		fmt.Fprintf(&b, "%s\n\n![%s]("+taskPicture+")\n", task.Answer, task.Name, task.Name)
 	}

@@ -1,4 +1,4 @@
-package dag
+package filelock
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// locksFiles reports whether this platform has file locks.
-const locksFiles = true
+// Supported reports whether this platform has file locks.
+const Supported = true
 
 var (
 	kernel32     = syscall.NewLazyDLL("kernel32.dll")
@@ -28,19 +28,21 @@ const (
 // bytes, and other programs may read a journal while it is written.
 func lockedByte() *syscall.Overlapped { return &syscall.Overlapped{OffsetHigh: 1 << 30} }
 
-func lockFile(f *os.File) error {
+// Lock acquires the exclusive lock of an open file. It does not wait. Its error is ErrHeld, or another of the system.
+func Lock(f *os.File) error {
 	at := lockedByte()
 	ok, _, err := lockFileEx.Call(f.Fd(), lockfileExclusiveLock|lockfileFailImmediately, 0, 1, 0, uintptr(unsafe.Pointer(at)))
 	switch {
 	case ok != 0:
 		return nil
 	case errors.Is(err, errorLockViolation), errors.Is(err, syscall.ERROR_IO_PENDING):
-		return ErrLocked
+		return ErrHeld
 	}
 	return err
 }
 
-func unlockFile(f *os.File) error {
+// Unlock releases the lock. It does nothing for a file without one.
+func Unlock(f *os.File) error {
 	at := lockedByte()
 	ok, _, err := unlockFileEx.Call(f.Fd(), 0, 1, 0, uintptr(unsafe.Pointer(at)))
 	if ok != 0 || errors.Is(err, errorNotLocked) {

@@ -1,0 +1,4 @@
+package roundtrip
+
+// LinesOf is Lines with another limit.
+var LinesOf = linesOf
