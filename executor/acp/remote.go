@@ -284,14 +284,17 @@ func (t *remoteTask) update(params json.RawMessage) error {
 
 // piece adds a piece of a message. t.mu must be held.
 func (t *remoteTask) piece(u remoteUpdate) {
-	var c sdk.ContentBlock
-	if json.Unmarshal(u.Update.Content, &c) != nil {
+	var text struct{ Type, Text string }
+	if json.Unmarshal(u.Update.Content, &text) != nil {
 		return
 	}
 	t.endPhase()
-	if c.Text == nil {
-		t.endText()
-		t.blocks = append(t.blocks, checked(blockOf(c)))
+	if text.Type != "text" {
+		var c sdk.ContentBlock // the SDK reads each block many times over
+		if json.Unmarshal(u.Update.Content, &c) == nil {
+			t.endText()
+			t.blocks = append(t.blocks, checked(blockOf(c)))
+		}
 		return
 	}
 
@@ -301,7 +304,7 @@ func (t *remoteTask) piece(u remoteUpdate) {
 		t.endText()
 	}
 	t.thinks = thinks
-	t.text.WriteString(c.Text.Text)
+	t.text.WriteString(text.Text)
 }
 
 // endText ends the text or the thinking whose pieces have arrived. t.mu must be held.

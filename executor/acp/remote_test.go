@@ -140,6 +140,9 @@ func TestRemoteAgentIsCancelled(t *testing.T) {
 }
 
 func TestRemoteAgentThatSendsTooMuch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short, as with the race detector, for which JSON of 32 MB takes minutes")
+	}
 	remote := program(t)
 	d, err := remote.Run(t.Context(), "flood me")
 	require.ErrorIs(t, err, dag.ErrLimit)
