@@ -194,7 +194,7 @@ func (f *API) openAIBatch(r *http.Request, body []byte) (string, error) {
 		defer f.mu.Unlock()
 		file, ok := f.batches.files[strings.TrimSuffix(id, "/content")]
 		if !ok {
-			return "", fmt.Errorf("No such File object: %s", id)
+			return "", fmt.Errorf("%s", "No such File object: "+id) // as OpenAI says it
 		}
 		return string(file), nil
 	case r.Method == http.MethodGet:
