@@ -219,7 +219,22 @@ func (c *calling) begin() error {
 		if !found {
 			return executor.ErrUnknownCall
 		}
+
+		// The reply to an earlier try may have been lost, and another call has moved the head since.
+		if start := executionOf(d, c.shown.Key); c.conversation.DAG().Contains(start) {
+			return nil
+		}
 	}
+}
+
+// executionOf returns the execution of a call at the heads, or nil.
+func executionOf(d dag.DAG, call node.CallKey) *node.Node {
+	for _, h := range d.Heads() {
+		if key, is := h.Call(); is && key == call {
+			return h
+		}
+	}
+	return nil
 }
 
 // execute calls the tool and delivers the result.
