@@ -19,8 +19,8 @@
 // started again with the same file makes the same requests, finds them there, and takes up the batches: no request is
 // made twice. Requests are the same if their bytes are; equal ones of one program are counted.
 //
-// The file holds no responses. They stay with the provider, for 29 days at Anthropic, 30 at OpenAI and 2 at Google.
-// When the work is done, delete the file.
+// The file holds no responses. They stay with the provider, which deletes them after some days or weeks: see its
+// documentation. When the work is done, delete the file.
 //
 // # Errors
 //
