@@ -158,8 +158,9 @@ func TestRemoteAgentThatNeedsALogin(t *testing.T) {
 	_, err = (&acp.Remote{Dial: acp.Command("/does/not/exist")}).Run(t.Context(), "Hi.")
 	require.ErrorIs(t, err, os.ErrNotExist)
 
-	// A program that is no agent.
-	_, err = (&acp.Remote{Dial: acp.Command("echo", "Listening on port 8080!")}).Run(t.Context(), "Hi.")
+	// A program that is no agent: it prints the names of tests, and ends.
+	t.Setenv(agentVariable, "")
+	_, err = (&acp.Remote{Dial: acp.Command(os.Args[0], "-test.list", "Login")}).Run(t.Context(), "Hi.")
 	require.ErrorIs(t, err, acp.ErrGone)
 }
 
