@@ -21,7 +21,7 @@ var (
 	ErrForeign = errors.New("the node is not in this conversation")
 )
 
-// Errors that only tests tell apart.
+// Reasons inside of errors.
 var (
 	errNoExchange = errors.New("no such exchange")
 	errNoCalls    = errors.New("no open tool call")
