@@ -390,6 +390,22 @@ func TestAClickArrivesWhileTheConversationGrowsInARealBrowser(t *testing.T) {
 	b.stop()
 }
 
+func TestAClickArrivesRightAfterASelectionInARealBrowser(t *testing.T) {
+	d := start().Tools(forecast(opened())).User("Weather in Oslo?")
+	d, err := executor.Run(t.Context(), looks("Oslo is warm.", "Oslo"), d)
+	require.NoError(t, err)
+	b := open(t, New(d, &Options{Run: runs(apitest.Say("It is cold."))}))
+	b.does("wait", ".row", "text", "Let me look.")
+
+	// What is below the sum of the rest must not move when the sum is there.
+	b.does("click", ".row", "text", "Let me look.")
+	b.does("press down", ".edit summary")
+	b.does("holds", "")
+	b.does("let go", "")
+	b.does("wait", ".edit textarea")
+	b.stop()
+}
+
 func TestWhatIsTypedStaysWhileTheConversationGrowsInARealBrowser(t *testing.T) {
 	d := start().User("Name a tree.").Assistant("An oak.").User("Thanks.").Assistant("Welcome.")
 	s := New(d, &Options{Run: runs(apitest.Say("A yew."))})

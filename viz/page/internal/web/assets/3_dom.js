@@ -75,3 +75,32 @@ function theme(name) {
 }
 
 const nextTheme = () => theme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % 3]);
+
+// heldBack has the changes that came while a button of the mouse or a finger was down; null while none is. They are made
+// afterwards: an element that is drawn anew or moves between press and release is not clicked.
+let heldBack = null;
+
+// atRest makes a change that the person has not asked for, once nothing is pressed.
+function atRest(change) {
+  if (!heldBack) {
+    change();
+    return;
+  }
+  heldBack.push(change);
+  document.body.classList.add('holds');
+}
+
+// holdBack makes the page stand still while it is pressed.
+function holdBack() {
+  addEventListener('pointerdown', () => { heldBack ??= []; }, true);
+  for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => setTimeout(release), true); // after the click
+  addEventListener('blur', release);
+  addEventListener('pointermove', event => { if (!event.buttons) release(); }, true); // it was let go outside the window
+}
+
+function release() {
+  const changes = heldBack || [];
+  heldBack = null;
+  document.body.classList.remove('holds');
+  for (const change of changes) change();
+}

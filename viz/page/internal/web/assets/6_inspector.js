@@ -104,13 +104,13 @@ function fromHereOn(key) {
     clearTimeout(rest.timer);
     rest = {key, text: '…', timer: null};
   }
-  rest.timer ??= setTimeout(() => {
+  rest.timer ??= setTimeout(() => atRest(() => { // the text may move what is below it
     rest.timer = null;
     if (at.selected !== key || !nodeOf(key)) return;
     rest.text = totals(sums(subtree(key)));
     const shown = $('from-here-on');
     if (shown) shown.textContent = rest.text;
-  }, 200);
+  }), 200);
   return el('dd', {id: 'from-here-on'}, rest.text);
 }
 

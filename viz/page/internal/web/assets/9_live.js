@@ -11,7 +11,6 @@ const silence = 40000;
 // goes in a header. After a lost connection it names the last event that it received, and the server sends what follows.
 async function connect() {
   live.token = token();
-  holdBack();
   for (let wait = 500; ; wait = Math.min(wait * 2, 8000)) {
     try {
       const control = new AbortController(), late = setTimeout(() => control.abort(), silence);
@@ -151,33 +150,13 @@ function soon(promise) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// heldBack has the events that arrived while a button of the mouse or a finger was down; null while none is. They are
-// drawn afterwards: an element that is drawn anew between press and release is not clicked.
-let heldBack = null;
-
-// holdBack makes the page stand still while it is pressed.
-function holdBack() {
-  addEventListener('pointerdown', () => { heldBack ??= []; }, true);
-  for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => setTimeout(release), true); // after the click
-  addEventListener('blur', release);
-  addEventListener('pointermove', event => { if (!event.buttons) release(); }, true); // it was let go outside the window
-}
-
-function release() {
-  const events = heldBack || [];
-  heldBack = null;
-  document.body.classList.remove('holds');
-  for (const event of events) hear(...event);
-}
-
 // hear takes in an event of the server.
 function hear(name, data, id) {
   if (id) live.event = id;
-  if (heldBack) {
-    heldBack.push([name, data]);
-    document.body.classList.add('holds');
-  } else if (name === 'patch') learn(data);
-  else if (name === 'activity') react(data);
+  atRest(() => {
+    if (name === 'patch') learn(data);
+    else if (name === 'activity') react(data);
+  });
 }
 
 // learn takes in a patch. The selection stays where it is, or follows the end. Of a long conversation, the beginning and

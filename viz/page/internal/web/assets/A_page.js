@@ -393,6 +393,7 @@ function begin() {
   layPicture();
   home();
 
+  holdBack();
   for (const e of document.querySelectorAll('.live-only')) e.hidden = !config.live;
   if (config.live) {
     live.wanted = nameInAddress();
