@@ -135,7 +135,7 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 }
 
 func init() {
-	shared.OpenAt = func(d any) lineage.Open { return d.(DAG).open() }
+	shared.OpenAt = func(d any) lineage.Open { return d.(*DAG).open() }
 	shared.CloseTools = func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error) {
 		n, err := phase{open, new(byte)}.close(src, executions)
 		if err != nil {

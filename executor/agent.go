@@ -235,7 +235,7 @@ func (a Agent) ResumeStream(ctx context.Context, d dag.DAG, replies ...Reply) it
 // resumed returns the run that continues after the pause of d, with the rest of its time limit.
 func resumed(ctx context.Context, a Agent, d dag.DAG, yield func(Event, error) bool) *run {
 	if a.Limits.Time > 0 {
-		a.Limits.Time = max(a.Limits.Time-spentIn(shared.OpenAt(d).Phases).Elapsed, 1) // 0 would be no limit
+		a.Limits.Time = max(a.Limits.Time-spentIn(shared.OpenAt(&d).Phases).Elapsed, 1) // 0 would be no limit
 	}
 	return newRun(ctx, a, d, yield)
 }

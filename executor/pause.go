@@ -45,7 +45,7 @@ type Continuation struct {
 func ContinuationOf(d dag.DAG) Continuation {
 	c := Continuation{Reason: content.StopResults}
 	sum := sha256.New()
-	open := shared.OpenAt(d).Phases
+	open := shared.OpenAt(&d).Phases
 	for w := range lineage.Pending(open) {
 		if c.Calls == nil {
 			c.Calls = make([]node.CallKey, 0, len(open[0].List))

@@ -200,7 +200,7 @@ func (r *run) resume(given []Reply) error {
 	}
 
 	// Check the replies first, so that one that came before gives the same error whatever has happened since.
-	r.open = shared.OpenAt(r.d)
+	r.open = shared.OpenAt(&r.d)
 	placed, err := r.place(given)
 	if err != nil {
 		return err
@@ -303,7 +303,7 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 		checked := checkedAgent{dag: dag.FromNode(n)}
 		child := newRun(r.ctx, agent, checked.dag, nil)
 		child.replies = inside.replies()
-		child.open = shared.OpenAt(child.d)
+		child.open = shared.OpenAt(&child.d)
 		below, err := child.checkAsAgent()
 		child.close()
 		if err != nil {

@@ -97,7 +97,7 @@ type openCall struct {
 
 // openCallAt finds a call with an unfinished execution at the heads.
 func openCallAt(d dag.DAG, call node.CallKey) (openCall, bool) {
-	open := shared.OpenAt(d)
+	open := shared.OpenAt(&d)
 	for _, p := range open.Phases {
 		number := p.Number(call.Index)
 		if p.Caller.ID() == call.Message && number >= 0 && p.Started(number) != nil {

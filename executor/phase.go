@@ -563,7 +563,7 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	// The heads have changed since the phase was opened if executions were saved.
 	open := p.open
 	if r.agent.Save != nil {
-		open = shared.OpenAt(r.d).Phases[0]
+		open = shared.OpenAt(&r.d).Phases[0]
 	}
 	unsaved := make([]node.Payload, 0, len(p.calls))
 	for _, c := range p.calls {

@@ -44,7 +44,7 @@ func (r *run) bind() error {
 		r.id = r.d.Source().ID().String()
 	}
 	if r.open.Branches == 0 {
-		r.open = shared.OpenAt(r.d)
+		r.open = shared.OpenAt(&r.d)
 	}
 	at := r.d
 	if len(r.open.Phases) > 0 {

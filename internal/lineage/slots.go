@@ -10,9 +10,14 @@ import (
 // persistent tree: a conversation and the next one, with one more result, share all but a path of it.
 type Slots struct {
 	list  []*node.Node // of a leaf
-	parts []*Slots     // of any other: each for as many calls as part, the last one perhaps for fewer
-	part  int
-	owner *byte // the edit that made this tree: it alone changes it. Only compared.
+	parts *slotParts   // of any other
+	owner *byte        // the edit that made this tree: it alone changes it. Only compared.
+}
+
+// slotParts are the trees below one.
+type slotParts struct {
+	list []*Slots // each for as many calls as size, the last one perhaps for fewer
+	size int
 }
 
 // slotsWidth is the largest number of executions in a leaf, and of parts in any other.
@@ -24,23 +29,21 @@ func slotsOf(list []*node.Node) Slots {
 		return Slots{list: list}
 	}
 
-	s := Slots{part: slotsWidth}
-	for s.part*slotsWidth < len(list) {
-		s.part *= slotsWidth
+	parts := &slotParts{size: slotsWidth}
+	for parts.size*slotsWidth < len(list) {
+		parts.size *= slotsWidth
 	}
-	below := make([]Slots, 0, (len(list)+s.part-1)/s.part)
-	s.parts = make([]*Slots, 0, cap(below))
-	for part := range slices.Chunk(list, s.part) {
-		below = append(below, slotsOf(part))
-		s.parts = append(s.parts, &below[len(below)-1])
+	for part := range slices.Chunk(list, parts.size) {
+		below := slotsOf(part)
+		parts.list = append(parts.list, &below)
 	}
-	return s
+	return Slots{parts: parts}
 }
 
 // At returns the execution of the call with that number, or nil.
 func (s *Slots) At(number int) *node.Node {
 	for s.parts != nil {
-		s, number = s.parts[number/s.part], number%s.part
+		s, number = s.parts.list[number/s.parts.size], number%s.parts.size
 	}
 	return s.list[number]
 }
@@ -48,17 +51,19 @@ func (s *Slots) At(number int) *node.Node {
 // Set changes the execution of a call. What the edit does not own is copied first: other conversations share it.
 func (s *Slots) Set(number int, n *node.Node, edit *byte) {
 	if s.owner != edit {
-		s.list, s.parts, s.owner = slices.Clone(s.list), slices.Clone(s.parts), edit
+		s.list, s.owner = slices.Clone(s.list), edit
+		if s.parts != nil {
+			s.parts = &slotParts{slices.Clone(s.parts.list), s.parts.size}
+		}
 	}
 	if s.parts == nil {
 		s.list[number] = n
 		return
 	}
 
-	below := &s.parts[number/s.part]
+	below := &s.parts.list[number/s.parts.size]
 	if (*below).owner != edit {
-		shared := *below
-		*below = &Slots{list: shared.list, parts: shared.parts, part: shared.part}
+		*below = &Slots{list: (*below).list, parts: (*below).parts}
 	}
-	(*below).Set(number%s.part, n, edit)
+	(*below).Set(number%s.parts.size, n, edit)
 }

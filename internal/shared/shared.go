@@ -37,7 +37,7 @@ type Facts interface {
 // as long as the caller keeps the earlier Transcript or a later one. Package dag sets Of.
 var Of func(heads []*node.Node, without ...string) Transcript
 
-// OpenAt returns what is open at the heads of a dag.DAG. It copies nothing after dag.DAG.AppendExecutions, which keeps the
+// OpenAt returns what is open at the heads of a *dag.DAG. It copies nothing after dag.DAG.AppendExecutions, which keeps the
 // open phase with the conversation. Package dag sets OpenAt.
 var OpenAt func(d any) lineage.Open
 
