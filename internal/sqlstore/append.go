@@ -251,12 +251,12 @@ func (s *step) moveFirst() (h store.Head, done bool, err error) {
 		return h, false, nil
 	}
 
-	// The known records are those of the head, or are looked up. One of the latter may be unreachable until the commit:
-	// the lock keeps Prune from removing it.
+	// The known records are those of the head, or are looked up: where writers take turns. Elsewhere Prune could remove
+	// one of the latter after this statement has begun, which would not see it: open locks first, in a statement before.
 	header := sealedHeader(s.AppendRequest).Header
 	args := []any{headColumn(s.AppendRequest), headerOrNull(header), s.Conversation, s.Head, int64(s.Expect), known}
 	stored := ""
-	if ids := KnownIDs(known); len(ids) > 0 && len(ids) <= maxLookedUp {
+	if ids := KnownIDs(known); s.dialect.Share == "" && len(ids) > 0 && len(ids) <= maxLookedUp {
 		stored = lookUps()[len(ids)]
 		for _, id := range ids {
 			args = append(args, id)

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -30,15 +29,13 @@ const appendOne = `WITH head AS (
 	ORDER BY r.ord
 ) SELECT header FROM head`
 
-// appendGuarded is appendOne if a query has a row. Its records may be linked to any stored record: the lock of the
-// conversation keeps Prune from removing one. It also removes rows of the inbox. The query, in place of %s, has the
-// parameters from $13 on.
+// appendGuarded is appendOne if a query has a row. It also removes rows of the inbox. The query, in place of %s, has the
+// parameters from $12 on.
 const appendGuarded = `WITH guard AS (%s), head AS (
 	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
-	FROM (SELECT num FROM plait_conversations WHERE name = $3 FOR KEY SHARE) c, (SELECT COUNT(*) AS rows FROM guard) g
-	WHERE h.conv = c.num AND h.name = $4 AND h.version = $5 AND g.rows > 0
-	AND (h.nodes = $6 OR LENGTH($6) = 0
-		OR (SELECT COUNT(*) FROM plait_nodes n WHERE n.conv = h.conv AND n.id = ANY($11::bytea[])) = CARDINALITY($11::bytea[]))
+	FROM plait_conversations c, (SELECT COUNT(*) AS rows FROM guard) g
+	WHERE c.name = $3 AND h.conv = c.num AND h.name = $4 AND h.version = $5 AND g.rows > 0
+	AND (h.nodes = $6 OR LENGTH($6) = 0)
 	AND EXISTS (SELECT 1 FROM plait_schema WHERE version = %d)
 	RETURNING h.conv, h.header
 ), inserted AS (
@@ -47,7 +44,7 @@ const appendGuarded = `WITH guard AS (%s), head AS (
 	FROM head, unnest($7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[]) WITH ORDINALITY AS r (id, links, sum, line, ord)
 	ORDER BY r.ord
 ), removed AS (
-	DELETE FROM plait_inbox USING head WHERE num = ANY($12::bigint[])
+	DELETE FROM plait_inbox USING head WHERE num = ANY($11::bigint[])
 ) SELECT header FROM head`
 
 // AppendGuarded implements sqlstore.GuardedAppender.
@@ -64,9 +61,8 @@ func (db *database) AppendGuarded(
 	}
 	defer conn.Release()
 
-	ids := sqlstore.KnownIDs(known)
 	all := append([]any{
-		to, a.Header, a.Conversation, a.Head, int64(a.Expect), known, records[0], records[1], records[2], records[3], ids,
+		to, a.Header, a.Conversation, a.Head, int64(a.Expect), known, records[0], records[1], records[2], records[3],
 		a.Taken,
 	}, armored(args)...)
 	statement := fmt.Sprintf(appendGuarded, shifted(query, len(all)-len(args)), db.version)
