@@ -40,7 +40,7 @@
 //
 // With openai.NewChat("qwen3:8b", nil) of [api/openai] the model is one on your machine or GPT, with
 // anthropic.New("claude-sonnet-4-5", nil) it is Claude, with gemini.New("gemini-2.5-flash", nil) it is Gemini.
-// docs/first-hour.md goes on from here: approval, saving, a picture.
+// docs/first-hour.md continues from here: approval, saving, a picture.
 //
 // # Packages
 //

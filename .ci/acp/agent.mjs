@@ -28,7 +28,7 @@ acp.agent({ name: "check" })
     const done = outcome.outcome === "selected" && outcome.optionId === "y";
     await update({
       sessionUpdate: "tool_call_update", toolCallId: "c", status: done ? "completed" : "failed",
-      content: [{ type: "diff", path: "/work/a.go", oldText: "a", newText: "b" }],
+      content: [{ type: "diff", path: "/project/a.go", oldText: "a", newText: "b" }],
     });
     await text("Done.");
     return { stopReason: "end_turn" };

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk/unstable";
 
-const files = { "/work/a.go": "package a" };
+const files = { "/project/a.go": "package a" };
 const asked = [], did = [];
 let updates = [];
 
@@ -35,14 +35,14 @@ const hello = {
   protocolVersion: 1, clientInfo: { name: "check", version: "1" },
   clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
 };
-const place = { cwd: "/work", mcpServers: [] };
+const place = { cwd: "/project", mcpServers: [] };
 let session;
 
 await connect(async (agent) => {
   const can = await agent.request("initialize", hello);
   out.can = [can.protocolVersion, can.agentCapabilities.loadSession, ...Object.keys(can.agentCapabilities.sessionCapabilities).sort()];
   const server = { name: "weather", command: process.env.WEATHER, args: [], env: [] };
-  session = await agent.request("session/new", { cwd: "/work", mcpServers: [server] });
+  session = await agent.request("session/new", { cwd: "/project", mcpServers: [server] });
   out.modes = session.modes.availableModes.map((m) => m.id);
   const sessionId = session.sessionId;
   const prompt = (...prompt) => agent.request("session/prompt", { sessionId, prompt });
@@ -59,7 +59,7 @@ await connect(async (agent) => {
   out.options = options.configOptions.map((o) => o.currentValue);
   const before = asked.length;
   out.stops.push((await prompt(text("And the weather?"), { type: "image", mimeType: "image/png", data: "aGk=" },
-    { type: "resource_link", name: "a.go", uri: "file:///work/a.go" })).stopReason);
+    { type: "resource_link", name: "a.go", uri: "file:///project/a.go" })).stopReason);
   out.unasked = asked.length - before;
 
   // Two prompts at once, and a cancel.
@@ -90,5 +90,5 @@ await connect(async (agent) => {
   out.stops.push(forked.stopReason);
 });
 
-out.asked = asked, out.did = did, out.file = files["/work/a.go"];
+out.asked = asked, out.did = did, out.file = files["/project/a.go"];
 console.log(JSON.stringify(out));

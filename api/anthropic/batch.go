@@ -40,8 +40,12 @@ func (p *provider) driver(o Options) batch.Driver {
 			if err != nil {
 				return err
 			}
-			if _, state, err := batchState(watch, res); err != nil || state != "ended" {
-				return orRunning(err)
+			_, state, err := batchState(watch, res)
+			if err == nil && state != "ended" {
+				err = batch.ErrRunning
+			}
+			if err != nil {
+				return err
 			}
 
 			res, err = p.fetch(watch.Context, path+"/results", o)
@@ -56,13 +60,6 @@ func (p *provider) driver(o Options) batch.Driver {
 			})
 		}),
 	}
-}
-
-func orRunning(err error) error {
-	if err == nil {
-		return batch.ErrRunning
-	}
-	return err
 }
 
 // batchBody returns the body for creating a batch. It shares the bodies of the requests.

@@ -70,7 +70,7 @@ type sent struct {
 	results map[string]Line
 }
 
-// Open returns the batches that the named file tells of. It makes the file if there is none. With the name "" there is
+// Open returns the batches in the named file, which it makes if there is none. With the name "" there is
 // no file, and a second process starts anew. Close the batches after their last request.
 func Open(path string, o *Options) (*Batches, error) {
 	b := &Batches{

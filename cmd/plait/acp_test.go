@@ -127,7 +127,7 @@ func TestACPByTheProtocolsOwnClient(t *testing.T) {
 		"kinds": ["session_info_update", "agent_message_chunk", "plan", "tool_call", "tool_call_update", "agent_message_chunk"],
 		"plan": ["Fix it."],
 		"shown": [
-			["Read a.go", "read", "/work/a.go", null], ["Edit a.go", "edit", "/work/a.go", "diff"], ["go test", "execute", null, null]
+			["Read a.go", "read", "/project/a.go", null], ["Edit a.go", "edit", "/project/a.go", "diff"], ["go test", "execute", null, null]
 		],
 		"options": ["auto", "claude-other"], "unasked": 0, "second": -32600, "unknown": -32002,
 		"lists": [1, 2, 1],

@@ -95,7 +95,7 @@ func serve(t *testing.T, agent executor.Agent, o *acp.Options) (in io.ReadCloser
 
 func (e *editor) open() sdk.SessionId {
 	e.t.Helper()
-	s, err := e.NewSession(e.t.Context(), sdk.NewSessionRequest{Cwd: "/work", McpServers: []sdk.McpServer{}})
+	s, err := e.NewSession(e.t.Context(), sdk.NewSessionRequest{Cwd: "/project", McpServers: []sdk.McpServer{}})
 	require.NoError(e.t, err)
 	return s.SessionId
 }
@@ -261,7 +261,7 @@ func shown(list []sdk.ToolCallContent) (text string) {
 
 func TestPromptStreamsAndIsStored(t *testing.T) {
 	say := executor.Func("say", "Says it.", func(ctx context.Context, _ none) (string, error) {
-		require.Equal(t, "/work", acp.SessionOf(ctx).Dir())
+		require.Equal(t, "/project", acp.SessionOf(ctx).Dir())
 		return "said", executor.Progress(ctx, "half")
 	})
 	kept := store.New(store.Memory(), nil)

@@ -34,6 +34,7 @@ func blocksOf(prompt []sdk.ContentBlock) (content.Blocks, error) {
 	return content.Of(list...)
 }
 
+// blockOf translates one item of a prompt.
 func blockOf(c sdk.ContentBlock) content.Block {
 	switch {
 	case c.Text != nil:
@@ -46,6 +47,8 @@ func blockOf(c sdk.ContentBlock) content.Block {
 		return content.Document{Source: content.Source{MediaType: c.Audio.MimeType, Data: c.Audio.Data}}
 	case c.ResourceLink != nil:
 		return content.Text{Text: "Resource " + c.ResourceLink.Uri + ", " + c.ResourceLink.Name}
+
+	// The client sends the content of a file along.
 	case c.Resource != nil && c.Resource.Resource.TextResourceContents != nil:
 		r := c.Resource.Resource.TextResourceContents
 		return content.Text{Text: "Resource " + r.Uri + ":\n" + r.Text}

@@ -37,7 +37,7 @@ func ExampleServe() {
 		served <- err
 	}()
 
-	editor := acp.Remote{Dir: "/work", Dial: func(context.Context) (io.ReadWriteCloser, error) {
+	editor := acp.Remote{Dir: "/project", Dial: func(context.Context) (io.ReadWriteCloser, error) {
 		return pair{fromAgent, toAgent}, nil
 	}}
 	d, err := editor.Run(ctx, "How warm is it in Tokyo?")
@@ -50,7 +50,7 @@ func ExampleServe() {
 
 // Claude Code as a sub-agent. Its questions for permission are answered by the program; here they are all declined.
 func ExampleRemote() {
-	coder := acp.Remote{Dial: acp.Command("npx", "-y", "@agentclientprotocol/claude-agent-acp"), Dir: "/work"}
+	coder := acp.Remote{Dial: acp.Command("npx", "-y", "@agentclientprotocol/claude-agent-acp"), Dir: "/project"}
 	agent := executor.Agent{Tools: []dag.Tool{coder.Tool("claude", "Writes code in the working directory.")}}
 	fmt.Println(agent.Tools[0].Definition().Name)
 	// Output:

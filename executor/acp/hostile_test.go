@@ -92,7 +92,7 @@ func (r *raw) open() (id string) {
 	require.Contains(r.t, r.ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":2}}`), `"delete":{}`)
 	var s struct{ SessionID string }
 	require.NoError(r.t, json.Unmarshal([]byte(
-		r.ask(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`)), &s))
+		r.ask(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/project","mcpServers":[]}}`)), &s))
 	return s.SessionID
 }
 
@@ -269,7 +269,7 @@ func TestClientGoneInMidPrompt(t *testing.T) {
 
 	agent.Provider = apitest.NewScript(apitest.Say("Again."))
 	e := edit(t, agent, &acp.Options{Store: kept})
-	_, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: sdk.SessionId(id), Cwd: "/work", McpServers: []sdk.McpServer{}})
+	_, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: sdk.SessionId(id), Cwd: "/project", McpServers: []sdk.McpServer{}})
 	require.NoError(t, err)
 	require.Contains(t, e.log(), "user: Go.agent: Both.\ncall done (other)\ncall wait (other)\n  completed \"yes\"\n  failed")
 	_, err = e.ask(sdk.SessionId(id), "Go on.")
@@ -298,7 +298,7 @@ func TestClientGoneBeforeItsAnswer(t *testing.T) {
 
 	agent.Provider = apitest.NewScript(apitest.Say("Not deleted."))
 	e := edit(t, agent, &acp.Options{Store: kept})
-	_, err := e.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: sdk.SessionId(id), Cwd: "/work"})
+	_, err := e.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: sdk.SessionId(id), Cwd: "/project"})
 	require.NoError(t, err)
 	require.Empty(t, e.log())
 	_, err = e.ask(sdk.SessionId(id), "No.")
@@ -340,7 +340,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 func TestOpenSessionsAreBounded(t *testing.T) {
 	r := connect(t, executor.Agent{Provider: apitest.NewScript()}, &acp.Options{Sessions: 2})
 	first := r.open()
-	const open = `{"id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`
+	const open = `{"id":1,"method":"session/new","params":{"cwd":"/project","mcpServers":[]}}`
 	require.Contains(t, r.ask(open), "sessionId")
 	require.Equal(t, "-32600 2 sessions are open: close one", r.ask(open))
 	require.Equal(t, "{}", r.ask(`{"id":1,"method":"session/close","params":{"sessionId":"`+first+`"}}`))
@@ -360,7 +360,7 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 	ids := []string{r.open()}
 	for len(ids) < 257 {
 		var s struct{ SessionID string }
-		open := r.ask(`{"id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}`)
+		open := r.ask(`{"id":1,"method":"session/new","params":{"cwd":"/project","mcpServers":[]}}`)
 		require.NoError(t, json.Unmarshal([]byte(open), &s))
 		ids = append(ids, s.SessionID)
 	}

@@ -26,7 +26,7 @@ func TestAgentOfTheProtocolsOwnSDK(t *testing.T) {
 	require.DirExists(t, filepath.Join(filepath.Dir(script), "node_modules"), "install the SDK by .ci/acp/install.sh")
 
 	remote := &acp.Remote{
-		Dial: acp.Command("node", script), Dir: "/work",
+		Dial: acp.Command("node", script), Dir: "/project",
 		Permit: func(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
 			outcome := sdk.NewRequestPermissionOutcomeSelected(r.Options[0].OptionId)
 			return sdk.RequestPermissionResponse{Outcome: outcome}, nil
@@ -37,7 +37,7 @@ func TestAgentOfTheProtocolsOwnSDK(t *testing.T) {
 	require.Empty(t, d.Validate())
 	require.Equal(t, `user: edit
 assistant: (Hm.) I edit it. edit{"input":null,"title":"Edit a.go"}
-user: [Now in /work/a.go:
+user: [Now in /project/a.go:
 b]
 assistant: Done.
 `, lines(d))

@@ -128,7 +128,7 @@ type remoteTask struct {
 	size   int // bytes of the updates so far
 	err    error
 	blocks []content.Block // of the message that is not in d yet
-	text   strings.Builder // the text after them, which may go on
+	text   strings.Builder // the text after them, which may continue
 	thinks bool            // it is thinking
 	calls  []remoteCall    // its calls
 	byID   map[string]int  // their indices in calls; -1 for a call in d

@@ -174,7 +174,7 @@ type pair struct {
 func TestPlaitAgentIsASubAgentOfAnother(t *testing.T) {
 	say := executor.Func("say", "Says it.", func(context.Context, none) (string, error) { return "said", nil })
 	inner := executor.Agent{Provider: apitest.NewScript(apitest.Call(use("say")), apitest.Say("Said.")), Tools: []dag.Tool{say}}
-	remote := &acp.Remote{Dir: "/work", Dial: func(context.Context) (io.ReadWriteCloser, error) {
+	remote := &acp.Remote{Dir: "/project", Dial: func(context.Context) (io.ReadWriteCloser, error) {
 		in, out, _ := serve(t, inner, nil)
 		return pair{in, out}, nil
 	}}

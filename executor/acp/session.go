@@ -293,6 +293,8 @@ func (s *server) list(ctx context.Context, r sdk.ListSessionsRequest) (sdk.ListS
 			return response, nil
 		}
 		last, found = key, found+1
+
+		// Each head is a session of its own.
 		for head, err := range s.Store.Heads(ctx, key, "") {
 			if err != nil {
 				return sdk.ListSessionsResponse{}, err
@@ -348,8 +350,8 @@ func (s *session) choices() (*sdk.SessionModeState, *sdk.SessionModelState, []sd
 	s.mu.Lock()
 	chosen := s.chosen
 	s.mu.Unlock()
+
 	var modes *sdk.SessionModeState
-	var models *sdk.SessionModelState
 	var options []sdk.SessionConfigOption
 	if len(s.Modes) > 0 {
 		modes = &sdk.SessionModeState{CurrentModeId: sdk.SessionModeId(chosen.Mode)}
@@ -360,6 +362,8 @@ func (s *session) choices() (*sdk.SessionModeState, *sdk.SessionModelState, []sd
 			Id: sdk.SessionModeId(c.ID), Name: cmp.Or(c.Name, c.ID), Description: given(c.Description),
 		})
 	}
+
+	var models *sdk.SessionModelState
 	if len(s.Models) > 0 {
 		models = &sdk.SessionModelState{CurrentModelId: sdk.ModelId(chosen.Model)}
 		options = append(options, optionOf(optionModel, "Model", s.Models, chosen.Model))

@@ -38,7 +38,7 @@ func TestSessionsInAStore(t *testing.T) {
 
 	// Another editor sees it, with its title and its directory, and none of Bob's.
 	second := edit(t, agent, o)
-	list, err := second.ListSessions(t.Context(), sdk.ListSessionsRequest{Cwd: sdk.Ptr("/work")})
+	list, err := second.ListSessions(t.Context(), sdk.ListSessionsRequest{Cwd: sdk.Ptr("/project")})
 	require.NoError(t, err)
 	require.Len(t, list.Sessions, 1)
 	require.Equal(t, id, list.Sessions[0].SessionId)
@@ -48,11 +48,11 @@ func TestSessionsInAStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, elsewhere.Sessions)
 	_, err = second.LoadSession(t.Context(), sdk.LoadSessionRequest{
-		SessionId: "../bob/secret", Cwd: "/work", McpServers: []sdk.McpServer{},
+		SessionId: "../bob/secret", Cwd: "/project", McpServers: []sdk.McpServer{},
 	})
 	require.ErrorContains(t, err, "there is no session with this ID")
 
-	_, err = second.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/work", McpServers: []sdk.McpServer{}})
+	_, err = second.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/project", McpServers: []sdk.McpServer{}})
 	require.NoError(t, err)
 	require.Equal(t, "user: First.agent: One.\n", second.log())
 
@@ -231,7 +231,7 @@ func TestClientToolsAndPlans(t *testing.T) {
 	model := apitest.NewScript(
 		apitest.Call(plan("in_progress"), with("read_file", path{"a.go"})),
 		apitest.Call(with("edit_file", map[string]string{"path": "a.go", "old_text": "a", "new_text": "b"})),
-		apitest.Call(with("edit_file", map[string]string{"path": "/work/a.go", "old_text": "package a", "new_text": "package b"})),
+		apitest.Call(with("edit_file", map[string]string{"path": "/project/a.go", "old_text": "package a", "new_text": "package b"})),
 		apitest.Call(with("write_file", map[string]string{"path": "b.go", "content": "package b"})),
 		apitest.Call(with("run_command", map[string]any{"command": "go", "arguments": []string{"test"}}), plan("completed")),
 		apitest.Say("Fixed."),
@@ -239,22 +239,22 @@ func TestClientToolsAndPlans(t *testing.T) {
 	kept := store.New(store.Memory(), nil)
 	agent := executor.Agent{Provider: model, Tools: append(acp.ClientTools(), acp.PlanTool()), Strategy: executor.Sequential()}
 	e := edit(t, agent, &acp.Options{Store: kept})
-	e.files["/work/a.go"] = "package a // a"
+	e.files["/project/a.go"] = "package a // a"
 	id := e.open()
 	_, err := e.ask(id, "Fix it.")
 	require.NoError(t, err)
 	require.Equal(t, `title Fix it.
 plan in_progress: Fix it. (medium)
-call Read a.go (read) @/work/a.go
+call Read a.go (read) @/project/a.go
   in_progress
   completed "package a // a"
-call Edit a.go (edit) @/work/a.go /work/a.go: "a" -> "b"
+call Edit a.go (edit) @/project/a.go /project/a.go: "a" -> "b"
   in_progress
   failed "old_text is 4 times in the file, not once: nothing was changed"
-call Edit /work/a.go (edit) @/work/a.go /work/a.go: "package a" -> "package b"
+call Edit /project/a.go (edit) @/project/a.go /project/a.go: "package a" -> "package b"
   in_progress
   completed
-call Write b.go (edit) @/work/b.go /work/b.go: "package b"
+call Write b.go (edit) @/project/b.go /project/b.go: "package b"
   in_progress
   completed
 call go test (execute)
@@ -264,18 +264,18 @@ plan completed: Fix it. (medium)
   completed
 agent: Fixed.
 `, e.log())
-	require.Equal(t, map[string]string{"/work/a.go": "package b // a", "/work/b.go": "package b"}, e.files)
+	require.Equal(t, map[string]string{"/project/a.go": "package b // a", "/project/b.go": "package b"}, e.files)
 	require.Equal(t, []string{
-		"read /work/a.go", "read /work/a.go", "read /work/a.go", "write /work/a.go", "write /work/b.go", "run go test in /work",
+		"read /project/a.go", "read /project/a.go", "read /project/a.go", "write /project/a.go", "write /project/b.go", "run go test in /project",
 		"release t1",
 	}, e.did)
 	require.Contains(t, lines(stored(t, kept, string(id))), "[[the beginning is left out]\nok\n[exit code 1]]")
 
 	// Loaded, it is shown in the same way, with the last plan.
 	other := edit(t, agent, &acp.Options{Store: kept})
-	_, err = other.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/work", McpServers: []sdk.McpServer{}})
+	_, err = other.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/project", McpServers: []sdk.McpServer{}})
 	require.NoError(t, err)
-	require.Contains(t, other.log(), `call Write b.go (edit) @/work/b.go /work/b.go: "package b"
+	require.Contains(t, other.log(), `call Write b.go (edit) @/project/b.go /project/b.go: "package b"
   completed
 call go test (execute)
   completed "[the beginning is left out]\nok\n[exit code 1]"
@@ -306,7 +306,7 @@ func TestModesAndModels(t *testing.T) {
 		Models: []acp.Choice{{ID: "small", Agent: provider("Small.")}, {ID: "large", Agent: provider("Large.")}},
 	}
 	e := edit(t, executor.Agent{}, o)
-	s, err := e.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: "/work", McpServers: []sdk.McpServer{}})
+	s, err := e.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: "/project", McpServers: []sdk.McpServer{}})
 	require.NoError(t, err)
 	require.Equal(t, sdk.SessionModeId("ask"), s.Modes.CurrentModeId)
 	require.Equal(t, "Brief", s.Modes.AvailableModes[1].Name)
@@ -330,7 +330,7 @@ func TestModesAndModels(t *testing.T) {
 
 	// The model is stored with the session. The mode is not: the conversation may come from somebody else.
 	loaded, err := edit(t, executor.Agent{}, o).LoadSession(t.Context(),
-		sdk.LoadSessionRequest{SessionId: s.SessionId, Cwd: "/work", McpServers: []sdk.McpServer{}})
+		sdk.LoadSessionRequest{SessionId: s.SessionId, Cwd: "/project", McpServers: []sdk.McpServer{}})
 	require.NoError(t, err)
 	require.Equal(t, sdk.SessionModeId("ask"), loaded.Modes.CurrentModeId)
 	require.Equal(t, sdk.ModelId("large"), loaded.Models.CurrentModelId)
@@ -340,7 +340,7 @@ func TestModesAndModels(t *testing.T) {
 func TestMCPServersOfTheClient(t *testing.T) {
 	model := apitest.NewScript(apitest.Call(use("local_greet")), apitest.Say("Greeted."))
 	e := edit(t, executor.Agent{Provider: model}, &acp.Options{MCP: &mcp.Options{}})
-	s, err := e.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: "/work", McpServers: []sdk.McpServer{
+	s, err := e.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: "/project", McpServers: []sdk.McpServer{
 		{Stdio: &sdk.McpServerStdio{
 			Name: "local", Command: os.Args[0], Args: []string{}, Env: []sdk.EnvVariable{{Name: serverVariable, Value: "1"}},
 		}},
@@ -351,7 +351,7 @@ func TestMCPServersOfTheClient(t *testing.T) {
 	require.Contains(t, e.log(), `completed "Hello"`)
 
 	// One that does not start is named.
-	_, err = e.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: "/work", McpServers: []sdk.McpServer{
+	_, err = e.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: "/project", McpServers: []sdk.McpServer{
 		{Stdio: &sdk.McpServerStdio{Name: "broken", Command: filepath.Join(t.TempDir(), "no"), Args: []string{}, Env: []sdk.EnvVariable{}}},
 	}})
 	require.ErrorContains(t, err, "the MCP server \\\"broken\\\"")

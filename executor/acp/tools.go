@@ -130,6 +130,8 @@ type (
 func ClientTools() []dag.Tool {
 	reads := func(c capabilities) bool { return c.Fs.ReadTextFile }
 	writes := func(c capabilities) bool { return c.Fs.WriteTextFile }
+
+	// A tool, what the client must support for it, and how a call is shown.
 	return []dag.Tool{
 		&own{executor.WithEffect(inSession(toolRead, "Reads a text file.", readFile), executor.EffectReadOnly), reads,
 			func(call executor.Call) View {
@@ -161,8 +163,7 @@ func edited(title, path string, diff sdk.ToolCallContent) View {
 	return View{title + path, sdk.ToolKindEdit, []sdk.ToolCallLocation{{Path: path}}, []sdk.ToolCallContent{diff}}
 }
 
-// PlanTool returns a tool with which the model tells the user what it is going to do. A client of [Serve] shows its calls
-// as a plan.
+// PlanTool returns a tool with which the model shows the user its plan. A client of [Serve] shows its calls as a plan.
 func PlanTool() dag.Tool {
 	return &own{Tool: executor.WithEffect(executor.Func(toolPlan, "Shows the user your plan, or what has changed in it.",
 		func(context.Context, planArguments) (string, error) { return "The user sees the plan.", nil }), executor.EffectReadOnly)}

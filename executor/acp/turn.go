@@ -224,6 +224,7 @@ func (t *turn) event(path string, parent *node.CallKey, e executor.Event) {
 		}
 	case executor.MessageEnd:
 		t.message(path, parent, e.Node)
+
 	case executor.ToolStart:
 		t.calling[path] = e.Call.Message
 		t.call(e.Call, parent)
@@ -237,6 +238,7 @@ func (t *turn) event(path string, parent *node.CallKey, e executor.Event) {
 	case executor.ToolEnd:
 		key := node.CallKey{Message: t.calling[path], Index: e.Execution.Index}
 		t.change(key, t.result(key, e.Execution.Result, e.Execution.IsError)...)
+
 	case executor.Child:
 		inner, last := "", node.CallKey{}
 		for _, call := range e.Path {

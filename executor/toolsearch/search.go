@@ -68,7 +68,7 @@ func newCatalog(tools []executor.Tool) *catalog {
 	return c
 }
 
-// wordsOf returns the words of a text, each once, in lower case.
+// wordsOf returns the words of a text in lower case, without repetition.
 func wordsOf(text string) []string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	slices.Sort(words)
