@@ -7,6 +7,8 @@
 //   {"gone":"CSS"}                   until no such element can be seen
 //   {"click":"CSS","text":"words"}   the first one that holds the words
 //   {"press down":"CSS"}, {"let go":""} the two halves of a click; between them, {"holds":""} waits until the page holds an event back
+//   {"stop time":""}                 timers of the page wait from now on
+//   {"pass time":"200"}              in milliseconds; time goes on by itself afterwards
 //   {"fill":"CSS","value":"words"}
 //   {"press":"KEY"}, {"type":"words"} where the focus is
 //   {"size":"390x844"}               of the window
@@ -39,6 +41,15 @@ async function take(step) {
   }
   if (step.holds !== undefined) await page.waitForSelector('body.holds');
   if (step['let go'] !== undefined) await page.mouse.up();
+  if (step['stop time'] !== undefined) {
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 1000);
+  }
+  if (step['pass time']) {
+    await page.clock.runFor(Number(step['pass time']));
+    await page.clock.resume();
+  }
+
   if (step.fill) await page.locator(step.fill).locator('visible=true').first().fill(step.value);
   if (step.press) await page.keyboard.press(step.press);
   if (step.type) await page.keyboard.type(step.type);

@@ -397,9 +397,11 @@ func TestAClickArrivesRightAfterASelectionInARealBrowser(t *testing.T) {
 	b := open(t, New(d, &Options{Run: runs(apitest.Say("It is cold."))}))
 	b.does("wait", ".row", "text", "Let me look.")
 
-	// What is below the sum of the rest must not move when the sum is there.
+	// The sum of the rest comes a moment after the selection: what is below it must not move.
+	b.does("stop time", "")
 	b.does("click", ".row", "text", "Let me look.")
 	b.does("press down", ".edit summary")
+	b.does("pass time", "1000")
 	b.does("holds", "")
 	b.does("let go", "")
 	b.does("wait", ".edit textarea")

@@ -92,8 +92,17 @@ function atRest(change) {
 
 // holdBack makes the page stand still while it is pressed.
 function holdBack() {
-  addEventListener('pointerdown', () => { heldBack ??= []; }, true);
-  for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => setTimeout(release), true); // after the click
+  let pressed = false;
+  addEventListener('pointerdown', () => {
+    heldBack ??= [];
+    pressed = true;
+  }, true);
+  for (const end of ['pointerup', 'pointercancel']) {
+    addEventListener(end, () => {
+      pressed = false;
+      setTimeout(() => pressed || release()); // after the click, unless the next one began
+    }, true);
+  }
   addEventListener('blur', release);
   addEventListener('pointermove', event => { if (!event.buttons) release(); }, true); // it was let go outside the window
 }
