@@ -83,12 +83,12 @@ func openRecorder(path string) (*recorder, error) {
 // recorders counts the events of this process. A thousand kills reuse process IDs.
 var (
 	recorders atomic.Int64
-	process   = fmt.Sprint(os.Getpid(), "-", rand.Uint32())
+	recording = fmt.Sprint(os.Getpid(), "-", rand.Uint32())
 )
 
 // begin writes the beginning of an operation. The function that it returns writes the end.
 func (r *recorder) begin(e event) (end func(outcome result, version uint64)) {
-	e.ID = fmt.Sprint(process, ".", recorders.Add(1))
+	e.ID = fmt.Sprint(recording, ".", recorders.Add(1))
 	e.Begin = bootTime()
 	r.write(e)
 	return func(outcome result, version uint64) {
