@@ -230,10 +230,12 @@ func isUndefined(err error) bool {
 
 // dialect has the row locks, the clock and the types of PostgreSQL.
 var dialect = sqlstore.Dialect{
-	Share:      " FOR KEY SHARE",
-	Lock:       " FOR UPDATE",
-	Now:        `(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
-	LockSchema: `SELECT pg_advisory_xact_lock(7163373128412)`, // any number without another use
+	Share: " FOR KEY SHARE",
+	// The row that is locked may be newer than the one that the statement sees.
+	ShareUnpruned: " AND xmin = (SELECT xmin FROM plait_conversations WHERE name = $3) FOR KEY SHARE",
+	Lock:          " FOR UPDATE",
+	Now:           `(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
+	LockSchema:    `SELECT pg_advisory_xact_lock(7163373128412)`, // any number without another use
 	Schema: strings.NewReplacer(
 		"BYTES", "BYTEA",
 		"NUMBER", "BIGINT",
