@@ -48,7 +48,6 @@ func importerNames() []string {
 
 func importCommand(s *streams) *cobra.Command {
 	var from, output string
-	var asJSON bool
 	formats, names := importers(), importerNames()
 	cmd := &cobra.Command{
 		Use:   "import [--from FORMAT] FILE",
@@ -66,9 +65,8 @@ of either a line. claude-code and pi are sessions, as JSON lines; nano-agent is
 a saved graph. Of several conversations in FILE one is continued; the others get
 the refs conversation-2, conversation-3, …
 
-What was changed, left out or kept in another form is printed on standard error,
-or with --json and -o as JSON. An incomplete last line, as in a session that is
-being written, is left out.`,
+What was changed, left out or kept in another form is printed on standard error.
+An incomplete last line, as in a session that is being written, is left out.`,
 		Example: `  plait import request.json -o talk.json
   plait import --from claude-code session.jsonl -o talk.json`,
 		Args: oneFile,
@@ -87,14 +85,13 @@ being written, is left out.`,
 			}
 
 			f := formats[slices.Index(names, name)]
-			return s.importFile(f, args[0], data, output, asJSON)
+			return s.importFile(f, args[0], data, output)
 		},
 	}
 
 	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE (default: recognized)")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	outputFlag(cmd, &output)
-	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -133,17 +130,8 @@ func formatOf(data []byte, from string, names []string) (string, error) {
 	return g.formats[0], nil
 }
 
-// imported is the output of import --json.
-type imported struct {
-	Format   string   `json:"format"`
-	Nodes    int      `json:"nodes"`
-	Messages int      `json:"messages"`
-	Heads    int      `json:"heads"`
-	Notes    []string `json:"notes"`
-}
-
-// importFile imports one file. With asJSON it prints a report as JSON, unless standard output is for the conversation.
-func (s *streams) importFile(f importer, name string, data []byte, output string, asJSON bool) error {
+// importFile imports one file.
+func (s *streams) importFile(f importer, name string, data []byte, output string) error {
 	d, notes, err := f.read(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -155,9 +143,6 @@ func (s *streams) importFile(f importer, name string, data []byte, output string
 		return err
 	}
 
-	if asJSON && output != std {
-		return s.printJSON(imported{f.name, d.Len(), len(d.Messages()), len(d.Heads()), append([]string{}, notes...)})
-	}
 	for _, note := range notes {
 		s.say("%s: %s", name, note)
 	}
