@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -50,12 +48,9 @@ func importCommand(s *streams) *cobra.Command {
 	var from, output string
 	formats, names := importers(), importerNames()
 	cmd := &cobra.Command{
-		Use:   "import [--from FORMAT] FILE",
+		Use:   "import --from FORMAT FILE",
 		Short: "Convert another program's transcript to a conversation",
 		Long: "Reads FILE and writes a Plait conversation.\n\nFORMAT is one of\n\n  " + strings.Join(names, "\n  ") + `
-
-Without --from the format is recognized. A FILE that looks like another FORMAT
-than the named one is refused, and so is a response.
 
 The first four are request bodies. Their other members (the model, limits, …)
 are kept, and export and run use them again.
@@ -67,11 +62,11 @@ the refs conversation-2, conversation-3, …
 
 What was changed, left out or kept in another form is printed on standard error.
 An incomplete last line, as in a session that is being written, is left out.`,
-		Example: `  plait import request.json -o talk.json
+		Example: `  plait import --from anthropic request.json -o talk.json
   plait import --from claude-code session.jsonl -o talk.json`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if from != "" && !slices.Contains(names, from) {
+			if !slices.Contains(names, from) {
 				return fmt.Errorf("--from %q is not one of %s", from, strings.Join(names, ", "))
 			}
 
@@ -79,55 +74,14 @@ An incomplete last line, as in a session that is being written, is left out.`,
 			if err != nil {
 				return err
 			}
-			name, err := formatOf(data, from, names)
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-
-			f := formats[slices.Index(names, name)]
-			return s.importFile(f, args[0], data, output)
+			return s.importFile(formats[slices.Index(names, from)], args[0], data, output)
 		},
 	}
 
-	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE (default: recognized)")
+	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	outputFlag(cmd, &output)
 	return cmd
-}
-
-// unfinished reports whether data is a JSON value that is cut off.
-func unfinished(data []byte) bool {
-	var value json.RawMessage
-	err := json.NewDecoder(bytes.NewReader(data)).Decode(&value)
-	return errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// formatOf returns the format of a file: the named one, or the recognized one if none is named. It is an error if they
-// differ.
-func formatOf(data []byte, from string, names []string) (string, error) {
-	if len(bytes.TrimSpace(data)) == 0 {
-		return "", errors.New("it is empty")
-	}
-
-	// A named format must not contradict the data, as far as they show a format.
-	g := sniff(data)
-	switch {
-	case g.other != "" && from == "":
-		return "", fmt.Errorf("it looks like %s; import accepts %s", g.other, strings.Join(names, ", "))
-	case g.other != "":
-		return "", fmt.Errorf("it is not %s: it looks like %s", from, g.other)
-	case from != "" && g.formats != nil && !slices.Contains(g.formats, from):
-		return "", fmt.Errorf("it is not %s: it looks like %s", from, g.formats[0])
-	case from != "":
-		return from, nil
-	case g.formats == nil && unfinished(data):
-		return "", errors.New("it is JSON that is cut off")
-	case g.formats == nil:
-		return "", fmt.Errorf("its format is not recognized: name it with --from: %s", strings.Join(names, ", "))
-	case g.ambiguous:
-		return "", fmt.Errorf("it may be %s: name its format with --from", strings.Join(g.formats, " or "))
-	}
-	return g.formats[0], nil
 }
 
 // importFile imports one file.
