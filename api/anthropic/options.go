@@ -5,7 +5,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/batch"
 	"github.com/plait-dev/plait/api/compatible"
-	"github.com/plait-dev/plait/api/internal/roundtrip"
+	"github.com/plait-dev/plait/api/dialect"
 )
 
 // API is the name of Anthropic's Messages API in blocks, definitions, responses and errors.
@@ -68,7 +68,7 @@ func (o *Options) over(request api.Options) (Options, []api.RepairNote) {
 		c = *o
 	}
 	var notes []api.RepairNote
-	c.Options, notes = roundtrip.Resolved(API, request, c.Options)
+	c.Options, notes = dialect.Target{API: API}.Options(request, c.Options)
 	if c.Batches != nil {
 		c.NoStream, c.Idle = true, -1
 	}

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -8,6 +9,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Settings reads the settings that all APIs have from the members of a request's body, in the form of the named API:
@@ -19,6 +21,30 @@ func Settings(name string, body content.JSON) (o api.Options, others []string) {
 	r := settings{form: forms[name]}
 	r.read("", "", list)
 	return r.options, r.others
+}
+
+// Options returns the options of a request over those of a provider of this API. A Body in the form of another API is
+// replaced by the settings that all APIs have. The notes name its other members, which are left out.
+func (t Target) Options(request, defaults api.Options) (api.Options, []api.RepairNote) {
+	var notes []api.RepairNote
+	for _, o := range []*api.Options{&request, &defaults} {
+		if o.BodyAPI == "" || o.BodyAPI == t.API || !o.Body.IsObject() {
+			continue
+		}
+		settings, others := Settings(o.BodyAPI, o.Body)
+		if len(others) > 0 {
+			notes = append(notes, noteOption("of Options.Body, which is in the form of %s, are left out: %s",
+				safetext.Line(o.BodyAPI, 100), safetext.Line(strings.Join(others, ", "), 1000)))
+		}
+		o.Body, o.BodyAPI = "", ""
+		*o = o.Over(settings)
+	}
+	return request.Over(defaults), notes
+}
+
+// noteOption returns a note about an option of a request.
+func noteOption(format string, args ...any) api.RepairNote {
+	return api.RepairNote{Kind: api.RepairOption, Message: -1, Detail: fmt.Sprintf(format, args...)}
 }
 
 // WithoutSettings returns a body in the form of the named API without the members for what o sets: the limit of tokens,

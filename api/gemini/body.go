@@ -267,7 +267,7 @@ func (b *builder) form() content.JSON {
 		return ""
 	}
 
-	return b.Builder.Form(target(), b.options.Output.JSON)
+	return b.Builder.Form(target().Form(b.options.Output.JSON))
 }
 
 // older reports whether the model is known to be older than firstSigned.

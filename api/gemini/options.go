@@ -6,7 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/batch"
-	"github.com/plait-dev/plait/api/internal/roundtrip"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/internal/pattern"
 	"google.golang.org/genai"
 )
@@ -50,7 +50,7 @@ func (o *Options) over(request api.Options) (Options, []api.RepairNote) {
 		c = *o
 	}
 	var notes []api.RepairNote
-	c.Options, notes = roundtrip.Resolved(API, request, c.Options)
+	c.Options, notes = dialect.Target{API: API}.Options(request, c.Options)
 	if c.Batches != nil {
 		c.NoStream, c.Idle = true, -1
 	}

@@ -230,7 +230,7 @@ func (b *chatBuilder) format() content.JSON {
 		return `{"type":"json_object"}`
 	}
 
-	schema := b.Form(chatTarget(), form.JSON)
+	schema := b.Form(chatTarget().Form(form.JSON))
 	schema, _ = withProperties(schema)
 	inner := []jsonx.Member{{Name: "name", Value: jsonx.Quote(form.Name)}, {Name: "schema", Value: schema}}
 

@@ -8,6 +8,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/batch"
 	"github.com/plait-dev/plait/api/compatible"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/servers"
 )
@@ -90,7 +91,7 @@ func (o *Options) orNone() Options {
 func (o *Options) resolve(req api.Request, name string) (Options, []api.RepairNote, error) {
 	c := o.orNone()
 	var notes []api.RepairNote
-	c.Options, notes = roundtrip.Resolved(name, req.Options, c.Options)
+	c.Options, notes = dialect.Target{API: name}.Options(req.Options, c.Options)
 	if _, known := servers.Of(c.Server); !known {
 		return c, nil, badServer(name, "%q is not a known server; known are %s", c.Server, strings.Join(servers.Names(), ", "))
 	}

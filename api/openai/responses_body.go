@@ -230,7 +230,7 @@ func (b *responsesBuilder) format() content.JSON {
 		return ""
 	}
 
-	schema := b.Form(responsesTarget(), out.JSON)
+	schema := b.Form(responsesTarget().Form(out.JSON))
 	schema, _ = withProperties(schema)
 	dst := write.OptString([]byte(`{"format":{"type":"json_schema"`), "name", out.Name)
 	dst = append(write.Name(dst, "schema"), schema...)
