@@ -120,7 +120,7 @@ func (w *world) engine(change func(o *Options)) *Engine {
 	return e
 }
 
-// often is how often River looks for jobs in a test that waits for it. By default it is every 5 seconds.
+// often is how often River looks for jobs in a test that waits for it. By default it is every 5 or 30 seconds.
 const often = 50 * time.Millisecond
 
 // lookOften lets River look often for jobs that are due at any time. The interval for those that are not due soon has no

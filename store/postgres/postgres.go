@@ -120,10 +120,6 @@ func (o Options) configure(config *pgxpool.Config) (replies time.Duration) {
 			params[name] = value
 		}
 	}
-	// Statements are few, and none needs another plan for other values. Planning each anew takes a tenth of the time.
-	if _, set := params["plan_cache_mode"]; !set {
-		params["plan_cache_mode"] = "force_generic_plan"
-	}
 
 	// The URL may set a limit of its own for statements. In another unit, or as 0, it is no limit here.
 	statement, _ := strconv.Atoi(params["statement_timeout"])
