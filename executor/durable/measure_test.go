@@ -307,7 +307,7 @@ func handedBackSoon(w *world) {
 
 // Jobs that nobody works, and running jobs of others, do not hold up a run. TestThroughput measures it.
 func TestBacklogDoesNotHoldUpRuns(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		e := w.engine(func(o *Options) {
 			defers("count", 4)(o)
