@@ -83,7 +83,7 @@ func toyBody(req api.Request, o api.Options) ([]byte, []api.RepairNote, error) {
 	}
 	for name, set := range map[string]bool{
 		"ToolChoice": o.ToolChoice != api.ToolsAuto, "OneCall": o.OneCall, "Thinking": o.Thinking != "", "Output": o.Output != api.Schema{},
-		"Metadata": o.Metadata != nil, "Cache": o.Cache != api.CacheShort, "Body": o.Body != "",
+		"Cache": o.Cache != api.CacheShort, "Body": o.Body != "",
 	} {
 		if set {
 			notes = append(notes, api.RepairNote{Kind: api.RepairOption, Message: -1, Detail: name + " is left out: the API has no such thing"})
