@@ -24,7 +24,6 @@ var colors = []string{"auto", "always", "never"}
 
 func (l *logFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&l.ASCII, "ascii", false, "draw with signs of ASCII only")
 	f.BoolVar(&l.Fold, "fold", false, "draw the middle of long runs and wide fans as one row")
 	f.IntVarP(&l.Last, "last", "n", 0, "only the last `N` nodes")
 	f.IntVar(&l.Width, "width", 0, "how many `CELLS` a row has (default: the terminal's\nwidth, else 100)")
