@@ -398,9 +398,7 @@ the request of each response. With --prices it shows what each call cost: see
 	cmd.Flags().StringVar(&f.at, "node", "", "only `NODE` and the nodes before it")
 	cmd.Flags().BoolVar(&f.full, "full", false, "draw every node, however many there are")
 	cmd.Flags().StringVar(&f.prices, "prices", "", "html: a `FILE` with the prices of models")
-	_ = cmd.MarkFlagFilename("prices", "json")
 	_ = cmd.MarkFlagRequired("as")
-	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(renderForms, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

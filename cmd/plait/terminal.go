@@ -54,7 +54,6 @@ func (l *logFlags) options(out io.Writer) (*dag.LogOptions, error) {
 func colorFlag(cmd *cobra.Command, color *string) {
 	cmd.Flags().StringVar(color, "color", "auto",
 		"`WHEN` to use colors: auto, always, never; auto is on a\nterminal where NO_COLOR is not set")
-	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // colored reports whether a value of --color colors the output.
