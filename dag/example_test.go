@@ -277,14 +277,14 @@ func ExampleVertex() {
 func ExampleDAG_WriteLog() {
 	d := dag.New().User("Name a city.").Assistant("Tokyo.").WithRef("first-try").User("Another one?").Assistant("Paris.")
 
-	if err := d.WriteLog(os.Stdout, &dag.LogOptions{ASCII: true, Last: 3, Width: 80}); err != nil {
+	if err := d.WriteLog(os.Stdout, &dag.LogOptions{Last: 3, Width: 80}); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
-	// : 1 node before
-	// * assistant (first-try) Tokyo.
-	// o user      Another one?
-	// * assistant (head) Paris.
+	// ⋮ 1 node before
+	// ● assistant (first-try) Tokyo.
+	// ○ user      Another one?
+	// ● assistant (head) Paris.
 }
 
 // A program that no longer has a tool withdraws it. The graph keeps what was declared and called before.

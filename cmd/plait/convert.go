@@ -79,7 +79,6 @@ An incomplete last line, as in a session that is being written, is left out.`,
 	}
 
 	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE")
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -137,7 +136,6 @@ the last response, unless --model names another.`,
 	cmd.Flags().StringVar(&model, "model", "", "the `MODEL`")
 	bodyFlag(cmd, &body)
 	_ = cmd.MarkFlagRequired("to")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(endpointNames(), cobra.ShellCompDirectiveNoFileComp))
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }

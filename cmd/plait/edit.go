@@ -177,7 +177,6 @@ not changed. A run that is paused in FILE cannot be resumed afterwards.`,
 // replaceFlag registers the flag for a command's output file. Its default is the input file.
 func replaceFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVarP(name, "output", "o", "", "the `FILE` to write, in place of the one that is read")
-	_ = cmd.MarkFlagFilename("output", "json")
 }
 
 // replace writes a conversation in place of the original, and prints what was done.
