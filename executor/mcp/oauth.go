@@ -31,8 +31,8 @@ var ErrLogin = errors.New("the server requires a login")
 //
 //   - A token is renewed a minute before it ends, and when the server refuses it. If that fails, a person is asked again,
 //     once for each connection or call.
-//   - Tokens go to the server's origin and to the authorization server, and nowhere else. What the server repeats of them
-//     is replaced by REDACTED.
+//   - Tokens go to the server's origin and to the authorization server, and nowhere else; over https, unless the server
+//     is on this machine. What the server repeats of them is replaced by REDACTED.
 //   - The addresses for logins and tokens must be of the authorization server's own origin, and redirects may not leave
 //     it. None may be of a private network, or of this machine unless the server is.
 type OAuth struct {
@@ -83,6 +83,7 @@ func (t Token) usable(lasts time.Duration) bool {
 type authorizer struct {
 	OAuth
 	endpoint string
+	open     bool              // the endpoint is of another machine, and without TLS: it gets no token
 	network  http.RoundTripper // to authorization servers, without the check of their origins
 	secrets  secret.Set        // every token, code and secret that was seen
 	asking   chan struct{}     // a lock for logins, which a waiting request can give up
@@ -100,6 +101,7 @@ var _ auth.OAuthHandler = (*authorizer)(nil)
 
 func newAuthorizer(endpoint string, o *OAuth) *authorizer {
 	a := &authorizer{OAuth: *o, endpoint: endpoint, asking: make(chan struct{}, 1), network: publicNetwork(endpoint)}
+	a.open = !strings.HasPrefix(originOf(endpoint), "https:") && !isLocal(endpoint)
 	if a.Client != nil {
 		a.network = a.Client.Transport // nil: the default one
 	}
@@ -164,6 +166,9 @@ func (a *authorizer) know(t Token) { a.secrets.Add(t.Access, t.Refresh, t.Client
 // TokenSource returns the token for a request, or nil if there is none: the server's refusal then starts a login.
 func (a *authorizer) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 	const early = time.Minute
+	if a.open {
+		return nil, nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.loaded {
@@ -235,6 +240,10 @@ func (a *authorizer) Authorize(ctx context.Context, request *http.Request, respo
 }
 
 func (a *authorizer) authorize(ctx context.Context, request *http.Request, response *http.Response) error {
+	if a.open {
+		return fmt.Errorf("%w, but has no https: anybody could read the token", ErrLogin)
+	}
+
 	// More rights need a login. Any other status 403 is the answer.
 	more := response.StatusCode == http.StatusForbidden
 	if more && !asksForScope(response.Header) {
