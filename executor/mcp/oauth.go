@@ -378,7 +378,7 @@ func (a *authorizer) keep(ctx context.Context, c *oauth2.Config, t *oauth2.Token
 	defer a.mu.Unlock()
 	err := a.update(ctx, func(Token) (Token, error) {
 		return Token{
-			Access: t.AccessToken, Refresh: t.RefreshToken, Ends: t.Expiry, Scopes: c.Scopes,
+			Access: t.AccessToken, Refresh: t.RefreshToken, Ends: t.Expiry, Scopes: slices.Sorted(slices.Values(c.Scopes)),
 			ClientID: c.ClientID, ClientSecret: c.ClientSecret,
 			Address: c.Endpoint.TokenURL, AuthStyle: c.Endpoint.AuthStyle,
 		}, nil

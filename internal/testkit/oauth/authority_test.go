@@ -411,12 +411,21 @@ func browse(address string) (url.Values, error) {
 		if err != nil {
 			return nil, fmt.Errorf("status %s without a redirect", response.Status)
 		}
-		if to.Path == "/back" {
+		if to.Path == "/back" || to.Path == "/callback" {
 			return to.Query(), nil
 		}
 		address = to.String()
 	}
 	return nil, fmt.Errorf("too many redirects")
+}
+
+// redirectOf returns the address to which a login page comes back.
+func redirectOf(address string) (string, error) {
+	login, err := url.Parse(address)
+	if err != nil {
+		return "", err
+	}
+	return login.Query().Get("redirect_uri"), nil
 }
 
 // read returns the text of a file.
