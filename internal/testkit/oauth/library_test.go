@@ -31,6 +31,7 @@ type person struct {
 
 	mu    sync.Mutex // guards token
 	token mcp.Token  // what is kept
+	short bool       // it cannot be renewed
 }
 
 func (p *person) oauth() *mcp.OAuth {
@@ -47,6 +48,9 @@ func (p *person) oauth() *mcp.OAuth {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			changed, err := change(p.token)
+			if p.short {
+				changed.Refresh = ""
+			}
 			if err == nil {
 				p.token = changed
 			}
@@ -337,9 +341,14 @@ func TestLoginThatIsNeverAnsweredEndsWithTheContext(t *testing.T) {
 }
 
 func TestCallsAtOnceAskOnce(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		callsAtOnce(t, &person{short: short})
+	}
+}
+
+func callsAtOnce(t *testing.T, ada *person) {
 	a := newAuthority(t)
 	server := newProtected(t, a)
-	ada := &person{}
 	s, err := connect(t.Context(), t, server, ada.oauth())
 	require.NoError(t, err)
 	a.endLogins()
