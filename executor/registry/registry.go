@@ -19,6 +19,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -44,14 +45,9 @@ type Registry struct {
 	// the arguments, because they may hold secrets. Defaults to slog.Default().
 	Log *slog.Logger
 
-	mu     sync.RWMutex   // guards list and byName
-	list   []registered   // in the order of registration
-	byName map[string]int // indexes in list
-}
-
-type registered struct {
-	tool executor.Tool
-	def  content.Tool
+	mu     sync.RWMutex             // guards list and byName
+	list   []dag.Tool               // in the order of registration
+	byName map[string]executor.Tool // those of list
 }
 
 // Register adds tools: all of them, or none if one is refused. Errors:
@@ -60,73 +56,37 @@ type registered struct {
 //   - The error of a tool's own Err method.
 //   - An error with the name: a tool is registered already, or is twice among tools.
 func (r *Registry) Register(tools ...executor.Tool) error {
-	fresh := make([]registered, len(tools))
+	fresh := make([]dag.Tool, len(tools))
 	for i, t := range tools {
-		made, err := registration(i, t)
-		if err != nil {
-			return err
+		if t != nil { // a nil tool stays one
+			fresh[i] = t
 		}
-		fresh[i] = made
+	}
+
+	// A conversation refuses the same tools.
+	if err := dag.New().Tools(fresh...).Err(); err != nil {
+		return err
 	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.add(fresh)
-}
-
-// add appends all of fresh, or nothing if a name is not unique. r.mu must be held.
-func (r *Registry) add(fresh []registered) error {
-	seen := make(map[string]bool, len(fresh))
-	for _, f := range fresh {
-		if _, has := r.byName[f.def.Name]; has || seen[f.def.Name] {
-			return fmt.Errorf("tool already registered: %s", f.def.Name)
+	names := map[string]executor.Tool{}
+	for _, t := range tools {
+		def := t.Definition()
+		if def.Server() {
+			return fmt.Errorf("%w: %s: the provider runs it itself", content.ErrTool, def.Name)
 		}
-		seen[f.def.Name] = true
+		if r.byName[def.Name] != nil || names[def.Name] != nil {
+			return fmt.Errorf("tool already registered: %s", def.Name)
+		}
+		names[def.Name] = t
 	}
 
 	if r.byName == nil {
-		r.byName = map[string]int{}
+		r.byName = map[string]executor.Tool{}
 	}
-	for _, f := range fresh {
-		r.byName[f.def.Name] = len(r.list)
-		r.list = append(r.list, f)
-	}
-	return nil
-}
-
-// registration checks tool i, and returns it with its definition.
-func registration(i int, t executor.Tool) (made registered, err error) {
-	if t == nil {
-		return made, fmt.Errorf("%w: tool %d is nil", content.ErrTool, i)
-	}
-	defer func() {
-		if v := recover(); v != nil { // a nil pointer in an interface, most likely
-			err = fmt.Errorf("%w: tool %d panicked in its Definition method: %v", content.ErrTool, i, v)
-		}
-	}()
-
-	if err := toolErr(t); err != nil {
-		return made, err
-	}
-	made = registered{tool: t, def: t.Definition()}
-	if made.def.Server() {
-		return made, fmt.Errorf("%w: %s: the provider runs it itself", content.ErrTool, made.def.Name)
-	}
-	return made, made.def.Check()
-}
-
-// toolErr returns the error of the tool's Err method. If the tool has none, the one of the tool it wraps counts.
-func toolErr(t executor.Tool) error {
-	for t != nil {
-		if broken, ok := t.(interface{ Err() error }); ok {
-			return broken.Err()
-		}
-		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
-		if !ok {
-			break
-		}
-		t = wrapper.Unwrap()
-	}
+	maps.Copy(r.byName, names)
+	r.list = append(r.list, fresh...)
 	return nil
 }
 
@@ -134,22 +94,14 @@ func toolErr(t executor.Tool) error {
 func (r *Registry) Tools() []dag.Tool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-
-	tools := make([]dag.Tool, len(r.list))
-	for i, f := range r.list {
-		tools[i] = f.tool
-	}
-	return tools
+	return slices.Clone(r.list)
 }
 
 // Definitions returns the definitions sent to models, in the order of registration.
 func (r *Registry) Definitions() []content.Tool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-
-	defs := make([]content.Tool, len(r.list))
-	for i, f := range r.list {
-		defs[i] = f.def
+	var defs []content.Tool
+	for _, t := range r.Tools() {
+		defs = append(defs, t.Definition())
 	}
 	return defs
 }
@@ -161,13 +113,13 @@ func (r *Registry) lookup(name string) (executor.Tool, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 
-	i, has := r.byName[name]
-	if !has {
+	tool := r.byName[name]
+	if tool == nil {
 		//lint:ignore ST1005 programs that match this text have it with a capital letter
 		return nil, fmt.Errorf("Tool not registered: %s (only registered tools can be called)",
 			safetext.Escape(name, maxName))
 	}
-	return r.list[i].tool, nil
+	return tool, nil
 }
 
 // Execute executes one call. Every failure is a failed [Record]; Execute never panics. A call of a tool that is not

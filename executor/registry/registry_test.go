@@ -75,21 +75,17 @@ func (o *odd) Unwrap() executor.Tool    { return o.Tool }
 func TestRegistryRefusesToolsThatCannotBeCalled(t *testing.T) {
 	recursive := executor.Func("loop", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
 	server := content.Tool{Name: "search", Extra: content.Extra{API: "anthropic", JSON: `{"type":"web_search"}`}}
-	panicking := &odd{definition: func() content.Tool { panic("no definition") }}
-	hidden := &odd{Tool: recursive, definition: func() content.Tool { return tooltest.Returning("loop", "").Definition() }}
 	for name, refused := range map[string]struct {
 		tool executor.Tool
 		says string
 	}{
-		"nil":               {nil, "tool 1 is nil"},
-		"a nil pointer":     {(*odd)(nil), "tool 1 panicked in its Definition method"},
-		"one that panics":   {panicking, "no definition"},
-		"no schema":         {recursive, "loop"},
-		"broken and hidden": {hidden, "loop"},
-		"no function":       {executor.NewTool(content.Tool{Name: "x", Schema: `{"type":"object"}`}, nil), "its function is nil"},
-		"a broken name":     {tooltest.Returning("rm -rf\n", ""), `the name "rm -rf\n" does not match`},
-		"no type":           {executor.WithTimeout(nil, 1), "tool is nil"},
-		"a server's tool":   {&odd{definition: func() content.Tool { return server }}, "search: the provider runs it itself"},
+		"nil":             {nil, "tool 1 is nil"},
+		"a nil pointer":   {(*odd)(nil), "tool 1 is nil"},
+		"no schema":       {recursive, "loop"},
+		"no function":     {executor.NewTool(content.Tool{Name: "x", Schema: `{"type":"object"}`}, nil), "its function is nil"},
+		"a broken name":   {tooltest.Returning("rm -rf\n", ""), `the name "rm -rf\n" does not match`},
+		"no type":         {executor.WithTimeout(nil, 1), "tool is nil"},
+		"a server's tool": {&odd{definition: func() content.Tool { return server }}, "search: the provider runs it itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := tooltest.Registry(t)
@@ -408,9 +404,9 @@ func TestToolThatChangesItsDefinitionIsAFailure(t *testing.T) {
 	shifty := &odd{Tool: tooltest.Returning("a", "ran"), definition: func() content.Tool {
 		d := def
 		switch n := asked.Add(1); {
-		case n == 2:
+		case n == 3: // Register asks twice
 			panic("not again")
-		case n > 2:
+		case n > 3:
 			d.Name = "b"
 		}
 		return d
