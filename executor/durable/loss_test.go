@@ -284,7 +284,7 @@ func payer(n int) api.Provider { return calls("pay", n) }
 func TestResultsOutliveAnAbsenceOfTheDatabase(t *testing.T) {
 	for _, defers := range []bool{true, false} {
 		t.Run(map[bool]string{true: "calls as jobs", false: "calls in the run"}[defers], func(t *testing.T) {
-			onEach(t, func(w *world) {
+			onOne(t, func(w *world) {
 				results, times := outage(w, defers, false)
 				for i, result := range results {
 					require.Equal(w, fmt.Sprint("paid bolts ", i), result)
