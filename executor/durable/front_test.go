@@ -448,7 +448,7 @@ func TestFrontEndSendsAnUnreadMessageAgain(t *testing.T) {
 func TestFrontEndDropsThePiecesOfALostResponse(t *testing.T) {
 	onOne(t, func(w *world) {
 		for _, elsewhere := range []bool{false, true} {
-			dropsPieces(w.again(), elsewhere)
+			w.again(fmt.Sprint("elsewhere ", elsewhere), func(w *world) { dropsPieces(w, elsewhere) })
 		}
 	})
 }

@@ -78,13 +78,17 @@ func openWorld(t *testing.T, url string) *world {
 	return w
 }
 
-// again returns a world with a new database of the same kind.
-func (w *world) again() *world {
+// again runs a test on a new database of the same kind, as a subtest, and reports whether it succeeded. Connections are
+// closed at its end: a server has few, and a test may need hundreds of databases.
+func (w *world) again(name string, test func(w *world)) bool {
 	w.Helper()
-	if filepath.IsAbs(w.url) {
-		return openWorld(w.T, filepath.Join(w.TempDir(), "runs.db"))
-	}
-	return openWorld(w.T, pgtest.Database(w.T))
+	return w.Run(name, func(t *testing.T) {
+		if filepath.IsAbs(w.url) {
+			test(openWorld(t, filepath.Join(t.TempDir(), "runs.db")))
+		} else {
+			test(openWorld(t, pgtest.Database(t)))
+		}
+	})
 }
 
 // open opens the database once more, as another process does. It is closed at the end of the test.
