@@ -26,9 +26,7 @@ var intended = map[string]string{
 	"executor": "ErrMissingReply ErrOwner " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered Underscores",
 	"executor/durable": "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
-	"executor/mcp":     "ToolName",
 	"executor/otel":    "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
-	"node":             "ErrUnknownKind",
 	"store/postgres":   "DamageError SchemaError",
 	"store/sqlite":     "ErrInUse New SchemaError",
 }
