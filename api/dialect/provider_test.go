@@ -80,7 +80,9 @@ func TestProviderNotesOptionsThatDoNotChangeTheBody(t *testing.T) {
 		true: func(o api.Options) any { return o.Thinking.Tokens() }, false: func(o api.Options) any { return o.Thinking != "" },
 	}
 	for sent, thinking := range budget {
-		p.Body = func(req api.Request) any { return map[string]any{"limit": req.Options.MaxTokens, "think": thinking(req.Options)} }
+		p.Body = func(req api.Request) any {
+			return map[string]any{"limit": req.Options.MaxTokens, "think": thinking(req.Options)}
+		}
 		notes, _, err := events(p, smallRequest(api.Options{Thinking: api.ThinkTokens(500)}))
 		require.NoError(t, err)
 		require.Equal(t, sent, len(notes) == 0, notes)
