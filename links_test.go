@@ -42,6 +42,29 @@ func TestDocumentsLinksLeadSomewhere(t *testing.T) {
 	require.Greater(t, anchored, 1)
 }
 
+// TestFeaturesHaveAProgramThatRuns follows the last column of the table beside other libraries: an Example with its
+// output, or a program with a test.
+func TestFeaturesHaveAProgramThatRuns(t *testing.T) {
+	const folder = "docs/coming-from"
+	program := regexp.MustCompile(`(?m)\| \[(\w+)\]\(([^)]+)\) \|$`)
+	found := program.FindAllStringSubmatch(read(t, []string{folder + "/README.md"}), -1)
+	require.Len(t, found, 9)
+	for _, f := range found {
+		name, path := f[1], filepath.Join(folder, f[2])
+		code := read(t, []string{path})
+		if !strings.HasPrefix(name, "Example") {
+			tests, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*_test.go"))
+			require.NoError(t, err)
+			require.NotEmpty(t, tests, path)
+			continue
+		}
+		_, body, is := strings.Cut(code, "\nfunc "+name+"() {\n")
+		require.True(t, is, "%s has no %s", path, name)
+		body, _, _ = strings.Cut(body, "\n}\n")
+		require.Contains(t, body, "// Output:", "%s is not run", name)
+	}
+}
+
 // TestDocumentsAreListed holds that docs/README.md leads to each page.
 func TestDocumentsAreListed(t *testing.T) {
 	var listed []string

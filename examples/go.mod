@@ -16,6 +16,7 @@ require (
 	github.com/plait-dev/plait/store/sqlite v0.1.0
 	github.com/stretchr/testify v1.12.1
 	google.golang.org/genai v1.77.0
+	modernc.org/sqlite v1.60.1
 )
 
 require (
@@ -80,5 +81,4 @@ require (
 	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
-	modernc.org/sqlite v1.60.1 // indirect
 )

@@ -281,6 +281,21 @@ func ExampleAgent() {
 	// Output: max_turns 3 3 <nil>
 }
 
+// A run has a limit of dollars, by the prices of its models. The call that follows is answered without being executed.
+func ExampleLimits() {
+	model := apitest.NewScript(apitest.Call(in("Tokyo")).As("acme", "acme-1").Usage(content.Usage{Input: 1_000_000}).Always())
+	agent := executor.Agent{
+		Provider: model, Tools: []dag.Tool{weather},
+		Limits: executor.Limits{Cost: 3}, Prices: api.Prices{"acme-1": {Input: 2, Output: 8}},
+	}
+
+	d, err := agent.Run(context.Background(), dag.New().User("Never stop asking."))
+
+	stop := d.Head().Payload().(node.StopReason)
+	fmt.Printf("%s %d turns $%.2f %v\n", stop.Reason, stop.Turns, stop.Cost, err)
+	// Output: cost_limit 2 turns $4.00 <nil>
+}
+
 // A tool's failure is told to the model, which can react; no Go error comes of it.
 func Example_toolErrors() {
 	flaky := executor.Func("read", "Reads a file.", func(context.Context, struct {

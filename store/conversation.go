@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/plait-dev/plait/dag"
@@ -353,7 +354,7 @@ func (c *Conversation) Rewrite(ctx context.Context, d dag.DAG) error {
 func (c *Conversation) Watch(ctx context.Context) iter.Seq2[dag.DAG, error] {
 	return func(yield func(dag.DAG, error) bool) {
 		last := c
-		for h, err := range c.store.driver.Watch(ctx, c.key) {
+		for h, err := range c.moves(ctx) {
 			// The head may have moved again since, so it is opened as it is now.
 			if err == nil && h.Name != c.name {
 				continue
@@ -368,6 +369,42 @@ func (c *Conversation) Watch(ctx context.Context) iter.Seq2[dag.DAG, error] {
 			if !yield(last.DAG(), nil) {
 				return
 			}
+		}
+	}
+}
+
+// moves is Driver.Watch. A driver without it is asked for this head once a second.
+func (c *Conversation) moves(ctx context.Context) iter.Seq2[Head, error] {
+	if moved := c.store.driver.Watch(ctx, c.key); moved != nil {
+		return moved
+	}
+	return func(yield func(Head, error) bool) { c.poll(ctx, yield) }
+}
+
+// pollEvery is the time between two looks at a head.
+const pollEvery = time.Second
+
+// poll yields the head when it has moved.
+func (c *Conversation) poll(ctx context.Context, yield func(Head, error) bool) {
+	for last := (Head{Name: c.name}); ; {
+		h, err := c.store.driver.Head(ctx, c.key, c.name)
+		if errors.Is(err, ErrNotStored) {
+			h, err = Head{Name: c.name}, nil
+		}
+		if err != nil {
+			yield(Head{}, err)
+			return
+		}
+		if !h.equal(last) && !yield(h, nil) {
+			return
+		}
+		last = h
+
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			yield(Head{}, ctx.Err())
+			return
 		}
 	}
 }

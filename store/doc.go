@@ -9,7 +9,7 @@
 //	d, err := agent.Run(ctx, c.DAG().User("Hello"))
 //
 // [Memory] keeps conversations in memory. Package store/sqlite, a module of its own, keeps them in a file. A database
-// of your own implements [Driver], and package storetest checks it.
+// of your own implements [Driver], in 120 lines (docs/guides/own-store.md), and package storetest checks it.
 //
 // # Conversations and heads
 //

@@ -26,17 +26,21 @@ import (
 // # Rules for all methods
 //
 //   - A driver is safe for concurrent use, also by several programs if its database is.
-//   - Keys of conversations and names of heads are compared and sorted byte by byte: "a", "A" and "a " are three. For a
-//     key or name rejected by [CheckName], a method returns its error. The same holds for a page and [Page.Check].
+//   - Keys of conversations and names of heads are compared and sorted byte by byte: "a", "A" and "a " are three. A Store
+//     gives no others than [CheckName] accepts, and no pages that [Page.Check] rejects.
 //   - If the context is done before a method has an effect, the error of the method holds the context's error.
 //   - A driver keeps no slice of its caller, and the caller may change every slice it gets from the driver.
+//   - A driver may do without Read, Records, Watch and Prune. The first three return nil then, and Prune returns
+//     errors.ErrUnsupported. A driver without Read returns all records of the conversation from Open. A head is looked at
+//     once a second in place of Watch.
 //   - Each method is atomic: other callers see all of its effect or nothing, also after a crash. When it returns nil,
 //     the effect is as durable as the driver promises.
 //   - After an error from outside this package, the effect of a change is unknown: the change may be made, and only the
 //     reply lost. Repeating an Append is safe. If the first one was stored, the second returns a *ConflictError, and
 //     its Current is the head after the first one.
 type Driver interface {
-	// Append stores records and blobs and moves one head. It returns the head as it is now.
+	// Append stores records and blobs and moves one head. It returns the head as it is now. [AppendRequest.Apply] makes
+	// the checks:
 	//
 	//   - It compares the version of the head with Expect. If they differ, the error is a *ConflictError with the head
 	//     as it is. With Expect 0 the head must not exist. Of several writers with the same Expect one wins.
@@ -71,15 +75,15 @@ type Driver interface {
 	//     goroutine: the sequence may hold the only connection.
 	Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[Record, error]
 
-	// Open returns a head like Head, with what its conversation is loaded from, apart from what is within reach of have.
-	// In a database it is one query.
+	// Open returns a head like Head, with what its conversation is loaded from. It may leave out what is within reach of
+	// have. In a database it is one query.
 	Open(ctx context.Context, conversation, name string, have []node.ID) (Opened, error)
 
 	// Records yields the records with these IDs, with their outlines, each once and after all its links. Unlike Read, it
 	// does not follow links. It is otherwise like Read.
 	Records(ctx context.Context, conversation string, ids []node.ID) iter.Seq2[Record, error]
 
-	// Blobs yields the blobs with these sums, each once, in any order. If one is not stored, the error holds
+	// Blobs yields the blobs with these sums, in any order. Each sum comes once. If one is not stored, the error holds
 	// ErrNotStored. It is otherwise like Read.
 	Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error]
 
@@ -154,7 +158,8 @@ type Opened struct {
 	Head Head
 	// Outlined are the IDs of the conversation's records with an outline, in any order.
 	Outlined []node.ID
-	// Records are what Read yields from Head.Nodes on, if that is little. Nil means that the driver does not know yet.
+	// Records are what Read yields from Head.Nodes on, or all records of the conversation, in the order of Read. Nil
+	// means that Read has to be called.
 	Records []Record
 }
 

@@ -92,10 +92,21 @@ func CheckName(name string) error {
 	return fmt.Errorf("store: %w: %s: %s", ErrName, quoted(name), reason)
 }
 
+// checkNames returns the error of CheckName for the first name that has one.
+func checkNames(names ...string) error {
+	for _, name := range names {
+		if err := CheckName(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // quoted returns the beginning of text for an error text.
 func quoted(text string) string { return safetext.Quote(text, 80) }
 
-// Check returns an error for an invalid append. It needs no stored state. Every driver calls it first. The rules:
+// Check returns an error for an invalid append. It needs no stored state. [AppendRequest.Apply] calls it
+// first. The rules:
 //
 //   - The key and the name must pass [CheckName].
 //   - No record has the zero ID, and none comes twice: a *RecordError, with dag.ErrDuplicateID for the second.
@@ -105,10 +116,8 @@ func quoted(text string) string { return safetext.Quote(text, 80) }
 //   - The offsets of a record's cuts rise, and lie within its line: a *RecordError.
 //   - A blob has data, and its sum is the sum of the data: ErrRecord.
 func (a AppendRequest) Check() error {
-	for _, name := range []string{a.Conversation, a.Head} {
-		if err := CheckName(name); err != nil {
-			return err
-		}
+	if err := checkNames(a.Conversation, a.Head); err != nil {
+		return err
 	}
 
 	// Collect all positions before checking links: a link to a later record is an error.

@@ -18,6 +18,9 @@ var errNoHead = fmt.Errorf("there is no such head: %w", ErrNotStored)
 // open reads the head as it is now. It may skip all nodes within reach of have: they are known. If the head moves
 // during the read, open tries again. alone reports that no other conversation uses c.nodes.
 func (c *Conversation) open(ctx context.Context, have []node.ID, alone bool) error {
+	if err := checkNames(c.key, c.name); err != nil {
+		return err
+	}
 	var failed error // of the attempt at version last
 	for last := uint64(0); ; {
 		// The set may have been emptied since the caller read have (see forget). Only nodes still in it may be skipped.
@@ -73,6 +76,9 @@ func (c *Conversation) load(ctx context.Context, o Opened, have []node.ID, alone
 
 // all collects the values of a sequence.
 func all[T any](seq iter.Seq2[T, error]) (list []T, err error) {
+	if seq == nil { // the driver has no such method, and has returned all there is from Open
+		return nil, nil
+	}
 	for v, err := range seq {
 		if err != nil {
 			return nil, err

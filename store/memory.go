@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/bell"
 	"github.com/plait-dev/plait/node"
 )
@@ -43,92 +42,52 @@ type stored struct {
 }
 
 func (m *memory) Append(ctx context.Context, a AppendRequest) (Head, error) {
-	if err := a.Check(); err != nil {
-		return Head{}, err
-	}
 	if err := ctx.Err(); err != nil {
 		return Head{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.append(a)
-}
 
-// append is Append after its checks. m.mu must be held.
-func (m *memory) append(a AppendRequest) (Head, error) {
 	// A new conversation is entered into m.conversations after the checks: a refused append must not make one.
 	s := m.conversations[a.Conversation]
 	if s == nil {
 		s = &shelf{heads: map[string]Head{}, records: map[node.ID]stored{}, blobs: map[Sum][]byte{}}
 	}
-
-	// A missing head has version 0, the value of a.Expect for a new head.
-	old := s.heads[a.Head]
-	if old.Version != a.Expect {
-		current := old.clone()
-		current.Name = a.Head
-		return Head{}, &ConflictError{Conversation: a.Conversation, Head: a.Head, Expect: a.Expect, Current: current}
-	}
-	fresh, err := s.check(a)
+	h, changed, err := a.Apply(s.head(a.Head), s.record, s.blob)
 	if err != nil {
 		return Head{}, err
 	}
 
-	// Nothing is refused from here on.
-	s.add(fresh, a.Blobs)
-	s.outline(a.Records)
-	h := Head{Name: a.Head, Version: a.Expect + 1, Nodes: slices.Clone(a.Nodes), Header: old.Header}
-	if a.Header != nil {
-		h.Header = bytes.Clone(a.Header)
-	}
+	s.add(changed, a.Blobs)
 	s.heads[a.Head] = h
 	m.conversations[a.Conversation] = s
 	m.news.Ring(a.Conversation)
 	return h.clone(), nil
 }
 
-// check returns the new records of a, or an error if the conversation cannot accept a.
-func (s *shelf) check(a AppendRequest) ([]Record, error) {
-	// A record may refer to blobs and earlier records of the same append.
-	blobs, batch := map[Sum]bool{}, map[node.ID]bool{}
-	for _, b := range a.Blobs {
-		blobs[b.Sum] = true
+// record returns a stored record, or nil.
+func (s *shelf) record(id node.ID) (*Record, error) {
+	if r, have := s.records[id]; have {
+		return &r.Record, nil
 	}
+	return nil, nil
+}
 
-	var fresh []Record
-	for _, r := range a.Records {
-		refuse := func(err error) ([]Record, error) { return nil, &RecordError{a.Conversation, r.ID, err} }
-
-		// A stored record is skipped. Replace may change its line, never its links.
-		if old, have := s.records[r.ID]; have {
-			switch {
-			case !slices.Equal(old.Links, r.Links), old.Sum != r.Sum && !a.Replace:
-				return refuse(dag.ErrDuplicateID)
-			case old.Sum == r.Sum:
-				continue
-			}
-		}
-
-		for _, id := range r.Links {
-			if _, have := s.records[id]; !have && !batch[id] {
-				return refuse(fmt.Errorf("%w: %s", node.ErrParent, id))
-			}
-		}
-		for _, c := range r.Cuts {
-			if s.blobs[c.Sum] == nil && !blobs[c.Sum] {
-				return refuse(fmt.Errorf("%w: blob %s", ErrNotStored, c.Sum))
-			}
-		}
-		batch[r.ID] = true
-		fresh = append(fresh, r)
+// blob returns a stored blob, or nil.
+func (s *shelf) blob(sum Sum) (*Blob, error) {
+	if data, have := s.blobs[sum]; have {
+		return &Blob{sum, data}, nil
 	}
+	return nil, nil
+}
 
-	for _, id := range a.Nodes {
-		if _, have := s.records[id]; !have && !batch[id] {
-			return nil, &RecordError{a.Conversation, id, ErrNotStored}
-		}
+// head returns a copy of a head, or nil.
+func (s *shelf) head(name string) *Head {
+	if h, have := s.heads[name]; have {
+		h = h.clone()
+		return &h
 	}
-	return fresh, nil
+	return nil
 }
 
 // add stores checked records and blobs.
@@ -136,8 +95,7 @@ func (s *shelf) add(records []Record, blobs []Blob) {
 	for _, r := range records {
 		index := s.next
 		if old, have := s.records[r.ID]; have {
-			index = old.index // replaced: the index stays below those of its children
-			r.Outline = old.Outline
+			index = old.index // changed: the index stays below those of its children
 		} else {
 			s.next++
 		}
@@ -150,18 +108,8 @@ func (s *shelf) add(records []Record, blobs []Blob) {
 	}
 }
 
-// outline sets the outlines of stored records without one.
-func (s *shelf) outline(records []Record) {
-	for _, r := range records {
-		if kept := s.records[r.ID]; r.Outline != nil && kept.Outline == nil {
-			kept.Outline = bytes.Clone(r.Outline)
-			s.records[r.ID] = kept
-		}
-	}
-}
-
 func (m *memory) Head(ctx context.Context, conversation, name string) (Head, error) {
-	if err := check(ctx, conversation, name); err != nil {
+	if err := ctx.Err(); err != nil {
 		return Head{}, err
 	}
 	m.mu.RLock()
@@ -174,10 +122,7 @@ func (m *memory) Head(ctx context.Context, conversation, name string) (Head, err
 }
 
 func (m *memory) Heads(ctx context.Context, conversation string, page Page) ([]Head, error) {
-	if err := page.Check(); err != nil {
-		return nil, err
-	}
-	if err := check(ctx, conversation); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.RLock()
@@ -195,10 +140,7 @@ func (m *memory) Heads(ctx context.Context, conversation string, page Page) ([]H
 }
 
 func (m *memory) Conversations(ctx context.Context, page Page) ([]string, error) {
-	if err := page.Check(); err != nil {
-		return nil, err
-	}
-	if err := check(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.RLock()
@@ -240,7 +182,7 @@ func (m *memory) Read(ctx context.Context, conversation string, from, have []nod
 
 // reached returns the records for Read.
 func (m *memory) reached(ctx context.Context, conversation string, from, have []node.ID) ([]stored, error) {
-	if err := check(ctx, conversation); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.RLock()
@@ -322,7 +264,7 @@ func (m *memory) Records(ctx context.Context, conversation string, ids []node.ID
 
 // named returns the records for Records.
 func (m *memory) named(ctx context.Context, conversation string, ids []node.ID) ([]stored, error) {
-	if err := check(ctx, conversation); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.RLock()
@@ -350,19 +292,7 @@ func (m *memory) named(ctx context.Context, conversation string, ids []node.ID) 
 
 func (m *memory) Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error] {
 	return func(yield func(Blob, error) bool) {
-		// blob checks this too, but is not called if sums is empty.
-		if err := check(ctx, conversation); err != nil {
-			yield(Blob{}, err)
-			return
-		}
-
-		done := map[Sum]bool{}
 		for _, sum := range sums {
-			if done[sum] {
-				continue
-			}
-			done[sum] = true
-
 			data, err := m.blob(ctx, conversation, sum)
 			if err != nil {
 				yield(Blob{}, err)
@@ -376,7 +306,7 @@ func (m *memory) Blobs(ctx context.Context, conversation string, sums []Sum) ite
 }
 
 func (m *memory) blob(ctx context.Context, conversation string, sum Sum) ([]byte, error) {
-	if err := check(ctx, conversation); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.RLock()
@@ -389,7 +319,7 @@ func (m *memory) blob(ctx context.Context, conversation string, sum Sum) ([]byte
 }
 
 func (m *memory) RemoveHead(ctx context.Context, conversation, name string, version uint64) error {
-	if err := check(ctx, conversation, name); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -417,7 +347,7 @@ func (m *memory) RemoveHead(ctx context.Context, conversation, name string, vers
 }
 
 func (m *memory) Delete(ctx context.Context, conversation string) error {
-	if err := check(ctx, conversation); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -429,7 +359,7 @@ func (m *memory) Delete(ctx context.Context, conversation string) error {
 }
 
 func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (Pruned, error) {
-	if err := check(ctx, conversation); err != nil {
+	if err := ctx.Err(); err != nil {
 		return Pruned{}, err
 	}
 	m.mu.Lock()
@@ -476,7 +406,7 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 
 func (m *memory) Watch(ctx context.Context, conversation string) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
-		if err := check(ctx, conversation); err != nil {
+		if err := ctx.Err(); err != nil {
 			yield(Head{}, err)
 			return
 		}
@@ -530,16 +460,6 @@ func (m *memory) movedSince(conversation string, seen map[string]Head) []Head {
 	}
 	slices.SortFunc(heads, func(a, b Head) int { return strings.Compare(a.Name, b.Name) })
 	return heads
-}
-
-// check returns the error of the first invalid name, or the context's error.
-func check(ctx context.Context, names ...string) error {
-	for _, name := range names {
-		if err := CheckName(name); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
 }
 
 // equal compares all fields: a head may have its earlier version again after it was removed and made anew.

@@ -71,7 +71,12 @@ func (s *Store) Conversations(ctx context.Context, prefix string) iter.Seq2[stri
 // Heads yields the heads of a conversation with this prefix in their names, sorted by name. Like [Store.Conversations],
 // it reads pages, and an error ends the sequence.
 func (s *Store) Heads(ctx context.Context, key, prefix string) iter.Seq2[Head, error] {
-	list := func(p Page) ([]Head, error) { return s.driver.Heads(ctx, key, p) }
+	list := func(p Page) ([]Head, error) {
+		if err := CheckName(key); err != nil {
+			return nil, err
+		}
+		return s.driver.Heads(ctx, key, p)
+	}
 	return paged(prefix, list, func(h Head) string { return h.Name })
 }
 
@@ -80,7 +85,11 @@ func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) stri
 	return func(yield func(T, error) bool) {
 		page := Page{Prefix: prefix}
 		for {
-			part, err := list(page)
+			var part []T
+			err := page.Check()
+			if err == nil {
+				part, err = list(page)
+			}
 			if err != nil {
 				var none T
 				yield(none, err)
@@ -103,11 +112,19 @@ func paged[T any](prefix string, list func(Page) ([]T, error), name func(T) stri
 
 // Delete removes a conversation with all its heads. It does nothing if there is none. If a run appends to the
 // conversation afterwards, it gets a *ConflictError, and its new nodes are not kept.
-func (s *Store) Delete(ctx context.Context, key string) error { return s.driver.Delete(ctx, key) }
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := CheckName(key); err != nil {
+		return err
+	}
+	return s.driver.Delete(ctx, key)
+}
 
 // Prune removes the unreachable nodes of a conversation, such as the nodes of a removed head. A node is reachable from
 // a head or a ref. Prune returns how much it removed. With dryRun it removes nothing, and returns how much it would
-// remove.
+// remove. For a driver without Prune the error is errors.ErrUnsupported.
 func (s *Store) Prune(ctx context.Context, key string, dryRun bool) (Pruned, error) {
+	if err := CheckName(key); err != nil {
+		return Pruned{}, err
+	}
 	return s.driver.Prune(ctx, key, dryRun)
 }

@@ -3,6 +3,7 @@ package store
 import "context"
 
 // Transactor is a [Driver] on a database with transactions. Appends and rows of a program's own tables commit together.
+// A program calls it without a Store, so its methods return the errors of [CheckName] and [Page.Check].
 type Transactor interface {
 	Driver
 

@@ -24,7 +24,8 @@ import (
 // common: it merges and checks the options, repairs the messages, sends the request, limits the silence, and returns
 // typed errors. Body and Read add the form of the API.
 //
-//   - An option that does not change the body is left out with a note. Header, Idle and Body need nothing from Body.
+//   - A note reports each option that does not change the body, and tokens of Thinking that do not. Header, Idle and Body
+//     need nothing from Body.
 //   - A member of api.Options.Body is added to the body, unless the body has one of that name.
 type Provider struct {
 	// Target is what the API accepts. Its API names the API in responses and errors.
@@ -129,9 +130,27 @@ func (p Provider) noteUnsent(req api.Request, b *roundtrip.Builder) error {
 		}
 		if field.Set(given); with == without {
 			b.Note(api.RepairOption, "%s is left out: the API has no such option", name)
+		} else if name == "Thinking" {
+			if err := p.noteBudget(req, with, b); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// noteBudget notes that a budget for thinking is sent as a mere wish to think: the body is the same with another budget.
+func (p Provider) noteBudget(req api.Request, with content.JSON, b *roundtrip.Builder) error {
+	n := req.Options.Thinking.Tokens()
+	if n == 0 {
+		return nil
+	}
+	req.Options.Thinking = api.ThinkTokens(n + 1)
+	other, err := content.ToJSON(p.Body(req))
+	if err == nil && other == with {
+		b.Note(api.RepairOption, "Thinking is sent without its tokens: the API has no such option")
+	}
+	return err
 }
 
 // ask sends the request and yields the events of its response.

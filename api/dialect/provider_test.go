@@ -17,7 +17,7 @@ import (
 )
 
 // small returns a provider whose body has the option MaxTokens alone, and the body that its server received last.
-func small(t *testing.T, handle http.HandlerFunc) (*dialect.Provider, *string) {
+func small(t *testing.T, handle http.HandlerFunc) (dialect.Provider, *string) {
 	var body string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
@@ -27,7 +27,7 @@ func small(t *testing.T, handle http.HandlerFunc) (*dialect.Provider, *string) {
 		handle(w, r)
 	}))
 	t.Cleanup(server.Close)
-	return &dialect.Provider{
+	return dialect.Provider{
 		Target: dialect.Target{API: "small"}, URL: server.URL, Client: server.Client(),
 		Body: func(req api.Request) any {
 			return map[string]any{"said": req.Messages[0].Blocks.Text(), "limit": req.Options.MaxTokens}
@@ -74,6 +74,19 @@ func TestProviderNotesOptionsThatDoNotChangeTheBody(t *testing.T) {
 		`option: "limit" in Options.Body is left out`,
 	}, notes)
 	require.Equal(t, "small", last.(api.Finish).API)
+
+	// A budget is noted if it is sent as a mere wish to think.
+	budget := map[bool]func(o api.Options) any{
+		true: func(o api.Options) any { return o.Thinking.Tokens() }, false: func(o api.Options) any { return o.Thinking != "" },
+	}
+	for sent, thinking := range budget {
+		p.Body = func(req api.Request) any {
+			return map[string]any{"limit": req.Options.MaxTokens, "think": thinking(req.Options)}
+		}
+		notes, _, err := events(p, smallRequest(api.Options{Thinking: api.ThinkTokens(500)}))
+		require.NoError(t, err)
+		require.Equal(t, sent, len(notes) == 0, notes)
+	}
 }
 
 func TestProviderExplainsRefusals(t *testing.T) {

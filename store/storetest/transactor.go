@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,10 @@ import (
 // RunTransactor tests a store.Transactor, with a case for each sentence of its comments. open returns an empty store
 // each time.
 func RunTransactor(t *testing.T, open func(t *testing.T) store.Transactor) {
+	t.Run("names that are not allowed are refused", func(t *testing.T) {
+		(&driverTest{T: t, Driver: open(t), ctx: t.Context()}).badNames()
+	})
+
 	t.Run("an append and other rows commit together", func(t *testing.T) {
 		s := openNotes(t, open)
 		require.NoError(t, s.Update(t.Context(), func(tx store.Tx) error {
@@ -172,4 +177,60 @@ func (s notes) notes(t *testing.T) (list []string) {
 		return rows.Err()
 	}))
 	return list
+}
+
+func (t *driverTest) badNames() {
+	long := strings.Repeat("n", 201)
+	for _, bad := range []string{"", "\x00", "a\x00b", "a\nb", "\t", "\x7f", "\u0085", "\u2028", "\xff", "a\xc3", long} {
+		refused := func(err error) {
+			t.Helper()
+			require.ErrorIs(t, err, store.ErrName, "%q", bad)
+		}
+
+		r := record()
+		_, err := t.Append(t.ctx, store.AppendRequest{
+			Conversation: bad, Head: "main", Records: []store.Record{r}, Nodes: idsOf(r),
+		})
+		refused(err)
+
+		_, err = t.Append(t.ctx, store.AppendRequest{
+			Conversation: "c", Head: bad, Records: []store.Record{r}, Nodes: idsOf(r),
+		})
+		refused(err)
+
+		_, err = t.Head(t.ctx, bad, "main")
+		refused(err)
+		_, err = t.Head(t.ctx, "c", bad)
+		refused(err)
+		_, err = t.Heads(t.ctx, bad, store.Page{})
+		refused(err)
+
+		// The name is checked even if there is nothing to read.
+		_, err = collect(t.Read(t.ctx, bad, nil, nil))
+		refused(err)
+		_, err = collect(t.Blobs(t.ctx, bad, nil))
+		refused(err)
+
+		refused(t.RemoveHead(t.ctx, bad, "main", 1))
+		refused(t.RemoveHead(t.ctx, "c", bad, 1))
+		refused(t.Delete(t.ctx, bad))
+
+		_, err = t.Prune(t.ctx, bad, false)
+		refused(err)
+		_, err = collect(t.Watch(t.ctx, bad))
+		refused(err)
+
+		// An empty prefix is valid: it selects all names.
+		if bad == "" {
+			continue
+		}
+		for _, page := range []store.Page{{Prefix: bad}, {After: bad}} {
+			_, err = t.Conversations(t.ctx, page)
+			refused(err)
+			_, err = t.Heads(t.ctx, "c", page)
+			refused(err)
+		}
+	}
+
+	require.Empty(t, t.all())
 }
