@@ -52,7 +52,7 @@ Exit codes:
 			reportCommand(s), grepCommand(s),
 		}},
 		{"Change:", []*cobra.Command{forkCommand(s), compactCommand(s), pruneCommand(s), redactCommand(s), eraseCommand(s)}},
-		{"Run:", []*cobra.Command{chatCommand(s), acpCommand(s), runCommand(s), resumeCommand(s), runsCommand(s)}},
+		{"Run:", []*cobra.Command{chatCommand(s), acpCommand(s), runCommand(s), resumeCommand(s), runsCommand(s), mcpCommand(s)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, cmd := range group.commands {

@@ -122,7 +122,7 @@ func (s *Server) clientOptions() *sdk.ClientOptions {
 }
 
 // Tools returns the tools in the server's last list that have the definitions of the first one. Names are changed if
-// providers do not accept them: see [ToolName].
+// providers do not accept them, and begin with the name of the server (see [Options]).
 func (s *Server) Tools() []dag.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +134,9 @@ func (s *Server) Tools() []dag.Tool {
 }
 
 // LeftOut returns an error for each tool in the server's last list that is not in [Server.Tools], unless
-// [Options.Include] excludes it. It is a [ToolError], which names the tool and the reason. Another error reports that the
-// list was cut off, with dag.ErrLimit where a limit is the reason.
+// [Options.Include] excludes it. It names the tool and the reason: another tool has the name, the tool is new or changed,
+// a limit (dag.ErrLimit), or a definition that is not valid (content.ErrTool). Another error reports that the list was cut
+// off, with dag.ErrLimit where a limit is the reason.
 func (s *Server) LeftOut() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
