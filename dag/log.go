@@ -54,12 +54,6 @@ func (d DAG) log(l logger) string {
 	l.waiting = shared.Waiting(d.heads())
 	l.width = max(cmp.Or(max(l.Width, 0), logWidth), leastWidth)
 
-	if l.ASCII {
-		l.signs, l.frame = asciiSigns, asciiFrame
-	} else {
-		l.signs = plainSigns
-	}
-
 	if l.IDs {
 		l.shortID = d.ShortIDs()
 	}
@@ -70,7 +64,7 @@ func (d DAG) log(l logger) string {
 	l.draw(d.heads(), "", 0)
 
 	if d.err != nil {
-		l.row("", piece{l.cross + " " + l.line(d.err.Error(), l.width-2), red})
+		l.row("", piece{crossSign + " " + cleanLine(d.err.Error(), l.width-2), red})
 	}
 	text := strings.TrimSuffix(l.out.String(), "\n")
 	if l.Fold && l.written > maxRows {
@@ -82,10 +76,8 @@ func (d DAG) log(l logger) string {
 // logger writes rows.
 type logger struct {
 	LogOptions
-	signs
 	marked   bool                 // show refs, and a single head too
 	refs     map[node.ID][]string // names of the refs of each node
-	frame    *strings.Replacer    // replaces the characters of the graph by ASCII; nil to keep them
 	out      *strings.Builder
 	width    int                     // of a row, in cells
 	at       map[node.ID]int         // index of each node among all drawn nodes; -1 if the node was visited and has no index yet
@@ -226,7 +218,7 @@ func newDrawing(l *logger, nodes, heads []*node.Node) *drawing {
 			marks = append(marks, m)
 		}
 		for _, name := range l.refs[n.ID()] {
-			marks = append(marks, l.line(name, maxName))
+			marks = append(marks, cleanLine(name, maxName))
 		}
 		if len(marks) > 0 {
 			g.marks[i] = strings.Join(marks, ", ")
@@ -307,7 +299,7 @@ func (g *drawing) isShownBefore(i int) bool {
 func (g *drawing) write(graph string, i int, f face) {
 	// Of the graph, only the sign has the color of the node.
 	before, after, _ := strings.Cut(g.indent+graph, f.glyph)
-	row := []piece{{g.framed(f.glyph), f.color}, {g.framed(after), ""}}
+	row := []piece{{f.glyph, f.color}, {after, ""}}
 
 	if g.shortID != nil {
 		row = append(row, piece{g.shortID(g.nodes[i]), gray}, note(" "))
@@ -317,7 +309,7 @@ func (g *drawing) write(graph string, i int, f face) {
 		row = append(row, piece{f.word, f.color}, piece{padding, ""})
 	}
 	if m := g.marks[i]; m != "" {
-		row = append(row, piece{"(" + g.line(m, g.width/3) + ")", yellow}, piece{" ", ""})
+		row = append(row, piece{"(" + cleanLine(m, g.width/3) + ")", yellow}, piece{" ", ""})
 	}
 
 	g.latest = i
@@ -328,7 +320,7 @@ func (g *drawing) write(graph string, i int, f face) {
 	for _, s := range row {
 		used += safetext.Width(s.text)
 	}
-	g.row(before, append(row, g.pieces(f, max(g.width-used, g.minText()))...)...)
+	g.row(before, append(row, faceText(f, max(g.width-used, g.minText()))...)...)
 }
 
 // free returns a free column to the right of column c, or the shared column.

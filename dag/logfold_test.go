@@ -56,10 +56,8 @@ func TestLogsAtTheirLimits(t *testing.T) {
 		{"width 39", long, dag.LogOptions{Width: 39}},
 		{"width 40", long, dag.LogOptions{Width: 40}},
 		{"width 41", long, dag.LogOptions{Width: 41}},
-		{"width 40 in ASCII", long, dag.LogOptions{Width: 40, ASCII: true}},
 		{"chain of 15, folded", chain(15), dag.LogOptions{Fold: true}},
 		{"chain of 16, folded", chain(16), dag.LogOptions{Fold: true}},
-		{"chain of 17, folded in ASCII", chain(17), dag.LogOptions{Fold: true, ASCII: true}},
 		{"ref in a chain of 17, folded", chain(8).WithRef("here").WithHeads(chain(17).Head()), dag.LogOptions{Fold: true}},
 		{"sub-agent with a chain of 17, folded", fresh().WithSource(later(1)).User("q").SubGraph("child", chain(17)), dag.LogOptions{Fold: true}},
 		{"chain of 17 records, folded", records, dag.LogOptions{Fold: true}},
@@ -67,12 +65,10 @@ func TestLogsAtTheirLimits(t *testing.T) {
 		{"fork after a folded run", forked, dag.LogOptions{Fold: true}},
 		{"fan of 8, folded", fan(8), dag.LogOptions{Fold: true}},
 		{"fan of 9, folded", fan(9), dag.LogOptions{Fold: true}},
-		{"fan of 9 in ASCII", fan(9), dag.LogOptions{ASCII: true}},
 		{"last 2 of 3", chain(3), dag.LogOptions{Last: 2}},
 		{"last 3 of 3", chain(3), dag.LogOptions{Last: 3}},
 		{"last 4 of 3", chain(3), dag.LogOptions{Last: 4}},
 		{"every kind", colored, dag.LogOptions{}},
-		{"every kind in ASCII", colored, dag.LogOptions{ASCII: true}},
 		{"every kind in color", colored, dag.LogOptions{Color: true}},
 	} {
 		require.NoError(t, c.d.Err(), c.name)

@@ -22,12 +22,13 @@ type face struct {
 	color                    color
 }
 
-// signs are the characters between the parts of a log's text.
-type signs struct{ arrow, cross, times, dot, cut string }
-
-var (
-	plainSigns = signs{"→", "✗", "×", " · ", "…"}
-	asciiSigns = signs{"->", "x", "x", ", ", "..."}
+// The signs in a log's text.
+const (
+	arrowSign = "→"
+	crossSign = "✗"
+	timesSign = "×"
+	dotSign   = " · "
+	cutSign   = "…"
 )
 
 // look is the sign of a node and its color.
@@ -57,12 +58,12 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 	d := describe.Of(n)
 	d.Waiting = l.waiting[n.ID()]
 	look := nodeLooks[d.Sort]
-	f := face{glyph: look.glyph, color: look.color, word: l.line(d.Word, 20)}
+	f := face{glyph: look.glyph, color: look.color, word: cleanLine(d.Word, 20)}
 	if d.Grave() {
 		f.color = red
 	}
 
-	lead := excerpt(d.Lead(l.models, l.dot))
+	lead := excerpt(d.Lead(l.models, dotSign))
 	switch d.Sort {
 	case describe.Call:
 		f.word = "" // the text shows that it is a call
@@ -70,29 +71,29 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 
 		// The failure is the first thing to see, before the arguments.
 		if d.Failed {
-			f.name, f.why, f.text = l.failedText(d)
+			f.name, f.why, f.text = failedText(d)
 			break
 		}
-		f.text, f.outcome = join(l.executionText(d.Called), d.Elapsed()), l.outcomeText(d)
+		f.text, f.outcome = join(executionText(d.Called), d.Elapsed()), outcomeText(d)
 	case describe.SubGraph:
-		f.text, f.outcome = lead, l.to(excerpt(d.Text))
+		f.text, f.outcome = lead, arrowTo(excerpt(d.Text))
 	case describe.Assistant:
-		f.text, f.outcome = l.blocksText(d.Blocks), l.callsText(d.Blocks, executed)
+		f.text, f.outcome = blocksText(d.Blocks), callsText(d.Blocks, executed)
 		if d.Grave() {
 			f.why = lead
 		} else {
 			f.text = join(lead, f.text)
 		}
 	case describe.Results:
-		f.name, f.why, f.text = l.resultsText(n, d)
+		f.name, f.why, f.text = resultsText(n, d)
 	case describe.Stop:
 		// The reason comes before the totals, which may be cut.
 		reason, totals := excerpt(d.Title), ""
 		if d.Text != "" {
-			reason += l.dot + excerpt(d.Text)
+			reason += dotSign + excerpt(d.Text)
 		}
 		for _, note := range d.Notes(l.models) {
-			totals += l.dot + note
+			totals += dotSign + note
 		}
 
 		if d.Grave() {
@@ -103,24 +104,24 @@ func (l *logger) faceOf(n *node.Node, executed bool) face {
 	case describe.Record:
 		f.text = join(lead, d.RecordLine(300))
 	default:
-		f.text = join(lead, excerpt(d.Text), l.blocksText(d.Blocks))
+		f.text = join(lead, excerpt(d.Text), blocksText(d.Blocks))
 	}
 	return f
 }
 
-// pieces returns the texts of a face, cleaned, in at most width cells.
-func (s signs) pieces(f face, width int) []piece {
+// faceText returns the texts of a face, cleaned, in at most width cells.
+func faceText(f face, width int) []piece {
 	if f.why == "" {
-		return s.text(join(f.name, f.text), f.outcome, width)
+		return pieceText(join(f.name, f.text), f.outcome, width)
 	}
 
 	// A long name leaves two thirds of the row to the failure.
 	var row []piece
-	if name := s.line(f.name, max(width/3, 8)); name != "" {
+	if name := cleanLine(f.name, max(width/3, 8)); name != "" {
 		row = append(row, note(name), note(" "))
 		width -= safetext.Width(name) + 1
 	}
-	why := s.line(f.why, width)
+	why := cleanLine(f.why, width)
 	row = append(row, piece{why, red})
 	width -= safetext.Width(why)
 
@@ -129,29 +130,29 @@ func (s signs) pieces(f face, width int) []piece {
 	if width < few {
 		return row
 	}
-	rest := s.text(f.text, f.outcome, width-1)
+	rest := pieceText(f.text, f.outcome, width-1)
 	if len(rest) > 0 && !strings.HasPrefix(rest[0].text, ",") {
 		row = append(row, note(" "))
 	}
 	return append(row, rest...)
 }
 
-// text returns a text and the outcome after it, cleaned, in at most width cells. A long outcome gets at least two
+// pieceText returns a text and the outcome after it, cleaned, in at most width cells. A long outcome gets at least two
 // fifths of the cells.
-func (s signs) text(text, outcome string, width int) []piece {
-	end := s.line(outcome, width)
+func pieceText(text, outcome string, width int) []piece {
+	end := cleanLine(outcome, width)
 	if end == "" {
-		return []piece{note(s.line(text, width))}
+		return []piece{note(cleanLine(text, width))}
 	}
-	text = s.line(text, max(width-safetext.Width(end)-1, width*3/5))
+	text = cleanLine(text, max(width-safetext.Width(end)-1, width*3/5))
 	if text == "" {
 		return []piece{note(end)}
 	}
-	return []piece{note(text), note(" "), note(s.line(outcome, width-safetext.Width(text)-1))}
+	return []piece{note(text), note(" "), note(cleanLine(outcome, width-safetext.Width(text)-1))}
 }
 
-// line returns text on one line, cleaned, in at most width cells.
-func (s signs) line(text string, width int) string { return safetext.LineMarked(text, width, s.cut) }
+// cleanLine returns text on one line, cleaned, in at most width cells.
+func cleanLine(text string, width int) string { return safetext.Line(text, width) }
 
 // excerpt returns the beginning of s: more than fits into a row, but little enough to copy.
 func excerpt(s string) string {
@@ -163,7 +164,7 @@ func excerpt(s string) string {
 }
 
 // blocksText returns the text of the blocks, without tool calls. Thinking is included only if there is nothing else.
-func (s signs) blocksText(blocks content.Blocks) string {
+func blocksText(blocks content.Blocks) string {
 	var texts, thinking []string
 	for p := range describe.Parts(blocks) {
 		switch p.Form {
@@ -172,7 +173,7 @@ func (s signs) blocksText(blocks content.Blocks) string {
 		case describe.Thought:
 			thinking = append(thinking, p.Word()+" "+excerpt(p.Text))
 		case describe.Returned:
-			texts = append(texts, s.mark(p.Failed)+s.blocksText(p.Content))
+			texts = append(texts, resultMark(p.Failed)+blocksText(p.Content))
 		case describe.Shown:
 			texts = append(texts, excerpt(p.Word()))
 		case describe.Asked: // in callsText
@@ -187,13 +188,13 @@ func (s signs) blocksText(blocks content.Blocks) string {
 
 // callsText returns the calls of a message: each with its arguments, or only the number of calls of each tool if they
 // are executed.
-func (s signs) callsText(blocks content.Blocks, executed bool) string {
+func callsText(blocks content.Blocks, executed bool) string {
 	var order []string
 	times := map[string]int{}
 	for _, call := range blocks.ToolUses() {
 		name := excerpt(call.Name)
 		if !executed {
-			name = s.callText(call.Name, call.Input)
+			name = callText(call.Name, call.Input)
 		}
 
 		// Equal calls are written once, with their number.
@@ -203,14 +204,14 @@ func (s signs) callsText(blocks content.Blocks, executed bool) string {
 	}
 	for i, name := range order {
 		if n := times[name]; n > 1 {
-			order[i] += " " + s.times + strconv.Itoa(n)
+			order[i] += " " + timesSign + strconv.Itoa(n)
 		}
 	}
-	return s.to(excerpt(strings.Join(order, ", ")))
+	return arrowTo(excerpt(strings.Join(order, ", ")))
 }
 
 // callText returns a call in the form of a function call: the tool, and the members of its arguments.
-func (s signs) callText(tool string, input content.JSON) string {
+func callText(tool string, input content.JSON) string {
 	var members []string
 	read := jsontext.NewDecoder(strings.NewReader(string(input)))
 	if t, err := read.ReadToken(); err != nil || t.Kind() != '{' {
@@ -226,7 +227,7 @@ func (s signs) callText(tool string, input content.JSON) string {
 		member := excerpt(name.String()) + ": "
 		value, err := read.ReadValue()
 		if err != nil {
-			value = jsontext.Value(s.cut) // the arguments were cut off
+			value = jsontext.Value(cutSign) // the arguments were cut off
 		}
 		member += excerpt(string(value))
 		members = append(members, member)
@@ -236,34 +237,34 @@ func (s signs) callText(tool string, input content.JSON) string {
 }
 
 // executionText returns the executed call, and the original call if it was changed.
-func (s signs) executionText(e describe.Execution) string {
+func executionText(e describe.Execution) string {
 	if !e.Changed {
-		return s.callText(e.Tool, e.Input)
+		return callText(e.Tool, e.Input)
 	}
-	executed := s.callText(cmp.Or(e.RanTool, e.Tool), cmp.Or(e.RanInput, e.Input))
-	return executed + " in place of " + s.callText(e.Tool, e.Input)
+	executed := callText(cmp.Or(e.RanTool, e.Tool), cmp.Or(e.RanInput, e.Input))
+	return executed + " in place of " + callText(e.Tool, e.Input)
 }
 
 // outcomeText returns the sign and the result of an execution. Its state, if it has one, comes before the result.
-func (s signs) outcomeText(d describe.Node) string {
-	return s.mark(d.Failed) + describe.WithOutcome(excerpt(d.State), s.blocksText(d.Blocks))
+func outcomeText(d describe.Node) string {
+	return resultMark(d.Failed) + describe.WithOutcome(excerpt(d.State), blocksText(d.Blocks))
 }
 
 // failedText returns the texts of an execution that failed: the tool, the first line of the error, and then the
 // arguments.
-func (s signs) failedText(d describe.Node) (name, why, text string) {
+func failedText(d describe.Node) (name, why, text string) {
 	name = excerpt(cmp.Or(d.Called.RanTool, d.Called.Tool))
 	reason, more := d.Reason()
-	why = s.cross + " " + describe.WithOutcome(excerpt(d.State), excerpt(reason))
+	why = crossSign + " " + describe.WithOutcome(excerpt(d.State), excerpt(reason))
 	if reason == "" && d.State == "" {
 		why += d.Outcome()
 	}
 	if more {
-		why += " " + s.cut
+		why += " " + cutSign
 	}
 
 	// The tool is named at the beginning of the row: leave only the arguments, and nothing if there are none.
-	arguments := strings.TrimPrefix(s.executionText(d.Called), name)
+	arguments := strings.TrimPrefix(executionText(d.Called), name)
 	return name, why, join(strings.TrimPrefix(arguments, "()"), d.Elapsed())
 }
 
@@ -282,24 +283,24 @@ func calledBy(n *node.Node, e describe.Execution) (tool string, input content.JS
 	return e.Tool, e.Input
 }
 
-// mark returns the sign before a result.
-func (s signs) mark(failed bool) string {
+// resultMark returns the sign before a result.
+func resultMark(failed bool) string {
 	if failed {
-		return s.cross + " "
+		return crossSign + " "
 	}
-	return s.arrow + " "
+	return arrowSign + " "
 }
 
-func (s signs) to(text string) string {
+func arrowTo(text string) string {
 	if text == "" {
 		return ""
 	}
-	return s.arrow + " " + text
+	return arrowSign + " " + text
 }
 
 // resultsText returns the texts of a results message. If executions before it show the results, it returns only the
 // number of results, and of failed ones.
-func (s signs) resultsText(n *node.Node, d describe.Node) (name, why, text string) {
+func resultsText(n *node.Node, d describe.Node) (name, why, text string) {
 	shown := 0
 	for i := range n.NumParents() {
 		if isExecution(n.Parent(i)) {
@@ -310,11 +311,11 @@ func (s signs) resultsText(n *node.Node, d describe.Node) (name, why, text strin
 
 	// Some results are in no row of an execution: show all of them here.
 	if shown < all {
-		return "", "", s.blocksText(d.Blocks)
+		return "", "", blocksText(d.Blocks)
 	}
 
-	if rest := s.blocksText(withoutResults(d.Blocks)); rest != "" {
-		text = s.dot + rest
+	if rest := blocksText(withoutResults(d.Blocks)); rest != "" {
+		text = dotSign + rest
 	}
 	if failed == 0 {
 		return "", "", number(all) + text

@@ -15,9 +15,6 @@ type LogOptions struct {
 	// Width is the maximum width of a row in terminal cells, at least 40. A row is wider only if the graph alone takes
 	// more than three quarters of it. Defaults to 100, also if negative.
 	Width int
-	// ASCII draws the graph with * | \ / and other ASCII characters. Text of the conversation is not changed. Defaults
-	// to false.
-	ASCII bool
 	// IDs writes the short name of each node in its row, for [DAG.Find]. See [DAG.ShortIDs]. Defaults to false.
 	IDs bool
 	// Color shows the kinds of nodes, and failures, in the ANSI colors of a terminal. The text is otherwise the same.
@@ -76,14 +73,9 @@ type piece struct {
 
 func note(text string) piece { return piece{text: text} }
 
-// asciiFrame replaces the characters of the graph by ASCII.
-var asciiFrame = strings.NewReplacer("│", "|", "─", "-", "├", "|", "┤", "|", "╮", `\`, "╯", "/", "╰", `\`, "╭", "/", "┬", "+", "┴", "+", "┼", "+",
-	"╵", "'", "╷", ".", "╴", "-", "╶", "-", "⋮", ":", "┊", ":", "⋯", "...",
-	"◆", "#", "●", "*", "◇", "=", "○", "o", "▪", ">", "▣", "@", "≡", "~", "■", "X", "▫", "+", "▸", "^")
-
 // row writes the graph and the pieces beside it, without spaces at the end.
 func (l *logger) row(graph string, pieces ...piece) {
-	pieces = append([]piece{{l.framed(graph), ""}}, pieces...)
+	pieces = append([]piece{{graph, ""}}, pieces...)
 
 	// Remove the spaces before colors are added: the spaces are not at the end any more then.
 	for len(pieces) > 0 {
@@ -108,18 +100,10 @@ func (l *logger) row(graph string, pieces ...piece) {
 
 // isolate returns the text of a piece with its own direction. The arrow or cross before a result stays outside.
 func (l *logger) isolate(text string) string {
-	if sign, rest, found := strings.Cut(text, " "); found && (sign == l.arrow || sign == l.cross) {
+	if sign, rest, found := strings.Cut(text, " "); found && (sign == arrowSign || sign == crossSign) {
 		return sign + " " + safetext.Isolate(rest)
 	}
 	return safetext.Isolate(text)
-}
-
-// framed returns characters of the graph, in ASCII if l is set to it.
-func (l *logger) framed(graph string) string {
-	if l.frame == nil {
-		return graph
-	}
-	return l.frame.Replace(graph)
 }
 
 // minText returns the minimum width of a row's text, however wide the graph is.
@@ -149,7 +133,7 @@ func (l *logger) middleLeftOut(text string) string {
 
 	out := &strings.Builder{}
 	l.out = out
-	tell := func(text string) { l.row("⋮ ", note(l.line(text, l.width-2))) }
+	tell := func(text string) { l.row("⋮ ", note(cleanLine(text, l.width-2))) }
 	out.WriteString(strings.Join(rows[:keepRows], "\n") + "\n")
 	left := count(end-keepRows, "row") + " left out"
 	switch {
@@ -244,7 +228,7 @@ func (g *drawing) folded(from, to int) {
 	open := g.open[c]
 	g.open[c] = max(open, 1)
 	text := countsOf(g.nodes[from:to])
-	g.row(g.indent+g.cells(c, "⋮"), note(g.line(text, cmp.Or(g.width-2*len(g.open), g.minText()))))
+	g.row(g.indent+g.cells(c, "⋮"), note(cleanLine(text, cmp.Or(g.width-2*len(g.open), g.minText()))))
 	g.open[c] = open
 	g.last = c
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -28,7 +27,7 @@ var colorCode = regexp.MustCompile("\x1b\\[(?:0|3[1-6]|90)m")
 
 func TestColorAddsNothingButCodes(t *testing.T) {
 	for name, d := range logs(t) {
-		for _, o := range []dag.LogOptions{{}, {ASCII: true}, {Width: 40}, {Fold: true}, {Last: 3}} {
+		for _, o := range []dag.LogOptions{{}, {Width: 40}, {Fold: true}, {Last: 3}} {
 			plain := logOf(t, d, &o)
 			o.Color = true
 			colored := logOf(t, d, &o)
@@ -45,40 +44,20 @@ func TestTextHasNoColorCodes(t *testing.T) {
 	attack := "\x1b[2J\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\ \u009b31m\u009d0;title\u009c\x07\x08\x7f end"
 	d := fresh().System(attack).User(attack).Assistant(attack, use("a", attack, content.JSON(attack))).CloseTools(execution(0, attack)).
 		Custom(attack, attack).Append(node.StopReason{Reason: content.Stop(attack), Detail: attack})
-	for _, o := range []dag.LogOptions{{Color: true}, {Color: true, ASCII: true}, {Color: true, Width: 30, Fold: true}} {
+	for _, o := range []dag.LogOptions{{Color: true}, {Color: true, Width: 30, Fold: true}} {
 		log := logOf(t, d, &o)
 		require.Contains(t, log, "\x1b[")
 		requireNoControls(t, colorCode.ReplaceAllString(log, ""))
 	}
 }
 
-func TestASCIILogHasOnlyASCIISigns(t *testing.T) {
-	var calls []content.Block
-	for i := range 12 {
-		calls = append(calls, use(fmt.Sprint(i), "fetch", `{}`))
-	}
-	d := toldWeather()
-	d = d.Join(d.Back(1).User("In Fahrenheit?").Assistant(strings.Repeat("long ", 60), calls...).CloseTools()).User("both").WithRef("main").
-		SubGraph("helper", fresh().User("x").Assistant("y")).WithRef(strings.Repeat("very-long-name-", 12))
-	require.NoError(t, d.Err())
-	for _, n := range []int{0, 3} {
-		log := strings.ReplaceAll(logOf(t, d, &dag.LogOptions{ASCII: true, Last: n}), "°", "o")
-		for _, r := range log {
-			require.Less(t, r, rune(utf8.RuneSelf), "%q in\n%s", r, log)
-		}
-		require.Contains(t, log, "...")
-	}
-}
-
 func TestLogKeepsItsWidth(t *testing.T) {
 	for name, d := range logs(t) {
 		for _, width := range []int{40, 60, 200} {
-			for _, ascii := range []bool{false, true} {
-				for row := range strings.Lines(logOf(t, d, &dag.LogOptions{Width: width, ASCII: ascii})) {
-					row = strings.TrimSuffix(row, "\n")
-					graph := len([]rune(row)) - len(strings.TrimLeft(row, "│├┤╮╯╰╭┬┴┼─⋮┊ |\\/+-:"))
-					require.LessOrEqual(t, safetext.Width(row), max(width, graph+width/4), "%s, width %d: %s", name, width, row)
-				}
+			for row := range strings.Lines(logOf(t, d, &dag.LogOptions{Width: width})) {
+				row = strings.TrimSuffix(row, "\n")
+				graph := len([]rune(row)) - len(strings.TrimLeft(row, "│├┤╮╯╰╭┬┴┼─⋮┊ "))
+				require.LessOrEqual(t, safetext.Width(row), max(width, graph+width/4), "%s, width %d: %s", name, width, row)
 			}
 		}
 	}
@@ -120,10 +99,6 @@ func TestLongNamesOfRefsAreCut(t *testing.T) {
 ○ user      (%s) two
 ○ user      (head) end
 `, cut("a", 12), cut("c", 12)), logOf(t, d, &dag.LogOptions{Width: 40}))
-	require.Equal(t, fmt.Sprintf(`o user      (%s...) one
-o user      (%s...) two
-o user      (head) end
-`, strings.Repeat("a", 10), strings.Repeat("c", 10)), logOf(t, d, &dag.LogOptions{Width: 40, ASCII: true}))
 }
 
 func TestMergeOfThreeBranchesIsDrawn(t *testing.T) {
@@ -141,16 +116,6 @@ func TestMergeOfThreeBranchesIsDrawn(t *testing.T) {
 ○ │ user      (head 1) all
   ○ user      (head 2) more
 `, logOf(t, d, nil))
-	require.Equal(t, `o user      root
-|-\
-| o user      left
-|-|-\
-| | o user      middle
-o | | user      right
-|-+-/
-o | user      (head 1) all
-  o user      (head 2) more
-`, logOf(t, d, &dag.LogOptions{ASCII: true}))
 }
 
 func TestFoldedRunKeepsItsColumn(t *testing.T) {
@@ -335,7 +300,6 @@ func TestFoldedLogsCountEveryNode(t *testing.T) {
 func TestLogEndsInTheErrorOfTheChainOrTheWriter(t *testing.T) {
 	failed := fresh().User("")
 	require.Contains(t, logOf(t, failed, nil), "✗ ")
-	require.Contains(t, logOf(t, failed, &dag.LogOptions{ASCII: true}), "x ")
 	r, w := io.Pipe()
 	require.NoError(t, r.CloseWithError(io.ErrShortWrite))
 	require.ErrorIs(t, toldWeather().WriteLog(w, nil), io.ErrShortWrite)

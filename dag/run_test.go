@@ -102,7 +102,7 @@ func TestTheLogLeavesOutTheStartsOfRuns(t *testing.T) {
 	both := twice()
 	require.NoError(t, both[1].Err())
 	require.Equal(t, both[0].String(), both[1].String())
-	for _, o := range []dag.LogOptions{{}, {Last: 5}, {Fold: true}, {Last: 3, Fold: true, ASCII: true}} {
+	for _, o := range []dag.LogOptions{{}, {Last: 5}, {Fold: true}, {Last: 3, Fold: true}} {
 		require.Equal(t, logged(t, both[0], &o), logged(t, both[1], &o))
 	}
 }

@@ -31,7 +31,7 @@ func Example() {
 		fmt.Printf("%d %s %q\n", len(p.Rows), p.Outcome, p.Step)
 	}
 	for _, g := range report.GroupBy(rows, "variant") {
-		fmt.Println(g.Value, g.Outcomes[report.Failed], "of", g.Conversations, "failed")
+		fmt.Println(g.Value, g.Outcomes["failed"], "of", g.Conversations, "failed")
 	}
 
 	failed, err := report.Where(rows, "failure=get_weather: no such city")

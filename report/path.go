@@ -37,8 +37,8 @@ type Step struct {
 // Path is a sequence of step labels and an outcome, with the conversations that have both.
 type Path struct {
 	// Number identifies the path. 1 is the most frequent one.
-	Number  int     `json:"number"`
-	Outcome Outcome `json:"outcome"`
+	Number  int    `json:"number"`
+	Outcome string `json:"outcome"`
 	// Rows are the indexes of the rows with this path, in order.
 	Rows []int `json:"rows"`
 	// NumSteps is the number of steps.
@@ -142,7 +142,7 @@ func (r *Row) walk(d dag.DAG, maxTexts int) {
 		}
 	}
 	shape.Sum(r.shape[:0])
-	if r.Outcome == Failed || r.Outcome == CutOff || r.Outcome == InDoubt {
+	if r.Outcome == outcomeFailed || r.Outcome == outcomeCutOff || r.Outcome == outcomeInDoubt {
 		r.Cause = cause
 	}
 

@@ -70,37 +70,37 @@ func TestOutcomeIsHowAConversationEnded(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		d    dag.DAG
-		want report.Outcome
+		want string
 		stop content.Stop
 	}{
-		"an answer and a stop":        {answered(0, ""), report.Ended, content.StopEndTurn},
-		"an answer without a stop":    {start().Append(answer(content.StopEndTurn, "18 °C.")), report.Ended, content.StopEndTurn},
-		"an imported answer":          {start().Assistant("18 °C."), report.Ended, ""},
-		"a record behind the end":     {answered(0, "").Custom("note", 1), report.Ended, content.StopEndTurn},
-		"a tool that failed":          {answered(0, "no such city"), report.Ended, content.StopEndTurn},
-		"an error":                    {start().Stop(content.StopError), report.Failed, content.StopError},
-		"a limit":                     {start().Stop(content.StopMaxTurns), report.Failed, content.StopMaxTurns},
-		"a refusal":                   {start().Append(answer(content.StopRefusal, "No.")), report.Failed, content.StopRefusal},
-		"a provider's own reason":     {start().Append(answer("odd", "No.")), report.Failed, "odd"},
-		"a run that was cancelled":    {start().Stop(content.StopCancelled), report.Cancelled, content.StopCancelled},
-		"a response that broke off":   {start().Append(answer(content.StopCut, "18")), report.CutOff, content.StopCut},
-		"calls that wait":             {asked, report.Paused, content.StopToolUse},
-		"a record behind calls":       {asked.Custom("note", 1), report.Paused, content.StopToolUse},
-		"a call that waits":           {asked.AppendExecutions(executed(0, "")), report.Paused, ""},
-		"a call that was started":     {asked.AppendExecutions(node.ToolExecution{State: node.ExecutionStarted}), report.InDoubt, ""},
-		"a record behind all results": {recorded(executed(0, ""), node.ToolExecution{Index: 1}), report.Open, ""},
-		"a record behind a result":    {recorded(executed(0, "")), report.Paused, ""},
+		"an answer and a stop":        {answered(0, ""), "ended", content.StopEndTurn},
+		"an answer without a stop":    {start().Append(answer(content.StopEndTurn, "18 °C.")), "ended", content.StopEndTurn},
+		"an imported answer":          {start().Assistant("18 °C."), "ended", ""},
+		"a record behind the end":     {answered(0, "").Custom("note", 1), "ended", content.StopEndTurn},
+		"a tool that failed":          {answered(0, "no such city"), "ended", content.StopEndTurn},
+		"an error":                    {start().Stop(content.StopError), "failed", content.StopError},
+		"a limit":                     {start().Stop(content.StopMaxTurns), "failed", content.StopMaxTurns},
+		"a refusal":                   {start().Append(answer(content.StopRefusal, "No.")), "failed", content.StopRefusal},
+		"a provider's own reason":     {start().Append(answer("odd", "No.")), "failed", "odd"},
+		"a run that was cancelled":    {start().Stop(content.StopCancelled), "cancelled", content.StopCancelled},
+		"a response that broke off":   {start().Append(answer(content.StopCut, "18")), "cut off", content.StopCut},
+		"calls that wait":             {asked, "paused", content.StopToolUse},
+		"a record behind calls":       {asked.Custom("note", 1), "paused", content.StopToolUse},
+		"a call that waits":           {asked.AppendExecutions(executed(0, "")), "paused", ""},
+		"a call that was started":     {asked.AppendExecutions(node.ToolExecution{State: node.ExecutionStarted}), "in doubt", ""},
+		"a record behind all results": {recorded(executed(0, ""), node.ToolExecution{Index: 1}), "open", ""},
+		"a record behind a result":    {recorded(executed(0, "")), "paused", ""},
 		"a record behind a call that was started": {
-			recorded(node.ToolExecution{State: node.ExecutionStarted}, node.ToolExecution{Index: 1}), report.InDoubt, "",
+			recorded(node.ToolExecution{State: node.ExecutionStarted}, node.ToolExecution{Index: 1}), "in doubt", "",
 		},
 		"two records behind a call that was started": {
-			recorded(node.ToolExecution{State: node.ExecutionStarted}, node.ToolExecution{Index: 1}).Custom("note", 2), report.InDoubt, "",
+			recorded(node.ToolExecution{State: node.ExecutionStarted}, node.ToolExecution{Index: 1}).Custom("note", 2), "in doubt", "",
 		},
-		"a question without response": {start(), report.Open, ""},
-		"results without response":    {asked.CloseTools(), report.Open, ""},
-		"only a prompt":               {dag.New().System("Answer briefly."), report.NoOutcome, ""},
-		"nothing":                     {dag.New(), report.NoOutcome, ""},
-		"the newest of two heads":     {start().Stop(content.StopError).Join(answered(0, "")), report.Ended, content.StopEndTurn},
+		"a question without response": {start(), "open", ""},
+		"results without response":    {asked.CloseTools(), "open", ""},
+		"only a prompt":               {dag.New().System("Answer briefly."), "empty", ""},
+		"nothing":                     {dag.New(), "empty", ""},
+		"the newest of two heads":     {start().Stop(content.StopError).Join(answered(0, "")), "ended", content.StopEndTurn},
 	} {
 		r := report.Of("x", c.d, nil)
 		require.Empty(t, r.Error, name)
@@ -152,7 +152,7 @@ func TestCallWithoutAResultDoesNotCount(t *testing.T) {
 		executed(time.Second, ""), node.ToolExecution{Index: 1, State: node.ExecutionStarted})
 	r := report.Of("x", d, nil)
 	require.Equal(t, 1, r.Calls)
-	require.Equal(t, report.InDoubt, r.Outcome)
+	require.Equal(t, "in doubt", r.Outcome)
 }
 
 func TestSubAgentsAndBranchesCount(t *testing.T) {
@@ -168,7 +168,7 @@ func TestSubAgentsAndBranchesCount(t *testing.T) {
 	require.Equal(t, 3, r.Turns)
 	require.Equal(t, 7*time.Second, r.Took, "the sub-agent worked within its call")
 	require.Equal(t, "the response ended: refusal", r.Failure.Text)
-	require.Equal(t, report.Ended, r.Outcome)
+	require.Equal(t, "ended", r.Outcome)
 	require.Equal(t, "Right.", r.Answer)
 }
 
@@ -217,7 +217,7 @@ func TestPercentilesAreOfAllConversations(t *testing.T) {
 
 func TestBrokenConversationIsAnUnreadableRow(t *testing.T) {
 	r := report.Of("x", start().Back(7), nil)
-	require.Equal(t, report.CannotRead, r.Outcome)
+	require.Equal(t, "unreadable", r.Outcome)
 	require.Contains(t, r.Error, "no such exchange")
 }
 

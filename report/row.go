@@ -14,26 +14,18 @@ import (
 	"github.com/plait-dev/plait/node"
 )
 
-// Outcome is how a conversation ended.
-type Outcome string
-
-// The outcomes.
+// The outcomes: see [Row].
 const (
-	Ended      Outcome = "ended"      // for a normal reason, see content.Stop.Normal
-	Failed     Outcome = "failed"     // for any other reason: an error, a limit, a refusal
-	Cancelled  Outcome = "cancelled"  // the run was cancelled
-	Paused     Outcome = "paused"     // tool calls wait for results or approval
-	InDoubt    Outcome = "in doubt"   // a tool call was started, and its outcome is unknown
-	CutOff     Outcome = "cut off"    // the last response broke off
-	Open       Outcome = "open"       // the last message has no response
-	NoOutcome  Outcome = "empty"      // there is no message
-	CannotRead Outcome = "unreadable" // the conversation cannot be read
+	outcomeEnded      = "ended"
+	outcomeFailed     = "failed"
+	outcomeCancelled  = "cancelled"
+	outcomePaused     = "paused"
+	outcomeInDoubt    = "in doubt"
+	outcomeCutOff     = "cut off"
+	outcomeOpen       = "open"
+	outcomeEmpty      = "empty"
+	outcomeUnreadable = "unreadable"
 )
-
-// Outcomes returns all outcomes, in the order of a report.
-func Outcomes() []Outcome {
-	return []Outcome{Ended, Failed, CutOff, InDoubt, Paused, Open, Cancelled, NoOutcome, CannotRead}
-}
 
 // Row describes one conversation.
 type Row struct {
@@ -41,8 +33,19 @@ type Row struct {
 	Name string `json:"name"`
 	// Error is the reason why the conversation cannot be read, or "". If it is set, the fields below are zero apart
 	// from Outcome.
-	Error   string  `json:"error,omitempty"`
-	Outcome Outcome `json:"outcome"`
+	Error string `json:"error,omitempty"`
+	// Outcome is how the conversation ended:
+	//
+	//	ended       for a normal reason, see content.Stop.Normal
+	//	failed      for any other reason: an error, a limit, a refusal
+	//	cancelled   the run was cancelled
+	//	paused      tool calls wait for results or approval
+	//	in doubt    a tool call was started, and its outcome is unknown
+	//	cut off     the last response broke off
+	//	open        the last message has no response
+	//	empty       there is no message
+	//	unreadable  the conversation cannot be read
+	Outcome string `json:"outcome"`
 	// Stop is the stop reason of the run or of the last response, or "".
 	Stop content.Stop `json:"stop,omitempty"`
 	// Labels holds the metadata of the conversation: texts, numbers and booleans, cut to 200 cells.
@@ -64,7 +67,7 @@ type Row struct {
 	Tools  []Tool          `json:"tools,omitempty"`
 	// Failure is the first failure, or nil.
 	Failure *Failure `json:"failure"`
-	// Cause is the failure that ended a conversation with outcome Failed, CutOff or InDoubt. It is nil for other
+	// Cause is the failure that ended a conversation that failed, was cut off or is in doubt. It is nil for other
 	// outcomes. If the run continued after a failure, the failure is no cause.
 	Cause *Failure `json:"cause,omitempty"`
 	// Answer is the text of the last answer on one line, cut to 200 cells.
@@ -98,7 +101,7 @@ type Options struct {
 
 // Unreadable returns the row of an unreadable conversation.
 func Unreadable(name string, err error) Row {
-	return Row{Name: name, Outcome: CannotRead, Error: err.Error()}
+	return Row{Name: name, Outcome: outcomeUnreadable, Error: err.Error()}
 }
 
 // Of returns the row of d. If the chain that built d has an error, or a node of d turns out to be broken, it returns
@@ -229,7 +232,7 @@ func (r *Row) end(d dag.DAG) {
 
 	ends := ends(d)
 	if len(ends) == 0 {
-		r.Outcome = NoOutcome
+		r.Outcome = outcomeEmpty
 		return
 	}
 
@@ -239,11 +242,11 @@ func (r *Row) end(d dag.DAG) {
 
 	// Waiting calls come first: a crash or a pause leaves them open, and the stop reason is not known yet.
 	phase := phaseOf(ends, head)
-	if open := d.WithHeads(phase...).OpenCalls(); len(open) > 0 {
-		r.Outcome = Paused
+	if len(d.WithHeads(phase...).OpenCalls()) > 0 {
+		r.Outcome = outcomePaused
 		for _, h := range phase {
 			if e, ok := h.Payload().(node.ToolExecution); ok && e.State == node.ExecutionStarted {
-				r.Outcome = InDoubt
+				r.Outcome = outcomeInDoubt
 			}
 		}
 		return
@@ -251,17 +254,17 @@ func (r *Row) end(d dag.DAG) {
 
 	switch {
 	case described.Stop == content.StopCut:
-		r.Outcome = CutOff
+		r.Outcome = outcomeCutOff
 	case described.Stop == content.StopCancelled:
-		r.Outcome = Cancelled
+		r.Outcome = outcomeCancelled
 	case described.Stop == content.StopApproval || described.Stop == content.StopResults:
-		r.Outcome = Paused
+		r.Outcome = outcomePaused
 	case !described.Stop.Normal():
-		r.Outcome = Failed
+		r.Outcome = outcomeFailed
 	case described.Sort == describe.Stop || described.Sort == describe.Assistant:
-		r.Outcome = Ended
+		r.Outcome = outcomeEnded
 	default:
-		r.Outcome = Open
+		r.Outcome = outcomeOpen
 	}
 }
 

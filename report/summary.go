@@ -14,11 +14,11 @@ import (
 type Summary struct {
 	Conversations int `json:"conversations"`
 	// Outcomes is the number of conversations with each outcome.
-	Outcomes    map[Outcome]int `json:"outcomes"`
-	Turns       int             `json:"turns"`
-	Calls       int             `json:"calls"`
-	FailedCalls int             `json:"failed_calls"`
-	Took        time.Duration   `json:"-"`
+	Outcomes    map[string]int `json:"outcomes"`
+	Turns       int            `json:"turns"`
+	Calls       int            `json:"calls"`
+	FailedCalls int            `json:"failed_calls"`
+	Took        time.Duration  `json:"-"`
 	Spending
 	// Models and Tools are in the order of the names.
 	Models []ModelSpending `json:"models"`
@@ -34,9 +34,9 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	}{plain(s), milliseconds(s.Took)})
 }
 
-// Sum sums up rows. An unreadable row counts as a conversation with outcome Unreadable, and makes the cost unknown.
+// Sum sums up rows. An unreadable row counts as a conversation that is unreadable, and makes the cost unknown.
 func Sum(rows []Row) Summary {
-	s := Summary{Conversations: len(rows), Outcomes: map[Outcome]int{}, Models: []ModelSpending{}}
+	s := Summary{Conversations: len(rows), Outcomes: map[string]int{}, Models: []ModelSpending{}}
 	s.Spending = nothing(slices.ContainsFunc(rows, func(r Row) bool { return r.Known != nil }))
 
 	tools, models := toolCounts{}, map[string]Spending{}
@@ -119,7 +119,7 @@ func (r Row) Value(key string) (value string, ok bool) {
 	case "name":
 		value = r.Name
 	case "outcome":
-		value = string(r.Outcome)
+		value = r.Outcome
 	case "stop":
 		value = string(r.Stop)
 	case "path":

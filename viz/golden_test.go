@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/plait-dev/plait/internal/testkit/goldentest"
-	"github.com/stretchr/testify/require"
 )
 
 // The golden files hold whole drawings, so that a change of any word, line or place is seen. Look at the difference before -update.
@@ -22,11 +21,9 @@ func TestDrawingsOfEveryKindAreAsWrittenDown(t *testing.T) {
 }
 
 func TestFoldedDrawingsAreAsWrittenDown(t *testing.T) {
-	s := newSketch(sampleWide(), &Options{})
+	s := newSketch(t, sampleWide(), &Options{})
 	for _, i := range []int{10, len(plans) - 1} {
-		_, text, err := s.draw(plans[i], budgetEdges, budgetText)
-		require.NoError(t, err)
-		goldentest.Require(t, fmt.Sprintf("folded_%d.mmd", i), text)
+		goldentest.Require(t, fmt.Sprintf("folded_%d.mmd", i), s.drawn(plans[i]).mermaid(false))
 	}
 	goldentest.Require(t, "folded.svg", svg(t, sampleWide(), &Options{}))
 }
@@ -36,7 +33,7 @@ func TestRandomGraphsAreFoldedAndLaidOutAsWrittenDown(t *testing.T) {
 	var folds, places strings.Builder
 	for seed := range uint64(16) {
 		d := randomGraph(rand.New(rand.NewPCG(seed, 7)), 4+2*int(seed), 2)
-		s := newSketch(d, &Options{})
+		s := newSketch(t, d, &Options{})
 		fmt.Fprintf(&folds, "seed %d, %d nodes\n", seed, len(s.vertices))
 		var before [][]int
 		for i, p := range plans {

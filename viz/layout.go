@@ -1,10 +1,7 @@
 package viz
 
 import (
-	"cmp"
-
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/ink"
@@ -116,8 +113,7 @@ type Options struct {
 	// sub-agents and the middle of long runs become boxes with a summary. Mermaid has limits of its own: 500 edges and
 	// 50,000 UTF-16 code units. Defaults to false.
 	Full bool
-	// Runs draws the start of each run. Otherwise it is drawn only if another agent takes over. It has no effect on
-	// [Mermaid]. Defaults to false.
+	// Runs draws the start of each run. Otherwise it is drawn only if another agent takes over. Defaults to false.
 	Runs bool
 	// Inside makes [Layout] also lay out the nodes in each folded box, as a picture of its own. A large inner picture is
 	// folded too, so there are pictures in pictures. Each node has a box of its own in one of them. Defaults to false.
@@ -152,29 +148,20 @@ func Layout(d dag.DAG, o *Options) (*Picture, error) {
 
 // plotOf returns the labeled boxes and the edges of d, not yet placed, and its labeller.
 func plotOf(d dag.DAG, o *Options) (*plot, labeller, error) {
-	if err := d.Err(); err != nil {
-		return nil, labeller{}, err
+	out, l, err := outlineOf(d, o)
+	if err != nil {
+		return nil, l, err
 	}
-	if o == nil {
-		o = &Options{}
-	}
-
-	out := outlineOfDAG(d, o.Runs)
-	out.full = o.Full
-	l := labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), describe.SeveralModels(out.nodes)}
 	unfolded := out.fold(plans[0])
-	box, cells := unfolded, lineCells
-	if !o.Full {
+	f := folding{box: unfolded, cells: lineCells}
+	if !out.full {
 		// Even small drawings group wide fans: only Full uses plans[0].
-		f := out.legible(l, plans, 1, legibleHeight, out.fold)
-		box, cells = f.box, f.cells
+		f = out.legible(l, plans, 1, legibleHeight, out.fold)
 	}
 
-	m := out.plot(box)
-	m.label(l, cells)
-	if note := l.note(box, unfolded); note != "" {
-		m.note, _, _ = wrap(note, lineCells)
-	}
+	m := out.plot(f.box)
+	m.label(l, f.cells)
+	m.setNote(l.note(f.box, unfolded))
 	return m, l, nil
 }
 
@@ -259,6 +246,13 @@ func (o *outline) plot(box []int) *plot {
 		}
 	}
 	return m
+}
+
+// setNote sets the description of the folding, in lines.
+func (m *plot) setNote(note string) {
+	if note != "" {
+		m.note, _, _ = wrap(note, lineCells)
+	}
 }
 
 // label sets the text of each box, in lines of at most that many cells, and its size.

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/viz/internal/viztest"
 )
@@ -101,15 +100,15 @@ func requireLegible(t *testing.T, d dag.DAG, failed int) {
 
 	// The other formats have the same boxes with the same texts, in lines of other lengths.
 	text := func(label string) string { return strings.Join(strings.Fields(label), "") }
-	s := newSketch(d, &Options{})
-	sh, _, err := s.choose(false)
+	s := newSketch(t, d, &Options{})
+	m, _, err := s.mermaid(s.labels)
 	require.NoError(t, err)
-	require.Len(t, sh.boxes, len(p.Boxes))
-	for k, i := range sh.boxes {
-		require.Equal(t, p.Boxes[k].Number, i)
-		require.Equal(t, text(strings.Join(p.Boxes[k].Lines, " ")), text(s.box(i, sh.members[i]).label))
+	require.Len(t, m.items, len(p.Boxes))
+	for k, it := range m.items {
+		require.Equal(t, p.Boxes[k].Number, it.vertex)
+		require.Equal(t, text(strings.Join(p.Boxes[k].Lines, " ")), text(it.face.label))
 	}
-	require.Equal(t, text(strings.Join(p.Note, " ")), text(sh.note))
+	require.Equal(t, p.Note, m.note)
 	require.Equal(t, len(p.Boxes), strings.Count(dotOf(t, d, &Options{}), "tooltip="))
 	require.Equal(t, len(p.Boxes), strings.Count(svg(t, d, &Options{}), `role="listitem"`))
 }
@@ -185,10 +184,10 @@ func TestWhatCannotBeSmallIsAsSmallAsItCanBe(t *testing.T) {
 		}
 
 		large++
-		out := outlineOfDAG(d, false)
+		s := newSketch(t, d, nil)
 		for _, p := range plans[1:] {
-			m := out.plot(out.fold(p))
-			m.label(labeller{out, 3, 120, describe.SeveralModels(out.nodes)}, fewCells)
+			m := s.plot(s.fold(p))
+			m.label(s.labels, fewCells)
 			if len(m.items) <= legibleBoxes {
 				require.LessOrEqual(t, drawn, excess(m.picture()), "seed %d", seed)
 			}

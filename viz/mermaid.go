@@ -1,7 +1,6 @@
 package viz
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz/internal/ink"
 )
@@ -54,88 +52,56 @@ var ErrTooLarge = errors.New("too large for a Mermaid diagram")
 // too large even when folded.
 // [SVG] can then draw it. Nothing is written unless the drawing is complete.
 func Mermaid(w io.Writer, d dag.DAG, o *Options) error {
-	if o == nil {
-		o = &Options{}
-	}
-	if err := d.Err(); err != nil {
-		return err
-	}
-
-	_, text, err := newSketch(d, o).choose(o.Full)
+	out, l, err := outlineOf(d, o)
 	if err != nil {
 		return err
 	}
 
+	_, text, err := out.mermaid(l)
+	if err != nil {
+		return err
+	}
 	_, err = io.WriteString(w, text)
 	return err
 }
 
-// choose returns the sheet to draw and its text. The sheet is from the first plan with a drawing that is legible and
-// within Mermaid's limits. If full is set, it is the whole drawing.
-func (s *sketch) choose(full bool) (sheet, string, error) {
-	if full {
-		return s.draw(plans[0], mermaidEdges, mermaidText)
+// mermaid returns the boxes and the diagram of the first plan that is legible and within Mermaid's limits. Of an outline
+// that is not folded, it returns the whole diagram.
+func (o *outline) mermaid(l labeller) (*plot, string, error) {
+	unfolded := o.fold(plans[0])
+	if o.full {
+		return o.diagram(l, folding{box: unfolded, cells: lineCells}, unfolded, mermaidEdges, mermaidText)
 	}
 
 	// A legible drawing may still be too large for Mermaid. Then fold more, from the next plan on.
 	for i := 1; ; i++ {
-		f := s.legible(s.labels, plans, i, legibleHeight, s.fold)
+		f := o.legible(l, plans, i, legibleHeight, o.fold)
 		i = f.plan
-		sh, text, err := s.drawBoxes(f, budgetEdges, budgetText)
+		m, text, err := o.diagram(l, f, unfolded, budgetEdges, budgetText)
 		if err == nil || i == len(plans)-1 {
-			return sh, text, err
+			return m, text, err
 		}
 	}
 }
 
-// sketch draws one outline by several plans, and caches boxes for all of them.
-type sketch struct {
-	*outline
-	labels labeller
-	alone  []drawn // by vertex: its box, if it has been drawn alone
-}
-
-func newSketch(d dag.DAG, o *Options) *sketch {
-	out := outlineOfDAG(d, false)
-	out.full = o.Full
-	return &sketch{
-		outline: out,
-		labels:  labeller{out, cmp.Or(max(o.LabelLines, 0), 3), cmp.Or(max(o.LabelChars, 0), 120), describe.SeveralModels(out.nodes)},
-		alone:   make([]drawn, len(out.vertices)),
-	}
-}
-
-// draw returns the sheet and the diagram of plan p, or ErrTooLarge.
-func (s *sketch) draw(p plan, maxEdges, maxText int) (sheet, string, error) {
-	return s.drawBoxes(folding{box: s.fold(p)}, maxEdges, maxText)
-}
-
-// drawBoxes returns the sheet and the diagram with the boxes of a plan, or ErrTooLarge.
-func (s *sketch) drawBoxes(f folding, maxEdges, maxText int) (sheet, string, error) {
-	sh := s.sheetOf(f.box)
-	sh.close = f.height > closeHeight && f.width < legibleWidth/2
-	if len(sh.edges) > maxEdges {
-		return sh, "", tooLarge(len(sh.edges), "edges", maxEdges)
+// diagram returns the boxes and the diagram of a plan, or ErrTooLarge.
+func (o *outline) diagram(l labeller, f folding, unfolded []int, maxEdges, maxText int) (*plot, string, error) {
+	m := o.plot(f.box)
+	if len(m.edges) > maxEdges {
+		return m, "", tooLarge(len(m.edges), "edges", maxEdges)
 	}
 
-	text := s.write(sh)
+	m.label(l, f.cells)
+	m.setNote(l.note(f.box, unfolded))
+	text := m.mermaid(f.height > closeHeight && f.width < legibleWidth/2)
 	if size := utf16Len(text); size > maxText {
-		return sh, "", tooLarge(size, "UTF-16 code units", maxText)
+		return m, "", tooLarge(size, "UTF-16 code units", maxText)
 	}
-	return sh, text, nil
+	return m, text, nil
 }
 
 func tooLarge(size int, unit string, most int) error {
 	return fmt.Errorf("%w: %d %s, the maximum is %d", ErrTooLarge, size, unit, most)
-}
-
-// sheet is the content of one diagram.
-type sheet struct {
-	boxes   []int   // the vertices with a box of their own, in reading order
-	members [][]int // by vertex: the vertices in its box; nil for one in the box of another
-	edges   []edge  // between boxes
-	note    string  // a description of the folding; "" without folding
-	close   bool    // the boxes are closer to each other, and their lines longer: the drawing is high
 }
 
 // closeHeight is the height of a narrow picture, in pixels, from which on Mermaid draws it closer. closer is the configuration
@@ -145,52 +111,40 @@ const (
 	closer      = `%%{init: {"flowchart": {"rankSpacing": 24, "padding": 6, "wrappingWidth": 360}}}%%`
 )
 
-// sheetOf returns the sheet with the boxes of a plan.
-func (s *sketch) sheetOf(box []int) sheet {
-	sh := sheet{members: members(box), edges: s.edges(box)}
-	sh.note = s.labels.note(box, s.fold(plans[0]))
-	for i, in := range sh.members {
-		if in != nil {
-			sh.boxes = append(sh.boxes, i)
-		}
-	}
-	return sh
-}
-
-// write returns the diagram of a sheet.
-func (s *sketch) write(sh sheet) string {
+// mermaid returns the diagram of labeled boxes. With near, the boxes are closer to each other, and their lines longer.
+func (m *plot) mermaid(near bool) string {
 	var b strings.Builder
-	if sh.close {
+	if near {
 		b.WriteString(closer + "\n")
 	}
 	b.WriteString("flowchart TD\n")
 
-	s.classDefs(&b, sh)
-	if sh.note != "" {
-		fmt.Fprintf(&b, "    note0[\"%s\"]:::%s\n", escape(sh.note), styleAside)
+	m.classDefs(&b)
+	if len(m.note) > 0 {
+		fmt.Fprintf(&b, "    note0[\"%s\"]:::%s\n", escape(strings.Join(m.note, " ")), styleAside)
 	}
-	s.boxes(&b, sh)
-	for _, e := range sh.edges {
+	m.boxes(&b)
+	for _, e := range m.edges {
 		fmt.Fprintf(&b, "    n%d %s n%d\n", e.from, e.arrow, e.to)
 	}
 
 	// A class adds to the style of a box: a thick outline for a head of the outermost conversation, a dashed one for
 	// several nodes.
-	for _, i := range sh.boxes {
-		if v := s.vertices[i]; v.head > 0 && v.group == none && s.isOwn(sh.members[i]) {
-			fmt.Fprintf(&b, "    class n%d head\n", i)
+	for _, it := range m.items {
+		if v := m.vertices[it.vertex]; v.head > 0 && v.group == none && m.isOwn(it.members) {
+			fmt.Fprintf(&b, "    class n%d head\n", it.vertex)
 		}
-		if s.isDashed(i, sh.members[i]) {
-			fmt.Fprintf(&b, "    class n%d several\n", i)
+		if m.isDashed(it) {
+			fmt.Fprintf(&b, "    class n%d several\n", it.vertex)
 		}
 	}
 	return b.String()
 }
 
-// isDashed reports whether the box of vertex i needs a class for its dashed outline: it holds several nodes, and its
-// style is not styleFolded. styleFolded is dashed itself.
-func (s *sketch) isDashed(i int, members []int) bool {
-	return !s.isSingle(members) && s.box(i, members).style != styleFolded
+// isDashed reports whether a box needs a class for its dashed outline: it holds several nodes, and its style is not
+// styleFolded. styleFolded is dashed itself.
+func (m *plot) isDashed(it item) bool {
+	return !m.isSingle(it.members) && it.face.style != styleFolded
 }
 
 // brackets are the delimiters of a box. They select its outline. Every version of Mermaid knows these classic ones.
@@ -218,14 +172,14 @@ var looks = []struct {
 }
 
 // classDefs writes the styles in use.
-func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
+func (m *plot) classDefs(b *strings.Builder) {
 	used := map[string]bool{}
-	for _, i := range sh.boxes {
-		used[s.box(i, sh.members[i]).style] = true
+	for _, it := range m.items {
+		used[it.face.style] = true
 	}
 
 	// The note and the text of an empty conversation are asides.
-	if len(sh.boxes) == 0 || sh.note != "" {
+	if len(m.items) == 0 || len(m.note) > 0 {
 		used[styleAside] = true
 	}
 
@@ -234,13 +188,13 @@ func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 			fmt.Fprintf(b, "    classDef %s %s\n", l.style, l.css)
 		}
 	}
-	if slices.ContainsFunc(sh.boxes, func(i int) bool { return s.isDashed(i, sh.members[i]) }) {
+	if slices.ContainsFunc(m.items, m.isDashed) {
 		b.WriteString("    classDef several stroke-dasharray:4 4\n")
 	}
-	if len(sh.boxes) > 0 {
+	if len(m.items) > 0 {
 		b.WriteString("    classDef head stroke-width:4px\n")
 	}
-	if slices.ContainsFunc(sh.boxes, func(i int) bool { return s.vertices[i].group != none }) {
+	if slices.ContainsFunc(m.items, func(it item) bool { return it.room > 0 }) {
 		fmt.Fprintf(b, "    classDef frame fill:%s,stroke:%s,color:%s\n", ink.Light.Frame.Fill, ink.Light.Frame.Stroke, ink.Light.Frame.Text)
 	}
 }
@@ -249,8 +203,8 @@ func (s *sketch) classDefs(b *strings.Builder, sh sheet) {
 const maxIndent = 8
 
 // boxes writes a statement for each box. The boxes of a group are inside a subgraph.
-func (s *sketch) boxes(b *strings.Builder, sh sheet) {
-	if len(sh.boxes) == 0 {
+func (m *plot) boxes(b *strings.Builder) {
+	if len(m.items) == 0 {
 		b.WriteString(`    n0["(an empty conversation)"]:::aside` + "\n")
 	}
 
@@ -265,9 +219,9 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 		b.WriteString("end\n")
 	}
 
-	for _, i := range sh.boxes {
+	for _, it := range m.items {
 		// Close the groups that ended before this box.
-		for len(open) > 0 && s.groups[open[len(open)-1]].last < i {
+		for len(open) > 0 && m.groups[open[len(open)-1]].last < it.vertex {
 			shut()
 		}
 
@@ -276,14 +230,15 @@ func (s *sketch) boxes(b *strings.Builder, sh sheet) {
 		if len(open) > 0 {
 			around = open[len(open)-1]
 		}
-		for _, g := range s.path(around, s.vertices[i].group) {
+		for _, g := range m.path(around, m.vertices[it.vertex].group) {
 			indent()
-			fmt.Fprintf(b, "subgraph s%d[\"%s\"]\n", g, escape(s.groups[g].title))
+			fmt.Fprintf(b, "subgraph s%d[\"%s\"]\n", g, escape(m.groups[g].title))
 			open, framed = append(open, g), append(framed, "s"+strconv.Itoa(g))
 		}
 
 		indent()
-		b.WriteString(s.box(i, sh.members[i]).text)
+		ends := brackets[it.face.shape]
+		fmt.Fprintf(b, "n%d%s\"%s\"%s:::%s\n", it.vertex, ends[0], escape(it.face.label), ends[1], it.face.style)
 	}
 
 	for len(open) > 0 {
@@ -301,38 +256,6 @@ func members(box []int) [][]int {
 		in[rep] = append(in[rep], i)
 	}
 	return in
-}
-
-// drawn is the box of a vertex: its statement, its plain label and its style.
-type drawn struct {
-	text, label, style string
-}
-
-// box returns the box of vertex i with all its members.
-func (s *sketch) box(i int, members []int) drawn {
-	// A vertex in a box of its own looks the same in every plan.
-	alone := s.isSingle(members)
-	if alone && s.alone[i].text != "" {
-		return s.alone[i]
-	}
-
-	var f face
-	if alone {
-		f = s.labels.face(i)
-	} else {
-		f = s.labels.foldedFace(members)
-	}
-
-	if s.isOwn(members) {
-		f.label = lines(f.label, s.labels.mark(i))
-	}
-
-	text := fmt.Sprintf("n%d%s\"%s\"%s:::%s\n", i, brackets[f.shape][0], escape(f.label), brackets[f.shape][1], f.style)
-	d := drawn{text, f.label, f.style}
-	if alone {
-		s.alone[i] = d
-	}
-	return d
 }
 
 type edge struct {

@@ -63,32 +63,32 @@ type verdict struct {
 // plan that the drawing was made by.
 func expecting(t *testing.T, name string, d dag.DAG, o Options) job {
 	t.Helper()
-	s := newSketch(d, &o)
-	sh, text, err := s.choose(o.Full)
+	s := newSketch(t, d, &o)
+	m, text, err := s.mermaid(s.labels)
 	require.NoError(t, err)
 	require.Equal(t, draw(t, d, &o), text)
-	return meant(s, name, sh)
+	return meant(m, name, text)
 }
 
-// meant returns the drawing of a sheet, with what is meant by it.
-func meant(s *sketch, name string, sh sheet) job {
+// meant returns a drawing with what is meant by it.
+func meant(m *plot, name, text string) job {
 	e := expect{Nodes: map[string]string{}, Edges: [][2]string{}, Subgraphs: map[string]string{}}
 
-	for _, i := range sh.boxes {
-		e.Nodes[fmt.Sprintf("n%d", i)] = shownByMermaid(s.box(i, sh.members[i]).label)
-		for _, g := range s.path(none, s.vertices[i].group) {
-			e.Subgraphs[fmt.Sprintf("s%d", g)] = shownByMermaid(s.groups[g].title)
+	for _, it := range m.items {
+		e.Nodes[fmt.Sprintf("n%d", it.vertex)] = shownByMermaid(it.face.label)
+		for _, g := range m.path(none, m.vertices[it.vertex].group) {
+			e.Subgraphs[fmt.Sprintf("s%d", g)] = shownByMermaid(m.groups[g].title)
 		}
 	}
 
-	for _, edge := range sh.edges {
+	for _, edge := range m.edges {
 		e.Edges = append(e.Edges, [2]string{fmt.Sprintf("n%d", edge.from), fmt.Sprintf("n%d", edge.to)})
 	}
-	if sh.note != "" {
-		e.Nodes["note0"] = sh.note
+	if len(m.note) > 0 {
+		e.Nodes["note0"] = strings.Join(m.note, " ")
 	}
 
-	return job{name, s.write(sh), e}
+	return job{name, text, e}
 }
 
 // shownByMermaid replaces the two signs that Mermaid uses for its own escapes, as escape does: they cannot be shown.
@@ -210,12 +210,13 @@ func randomJobs(t *testing.T, r *rand.Rand, i int) []job {
 
 	d := randomGraph(r, size, 1)
 	require.NoError(t, d.Err(), name)
-	s := newSketch(d, &Options{})
+	s := newSketch(t, d, &Options{})
 
 	if i%2 == 0 {
 		return []job{expecting(t, name+", whole", d, Options{})}
 	}
-	return []job{meant(s, name+", folded", s.sheetOf(s.fold(plans[1+i/2%(len(plans)-1)])))}
+	m := s.drawn(plans[1+i/2%(len(plans)-1)])
+	return []job{meant(m, name+", folded", m.mermaid(false))}
 }
 
 // TestRealMermaidShowsHostileTexts has each text in every place of a drawing where a model, a tool or a user can put
@@ -264,8 +265,9 @@ func TestRealMermaidShowsHostileTextsInFolds(t *testing.T) {
 	for texts := range slices.Chunk(hostile, 8) {
 		d := foldedWith(texts)
 		require.NoError(t, d.Err())
-		s := newSketch(d, &Options{LabelLines: 100, LabelChars: 1000})
-		jobs = append(jobs, meant(s, fmt.Sprintf("%q", texts[0]), s.sheetOf(s.fold(foldedPlan))))
+		s := newSketch(t, d, &Options{LabelLines: 100, LabelChars: 1000})
+		m := s.drawn(foldedPlan)
+		jobs = append(jobs, meant(m, fmt.Sprintf("%q", texts[0]), m.mermaid(false)))
 	}
 	check(t, allVersions, jobs)
 }

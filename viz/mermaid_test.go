@@ -155,12 +155,10 @@ func TestFullDrawingShowsEveryNodeAndEdgeOnce(t *testing.T) {
 
 func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
 	seeded(t, 300, 80, func(t *testing.T, d dag.DAG) {
-		s := newSketch(d, &Options{})
+		s := newSketch(t, d, &Options{})
 		for _, p := range plans {
-			_, text, err := s.draw(p, 1<<20, 1<<30)
-			require.NoError(t, err)
-
-			got := takeApart(t, text)
+			drawn := s.drawn(p)
+			got := takeApart(t, drawn.mermaid(false))
 			requireWhole(t, got)
 			if p.heads == 0 {
 				require.Len(t, got.heads, len(d.Heads()), "heads are not folded")
@@ -169,14 +167,15 @@ func TestEveryPlanOfFoldingDrawsAWholeDiagram(t *testing.T) {
 			}
 
 			total := 0
-			for i, in := range members(s.fold(p)) {
+			for _, it := range drawn.items {
+				i, in := it.vertex, it.members
 				total += len(in)
 				bad := false
 				for _, m := range in {
 					bad = bad || m != i && s.vertices[m].group == s.vertices[i].group && p.keep >= 0 && s.vertices[m].node.Failed()
 				}
 				if bad {
-					require.Contains(t, s.box(i, in).label, " failed")
+					require.Contains(t, it.face.label, " failed")
 				}
 			}
 
@@ -212,10 +211,10 @@ func TestWideFanIsGroupedByToolAndOutcome(t *testing.T) {
 	}
 
 	labels := func(d dag.DAG, p plan) (list []string) {
-		s := newSketch(d, &Options{})
-		sh := s.sheetOf(s.fold(p))
-		for _, i := range sh.boxes[2 : len(sh.boxes)-1] {
-			list = append(list, s.box(i, sh.members[i]).label)
+		s := newSketch(t, d, &Options{})
+		items := s.drawn(p).items
+		for _, it := range items[2 : len(items)-1] {
+			list = append(list, it.face.label)
 		}
 		return list
 	}
@@ -243,9 +242,8 @@ func TestWideFanIsGroupedByToolAndOutcome(t *testing.T) {
 }
 
 func TestSubAgentFoldsIntoItsCall(t *testing.T) {
-	s := newSketch(sampleSubAgents(), &Options{})
-	_, text, err := s.draw(plan{depth: 1, keep: -1}, budgetEdges, budgetText)
-	require.NoError(t, err)
+	s := newSketch(t, sampleSubAgents(), &Options{})
+	text := s.drawn(plan{depth: 1, keep: -1}).mermaid(false)
 	require.NotContains(t, text, "subgraph")
 	require.Contains(t, text, "… 12 nodes inside (n6 to n17)")
 }
@@ -448,13 +446,13 @@ func TestLabelsNameKindToolAndFailure(t *testing.T) {
 		{node.Tools{Defs: node.ListOf(tool("a"), tool("b"))}, "tools\na, b"},
 		{node.SubGraph{Title: "review", Summary: "fine"}, "sub-graph: review\nfine"},
 	} {
-		s := newSketch(sampleStart().Append(c.payload), &Options{})
+		s := newSketch(t, sampleStart().Append(c.payload), &Options{})
 		require.Len(t, s.vertices, 1)
 		require.Equal(t, c.want, s.labels.face(0).label)
 	}
 
 	byHand := sampleStart().Assistant("", use("1", "f", `{"a":1}`)).ToolResults(content.ToolResult{CallID: "1", Content: content.Words("two")})
-	s := newSketch(byHand, &Options{})
+	s := newSketch(t, byHand, &Options{})
 	require.Equal(t, "assistant\nf(a: 1)", s.labels.face(0).label, "arguments stand with the call where no box runs it")
 	require.Equal(t, "1 result\ntwo", s.labels.face(1).label)
 }

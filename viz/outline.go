@@ -61,9 +61,16 @@ type group struct {
 
 const none = -1
 
-// outlineOfDAG returns the outline of d, with the names of refs. With runs set, it has each start of a run.
-func outlineOfDAG(d dag.DAG, runs bool) *outline {
-	o := &outline{runs: runs}
+// outlineOf returns the outline of d, with the names of refs, and its labeller.
+func outlineOf(d dag.DAG, options *Options) (*outline, labeller, error) {
+	if err := d.Err(); err != nil {
+		return nil, labeller{}, err
+	}
+	if options == nil {
+		options = &Options{}
+	}
+
+	o := &outline{runs: options.Runs, full: options.Full}
 	for _, r := range d.Refs() {
 		for _, h := range r.Heads {
 			if o.refs == nil {
@@ -72,7 +79,10 @@ func outlineOfDAG(d dag.DAG, runs bool) *outline {
 			o.refs[h.ID()] = append(o.refs[h.ID()], name(r.Name))
 		}
 	}
-	return o.of(d.Heads())
+	o.of(d.Heads())
+	return o, labeller{
+		o, cmp.Or(max(options.LabelLines, 0), 3), cmp.Or(max(options.LabelChars, 0), 120), describe.SeveralModels(o.nodes),
+	}, nil
 }
 
 // of fills in the outline of the graph under heads.

@@ -45,7 +45,7 @@ func TestLogAndDrawingsUseTheSameWords(t *testing.T) {
 	} {
 		d := sampleStart().Append(c.payload)
 		require.NoError(t, d.Err())
-		s := newSketch(d, &Options{})
+		s := newSketch(t, d, &Options{})
 		for where, text := range map[string]string{"the log": d.String(), "a drawing": s.labels.face(0).label} {
 			for _, word := range c.words {
 				require.Contains(t, text, word, where)

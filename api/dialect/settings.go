@@ -13,8 +13,8 @@ import (
 )
 
 // Settings reads the settings that all APIs have from the members of a request's body, in the form of the named API:
-// the limit of tokens, temperature, stop sequences, tool choice, the amount of thinking, the form of the response and
-// metadata. So a conversation can keep them when its provider changes. It also returns the members that are not among
+// the limit of tokens, temperature, stop sequences, tool choice, the amount of thinking and the form of the response.
+// So a conversation can keep them when its provider changes. It also returns the members that are not among
 // them, in the order of the body: "top_k", and "generationConfig.topK" of an object with settings.
 func Settings(name string, body content.JSON) (o api.Options, others []string) {
 	list, _ := jsonx.Members(body) // anything else has no settings
@@ -97,7 +97,6 @@ var forms = map[string]map[string]reader{
 		"max_tokens":             (*settings).maxTokens,
 		"temperature":            (*settings).temperature,
 		"stop_sequences":         (*settings).stops,
-		"metadata":               (*settings).metadata,
 		"tool_choice":            (*settings).choice,
 		"thinking.type":          (*settings).mode,
 		"thinking.budget_tokens": (*settings).budget,
@@ -109,7 +108,6 @@ var forms = map[string]map[string]reader{
 		"max_completion_tokens": (*settings).maxTokens,
 		"temperature":           (*settings).temperature,
 		"stop":                  (*settings).stops,
-		"metadata":              (*settings).metadata,
 		"tool_choice":           (*settings).choice,
 		"parallel_tool_calls":   (*settings).parallel,
 		"reasoning_effort":      (*settings).effort,
@@ -118,7 +116,6 @@ var forms = map[string]map[string]reader{
 	"openai-responses": {
 		"max_output_tokens":   (*settings).maxTokens,
 		"temperature":         (*settings).temperature,
-		"metadata":            (*settings).metadata,
 		"tool_choice":         (*settings).choice,
 		"parallel_tool_calls": (*settings).parallel,
 		"reasoning.effort":    (*settings).effort,
@@ -128,7 +125,6 @@ var forms = map[string]map[string]reader{
 		"include":             understood,
 	},
 	"gemini": {
-		"labels":                                             (*settings).metadata,
 		"tool_config.function_calling_config":                (*settings).callingConfig,
 		"generation_config.max_output_tokens":                (*settings).maxTokens,
 		"generation_config.temperature":                      (*settings).temperature,
@@ -279,11 +275,6 @@ func (r *settings) outputOf(name string, schema content.JSON) bool {
 		name = "response"
 	}
 	return schema != "" && r.try(func(o *api.Options) { o.Output = api.Schema{Name: name, JSON: schema} })
-}
-
-func (r *settings) metadata(j content.JSON) bool {
-	pairs := map[string]string{}
-	return j.Decode(&pairs) == nil && r.try(func(o *api.Options) { o.Metadata = pairs })
 }
 
 // choice reads a tool choice: a word, or an object with a type and perhaps the name of a tool.

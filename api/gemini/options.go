@@ -22,7 +22,6 @@ const API = "gemini"
 //   - Of StopSequences, the first five are sent.
 //   - Output is a responseJsonSchema, reduced to the keywords accepted by the API. Models before Gemini 3 accept none
 //     next to tools: it is left out then, and noted.
-//   - Metadata is the labels of a request on Vertex AI, if SDK.Backend selects it. The Gemini API has none.
 //   - OneCall is not supported.
 //   - Cache: the API caches by itself. CacheLong, CacheOff and other policies are not supported, and noted.
 //   - Body is merged into the request member by member, and so are its "generationConfig" and "toolConfig". Its

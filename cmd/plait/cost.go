@@ -71,7 +71,6 @@ reported, and what changed since the request before.`,
 	}
 
 	cmd.Flags().StringVar(&pricesFile, "prices", "", "a `FILE` with the prices of models")
-	_ = cmd.MarkFlagFilename("prices", "json")
 	cmd.Flags().BoolVar(&cache, "cache", false, "also each model call, and what was in the prompt cache")
 	jsonFlag(cmd, &asJSON)
 	return cmd

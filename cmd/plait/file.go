@@ -219,7 +219,6 @@ var (
 // outputFlag registers the flag for the output file of a conversation.
 func outputFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVarP(name, "output", "o", std, "the `FILE` to write")
-	_ = cmd.MarkFlagFilename("output", "json")
 }
 
 // bodyFlag registers the flag for further members of a request's body.

@@ -362,12 +362,12 @@ func (s *streams) printNode(n *node.Node) error {
 
 // renderFlags are the flags of plait render.
 type renderFlags struct {
-	as, at, prices string
-	full           bool
+	as, prices string
+	full       bool
 }
 
 // renderForms are the forms of a drawing, in the order of the help text.
-var renderForms = []string{"mermaid", "html", "svg", "png", "dot", "text"}
+var renderForms = []string{"mermaid", "html", "svg", "png", "dot"}
 
 func renderCommand(s *streams) *cobra.Command {
 	var f renderFlags
@@ -375,8 +375,8 @@ func renderCommand(s *streams) *cobra.Command {
 		Use:   "render --as FORM FILE",
 		Short: "Draw the graph, to standard output",
 		Long: `Draws the graph: for Mermaid (as GitHub and GitLab show it), as a page to look
-around in (html), as a picture (svg, png), for Graphviz (dot), or as the log
-that "plait log" prints (text).
+around in (html), as a picture (svg, png), or for Graphviz (dot). To draw what
+came before a node, plait fork --at NODE first.
 
 A drawing that is wider than a screen or higher than two is folded and says so:
 failures are kept, and dashed boxes count the rest. --full draws every node.
@@ -385,7 +385,7 @@ The page is one file that needs no network. It contains everything in FILE, and
 the request of each response. With --prices it shows what each call cost: see
 "plait cost" for the price file.`,
 		Example: `  plait render --as mermaid talk.json > talk.mmd
-  plait render --as mermaid talk.json --node 3f2a > before.mmd
+  plait fork talk.json --at 3f2a | plait render --as mermaid - > before.mmd
   plait render --as html talk.json > talk.html
   plait render --as html talk.json --prices prices.json > talk.html
   plait render --as svg talk.json > talk.svg
@@ -395,12 +395,9 @@ the request of each response. With --prices it shows what each call cost: see
 	}
 
 	cmd.Flags().StringVar(&f.as, "as", "", "the `FORM`: "+strings.Join(renderForms, ", "))
-	cmd.Flags().StringVar(&f.at, "node", "", "only `NODE` and the nodes before it")
 	cmd.Flags().BoolVar(&f.full, "full", false, "draw every node, however many there are")
 	cmd.Flags().StringVar(&f.prices, "prices", "", "html: a `FILE` with the prices of models")
-	_ = cmd.MarkFlagFilename("prices", "json")
 	_ = cmd.MarkFlagRequired("as")
-	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(renderForms, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -409,7 +406,7 @@ func (f renderFlags) check() error {
 	switch {
 	case f.as != "html" && f.prices != "":
 		return errors.New("--prices is for --as html")
-	case f.full && (f.as == "html" || f.as == "text"):
+	case f.full && f.as == "html":
 		return errors.New("--full is for drawings that are folded otherwise")
 	}
 	return nil
@@ -421,7 +418,7 @@ func (s *streams) render(name string, f renderFlags) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.loadAt(name, f.at)
+	d, err := s.load(name)
 	if err != nil {
 		return err
 	}
@@ -439,10 +436,6 @@ func (s *streams) render(name string, f renderFlags) error {
 		return err
 
 	case "html":
-		// With --at, the page must not show refs to other nodes.
-		if f.at != "" {
-			d = withoutOtherRefs(d)
-		}
 		return page.Write(s.out, d, &page.Options{
 			Title: title(name), Request: exactRequest, Prices: list.Prices, Cache: cachePolicy(d),
 		})
@@ -459,20 +452,8 @@ func (s *streams) render(name string, f renderFlags) error {
 
 	case "dot":
 		return viz.DOT(s.out, d, o)
-	case "text":
-		return d.WriteLog(s.out, &dag.LogOptions{IDs: true})
 	}
 	return fmt.Errorf("--as %q is not one of %s", f.as, strings.Join(renderForms, ", "))
-}
-
-// withoutOtherRefs removes the refs to unreachable nodes.
-func withoutOtherRefs(d dag.DAG) dag.DAG {
-	for _, r := range d.Refs() {
-		if slices.ContainsFunc(r.Heads, func(h *node.Node) bool { return !d.Contains(h) }) {
-			d = d.WithoutRef(r.Name)
-		}
-	}
-	return d
 }
 
 // title returns the title of the page for a file.

@@ -100,7 +100,6 @@ func TestEveryCommandNamesANodeAlike(t *testing.T) {
 			{"log FILE --oneline --all", `(?m)^` + name + ` `, 11},
 			{"log FILE --failed", `(?m)^` + name + ` `, 2},
 			{"log FILE --json", `"id": "` + id, 9},
-			{"render FILE --as text", `(?m)^.*?[◆○●▪◇■] ` + name + ` `, 10},
 			{"diff OTHER FILE", `(?m)^[+~>-] .*?` + name + `$`, 5},
 			{"diff OTHER FILE --json", `"id": "` + id, 5},
 			{"grep needle FILE", `talk.json:` + name + `:`, 6},
@@ -137,8 +136,8 @@ func TestNoOutputHoldsADigest(t *testing.T) {
 	for _, args := range []string{
 		"log FILE", "log FILE --all", "log FILE --oneline", "log FILE --json", "log FILE --failed", "diff FILE OTHER", "diff FILE OTHER --json",
 		"grep . FILE", "grep . FILE --json", "cost FILE --cache", "cost FILE --cache --json", "report FILE", "report FILE --json",
-		"report FILE OTHER --as html", "verify FILE", "verify FILE --json", "verify FILE --strict",
-		"render FILE --as mermaid", "render FILE --as dot", "render FILE --as svg", "render FILE --as text", "show FILE 0189",
+		"report FILE OTHER --as html", "verify FILE", "verify FILE --json",
+		"render FILE --as mermaid", "render FILE --as dot", "render FILE --as svg", "show FILE 0189",
 		"show FILE",
 	} {
 		list := words(args, file, other)

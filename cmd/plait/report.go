@@ -68,8 +68,6 @@ node that several conversations share counts in each of them.`,
 	flags.StringVar(&f.sort, "sort", "", "sort the rows by `KEY`")
 	flags.IntVarP(&f.limit, "limit", "n", 0, "only the first `N` conversations, after sorting")
 	flags.StringVar(&f.as, "as", "", "the `FORM`: "+strings.Join(reportForms, ", "))
-	_ = cmd.MarkFlagFilename("prices", "json")
-	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions(reportForms, cobra.ShellCompDirectiveNoFileComp))
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }

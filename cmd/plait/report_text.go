@@ -63,11 +63,11 @@ func (t *reportText) paint(color, text string) string {
 }
 
 // outcomeColor returns the color of an outcome.
-func outcomeColor(o report.Outcome) string {
-	switch o {
-	case report.Failed, report.CutOff, report.InDoubt, report.CannotRead:
+func outcomeColor(outcome string) string {
+	switch outcome {
+	case "failed", "cut off", "in doubt", "unreadable":
 		return redText
-	case report.Paused, report.Open, report.Cancelled:
+	case "paused", "open", "cancelled":
 		return yellowText
 	}
 	return ""
@@ -156,7 +156,7 @@ func (t *reportText) rows() {
 		if r.Cause != nil && *r.Cause != *r.Failure {
 			t.detail("✗ "+r.Cause.Node, r.Cause.Text, redText)
 		}
-		if r.Answer != "" && (r.Failure == nil || r.Outcome == report.Ended) {
+		if r.Answer != "" && (r.Failure == nil || r.Outcome == "ended") {
 			t.detail("→", r.Answer, grayText)
 		}
 	})
@@ -172,7 +172,7 @@ func (t *reportText) indented(spaces int, text, color string) {
 
 // outcomeText returns the outcome of a row, with the stop reason unless it is the usual one.
 func outcomeText(r report.Row) string {
-	text := string(r.Outcome)
+	text := r.Outcome
 	switch r.Stop {
 	case "", content.StopEndTurn, content.StopToolUse, content.StopCut, content.StopCancelled, content.StopUnknown:
 		return text
@@ -207,7 +207,7 @@ func (t *reportText) groups() {
 
 	var cells [][]string
 	for _, g := range t.Groups {
-		row := []string{describe.Number(g.Conversations), dashed(g.Outcomes[report.Ended]), dashed(g.Turns), dashed(g.Calls), dashed(g.FailedCalls)}
+		row := []string{describe.Number(g.Conversations), dashed(g.Outcomes["ended"]), dashed(g.Turns), dashed(g.Calls), dashed(g.FailedCalls)}
 		if t.Currency != "" {
 			row = append(row, g.Money())
 		}
@@ -316,7 +316,7 @@ func (t *reportText) paths() {
 	for _, p := range listed {
 		steps := t.Rows[p.Rows[0]].Steps()
 		cells = append(cells, []string{
-			strconv.Itoa(p.Number), describe.Number(len(p.Rows)), string(p.Outcome), describe.Number(p.NumSteps), partsText(p, steps),
+			strconv.Itoa(p.Number), describe.Number(len(p.Rows)), p.Outcome, describe.Number(p.NumSteps), partsText(p, steps),
 		})
 	}
 
@@ -353,10 +353,8 @@ func partsText(p report.Path, steps []report.Step) string {
 func (t *reportText) total() {
 	s := t.Total
 	var parts []string
-	for _, o := range report.Outcomes() {
-		if n := s.Outcomes[o]; n > 0 {
-			parts = append(parts, t.paint(outcomeColor(o), describe.Number(n)+" "+string(o)))
-		}
+	for _, g := range report.GroupBy(t.Rows, "outcome") {
+		parts = append(parts, t.paint(outcomeColor(g.Value), describe.Number(len(g.Rows))+" "+g.Value))
 	}
 	text := describe.Count(s.Conversations, "conversation")
 	if len(parts) > 0 {

@@ -32,7 +32,7 @@ Exit codes:
   3  the run is paused: the pending calls are printed as JSON
   4  calls that were open in FILE need approval, and there is no terminal to ask
      at: nothing was executed, sent or saved`,
-		Example: `  plait import request.json -o talk.json
+		Example: `  plait import --from anthropic request.json -o talk.json
   plait log talk.json
   plait run talk.json --provider anthropic --defer-tools
   plait resume talk.json --results results.json`,
@@ -52,7 +52,7 @@ Exit codes:
 			reportCommand(s), grepCommand(s),
 		}},
 		{"Change:", []*cobra.Command{forkCommand(s), compactCommand(s), pruneCommand(s), redactCommand(s), eraseCommand(s)}},
-		{"Run:", []*cobra.Command{chatCommand(s), acpCommand(s), runCommand(s), resumeCommand(s), runsCommand(s)}},
+		{"Run:", []*cobra.Command{chatCommand(s), acpCommand(s), runCommand(s), resumeCommand(s), runsCommand(s), mcpCommand(s)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, cmd := range group.commands {

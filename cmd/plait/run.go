@@ -29,7 +29,6 @@ import (
 	"github.com/plait-dev/plait/executor/progress"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/secret"
-	"github.com/plait-dev/plait/internal/servers"
 	"github.com/plait-dev/plait/internal/wire"
 	"github.com/plait-dev/plait/node"
 )
@@ -185,7 +184,6 @@ func (r *runner) toolFlags(cmd *cobra.Command) {
 
 // endpointFlags registers the flags for the provider and its requests.
 func (r *runner) endpointFlags(cmd *cobra.Command) {
-	names := slices.Concat([]string{"openai"}, endpointNames(), servers.Names())
 	f := cmd.Flags()
 	f.StringVar(&r.provider, "provider", "", "the `PROVIDER`: anthropic, openai,\nopenai-responses, openai-chat, gemini, or a server:\n"+
 		"llama.cpp, vllm, ollama, lmstudio, openrouter,\ndeepseek, groq, mistral (default: that of the last\nrun, or as the model's name suggests)")
@@ -199,7 +197,6 @@ func (r *runner) endpointFlags(cmd *cobra.Command) {
 	f.StringVar(&r.replay, "replay", "", "use the responses that were recorded in this `FILE`,\nwithout network or key")
 	f.DurationVar(&r.idle, "idle-timeout", 0, "give up on a request after the provider sent nothing\nfor this `TIME`, such as 90s, and try it again\n(default 5m; 10m with --no-stream)")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no progress; repairs are still printed")
-	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // runKey is the key in the metadata of a file for the runSettings of the last run.

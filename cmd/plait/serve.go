@@ -75,7 +75,6 @@ Ctrl-C ends it.`,
 	f.BoolVar(&v.remote, "allow-remote", false, "answer other machines, too")
 	f.StringArrayVar(&v.hosts, "host", nil, "a further `NAME` in the address, behind a proxy say;\nmay be given several times")
 	f.StringVar(&v.rates, "prices", "", "a `FILE` with the prices of models (see plait cost)")
-	_ = cmd.MarkFlagFilename("prices", "json")
 	v.endpointFlags(cmd)
 	v.toolFlags(cmd)
 	return cmd

@@ -97,8 +97,8 @@ func connectServer(ctx context.Context, spec string) (*mcp.Server, error) {
 	if found := serverName().FindStringSubmatch(spec); found != nil {
 		o.Name, spec = found[1], found[2]
 	}
-	if strings.HasPrefix(spec, "http://") || strings.HasPrefix(spec, "https://") {
-		return mcp.Connect(ctx, mcp.URL(spec, nil), &o)
+	if isAddress(spec) {
+		return connectURL(ctx, spec, &o)
 	}
 
 	command, err := splitCommand(spec)
@@ -110,6 +110,15 @@ func connectServer(ctx context.Context, spec string) (*mcp.Server, error) {
 	// A server that does not start usually prints the reason.
 	if text := printed.String(); err != nil && text != "" {
 		err = fmt.Errorf("%w; the server printed: %s", err, text)
+	}
+	return server, err
+}
+
+// connectURL connects to a server behind HTTP, with the token of plait mcp login.
+func connectURL(ctx context.Context, address string, o *mcp.Options) (*mcp.Server, error) {
+	server, err := mcp.Connect(ctx, mcp.URL(address, &mcp.URLOptions{OAuth: &mcp.OAuth{Tokens: loginOf(address).update}}), o)
+	if errors.Is(err, mcp.ErrLogin) {
+		err = fmt.Errorf("%w; run: plait mcp login %s", err, safetext.Escape(secret.URL(address), 200))
 	}
 	return server, err
 }

@@ -24,7 +24,6 @@ var colors = []string{"auto", "always", "never"}
 
 func (l *logFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&l.ASCII, "ascii", false, "draw with signs of ASCII only")
 	f.BoolVar(&l.Fold, "fold", false, "draw the middle of long runs and wide fans as one row")
 	f.IntVarP(&l.Last, "last", "n", 0, "only the last `N` nodes")
 	f.IntVar(&l.Width, "width", 0, "how many `CELLS` a row has (default: the terminal's\nwidth, else 100)")
@@ -55,7 +54,6 @@ func (l *logFlags) options(out io.Writer) (*dag.LogOptions, error) {
 func colorFlag(cmd *cobra.Command, color *string) {
 	cmd.Flags().StringVar(color, "color", "auto",
 		"`WHEN` to use colors: auto, always, never; auto is on a\nterminal where NO_COLOR is not set")
-	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // colored reports whether a value of --color colors the output.

@@ -72,7 +72,7 @@ func dialOf(server sdk.McpServer) (name string, dial mcp.Dial) {
 			return &mcpsdk.CommandTransport{Command: cmd}, nil
 		}
 	case server.Http != nil:
-		return server.Http.Name, mcp.URL(server.Http.Url, withHeader(server.Http.Headers))
+		return server.Http.Name, mcp.URL(server.Http.Url, &mcp.URLOptions{Client: withHeader(server.Http.Headers)})
 	case server.Sse != nil:
 		client := withHeader(server.Sse.Headers)
 		return server.Sse.Name, func() (mcpsdk.Transport, error) {

@@ -70,7 +70,7 @@ type Options struct {
 	// Schema is the schema of River's tables in PostgreSQL. It must exist. Defaults to the first of the search path.
 	Schema string
 	// River changes the configuration of the River client of Serve: to add workers and periodic jobs of the program, or
-	// to set PollOnly behind PgBouncer. Defaults to no change.
+	// to set PollOnly and FetchPollInterval behind PgBouncer. Defaults to no change.
 	River func(config *river.Config)
 
 	// Source provides IDs and times for nodes. Defaults to the source of dag.New.

@@ -261,29 +261,33 @@ func stride() int {
 func TestEveryStatementMayFail(t *testing.T) {
 	onEach(t, func(w *world) {
 		at := 1
-		for happened := true; happened; at += stride() {
-			l := &life{world: w.again(), limit: time.Minute}
-			l.stubborn = true // the fault may be in the first statements of Serve
+		for happened := true; happened && !w.Failed(); at += stride() {
 			f := &faulty{what: failing, at: at}
-			faults := l.live(func(db store.Transactor) store.Transactor {
-				f.Transactor = db
-				return f
+			w.again(fmt.Sprint("point ", at), func(w *world) {
+				l := &life{world: w, limit: time.Minute}
+				l.stubborn = true // the fault may be in the first statements of Serve
+				require.Empty(w, l.live(func(db store.Transactor) store.Transactor {
+					f.Transactor = db
+					return f
+				}))
 			})
-			require.Empty(w, faults, "point %d", at)
 			_, happened = f.points()
 		}
 		require.Greater(w, at, 50)
 	})
 }
 
-// The negative control: a transaction that is no transaction is noticed.
+// The negative control: a transaction that is no transaction is noticed. The points before are in the start of the run.
 func TestHalfCommittedTransactionsAreNoticed(t *testing.T) {
-	onEach(t, func(w *world) {
-		for at := 10; at < 120; at += 2 {
-			l := &life{world: w.again(), limit: 3 * time.Second}
-			l.stubborn = true // on a busy machine the limit may end while Serve begins
-			faults := l.live(func(db store.Transactor) store.Transactor {
-				return &faulty{Transactor: db, what: halfway, at: at}
+	onOne(t, func(w *world) {
+		for at := 18; at < 120; at += 2 {
+			var faults []string
+			w.again(fmt.Sprint("point ", at), func(w *world) {
+				l := &life{world: w, limit: 3 * time.Second}
+				l.stubborn = true // on a busy machine the limit may end while Serve begins
+				faults = l.live(func(db store.Transactor) store.Transactor {
+					return &faulty{Transactor: db, what: halfway, at: at}
+				})
 			})
 			if len(faults) > 0 {
 				return
@@ -295,9 +299,9 @@ func TestHalfCommittedTransactionsAreNoticed(t *testing.T) {
 
 // PLAIT_LONG tests each point.
 func TestProcessMayDieAtEveryPoint(t *testing.T) {
-	onEach(t, func(w *world) {
-		for at, died := 3, true; died; at += stride() {
-			died = dieAtPoint(w.again(), at)
+	onOne(t, func(w *world) {
+		for at, died := 3, true; died && !w.Failed(); at += stride() {
+			w.again(fmt.Sprint("point ", at), func(w *world) { died = dieAtPoint(w, at) })
 		}
 	})
 }

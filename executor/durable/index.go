@@ -32,6 +32,14 @@ const (
 // Ended reports whether a run in this state has ended.
 func (s State) Ended() bool { return s == Done || s == Failed || s == Cancelled }
 
+// busy returns the column busy of a run in this state.
+func (s State) busy() int64 {
+	if s.Ended() {
+		return 0
+	}
+	return 1
+}
+
 // Run describes a run. It is read from an index; the conversation has everything else.
 type Run struct {
 	// ID is the ID of the run.
@@ -120,12 +128,8 @@ func runOf(ctx context.Context, tx store.Tx, id, lock string) (Run, error) {
 
 // setState writes the state of a run with its next job; 0 is none. It reports whether the run was unfinished.
 func setState(ctx context.Context, tx store.Tx, id string, state State, reason string, job int64) (bool, error) {
-	busy := int64(1)
-	if state.Ended() {
-		busy = 0
-	}
 	changed, err := tx.Exec(ctx, `UPDATE plait_index SET state = $1, reason = $2, busy = $3, job = $4, changed = `+tx.Now()+`
-		WHERE id = $5 AND busy = 1`, string(state), reason, busy, job, id)
+		WHERE id = $5 AND busy = 1`, string(state), reason, state.busy(), job, id)
 	return changed == 1, err
 }
 

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -242,10 +243,12 @@ func (c *crowd) hour(runs int) {
 func TestHistoryShowsNoFaultWhileConnectionsFail(t *testing.T) {
 	onEach(t, func(w *world) {
 		for _, every := range []int{19, 83}[:seedtest.Rounds(1, 2)] {
-			programs, history := day(w.again(), false, flaky(every, seedtest.First(w.T)))
-			programs.hour(seedtest.Rounds(8, 400))
-			require.Empty(w, programs.finish(time.Minute))
-			require.Empty(w, programs.faults(history))
+			w.again(fmt.Sprint("one in ", every), func(w *world) {
+				programs, history := day(w, false, flaky(every, seedtest.First(w.T)))
+				programs.hour(seedtest.Rounds(8, 400))
+				require.Empty(w, programs.finish(time.Minute))
+				require.Empty(w, programs.faults(history))
+			})
 		}
 	})
 }

@@ -143,47 +143,48 @@ func (w *world) began(r Run) bool {
 func TestIndexIsMadeAgain(t *testing.T) {
 	onEach(t, func(w *world) {
 		random := rand.New(rand.NewPCG(seedtest.First(w.T), 0))
-		for range seedtest.Rounds(2, 50) {
-			w := w.again()
-			e := w.engine(moody)
-			stop := w.serve(e)
-			w.history(e, random)
-			stop()
-			before := w.index(e)
+		for round := range seedtest.Rounds(2, 50) {
+			w.again(fmt.Sprint("round ", round), func(w *world) {
+				e := w.engine(moody)
+				stop := w.serve(e)
+				w.history(e, random)
+				stop()
+				before := w.index(e)
 
-			found, err := e.CheckIndex(w.Context())
-			require.NoError(w, err)
-			require.Empty(w, found)
+				found, err := e.CheckIndex(w.Context())
+				require.NoError(w, err)
+				require.Empty(w, found)
 
-			noticed, removed := w.damage(before, random)
-			damaged := w.index(e)
-			found, err = e.CheckIndex(w.Context())
-			require.NoError(w, err)
-			require.Len(w, found, noticed-removed, "%q", found)
-			require.Equal(w, damaged, w.index(e), "a check changes nothing")
-			found, err = e.Reindex(w.Context())
-			require.NoError(w, err)
-			require.Len(w, found, noticed)
-			require.Equal(w, before, w.index(e))
+				noticed, removed := w.damage(before, random)
+				damaged := w.index(e)
+				found, err = e.CheckIndex(w.Context())
+				require.NoError(w, err)
+				require.Len(w, found, noticed-removed, "%q", found)
+				require.Equal(w, damaged, w.index(e), "a check changes nothing")
+				found, err = e.Reindex(w.Context())
+				require.NoError(w, err)
+				require.Len(w, found, noticed)
+				require.Equal(w, before, w.index(e))
 
-			// What waits and what is parked continues.
-			w.serve(e)
-			for id, r := range before {
-				switch r.State {
-				case Waiting:
-					pending, err := e.Pending(w.Context(), id)
-					require.NoError(w, err)
-					require.NoError(w, e.Reply(w.Context(), r.Conversation, r.Head, executor.Declined(pending[0], "no")))
-					require.Equal(w, Done, w.wait(e, id).State)
-				case Parked:
-					require.NoError(w, e.Requeue(w.Context(), id))
-					require.Equal(w, Parked, w.wait(e, id).State)
+				// What waits and what is parked continues.
+				w.serve(e)
+				for id, r := range before {
+					switch r.State {
+					case Waiting:
+						pending, err := e.Pending(w.Context(), id)
+						require.NoError(w, err)
+						require.NoError(w, e.Reply(w.Context(), r.Conversation, r.Head, executor.Declined(pending[0], "no")))
+						require.Equal(w, Done, w.wait(e, id).State)
+					case Parked:
+						require.NoError(w, e.Requeue(w.Context(), id))
+						require.Equal(w, Parked, w.wait(e, id).State)
+					}
 				}
-			}
-			w.settle(e)
-			found, err = e.CheckIndex(w.Context())
-			require.NoError(w, err)
-			require.Empty(w, found)
+				w.settle(e)
+				found, err = e.CheckIndex(w.Context())
+				require.NoError(w, err)
+				require.Empty(w, found)
+			})
 		}
 	})
 }

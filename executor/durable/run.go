@@ -278,7 +278,7 @@ func asksNext(d dag.DAG) bool {
 // last is the transaction of the last step of a job: it ends the job, too.
 func (r *running) last(ctx context.Context, a store.AppendRequest, state State, reason string) (h store.Head, err error) {
 	err = r.db.Update(ctx, func(tx store.Tx) (err error) {
-		if err := r.finish(ctx, tx, r.claim, state); err != nil {
+		if err := r.finishRun(ctx, tx, state, reason); err != nil {
 			// The reply to an earlier try may have been lost: then the head is where this step moves it.
 			if now, headErr := tx.Head(ctx, a.Conversation, a.Head); headErr == nil && isAt(now, a) {
 				h = now
@@ -314,24 +314,45 @@ func sameNodes(h store.Head, nodes []*node.Node) bool {
 	return slices.EqualFunc(h.Nodes, nodes, func(id node.ID, n *node.Node) bool { return n.ID() == id })
 }
 
-// next writes the state of a run whose job is finished. If messages are waiting, a run that is done continues with them.
-func (r *running) next(ctx context.Context, tx store.Tx, state State, reason string) error {
+// finishRun ends the attempt of the run's job, and writes the state of the run. It returns errLost as finish does, also if
+// the run was cancelled.
+func (r *running) finishRun(ctx context.Context, tx store.Tx, state State, reason string) error {
 	job := int64(0)
-	switch state {
-	case Waiting:
-		return r.pause(ctx, tx, reason)
-	case Parked:
+	if state == Waiting || state == Parked {
 		job = r.claim.id
-		if err := r.note(ctx, tx, job, noted{Parked: reason}); err != nil {
+	}
+	if !r.queue.dialect().writesInWith {
+		if err := r.finish(ctx, tx, r.claim, state); err != nil {
 			return err
 		}
-	}
-	unfinished, err := setState(ctx, tx, r.args.Run, state, reason, job)
-	if err == nil && !unfinished {
-		err = errLost // it was cancelled
-	}
-	if err != nil || state != Done {
+		unfinished, err := setState(ctx, tx, r.args.Run, state, reason, job)
+		if err == nil && !unfinished {
+			err = errLost
+		}
 		return err
+	}
+
+	n, err := tx.Exec(ctx, `WITH finished AS (`+r.finishQuery(state)+` RETURNING id)
+		UPDATE plait_index SET state = $3, reason = $4, busy = $5, job = $6, changed = `+tx.Now()+`
+		WHERE id = $7 AND busy = 1 AND EXISTS (SELECT 1 FROM finished)`,
+		r.claim.id, int64(r.claim.attempt), string(state), reason, state.busy(), job, r.args.Run)
+	if err == nil && n == 0 {
+		err = errLost
+	}
+	return err
+}
+
+// next does what follows the state of a run whose job is finished. If messages are waiting, a run that is done continues
+// with them.
+func (r *running) next(ctx context.Context, tx store.Tx, state State, reason string) error {
+	switch state {
+	case Waiting:
+		return r.pause(ctx, tx)
+	case Parked:
+		return r.note(ctx, tx, r.claim.id, noted{Parked: reason})
+	}
+	if state != Done {
+		return nil
 	}
 
 	// The row of the run is locked now: nobody sends a message any more.
@@ -339,7 +360,8 @@ func (r *running) next(ctx context.Context, tx store.Tx, state State, reason str
 	if err != nil || !waiting {
 		return err
 	}
-	if job, err = r.insertRun(ctx, tx, r.args, 0); err != nil {
+	job, err := r.insertRun(ctx, tx, r.args, 0)
+	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `UPDATE plait_index SET state = $1, reason = '', busy = 1, job = $2 WHERE id = $3`,
@@ -359,15 +381,10 @@ func (r *running) rest(d dag.DAG, reason string) error {
 	return err
 }
 
-// pause stores the pause of a run whose job is finished: the jobs of its calls, and its state. It continues at once if
-// the replies came while it was paused.
-func (r *running) pause(ctx context.Context, tx store.Tx, reason string) error {
+// pause inserts the jobs of the calls of a paused run. It continues at once if the replies came before.
+func (r *running) pause(ctx context.Context, tx store.Tx) error {
 	if err := r.pauseJobs(ctx, tx, r.args, r.paused, r.waited); err != nil {
 		return err
-	}
-	unfinished, err := setState(ctx, tx, r.args.Run, Waiting, reason, r.claim.id)
-	if err != nil || !unfinished {
-		return errors.Join(err, errLost)
 	}
 	replied, err := repliedCalls(ctx, tx, r.args.target())
 	if err != nil {
@@ -430,18 +447,18 @@ func (r *running) failed(d dag.DAG, err error) error {
 
 // only finishes the job and writes a state, without nodes.
 func (r *running) only(state State, reason string) error {
-	return r.close(state, func(ctx context.Context, tx store.Tx) error { return r.next(ctx, tx, state, reason) })
+	return r.close(func(ctx context.Context, tx store.Tx) error {
+		if err := r.finishRun(ctx, tx, state, reason); err != nil {
+			return err
+		}
+		return r.next(ctx, tx, state, reason)
+	})
 }
 
-// close finishes the job with a transaction, for a run that is then in a state.
-func (r *running) close(state State, f func(context.Context, store.Tx) error) error {
+// close finishes the job with a transaction.
+func (r *running) close(f func(context.Context, store.Tx) error) error {
 	err := r.retry(r.ctx, func(ctx context.Context) error {
-		return r.db.Update(ctx, func(tx store.Tx) error {
-			if err := r.finish(ctx, tx, r.claim, state); err != nil {
-				return err
-			}
-			return f(ctx, tx)
-		})
+		return r.db.Update(ctx, func(tx store.Tx) error { return f(ctx, tx) })
 	})
 	r.ends.bells.Ring(r.args.Run)
 	if errors.Is(err, errLost) {
@@ -452,7 +469,10 @@ func (r *running) close(state State, f func(context.Context, store.Tx) error) er
 
 // again finishes the job and inserts another one for the run.
 func (r *running) again(wait time.Duration) error {
-	return r.close(Active, func(ctx context.Context, tx store.Tx) error {
+	return r.close(func(ctx context.Context, tx store.Tx) error {
+		if err := r.finish(ctx, tx, r.claim, Active); err != nil {
+			return err
+		}
 		job, err := r.insertRun(ctx, tx, r.args, wait)
 		if err != nil {
 			return err

@@ -2,12 +2,9 @@ package mcp
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -25,8 +22,8 @@ type AgentTool struct {
 	// Agent executes the calls. Required.
 	Agent executor.Agent
 	// Store keeps the conversations. With it, a call may name a conversation to continue. The conversation is saved
-	// step by step. Anybody who may call the tool may read and continue any conversation of the store. Defaults to
-	// none: each call is a new conversation, and is not kept.
+	// step by step. Anybody who may call the tool may read and continue any conversation of the store. It also has the
+	// runs that wait for approval. Defaults to none: each call is a new conversation, and is not kept.
 	Store *store.Store
 }
 
@@ -51,12 +48,19 @@ type agentResult struct {
 //
 // If calls of the agent need approval, the client's user is asked (elicitation). Calls without approval are declined,
 // and so are all of them if the client does not support elicitation. A run that waits for deferred results is an error.
-// While the user is asked, the run is kept in memory. Up to 1,000 runs are kept; then the oldest is dropped, and its
-// call fails.
+//
+// While the user is asked, the run is kept: in the Store, under a key that begins with "mcp.paused/", or in memory if
+// there is none. With one Store, any instance of a service takes the answer. An answer counts once. A run is dropped
+// after a day, or when 1,000 newer ones wait; then its call fails. A client of a protocol before 2026-07-28 is asked by a
+// request in its session, at the instance that has the session. Where the SDK's handler is Stateless, there is none, and
+// its calls are declined.
 //
 // AddAgent panics if the name is not a tool name, as sdk.AddTool does.
 func AddAgent(server *sdk.Server, tool AgentTool) {
-	s := &agentServer{AgentTool: tool}
+	s := &agentServer{AgentTool: tool, pauses: tool.Store}
+	if s.pauses == nil {
+		s.pauses = store.New(store.Memory(), nil)
+	}
 	sdk.AddTool(server, &sdk.Tool{Name: tool.Name, Description: tool.Description}, s.call)
 }
 
@@ -64,15 +68,7 @@ func AddAgent(server *sdk.Server, tool AgentTool) {
 type agentServer struct {
 	AgentTool
 
-	mu     sync.Mutex           // guards the fields below
-	paused map[string]pausedRun // by the state that the client sends back with its user's answers
-	order  []string             // the keys of paused, the oldest first
-}
-
-// pausedRun is a run that waits for approval.
-type pausedRun struct {
-	dag          dag.DAG
-	conversation *store.Conversation // nil if none is kept
+	pauses *store.Store // has the runs that wait for approval: Store, or one in memory
 }
 
 // call executes a call, or continues one after the client has asked its user.
@@ -85,13 +81,13 @@ func (s *agentServer) call(
 
 	if state := r.Params.RequestState; state != "" {
 		// The client repeats the call, with the state and the answers of its user.
-		run, found := s.take(state)
-		if !found {
-			return nil, agentResult{}, errors.New("the question for approval was answered before, or is too old: call the tool again")
+		d, kept, err := s.resume(ctx, state)
+		if err != nil {
+			return nil, agentResult{}, err
 		}
-		conversation = run.conversation
+		conversation = kept
 		agent = saving(agent, conversation)
-		events = agent.ResumeStream(ctx, run.dag, replies(run.dag, r.Params.InputResponses)...)
+		events = agent.ResumeStream(ctx, d, replies(d, r.Params.InputResponses)...)
 	} else {
 		d := dag.New()
 		if q.Conversation != "" {
@@ -122,8 +118,8 @@ func (s *agentServer) call(
 		case r.ClientCapabilities() == nil || r.ClientCapabilities().Elicitation == nil:
 			questions = nil // everything is declined
 		case r.ProtocolVersion() >= roundTrips:
-			state := s.keep(pausedRun{end.DAG, conversation})
-			return &sdk.CallToolResult{InputRequests: questions, RequestState: state}, agentResult{}, nil
+			state, err := s.pause(ctx, end.DAG, conversation)
+			return &sdk.CallToolResult{InputRequests: questions, RequestState: state}, agentResult{}, err
 		}
 
 		// An older client is asked while it waits for the result.
@@ -152,35 +148,6 @@ func saving(agent executor.Agent, c *store.Conversation) executor.Agent {
 		agent.Save = front.Save(agent.Save, c.Append)
 	}
 	return agent
-}
-
-// keep remembers a paused run and returns its state, a key that nobody can guess.
-func (s *agentServer) keep(run pausedRun) (state string) {
-	const limit = 1000
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.paused == nil {
-		s.paused = map[string]pausedRun{}
-	}
-	if len(s.order) == limit {
-		delete(s.paused, s.order[0])
-		s.order = s.order[1:]
-	}
-
-	state = rand.Text()
-	s.paused[state] = run
-	s.order = append(s.order, state)
-	return state
-}
-
-// take returns the paused run of a state, once.
-func (s *agentServer) take(state string) (pausedRun, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	run, found := s.paused[state]
-	delete(s.paused, state)
-	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == state })
-	return run, found
 }
 
 // report ranges over the events of a run, and notifies the client of each tool call. It counts the calls in calls,

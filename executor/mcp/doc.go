@@ -42,4 +42,5 @@
 //   - What a server may send is limited by [Limits]. A tool over a limit is left out and named. Nesting of more than
 //     500 levels is emptied. executor.OutputLimit limits the part of a result for the model.
 //   - Requests go to the origin of the endpoint only, whatever a redirect says.
+//   - A server that requires a login gets its token from [OAuth]. No conversation and no error has the token.
 package mcp

@@ -2,7 +2,12 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -44,6 +49,73 @@ func Example() {
 	d, err := agent.Run(ctx, dag.New().User("How warm is it in Tokyo?"))
 	fmt.Println(d.Text(), err)
 	// Output: It is 22°C in Tokyo. <nil>
+}
+
+// A server asks for a login. A web service has Login send its user to the address, and wait for the request to Redirect; a
+// program for one user opens a browser ("plait mcp login" does).
+func ExampleOAuth() {
+	address, person, stop := serverWithLogin()
+	defer stop()
+	login := &mcp.OAuth{
+		Redirect: "https://app.example.com/callback",
+		Login: func(_ context.Context, address string) (url.Values, error) {
+			fmt.Println("Please log in.")
+			return person(address)
+		},
+	}
+
+	ctx := context.Background()
+	notes, err := mcp.Connect(ctx, mcp.URL(address, &mcp.URLOptions{OAuth: login}), &mcp.Options{Timeout: 10 * time.Minute})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer notes.Close()
+	fmt.Println(notes.Tools()[0].Definition().Name)
+	// Output:
+	// Please log in.
+	// read_note
+}
+
+// serverWithLogin starts a server, which is its own authorization server, and returns a person who allows everything.
+func serverWithLogin() (address string, person func(address string) (url.Values, error), stop func()) {
+	notes := sdk.NewServer(&sdk.Implementation{Name: "notes", Version: "v1"}, nil)
+	sdk.AddTool(notes, &sdk.Tool{Name: "read_note", Description: "Reads a note."},
+		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+			return nil, nil, nil
+		})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return notes }, nil)
+
+	server := httptest.NewUnstartedServer(nil)
+	address = "http://" + server.Listener.Addr().String()
+	answer := func(value any) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(value)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/oauth-authorization-server", answer(map[string]any{
+		"issuer": address, "authorization_endpoint": address + "/login", "token_endpoint": address + "/token",
+		"registration_endpoint": address + "/register", "code_challenge_methods_supported": []string{"S256"},
+	}))
+	mux.HandleFunc("/register", answer(map[string]string{"client_id": "plait"}))
+	mux.HandleFunc("/token", answer(map[string]any{"access_token": "secret", "token_type": "Bearer"}))
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			http.Error(w, "log in", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+	server.Config.Handler = mux
+	server.Start()
+
+	person = func(address string) (url.Values, error) {
+		login, err := url.Parse(address)
+		return url.Values{"code": {"allowed"}, "state": login.Query()["state"]}, err
+	}
+	return address + "/mcp", person, server.Close
 }
 
 // An agent is offered to MCP clients as a tool. A server over standard input and output ends with

@@ -275,7 +275,7 @@ func overEach(t *testing.T, name string, test func(*testing.T, mcp.Dial)) {
 			}))
 			t.Cleanup(listener.Close)
 			client := listener.Client()
-			test(t, mcp.URL(listener.URL, client))
+			test(t, mcp.URL(listener.URL, &mcp.URLOptions{Client: client}))
 		})
 	}
 }

@@ -1,7 +1,10 @@
 package mcp
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -10,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/store"
 )
 
 func TestOnlyTheBooleanTrueApproves(t *testing.T) {
@@ -48,23 +52,56 @@ func TestOnlyTheBooleanTrueApproves(t *testing.T) {
 }
 
 func TestOldestPausedRunIsDropped(t *testing.T) {
-	s := &agentServer{}
-	first := s.keep(pausedRun{})
-	second := s.keep(pausedRun{})
-	for range 999 {
-		s.keep(pausedRun{})
+	s := &agentServer{pauses: store.New(store.Memory(), nil)}
+	pause := func() string {
+		state, err := s.pause(t.Context(), dag.New().User("Go."), nil)
+		require.NoError(t, err)
+		return state
 	}
-	_, found := s.take(first)
-	require.False(t, found, "1,000 are kept")
-	_, found = s.take(second)
-	require.True(t, found)
-	_, found = s.take(second)
-	require.False(t, found, "a state is used once")
+	resume := func(state string) error {
+		_, _, err := s.resume(t.Context(), state)
+		return err
+	}
 
-	kept := s.keep(pausedRun{})
-	for range 2000 {
-		s.take(s.keep(pausedRun{}))
+	synctest.Test(t, func(*testing.T) {
+		first := pause()
+		time.Sleep(time.Second)
+		second := pause()
+		time.Sleep(time.Second)
+		for range 999 {
+			pause()
+		}
+		require.ErrorIs(t, resume(first), errAnswered, "1,000 are kept")
+		require.NoError(t, resume(second))
+		require.ErrorIs(t, resume(second), errAnswered, "a state is used once")
+	})
+
+	synctest.Test(t, func(*testing.T) {
+		early := pause()
+		time.Sleep(time.Hour)
+		late := pause()
+		time.Sleep(23*time.Hour + time.Minute)
+		require.ErrorIs(t, resume(early), errAnswered, "it is older than a day")
+		require.NoError(t, resume(late))
+	})
+}
+
+func TestStateIsOfOneTool(t *testing.T) {
+	pauses := store.New(store.Memory(), nil)
+	ask := &agentServer{AgentTool: AgentTool{Name: "ask"}, pauses: pauses}
+	other := &agentServer{AgentTool: AgentTool{Name: "other"}, pauses: pauses}
+	state, err := ask.pause(t.Context(), dag.New().User("Go."), nil)
+	require.NoError(t, err)
+	_, _, err = other.resume(t.Context(), state)
+	require.ErrorIs(t, err, errAnswered)
+	for key := range pauses.Conversations(t.Context(), "") {
+		require.NotContains(t, key, state[len(state)-26:], "the store does not have the secret")
 	}
-	_, found = s.take(kept)
-	require.True(t, found, "runs that have continued do not count")
+
+	for _, hostile := range []string{"x", "-", "zz-", strings.Repeat("a", 300), "a\x00-", "../-", state + " ", "0" + state} {
+		_, _, err = ask.resume(t.Context(), hostile)
+		require.ErrorIs(t, err, errAnswered, "%q", hostile)
+	}
+	_, _, err = ask.resume(t.Context(), state)
+	require.NoError(t, err)
 }

@@ -128,7 +128,7 @@ func overHTTP(t *testing.T, server *sdk.Server) mcp.Dial {
 	listener := httptest.NewServer(handler)
 	t.Cleanup(listener.Close)
 	client := listener.Client()
-	return mcp.URL(listener.URL, client)
+	return mcp.URL(listener.URL, &mcp.URLOptions{Client: client})
 }
 
 func TestToolsHaveTheServersDefinitions(t *testing.T) {

@@ -49,12 +49,31 @@ func Command(name string, args ...string) Dial {
 	}
 }
 
-// URL returns a Dial for a server behind HTTP (the protocol's streamable transport). Use the client to add a header
-// with a token, for example. If it is nil, http.DefaultClient is used. All requests go to the scheme, host and port of
-// the endpoint: a redirect that leads elsewhere fails.
-func URL(endpoint string, client *http.Client) Dial {
+// URLOptions are the settings of [URL]. The zero value is ready to use.
+type URLOptions struct {
+	// Client sends the requests. Use it to add a header with a token, for example. Defaults to http.DefaultClient.
+	Client *http.Client
+	// OAuth gets a token when the server asks for one. Defaults to none.
+	OAuth *OAuth
+}
+
+// URL returns a Dial for a server behind HTTP (the protocol's streamable transport). All requests go to the scheme, host
+// and port of the endpoint: a redirect that leads elsewhere fails.
+func URL(endpoint string, o *URLOptions) Dial {
+	if o == nil {
+		o = &URLOptions{}
+	}
+	transport := sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: o.Client}
+	if o.OAuth == nil {
+		return func() (sdk.Transport, error) { fresh := transport; return &fresh, nil }
+	}
+
+	a := newAuthorizer(endpoint, o.OAuth)
+	transport.OAuthHandler = a
 	return func() (sdk.Transport, error) {
-		return &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client}, nil
+		a.begin()
+		fresh := transport
+		return &fresh, nil
 	}
 }
 
@@ -78,6 +97,7 @@ func (l Limits) guard(transport sdk.Transport, refused *atomic.Pointer[originErr
 	case *sdk.StreamableClientTransport:
 		guarded := *t
 		guarded.HTTPClient = l.guardedClient(t.Endpoint, t.HTTPClient, refused)
+		guarded.HTTPClient.Transport.(*originTransport).authorizer, _ = t.OAuthHandler.(*authorizer)
 		guarded.MaxEventSize = l.event(t.MaxEventSize)
 		return &guarded
 	case *sdk.SSEClientTransport:
@@ -175,7 +195,9 @@ func (l Limits) guardedClient(endpoint string, client *http.Client, refused *ato
 		client = http.DefaultClient
 	}
 	guarded := *client
-	guarded.Transport = &originTransport{originOf(endpoint), client.Transport, l.Message, refused}
+	guarded.Transport = &originTransport{
+		origin: originOf(endpoint), base: client.Transport, message: l.Message, refused: refused,
+	}
 	guarded.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if err := over("Redirects", len(via), l.Redirects); err != nil {
 			return err
@@ -195,6 +217,8 @@ type originTransport struct {
 	base    http.RoundTripper // nil for the default
 	message int
 	refused *atomic.Pointer[originError]
+
+	authorizer *authorizer // nil without OAuth
 }
 
 // RoundTrip sends a request, and limits the body of its response.
@@ -219,7 +243,16 @@ func (t *originTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if response.StatusCode/100 == 2 && strings.EqualFold(strings.TrimSpace(media), "text/event-stream") {
 		form = byLine
 	}
-	response.Body = newGuard(response.Body, form, t.message)
+	body := newGuard(response.Body, form, t.message)
+	response.Body = body
+
+	// A server may repeat a token, which no error and no conversation may have.
+	if t.authorizer != nil {
+		body.clean = t.authorizer.secrets.Text
+		if err := t.authorizer.tried(r.Header.Get("Authorization"), response); err != nil {
+			return nil, errors.Join(err, response.Body.Close())
+		}
+	}
 	return response, nil
 }
 
@@ -251,7 +284,8 @@ type guard struct {
 	source io.Closer
 	reader *bufio.Reader
 	form   framing
-	most   int // the maximum size of a frame, in bytes
+	most   int                 // the maximum size of a frame, in bytes
+	clean  func(string) string // changes the text of each frame; may be nil
 
 	rest []byte // what is left of the frame
 	err  error  // of the reader, after the rest
@@ -277,6 +311,11 @@ func (g *guard) Read(p []byte) (int, error) {
 
 // fill reads the next frame. A frame over the limit is dropped, and is the end.
 func (g *guard) fill() {
+	defer func() {
+		if g.clean != nil {
+			g.rest = []byte(g.clean(string(g.rest)))
+		}
+	}()
 	g.rest = nil
 	var shape flattener
 	for size := 0; ; {

@@ -67,7 +67,7 @@ func TestRedirectToAnotherOriginIsRefused(t *testing.T) {
 	})
 	client := &http.Client{Transport: bearer{listener.Client().Transport}}
 	for _, path := range []string{"/host", "/scheme", "/port", "/name"} {
-		_, err := mcp.Connect(t.Context(), mcp.URL(listener.URL+path, client), nil)
+		_, err := mcp.Connect(t.Context(), mcp.URL(listener.URL+path, &mcp.URLOptions{Client: client}), nil)
 		require.ErrorIs(t, err, mcp.ErrOrigin, path)
 		var origin *mcp.OriginError
 		require.ErrorAs(t, err, &origin)
@@ -86,7 +86,7 @@ func TestRedirectDuringACallIsRefused(t *testing.T) {
 		}
 		return ""
 	})
-	s := connect(t, mcp.URL(listener.URL, &http.Client{Transport: bearer{listener.Client().Transport}}), nil)
+	s := connect(t, mcp.URL(listener.URL, &mcp.URLOptions{Client: &http.Client{Transport: bearer{listener.Client().Transport}}}), nil)
 	away.Store(true)
 	result := run(t, s, apitest.Use("read", nil))[0]
 	require.True(t, result.IsError)
@@ -107,17 +107,17 @@ func TestRedirectsOfOneOriginAreCounted(t *testing.T) {
 		}
 		return ""
 	})
-	s := connect(t, mcp.URL(listener.URL+"/moved", listener.Client()), nil)
+	s := connect(t, mcp.URL(listener.URL+"/moved", &mcp.URLOptions{Client: listener.Client()}), nil)
 	require.Equal(t, "the server's read", run(t, s, apitest.Use("read", nil))[0].Result.Text())
 
-	_, err := mcp.Connect(t.Context(), mcp.URL(listener.URL+"/loop", listener.Client()), &mcp.Options{Limits: mcp.Limits{Redirects: 3}})
+	_, err := mcp.Connect(t.Context(), mcp.URL(listener.URL+"/loop", &mcp.URLOptions{Client: listener.Client()}), &mcp.Options{Limits: mcp.Limits{Redirects: 3}})
 	require.ErrorIs(t, err, dag.ErrLimit)
 	require.Zero(t, followed.Load()%4, "a request, and 3 redirects")
 
 	// The program's own rule holds too.
 	own := *listener.Client()
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	_, err = mcp.Connect(t.Context(), mcp.URL(listener.URL+"/moved", &own), nil)
+	_, err = mcp.Connect(t.Context(), mcp.URL(listener.URL+"/moved", &mcp.URLOptions{Client: &own}), nil)
 	require.Error(t, err)
 }
 

@@ -17,11 +17,10 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -46,14 +45,9 @@ type Registry struct {
 	// the arguments, because they may hold secrets. Defaults to slog.Default().
 	Log *slog.Logger
 
-	mu     sync.RWMutex   // guards list and byName
-	list   []registered   // in the order of registration
-	byName map[string]int // indexes in list
-}
-
-type registered struct {
-	tool executor.Tool
-	def  content.Tool
+	mu     sync.RWMutex             // guards list and byName
+	list   []dag.Tool               // in the order of registration
+	byName map[string]executor.Tool // those of list
 }
 
 // Register adds tools: all of them, or none if one is refused. Errors:
@@ -62,73 +56,37 @@ type registered struct {
 //   - The error of a tool's own Err method.
 //   - An error with the name: a tool is registered already, or is twice among tools.
 func (r *Registry) Register(tools ...executor.Tool) error {
-	fresh := make([]registered, len(tools))
+	fresh := make([]dag.Tool, len(tools))
 	for i, t := range tools {
-		made, err := registration(i, t)
-		if err != nil {
-			return err
+		if t != nil { // a nil tool stays one
+			fresh[i] = t
 		}
-		fresh[i] = made
+	}
+
+	// A conversation refuses the same tools.
+	if err := dag.New().Tools(fresh...).Err(); err != nil {
+		return err
 	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.add(fresh)
-}
-
-// add appends all of fresh, or nothing if a name is not unique. r.mu must be held.
-func (r *Registry) add(fresh []registered) error {
-	seen := make(map[string]bool, len(fresh))
-	for _, f := range fresh {
-		if _, has := r.byName[f.def.Name]; has || seen[f.def.Name] {
-			return fmt.Errorf("tool already registered: %s", f.def.Name)
+	names := map[string]executor.Tool{}
+	for _, t := range tools {
+		def := t.Definition()
+		if def.Server() {
+			return fmt.Errorf("%w: %s: the provider runs it itself", content.ErrTool, def.Name)
 		}
-		seen[f.def.Name] = true
+		if r.byName[def.Name] != nil || names[def.Name] != nil {
+			return fmt.Errorf("tool already registered: %s", def.Name)
+		}
+		names[def.Name] = t
 	}
 
 	if r.byName == nil {
-		r.byName = map[string]int{}
+		r.byName = map[string]executor.Tool{}
 	}
-	for _, f := range fresh {
-		r.byName[f.def.Name] = len(r.list)
-		r.list = append(r.list, f)
-	}
-	return nil
-}
-
-// registration checks tool i, and returns it with its definition.
-func registration(i int, t executor.Tool) (made registered, err error) {
-	if t == nil {
-		return made, fmt.Errorf("%w: tool %d is nil", content.ErrTool, i)
-	}
-	defer func() {
-		if v := recover(); v != nil { // a nil pointer in an interface, most likely
-			err = fmt.Errorf("%w: tool %d panicked in its Definition method: %v", content.ErrTool, i, v)
-		}
-	}()
-
-	if err := toolErr(t); err != nil {
-		return made, err
-	}
-	made = registered{tool: t, def: t.Definition()}
-	if made.def.Server() {
-		return made, fmt.Errorf("%w: %s: the provider runs it itself", content.ErrTool, made.def.Name)
-	}
-	return made, made.def.Check()
-}
-
-// toolErr returns the error of the tool's Err method. If the tool has none, the one of the tool it wraps counts.
-func toolErr(t executor.Tool) error {
-	for t != nil {
-		if broken, ok := t.(interface{ Err() error }); ok {
-			return broken.Err()
-		}
-		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
-		if !ok {
-			break
-		}
-		t = wrapper.Unwrap()
-	}
+	maps.Copy(r.byName, names)
+	r.list = append(r.list, fresh...)
 	return nil
 }
 
@@ -136,22 +94,14 @@ func toolErr(t executor.Tool) error {
 func (r *Registry) Tools() []dag.Tool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-
-	tools := make([]dag.Tool, len(r.list))
-	for i, f := range r.list {
-		tools[i] = f.tool
-	}
-	return tools
+	return slices.Clone(r.list)
 }
 
 // Definitions returns the definitions sent to models, in the order of registration.
 func (r *Registry) Definitions() []content.Tool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-
-	defs := make([]content.Tool, len(r.list))
-	for i, f := range r.list {
-		defs[i] = f.def
+	var defs []content.Tool
+	for _, t := range r.Tools() {
+		defs = append(defs, t.Definition())
 	}
 	return defs
 }
@@ -163,26 +113,26 @@ func (r *Registry) lookup(name string) (executor.Tool, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 
-	i, has := r.byName[name]
-	if !has {
+	tool := r.byName[name]
+	if tool == nil {
 		//lint:ignore ST1005 programs that match this text have it with a capital letter
 		return nil, fmt.Errorf("Tool not registered: %s (only registered tools can be called)",
 			safetext.Escape(name, maxName))
 	}
-	return r.list[i].tool, nil
+	return tool, nil
 }
 
 // Execute executes one call. Every failure is a failed [Record]; Execute never panics. A call of a tool that is not
 // registered is blocked and logged.
 //
-// args holds the arguments: nil for none, JSON as a content.JSON, json.RawMessage, []byte or string, or any other
-// value, encoded by content.ToJSON. The result must be a JSON object, valid according to content.JSON.Valid. Otherwise
+// args holds the arguments: nil for none, JSON as a content.JSON or a string, or any other value, encoded by
+// content.ToJSON. The result must be a JSON object, valid according to content.JSON.Valid. Otherwise
 // the tool is not called.
 //
 // Execute returns when the tool does. It waits for a tool that ignores the end of its context as long as
 // [executor.Agent].Grace defines, and then abandons it. The Record's Latency does not include this wait.
 func (r *Registry) Execute(ctx context.Context, name string, args any) Record {
-	return r.execute(ctx, executor.Call{Name: name}, func() (content.JSON, string) { return arguments(args) })
+	return r.execute(ctx, executor.Call{Name: name}, func() (content.JSON, error) { return arguments(args) })
 }
 
 // ExecuteCall is Execute for a call in the form of the Chat Completions API:
@@ -195,20 +145,16 @@ func (r *Registry) Execute(ctx context.Context, name string, args any) Record {
 // called. For calls of other APIs, decode the name and the arguments, and call Execute.
 func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
 	parsed, err := parseCall(call)
-	switch {
-	case err == nil:
-		return r.execute(ctx, parsed, func() (content.JSON, string) { return parsed.Input, "" })
-	case parsed.Name == "":
+	if err != nil && parsed.Name == "" {
 		return failedRecord("", err.Error())
 	}
 
-	// The tool's name is known, so it is looked up first: a tool that is not registered is logged.
-	return r.execute(ctx, parsed, func() (content.JSON, string) { return "", err.Error() })
+	// A known name is looked up first, also beside bad arguments: a tool that is not registered is logged.
+	return r.execute(ctx, parsed, func() (content.JSON, error) { return parsed.Input, err })
 }
 
-// execute executes the call with the input returned by the function, which also returns the reason if there is no
-// input. The function is called only for a registered tool.
-func (r *Registry) execute(ctx context.Context, call executor.Call, input func() (content.JSON, string)) (rec Record) {
+// execute executes the call with the input returned by the function. The function is called only for a registered tool.
+func (r *Registry) execute(ctx context.Context, call executor.Call, input func() (content.JSON, error)) (rec Record) {
 	defer func() {
 		if v := recover(); v != nil { // outside the tool: encoding the arguments, a definition, the logger
 			rec = failedRecord(call.Name,
@@ -224,9 +170,8 @@ func (r *Registry) execute(ctx context.Context, call executor.Call, input func()
 		return r.block(ctx, call.Name, err)
 	}
 
-	var reason string
-	if call.Input, reason = input(); reason != "" {
-		return failedRecord(call.Name, reason)
+	if call.Input, err = input(); err != nil {
+		return failedRecord(call.Name, err.Error())
 	}
 	return r.run(ctx, tool, call)
 }
@@ -262,37 +207,22 @@ func steady() func() time.Time {
 	return func() time.Time { return began.Add(time.Since(began)) }
 }
 
-// arguments converts the arguments given to Execute to a JSON object, or returns the reason why they are none.
-func arguments(args any) (input content.JSON, reason string) {
-	input, err := argumentsJSON(args)
-	if err != nil {
-		return "", "The arguments cannot be encoded: " + err.Error()
-	}
-
-	if text := strings.TrimSpace(string(input)); text == "" || text == "null" {
-		return "{}", ""
-	}
-	if reason = notAnObject(input); reason != "" {
-		return "", "The arguments are not a JSON object: " + reason
-	}
-	return input, ""
-}
-
-// argumentsJSON returns args as JSON text, which may not be valid.
-func argumentsJSON(args any) (content.JSON, error) {
+// arguments converts the arguments given to Execute to a JSON object.
+func arguments(args any) (input content.JSON, err error) {
 	switch a := args.(type) {
-	case nil:
-		return "", nil
 	case content.JSON:
-		return a, nil
+		input = a
 	case string:
-		return content.JSON(a), nil
-	case []byte:
-		return content.JSON(a), nil
-	case json.RawMessage:
-		return content.JSON(a), nil
+		input = content.JSON(a)
+	default:
+		if input, err = content.ToJSON(args); err != nil {
+			return "", fmt.Errorf("the arguments cannot be encoded: %w", err)
+		}
 	}
-	return content.ToJSON(args)
+	if input, err = object(input); err != nil {
+		return "", fmt.Errorf("the arguments are %w", err)
+	}
+	return input, nil
 }
 
 // maxName is the limit on the bytes of a tool's name in logs and errors.

@@ -33,7 +33,6 @@
 package safetext
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -103,20 +102,6 @@ func Line(s string, width int) string {
 		}
 	}
 	return out.String()
-}
-
-// LineMarked is Line with another mark of a cut, such as "...". Each byte of the mark must take one cell.
-func LineMarked(s string, width int, mark string) string {
-	if mark == ellipsis {
-		return Line(s, width)
-	}
-	whole := Line(s, math.MaxInt32)
-	if Width(whole) <= width {
-		return whole
-	}
-
-	// Line adds its own mark to a cut text. It takes one cell.
-	return strings.TrimSuffix(Line(s, max(width-len(mark)+1, 1)), ellipsis) + mark
 }
 
 // Row returns s on one line with every character at its position: spaces are kept, and line breaks and tabs become

@@ -300,17 +300,6 @@ func shown(text string, lines, tabs bool) error {
 	return nil
 }
 
-func TestLineMarkedKeepsTheWidthWithItsMark(t *testing.T) {
-	for _, c := range []struct {
-		width       int
-		mark, wants string
-	}{
-		{9, "...", "a b c d e"}, {8, "...", "a b c..."}, {7, "…", "a b c…"}, {7, "~", "a b c~"}, {3, "...", "..."},
-	} {
-		require.Equal(t, c.wants, safetext.LineMarked("a b c\nd e", c.width, c.mark), "%d %s", c.width, c.mark)
-	}
-}
-
 func TestAroundShowsTheOffset(t *testing.T) {
 	const s = "0123456789äbcdefghij"
 	require.Equal(t, s, safetext.Around(s, 5, len(s)))

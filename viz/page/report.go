@@ -43,15 +43,13 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 	data := reportData{
 		Currency: safetext.Line(o.Currency, 20),
 		// Empty lists in JSON, not null.
-		Rows: []reportRow{}, Paths: []reportPath{}, Tools: []string{}, Models: []string{},
+		Outcomes: []string{}, Rows: []reportRow{}, Paths: []reportPath{}, Tools: []string{}, Models: []string{},
 	}
 	for _, p := range report.Paths(rows) {
 		data.Paths = append(data.Paths, withCells(p, rows[p.Rows[0]].Steps()))
 	}
-	for _, outcome := range report.Outcomes() {
-		if sum.Outcomes[outcome] > 0 {
-			data.Outcomes = append(data.Outcomes, outcome)
-		}
+	for _, g := range report.GroupBy(rows, "outcome") {
+		data.Outcomes = append(data.Outcomes, g.Value)
 	}
 
 	t := reportTables{steps: map[stepKey]int{}, labels: labelNames(rows), tools: map[string]int{}, models: map[string]int{}}
@@ -76,9 +74,9 @@ func WriteReport(w io.Writer, rows []report.Row, o *ReportOptions) error {
 
 // reportData is the data for the page's script.
 type reportData struct {
-	Currency string           `json:"currency,omitempty"`
-	Outcomes []report.Outcome `json:"outcomes"`
-	Rows     []reportRow      `json:"rows"`
+	Currency string      `json:"currency,omitempty"`
+	Outcomes []string    `json:"outcomes"` // the most frequent first
+	Rows     []reportRow `json:"rows"`
 	// Steps are the steps of all rows, each once.
 	Steps []reportStep `json:"steps"`
 	Paths []reportPath `json:"paths"`
@@ -143,7 +141,7 @@ type reportModel struct {
 type reportRow struct {
 	Name    string            `json:"name"`
 	Error   string            `json:"error,omitempty"`
-	Outcome report.Outcome    `json:"outcome"`
+	Outcome string            `json:"outcome"`
 	Stop    string            `json:"stop,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Turns   int               `json:"turns"`

@@ -47,7 +47,7 @@ func (s sender) Stream(ctx context.Context, req api.Request) events {
 		}
 		body, err := json.Marshal(map[string]any{
 			"system": req.System, "tools": fmt.Sprint(req.Tools), "messages": said, "max": o.MaxTokens, "temperature": o.Temperature, "stop": o.StopSequences,
-			"choice": o.ToolChoice, "one": o.OneCall, "thinking": o.Thinking, "budget": o.Thinking.Tokens(), "output": o.Output.JSON, "meta": o.Metadata,
+			"choice": o.ToolChoice, "one": o.OneCall, "thinking": o.Thinking, "budget": o.Thinking.Tokens(), "output": o.Output.JSON,
 			"cache": o.Cache, "body": o.Body,
 		})
 		if err != nil {

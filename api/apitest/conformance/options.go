@@ -161,8 +161,6 @@ var optionRules = []optionRule{
 	{name: "Thinking", set: func(o *api.Options) { o.Thinking = api.ThinkHigh }},
 	{name: "Thinking tokens", set: func(o *api.Options) { o.Thinking = api.ThinkTokens(2917) }, value: 2917.0},
 	{name: "Output", set: func(o *api.Options) { o.Output = api.Output[report]() }, value: "celsius_q7"},
-	{name: "Metadata", set: func(o *api.Options) { o.Metadata = map[string]string{"user_id": "user-q7"} },
-		value: "user-q7"},
 	{name: "Cache", set: func(o *api.Options) { o.Cache = api.CacheLong }},
 	{name: "Header", set: func(o *api.Options) { o.Header = http.Header{"X-Plait-Test": {"q7"}} }, value: "q7",
 		header: "X-Plait-Test"},
