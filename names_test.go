@@ -23,12 +23,10 @@ var intended = map[string]string{
 	"api/batch":    "ErrFile ErrInDoubt ErrNoResult", // a program decides whether to resolve, to wait, or to use another file
 	"dag":          "ErrChanged ErrDamaged ErrForeign ErrFormat ErrLocked ErrMerge ErrNoRef",
 	"dag/sessions": "Error",
-	"executor": "ErrMissingReply ErrNoAgent ErrOwner " +
+	"executor": "ErrMissingReply ErrOwner " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered Underscores",
 	"executor/durable": "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
-	"executor/mcp":     "ToolName",
 	"executor/otel":    "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
-	"node":             "ErrUnknownKind",
 	"store/postgres":   "DamageError SchemaError",
 	"store/sqlite":     "ErrInUse New SchemaError",
 }

@@ -296,7 +296,7 @@ func errorsOfEditing(t *testing.T) []attempt {
 		{"Redact nothing", nil, d.Redact().Err()},
 		{"Redact an unknown node", dag.ErrForeign, d.Redact(node.ID{1}).Err()},
 		{"Redact a node and 2 unknown nodes", dag.ErrForeign, d.Redact(d.Head().ID(), node.ID{2}, node.ID{1}).Err()},
-		{"Redact a node of an unknown kind", node.ErrUnknownKind, unknown.Redact(unknown.Head().ID()).Err()},
+		{"Redact a node of an unknown kind", node.ErrPayload, unknown.Redact(unknown.Head().ID()).Err()},
 		{"Redact after an error", dag.ErrEmpty, d.User("").Redact(node.ID{1}).Err()},
 		{"Prune after an error", dag.ErrEmpty, d.User("").Prune().Err()},
 		{"RewriteJournal after an error", dag.ErrEmpty, dag.RewriteJournal(path, d.User(""))},

@@ -69,12 +69,20 @@ func (w *walk) from(heads []*node.Node) []*node.Node {
 	})
 }
 
-// visit returns the nodes reachable from the heads, in order. It leaves out nodes rejected by enter, and nodes
-// reachable only through those. enter is called for each head and each edge, and must reject a node the second time.
+// visit returns the nodes reachable from the heads, in order, as the function visit does.
 func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
+	return visit(heads, w.before, enter)
+}
+
+// visit returns the nodes reachable from the heads, each after the nodes before it, of which before returns the i-th, and
+// nil after the last one. It leaves out nodes rejected by enter, and nodes reachable only through those. enter is called
+// for each head and each edge, and must reject a node the second time.
+func visit(
+	heads []*node.Node, before func(n *node.Node, i int) *node.Node, enter func(*node.Node) bool,
+) []*node.Node {
 	type frame struct {
 		n    *node.Node
-		next int // index in before of the next node to enter
+		next int // index of the next node before n to enter
 	}
 
 	// A conversation may be too long for recursion.
@@ -87,7 +95,7 @@ func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.No
 
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
-			n := w.before(top.n, top.next)
+			n := before(top.n, top.next)
 			if n == nil {
 				// Everything to visit before this node is in nodes, so it follows.
 				nodes = append(nodes, top.n)

@@ -17,7 +17,7 @@ import (
 // metadata; their lines in a file do not change. The others are shared. Redact takes time in proportion to the
 // conversation, and memory in proportion to the nodes after the redacted ones. Redacting twice changes nothing.
 //
-// Errors of the chain: ErrForeign for an ID that is not in the conversation, and node.ErrUnknownKind. After an error
+// Errors of the chain: ErrForeign for an ID that is not in the conversation, and node.ErrPayload for an unknown kind. After an error
 // nothing is redacted.
 //
 // Redact cannot erase:

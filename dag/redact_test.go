@@ -128,7 +128,7 @@ func TestRedactErrors(t *testing.T) {
 
 	moon := read(t, foreign(t))
 	unknown := moon.Unreachable().Nodes[0]
-	require.ErrorIs(t, moon.Redact(unknown.ID()).Err(), node.ErrUnknownKind)
+	require.ErrorIs(t, moon.Redact(unknown.ID()).Err(), node.ErrPayload)
 }
 
 func TestRedactErasesUnreachableNodes(t *testing.T) {

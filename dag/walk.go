@@ -129,40 +129,17 @@ func postOrder(heads []*node.Node) []*node.Node {
 	return postOrderOf(heads, entering(func(*node.Node) bool { return true }))
 }
 
-// postOrderOf returns the nodes reachable from the heads, in the order of Nodes. It leaves out nodes rejected by enter,
-// and nodes reachable only through those. enter is called for each head and each edge, and must reject a node the
-// second time. (A walk does the same through child conversations.)
+// postOrderOf returns the nodes reachable from the heads, in the order of Nodes: see visit.
 func postOrderOf(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
-	type visit struct {
-		n    *node.Node
-		next int // the parent to look at next
+	return visit(heads, parentOf, enter)
+}
+
+// parentOf returns the i-th parent of n, and nil after the last one.
+func parentOf(n *node.Node, i int) *node.Node {
+	if i < n.NumParents() {
+		return n.Parent(i)
 	}
-
-	// A conversation may be too long for recursion.
-	var nodes []*node.Node
-	var stack []visit
-	for _, head := range heads {
-		if enter(head) {
-			stack = append(stack, visit{n: head})
-		}
-
-		for len(stack) > 0 {
-			top := &stack[len(stack)-1]
-			if top.next == top.n.NumParents() {
-				// All parents of this node are in nodes or rejected, so it follows.
-				nodes = append(nodes, top.n)
-				stack = stack[:len(stack)-1]
-				continue
-			}
-
-			p := top.n.Parent(top.next)
-			top.next++
-			if enter(p) {
-				stack = append(stack, visit{n: p})
-			}
-		}
-	}
-	return nodes
+	return nil
 }
 
 // Node returns the node with that ID among the nodes reachable from the heads, or nil. It searches from the heads

@@ -211,7 +211,7 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 //     at once, because it is not saved.
 //   - The same holds for the calls inside paused sub-agents, which replies name in the same way. A sub-agent without any
 //     reply stays paused. The agent needs a [SubAgent] with the name of the call, as before the pause, and so on down
-//     the path. If it has none, nothing is done, and the error is ErrNoAgent.
+//     the path. If it has none, nothing is done, and the error is a ResumeError.
 //   - A branch whose calls wait and have no reply stays as it is.
 //   - The same result again changes nothing.
 //

@@ -132,8 +132,8 @@ var (
 	ErrConflict = errors.New("the call has another result already")
 	// ErrReply: the reply is of the wrong kind, such as a result for a call that needs approval.
 	ErrReply = errors.New("the reply does not fit")
-	// ErrNoAgent: the agent no longer has the sub-agent of a pending call.
-	ErrNoAgent = errors.New("the sub-agent does not exist")
+	// errNoAgent: the agent no longer has the sub-agent of a pending call.
+	errNoAgent = errors.New("the sub-agent does not exist")
 )
 
 // ResumeError reports why a run cannot be resumed. No call was executed, and the conversation is unchanged.

@@ -294,7 +294,7 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 		shown := dag.PendingOf(n)
 		c.call, c.ran = shown.Call, shown.Call
 		if err := r.findAgent(c); err != nil {
-			return nil, &ResumeError{Kind: ErrNoAgent, Call: key, Err: err}
+			return nil, &ResumeError{Kind: errNoAgent, Call: key, Err: err}
 		}
 
 		// The real run will log the same warnings.

@@ -22,9 +22,6 @@ const (
 var (
 	// ErrRedaction marks a node that is marked as redacted, but has more content than a redacted node can have.
 	ErrRedaction = errors.New("it is marked as redacted but has content")
-	// ErrUnknownKind marks a node that cannot be redacted because its kind is unknown. Only the newer version of Plait
-	// that made it knows which content must stay.
-	ErrUnknownKind = errors.New("a kind that this version does not know")
 )
 
 // Redacted reports whether content of the node was erased by [Redact]. A node from a file is redacted if it is marked so
@@ -60,7 +57,8 @@ func (n *Node) Redacted() bool { return n.seldom().erased }
 //   - The answer of a child conversation may be the summary of its sub-graph or the result of its execution.
 //
 // A redacted node without further content to erase does not change: redacting twice changes nothing. For a node of an
-// unknown kind, Redact returns an error with ErrUnknownKind in its chain, and redacts nothing.
+// unknown kind, Redact returns an error with ErrPayload in its chain, and redacts nothing: only the newer version of Plait
+// that made it knows which content must stay.
 func Redact(nodes []*Node, named func(*Node) bool) (map[*Node]*Node, error) {
 	// Naming a message also names its executions, which come before it: collect all names first.
 	r := redaction{named: map[*Node]bool{}, replacements: map[*Node]*Node{}, erased: map[string]bool{}}
@@ -69,7 +67,7 @@ func Redact(nodes []*Node, named func(*Node) bool) (map[*Node]*Node, error) {
 			continue
 		}
 		if _, unknown := n.Payload().(Unknown); unknown {
-			return nil, fmt.Errorf("%w: %s", ErrUnknownKind, n)
+			return nil, fmt.Errorf("%w: its kind is not known to this version: %s", ErrPayload, n)
 		}
 		r.name(n)
 	}

@@ -389,7 +389,7 @@ func TestRedactRefusesUnknownKinds(t *testing.T) {
 	moon, err := node.Parse([]byte(`{"id":"00000000-0000-7000-8000-000000000001","parents":[],"kind":"moon","body":{"a":1}}`), reader())
 	require.NoError(t, err)
 	_, err = node.Redact([]*node.Node{moon}, func(*node.Node) bool { return true })
-	require.ErrorIs(t, err, node.ErrUnknownKind)
+	require.ErrorIs(t, err, node.ErrPayload)
 	m := newMaker(t)
 	n := m.node(user("x"))
 	line := `{"id":"00000000-0000-7000-8000-000000000001","parents":["` + n.ID().String() + `"],"kind":"moon","body":{"a" : 1},"redacted":true}`

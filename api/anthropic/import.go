@@ -40,7 +40,7 @@ func Import(body []byte) (req api.Request, model string, err error) {
 		case "system":
 			req.System, beside, err = importSystem(m.Value)
 		case "tools":
-			req.Tools, err = importTools(m.Value)
+			req.Tools, err = roundtrip.ImportTools(m.Value, importTool)
 		case "messages":
 			req.Messages, err = importMessages(m.Value)
 		default:
@@ -92,34 +92,24 @@ func importSystem(j content.JSON) (system []string, beside content.JSON, err err
 	return system, beside, nil
 }
 
-// importTools reads definitions. A tool without input_schema is one of the API's own, and keeps all of its members in
+// importTool reads a definition. A tool without input_schema is one of the API's own, and keeps all of its members in
 // Extra. A toolset has no name and is named after its type.
-func importTools(j content.JSON) ([]content.Tool, error) {
-	objects, err := roundtrip.ImportObjects("tools", j)
-	if err != nil {
-		return nil, err
+func importTool(tool roundtrip.Imported, names roundtrip.ToolNames) content.Tool {
+	var def content.Tool
+	schema, rest := jsonx.Take(tool.List, "input_schema")
+	// The name stays in the Extra of a server tool: it is sent from there.
+	def.Name, _, _ = jsonx.TakeText(rest, "name")
+	if schema != "" {
+		_, rest, _ = jsonx.TakeText(rest, "name")
+		def.Description, rest, _ = jsonx.TakeText(rest, "description")
+		def.Schema = schema
 	}
 
-	var tools []content.Tool
-	names := roundtrip.ToolNames{}
-	for _, object := range objects {
-		var def content.Tool
-		schema, rest := jsonx.Take(object.List, "input_schema")
-		// The name stays in the Extra of a server tool: it is sent from there.
-		def.Name, _, _ = jsonx.TakeText(rest, "name")
-		if schema != "" {
-			_, rest, _ = jsonx.TakeText(rest, "name")
-			def.Description, rest, _ = jsonx.TakeText(rest, "description")
-			def.Schema = schema
-		}
-
-		def.Extra = extra(rest)
-		if kind := typeOf(def); def.Name == "" && isToolset(kind) {
-			def.Name = names.Name(kind)
-		}
-		tools = append(tools, def)
+	def.Extra = extra(rest)
+	if kind := typeOf(def); def.Name == "" && isToolset(kind) {
+		def.Name = names.Name(kind)
 	}
-	return tools, nil
+	return def
 }
 
 // system is the role of system messages between the others. Such a message is a block of a user message: see

@@ -39,7 +39,7 @@ func ImportChat(body []byte) (req api.Request, model string, err error) {
 			model, _ = jsonx.Text(m.Value)
 		case "stream", "stream_options":
 		case "tools":
-			req.Tools, err = importChatTools(m.Value)
+			req.Tools, err = roundtrip.ImportTools(m.Value, importChatTool)
 		case "messages":
 			req.System, req.Messages, err = importChatMessages(m.Value)
 		default:
@@ -54,20 +54,6 @@ func ImportChat(body []byte) (req api.Request, model string, err error) {
 		req.Options.Body, req.Options.BodyAPI = jsonx.Object(rest), ChatAPI
 	}
 	return req, model, nil
-}
-
-func importChatTools(j content.JSON) ([]content.Tool, error) {
-	list, err := roundtrip.ImportObjects("tools", j)
-	if err != nil {
-		return nil, err
-	}
-
-	var tools []content.Tool
-	names := roundtrip.ToolNames{}
-	for _, one := range list {
-		tools = append(tools, importChatTool(one, names))
-	}
-	return tools, nil
 }
 
 // importChatTool reads a tool definition. Anything but a function is a server tool, kept in its Extra.

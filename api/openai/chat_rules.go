@@ -129,7 +129,7 @@ func (a *chatAccepter) accept(role content.Role, block content.Block, nested boo
 		// If a server knows only functions, the call of a custom tool becomes a call of a function.
 		if isCustom(b.Extra) {
 			if !a.plain {
-				return acceptCustom(b)
+				return acceptCustom(a.target, b)
 			}
 			b.Extra = content.Extra{}
 			fit, why := a.target.Accept(role, b, nested)
@@ -225,9 +225,9 @@ func typeOf(j content.JSON) string {
 var modelled = []string{"text", "refusal", "image_url", "input_audio", "file", "thinking"}
 
 // acceptCustom converts a call of a custom tool. Its input is any text; Plait holds it as a JSON string.
-func acceptCustom(b content.ToolUse) (content.Block, string) {
+func acceptCustom(target dialect.Target, b content.ToolUse) (content.Block, string) {
 	why := ""
-	if name := chatTarget().Name(b.Name); name != b.Name {
+	if name := target.Name(b.Name); name != b.Name {
 		b.Name, why = name, "the tool's name is not one that the API accepts"
 	}
 	if _, ok := jsonx.Text(b.Input); !ok || !b.Input.Valid() {

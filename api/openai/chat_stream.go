@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"errors"
-	"io"
 	"iter"
 	"net/http"
 
@@ -96,26 +95,21 @@ func streamedChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 			yield(nil, roundtrip.Cut(ChatAPI, broken))
 			return
 		}
-		d.end(yield)
+		blocks, finish := d.end()
+		roundtrip.End(blocks, finish)(yield)
 	}
 }
 
 // wholeChat yields the events of a response sent as one JSON document.
 func wholeChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		data, err := io.ReadAll(res.Body)
-		if err != nil {
-			yield(nil, roundtrip.Cut(ChatAPI, err))
-			return
-		}
-
+	return roundtrip.Whole(ChatAPI, res, func(body []byte) ([]content.Block, api.Finish, error) {
 		d := newChatDecoder(res.Header)
-		if err := d.takeWhole(data); err != nil {
-			yield(nil, err)
-			return
+		if err := d.takeWhole(body); err != nil {
+			return nil, api.Finish{}, err
 		}
-		d.end(yield)
-	}
+		blocks, finish := d.end()
+		return blocks, finish, nil
+	})
 }
 
 // take decodes the next chunk and returns the events to show.
@@ -224,21 +218,14 @@ func (d *chatDecoder) deltas(shown []piece) []api.Event {
 	return out
 }
 
-// end yields the blocks and the end of the response.
-func (d *chatDecoder) end(yield func(api.Event, error) bool) {
+// end returns the blocks and the end of the response.
+func (d *chatDecoder) end() ([]content.Block, api.Finish) {
 	stop := d.finish.Stop
 	if d.logprobs.nonEmpty() {
 		d.details.Set("logprobs", d.logprobs.json())
 	}
 	d.finish.Usage.Incomplete = d.finish.Usage.Incomplete || pricedTier(&d.details)
 	d.finish.Details = d.details.JSON()
-
-	// Tool calls of a response cut off early may lack their arguments.
-	for i, b := range d.answer.blocks(stop != content.StopMaxTokens && stop != content.StopRefusal) {
-		if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
-			return
-		}
-	}
 
 	// The API reports "stop" also after a forced call and after a refusal.
 	if stop == content.StopEndTurn {
@@ -250,7 +237,8 @@ func (d *chatDecoder) end(yield func(api.Event, error) bool) {
 		}
 	}
 
-	yield(d.finish, nil)
+	// Tool calls of a response cut off early may lack their arguments.
+	return d.answer.blocks(stop != content.StopMaxTokens && stop != content.StopRefusal), d.finish
 }
 
 // stopOf converts the API's finish_reason to a stop reason. An unknown one is kept as it is.

@@ -44,7 +44,7 @@ func ImportResponses(body []byte) (req api.Request, model string, err error) {
 		case "instructions":
 			req.System, err = importTexts("instructions", m.Value)
 		case "tools":
-			req.Tools, err = importResponsesTools(m.Value)
+			req.Tools, err = roundtrip.ImportTools(m.Value, importResponsesTool)
 		case "input":
 			front, req.Messages, err = importInput(m.Value)
 		default:
@@ -77,20 +77,6 @@ func withDefaults(list []jsonx.Member) []jsonx.Member {
 		}
 	}
 	return all
-}
-
-func importResponsesTools(j content.JSON) ([]content.Tool, error) {
-	list, err := roundtrip.ImportObjects("tools", j)
-	if err != nil {
-		return nil, err
-	}
-
-	var tools []content.Tool
-	names := roundtrip.ToolNames{}
-	for _, one := range list {
-		tools = append(tools, importResponsesTool(one, names))
-	}
-	return tools, nil
 }
 
 // importResponsesTool reads a tool definition. Anything but a function is a server tool, kept in its Extra.

@@ -106,7 +106,7 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 		// If a server knows only functions, the call of a custom tool becomes a call of a function.
 		if list, _ := extraOf(b.Extra); memberType(list) == customCall {
 			if !a.plain {
-				return acceptCustomCall(b)
+				return acceptCustom(responsesTarget(), b)
 			}
 			b.Extra = content.Extra{}
 			fit, why := a.target.Accept(role, b, nested)
@@ -133,18 +133,6 @@ func (a responsesAccepter) acceptFit(role content.Role, block content.Block, nes
 	case content.CutToolUse, content.Unknown: // never sent
 	}
 	return a.target.Accept(role, block, nested)
-}
-
-// acceptCustomCall converts a call of a custom tool. Its input is any text; Plait holds it as a JSON string.
-func acceptCustomCall(b content.ToolUse) (content.Block, string) {
-	why := ""
-	if name := responsesTarget().Name(b.Name); name != b.Name {
-		b.Name, why = name, "the tool's name is not one that the API accepts"
-	}
-	if _, ok := jsonx.Text(b.Input); !ok || !b.Input.Valid() {
-		b.Input, why = jsonx.Quote(string(b.Input)), "the input of a custom tool is text"
-	}
-	return b, why
 }
 
 // memberType returns the member "type", or "".

@@ -46,7 +46,7 @@ func strictAt(schema content.JSON, depth int) bool {
 		if !slices.Contains(strictKeywords, m.Name) || !strictBelow(m, depth) {
 			return false
 		}
-		object = object || m.Name == "properties" || m.Name == "type" && isObjectType(m.Value)
+		object = object || m.Name == "properties" || m.Name == "type" && isOfType(m.Value, "object")
 	}
 
 	return (depth == 0 || saysWhat(list)) && (!object || strictObject(list))
@@ -74,17 +74,6 @@ func strictBelow(m jsonx.Member, depth int) bool {
 			!slices.ContainsFunc(all, func(one content.JSON) bool { return !strictAt(one, depth+1) })
 	}
 	return true
-}
-
-// isObjectType reports whether the value of "type" is "object" or a list with it.
-func isObjectType(j content.JSON) bool {
-	var several []string
-	if kind, ok := jsonx.Text(j); ok {
-		several = []string{kind}
-	} else if j.Decode(&several) != nil {
-		return true // an invalid type: strictObject decides, as for an object
-	}
-	return slices.Contains(several, "object")
 }
 
 // strictObject reports whether all properties of an object are required and no others are allowed.

@@ -18,9 +18,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/node"
+	"github.com/plait-dev/plait/report"
 )
 
 // chat holds the flags and the state of chat.
@@ -41,6 +44,9 @@ type chat struct {
 	failed     bool           // the last response failed
 
 	decided map[string]bool // by tool: true runs without a question, false never runs
+
+	context int64        // the tokens of the last request and its response
+	spent   report.Costs // of the responses of this chat
 }
 
 func chatCommand(s *streams) *cobra.Command {
@@ -123,9 +129,10 @@ func (c *chat) run(ctx context.Context, name string) (err error) {
 	signal.Notify(c.interrupts, os.Interrupt)
 	defer signal.Stop(c.interrupts)
 
-	c.screen = newScreen(c.streams)
 	c.console = newConsole(c.streams, c.interrupts)
-	defer c.console.close()
+	defer c.console.close(c.streams)
+	c.screen = newScreen(c.streams)
+	c.screen.used = c.showUsed
 	return c.loop(ctx)
 }
 
@@ -200,6 +207,58 @@ func (c *chat) greet() {
 
 	c.screen.note("%s · /help", strings.Join(parts, " · "))
 	c.console.remember(c.d)
+	c.showContext()
+}
+
+// showContext begins the line about the model with the last response of the conversation.
+func (c *chat) showContext() {
+	c.context = 0
+	for n := c.d.Head(); n != nil; {
+		if m, ok := n.Message(); ok && m.Role == content.Assistant {
+			c.context = contextOf(m.Answer.Usage)
+			break
+		}
+		parents := n.Parents()
+		if len(parents) == 0 {
+			break
+		}
+		n = parents[0]
+	}
+	c.showStatus()
+}
+
+// contextOf returns how many tokens the next request has at least.
+func contextOf(u content.Usage) int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+
+// showUsed adds a response to the line about the model.
+func (c *chat) showUsed(m *node.Message) {
+	c.spent.Prices = c.prices.Prices
+	c.spent.Add(m.Answer.Model, m.Answer.Usage)
+	if n := contextOf(m.Answer.Usage); n > 0 {
+		c.context = n
+	}
+	c.showStatus()
+}
+
+// showStatus shows the model, the size of the context, and what this chat has used.
+func (c *chat) showStatus() {
+	if !c.console.editing() {
+		return
+	}
+	parts := []string{c.model}
+	if c.context > 0 {
+		parts = append(parts, "context "+describe.Count(c.context, "token"))
+	}
+	_, total := c.spent.List()
+	if total.Responses > 0 {
+		u := total.Usage
+		parts = append(parts, fmt.Sprintf("this chat %d in, %d out", u.Input+u.CacheRead+u.CacheWrite, u.Output))
+		if c.prices.Prices != nil {
+			parts = append(parts, strings.TrimSpace(total.Money()+" "+c.prices.Currency))
+		}
+	}
+	status := strings.Join(parts, " · ")
+	c.console.ui.do(func() { c.console.ui.view.status = status })
 }
 
 // open loads the conversation in FILE, or begins a new one.

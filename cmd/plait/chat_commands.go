@@ -20,10 +20,11 @@ import (
 // chatCommands are the commands of a chat, in the order of /help. It is a function because /help is one of them.
 func chatCommands() []slashCommand {
 	return []slashCommand{
-		{"/back", "[N | NODE]", "go back N exchanges (1), or to a branch or node", (*chat).back},
+		{"/back", "[N | NODE | ?]", "go back N exchanges (1), or to a branch or node", (*chat).back},
 		{"/fork", "[NAME]", "name this point, for /back and plait fork", (*chat).fork},
 		{"/retry", "", "send the last message again; the response is kept", (*chat).retry},
-		{"/model", "[[PROVIDER] MODEL]", "show or change the model", (*chat).changeModel},
+		{"/model", "[[PROVIDER] MODEL]", "show or change the model; ? lists some", (*chat).changeModel},
+		{"/resume", "[FILE | ?]", "continue another conversation", (*chat).resume},
 		{"/cost", "", "show the tokens and the cost so far", (*chat).showCost},
 		{"/show", "[NODE]", "show the conversation, a branch or a node", (*chat).showNode},
 		{"/help", "", "show this list", (*chat).help},
@@ -84,6 +85,11 @@ func (c *chat) help(context.Context, []string) error {
 		fmt.Fprintf(c.out, "%-25s %s\n", s.usage(), s.help)
 	}
 	fmt.Fprintln(c.out, "Ctrl-C stops a response. A line that ends in \\ continues in the next one.")
+	if c.console.editing() {
+		fmt.Fprint(c.out, "Ctrl-J begins a line. Ctrl-O prints whole results of tools.\n"+
+			"Ctrl-R continues another conversation, Ctrl-S changes the model.\n"+
+			"Escape, pressed twice, goes back to a message and lets you write it anew.\n")
+	}
 	return nil
 }
 
@@ -158,7 +164,10 @@ func branchName(d dag.DAG) string {
 }
 
 // back moves the head. A head that would be lost gets a ref.
-func (c *chat) back(_ context.Context, args []string) error {
+func (c *chat) back(ctx context.Context, args []string) error {
+	if slices.Equal(args, pickArgument) {
+		return c.pickMessage(ctx)
+	}
 	exchanges := 1
 	var name string
 	if len(args) > 0 {
@@ -226,10 +235,20 @@ func (c *chat) move(d dag.DAG) error {
 		return err
 	}
 	c.d = d
+	c.showContext()
 	return nil
 }
 
-func (c *chat) changeModel(_ context.Context, args []string) error {
+func (c *chat) changeModel(ctx context.Context, args []string) error {
+	if slices.Equal(args, pickArgument) {
+		name, err := c.pick(ctx, "The model:", c.modelChoices(), true)
+		if err != nil {
+			return err
+		}
+		if args = strings.Fields(name); len(args) == 0 || len(args) > 2 {
+			return errNoChoice
+		}
+	}
 	if len(args) == 0 {
 		fmt.Fprintln(c.out, safetext.Block(strings.TrimSpace(c.provider+" "+c.model+" "+secret.URL(c.baseURL))))
 		return nil
@@ -256,6 +275,7 @@ func (c *chat) changeModel(_ context.Context, args []string) error {
 	}
 	c.d = d
 	c.screen.note("the model is %s of %s", c.model, c.provider)
+	c.showStatus()
 	return nil
 }
 

@@ -2,12 +2,10 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -17,22 +15,18 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// console reads the user's input: with an editable line if standard input and standard error are a terminal, and line
-// by line otherwise.
+// console reads the user's input: with an editor if standard input and standard error are a terminal, and line by line
+// otherwise.
 type console struct {
 	lines      *bufio.Reader // without a terminal
 	out        io.Writer
 	interrupts <-chan os.Signal
-
-	tty   *os.File // nil without a terminal
-	edit  *term.Terminal
-	keys  *keyboard
-	past  *history
-	color bool
+	ui         *ui // nil without a terminal
 }
 
-func newConsole(s *streams, interrupts <-chan os.Signal) *console {
-	c := &console{out: s.err, interrupts: interrupts, past: &history{}, color: colorOf(s.err)}
+// newConsole begins to read. At a terminal, streams print above the editor until the console is closed.
+func newConsole(s *streams, interrupts chan os.Signal) *console {
+	c := &console{out: s.err, interrupts: interrupts}
 	in, _ := s.in.(*os.File)
 	shown, _ := terminalOf(s.err)
 	if in == nil || !shown || !term.IsTerminal(int(in.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -40,104 +34,99 @@ func newConsole(s *streams, interrupts <-chan os.Signal) *console {
 		return c
 	}
 
-	c.tty, c.keys = in, &keyboard{in: in}
-	c.reset()
+	c.ui = startUI(in, s.err, interrupts, colorOf(s.err))
+	s.err = &printer{ui: c.ui, Writer: s.err}
+	if terminal, _ := terminalOf(s.out); terminal {
+		s.out = &printer{ui: c.ui, Writer: s.out}
+	}
 	return c
 }
 
-// reset begins with an empty line.
-func (c *console) reset() {
-	c.edit = term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{c.keys, c.out}, "")
-	c.edit.History = c.past
-	c.edit.AutoCompleteCallback = completeCommand
-	c.keys.interrupted = false
+// printer prints the lines of a terminal above the editor.
+type printer struct {
+	io.Writer // the terminal
+	ui        *ui
+	begun     string // a line without its end
+}
+
+func (p *printer) Write(text []byte) (int, error) {
+	p.begun += string(text)
+	if end := strings.LastIndexByte(p.begun, '\n') + 1; end > 0 {
+		p.ui.print(p.begun[:end])
+		p.begun = p.begun[end:]
+	}
+	return len(text), nil
 }
 
 // editing reports whether a person types at a terminal.
-func (c *console) editing() bool { return c.tty != nil }
+func (c *console) editing() bool { return c.ui != nil }
 
-// close leaves the terminal as it was.
-func (c *console) close() {
-	if c.editing() {
-		c.edit.SetBracketedPasteMode(false)
+// close leaves the terminal and the streams as they were.
+func (c *console) close(s *streams) {
+	if !c.editing() {
+		return
+	}
+	c.ui.close()
+	for _, out := range []*io.Writer{&s.out, &s.err} {
+		if p, ok := (*out).(*printer); ok {
+			*out = p.Writer
+		}
 	}
 }
 
 // remember makes the messages of a conversation the history of the arrow keys.
 func (c *console) remember(d dag.DAG) {
 	for _, m := range d.Messages() {
-		text := m.Blocks.Text()
-		if m.Role == content.User && text != "" && !strings.Contains(text, "\n") {
-			c.past.Add(safetext.Row(text))
+		if text := m.Blocks.Text(); m.Role == content.User && text != "" {
+			c.ui.do(func() { c.ui.view.editor.remember(safetext.Block(text)) })
 		}
 	}
 }
 
-// message reads a message. Pasted lines belong together, and so do a line ending in a backslash and the next one.
+// message reads a message. A line ending in a backslash and the next one belong together.
 func (c *console) message(ctx context.Context) (string, error) {
+	if c.editing() {
+		return c.ui.read(ctx, c.interrupts, "")
+	}
+
 	var lines []string
-	prompt := "> "
 	for {
-		line, err := c.read(ctx, prompt)
-		if errors.Is(err, io.EOF) && len(lines) > 0 && !c.editing() {
+		line, err := c.read(ctx)
+		if errors.Is(err, io.EOF) && len(lines) > 0 {
 			return strings.Join(lines, "\n"), nil
 		}
-		pasted := errors.Is(err, term.ErrPasteIndicator)
-		if err != nil && !pasted {
+		if err != nil {
 			return "", err
 		}
-
-		// A pasted line is taken as it is, with a backslash at its end.
 		begun, continued := strings.CutSuffix(line, `\`)
-		if pasted || continued {
-			if pasted {
-				begun = line
-			}
-			lines = append(lines, begun)
-			prompt = "… "
-			continue
+		lines = append(lines, begun)
+		if !continued {
+			return strings.Join(lines, "\n"), nil
 		}
-		return strings.Join(append(lines, line), "\n"), nil
 	}
 }
 
-// ask reads an answer to a question. The arrow keys do not go back to it.
+// ask reads an answer to a question.
 func (c *console) ask(ctx context.Context, question string) (string, error) {
-	c.past.off = true
-	defer func() { c.past.off = false }()
-	if !c.editing() {
+	var line string
+	var err error
+	if c.editing() {
+		line, err = c.ui.read(ctx, c.interrupts, question)
+	} else {
 		_, _ = io.WriteString(c.out, question)
-		defer func() { _, _ = io.WriteString(c.out, "\n") }()
-	}
-
-	line, err := c.read(ctx, question)
-	if errors.Is(err, term.ErrPasteIndicator) {
-		err = nil
+		line, err = c.read(ctx)
+		_, _ = io.WriteString(c.out, "\n")
 	}
 	return strings.TrimSpace(line), err
 }
 
-// read reads a line. It returns io.EOF at the end of the input, errInterrupted after Ctrl-C or at the end of ctx, and
-// term.ErrPasteIndicator beside a pasted line.
-func (c *console) read(ctx context.Context, prompt string) (string, error) {
+// read reads a line without a terminal. It returns io.EOF at the end of the input, and errInterrupted after Ctrl-C or at
+// the end of ctx.
+func (c *console) read(ctx context.Context) (string, error) {
 	// A Ctrl-C too late for the last response is no answer to this question.
 	select {
 	case <-c.interrupts:
 	default:
-	}
-
-	readLine := c.readPlain
-	if c.editing() {
-		before, err := term.MakeRaw(int(c.tty.Fd()))
-		if err != nil {
-			return "", err
-		}
-		defer func() { _ = term.Restore(int(c.tty.Fd()), before) }()
-		c.prepare(prompt)
-		readLine = c.readEdited
 	}
 
 	// The goroutine may outlive this call and read one more line. No input is lost: the program ends after a signal.
@@ -147,8 +136,11 @@ func (c *console) read(ctx context.Context, prompt string) (string, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		line, err := readLine()
-		done <- result{line, err}
+		line, err := c.lines.ReadString('\n')
+		if errors.Is(err, io.EOF) && line != "" {
+			err = nil
+		}
+		done <- result{strings.TrimRight(line, "\r\n"), err}
 	}()
 
 	select {
@@ -157,90 +149,5 @@ func (c *console) read(ctx context.Context, prompt string) (string, error) {
 	case <-ctx.Done():
 	case <-c.interrupts:
 	}
-
-	// What is printed next begins on a line of its own.
-	if c.editing() {
-		_, _ = io.WriteString(c.out, "\r\n")
-	}
 	return "", errInterrupted
-}
-
-// prepare fits the editable line to the terminal as it is now.
-func (c *console) prepare(prompt string) {
-	if width, height, err := term.GetSize(int(c.tty.Fd())); err == nil && width > 0 {
-		_ = c.edit.SetSize(width, height)
-	}
-	if c.color {
-		prompt = "\x1b[1m" + prompt + "\x1b[0m"
-	}
-	c.edit.SetPrompt(prompt)
-	c.edit.SetBracketedPasteMode(true)
-}
-
-func (c *console) readEdited() (string, error) {
-	line, err := c.edit.ReadLine()
-
-	// Ctrl-C is io.EOF to the terminal, as Ctrl-D is.
-	if errors.Is(err, io.EOF) && c.keys.interrupted {
-		c.reset()
-		_, _ = io.WriteString(c.out, "\r\n")
-		return "", errInterrupted
-	}
-	if errors.Is(err, io.EOF) {
-		_, _ = io.WriteString(c.out, "\r\n")
-	}
-	return line, err
-}
-
-func (c *console) readPlain() (string, error) {
-	line, err := c.lines.ReadString('\n')
-	if errors.Is(err, io.EOF) && line != "" {
-		err = nil
-	}
-	return strings.TrimRight(line, "\r\n"), err
-}
-
-// keyboard notices Ctrl-C among the keys of a terminal.
-type keyboard struct {
-	in          io.Reader
-	interrupted bool
-}
-
-func (k *keyboard) Read(p []byte) (int, error) {
-	const ctrlC = 3
-	n, err := k.in.Read(p)
-	if bytes.IndexByte(p[:n], ctrlC) >= 0 {
-		k.interrupted = true
-	}
-	return n, err
-}
-
-// history is a term.History.
-type history struct {
-	lines []string // the oldest first
-	off   bool     // lines are not added
-}
-
-func (h *history) Add(line string) {
-	if h.off || line == "" || h.Len() > 0 && h.At(0) == line {
-		return
-	}
-	h.lines = append(h.lines, line)
-}
-
-func (h *history) Len() int { return len(h.lines) }
-
-func (h *history) At(i int) string { return h.lines[len(h.lines)-1-i] }
-
-// completeCommand completes the name of a command after Tab.
-func completeCommand(line string, at int, key rune) (string, int, bool) {
-	if key != '\t' {
-		return "", 0, false
-	}
-
-	found := slices.DeleteFunc(commandNames(), func(name string) bool { return !strings.HasPrefix(name, line) })
-	if len(found) != 1 || at != len(line) || !strings.HasPrefix(line, "/") {
-		return line, at, true
-	}
-	return found[0] + " ", len(found[0]) + 1, true
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
@@ -18,27 +21,76 @@ import (
 // screen prints a chat: responses to standard output, everything else to standard error.
 type screen struct {
 	*streams
-	response flow
+	response responseWriter
+	ui       *ui  // nil without a terminal
 	width    int  // of a row of notes, in cells
 	color    bool // of notes
 	repairs  repairLog
 	unbound  repairLog
 	thinking bool // a note about it was printed
 	streamed bool // text of the response was printed as it arrived
+
+	running []string            // the names of the calls under way
+	used    func(*node.Message) // is given each response; may be nil
+}
+
+// responseWriter is where the text of a response goes.
+type responseWriter interface {
+	write(piece string)
+	end()
+	fit(width int) // 0 breaks no lines
 }
 
 // defaultWidth is the width of rows where the terminal's is unknown.
 const defaultWidth = 80
 
 func newScreen(s *streams) *screen {
-	c := &screen{streams: s, response: flow{out: s.out}, color: colorOf(s.err)}
+	c := &screen{streams: s, response: &flow{out: s.out}, color: colorOf(s.err)}
+	if p, ok := s.err.(*printer); ok {
+		c.ui = p.ui
+	}
+
+	// Markdown is drawn where a person reads it. A file or a pipe gets it as it is.
+	if p, ok := s.out.(*printer); ok {
+		c.response = &markdown{
+			color: colorOf(s.out),
+			print: func(rows []string) { p.ui.print(strings.Join(rows, "\n")) },
+			show:  func(rows []string) { p.ui.do(func() { p.ui.view.live = rows }) },
+		}
+	}
 	c.fit()
 	return c
 }
 
+// busy shows what the chat waits for. "" is the user.
+func (s *screen) busy(text string) {
+	if s.ui == nil {
+		return
+	}
+	v := s.ui.view
+	s.ui.do(func() {
+		if v.busy != text {
+			v.busy, v.since = text, time.Now()
+		}
+	})
+}
+
+// waitForCalls shows the calls under way.
+func (s *screen) waitForCalls() {
+	switch len(s.running) {
+	case 0:
+		s.busy("waiting for the model")
+	case 1:
+		s.busy(s.running[0])
+	default:
+		s.busy(describe.Count(len(s.running), "call"))
+	}
+}
+
 // fit adapts to the current width of the terminal.
 func (s *screen) fit() {
-	_, s.response.width = terminalOf(s.out)
+	_, width := terminalOf(s.out)
+	s.response.fit(width)
 	_, s.width = terminalOf(s.err)
 	if s.width == 0 {
 		s.width = defaultWidth
@@ -48,6 +100,8 @@ func (s *screen) fit() {
 // show prints the events of a run, and returns its conversation and its error.
 func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) {
 	s.fit()
+	s.busy("waiting for the model")
+	defer s.busy("")
 	var after dag.DAG
 	var failure error
 	for event, err := range events {
@@ -81,13 +135,11 @@ func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) 
 
 		case executor.ToolStart:
 			s.row("▸ %s(%s)", e.Ran.Name, describe.Arguments(e.Ran.Input, s.width))
+			s.running = append(s.running, e.Ran.Name)
+			s.waitForCalls()
 
 		case executor.ToolEnd:
-			sign := "→"
-			if e.Execution.IsError {
-				sign = "✗"
-			}
-			s.row("  %s %s %s", e.Execution.Tool, sign, describe.Text(e.Execution.Result))
+			s.toolEnd(e.Execution)
 
 		case executor.End:
 			after, failure = e.DAG, err
@@ -98,6 +150,45 @@ func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) 
 	return after, failure
 }
 
+// toolEnd prints a row about a result. A terminal keeps the whole result, for Ctrl-O, and shows changes of files.
+func (s *screen) toolEnd(x node.ToolExecution) {
+	sign := "→"
+	if x.IsError {
+		sign = "✗"
+	}
+	s.row("  %s %s %s", x.Tool, sign, describe.Text(x.Result))
+	if at := slices.Index(s.running, x.Tool); at >= 0 {
+		s.running = slices.Delete(s.running, at, at+1)
+	}
+	s.waitForCalls()
+	if s.ui == nil {
+		return
+	}
+
+	text := x.Result.Text()
+	if lines := strings.Split(safetext.Block(text), "\n"); isDiff(text) {
+		s.diff(lines)
+	}
+	const kept = 1 << 20 // bytes
+	whole := x.Tool + " " + sign + "\n" + safetext.Block(safetext.Cut(text, kept))
+	s.ui.do(func() { s.ui.view.folded = append(s.ui.view.folded, whole) })
+}
+
+// diff prints the lines of a diff in color. Of a long one, it prints the beginning.
+func (s *screen) diff(lines []string) {
+	const shown = 40
+	for _, line := range lines[:min(len(lines), shown)] {
+		line = safetext.Line(strings.ReplaceAll(line, "\t", "    "), s.width-3)
+		if s.color {
+			line = "\x1b[" + diffStyle(line) + "m" + line + "\x1b[0m"
+		}
+		fmt.Fprintln(s.err, "  "+line)
+	}
+	if more := len(lines) - shown; more > 0 {
+		s.note("  … %s", describe.Count(more, "more line"))
+	}
+}
+
 // delta prints a piece of a response. For thinking, it prints only a notice.
 func (s *screen) delta(e executor.MessageDelta) {
 	if d, ok := e.Event.(api.Delta); ok && d.Kind == api.DeltaThinking && !s.thinking {
@@ -106,6 +197,7 @@ func (s *screen) delta(e executor.MessageDelta) {
 	}
 	if text := e.Text(); text != "" {
 		s.streamed = true
+		s.busy("the model answers")
 		s.response.write(text)
 	}
 }
@@ -114,6 +206,9 @@ func (s *screen) delta(e executor.MessageDelta) {
 func (s *screen) messageEnd(n *node.Node) {
 	if n != nil {
 		m, _ := n.Message()
+		if m.Role == content.Assistant && s.used != nil {
+			s.used(&m)
+		}
 		if m.Role == content.Assistant && !s.streamed {
 			s.response.write(m.Blocks.Text())
 		}
@@ -138,7 +233,29 @@ func (s *screen) call(call executor.Call) {
 	if safetext.Width(row) >= s.width {
 		row = safetext.Line(call.Name, s.width) + "\n" + strings.TrimSuffix(safetext.Block(safetext.Cut(indentedJSON(call.Input), shown)), "\n")
 	}
-	fmt.Fprintln(s.err, "Run "+row+"?")
+
+	// The text that an edit replaces is compared, where a person reads it.
+	found, rest := edits(call.Input)
+	if s.ui == nil || len(found) == 0 {
+		fmt.Fprintln(s.err, "Run "+row+"?")
+		return
+	}
+	others, _ := json.Marshal(rest)
+	fmt.Fprintln(s.err, "Run "+safetext.Line(call.Name, s.width)+" "+safetext.Row(safetext.Cut(string(others), shown))+"?")
+	for _, e := range found {
+		s.edit(e)
+	}
+}
+
+// edit prints all lines of an edit: what a person approves must be seen.
+func (s *screen) edit(e edit) {
+	for _, line := range e.lines() {
+		text := safetext.Row(line)
+		if s.color {
+			text = "\x1b[" + diffStyle(line) + "m" + text + "\x1b[0m"
+		}
+		fmt.Fprintln(s.err, "  "+text)
+	}
 }
 
 // note prints a remark of the command.
@@ -177,6 +294,8 @@ type flow struct {
 	code   bool   // the line is in a block of code
 	table  bool   // the line is a row of a table
 }
+
+func (f *flow) fit(width int) { f.width = width }
 
 // write appends a piece of text.
 func (f *flow) write(text string) {

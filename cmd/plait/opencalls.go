@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -72,11 +73,11 @@ func (s *screen) askOpenCall(ctx context.Context, c *console, p dag.Pending) (ex
 
 // askOpenCalls asks about each call of FILE that waits for approval. Without a terminal it refuses the run.
 func (r *runner) askOpenCalls(ctx context.Context, name string, d dag.DAG) (replies []executor.Reply, err error) {
-	asking := newConsole(r.streams, nil)
+	asking := newConsole(r.streams, make(chan os.Signal, 1))
 	if !asking.editing() {
 		return nil, unapproved(name, d)
 	}
-	defer asking.close()
+	defer asking.close(r.streams)
 
 	screen := newScreen(r.streams)
 	for _, p := range d.Pending() {

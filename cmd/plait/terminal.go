@@ -72,6 +72,9 @@ func colorOf(out io.Writer) bool {
 
 // terminalOf reports whether out is a terminal, and returns its width in cells, or 0 if it is not known.
 func terminalOf(out io.Writer) (terminal bool, width int) {
+	if p, ok := out.(*printer); ok {
+		out = p.Writer
+	}
 	if o, ok := out.(*output); ok {
 		out = o.Writer
 	}

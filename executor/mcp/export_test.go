@@ -14,8 +14,11 @@ func (s *Server) Announced() int {
 	return s.changes
 }
 
-// OriginOf is originOf, for tests.
-var OriginOf = originOf
+// OriginOf is originOf, and ToolName is toolName, for tests.
+var (
+	OriginOf = originOf
+	ToolName = toolName
+)
 
 // Names of the record in a conversation, and of a refused origin, for tests.
 type (

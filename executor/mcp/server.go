@@ -122,7 +122,7 @@ func (s *Server) clientOptions() *sdk.ClientOptions {
 }
 
 // Tools returns the tools in the server's last list that have the definitions of the first one. Names are changed if
-// providers do not accept them: see [ToolName].
+// providers do not accept them, and begin with the name of the server (see [Options]).
 func (s *Server) Tools() []dag.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

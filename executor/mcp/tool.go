@@ -24,14 +24,14 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// ToolName returns the name of a server's tool in requests to models: the name of the server, an underscore, and the
+// toolName returns the name of a server's tool in requests to models: the name of the server, an underscore, and the
 // name of the tool, or the tool's name alone if the server's is empty.
 //
 // Providers accept a letter or an underscore first, then letters, digits, "_" and "-", 64 characters in all. A name
 // that breaks this rule is cleaned and cut, and gets six digits of a hash at its end. The result does not depend on
 // other tools, so a tool has the same name in each run. If two tools of a server get one name, the second one is left
 // out.
-func ToolName(server, tool string) string {
+func toolName(server, tool string) string {
 	const limit, digits = 64, 6
 	whole := tool
 	if server != "" {
@@ -89,7 +89,7 @@ func (s *Server) tool(def *sdk.Tool) (*owned, error) {
 	}
 
 	o := &owned{server: s, name: def.Name, effect: effect, def: content.Tool{
-		Name: ToolName(s.opts.Name, def.Name), Description: safetext.UTF8(description), Schema: schema,
+		Name: toolName(s.opts.Name, def.Name), Description: safetext.UTF8(description), Schema: schema,
 	}}
 	made := executor.NewTool(o.def, func(ctx context.Context, call executor.Call) (executor.Result, error) {
 		return s.call(ctx, o, call.Input)

@@ -8,7 +8,8 @@ import (
 )
 
 // cachedConn is a connection of a driver that prepares each statement once. It is for libraries that prepare none, such
-// as a job queue: preparing the same statements takes them half of their time.
+// as a job queue: preparing the same statements takes them half of their time. The driver must have the methods with a
+// context, as every current driver of SQLite does.
 type cachedConn struct {
 	driver.Conn
 	statements map[string]driver.Stmt // by query; without those in use by open rows
@@ -26,10 +27,7 @@ func (c *cachedConn) take(ctx context.Context, query string) (driver.Stmt, error
 		delete(c.statements, query)
 		return s, nil
 	}
-	if p, ok := c.Conn.(driver.ConnPrepareContext); ok {
-		return p.PrepareContext(ctx, query)
-	}
-	return c.Prepare(query)
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 }
 
 // put gives a statement back to the cache.
@@ -46,8 +44,8 @@ func (c *cachedConn) ExecContext(
 	ctx context.Context, query string, args []driver.NamedValue,
 ) (result driver.Result, err error) {
 	ctx = c.steady(ctx)
-	if e, ok := c.Conn.(driver.ExecerContext); ok && several(query) {
-		return e.ExecContext(ctx, query, args)
+	if several(query) {
+		return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 	}
 	err = untilFree(ctx, c.wait, func() error {
 		s, err := c.take(ctx, query)
@@ -55,12 +53,7 @@ func (c *cachedConn) ExecContext(
 			return err
 		}
 		defer c.put(query, s)
-		if e, ok := s.(driver.StmtExecContext); ok {
-			result, err = e.ExecContext(ctx, args)
-		} else {
-			//lint:ignore SA1019 the fallback for drivers without contexts
-			result, err = s.Exec(values(args))
-		}
+		result, err = s.(driver.StmtExecContext).ExecContext(ctx, args)
 		return err
 	})
 	return result, err
@@ -79,13 +72,7 @@ func (c *cachedConn) QueryContext(
 		if err != nil {
 			return err
 		}
-		var found driver.Rows
-		if q, ok := s.(driver.StmtQueryContext); ok {
-			found, err = q.QueryContext(ctx, args)
-		} else {
-			//lint:ignore SA1019 as in ExecContext
-			found, err = s.Query(values(args))
-		}
+		found, err := s.(driver.StmtQueryContext).QueryContext(ctx, args)
 		if err != nil {
 			c.put(query, s)
 			return err
@@ -206,15 +193,6 @@ func (r cachedRows) ColumnTypeDatabaseTypeName(index int) string {
 		return t.ColumnTypeDatabaseTypeName(index)
 	}
 	return ""
-}
-
-// values returns arguments for drivers without contexts.
-func values(args []driver.NamedValue) []driver.Value {
-	list := make([]driver.Value, len(args))
-	for i, a := range args {
-		list[i] = a.Value
-	}
-	return list
 }
 
 // cachedConnector opens connections of a driver, with the settings of this package.

@@ -208,13 +208,6 @@ func TestFileThatIsDeletedOrReplacedTakesNoWrites(t *testing.T) {
 			require.Equal(t, path, file.Path)
 			require.Equal(t, name == "deleted", errors.Is(err, os.ErrNotExist))
 
-			// A backup is not one of another file.
-			backup := filepath.Join(t.TempDir(), "backup.db")
-			err = db.Backup(t.Context(), backup)
-			require.Equal(t, name == "deleted", errors.Is(err, os.ErrNotExist), "%v", err)
-			require.Equal(t, name == "replaced", errors.Is(err, errReplaced), "%v", err)
-			require.NoFileExists(t, backup)
-
 			// A lost connection is not opened again, which would make a file or change the other one.
 			err = db.database.do(&job{ctx: t.Context(), read: func(c *connection) error {
 				c.broken = true

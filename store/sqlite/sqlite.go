@@ -327,43 +327,6 @@ func (db *DB) Scrub(ctx context.Context) error {
 	})
 }
 
-// Backup writes a copy of the database to a new file at path. Others may read and write meanwhile: the copy has the
-// committed state at the beginning of Backup. It is on disk when Backup returns nil. After an error there is no file.
-// The error holds fs.ErrExist if there is a file already.
-func (db *DB) Backup(ctx context.Context, path string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return &fs.PathError{Op: "backup", Path: path, Err: fs.ErrExist}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-
-	err := db.database.alone(ctx, func(c *connection) error {
-		_, err := c.Exec(ctx, `VACUUM INTO $1`, path)
-		return err
-	})
-
-	// SQLite does not sync the file of VACUUM INTO.
-	if err == nil {
-		err = syncFile(path)
-	}
-	if err != nil {
-		if removal := os.Remove(path); removal != nil && !errors.Is(removal, fs.ErrNotExist) {
-			err = errors.Join(err, removal)
-		}
-		return &fs.PathError{Op: "backup", Path: path, Err: err}
-	}
-	return nil
-}
-
-// syncFile syncs a file to the disk.
-func syncFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // checkVersion returns an error for an outdated version.
 func checkVersion(version string) error {
 	have, want := numbers(version), numbers(minVersion)

@@ -145,7 +145,6 @@ func TestPoolOfOneConnectionIsEnough(t *testing.T) {
 				require.NoError(t, err, r.ID)
 			}
 			require.NoError(t, db.Check(t.Context()))
-			require.NoError(t, db.Backup(t.Context(), filepath.Join(t.TempDir(), "copy.db")))
 			require.NoError(t, db.Close())
 
 			// The pool is the program's: it is open, and has its own settings.
@@ -163,36 +162,6 @@ func TestMemoryIsADatabaseOfItsOwn(t *testing.T) {
 	keys, err := two.Conversations(t.Context(), store.Page{})
 	require.NoError(t, err)
 	require.Empty(t, keys)
-}
-
-func TestBackupHasWhatWasCommittedWhileOthersWrite(t *testing.T) {
-	db, _ := openNew(t, nil)
-	chain(t, db, "talk", "main", 1, 1001)
-	stop, written := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(written)
-		for n := uint64(1); ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-				chain(t, db, "other", "main", n, n+1)
-			}
-		}
-	}()
-	path := filepath.Join(t.TempDir(), "copy.db")
-	require.NoError(t, db.Backup(t.Context(), path))
-	close(stop)
-	<-written
-
-	again := openAt(t, path, nil)
-	require.Equal(t, 1000, read(t, again, "talk", 1000))
-	require.NoError(t, again.Check(t.Context()))
-
-	require.ErrorIs(t, db.Backup(t.Context(), path), fs.ErrExist)
-	missing := filepath.Join(t.TempDir(), "none", "copy.db")
-	require.Error(t, db.Backup(t.Context(), missing))
-	require.NoFileExists(t, missing)
 }
 
 func TestCheckFindsDamage(t *testing.T) {

@@ -42,6 +42,21 @@ func ImportObjects(where string, j content.JSON) ([]Imported, error) {
 	return objects, nil
 }
 
+// ImportTools reads the definitions of tools.
+func ImportTools(j content.JSON, read func(tool Imported, names ToolNames) content.Tool) ([]content.Tool, error) {
+	list, err := ImportObjects("tools", j)
+	if err != nil {
+		return nil, err
+	}
+
+	var tools []content.Tool
+	names := ToolNames{}
+	for _, one := range list {
+		tools = append(tools, read(one, names))
+	}
+	return tools, nil
+}
+
 // ToolNames names server tools after their type. The second tool of a type is named "type_2", and so on.
 type ToolNames map[string]int
 

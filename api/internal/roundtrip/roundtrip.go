@@ -217,6 +217,13 @@ func Whole(
 			yield(nil, err)
 			return
 		}
+		End(blocks, finish)(yield)
+	}
+}
+
+// End yields the blocks of a response that ended, and its end.
+func End(blocks []content.Block, finish api.Finish) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
 		for i, b := range blocks {
 			if !yield(api.BlockEnd{Index: i, Block: b}, nil) {
 				return

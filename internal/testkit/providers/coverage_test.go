@@ -19,6 +19,7 @@ var updateCoverage = flag.Bool("update-coverage", false, "rewrite the list of wh
 // TestEverythingTheSDKsCanSayIsListed walks the types of the pinned SDKs. Each kind is sent through import and body, or
 // decoded in a response. A kind that is new, gone, or has another outcome than testdata/coverage.txt says fails by its name.
 func TestEverythingTheSDKsCanSayIsListed(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: it loads the types of the SDKs, which takes long, in -short")
 	}

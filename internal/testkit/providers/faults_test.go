@@ -131,6 +131,7 @@ var faults = []fault{
 // TestFaults lets every API fail in every way, and asks for the kind of the error, that it comes from the API, and that
 // a conversation that ran into it is still what it was and valid.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			each(t, func(t *testing.T, p provider, noStream bool) {
@@ -217,6 +218,7 @@ func cuts(body []byte) (lengths []int) {
 // TestAStreamCutAtAnyByte cuts the answer behind many bytes, or every one with PLAIT_LONG. What comes is an error, or the
 // whole answer where nothing but its last words to the wire were missing; never half an answer that looks whole.
 func TestAStreamCutAtAnyByte(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, p provider, noStream bool) {
 		res := p.answer(t, noStream)
 		body, err := io.ReadAll(res.Body)
@@ -406,6 +408,7 @@ func TestASlowLorisIsNoStall(t *testing.T) {
 
 // TestAnEndlessAnswerIsRefused sends an answer without end, quickly: in long comments, and with PLAIT_LONG in short ones.
 func TestAnEndlessAnswerIsRefused(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: hundreds of megabytes, in -short")
 	}
@@ -427,6 +430,7 @@ func TestAnEndlessAnswerIsRefused(t *testing.T) {
 
 // TestALineWithoutEndIsRefused sends one event without end.
 func TestALineWithoutEndIsRefused(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: hundreds of megabytes, in -short")
 	}

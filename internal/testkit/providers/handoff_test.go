@@ -188,6 +188,7 @@ func begin(t *testing.T, c conversation) (d dag.DAG, tool string, req api.Reques
 // strict fakes take every request. What an API is sent begins, byte for byte, with what it was sent before: so its own thinking,
 // signatures and other blocks come back to it as they were, whoever spoke in between; and so do those that were recorded.
 func TestHandOff(t *testing.T) {
+	t.Parallel()
 	all := conversations(t)
 	passed, total := map[string]int{}, map[string]int{}
 	for _, c := range all {

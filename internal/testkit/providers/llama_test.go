@@ -184,6 +184,7 @@ func asks(words string, o api.Options) api.Request {
 // TestCompatibleServer asks a real server for what compatible servers do in their own ways. It is the only test beside
 // this server that is run every day.
 func TestCompatibleServer(t *testing.T) {
+	t.Parallel()
 	l := unpackLlama(t, true).start(t, "run.sh", freePort(t), "-c", "4096", "-np", "2")
 	list := content.Tool{Name: "ls", Schema: `{"type":"object","properties":{"p":{"type":"string"}},"required":["p"]}`}
 

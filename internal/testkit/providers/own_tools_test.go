@@ -152,6 +152,7 @@ var ownToolsOf = map[string]ownTools{
 // again, in the middle of its turn and after it. The strict fakes accept every request. An API gets its items back as
 // they came; of what another API cannot read, a note reports what became of it.
 func TestOwnToolsTravel(t *testing.T) {
+	t.Parallel()
 	for _, paths := range travels() {
 		for mode, noStream := range map[string]bool{"streamed": false, "whole": true} {
 			t.Run(strings.Join(paths, " ")+"/"+mode, func(t *testing.T) { travel(t, paths, noStream) })

@@ -20,6 +20,7 @@ import (
 // or at each with PLAIT_LONG. A run that goes on from it, with a user message or without, makes requests that the strict
 // fake takes.
 func TestConversationContinuesFromEveryCut(t *testing.T) {
+	t.Parallel()
 	call := content.ToolUse{ID: "call_1", Name: "get_weather", Input: `{"city":"Tokyo"}`}
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {

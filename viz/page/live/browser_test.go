@@ -245,6 +245,7 @@ func TestAPauseInARealBrowser(t *testing.T) {
 
 	b.does("wait", "#state", "text", "paused")
 	b.does("wait", "#waiting h2", "text", "2 calls wait")
+	b.does("wait", "#waiting .all", "text", "Approve all 2")
 	b.does("wait", ".ask", "text", hostile) // as text
 	b.does("readable", ".ask")
 	for _, size := range []string{"390x844", "1400x900"} {
@@ -268,6 +269,8 @@ func TestAPauseInARealBrowser(t *testing.T) {
 	b.does("press", "a") // by keyboard alone: approve, and deny with a reason
 	b.does("press", "Enter")
 	b.does("wait", ".ask .answered", "text", "approved")
+	b.does("wait", "#waiting h2", "text", "A call waits")
+	b.does("gone", "#waiting .all")
 
 	other.does("wait", ".ask .answered", "text", "approved")
 	other.does("click", "#outline")
@@ -279,6 +282,8 @@ func TestAPauseInARealBrowser(t *testing.T) {
 
 	b.does("wait", ".ask", "text", "Rome") // the next pause
 	require.Equal(t, []string{long}, *removed)
+	b.does("click", ".ask .edit")
+	b.does("wait", ".ask form textarea")
 	b.does("click", ".ask .answer", "text", "Approve")
 	b.does("wait", ".ask", "text", "waits for its result")
 	other.does("wait", ".ask", "text", "waits for its result")

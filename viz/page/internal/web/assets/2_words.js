@@ -89,7 +89,7 @@ function print(value, indent) {
         out.push(isList ? '[]' : '{}');
         continue;
       }
-      const steps = [{text: isList ? '[' : '{'}];
+      const steps = /** @type {any[]} */ ([{text: isList ? '[' : '{'}]);
       entries.forEach(([name, item], i) => {
         steps.push({text: name, line: true, depth: i ? 0 : 1}, {value: item});
         if (i < entries.length - 1) steps.push({text: indent ? ',' : ', '});

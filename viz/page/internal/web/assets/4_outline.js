@@ -15,6 +15,7 @@ const at = {
   onlyProblems: false,
   query: '',
 };
+/** @type {any[]} */
 let rows = [];
 let rowPlaces = new Map(); // where in rows the row of a node is, by key
 
@@ -40,7 +41,8 @@ function passes(key) {
 // layRows makes all rows anew, after a change of the path, the filters or the folds.
 function layRows() {
   rows = filtering() ? filteredRows() : foldedRows();
-  rowPlaces = new Map(rows.map((row, i) => [row.key, i]).filter(([, i]) => !rows[i].hidden));
+  rowPlaces = new Map();
+  rows.forEach((row, i) => row.hidden || rowPlaces.set(row.key, i));
   // the last node has the longest number
   $('rows').style.setProperty('--digits', String(numberOf(at.path[at.path.length - 1]) ?? 0).length);
   drawRows(true);

@@ -211,7 +211,7 @@ function paintFar() {
     }
     const lines = svg('path',
       {class: 'edge', d: picture.things.filter(thing => thing.points).map(edge => curve(edge.points)).join('')});
-    const order = [...styles.keys()].sort((a, b) => (a === 'failed') - (b === 'failed')); // what failed lies on top
+    const order = [...styles.keys()].sort((a, b) => Number(a === 'failed') - Number(b === 'failed')); // what failed lies on top
     picture.far = [lines, ...order.map(style => svg('path', {class: 'spot ' + style, d: styles.get(style).join('')})),
       svg('rect', {class: 'mark'})];
     $('far').replaceChildren(...picture.far);

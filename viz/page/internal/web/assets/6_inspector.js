@@ -124,7 +124,8 @@ const usageList = u =>
   [u.input || 0, u.output || 0, u.cache_read || 0, u.cache_write || 0, u.reasoning || 0].map(Number);
 
 // usageText writes the tokens of a call in words. They are in the order of usage in a patch.
-function usageText([input, output, read, written, thought]) {
+function usageText(usage) {
+  const [input, output, read, written, thought] = usage;
   return [tokens(input) + ' in', tokens(output) + ' out' + (thought ? ' (' + tokens(thought) + ' thinking)' : ''),
     read && tokens(read) + ' read from cache', written && tokens(written) + ' written to cache'].filter(Boolean)
       .join(', ');

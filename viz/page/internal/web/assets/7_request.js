@@ -78,10 +78,10 @@ function lastOf(pieces, length) {
 async function request(key, pane, redrawn) {
   if (!redrawn) missed.clear();
   show(pane, el('p', {class: 'quiet'}, '…'));
-  const read = k => requestOf(k).then(text => ({text}), err => ({why: err.message}));
+  const read = k => requestOf(k).then(text => ({text, why: undefined}), err => ({text: undefined, why: err.message}));
   const previous = callBefore(key);
   const {text, why} = await read(key);
-  const {text: before = null, why: unlike} = previous === null ? {} : await read(previous);
+  const {text: before = null, why: unlike} = previous === null ? {text: undefined, why: undefined} : await read(previous);
   if (at.selected !== key || !pane.isConnected) return;
   if (why) {
     show(pane, el('p', {class: 'said quiet'}, why),

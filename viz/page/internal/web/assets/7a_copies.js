@@ -228,7 +228,7 @@ function valueTexts(text) {
       const value = text.slice(from, match.index).trim();
       if (value) values.set(name, value);
       from = token.lastIndex;
-      name = Number.isInteger(name) ? name + 1 : undefined;
+      name = typeof name === 'number' ? name + 1 : undefined;
     } else if (depth === 1 && c === ':') from = token.lastIndex;
     else if (depth === 1 && name === undefined) name = JSON.parse(c);
     if (closes) depth--;

@@ -75,7 +75,7 @@ const stateStyle = state => state === 'failed' ? 'bad' : ['paused', 'in doubt', 
 // ago is how long ago a time was.
 function ago(time) {
   const seconds = (Date.now() - Date.parse(time)) / 1000;
-  for (const [size, name] of [[86400, 'd'], [3600, 'h'], [60, 'min']]) {
+  for (const {size, name} of [{size: 86400, name: 'd'}, {size: 3600, name: 'h'}, {size: 60, name: 'min'}]) {
     if (seconds >= size) return Math.floor(seconds / size) + ' ' + name + ' ago';
   }
   return 'just now';

@@ -5,6 +5,7 @@ const waiting = {cards: new Map(), signature: '[]', answered: new Set()}; // ans
 // drawWaiting shows the open calls. A card stays while its call is open and takes answers as before, with what was
 // typed into it.
 function drawWaiting(runs) {
+  const focused = $('waiting').contains(document.activeElement);
   const cards = new Map();
   for (const run of runs) {
     for (const call of run.calls) {
@@ -14,23 +15,33 @@ function drawWaiting(runs) {
     }
   }
 
-  const signature = JSON.stringify([...cards.keys()]);
+  // An answered card stays until the run continues, and no longer waits.
+  const open = [...cards.values()].filter(card => card.open()), toApprove = open.filter(card => card.approve);
+  const signature = JSON.stringify([[...cards.keys()], open.length]);
   if (signature !== waiting.signature) {
     const left = [...waiting.cards.keys()].filter(name => !cards.has(name));
     if (left.length && !left.some(name => waiting.answered.has(name))) {
       status('A call was answered elsewhere, or the conversation was continued.');
     }
-    const focused = $('waiting').contains(document.activeElement);
-    const number = cards.size === 1 ? 'A call waits' : cards.size + ' calls wait';
-    show($('waiting'), cards.size > 0 && el('h2', {}, number), [...cards.values()].map(card => card.element));
+    const number = open.length === 1 ? 'A call waits' : open.length ? open.length + ' calls wait' : 'All calls are answered';
+    show($('waiting'), cards.size > 0 && el('h2', {}, number), toApprove.length > 1 && approveAll(toApprove),
+      [...cards.values()].map(card => card.element));
     show($('to-waiting'), number);
-    $('waiting').hidden = $('to-waiting').hidden = !cards.size;
+    $('waiting').hidden = !cards.size;
+    $('to-waiting').hidden = !open.length;
     Object.assign(waiting, {cards, signature});
-    document.title = (cards.size ? '(' + cards.size + ') ' : '') + config.title; // seen from another tab
+    document.title = (open.length ? '(' + open.length + ') ' : '') + config.title; // seen from another tab
     drawLive();
     if (focused) toOpenCall() || $('outline').focus();
   }
   canAnswerNow();
+}
+
+// approveAll makes the button that approves each of some calls, with the arguments in its card.
+function approveAll(cards) {
+  return el('div', {class: 'toolbar'}, el('button', {type: 'button', class: 'all', onclick: () => {
+    for (const card of cards) card.approve();
+  }}, 'Approve all ' + cards.length));
 }
 
 // toOpenCall goes to the first call that can be answered, and reports whether there is one.
@@ -57,7 +68,9 @@ function toNode(id) {
 
 // canAnswerNow offers the answers only while the server would take them.
 function canAnswerNow() {
-  for (const card of waiting.cards.values()) card.offer(!live.refused && live.connected && live.state === 'idle');
+  const able = !live.refused && live.connected && live.state === 'idle';
+  for (const card of waiting.cards.values()) card.offer(able);
+  for (const button of document.querySelectorAll('#waiting button.all')) button.disabled = !able;
 }
 
 const waitsFor = call => call.asks === 'approval' ? 'needs approval' : call.asks === 'result' ? 'waits for its result'
@@ -69,11 +82,12 @@ function callCard(name, run, call) {
   const doubt = el('p', {class: 'why'}, 'It was started before, and its outcome is unknown.'),
     reason = el('p', {class: 'said'});
 
-  const send = async reply => {
+  // send sends a reply, as the given text or as JSON.
+  const send = async (reply, text = JSON.stringify(reply)) => {
     show(why);
     waiting.answered.add(name); // the card will be removed because of this answer
     try {
-      await post('answer', {pause: run.id, call: call.id, reply});
+      await post('answer', JSON.stringify({pause: run.id, call: call.id}).slice(0, -1) + ',"reply":' + text + '}');
       status(reply.approve ? 'Approved.' : reply.approve === false ? 'Denied.' : 'Answered.');
     } catch (err) {
       waiting.answered.delete(name);
@@ -82,7 +96,11 @@ function callCard(name, run, call) {
     }
   };
 
-  const form = !run.takes || !call.asks ? null : call.asks === 'approval' ? approvalForm(send) : resultForm(send);
+  // refuse shows why an answer cannot be sent.
+  const refuse = text => show(why, text);
+  const asks = run.takes ? call.asks : '';
+  const form = asks === 'approval' ? approvalForm(call, send, refuse) : asks ? resultForm(send) : null;
+  let answer = '';
   const element = el('article', {class: 'ask', 'aria-label': call.tool + ' ' + waitsFor(call)},
     el('div', {class: 'cardhead'}, el('b', {}, line(call.tool, 60)), ' ' + waitsFor(call),
       call.path && ' in ' + line(call.path, 120), ' ',
@@ -92,7 +110,10 @@ function callCard(name, run, call) {
 
   return {
     element,
+    open: () => Boolean(call.asks) && !answer,
+    approve: asks === 'approval' && form.approve,
     update(now) {
+      answer = now.answer;
       doubt.hidden = !now.doubt;
       show(reason, now.reason);
       reason.hidden = !now.reason;
@@ -106,14 +127,33 @@ function callCard(name, run, call) {
   };
 }
 
-// approvalForm is the buttons to approve or deny a call. Enter in the reason denies.
-function approvalForm(send) {
+// approvalForm is the buttons to approve or deny a call, and its arguments to edit. Enter in the reason denies.
+function approvalForm(call, send, refuse) {
   const reason = el('input', {type: 'text', placeholder: 'reason, for the model', 'aria-label': 'reason to deny'});
-  return el('form', {class: 'toolbar', onsubmit: event => {
+  const edited = el('textarea', {rows: 6, class: 'code', 'aria-label': 'arguments', spellcheck: 'false'}, indentJSON(call.input, [])[0]);
+  edited.hidden = true;
+
+  // approve sends the arguments only if they were opened, and as they are written: a parsed number loses digits.
+  const approve = () => {
+    if (edited.hidden) return send({approve: true});
+    try {
+      JSON.parse(edited.value);
+      return send({approve: true}, '{"approve":true,"arguments":' + edited.value + '}');
+    } catch (err) {
+      edited.focus();
+      return refuse('The arguments are not JSON: ' + err.message + '.');
+    }
+  };
+  const form = el('form', {class: 'approval', onsubmit: event => {
     event.preventDefault();
     send(reason.value.trim() ? {approve: false, reason: reason.value.trim()} : {approve: false});
-  }}, el('button', {type: 'button', class: 'answer', onclick: () => send({approve: true})}, 'Approve'),
-  el('button', {type: 'submit', class: 'deny'}, 'Deny'), reason);
+  }}, edited, el('div', {class: 'toolbar'}, el('button', {type: 'button', class: 'answer', onclick: approve}, 'Approve'),
+  el('button', {type: 'submit', class: 'deny'}, 'Deny'), reason, el('button', {type: 'button', class: 'edit', onclick: () => {
+    edited.hidden = !edited.hidden;
+    if (!edited.hidden) edited.focus();
+  }}, 'Edit')));
+  form.approve = approve;
+  return form;
 }
 
 // resultForm takes the result of a call that is executed elsewhere.

@@ -104,7 +104,7 @@ function layCalls() {
   const {of} = callColumns[name];
   calls.rows = list.sort((a, b) => {
     const x = of(a), y = of(b);
-    if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
+    if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined);
     return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
   });
   calls.row = by === 'call' ? calls.rows.findIndex(row => row.key === at.selected)

@@ -64,7 +64,7 @@ function layTurns(path, level, few) {
 
   let before; // the end of the row above
   for (const keys of turns) {
-    const row = {key: keys[0], level, ...layBars(keys, before)};
+    const row = {key: keys[0], level, inner: /** @type {any[]} */ (undefined), ...layBars(keys, before)};
     timeline.rows.push(row);
     before = Math.max(...row.bars.map(bar => bar.to));
     for (const key of keys.filter(k => nodeOf(k).opens)) {

@@ -31,7 +31,7 @@ function placeSplits() {
 }
 
 function listenToPanes() {
-  for (const [name, way] of [['left', 1], ['inspector', -1]]) {
+  for (const {name, way} of [{name: 'left', way: 1}, {name: 'inspector', way: -1}]) {
     const e = $('split-' + name), before = kept.get('pane.' + name);
     if (/^\d+px$/.test(before || '')) document.documentElement.style.setProperty('--' + name, before);
     let from = null;

@@ -64,7 +64,7 @@ function inOrder() {
   if (!view.sort) return list;
   const sign = view.down ? -1 : 1;
   return list.map((row, i) => [amountOf(row, view.sort), i, row]).sort(([a, i], [b, j]) => {
-    if (a === undefined || b === undefined) return (a === undefined) - (b === undefined) || i - j;
+    if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined) || i - j;
     return (a < b ? -sign : a > b ? sign : 0) || i - j;
   }).map(([, , row]) => row);
 }

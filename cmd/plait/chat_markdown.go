@@ -1,0 +1,436 @@
+package main
+
+import (
+	"html"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+
+	"github.com/plait-dev/plait/internal/safetext"
+)
+
+// markdownParser parses Markdown as GitHub does.
+var markdownParser = sync.OnceValue(func() parser.Parser {
+	return goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList)).Parser()
+})
+
+// markdown draws Markdown that arrives in pieces, in rows of a terminal. A block is printed when the next one begins:
+// more text may change it until then.
+type markdown struct {
+	width  int
+	color  bool
+	print  func(rows []string) // prints finished blocks
+	show   func(rows []string) // shows the unfinished ones
+	source string              // not yet printed
+	parsed int                 // the length of source when it was last parsed
+	begun  bool                // a block was printed: the next one is set apart
+}
+
+func (m *markdown) fit(width int) { m.width = max(width-1, 10) }
+
+// write appends a piece of text.
+func (m *markdown) write(piece string) {
+	m.source += strings.ReplaceAll(piece, "\r", "")
+
+	// A long block is parsed again after a sixteenth more of it, so that all of it takes linear time.
+	if len(m.source) < m.parsed+m.parsed/16 {
+		return
+	}
+	m.parsed = len(m.source)
+
+	// The last block may still become another one.
+	last := markdownParser().Parse(text.NewReader([]byte(m.source))).LastChild()
+	if last != nil && last.Pos() > 0 {
+		if begin := strings.LastIndexByte(m.source[:last.Pos()], '\n') + 1; begin > 0 {
+			m.emit(m.source[:begin])
+			m.source, m.parsed = m.source[begin:], 0
+		}
+	}
+	m.show(m.draw(m.source))
+}
+
+// end prints the rest.
+func (m *markdown) end() {
+	m.emit(m.source)
+	m.show(nil)
+	m.source, m.parsed, m.begun = "", 0, false
+}
+
+// emit prints blocks, set apart from those before.
+func (m *markdown) emit(source string) {
+	rows := m.draw(source)
+	if len(rows) == 0 {
+		return
+	}
+	if m.begun {
+		rows = append([]string{""}, rows...)
+	}
+	m.print(rows)
+	m.begun = true
+}
+
+// draw returns the rows of a text.
+func (m *markdown) draw(source string) []string {
+	d := drawing{source: []byte(source), color: m.color}
+	return d.blocks(markdownParser().Parse(text.NewReader(d.source)), m.width)
+}
+
+// drawing draws the blocks of a text. Every text of the source goes through safetext on its way to a row.
+type drawing struct {
+	source []byte
+	color  bool
+}
+
+// blocks returns the rows of the blocks in a node, with a row between two of them.
+func (d *drawing) blocks(parent ast.Node, width int) []string {
+	var rows []string
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		block := d.block(n, max(width, 1))
+		if len(rows) > 0 && len(block) > 0 && !tight(parent) {
+			rows = append(rows, "")
+		}
+		rows = append(rows, block...)
+	}
+	return rows
+}
+
+// tight reports whether no rows stand between the blocks of a node.
+func tight(n ast.Node) bool {
+	if item, ok := n.(*ast.ListItem); ok {
+		n = item.Parent()
+	}
+	list, ok := n.(*ast.List)
+	return ok && list.IsTight
+}
+
+// block returns the rows of a block.
+func (d *drawing) block(n ast.Node, width int) []string {
+	switch n := n.(type) {
+	case *ast.Heading:
+		return d.wrap(d.spans(n, bold, nil), width)
+	case *ast.Paragraph, *ast.TextBlock:
+		return d.wrap(d.spans(n, "", nil), width)
+	case *ast.ThematicBreak:
+		return []string{d.styled(strings.Repeat("─", width), faint)}
+	case *ast.Blockquote:
+		return prefixed(d.blocks(n, width-2), d.styled("│ ", faint), d.styled("│ ", faint))
+	case *ast.List:
+		return d.list(n, width)
+	case *ast.CodeBlock:
+		return d.code(n, "", width)
+	case *ast.FencedCodeBlock:
+		return d.code(n, string(n.Language(d.source)), width)
+	case *extast.Table:
+		return d.table(n, width)
+	case *ast.LinkReferenceDefinition:
+		return d.wrap([]inline{{text: string(n.Label) + ": " + string(n.Destination)}}, width)
+	case *ast.HTMLBlock:
+		rows := d.code(n, "", width)
+		if n.HasClosure() {
+			rows = append(rows, safetext.Row(string(n.ClosureLine.Value(d.source))))
+		}
+		return rows
+	}
+	return d.blocks(n, width)
+}
+
+// list returns the rows of a list.
+func (d *drawing) list(list *ast.List, width int) []string {
+	var rows []string
+	number := list.Start
+	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
+		sign := "• "
+		if list.IsOrdered() {
+			sign = strconv.Itoa(number) + string(list.Marker) + " "
+			number++
+		}
+
+		indent := strings.Repeat(" ", safetext.Width(sign))
+		if len(rows) > 0 && !list.IsTight {
+			rows = append(rows, "")
+		}
+		block := d.blocks(item, width-len(indent))
+		if len(block) == 0 {
+			block = []string{""}
+		}
+		rows = append(rows, prefixed(block, sign, indent)...)
+	}
+	return rows
+}
+
+// prefixed returns rows behind a text of the first, and one of the others.
+func prefixed(rows []string, first, rest string) []string {
+	out := make([]string, len(rows))
+	for i, row := range rows {
+		out[i] = rest + row
+		if i == 0 {
+			out[i] = first + row
+		}
+	}
+	return out
+}
+
+// code returns the rows of a block of code. They are not broken between words.
+func (d *drawing) code(n ast.Node, language string, width int) []string {
+	var rows []string
+	lines := n.Lines()
+	for i := range lines.Len() {
+		line := lines.At(i)
+		text := strings.TrimRight(safetext.Block(string(line.Value(d.source))), "\n")
+		style := cyan
+		if language == "diff" {
+			style = diffStyle(text)
+		}
+		for _, row := range broken(strings.ReplaceAll(text, "\t", "    "), max(width-2, 1)) {
+			rows = append(rows, "  "+d.styled(row, style))
+		}
+	}
+	return rows
+}
+
+// broken breaks a row between characters, where it is too wide.
+func broken(row string, width int) []string {
+	var rows []string
+	at, cells := 0, 0
+	for i := 0; i < len(row); {
+		_, w, size := safetext.Cluster(row[i:])
+		if cells+w > width && cells > 0 {
+			rows = append(rows, row[at:i])
+			at, cells = i, 0
+		}
+		cells += w
+		i += size
+	}
+	return append(rows, row[at:])
+}
+
+// Styles, as parameters of an SGR sequence.
+const (
+	bold      = "1"
+	faint     = "2"
+	italic    = "3"
+	underline = "4"
+	struck    = "9"
+	red       = "31"
+	green     = "32"
+	cyan      = "36"
+)
+
+// styled returns a text in a style.
+func (d *drawing) styled(text, style string) string {
+	if !d.color || style == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}
+
+// inline is a text in one style. A text of "\n" is a line break.
+type inline struct{ text, style string }
+
+// spans appends the text of the inline nodes in n.
+func (d *drawing) spans(n ast.Node, style string, to []inline) []inline {
+	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
+		switch c := child.(type) {
+		case *ast.Text:
+			to = append(to, inline{html.UnescapeString(string(c.Value(d.source))), style})
+			switch {
+			case c.HardLineBreak():
+				to = append(to, inline{"\n", style})
+			case c.SoftLineBreak():
+				to = append(to, inline{" ", style})
+			}
+		case *ast.String:
+			to = append(to, inline{string(c.Value), style})
+		case *ast.CodeSpan:
+			to = d.spans(c, with(style, cyan), to)
+		case *ast.Emphasis:
+			to = d.spans(c, with(style, []string{italic, bold}[min(c.Level, 2)-1]), to)
+		case *extast.Strikethrough:
+			to = d.spans(c, with(style, struck), to)
+		case *extast.TaskCheckBox:
+			to = append(to, inline{map[bool]string{true: "☑ ", false: "☐ "}[c.IsChecked], style})
+		case *ast.AutoLink:
+			to = append(to, inline{string(c.URL(d.source)), with(style, underline)})
+		case *ast.RawHTML:
+			for i := range c.Segments.Len() {
+				segment := c.Segments.At(i)
+				to = append(to, inline{string(segment.Value(d.source)), style})
+			}
+
+		// The address of a link is always seen: its text may claim another one.
+		case *ast.Link:
+			to = d.spans(c, with(style, underline), to)
+			to = append(to, inline{" (" + string(c.Destination) + ")", style})
+		case *ast.Image:
+			to = d.spans(c, style, to)
+			to = append(to, inline{" (" + string(c.Destination) + ")", style})
+		default:
+			to = d.spans(c, style, to)
+		}
+	}
+	return to
+}
+
+func with(style, more string) string { return strings.TrimPrefix(style+";"+more, ";") }
+
+// wrap breaks spans into rows between words.
+func (d *drawing) wrap(spans []inline, width int) []string {
+	var rows []string
+	var row strings.Builder
+	cells := 0
+	flush := func() {
+		rows = append(rows, row.String())
+		row.Reset()
+		cells = 0
+	}
+
+	var word []inline // it may have several styles
+	size, space := 0, false
+	place := func() {
+		if size == 0 {
+			return
+		}
+		gap := 0
+		if space && cells > 0 {
+			gap = 1
+		}
+		if cells > 0 && cells+gap+size > width {
+			flush()
+			gap = 0
+		}
+		row.WriteString(strings.Repeat(" ", gap))
+		cells += gap
+		for _, part := range word {
+			for i, piece := range broken(part.text, max(width-cells, 1)) {
+				if i > 0 {
+					flush()
+				}
+				row.WriteString(d.styled(piece, part.style))
+				cells += safetext.Width(piece)
+			}
+		}
+		word, size, space = nil, 0, false
+	}
+
+	for _, s := range spans {
+		if s.text == "\n" {
+			place()
+			flush()
+			space = false
+			continue
+		}
+		clean := safetext.Row(s.text)
+		for i, text := range strings.Split(clean, " ") {
+			if i > 0 {
+				place()
+				space = true
+			}
+			if text != "" {
+				word, size = append(word, inline{text, s.style}), size+safetext.Width(text)
+			}
+		}
+	}
+	place()
+	if cells > 0 || len(rows) == 0 && len(spans) > 0 {
+		flush()
+	}
+	return rows
+}
+
+// table returns the rows of a table. Cells of a table that is too wide have several rows.
+func (d *drawing) table(table *extast.Table, width int) []string {
+	var lines [][][]inline
+	var widths []int
+	for line := table.FirstChild(); line != nil; line = line.NextSibling() {
+		style := ""
+		if line.Kind() == extast.KindTableHeader {
+			style = bold
+		}
+		var cells [][]inline
+		for cell := line.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			spans := d.spans(cell, style, nil)
+			if len(cells) == len(widths) {
+				widths = append(widths, 1)
+			}
+			widths[len(cells)] = max(widths[len(cells)], spansWidth(spans))
+			cells = append(cells, spans)
+		}
+		lines = append(lines, cells)
+	}
+	narrow(widths, width-3*(len(widths)-1))
+
+	var rows []string
+	for i, cells := range lines {
+		rows = append(rows, d.tableRow(cells, widths)...)
+		if i == 0 {
+			var rules []string
+			for _, w := range widths {
+				rules = append(rules, strings.Repeat("─", w))
+			}
+			rows = append(rows, d.styled(strings.Join(rules, "─┼─"), faint))
+		}
+	}
+	return rows
+}
+
+func spansWidth(spans []inline) int {
+	cells := 0
+	for _, s := range spans {
+		cells += safetext.Width(safetext.Row(s.text))
+	}
+	return cells
+}
+
+// narrow makes the widest columns narrower, until all of them fit.
+func narrow(widths []int, width int) {
+	sum := 0
+	for _, w := range widths {
+		sum += w
+	}
+	for ; sum > width; sum-- {
+		widest := 0
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= 3 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// tableRow returns the rows of one row of a table.
+func (d *drawing) tableRow(cells [][]inline, widths []int) []string {
+	height := 1
+	wrapped := make([][]string, len(widths))
+	for i := range widths {
+		if i < len(cells) {
+			wrapped[i] = d.wrap(cells[i], widths[i])
+		}
+		height = max(height, len(wrapped[i]))
+	}
+
+	rows := make([]string, height)
+	for y := range rows {
+		var parts []string
+		for i, w := range widths {
+			text := ""
+			if y < len(wrapped[i]) {
+				text = wrapped[i][y]
+			}
+			parts = append(parts, text+strings.Repeat(" ", max(w-ansi.StringWidth(text), 0)))
+		}
+		rows[y] = strings.TrimRight(strings.Join(parts, d.styled(" │ ", faint)), " ")
+	}
+	return rows
+}
