@@ -13,8 +13,8 @@ import (
 // append, and the records that are new or changed, in order. The blobs of a are to be stored too, unless they are
 // stored already.
 //
-// Current is the head as it is, or nil. Stored and blob return what is stored, or nil; Apply returns their errors as they
-// are.
+// Current is the head as it is, or nil. Stored and blob return what is stored, or nil; Apply returns their errors as
+// they are.
 func (a AppendRequest) Apply(
 	current *Head, stored func(node.ID) (*Record, error), blob func(Sum) (*Blob, error),
 ) (Head, []Record, error) {

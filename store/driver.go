@@ -26,13 +26,13 @@ import (
 // # Rules for all methods
 //
 //   - A driver is safe for concurrent use, also by several programs if its database is.
-//   - Keys of conversations and names of heads are compared and sorted byte by byte: "a", "A" and "a " are three. A Store
-//     gives no others than [CheckName] accepts, and no pages that [Page.Check] rejects.
+//   - Keys of conversations and names of heads are compared and sorted byte by byte: "a", "A" and "a " are three. A
+//     Store gives no others than [CheckName] accepts, and no pages that [Page.Check] rejects.
 //   - If the context is done before a method has an effect, the error of the method holds the context's error.
 //   - A driver keeps no slice of its caller, and the caller may change every slice it gets from the driver.
 //   - A driver may do without Read, Records, Watch and Prune. The first three return nil then, and Prune returns
-//     errors.ErrUnsupported. A driver without Read returns all records of the conversation from Open. A head is looked at
-//     once a second in place of Watch.
+//     errors.ErrUnsupported. A driver without Read returns all records of the conversation from Open. Without Watch, a
+//     head is looked at once a second.
 //   - Each method is atomic: other callers see all of its effect or nothing, also after a crash. When it returns nil,
 //     the effect is as durable as the driver promises.
 //   - After an error from outside this package, the effect of a change is unknown: the change may be made, and only the

@@ -24,8 +24,8 @@ import (
 // common: it merges and checks the options, repairs the messages, sends the request, limits the silence, and returns
 // typed errors. Body and Read add the form of the API.
 //
-//   - A note reports each option that does not change the body, and tokens of Thinking that do not. Header, Idle and Body
-//     need nothing from Body.
+//   - A note reports each option that does not change the body, and tokens of Thinking that do not. Header, Idle and
+//     Body need nothing from Body.
 //   - A member of api.Options.Body is added to the body, unless the body has one of that name.
 type Provider struct {
 	// Target is what the API accepts. Its API names the API in responses and errors.
@@ -139,7 +139,7 @@ func (p Provider) noteUnsent(req api.Request, b *roundtrip.Builder) error {
 	return nil
 }
 
-// noteBudget notes that a budget for thinking is sent as a mere wish to think: the body is the same with another budget.
+// noteBudget notes that a budget for thinking is sent as a mere wish to think: with another one the body is the same.
 func (p Provider) noteBudget(req api.Request, with content.JSON, b *roundtrip.Builder) error {
 	n := req.Options.Thinking.Tokens()
 	if n == 0 {

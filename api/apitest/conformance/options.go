@@ -193,10 +193,10 @@ func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
 		}
 	case o.value != nil:
 		if !with.holds(o.value) {
-			return fmt.Errorf("Options.%s: %v is not in the body: %s: %s", o.name, o.value, sendOrNote, with.body)
+			return fmt.Errorf("%v of Options.%s is not in the body: %s: %s", o.value, o.name, sendOrNote, with.body)
 		}
 	case with.body.Canonical() == without.body.Canonical():
-		return fmt.Errorf("Options.%s changes nothing: %s: %s", o.name, sendOrNote, with.body)
+		return fmt.Errorf("the option %s changes nothing: %s: %s", o.name, sendOrNote, with.body)
 	}
 	return nil
 }
