@@ -49,7 +49,7 @@
 //	content    messages: blocks of text, images, thinking, tool calls, tool results
 //	node       one immutable vertex: payload, parents, id
 //	api        the boundary to models: Provider, Client, typed errors, prices
-//	  dialect    what an API accepts: Repair, and the rules for switching the provider
+//	  dialect    a provider of your own, and what an API accepts: the rules for switching the provider
 //	  compatible names of servers that implement the APIs of others
 //	  batch      requests of many runs together, through a provider's batch API, at half the price
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load

@@ -20,15 +20,13 @@ import (
 
 // intended are the exported names that nothing in the tree uses, by package. Most are errors that a program tells apart.
 var intended = map[string]string{
-	"api":          "ErrPrice",
 	"api/batch":    "ErrFile ErrInDoubt ErrNoResult", // a program decides whether to resolve, to wait, or to use another file
-	"content":      "ErrBlock",
 	"dag":          "ErrChanged ErrDamaged ErrForeign ErrFormat ErrLocked ErrMerge ErrNoRef",
 	"dag/sessions": "Error",
-	"executor": "ErrInvalidLimit ErrMissingReply ErrNoAgent ErrOwner " +
+	"executor": "ErrMissingReply ErrNoAgent ErrOwner " +
 		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered Underscores",
 	"executor/durable": "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
-	"executor/mcp":     "ToolError ToolName",
+	"executor/mcp":     "ToolName",
 	"executor/otel":    "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
 	"node":             "ErrUnknownKind",
 	"store/postgres":   "DamageError SchemaError",

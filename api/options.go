@@ -38,9 +38,6 @@ type Options struct {
 	Thinking Thinking
 	// Output is the form of the response, made by [Output]. Defaults to none: plain text.
 	Output Schema
-	// Metadata is sent with the request for the provider's own records. Each provider accepts keys of its own. Defaults
-	// to none.
-	Metadata map[string]string
 	// Cache is the policy for prompt caching. Defaults to CacheShort.
 	Cache Cache
 	// Idle limits the time without any data from the provider, keep-alives included. After it, the request fails with
@@ -60,8 +57,7 @@ type Options struct {
 	BodyAPI string
 }
 
-// Over returns o with its zero fields taken from defaults. Metadata and Header are merged key by key, and Body member
-// by member.
+// Over returns o with its zero fields taken from defaults. Header is merged name by name, and Body member by member.
 func (o Options) Over(defaults Options) Options {
 	o.MaxTokens = cmp.Or(o.MaxTokens, defaults.MaxTokens)
 	o.Temperature = cmp.Or(o.Temperature, defaults.Temperature)
@@ -77,8 +73,6 @@ func (o Options) Over(defaults Options) Options {
 	o.OneCall = o.OneCall || defaults.OneCall
 	o.Thinking = cmp.Or(o.Thinking, defaults.Thinking)
 	o.Output = cmp.Or(o.Output, defaults.Output)
-
-	o.Metadata = overMap(o.Metadata, defaults.Metadata)
 	o.Cache = cmp.Or(o.Cache, defaults.Cache)
 	o.Idle = cmp.Or(o.Idle, defaults.Idle)
 	o.Header = overHeader(o.Header, defaults.Header)
@@ -101,20 +95,6 @@ func overHeader(values, defaults map[string][]string) map[string][]string {
 			merged[textproto.CanonicalMIMEHeaderKey(name)] = h[name]
 		}
 	}
-	return merged
-}
-
-// overMap returns defaults overridden by values.
-func overMap[M ~map[string]V, V any](values, defaults M) M {
-	if len(values) == 0 {
-		return defaults
-	}
-
-	merged := maps.Clone(defaults)
-	if merged == nil {
-		return values
-	}
-	maps.Copy(merged, values)
 	return merged
 }
 

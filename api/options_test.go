@@ -55,14 +55,14 @@ func (optionsOf) Stream(_ context.Context, req api.Request) iter.Seq2[api.Event,
 func TestOptionsOverKeepsSetFields(t *testing.T) {
 	full := api.Options{
 		MaxTokens: 1, Temperature: ptr(1.0), StopSequences: []string{"a"}, ToolChoice: api.ToolsAny, OneCall: true, Thinking: api.ThinkLow,
-		Output: api.Output[plan](), Metadata: map[string]string{"a": "1"}, Cache: api.CacheLong, Idle: time.Second,
+		Output: api.Output[plan](), Cache: api.CacheLong, Idle: time.Second,
 		Header: http.Header{"A": {"1"}}, Body: `{"a":1}`,
 	}
 	require.Equal(t, full, api.Options{}.Over(full), "every field is filled")
 	require.Equal(t, full, full.Over(api.Options{}), "and none is lost")
 	other := api.Options{
 		MaxTokens: 2, Temperature: ptr(0.0), StopSequences: []string{}, ToolChoice: api.OneTool("x"), Thinking: api.ThinkOff,
-		Output: api.Output[step](), Metadata: map[string]string{"b": "2", "a": "3"}, Cache: api.CacheOff, Idle: -1,
+		Output: api.Output[step](), Cache: api.CacheOff, Idle: -1,
 		Header: http.Header{"B": {"2"}, "A": {"3", "4"}}, Body: `{"b":{"c":2},"a":null}`,
 	}
 	got := other.Over(full)
@@ -70,12 +70,10 @@ func TestOptionsOverKeepsSetFields(t *testing.T) {
 	other.OneCall = true
 	require.Equal(t, other, got, "what is set goes before, also where it is 0 or empty")
 
-	merged := api.Options{Metadata: map[string]string{"b": "2"}, Header: http.Header{"B": {"2"}}, Body: `{"b":2}`}.Over(full)
-	require.Equal(t, map[string]string{"a": "1", "b": "2"}, merged.Metadata)
+	merged := api.Options{Header: http.Header{"B": {"2"}}, Body: `{"b":2}`}.Over(full)
 	require.Equal(t, map[string][]string{"A": {"1"}, "B": {"2"}}, merged.Header)
 	require.Equal(t, content.JSON(`{"a":1,"b":2}`), merged.Body)
-	require.Len(t, full.Metadata, 1, "the defaults are not changed")
-	require.Len(t, full.Header, 1)
+	require.Len(t, full.Header, 1, "the defaults are not changed")
 }
 
 func TestOverKeepsABodyThatIsNone(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/plait-dev/plait/internal/pattern"
 )
 
-// ErrPrice is in the chain of every error about an invalid price or price file.
-var ErrPrice = errors.New("invalid price")
+// errPrice is in the chain of every error about an invalid price or price file.
+var errPrice = errors.New("invalid price")
 
 // Prices maps the names of models to their prices, in a currency of the program's choice. Plait has no prices of its
 // own: they change, and differ by contract. A program sets them, or reads them from a file of its own with
@@ -41,7 +41,7 @@ type Price struct {
 	CacheWriteLong float64
 }
 
-// Check returns why p cannot be used: an error with [ErrPrice] if a price is negative, infinite or NaN. It reports the
+// Check returns why p cannot be used: an error if a price is negative, infinite or NaN. It reports the
 // first such price, in the order of the models' names.
 func (p Prices) Check() error {
 	if len(p) == 0 {
@@ -85,7 +85,7 @@ func (p Price) check(model string) error {
 
 // badPrice returns an error about a field of a price.
 func badPrice(model, field string, value float64, reason string) error {
-	return fmt.Errorf("%w: %s of model %q is %v: %s", ErrPrice, field, model, value, reason)
+	return fmt.Errorf("%w: %s of model %q is %v: %s", errPrice, field, model, value, reason)
 }
 
 // priceField is a field of a Price.

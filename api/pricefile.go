@@ -44,7 +44,7 @@ const maxPriceFile = 16 << 20
 //   - A price of 0 means a free model: all of its prices must be 0. An unknown cache price is left out.
 //   - An unknown member is an error, so that a misspelled price does not count as missing.
 //
-// Every error has ErrPrice in its chain, apart from those of r. An error about a price names its model.
+// An error about a price names its model.
 func ReadPrices(r io.Reader) (PriceList, error) {
 	// One byte beyond the limit shows that the file is too large.
 	data, err := io.ReadAll(io.LimitReader(r, maxPriceFile+1))
@@ -129,4 +129,4 @@ func readPrice(model string, saved jsonx.Reader) (Price, error) {
 }
 
 // priceFile returns err as an error of the file. It cleans the path of a member, because it has names from the file.
-func priceFile(err error) error { return fmt.Errorf("api: price file: %w: %w", ErrPrice, err) }
+func priceFile(err error) error { return fmt.Errorf("api: price file: %w: %w", errPrice, err) }

@@ -43,14 +43,13 @@ type Request struct {
 //     ensures this.
 //   - Each option of the request is sent, or a note of kind [RepairOption] in Repaired reports the missing option.
 //
-// To write a provider:
+// To write a provider for an API with JSON over HTTP, use dialect.Provider, which keeps these rules. For another one:
 //
 //   - [Options.Over] merges the options of a request with the provider's own, and [Options.Check] refuses invalid ones.
 //   - Package api/dialect turns any list of messages into a request acceptable to the API.
 //   - [Once] makes a sequence single-use.
 //   - Return an [Error] of one of its kinds: a [Client] and [Fallback] understand them.
-//   - conformance.Run checks all of the rules above. Its examples have a whole provider, in
-//     api/apitest/conformance/example_provider_test.go ("go doc" shows no examples).
+//   - conformance.Run checks all of the rules above. docs/guides/own-provider.md leads to whole providers.
 type Provider interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Event, error]
 }

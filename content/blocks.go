@@ -13,26 +13,21 @@ import (
 // ErrBlock is in the chain of every error about a block that cannot be part of a conversation.
 var ErrBlock = errors.New("invalid block")
 
-// BlockError reports an invalid block of a list. Its chain holds ErrBlock.
-type BlockError struct {
-	// Index is the block's index in the list.
-	Index int
-	// Type is the block's type, such as "tool_use"; empty for a nil block.
-	Type string
-	// Reason describes the problem.
-	Reason string
-}
+// invalid is the text of an ErrBlock.
+type invalid string
 
-// Error returns the block's index, its type and the reason.
-func (e *BlockError) Error() string {
-	if e.Type == "" {
-		return fmt.Sprintf("block %d: %s", e.Index, e.Reason)
+func (e invalid) Error() string { return string(e) }
+
+func (invalid) Unwrap() error { return ErrBlock }
+
+// blockError returns the ErrBlock for the block at an index of a list. A nil block has no type.
+func blockError(index int, b Block, reason string) error {
+	kind := ""
+	if name := kindOf(b); name != "" {
+		kind = " (" + name + ")"
 	}
-	return fmt.Sprintf("block %d (%s): %s", e.Index, e.Type, e.Reason)
+	return invalid(fmt.Sprintf("block %d%s: %s", index, kind, reason))
 }
-
-// Unwrap returns ErrBlock.
-func (e *BlockError) Unwrap() error { return ErrBlock }
 
 // Blocks is an unchangeable list of blocks. The zero value is the empty list. Two Blocks are compared with
 // [Blocks.Equal]; == compares identity and never panics.
@@ -45,7 +40,7 @@ type list struct {
 	memo   memo.Memo
 }
 
-// Of returns a list of the given blocks. Bytes that are not UTF-8 are replaced by U+FFFD. Of returns a *BlockError for
+// Of returns a list of the given blocks. Bytes that are not UTF-8 are replaced by U+FFFD. Of returns an ErrBlock, with the index and the reason, for
 //
 //   - a nil block or nil pointer,
 //   - a source with none or several of Data, Text, URL and FileID set,
@@ -77,11 +72,11 @@ func newList(checked []Block) Blocks {
 	return Blocks{&list{blocks: checked}}
 }
 
-// checkAt is check for the block at an index of a list. The error of an invalid block is a *BlockError.
+// checkAt is check for the block at an index of a list. The error of an invalid block is an ErrBlock.
 func checkAt(index int, b Block) (Block, error) {
 	clean, reason := check(b)
 	if reason != "" {
-		return nil, &BlockError{Index: index, Type: kindOf(b), Reason: reason}
+		return nil, blockError(index, b, reason)
 	}
 	return clean, nil
 }

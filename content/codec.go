@@ -157,7 +157,7 @@ func appendSource(dst []byte, s Source) []byte {
 }
 
 // UnmarshalJSON reads the saved form. A block of an unknown type becomes an [Unknown]. An invalid block of a known type
-// is a *BlockError. After an error b is unchanged.
+// is an ErrBlock. After an error b is unchanged.
 func (b *Blocks) UnmarshalJSON(data []byte) error {
 	var items []item
 	if err := json.Unmarshal(data, &items); err != nil {
@@ -196,7 +196,7 @@ func listOf[I item | innerItem](items []I) (Blocks, error) {
 	for i, each := range items {
 		read := item(each)
 		if read.err != nil {
-			return Blocks{}, &BlockError{Index: i, Type: kindOf(read.block), Reason: read.err.Error()}
+			return Blocks{}, blockError(i, read.block, read.err.Error())
 		}
 		list[i] = read.block
 	}

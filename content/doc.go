@@ -7,7 +7,7 @@
 //	picture := content.Image{Source: content.Source{URL: url}}
 //	blocks, err := content.Of(content.Text{Text: "What is in this picture?"}, picture)
 //	if err != nil {
-//		return err // a *content.BlockError: the block's index and the reason
+//		return err // content.ErrBlock, with the block's index and the reason
 //	}
 //	fmt.Println(blocks.Len(), blocks.Text())
 //
@@ -27,7 +27,7 @@
 //
 // # Errors
 //
-// [ErrBlock] marks a block that cannot be part of a conversation; [BlockError] gives its index and the reason.
+// [ErrBlock] marks a block that cannot be part of a conversation; the text has its index and the reason.
 // [ErrJSON] marks text that is not JSON. Text is never rejected: bytes that are not UTF-8 are replaced by U+FFFD when a
 // list is made, so that the list in memory equals the list in a saved file.
 package content

@@ -15,11 +15,10 @@ func ExampleOf() {
 	fmt.Println(said.Len(), said.Text(), err)
 
 	_, err = content.Of(content.Text{Text: "Look:"}, content.Image{})
-	var refused *content.BlockError
-	fmt.Println(errors.As(err, &refused), refused.Index, err)
+	fmt.Println(errors.Is(err, content.ErrBlock), err)
 	// Output:
 	// 2 What is in this picture? <nil>
-	// true 1 block 1 (image): its source needs exactly one of data, text, URL and file ID; it has 0
+	// true block 1 (image): its source needs exactly one of data, text, URL and file ID; it has 0
 }
 
 func ExampleBlocks() {

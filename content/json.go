@@ -65,6 +65,14 @@ func (j JSON) MarshalJSON() ([]byte, error) {
 	return []byte(j), nil
 }
 
+// UnmarshalJSON stores the JSON value as it is written, and null as the zero value.
+func (j *JSON) UnmarshalJSON(data []byte) error {
+	if *j = JSON(data); *j == "null" {
+		*j = ""
+	}
+	return nil
+}
+
 // Canonical returns j in the form used to compute digests: members sorted by name, no space between tokens, strings
 // with the fewest escapes, numbers as they were written (1 and 1.0 differ, and no digit is lost). Except for numbers,
 // this is the form of RFC 8785. Text that is not valid JSON, or nests deeper than 256, becomes a JSON string; the zero

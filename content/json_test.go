@@ -88,6 +88,10 @@ func TestJSONInsideAValueIsEncodedAsItIs(t *testing.T) {
 	require.Equal(t, content.JSON(`{"args":{"b":1.0,"a":2},"none":null}`), j)
 	_, err = content.ToJSON(content.JSON("{"))
 	require.ErrorIs(t, err, content.ErrJSON)
+
+	var back struct{ Args, None, Text content.JSON }
+	require.NoError(t, json.Unmarshal([]byte(`{"Args":{"b":1.0,"a":2},"None":null,"Text":"x"}`), &back))
+	require.Equal(t, []content.JSON{`{"b":1.0,"a":2}`, "", `"x"`}, []content.JSON{back.Args, back.None, back.Text})
 }
 
 func TestToJSON(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
-	"gonum.org/v1/gonum/graph/encoding/dot"
 	"gonum.org/v1/gonum/graph/flow"
 	"gonum.org/v1/gonum/graph/path"
 	"gonum.org/v1/gonum/graph/topo"
@@ -254,22 +253,6 @@ func ExampleDAG_Graph_dominators() {
 	// 1 dominates 3
 	// 1 dominates 4
 	// 4 dominates 5
-}
-
-// gonum writes the graph in the language of Graphviz. viz.DOT does so with what was said, for people.
-func ExampleDAG_Graph_dot() {
-	src := node.Counting(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	text, err := dot.Marshal(dag.New().WithSource(src).User("What is a DAG?").Assistant("A graph without cycles.").Graph(), "talk", "", "  ")
-	fmt.Println(string(text), err)
-	// Output:
-	// strict digraph talk {
-	//   // Node definitions.
-	//   message_00000001;
-	//   message_00000002;
-	//
-	//   // Edge definitions.
-	//   message_00000001 -> message_00000002;
-	// } <nil>
 }
 
 // The shortest path from the first node to the head. The ID of a vertex is the index of its node.

@@ -42,9 +42,6 @@ type Vertex struct {
 // ID returns the ID of the vertex: the index of its node.
 func (v Vertex) ID() int64 { return v.id }
 
-// DOTID returns the name of the vertex for gonum's encoding of Graphviz DOT.
-func (v Vertex) DOTID() string { return v.Node.Kind() + "_" + node.ShortID(v.Node.ID()) }
-
 // directed is the result of DAG.Graph. All lists are in the order of IDs, but for those of parents.
 type directed struct {
 	vertices []gonum.Node

@@ -3,11 +3,9 @@ package dag_test
 import (
 	"testing"
 
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/graph/encoding/dot"
 	"gonum.org/v1/gonum/graph/topo"
 )
 
@@ -58,10 +56,4 @@ func TestGraphWithoutNodesOrVertices(t *testing.T) {
 		require.Nil(t, g.Edge(0, id))
 	}
 	require.Nil(t, g.Edge(0, 0))
-}
-
-func TestGraphEncodesAsDOT(t *testing.T) {
-	text, err := dot.Marshal(fresh().User("x").Assistant("y", content.Text{Text: "z"}).Graph(), "conversation", "", "  ")
-	require.NoError(t, err)
-	require.Contains(t, string(text), "message_00000001 -> message_00000002;")
 }

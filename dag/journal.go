@@ -70,10 +70,9 @@ const headsPrefix = `{"heads":`
 //
 // To append each step of a run, set executor.Agent.Save.
 type Journal struct {
-	disk      disk
-	path      string // absolute
-	noSync    bool
-	recovered *Recovery
+	disk   disk
+	path   string // absolute
+	noSync bool
 
 	mu     sync.Mutex  // guards the fields below
 	file   file        // nil in the zero value
@@ -101,27 +100,10 @@ type JournalOptions struct {
 	MaxNode int
 }
 
-// Recovery describes an incomplete append, cut from the end of a journal when it was opened. A crash has interrupted
-// the append, so it was never reported as done.
-type Recovery struct {
-	// Bytes is the number of cut bytes.
-	Bytes int64
-	// Line is the first cut line, from 1.
-	Line int
-	// Reason is the fault in this line.
-	Reason error
-}
-
-// String returns one line with the size, the position and the reason.
-func (r *Recovery) String() string {
-	return fmt.Sprintf("%d bytes were cut, from line %d on: %v", r.Bytes, r.Line, r.Reason)
-}
-
 // OpenJournal opens the journal at path for writing. It creates an empty one if there is no file.
 //
 // If the last append is incomplete, the journal is truncated to the end of the last complete append: to its last line
 // with heads. Nodes after that line are removed even if they are complete. An append reported as done is never removed.
-// [Journal.Recovered] describes the removed part.
 //
 // When OpenJournal returns nil, the content of the journal is durable (see [JournalOptions]). Errors:
 //
@@ -213,17 +195,18 @@ func (j *Journal) open(path string, maxNode int) error {
 	if err != nil {
 		return err
 	}
-	if torn >= 0 {
-		return j.create(torn)
+	if torn {
+		return j.create()
 	}
 
 	in := reader{scanner: newScanner(j.file, limitOf(maxNode))}
-	if err := in.journalFile(j); err != nil {
+	incomplete, err := in.journalFile(j)
+	if err != nil {
 		return in.blame(path, err)
 	}
 
 	// Remove an incomplete append, or the next one would continue its last line.
-	if j.recovered != nil {
+	if incomplete {
 		if err := j.file.Truncate(j.state.size); err != nil {
 			return err
 		}
@@ -233,28 +216,18 @@ func (j *Journal) open(path string, maxNode int) error {
 	return j.syncAll()
 }
 
-// tornHeader returns the length of a file with only a part of the first line, and -1 for any other file.
-func (j *Journal) tornHeader() (int, error) {
+// tornHeader reports whether the file has only a part of the first line. An empty file has a part of 0 bytes.
+func (j *Journal) tornHeader() (bool, error) {
 	start := make([]byte, len(journalHeader))
 	n, err := j.file.ReadAt(start, 0)
-
-	// An empty file is one with a part of 0 bytes.
-	if n < len(start) && err == io.EOF && strings.HasPrefix(journalHeader, string(start[:n])) {
-		return n, nil
+	if err != io.EOF {
+		return false, err
 	}
-	if err == io.EOF {
-		err = nil
-	}
-	return -1, err
+	return n < len(start) && strings.HasPrefix(journalHeader, string(start[:n])), nil
 }
 
-// create writes the first line. The file holds its first torn bytes.
-func (j *Journal) create(torn int) error {
-	if torn > 0 {
-		j.recovered = &Recovery{Bytes: int64(torn), Line: 1, Reason: io.ErrUnexpectedEOF}
-	}
-
-	// The line is written over a part of itself.
+// create writes the first line, over a part of itself.
+func (j *Journal) create() error {
 	if err := writeAt(j.file, []byte(journalHeader), 0); err != nil {
 		return err
 	}
@@ -289,9 +262,6 @@ func (j *Journal) DAG() DAG {
 	defer j.mu.Unlock()
 	return j.state.dag
 }
-
-// Recovered describes the part removed by OpenJournal. It returns nil if the file was complete.
-func (j *Journal) Recovered() *Recovery { return j.recovered }
 
 // Append saves d as the journal's conversation. It appends the heads and the new nodes, with the nodes of child
 // conversations, in one write. If nothing is new it writes nothing. After a rewind, nodes out of reach of the heads
@@ -521,77 +491,61 @@ func (j *Journal) Close() error {
 
 func (j *Journal) closeFile() error { return errors.Join(j.disk.Unlock(j.file), j.file.Close()) }
 
-// journalFile reads the file of a journal for OpenJournal.
-func (r *reader) journalFile(j *Journal) (err error) {
+// journalFile reads the file of a journal for OpenJournal, and reports whether its last append is incomplete.
+func (r *reader) journalFile(j *Journal) (incomplete bool, err error) {
 	if err = r.begin(); err != nil {
-		return err
+		return false, err
 	}
 	if err = r.members(&r.head, r.nodes); err != nil {
-		return err
+		return false, err
 	}
 	if r.head.format != journalFormat {
-		return fmt.Errorf("%w to append to: it is a document; Load reads it", ErrFormat)
+		return false, fmt.Errorf("%w to append to: it is a document; Load reads it", ErrFormat)
 	}
-	j.state, j.recovered, err = r.journal()
-	return err
+	j.state, incomplete, err = r.journal()
+	return incomplete, err
 }
 
-// journal reads the lines after the header of a journal. It returns a Recovery if the last append is incomplete.
-func (r *reader) journal() (journalState, *Recovery, error) {
+// journal reads the lines after the header of a journal, and reports whether the last append is incomplete.
+func (r *reader) journal() (state journalState, incomplete bool, err error) {
 	if err := r.headerEnds(); err != nil {
-		return journalState{}, nil, err
+		return journalState{}, false, err
 	}
 
-	state := journalState{size: r.offset}
+	state.size = r.offset
 	state.setHeader(r.head.header)
-	recovered, err := r.entries(&state)
-	if err != nil {
-		return journalState{}, nil, err
+	if incomplete, err = r.entries(&state); err != nil {
+		return journalState{}, false, err
 	}
 
 	// The kept heads of an append were not compared with its new heads.
 	state.dag, state.heads = state.dag.WithHeads(state.heads...), nil
-	return state, recovered, nil
+	return state, incomplete, nil
 }
 
-// entries reads lines up to the end of the file. It returns a Recovery if it ends within an append.
-func (r *reader) entries(state *journalState) (*Recovery, error) {
-	first := r.line // the first line of the current append
-	incomplete := func(reason error) (*Recovery, error) {
-		return &Recovery{Bytes: r.offset - state.size, Line: first, Reason: reason}, nil
-	}
-
+// entries reads lines up to the end of the file, and reports whether it ends within an append.
+func (r *reader) entries(state *journalState) (incomplete bool, err error) {
 	for {
 		r.at = r.line
 		line, complete, err := r.text()
 
 		// The file may end only after a line with the heads. Any other end is that of an incomplete append.
-		switch {
-		case err == io.EOF && r.offset == state.size:
-			return nil, nil
-		case err == io.EOF:
-			return incomplete(errNoHeads)
-		case err != nil:
-			return nil, err
-		case !complete:
-			return incomplete(io.ErrUnexpectedEOF)
+		if err == io.EOF {
+			return r.offset > state.size, nil
+		}
+		if err != nil || !complete {
+			return !complete, err
 		}
 
 		// A bad line at the end of the file is an incomplete append. Anywhere else it is damage.
 		if err := r.entry(state, line); err != nil {
 			if r.unwritten(line, state.size) {
-				return incomplete(err)
+				return true, nil
 			}
-			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		if r.offset == state.size { // the line with the heads: the append is complete
-			first = r.line
+			return false, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 	}
 }
-
-// errNoHeads is the reason for cutting complete lines.
-var errNoHeads = errors.New("the nodes are not followed by a line with the heads")
 
 // headerEnds returns an error unless the line ends after the header.
 func (r *reader) headerEnds() error {

@@ -23,7 +23,7 @@ import (
 var (
 	// ErrFormat marks a file that is not a saved conversation, or is broken outside its nodes.
 	ErrFormat = errors.New("not a saved conversation")
-	// ErrVersion marks a file written by another version of Plait; a *VersionError names the version.
+	// ErrVersion marks a file written by another version of Plait; the text names the version.
 	ErrVersion = errors.New("written by another version of Plait")
 	// ErrDuplicateID marks an ID of two nodes.
 	ErrDuplicateID = errors.New("duplicate ID")
@@ -59,21 +59,6 @@ func (e *LoadError) Error() string {
 
 // Unwrap returns the reason.
 func (e *LoadError) Unwrap() error { return e.Err }
-
-// VersionError reports a file, or other saved data, in a version that this program cannot read. Its chain holds
-// ErrVersion.
-type VersionError struct {
-	// Version is the version of the data, and Supported the newest version that this program reads.
-	Version, Supported int
-}
-
-// Error names both versions.
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("%v: it has version %d, this program reads version %d", ErrVersion, e.Version, e.Supported)
-}
-
-// Unwrap returns ErrVersion.
-func (e *VersionError) Unwrap() error { return ErrVersion }
 
 // limitOf returns the maximum size of one node, or of one member of the header, in bytes. Reading takes memory for the
 // conversation, and beside it at most in proportion to it. set is 0 for the default.
@@ -354,7 +339,7 @@ func (h *headReader) check(name string) error {
 	case name == "format" && h.format != documentFormat && h.format != journalFormat:
 		return h.bad(name, fmt.Errorf("it is %.100q, not %q or %q", h.format, documentFormat, journalFormat))
 	case name == "version" && h.version > formatVersion:
-		return &VersionError{Version: h.version, Supported: formatVersion}
+		return fmt.Errorf("%w: it has version %d, this program reads version %d", ErrVersion, h.version, formatVersion)
 	case name == "version" && h.version < 1:
 		return h.bad(name, fmt.Errorf("it is %d", h.version))
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	json "github.com/goccy/go-json/v2"
 	"github.com/google/uuid"
 	"github.com/plait-dev/plait/internal/pattern"
 	"github.com/plait-dev/plait/node"
@@ -34,14 +33,6 @@ func (u Unreached) String() string {
 		out.WriteString("\n" + n.String())
 	}
 	return out.String()
-}
-
-// MarshalJSON returns an object with the members nodes, an array of node IDs, and bytes.
-func (u Unreached) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Nodes []node.ID `json:"nodes"`
-		Bytes int64     `json:"bytes"`
-	}{idsOf(u.Nodes), u.Bytes})
 }
 
 // Unreachable returns the nodes that [DAG.Prune] would remove: nodes of the loaded file without a path from a head, a

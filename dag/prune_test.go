@@ -1,7 +1,6 @@
 package dag_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,18 +48,6 @@ func TestUnreachableListsNodes(t *testing.T) {
 
 	require.Equal(t, "3 nodes out of reach, "+strings.SplitN(u.String(), ", ", 2)[1], u.String())
 	require.Contains(t, u.String(), " bytes\n"+u.Nodes[0].String()+"\n")
-	j, err := json.Marshal(u)
-	require.NoError(t, err)
-	var got struct {
-		Nodes []node.ID
-		Bytes int64
-	}
-	require.NoError(t, json.Unmarshal(j, &got))
-	require.Equal(t, lost, got.Nodes)
-	require.Equal(t, u.Bytes, got.Bytes)
-	j, err = json.Marshal(dag.New().Unreachable())
-	require.NoError(t, err)
-	require.JSONEq(t, `{"nodes":[],"bytes":0}`, string(j))
 }
 
 func TestPruneKeepsNodesThatAreHeadsAgain(t *testing.T) {

@@ -64,7 +64,7 @@ type Agent struct {
 	Hooks []Hook
 	// Limits end a run. Defaults to 50 turns.
 	Limits Limits
-	// Prices has the prices of models. If api.Prices.Check rejects them, the run is refused with api.ErrPrice.
+	// Prices has the prices of models. If api.Prices.Check rejects them, the run is refused.
 	// Defaults to none: the cost of a run is then unknown (node.StopReason.CostKnown).
 	Prices api.Prices
 
@@ -173,7 +173,7 @@ var discard = slog.New(slog.DiscardHandler)
 // The conversation is valid beside any error, and a later Run continues it. If a step of the chain failed
 // (dag.DAG.Err), it is the conversation before that step. Errors:
 //
-//   - Before anything is done: no provider, a nil context, [UnboundError], [ErrInvalidLimit], [ErrAnswered],
+//   - Before anything is done: no provider, a nil context, [UnboundError], an invalid limit, [ErrAnswered],
 //     [ErrRejected], an error of Instructions, and dag.DAG.Err.
 //   - [ErrPaused].
 //   - The provider's error, after all retries.
@@ -271,7 +271,7 @@ func unobserved(r *run, begin func(*run) error) (dag.DAG, error) {
 //
 // The conversation is valid beside any error. Every call has its result, except after a *[PausedError]. Errors:
 //
-//   - Before anything is done: a nil context, [UnboundError], [ErrInvalidLimit], an error of Instructions, and
+//   - Before anything is done: a nil context, [UnboundError], an invalid limit, an error of Instructions, and
 //     dag.DAG.Err.
 //   - [ErrPaused].
 //   - The context's error and its cause, if the context ended.

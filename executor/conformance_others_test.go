@@ -1518,7 +1518,7 @@ var cortex = []conform{
 		rec := r.ExecuteCall(t.Context(), []byte(`{"function":{"name":"act","arguments":"{\"city\": oops"}}`))
 		require.False(t, rec.Success)
 		require.Equal(t, "act", rec.Tool)
-		require.Contains(t, rec.Error, "function.arguments: it is not valid JSON")
+		require.Contains(t, rec.Error, "function.arguments are not a JSON object")
 		require.Empty(t, ran())
 		rec = r.ExecuteCall(t.Context(), []byte(`{"function":{"name":"act","arguments":"{\"city\":\"London\"}"}}`))
 		require.True(t, rec.Success, rec.Error)

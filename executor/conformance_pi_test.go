@@ -271,9 +271,7 @@ var highest = []conform{
 			later := bytes.Replace(written, []byte(`"schema_version":2,`), []byte(`"schema_version":999,`), 1)
 			_, err = codec.Decode(later)
 			require.ErrorIs(t, err, dag.ErrVersion)
-			var version *dag.VersionError
-			require.ErrorAs(t, err, &version)
-			require.Equal(t, 999, version.Version)
+			require.ErrorContains(t, err, "version 999")
 		}},
 	{id: "H22", says: "an output beyond the limit is cut, and says so inside of the limit",
 		test: func(t *testing.T) {

@@ -10,8 +10,6 @@ var (
 	// ErrAnswered: the conversation ends with a whole response of a model (content.StopEndTurn), and no queue holds a
 	// message. Any other text of the assistant, written by hand or cut off, is for the model to continue.
 	ErrAnswered = errors.New("executor: the conversation ends with the model's response: append a user message first")
-	// ErrInvalidLimit: a limit is negative or not finite. The text names it.
-	ErrInvalidLimit = errors.New("is negative or not finite")
 	// ErrOwner: a tool that belongs to somebody else, such as an MCP server, would replace another owner's, or the
 	// program's own. See [Tool]. The text names the tool.
 	ErrOwner = errors.New("a tool of another owner has its name")

@@ -94,7 +94,7 @@ func TestTaskFormOfVersion2IsFrozen(t *testing.T) {
 	codec := executor.ToolTaskCodec{Keys: []string{"tenant"}}
 	var lines [][]byte
 	for _, p := range frozenPending {
-		data, err := codec.EncodeCall(frozenContinuations[0], p)
+		data, err := executor.EncodeTask(codec, frozenContinuations[0], p)
 		require.NoError(t, err)
 		lines = append(lines, data)
 	}

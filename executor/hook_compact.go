@@ -29,7 +29,7 @@ type Compaction struct {
 	// Count returns the number of tokens of messages. It is called with a few messages at a time, mostly new ones, and
 	// the results are added up. Defaults to [api.EstimateTokens].
 	Count func(messages []content.Message) int
-	// Policy makes the replacement for the middle. Defaults to [DropMiddle].
+	// Policy makes the replacement for the middle. Defaults to a note with the number of messages.
 	Policy Policy
 
 	counter any // the key under which a conversation remembers the results of Count; nil remembers none
@@ -39,11 +39,9 @@ type Compaction struct {
 // among them has its result. An error leaves the conversation as it is.
 type Policy func(ctx context.Context, messages []content.Message) (content.Blocks, error)
 
-// DropMiddle replaces messages by a note with their number.
-func DropMiddle() Policy {
-	return func(_ context.Context, messages []content.Message) (content.Blocks, error) {
-		return content.Words(fmt.Sprintf("[%d earlier messages were left out here.]", len(messages))), nil
-	}
+// dropMiddle replaces messages by a note with their number.
+func dropMiddle(_ context.Context, messages []content.Message) (content.Blocks, error) {
+	return content.Words(fmt.Sprintf("[%d earlier messages were left out here.]", len(messages))), nil
 }
 
 // TruncateOutputs replaces messages by their text, with each tool result cut to a number of bytes.
@@ -121,7 +119,7 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 		c.Keep = c.Budget / 2
 	}
 	if c.Policy == nil {
-		c.Policy = DropMiddle()
+		c.Policy = dropMiddle
 	}
 
 	// A refused conversation is too long whatever Count returns. Its size in Count's units still sets how much to keep.

@@ -125,11 +125,7 @@ func TestPoliciesWriteMessagesAsText(t *testing.T) {
 			"the tool returned: " + output + "\nthe tool failed: no"
 	}
 
-	said, err := executor.DropMiddle()(t.Context(), messages)
-	require.NoError(t, err)
-	require.Equal(t, "[3 earlier messages were left out here.]", said.Text())
-
-	said, err = executor.TruncateOutputs(24)(t.Context(), messages)
+	said, err := executor.TruncateOutputs(24)(t.Context(), messages)
 	require.NoError(t, err)
 	require.Equal(t, "[Earlier messages, with the output of tools cut:]\n"+told("long long l\n\n[truncated]"), said.Text())
 

@@ -90,7 +90,7 @@ func (k ContinuationCodec) Encode(c Continuation) ([]byte, error) {
 // attributes in data are read, regardless of Keys, as strings. Unknown members are ignored, as in a saved node. The
 // order of members and the space between them do not matter.
 //
-// Every error is a *[CodecError]. If the version is not 2, its chain holds a *[dag.VersionError]. A continuation of version
+// Every error is a *[CodecError]. If the version is not 2, its chain holds [dag.ErrVersion]. A continuation of version
 // 1 held the state of its pause, which is in the conversation now: run that conversation, and it pauses anew. Decode
 // refuses
 //
@@ -172,7 +172,7 @@ func (k ToolTaskCodec) Encode(d dag.DAG, attributes map[string]any) ([][]byte, e
 		if asks[p.Key.Message] || !p.Started.IsZero() {
 			continue
 		}
-		task, err := k.EncodeCall(c, p)
+		task, err := k.encode(c, p)
 		if err != nil {
 			return nil, err
 		}
@@ -184,9 +184,8 @@ func (k ToolTaskCodec) Encode(d dag.DAG, attributes map[string]any) ([][]byte, e
 	return tasks, nil
 }
 
-// EncodeCall returns one call as a task, with the run, the ID and the attributes of c. The call may also wait for
-// approval: the task then shows it to whoever approves, and is for no worker.
-func (k ToolTaskCodec) EncodeCall(c Continuation, p dag.Pending) ([]byte, error) {
+// encode returns one call as a task, with the run, the ID and the attributes of c.
+func (k ToolTaskCodec) encode(c Continuation, p dag.Pending) ([]byte, error) {
 	err := first(checkUTF8("name", p.Tool), checkUTF8("executed_name", p.Call.Name),
 		checkObject("arguments", p.Call.Input))
 	if err != nil {
@@ -361,7 +360,7 @@ func (o savedObject) err() error {
 
 func (o savedObject) version() {
 	v := o.Int("schema_version")
-	switch err := error(&dag.VersionError{Version: v, Supported: savedVersion}); {
+	switch err := fmt.Errorf("%w: it has version %d, this program reads version %d", dag.ErrVersion, v, savedVersion); {
 	case v == 1:
 		o.Fail("schema_version", fmt.Errorf("%w: %w", err, errVersion1))
 	case v != savedVersion:

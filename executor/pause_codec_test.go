@@ -130,10 +130,8 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	for _, version := range []string{"0", "3", "999", "-1"} {
 		data := strings.Replace(fullSaved, `"schema_version":2`, `"schema_version":`+version, 1)
 		_, err := executor.ContinuationCodec{}.Decode([]byte(data))
-		var wrong *dag.VersionError
-		require.ErrorAs(t, err, &wrong)
 		require.ErrorIs(t, err, dag.ErrVersion)
-		require.Equal(t, 2, wrong.Supported)
+		require.ErrorContains(t, err, "reads version 2")
 	}
 }
 

@@ -298,7 +298,7 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 		}
 
 		// The real run will log the same warnings.
-		agent := c.agent.agent
+		agent := c.agent.in(r)
 		agent.Log = discard
 		checked := checkedAgent{dag: dag.FromNode(n)}
 		child := newRun(r.ctx, agent, checked.dag, nil)

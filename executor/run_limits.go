@@ -40,7 +40,7 @@ type Limits struct {
 	// Cost is how much the run may cost. It needs [Agent.Prices]. Once it is reached, no request is sent and no call is
 	// executed, and the run stops with content.StopCostLimit. A model without a price stops the run too, because the
 	// cost is then unknown. Tokens in a tool's own Result.Usage do not count, because they name no model. A negative or
-	// infinite Cost, or NaN, refuses the run with [ErrInvalidLimit]. Defaults to no limit.
+	// infinite Cost, or NaN, refuses the run. Defaults to no limit.
 	Cost float64
 	// Time is how long the run may take, without its pauses. Then the request and the tools are cancelled, and the run
 	// stops with content.StopTimeLimit. Defaults to no limit.
@@ -58,7 +58,7 @@ type Limits struct {
 // checkMoney returns an error if the limit on cost or a price is not an amount of money.
 func (a Agent) checkMoney() error {
 	if !isAmount(a.Limits.Cost) {
-		return fmt.Errorf("executor: Limits.Cost: %v %w", a.Limits.Cost, ErrInvalidLimit)
+		return fmt.Errorf("executor: Limits.Cost: %v is negative or not finite", a.Limits.Cost)
 	}
 
 	if err := a.Prices.Check(); err != nil {

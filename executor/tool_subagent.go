@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/plait-dev/plait/content"
@@ -45,24 +46,99 @@ type Task struct {
 func SubAgent(name, description string, agent Agent) Tool {
 	agent.Name = cmp.Or(agent.Name, name)
 	s := &subAgent{agent: agent}
-	s.bound = Func(name, description, s.work).(*bound)
+	s.bound = Func(name, description, func(ctx context.Context, in Task) (Result, error) { return s.work(ctx, in.Task) }).(*bound)
 	return WithTimeout(s, 0)
 }
 
-// subAgent is the tool returned by SubAgent.
+// Fork returns a [SubAgent] that is a copy of the agent with the call, and begins from its conversation: the messages of
+// the request that led to the call, and then the task. So its requests begin with that request, and a provider has the
+// beginning in its prompt cache. The conversations share their nodes: nothing is copied.
+//
+// The copy has everything of the agent but its name, limits, queues and Save: the name is that of the tool, and limits
+// replace the agent's own. It cannot call the tool again. Outside a run, as in a tool that is called by a program, the
+// result is an error.
+func Fork(name, description string, limits Limits) Tool {
+	s := &subAgent{agent: Agent{Name: name, Limits: limits}, fork: true}
+	s.bound = Func(name, description, func(ctx context.Context, in forkTask) (Result, error) { return s.work(ctx, in.Task) }).(*bound)
+	return WithTimeout(s, 0)
+}
+
+// forkTask has the arguments of a Fork.
+type forkTask struct {
+	Task string `json:"task" jsonschema:"what to do; the conversation so far is known"`
+}
+
+// subAgent is the tool returned by SubAgent and Fork.
 type subAgent struct {
 	*bound
 	agent Agent
+	fork  bool // the agent is the one around it, with the name and limits of agent
+}
+
+// in returns the agent for calls of a run. It must not be called while the run declares or binds.
+func (s *subAgent) in(r *run) Agent {
+	if !s.fork {
+		return s.agent
+	}
+
+	// A run may have got its provider, options, prompt and tools from hooks and from its conversation.
+	a := r.agent
+	a.Name, a.Limits = s.agent.Name, s.agent.Limits
+	a.RunID, a.RunMeta = "", node.Meta{}
+	a.Provider, a.Options = r.provider, r.options
+	a.System, a.Instructions = r.prompt, nil
+	a.Steering, a.FollowUps, a.Save = nil, nil, nil
+	a.Tools = make([]dag.Tool, 0, len(r.bound.tools))
+	for _, t := range r.bound.tools {
+		if t.tool != nil {
+			a.Tools = append(a.Tools, t.tool)
+		}
+	}
+
+	// The observers of the run around hear of the events already.
+	a.Hooks = slices.Clone(a.Hooks)
+	for i := range a.Hooks {
+		a.Hooks[i].Observe = nil
+	}
+	return a
+}
+
+// beginning returns the conversation of a new run of the sub-agent.
+func (s *subAgent) beginning(call *toolCall, task string) dag.DAG {
+	d := dag.New()
+	if s.fork {
+		d = d.WithHeads(call.phase.open.Caller.Parents()...)
+	}
+	return d.User(task)
+}
+
+// refuses returns why a call cannot be executed, or nil.
+func (s *subAgent) refuses(call *toolCall, task string) error {
+	switch {
+	case strings.TrimSpace(task) == "":
+		return refused("Missing required 'task' parameter")
+	case !s.fork:
+		return nil
+	case call == nil || call.agent != s:
+		return errors.New("there is no conversation to begin from: the tool was not called by a run")
+	}
+	if c := call.phase.r.inside; c != nil && c.agent == s {
+		return refused("You have this task yourself: " + s.def.Name + " cannot be called again.")
+	}
+	return nil
 }
 
 // work runs the agent on a task, or continues the run that was paused in the call.
-func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
-	if strings.TrimSpace(in.Task) == "" {
-		return Result{}, refused("Missing required 'task' parameter")
+func (s *subAgent) work(ctx context.Context, task string) (Result, error) {
+	around := callIn(ctx)
+	if err := s.refuses(around, task); err != nil {
+		return Result{}, err
 	}
 
-	around := callIn(ctx)
 	agent := s.agent
+	if s.fork {
+		agent = s.in(around.phase.r)
+	}
 	if around.savesAgent() && around.agent == s {
 		agent.Save = around.saveAgent(agent.Save)
 	}
@@ -73,7 +149,7 @@ func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 
 	var end End
 	var failure error
-	for event, err := range s.events(ctx, agent, around, in.Task) {
+	for event, err := range s.events(ctx, agent, around, task) {
 		if around != nil {
 			around.forward(event)
 		}
@@ -102,7 +178,7 @@ func (s *subAgent) work(ctx context.Context, in Task) (Result, error) {
 
 // events returns the events of a run of agent for a call. agent is s.agent with the Save of this call. call may be nil.
 func (s *subAgent) events(ctx context.Context, agent Agent, call *toolCall, task string) iter.Seq2[Event, error] {
-	fresh := agent.Stream(ctx, dag.New().User(task))
+	fresh := agent.Stream(ctx, s.beginning(call, task))
 	if call == nil || call.agent != s || call.kept == nil || !call.takeKept() {
 		return fresh
 	}

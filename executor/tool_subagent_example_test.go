@@ -77,3 +77,26 @@ func ExampleSubAgent_approval() {
 	// executed: delete_branch
 	// Done. <nil>
 }
+
+// A fork knows the conversation: its request begins with the one that led to its call, which the provider has cached.
+func ExampleFork() {
+	model := apitest.NewScript(
+		apitest.Call(apitest.Use("fork", executor.Task{Task: "Find what the error means."})),
+		apitest.Say("The disk is full."), // the fork's response
+		apitest.Say("Your disk is full."),
+	)
+	agent := executor.Agent{Provider: model, Tools: []dag.Tool{
+		executor.Fork("fork", "Does a task aside, and returns the result only.", executor.Limits{Turns: 20}),
+	}}
+	d, err := agent.Run(context.Background(), dag.New().User("It says ENOSPC. Why?"))
+
+	for _, req := range model.Requests() {
+		fmt.Printf("%d messages, the last one with %q\n", len(req.Messages), req.Messages[len(req.Messages)-1].Blocks.Text())
+	}
+	fmt.Println(d.Text(), err)
+	// Output:
+	// 1 messages, the last one with "It says ENOSPC. Why?"
+	// 2 messages, the last one with "Find what the error means."
+	// 3 messages, the last one with ""
+	// Your disk is full. <nil>
+}

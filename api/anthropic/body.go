@@ -3,7 +3,6 @@ package anthropic
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -504,7 +503,6 @@ func (b *builder) header() []jsonx.Member {
 	list.Set("stop_sequences", b.stopSequences())
 	list.Set("thinking", b.thinking)
 	list.Set("output_config", b.outputConfig())
-	list.Set("metadata", b.metadata())
 
 	list = b.Header(list)
 	if !o.NoStream {
@@ -534,23 +532,6 @@ func (b *builder) outputConfig() content.JSON {
 	}
 	if form := b.options.Output.JSON; form != "" {
 		list.Set("format", jsonx.Object([]jsonx.Member{{Name: "type", Value: `"json_schema"`}, {Name: "schema", Value: form}}))
-	}
-
-	if len(list) == 0 {
-		return ""
-	}
-	return jsonx.Object(list)
-}
-
-// metadata returns the acceptable metadata; "" for none.
-func (b *builder) metadata() content.JSON {
-	var list []jsonx.Member
-	for _, key := range slices.Sorted(maps.Keys(b.options.Metadata)) {
-		if key == "user_id" {
-			list = member(key, jsonx.Quote(b.options.Metadata[key]))
-		} else {
-			b.Note(api.RepairOption, "%q in Metadata is left out: the API accepts only user_id", key)
-		}
 	}
 
 	if len(list) == 0 {

@@ -124,7 +124,7 @@ func TestAnOptionThatCannotBeSentIsNamed(t *testing.T) {
 	for _, o := range []api.Options{
 		warm(0).Options, warm(1).Options, warm(2).Options, {Thinking: api.ThinkTokens(1 << 30)}, {Thinking: api.ThinkAuto}, {Thinking: api.ThinkOff},
 		{Thinking: "5"}, {Thinking: "2000", MaxTokens: 100}, {Thinking: api.ThinkHigh, MaxTokens: 1}, {Body: " {} "},
-		{ToolChoice: api.ToolsAny, OneCall: true}, {Metadata: map[string]string{"user_id": "u", "x": "y"}}, {Cache: CacheOwn},
+		{ToolChoice: api.ToolsAny, OneCall: true}, {Cache: CacheOwn},
 	} {
 		body, _, err := Body(hello(), "m", &Options{Options: o})
 		require.NoError(t, err)

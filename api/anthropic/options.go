@@ -5,7 +5,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/batch"
 	"github.com/plait-dev/plait/api/compatible"
-	"github.com/plait-dev/plait/api/internal/roundtrip"
+	"github.com/plait-dev/plait/api/dialect"
 )
 
 // API is the name of Anthropic's Messages API in blocks, definitions, responses and errors.
@@ -26,7 +26,6 @@ const CacheOwn api.Cache = "own"
 //     1,024 tokens or more, and less than MaxTokens. Thinking is disabled if the API would refuse it: in a turn that
 //     began without it, and if ToolChoice forces a call.
 //   - Output is a format of output_config.
-//   - Of Metadata, "user_id" is sent.
 //   - Cache: CacheShort and CacheLong set at most three cache_control markers: at the end of the constant part (tools
 //     and system prompts), and on the last two user messages. They move as the conversation grows, without changing the
 //     cached content. CacheOff sets none. CacheOwn is this provider's own. Any other policy is noted, and sets none.
@@ -68,7 +67,7 @@ func (o *Options) over(request api.Options) (Options, []api.RepairNote) {
 		c = *o
 	}
 	var notes []api.RepairNote
-	c.Options, notes = roundtrip.Resolved(API, request, c.Options)
+	c.Options, notes = dialect.Target{API: API}.Options(request, c.Options)
 	if c.Batches != nil {
 		c.NoStream, c.Idle = true, -1
 	}

@@ -114,7 +114,7 @@ func (s *Script) next(req api.Request) (turn Turn, n int, err error) {
 
 // cloneOptions returns a deep copy of o.
 func cloneOptions(o api.Options) api.Options {
-	o.StopSequences, o.Metadata, o.Header = slices.Clone(o.StopSequences), maps.Clone(o.Metadata), maps.Clone(o.Header)
+	o.StopSequences, o.Header = slices.Clone(o.StopSequences), maps.Clone(o.Header)
 	for name, values := range o.Header {
 		o.Header[name] = slices.Clone(values)
 	}

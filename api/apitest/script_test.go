@@ -172,18 +172,17 @@ func TestScriptStopsWhenTheConsumerLeaves(t *testing.T) {
 
 func TestScriptRemembersTheOptionsAsTheyWere(t *testing.T) {
 	warm := 0.5
-	o := api.Options{MaxTokens: 5, Temperature: &warm, StopSequences: []string{"END"}, Metadata: map[string]string{"a": "b"}, Header: http.Header{"X": {"1"}}}
+	o := api.Options{MaxTokens: 5, Temperature: &warm, StopSequences: []string{"END"}, Header: http.Header{"X": {"1"}}}
 	model := apitest.NewScript(apitest.Say("x"))
 	for range model.Stream(t.Context(), api.Request{Options: o}) {
 	}
 	warm = 1
-	o.StopSequences[0], o.Metadata["a"] = "STOP", "c"
+	o.StopSequences[0] = "STOP"
 	o.Header["X"][0] = "2"
 	asked := model.Requests()[0].Options
 	require.Equal(t, 5, asked.MaxTokens)
 	require.Equal(t, 0.5, *asked.Temperature)
 	require.Equal(t, []string{"END"}, asked.StopSequences)
-	require.Equal(t, map[string]string{"a": "b"}, asked.Metadata)
 	require.Equal(t, "1", asked.Header["X"][0])
 }
 

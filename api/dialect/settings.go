@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -8,17 +9,42 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
+	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Settings reads the settings that all APIs have from the members of a request's body, in the form of the named API:
-// the limit of tokens, temperature, stop sequences, tool choice, the amount of thinking, the form of the response and
-// metadata. So a conversation can keep them when its provider changes. It also returns the members that are not among
+// the limit of tokens, temperature, stop sequences, tool choice, the amount of thinking and the form of the response.
+// So a conversation can keep them when its provider changes. It also returns the members that are not among
 // them, in the order of the body: "top_k", and "generationConfig.topK" of an object with settings.
 func Settings(name string, body content.JSON) (o api.Options, others []string) {
 	list, _ := jsonx.Members(body) // anything else has no settings
 	r := settings{form: forms[name]}
 	r.read("", "", list)
 	return r.options, r.others
+}
+
+// Options returns the options of a request over those of a provider of this API. A Body in the form of another API is
+// replaced by the settings that all APIs have. The notes name its other members, which are left out.
+func (t Target) Options(request, defaults api.Options) (api.Options, []api.RepairNote) {
+	var notes []api.RepairNote
+	for _, o := range []*api.Options{&request, &defaults} {
+		if o.BodyAPI == "" || o.BodyAPI == t.API || !o.Body.IsObject() {
+			continue
+		}
+		settings, others := Settings(o.BodyAPI, o.Body)
+		if len(others) > 0 {
+			notes = append(notes, noteOption("of Options.Body, which is in the form of %s, are left out: %s",
+				safetext.Line(o.BodyAPI, 100), safetext.Line(strings.Join(others, ", "), 1000)))
+		}
+		o.Body, o.BodyAPI = "", ""
+		*o = o.Over(settings)
+	}
+	return request.Over(defaults), notes
+}
+
+// noteOption returns a note about an option of a request.
+func noteOption(format string, args ...any) api.RepairNote {
+	return api.RepairNote{Kind: api.RepairOption, Message: -1, Detail: fmt.Sprintf(format, args...)}
 }
 
 // WithoutSettings returns a body in the form of the named API without the members for what o sets: the limit of tokens,
@@ -71,7 +97,6 @@ var forms = map[string]map[string]reader{
 		"max_tokens":             (*settings).maxTokens,
 		"temperature":            (*settings).temperature,
 		"stop_sequences":         (*settings).stops,
-		"metadata":               (*settings).metadata,
 		"tool_choice":            (*settings).choice,
 		"thinking.type":          (*settings).mode,
 		"thinking.budget_tokens": (*settings).budget,
@@ -83,7 +108,6 @@ var forms = map[string]map[string]reader{
 		"max_completion_tokens": (*settings).maxTokens,
 		"temperature":           (*settings).temperature,
 		"stop":                  (*settings).stops,
-		"metadata":              (*settings).metadata,
 		"tool_choice":           (*settings).choice,
 		"parallel_tool_calls":   (*settings).parallel,
 		"reasoning_effort":      (*settings).effort,
@@ -92,7 +116,6 @@ var forms = map[string]map[string]reader{
 	"openai-responses": {
 		"max_output_tokens":   (*settings).maxTokens,
 		"temperature":         (*settings).temperature,
-		"metadata":            (*settings).metadata,
 		"tool_choice":         (*settings).choice,
 		"parallel_tool_calls": (*settings).parallel,
 		"reasoning.effort":    (*settings).effort,
@@ -102,7 +125,6 @@ var forms = map[string]map[string]reader{
 		"include":             understood,
 	},
 	"gemini": {
-		"labels":                                             (*settings).metadata,
 		"tool_config.function_calling_config":                (*settings).callingConfig,
 		"generation_config.max_output_tokens":                (*settings).maxTokens,
 		"generation_config.temperature":                      (*settings).temperature,
@@ -253,11 +275,6 @@ func (r *settings) outputOf(name string, schema content.JSON) bool {
 		name = "response"
 	}
 	return schema != "" && r.try(func(o *api.Options) { o.Output = api.Schema{Name: name, JSON: schema} })
-}
-
-func (r *settings) metadata(j content.JSON) bool {
-	pairs := map[string]string{}
-	return j.Decode(&pairs) == nil && r.try(func(o *api.Options) { o.Metadata = pairs })
 }
 
 // choice reads a tool choice: a word, or an object with a type and perhaps the name of a tool.

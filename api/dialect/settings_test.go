@@ -18,7 +18,7 @@ func TestSettingsAreReadInEachForm(t *testing.T) {
 		others    []string
 	}{
 		{"anthropic", `{"max_tokens":9,"thinking":{"type":"enabled","budget_tokens":2048},"tool_choice":{"type":"any","disable_parallel_tool_use":true},"metadata":{"user_id":"u"},"top_k":1}`,
-			api.Options{MaxTokens: 9, Thinking: api.ThinkTokens(2048), ToolChoice: api.ToolsAny, OneCall: true, Metadata: map[string]string{"user_id": "u"}}, []string{"top_k"}},
+			api.Options{MaxTokens: 9, Thinking: api.ThinkTokens(2048), ToolChoice: api.ToolsAny, OneCall: true}, []string{"metadata", "top_k"}},
 		{"anthropic", `{"output_config":{"effort":"high"},"thinking":{"type":"adaptive"},"tool_choice":{"type":"auto"}}`, api.Options{Thinking: api.ThinkHigh}, nil},
 		{"anthropic", `{"thinking":{"type":"adaptive"}}`, api.Options{Thinking: api.ThinkAuto}, nil},
 		{"openai-chat", `{"max_tokens":9,"stop":"END","temperature":1,"reasoning_effort":"none","tool_choice":"required","parallel_tool_calls":false,"n":2,"user":null}`,
@@ -26,7 +26,7 @@ func TestSettingsAreReadInEachForm(t *testing.T) {
 		{"openai-responses", `{"max_output_tokens":9,"reasoning":{"effort":"low","summary":"auto"},"tool_choice":{"type":"function","name":"f"},"store":true,"include":[],"truncation":"auto"}`,
 			api.Options{MaxTokens: 9, Thinking: api.ThinkLow, ToolChoice: api.OneTool("f")}, []string{"truncation"}},
 		{"gemini", `{"generation_config":{"max_output_tokens":9,"thinking_config":{"thinking_budget":-1}},"tool_config":{"function_calling_config":{"mode":"ANY","allowed_function_names":["f"]}},"labels":{"a":"b"}}`,
-			api.Options{MaxTokens: 9, Thinking: api.ThinkAuto, ToolChoice: api.OneTool("f"), Metadata: map[string]string{"a": "b"}}, nil},
+			api.Options{MaxTokens: 9, Thinking: api.ThinkAuto, ToolChoice: api.OneTool("f")}, []string{"labels"}},
 		{"gemini", `{"generationConfig":{"temperature":1,"topK":3}}`, api.Options{Temperature: &one}, []string{"generationConfig.topK"}},
 		{"openai-responses", `{"text":{"verbosity":"low","format":{"type":"text"}},"reasoning":{"effort":"low","mode":"pro"},"tool_choice":{"type":"web_search"}}`,
 			api.Options{Thinking: api.ThinkLow}, []string{"text.verbosity", "reasoning.mode", "tool_choice"}},

@@ -88,11 +88,9 @@ func (b *builder) front() []byte {
 	// The two configurations are taken out of Options.Body. Its other members are sent as they are.
 	choice := merged(b.toolConfig(), b.ownToolConfig())
 	generation := merged(b.generationConfig(), b.ownGeneration())
-	labels := b.labels()
 
 	var list roundtrip.Header
 	list.Set("toolConfig", choice)
-	list.Set("labels", labels)
 	list = append(list, b.Further...)
 	list.Set("generationConfig", generation)
 
@@ -267,7 +265,7 @@ func (b *builder) form() content.JSON {
 		return ""
 	}
 
-	return b.Builder.Form(target(), b.options.Output.JSON)
+	return b.Builder.Form(target().Form(b.options.Output.JSON))
 }
 
 // older reports whether the model is known to be older than firstSigned.
@@ -304,23 +302,6 @@ func (b *builder) thinkingConfig() content.JSON {
 		budget = -1
 	}
 	return content.JSON(`{"includeThoughts":true,"thinkingBudget":` + strconv.Itoa(budget) + `}`)
-}
-
-// labels returns the metadata of a request if the API has labels; "" otherwise. Those of Options.Body replace them.
-func (b *builder) labels() content.JSON {
-	labels, err := content.ToJSON(b.options.Metadata)
-	switch {
-	case len(b.options.Metadata) == 0 || err != nil:
-		return ""
-	case !b.options.vertex():
-		b.Note(api.RepairOption, "Metadata is left out: only Vertex AI has labels")
-		return ""
-	case b.holds("labels"):
-		return ""
-	}
-
-	b.take("labels") // null, if it is there: a member must not be sent twice
-	return labels
 }
 
 // holds reports whether Options.Body has a member, under either of its names.

@@ -90,16 +90,15 @@ func TestEveryOptionIsInTheBody(t *testing.T) {
 	body, notes := requireBody(t, req, "gemini-3-pro", &Options{
 		Options: api.Options{
 			MaxTokens: 5, Temperature: &cold, StopSequences: []string{"END"}, Thinking: api.ThinkLow, OneCall: true, Cache: api.CacheLong,
-			Output:   api.Schema{Name: "x", JSON: `{"type":"object","properties":{"a":{"type":"string"}},"not":{}}`},
-			Body:     `{"generation_config":{"topK": 5,"temperature":1},"toolConfig":{"includeServerSideToolInvocations":true},"safetySettings":[],"contents":[]}`,
-			Metadata: map[string]string{"team": "x"},
+			Output: api.Schema{Name: "x", JSON: `{"type":"object","properties":{"a":{"type":"string"}},"not":{}}`},
+			Body:   `{"generation_config":{"topK": 5,"temperature":1},"toolConfig":{"includeServerSideToolInvocations":true},"safetySettings":[],"contents":[]}`,
 		},
 		SDK: &genai.ClientConfig{Backend: genai.BackendVertexAI},
 	})
 	require.Equal(t, `{"systemInstruction":{"parts":[{"text":"Be brief."}]},`+
 		`"tools":[{"functionDeclarations":[{"name":"get_weather","description":"Weather.","parametersJsonSchema":{"type":"object","properties":{"city":{"type":"string"}}}}]},{"googleSearch":{}}],`+
 		`"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["get_weather"]},"includeServerSideToolInvocations":true},`+
-		`"labels":{"team":"x"},"safetySettings":[],`+
+		`"safetySettings":[],`+
 		`"generationConfig":{"maxOutputTokens":100,"stopSequences":["END"],"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"LOW"},`+
 		`"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":"string"}}},"topK":5,"temperature":1},`+
 		`"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`, strings.ReplaceAll(body, `"topK": 5`, `"topK":5`))
@@ -144,17 +143,15 @@ func TestOptionsThatExcludeEachOtherAreLeftOut(t *testing.T) {
 	req.System, req.Tools = []string{"Be brief."}, []content.Tool{weather, weather, search, {Name: "x", Extra: own(`{"type":"x"}`)}, {Name: "y", Extra: own(`{"behavior":"BLOCKING"}`)}}
 	req.Options.Output = api.Schema{Name: "x", JSON: `{"type":"object"}`}
 	req.Options.ToolChoice = api.OneTool("other")
-	req.Options.Metadata = map[string]string{"a": "b"}
 	req.Options.MaxTokens = math.MaxInt
 	req.Options.StopSequences = []string{"1", "2", "3", "4", "5", "6"}
 	body, notes := requireBody(t, req, "gemini-2.5-pro", nil)
 	require.NotContains(t, body, "responseMimeType")
 	require.Contains(t, body, `"maxOutputTokens":2147483647,`)
 	require.NotContains(t, body, "toolConfig")
-	require.NotContains(t, body, "labels")
 	require.NotContains(t, body, `"6"`)
 	require.NotContains(t, body, "googleSearch")
-	require.Len(t, notes, 8, "%v", notes)
+	require.Len(t, notes, 7, "%v", notes)
 
 	req.Options = api.Options{ToolChoice: api.ToolsAny, Body: `{"cached_content":"cachedContents/x","tool_config":{"functionCallingConfig":{"mode":"ANY"}}}`}
 	body, notes = requireBody(t, req, "gemini-2.5-pro", nil)
@@ -173,7 +170,6 @@ func TestBodyOverridesMembersUnderEitherName(t *testing.T) {
 		{"", `{"generationConfig":{"max_output_tokens":5}}`, api.Options{MaxTokens: 100}, `"generationConfig":{"max_output_tokens":5},`},
 		{"", `{"generation_config":{"thinking_config":{"thinkingBudget":1}}}`, api.Options{Thinking: api.ThinkOff}, `"generationConfig":{"thinking_config":{"thinkingBudget":1}},`},
 		{"", `{"tool_config":{"function_calling_config":{"mode":"AUTO"}}}`, api.Options{ToolChoice: api.ToolsAny}, `"toolConfig":{"function_calling_config":{"mode":"AUTO"}},`},
-		{"", `{"labels":null}`, api.Options{Metadata: map[string]string{"a": "b"}}, `"labels":{"a":"b"},`},
 		{`{"safetySettings":[]}`, `{"safety_settings":[{}]}`, api.Options{}, `"safety_settings":[{}],`},
 		{`{"generationConfig":{"topK":1}}`, `{"generation_config":{"topK":2}}`, api.Options{}, `"generationConfig":{"topK":2},`},
 	} {

@@ -82,8 +82,7 @@ func ExampleBody() {
 // On Vertex AI, the SDK finds the credentials of the program, or takes those that it is given.
 func ExampleOptions_vertexAI() {
 	model := gemini.New("gemini-2.5-pro", &gemini.Options{
-		Options: api.Options{Metadata: map[string]string{"team": "search"}},
-		SDK:     &genai.ClientConfig{Backend: genai.BackendVertexAI, Project: "my-project", Location: "europe-west1"},
+		SDK: &genai.ClientConfig{Backend: genai.BackendVertexAI, Project: "my-project", Location: "europe-west1"},
 	})
 	fmt.Println(api.ModelOf(model))
 	// Output: gemini-2.5-pro

@@ -6,7 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/batch"
-	"github.com/plait-dev/plait/api/internal/roundtrip"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/internal/pattern"
 	"google.golang.org/genai"
 )
@@ -22,7 +22,6 @@ const API = "gemini"
 //   - Of StopSequences, the first five are sent.
 //   - Output is a responseJsonSchema, reduced to the keywords accepted by the API. Models before Gemini 3 accept none
 //     next to tools: it is left out then, and noted.
-//   - Metadata is the labels of a request on Vertex AI, if SDK.Backend selects it. The Gemini API has none.
 //   - OneCall is not supported.
 //   - Cache: the API caches by itself. CacheLong, CacheOff and other policies are not supported, and noted.
 //   - Body is merged into the request member by member, and so are its "generationConfig" and "toolConfig". Its
@@ -50,7 +49,7 @@ func (o *Options) over(request api.Options) (Options, []api.RepairNote) {
 		c = *o
 	}
 	var notes []api.RepairNote
-	c.Options, notes = roundtrip.Resolved(API, request, c.Options)
+	c.Options, notes = dialect.Target{API: API}.Options(request, c.Options)
 	if c.Batches != nil {
 		c.NoStream, c.Idle = true, -1
 	}

@@ -387,11 +387,10 @@ func TestVertexIsABackendOfTheSDK(t *testing.T) {
 			HTTPOptions: genai.HTTPOptions{BaseURL: server.URL},
 		}
 		o := &Options{NoStream: noStream, SDK: config}
-		o.Metadata = map[string]string{"team": "x"}
 		answer, err := api.NewClient(New("gemini-2.5-flash", o), nil).Send(t.Context(), hello())
 		require.NoError(t, err)
 		require.Equal(t, "ok", answer.Blocks.Text())
-		require.Equal(t, `{"labels":{"team":"x"},"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`, string(fakeAPI.Bodies()[0]))
+		require.Equal(t, `{"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`, string(fakeAPI.Bodies()[0]))
 		require.Equal(t, "Bearer a-token", header.Get("Authorization"))
 		require.Equal(t, "quota-project", header.Get("X-Goog-User-Project"))
 		method := "streamGenerateContent?alt=sse"

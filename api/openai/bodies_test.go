@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -110,32 +109,6 @@ func TestThinkingIsLeftOutForModelsThatDoNotReason(t *testing.T) {
 			require.Equal(t, reasons, strings.Contains(body, "reasoning_effort"), model)
 			require.Equal(t, !reasons && thinking == api.ThinkHigh, len(notes) == 1, "%s: %v", model, notes)
 		}
-	}
-}
-
-func TestMetadataIsLimitedToWhatTheAPIsAccept(t *testing.T) {
-	pairs := map[string]string{
-		"a": strings.Repeat("ü", 512), "b": strings.Repeat("x", 513), strings.Repeat("k", 64): "", strings.Repeat("k", 65): "",
-	}
-	for i := range 15 {
-		pairs[fmt.Sprintf("p%02d", i)] = "v"
-	}
-	req := hello()
-	req.Options = api.Options{Metadata: pairs, Body: `{"store":true}`}
-	bodies, notes := bothBodies(t, req, "gpt-test", nil)
-	for name, body := range bodies {
-		sent := decoded(t, body)["metadata"].(map[string]any)
-		require.Len(t, sent, 16, name)
-		for _, left := range []string{"b", strings.Repeat("k", 65), "p14"} {
-			require.NotContains(t, sent, left, name)
-		}
-		require.Len(t, notes[name], 1, name)
-		require.Contains(t, notes[name][0].String(), `3 pairs of Metadata are left out, the first with the key "b"`)
-	}
-	req.Options.Metadata = map[string]string{"b": strings.Repeat("x", 513)}
-	bodies, _ = bothBodies(t, req, "gpt-test", nil)
-	for name, body := range bodies {
-		require.NotContains(t, body, `"metadata"`, name)
 	}
 }
 

@@ -136,7 +136,6 @@ func (b *chatBuilder) setResponseOptions() {
 	b.list.Set("stop", b.Stops(o.StopSequences, maxStops))
 	b.setThinking()
 	b.list.Set("response_format", b.format())
-	b.list.Set("metadata", b.metadata())
 	b.list.Set(caching(o.Cache, b.model, b.rules, b.Note))
 
 	if !o.NoStream {
@@ -230,7 +229,7 @@ func (b *chatBuilder) format() content.JSON {
 		return `{"type":"json_object"}`
 	}
 
-	schema := b.Form(chatTarget(), form.JSON)
+	schema := b.Form(chatTarget().Form(form.JSON))
 	schema, _ = withProperties(schema)
 	inner := []jsonx.Member{{Name: "name", Value: jsonx.Quote(form.Name)}, {Name: "schema", Value: schema}}
 
@@ -243,19 +242,6 @@ func (b *chatBuilder) format() content.JSON {
 		{Name: "type", Value: `"json_schema"`},
 		{Name: "json_schema", Value: jsonx.Object(inner)},
 	})
-}
-
-// metadata returns the metadata if OpenAI is to store the response, and "" otherwise, because the API then refuses it.
-func (b *chatBuilder) metadata() content.JSON {
-	if len(b.options.Metadata) == 0 {
-		return ""
-	}
-	body, _ := jsonx.Members(b.options.Body) // checked by resolve
-	if kept, _ := jsonx.Take(body, "store"); kept != "true" {
-		b.Note(api.RepairOption, `metadata is left out: the API accepts it only with "store": true in Options.Body`)
-		return ""
-	}
-	return metadata(b.options.Metadata, b.Note)
 }
 
 // setToolChoice sets the members that control tool calls.

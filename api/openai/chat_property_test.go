@@ -152,7 +152,6 @@ func (w *chatWorld) wishes() api.Options {
 		ToolChoice:    oneOf(w.responsesWorld, api.ToolsAuto, api.ToolsAny, api.ToolsNone, api.OneTool("f"), api.OneTool("run"), api.OneTool("absent")),
 		Temperature:   oneOf(w.responsesWorld, nil, &half),
 		StopSequences: oneOf(w.responsesWorld, nil, []string{"STOP"}, []string{"a", "b", "c", "d", "e"}),
-		Metadata:      oneOf(w.responsesWorld, nil, map[string]string{"k": "v"}),
 		OneCall:       w.one(2),
 		Cache:         oneOf(w.responsesWorld, api.CacheShort, api.CacheLong, api.CacheOff),
 		Output: oneOf(w.responsesWorld, api.Schema{}, api.Schema{Name: "form", JSON: `{"type":"object","properties":{"a":{"type":"string"}}}`},

@@ -54,7 +54,7 @@ func TestChatBodiesAreAsWrittenDown(t *testing.T) {
 		`{"stream_options":{"x":1}}`, `{"max_completion_tokens":9}`, `{"tool_choice":{"type":"custom","custom":{"name":"missing"}}}`, `{"tool_choice":{"type":"function","function":{"name":"get_weather"}}}`,
 		`{"tool_choice":"required"}`, `{"store":true}`, `{"store":false}`,
 	} {
-		cases.add("Body "+string(body), api.Options{Body: body, MaxTokens: 5, Metadata: map[string]string{"a": "b"}}, hi)
+		cases.add("Body "+string(body), api.Options{Body: body, MaxTokens: 5}, hi)
 	}
 
 	thought := func(text string, json content.JSON) content.Block {

@@ -8,6 +8,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/batch"
 	"github.com/plait-dev/plait/api/compatible"
+	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/internal/servers"
 )
@@ -34,8 +35,6 @@ const (
 //     and noted.
 //   - Output is "response_format" in Chat and the format of "text" in Responses. It is strict if its schema can be. A
 //     Chat's conversation must then end with the user: content.GoOn is added after a text of the assistant.
-//   - Metadata is sent as it is: the first 16 pairs by their keys, without keys of more than 64 letters and values of
-//     more than 512. Chat sends it only with "store": true in Body, because the API refuses it otherwise.
 //   - Cache: the APIs cache by themselves. CacheLong is "prompt_cache_retention": "24h". CacheOff turns caching off for
 //     GPT-5.6 and later models, because these charge for writing to the cache ("prompt_cache_options"). Earlier models
 //     always cache. Body may hold "prompt_cache_key", the same for requests with a common beginning: OpenAI sends them
@@ -90,7 +89,7 @@ func (o *Options) orNone() Options {
 func (o *Options) resolve(req api.Request, name string) (Options, []api.RepairNote, error) {
 	c := o.orNone()
 	var notes []api.RepairNote
-	c.Options, notes = roundtrip.Resolved(name, req.Options, c.Options)
+	c.Options, notes = dialect.Target{API: name}.Options(req.Options, c.Options)
 	if _, known := servers.Of(c.Server); !known {
 		return c, nil, badServer(name, "%q is not a known server; known are %s", c.Server, strings.Join(servers.Names(), ", "))
 	}

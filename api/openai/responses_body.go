@@ -178,7 +178,6 @@ func (b *responsesBuilder) header() roundtrip.Header {
 	// A member of Options.Body with the same name is merged: a program can add to it.
 	list.Set("reasoning", roundtrip.Over(b.reasoning(), b.Take("reasoning")))
 	list.Set("text", roundtrip.Over(b.format(), b.Take("text")))
-	list.Set("metadata", metadata(o.Metadata, b.Note))
 	list.Set(caching(o.Cache, b.model, b.rules, b.Note))
 
 	list = b.Header(list)
@@ -230,7 +229,7 @@ func (b *responsesBuilder) format() content.JSON {
 		return ""
 	}
 
-	schema := b.Form(responsesTarget(), out.JSON)
+	schema := b.Form(responsesTarget().Form(out.JSON))
 	schema, _ = withProperties(schema)
 	dst := write.OptString([]byte(`{"format":{"type":"json_schema"`), "name", out.Name)
 	dst = append(write.Name(dst, "schema"), schema...)

@@ -189,7 +189,7 @@ func (w *responsesWorld) request() api.Request {
 	}
 	if w.one(4) {
 		half := 0.5
-		req.Options.Temperature, req.Options.StopSequences, req.Options.Metadata = &half, []string{"STOP"}, map[string]string{"k": "v"}
+		req.Options.Temperature, req.Options.StopSequences = &half, []string{"STOP"}
 	}
 	return req
 }

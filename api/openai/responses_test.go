@@ -224,15 +224,15 @@ func TestResponsesOptionsAreSent(t *testing.T) {
 	req.Tools[4].Schema = `{"type":"object","properties":{},"additionalProperties":false,"required":[]}`
 	req.Options = api.Options{
 		MaxTokens: 5, Temperature: &half, StopSequences: []string{"x"}, ToolChoice: api.OneTool("run"), OneCall: true, Thinking: api.ThinkHigh,
-		Output:   api.Schema{Name: "form", JSON: `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`},
-		Metadata: map[string]string{"k": "v"}, Cache: api.CacheLong,
-		Body: `{"text":{"verbosity":"low"},"reasoning":{"summary":"detailed"},"previous_response_id":"resp_1","top_p":1}`,
+		Output: api.Schema{Name: "form", JSON: `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`},
+		Cache:  api.CacheLong,
+		Body:   `{"text":{"verbosity":"low"},"reasoning":{"summary":"detailed"},"previous_response_id":"resp_1","top_p":1}`,
 	}
 	body, notes := responsesBodyOf(t, req, "gpt-test", &Options{NoStream: true})
 	delete(body, "input")
 	require.JSONEq(t, `{"model":"gpt-test","instructions":"Be brief.\n\nBe kind.","store":false,"include":["reasoning.encrypted_content"],
 		"max_output_tokens":16,"temperature":0.5,"tool_choice":{"type":"custom","name":"run"},"parallel_tool_calls":false,
-		"reasoning":{"effort":"high","summary":"detailed"},"metadata":{"k":"v"},"prompt_cache_retention":"24h","top_p":1,
+		"reasoning":{"effort":"high","summary":"detailed"},"prompt_cache_retention":"24h","top_p":1,
 		"text":{"verbosity":"low","format":{"type":"json_schema","name":"form","strict":true,
 			"schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}}},
 		"tools":[{"type":"function","name":"f","description":"d","parameters":{"type":"object","properties":{}},"strict":false},

@@ -43,7 +43,6 @@ What is replaced stays in FILE. Tokens are estimated.`,
 	_ = cmd.MarkFlagRequired("budget")
 	c.endpointFlags(cmd)
 	replaceFlag(cmd, &c.output)
-	jsonFlag(cmd, &c.asJSON)
 	return cmd
 }
 
@@ -67,7 +66,7 @@ func (c *compacter) compact(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.replace(name, c.output, shorter, compacted{tokensOf(d), tokensOf(shorter)}, c.asJSON)
+	return c.replace(name, c.output, shorter, compacted(tokensOf(d), tokensOf(shorter)))
 }
 
 // shorten returns the conversation within the budget, or unchanged.
@@ -84,17 +83,12 @@ func (c *compacter) shorten(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	return window.Compact(ctx, d)
 }
 
-// compacted is how many tokens a conversation takes in a request, before and after.
-type compacted struct {
-	Before int64 `json:"tokens_before"`
-	After  int64 `json:"tokens_after"`
-}
-
-func (c compacted) String() string {
-	if c.Before == c.After {
-		return fmt.Sprintf("the messages take about %s: nothing was left out", describe.Count(int(c.Before), "token"))
+// compacted returns how many tokens a conversation takes in a request, before and after.
+func compacted(before, after int64) string {
+	if before == after {
+		return fmt.Sprintf("the messages take about %s: nothing was left out", describe.Count(before, "token"))
 	}
-	return fmt.Sprintf("the messages take about %s (before: %s)", describe.Count(int(c.After), "token"), describe.Number(int(c.Before)))
+	return fmt.Sprintf("the messages take about %s (before: %s)", describe.Count(after, "token"), describe.Number(before))
 }
 
 func tokensOf(d dag.DAG) int64 { return api.EstimateTokens(api.Request{Messages: d.Messages()}) }

@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -48,15 +46,11 @@ func importerNames() []string {
 
 func importCommand(s *streams) *cobra.Command {
 	var from, output string
-	var asJSON bool
 	formats, names := importers(), importerNames()
 	cmd := &cobra.Command{
-		Use:   "import [--from FORMAT] FILE",
+		Use:   "import --from FORMAT FILE",
 		Short: "Convert another program's transcript to a conversation",
 		Long: "Reads FILE and writes a Plait conversation.\n\nFORMAT is one of\n\n  " + strings.Join(names, "\n  ") + `
-
-Without --from the format is recognized. A FILE that looks like another FORMAT
-than the named one is refused, and so is a response.
 
 The first four are request bodies. Their other members (the model, limits, …)
 are kept, and export and run use them again.
@@ -66,14 +60,13 @@ of either a line. claude-code and pi are sessions, as JSON lines; nano-agent is
 a saved graph. Of several conversations in FILE one is continued; the others get
 the refs conversation-2, conversation-3, …
 
-What was changed, left out or kept in another form is printed on standard error,
-or with --json and -o as JSON. An incomplete last line, as in a session that is
-being written, is left out.`,
-		Example: `  plait import request.json -o talk.json
+What was changed, left out or kept in another form is printed on standard error.
+An incomplete last line, as in a session that is being written, is left out.`,
+		Example: `  plait import --from anthropic request.json -o talk.json
   plait import --from claude-code session.jsonl -o talk.json`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if from != "" && !slices.Contains(names, from) {
+			if !slices.Contains(names, from) {
 				return fmt.Errorf("--from %q is not one of %s", from, strings.Join(names, ", "))
 			}
 
@@ -81,69 +74,18 @@ being written, is left out.`,
 			if err != nil {
 				return err
 			}
-			name, err := formatOf(data, from, names)
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-
-			f := formats[slices.Index(names, name)]
-			return s.importFile(f, args[0], data, output, asJSON)
+			return s.importFile(formats[slices.Index(names, from)], args[0], data, output)
 		},
 	}
 
-	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE (default: recognized)")
+	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of FILE")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	outputFlag(cmd, &output)
-	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// unfinished reports whether data is a JSON value that is cut off.
-func unfinished(data []byte) bool {
-	var value json.RawMessage
-	err := json.NewDecoder(bytes.NewReader(data)).Decode(&value)
-	return errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// formatOf returns the format of a file: the named one, or the recognized one if none is named. It is an error if they
-// differ.
-func formatOf(data []byte, from string, names []string) (string, error) {
-	if len(bytes.TrimSpace(data)) == 0 {
-		return "", errors.New("it is empty")
-	}
-
-	// A named format must not contradict the data, as far as they show a format.
-	g := sniff(data)
-	switch {
-	case g.other != "" && from == "":
-		return "", fmt.Errorf("it looks like %s; import accepts %s", g.other, strings.Join(names, ", "))
-	case g.other != "":
-		return "", fmt.Errorf("it is not %s: it looks like %s", from, g.other)
-	case from != "" && g.formats != nil && !slices.Contains(g.formats, from):
-		return "", fmt.Errorf("it is not %s: it looks like %s", from, g.formats[0])
-	case from != "":
-		return from, nil
-	case g.formats == nil && unfinished(data):
-		return "", errors.New("it is JSON that is cut off")
-	case g.formats == nil:
-		return "", fmt.Errorf("its format is not recognized: name it with --from: %s", strings.Join(names, ", "))
-	case g.ambiguous:
-		return "", fmt.Errorf("it may be %s: name its format with --from", strings.Join(g.formats, " or "))
-	}
-	return g.formats[0], nil
-}
-
-// imported is the output of import --json.
-type imported struct {
-	Format   string   `json:"format"`
-	Nodes    int      `json:"nodes"`
-	Messages int      `json:"messages"`
-	Heads    int      `json:"heads"`
-	Notes    []string `json:"notes"`
-}
-
-// importFile imports one file. With asJSON it prints a report as JSON, unless standard output is for the conversation.
-func (s *streams) importFile(f importer, name string, data []byte, output string, asJSON bool) error {
+// importFile imports one file.
+func (s *streams) importFile(f importer, name string, data []byte, output string) error {
 	d, notes, err := f.read(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -155,9 +97,6 @@ func (s *streams) importFile(f importer, name string, data []byte, output string
 		return err
 	}
 
-	if asJSON && output != std {
-		return s.printJSON(imported{f.name, d.Len(), len(d.Messages()), len(d.Heads()), append([]string{}, notes...)})
-	}
 	for _, note := range notes {
 		s.say("%s: %s", name, note)
 	}

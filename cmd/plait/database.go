@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
 	"github.com/plait-dev/plait/store/sqlite"
@@ -339,31 +340,22 @@ func (e *conflictError) Error() string { return e.text }
 func (e *conflictError) Unwrap() error { return e.err }
 
 // pruneStored removes the unreachable nodes of a conversation in a database.
-func (s *streams) pruneStored(name string, dry bool) (fmt.Stringer, error) {
+func (s *streams) pruneStored(name string, dry bool) (what string, err error) {
 	c, err := s.conversation(name, false)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	file, _ := splitName(name)
 	all, err := s.store(file, false)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 
 	pruned, err := all.Prune(s.ctx, c.Key(), dry)
-	return prunedReport{pruned.Records, pruned.Blobs, pruned.Bytes}, err
+	return outOfReach(pruned), err
 }
 
-// prunedReport is the output of prune for a conversation in a database.
-type prunedReport struct {
-	Nodes int   `json:"nodes"`
-	Blobs int   `json:"blobs"`
-	Bytes int64 `json:"bytes"`
-}
-
-func (r prunedReport) String() string {
-	if r.Nodes == 1 {
-		return fmt.Sprintf("1 node out of reach of all heads (%d bytes)", r.Bytes)
-	}
-	return fmt.Sprintf("%d nodes out of reach of all heads (%d bytes)", r.Nodes, r.Bytes)
+// outOfReach returns what was pruned.
+func outOfReach(p store.Pruned) string {
+	return fmt.Sprintf("%s out of reach of all heads (%d bytes)", describe.Count(p.Records, "node"), p.Bytes)
 }

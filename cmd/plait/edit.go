@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -17,7 +16,6 @@ import (
 
 func forkCommand(s *streams) *cobra.Command {
 	var at, name, output string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "fork FILE [--at NODE] [--name NAME]",
 		Short: "Start a branch at a node, or name a head",
@@ -55,20 +53,13 @@ then on. A ref that exists already is moved.`,
 				return err
 			}
 
-			if err := s.save(output, d); err != nil {
-				return err
-			}
-			if asJSON && output != std && d.Len() > 0 {
-				return s.printJSON(rows(d, false, 1)[0])
-			}
-			return nil
+			return s.save(output, d)
 		},
 	}
 
 	cmd.Flags().StringVar(&at, "at", "", "the `NODE` to start the branch at")
 	cmd.Flags().StringVar(&name, "name", "", "the `NAME` of the head, a ref")
 	outputFlag(cmd, &output)
-	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -109,7 +100,7 @@ func reachesHeads(d, of dag.DAG) bool {
 
 func pruneCommand(s *streams) *cobra.Command {
 	var output string
-	var dry, asJSON bool
+	var dry bool
 	cmd := &cobra.Command{
 		Use:   "prune FILE",
 		Short: "Remove nodes that no head or ref reaches",
@@ -125,7 +116,7 @@ to standard error.`,
 				if err != nil {
 					return err
 				}
-				return s.report(s.out, what, asJSON)
+				return s.report(what)
 			}
 
 			d, err := s.load(args[0])
@@ -133,23 +124,21 @@ to standard error.`,
 				return err
 			}
 
-			gone := d.Unreachable()
+			gone := d.Unreachable().String()
 			if dry {
-				return s.report(s.out, gone, asJSON)
+				return s.report(gone)
 			}
-			return s.replace(args[0], output, d.Prune(), gone, asJSON)
+			return s.replace(args[0], output, d.Prune(), gone)
 		},
 	}
 
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be removed, and change nothing")
 	replaceFlag(cmd, &output)
-	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
 func redactCommand(s *streams) *cobra.Command {
 	var output string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "redact FILE NODE…",
 		Short: "Erase the content of nodes; their IDs and positions are kept",
@@ -164,35 +153,25 @@ not changed. A run that is paused in FILE cannot be resumed afterwards.`,
 				return err
 			}
 
-			erased := redacted{}
+			var erased []node.ID
 			for _, name := range args[1:] {
 				n, err := nodeOf(d, name)
 				if err != nil {
 					return err
 				}
-				erased.Redacted = append(erased.Redacted, n.ID())
+				erased = append(erased, n.ID())
 			}
 
-			d = d.Redact(erased.Redacted...)
-			return s.replace(args[0], output, d, erased, asJSON)
+			what := fmt.Sprintf("%d nodes are redacted", len(erased))
+			if len(erased) == 1 {
+				what = "1 node is redacted"
+			}
+			return s.replace(args[0], output, d.Redact(erased...), what)
 		},
 	}
 
 	replaceFlag(cmd, &output)
-	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-// redacted is the output of redact.
-type redacted struct {
-	Redacted []node.ID `json:"redacted"`
-}
-
-func (r redacted) String() string {
-	if len(r.Redacted) == 1 {
-		return "1 node is redacted"
-	}
-	return fmt.Sprintf("%d nodes are redacted", len(r.Redacted))
 }
 
 // replaceFlag registers the flag for a command's output file. Its default is the input file.
@@ -201,8 +180,8 @@ func replaceFlag(cmd *cobra.Command, name *string) {
 	_ = cmd.MarkFlagFilename("output", "json")
 }
 
-// replace writes a conversation in place of the original, and prints the report.
-func (s *streams) replace(name, output string, d dag.DAG, what fmt.Stringer, asJSON bool) error {
+// replace writes a conversation in place of the original, and prints what was done.
+func (s *streams) replace(name, output string, d dag.DAG, what string) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
@@ -216,16 +195,14 @@ func (s *streams) replace(name, output string, d dag.DAG, what fmt.Stringer, asJ
 
 	// Standard output has the conversation, so the report goes to standard error.
 	if output == std {
-		return s.report(s.err, what, asJSON)
+		s.say("%s", what)
+		return nil
 	}
-	return s.report(s.out, what, asJSON)
+	return s.report(what)
 }
 
-// report prints a report as text or as JSON.
-func (s *streams) report(to io.Writer, what fmt.Stringer, asJSON bool) error {
-	if asJSON {
-		return (&streams{out: to}).printJSON(what)
-	}
-	_, err := fmt.Fprintln(to, safetext.Block(what.String()))
+// report prints what was done.
+func (s *streams) report(what string) error {
+	_, err := fmt.Fprintln(s.out, safetext.Block(what))
 	return err
 }

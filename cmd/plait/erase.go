@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/executor/durable"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
@@ -17,8 +18,8 @@ import (
 
 // eraseFlags are the flags of plait erase.
 type eraseFlags struct {
-	prefix            string
-	full, dry, asJSON bool
+	prefix    string
+	full, dry bool
 }
 
 func eraseCommand(s *streams) *cobra.Command {
@@ -51,36 +52,7 @@ plait erase DATABASE without a KEY.`,
 	cmd.Flags().StringVar(&f.prefix, "prefix", "", "also every conversation whose key begins with `TEXT`")
 	cmd.Flags().BoolVar(&f.full, "full", false, "on PostgreSQL, VACUUM FULL: no content stays in free space")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "list what would be erased, and change nothing")
-	jsonFlag(cmd, &f.asJSON)
 	return cmd
-}
-
-// erasedReport is the output of erase.
-type erasedReport struct {
-	Conversations []erasedConversation `json:"conversations"`
-	// Unreached lists places that may hold the content still.
-	Unreached []string `json:"unreached"`
-}
-
-// erasedConversation is a conversation in the output of erase.
-type erasedConversation struct {
-	Key    string `json:"key"`
-	Stored bool   `json:"stored"`
-	Runs   int    `json:"runs"`
-	Jobs   int    `json:"jobs"`
-}
-
-func (r erasedReport) String() string {
-	var b strings.Builder
-	for _, c := range r.Conversations {
-		what := "erased"
-		if !c.Stored {
-			what = "not stored"
-		}
-		fmt.Fprintf(&b, "%s: %s, %s, %s\n", safetext.Row(c.Key), what, count(c.Runs, "run"), count(c.Jobs, "job"))
-	}
-	b.WriteString("not reached:\n  " + strings.Join(r.Unreached, "\n  "))
-	return b.String()
 }
 
 // erase erases conversations of a database, and then scrubs its files.
@@ -98,30 +70,32 @@ func (s *streams) erase(e *durable.Engine, file string, keys []string, f eraseFl
 	}
 	slices.Sort(keys)
 
-	report := erasedReport{Conversations: []erasedConversation{}, Unreached: unreached(db, f.full)}
+	var done []string
 	for _, key := range slices.Compact(keys) {
 		if f.dry {
-			report.Conversations = append(report.Conversations, erasedConversation{Key: key, Stored: true})
+			done = append(done, safetext.Row(key)+": would be erased")
 			continue
 		}
 		erased, err := e.Erase(s.ctx, key)
 		if err != nil {
 			return err
 		}
-		report.Conversations = append(report.Conversations, erasedConversation{key, erased.Stored, erased.Runs, erased.Jobs})
+		what := "erased"
+		if !erased.Stored {
+			what = "not stored"
+		}
+		done = append(done, fmt.Sprintf("%s: %s, %s, %s", safetext.Row(key), what,
+			describe.Count(erased.Runs, "run"), describe.Count(erased.Jobs, "job")))
 	}
 	if f.dry {
-		for _, c := range report.Conversations {
-			fmt.Fprintf(s.out, "%s: would be erased\n", safetext.Row(c.Key))
-		}
-		return nil
+		return s.report(strings.Join(done, "\n"))
 	}
 
 	// Everything is removed: an error now is about the files alone.
 	if err := s.scrub(e, db, f.full); err != nil {
 		return fmt.Errorf("the conversations are removed, but not yet from the files of the database (run the command again): %w", err)
 	}
-	return s.report(s.out, report, f.asJSON)
+	return s.report(strings.Join(append(append(done, "not reached:"), unreached(db, f.full)...), "\n"))
 }
 
 // keysWith returns the keys with a prefix: of conversations, and of those that were deleted and have runs.
@@ -163,7 +137,7 @@ func (s *streams) scrub(e *durable.Engine, db database, full bool) error {
 	return nil
 }
 
-// unreached returns the places that scrub does not reach.
+// unreached returns the places that scrub does not reach, and that may hold the content still, each on an indented line.
 func unreached(db database, full bool) []string {
 	places := []string{
 		"backups and other copies of the database, and files made from the conversations",
@@ -177,6 +151,9 @@ func unreached(db database, full bool) []string {
 		if !full {
 			places = append(places, "free space in the tables until it is overwritten (--full writes them anew)")
 		}
+	}
+	for i := range places {
+		places[i] = "  " + places[i]
 	}
 	return places
 }

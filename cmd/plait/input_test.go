@@ -27,7 +27,7 @@ func readers(name string) [][]string {
 		{"run", name, "--provider", "anthropic", "--model", "claude-test"},
 		{"chat", name, "--provider", "anthropic", "--model", "claude-test"},
 		{"resume", name, "--results", "r.json"},
-		{"import", name}, {"log", name}, {"show", name}, {"verify", name}, {"grep", "x", name}, {"cost", name},
+		{"import", "--from", "chat", name}, {"log", name}, {"show", name}, {"verify", name}, {"grep", "x", name}, {"cost", name},
 		{"cost", "-", "--prices", name},
 	}
 }

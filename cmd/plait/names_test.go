@@ -137,7 +137,7 @@ func TestNoOutputHoldsADigest(t *testing.T) {
 	for _, args := range []string{
 		"log FILE", "log FILE --all", "log FILE --oneline", "log FILE --json", "log FILE --failed", "diff FILE OTHER", "diff FILE OTHER --json",
 		"grep . FILE", "grep . FILE --json", "cost FILE --cache", "cost FILE --cache --json", "report FILE", "report FILE --json",
-		"report FILE OTHER --as html", "verify FILE", "verify FILE --json", "verify FILE --strict",
+		"report FILE OTHER --as html", "verify FILE", "verify FILE --json",
 		"render FILE --as mermaid", "render FILE --as dot", "render FILE --as svg", "render FILE --as text", "show FILE 0189",
 		"show FILE",
 	} {

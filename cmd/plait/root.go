@@ -32,7 +32,7 @@ Exit codes:
   3  the run is paused: the pending calls are printed as JSON
   4  calls that were open in FILE need approval, and there is no terminal to ask
      at: nothing was executed, sent or saved`,
-		Example: `  plait import request.json -o talk.json
+		Example: `  plait import --from anthropic request.json -o talk.json
   plait log talk.json
   plait run talk.json --provider anthropic --defer-tools
   plait resume talk.json --results results.json`,

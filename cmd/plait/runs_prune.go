@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/executor/durable"
+	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/store"
 )
 
 func pruneRunsCommand(s *streams) *cobra.Command {
 	var age string
-	var dry, asJSON bool
+	var dry bool
 	cmd := &cobra.Command{
 		Use:   "prune DATABASE --older-than AGE",
 		Short: "Remove runs that ended long ago, and nodes that no head reaches",
@@ -34,14 +36,13 @@ these need are kept. Other programs may use the database meanwhile.`,
 				if err != nil {
 					return err
 				}
-				return s.report(s.out, done, asJSON)
+				return s.report(done)
 			})
 		},
 	}
 
 	cmd.Flags().StringVar(&age, "older-than", "", "how long ago a run must have ended: `AGE` is 30d, 12h\nor 90m; 0 is all that have ended")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "count what would be removed, and change nothing")
-	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -65,51 +66,33 @@ func parseAge(text string) (time.Duration, error) {
 }
 
 // pruneRuns removes the runs that ended before a time, and the unreachable nodes of all conversations.
-func (s *streams) pruneRuns(e *durable.Engine, file string, before time.Time, dry bool) (done retainedReport, err error) {
+func (s *streams) pruneRuns(e *durable.Engine, file string, before time.Time, dry bool) (done string, err error) {
 	const batch = 1000
-	for n := batch; n == batch && !(dry && done.Runs > 0); done.Runs += n {
+	runs := 0
+	for n := batch; n == batch && !(dry && runs > 0); runs += n {
 		limit := batch
 		if dry {
 			limit = math.MaxInt32
 		}
 		if n, err = e.Prune(s.ctx, before, limit, dry); err != nil {
-			return done, err
+			return "", err
 		}
 	}
 
 	all, err := s.store(file, false)
 	if err != nil {
-		return done, err
+		return "", err
 	}
+	var gone store.Pruned
 	for key, err := range all.Conversations(s.ctx, "") {
 		if err != nil {
-			return done, err
+			return "", err
 		}
 		pruned, err := all.Prune(s.ctx, key, dry)
 		if err != nil {
-			return done, err
+			return "", err
 		}
-		done.Nodes, done.Blobs, done.NodeBytes = done.Nodes+pruned.Records, done.Blobs+pruned.Blobs, done.NodeBytes+pruned.Bytes
+		gone.Records, gone.Bytes = gone.Records+pruned.Records, gone.Bytes+pruned.Bytes
 	}
-	return done, nil
-}
-
-// retainedReport is the output of runs prune.
-type retainedReport struct {
-	Runs      int   `json:"runs"`
-	Nodes     int   `json:"nodes"`
-	Blobs     int   `json:"blobs"`
-	NodeBytes int64 `json:"node_bytes"`
-}
-
-func (r retainedReport) String() string {
-	return fmt.Sprintf("%s\n%s", count(r.Runs, "old run"), prunedReport{r.Nodes, r.Blobs, r.NodeBytes})
-}
-
-// count returns a number with its noun.
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return describe.Count(runs, "old run") + "\n" + outOfReach(gone), nil
 }

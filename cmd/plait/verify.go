@@ -18,7 +18,7 @@ import (
 )
 
 func verifyCommand(s *streams) *cobra.Command {
-	var asJSON, strict, mend bool
+	var asJSON, mend bool
 	cmd := &cobra.Command{
 		Use:   "verify FILE…",
 		Short: "Check the checksum of every node",
@@ -33,16 +33,13 @@ of the inbox by its sum, the index of runs by the conversations and the jobs,
 and then every conversation at each head. --mend first makes again what is
 derived: the index of runs, and by what long conversations are opened.
 
-Calls that wait for results are listed. With --strict they are findings, and so
-is everything else that a repair would change in a request: a call without a
-result before further messages, an empty message, …
+Calls that wait for results are listed, and are no findings.
 
 Exit codes:
   0  no finding
   1  a finding in at least one FILE
   2  a FILE cannot be read; the others are checked nevertheless`,
 		Example: `  plait verify talk.json
-  plait verify --strict sessions/*.json
   plait verify sessions.db
   plait verify --json sessions/*.json | jq '.files[] | select(.ok == false)'`,
 		Args: someFiles,
@@ -55,11 +52,10 @@ Exit codes:
 					return err
 				}
 			}
-			return s.verify(args, strict, asJSON)
+			return s.verify(args, asJSON)
 		},
 	}
 
-	cmd.Flags().BoolVar(&strict, "strict", false, "report what a repair would change, too")
 	cmd.Flags().BoolVar(&mend, "mend", false, "first make again what a database derives from the rest")
 	jsonFlag(cmd, &asJSON)
 	return cmd
@@ -119,7 +115,7 @@ type verifiedFile struct {
 }
 
 // verify checks the files. If one cannot be read, the others are checked nevertheless.
-func (s *streams) verify(files []string, strict, asJSON bool) error {
+func (s *streams) verify(files []string, asJSON bool) error {
 	report := verifyReport{OK: true}
 	unread, found := 0, 0
 	several := len(files) > 1 || slices.ContainsFunc(files, isDatabase)
@@ -136,7 +132,7 @@ func (s *streams) verify(files []string, strict, asJSON bool) error {
 
 		checked, line := o.report, o.line
 		if checked == nil {
-			v := verification(o.dag, strict)
+			v := o.dag.Verify()
 			one := reportOf(o.name, v)
 			checked, line = &one, v.String()
 		}
@@ -241,16 +237,6 @@ func (s *streams) checkDatabase(name string) checked {
 	return c
 }
 
-// verification verifies a conversation. With strict, waiting calls and all needed repairs are findings, too.
-func verification(d dag.DAG, strict bool) dag.Verification {
-	v := d.Verify()
-	if strict {
-		v.Findings = append(v.Findings, unlisted(d.Validate(), v.Findings)...)
-		v.Findings, v.Waiting = append(v.Findings, v.Waiting...), nil
-	}
-	return v
-}
-
 // reportOf returns the report on a file. No list in it is nil: in JSON each is a list.
 func reportOf(name string, v dag.Verification) verifiedFile {
 	return verifiedFile{
@@ -258,19 +244,6 @@ func reportOf(name string, v dag.Verification) verifiedFile {
 		Findings: append([]dag.Finding{}, v.Findings...), Waiting: append([]dag.Finding{}, v.Waiting...),
 		Redacted: ids(v.Redacted), Unknown: ids(v.Unknown), Unsummed: ids(v.Unsummed),
 	}
-}
-
-// unlisted returns the findings with a node and kind not yet in a list.
-func unlisted(findings, list []dag.Finding) []dag.Finding {
-	type key struct {
-		n    *node.Node
-		kind dag.FindingKind
-	}
-	listed := map[key]bool{}
-	for _, f := range list {
-		listed[key{f.Node, f.Kind}] = true
-	}
-	return slices.DeleteFunc(findings, func(f dag.Finding) bool { return listed[key{f.Node, f.Kind}] })
 }
 
 // ids returns the IDs of nodes, in their order.

@@ -78,7 +78,7 @@
 //
 // Every error is an *[Error] with the line and the reason. A file with an error is not imported, unless only its last
 // line is cut off. A file without any known line of Claude Code or pi is an error, because it has another format. Import
-// does not guess the format; "plait import" does.
+// does not guess the format.
 //
 // If a conversation cannot hold some content, the result is a [Note], not an error. Nothing is left out without one.
 package sessions

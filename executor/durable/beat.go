@@ -86,10 +86,9 @@ func (p *process) untilAlive(ctx context.Context) error {
 // beatUntilDone renews the row of the process every heartbeat until ctx is done. It reports whether the process has
 // lapsed.
 func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
-	healthy := 0                        // the number of beats in a row that succeeded in time
-	orphans := rand.Int64N(orphanBeats) // the number of healthy beats since this process looked for orphans
-	own := 0                            // the number of healthy beats since it looked for unknown jobs of its own
-	var unknown []int64
+	healthy := 0                   // the number of beats in a row that succeeded in time
+	since := rand.IntN(strayBeats) // the number of healthy beats since this process looked for strays
+	var unknown []int64            // the jobs that it did not know then
 	for {
 		select {
 		case <-ctx.Done():
@@ -119,19 +118,13 @@ func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
 		if healthy < 2 {
 			continue
 		}
-		if own++; own >= orphanBeats {
-			own = 0
-			var err error
-			if unknown, err = p.handBackUnknown(ctx, unknown); err != nil && ctx.Err() == nil {
-				p.Log.WarnContext(ctx, "durable: cannot look for jobs that did not arrive", "error", err)
-			}
-		}
 		lost := seen.lapsed
-		if orphans++; orphans >= orphanBeats*max(seen.all, 1) {
-			orphans = 0
-			ids, err := p.orphaned(ctx)
-			if err != nil && ctx.Err() == nil {
-				p.Log.WarnContext(ctx, "durable: cannot look for jobs without a process", "error", err)
+		if since++; since >= strayBeats {
+			since = 0
+			var ids []string
+			var err error
+			if ids, unknown, err = p.strays(ctx, unknown); err != nil && ctx.Err() == nil {
+				p.Log.WarnContext(ctx, "durable: cannot look for jobs that nobody executes", "error", err)
 			}
 			lost = append(lost, ids...)
 		}
@@ -143,33 +136,50 @@ func (p *process) beatUntilDone(ctx context.Context) (lapsed bool) {
 	}
 }
 
-// orphaned returns the processes with running jobs and without a row. A process may be frozen while it fetches a job: the
-// fetch is committed when it wakes up, after its jobs were handed back. If it dies then, nobody else finds the job.
-func (p *process) orphaned(ctx context.Context) (ids []string, err error) {
+// strays looks for running jobs that no process executes:
+//
+//   - A process may be frozen while it fetches a job: the fetch is committed when it wakes up, after its jobs were handed
+//     back. If it dies then, nobody else finds the job. strays returns the processes with running jobs and without a row.
+//   - The reply to River's fetch may be lost: the job is unknown in its own process. For a moment after its fetch, and
+//     after its last step, each job is. So those are handed back that were unknown before too. strays returns those that
+//     are unknown now.
+func (p *process) strays(ctx context.Context, before []int64) (processes []string, unknown []int64, err error) {
 	d := p.queue.dialect()
 	err = p.db.View(ctx, func(tx store.Tx) error {
-		ids = nil
-		return query(ctx, tx, `SELECT DISTINCT worker FROM (
-			SELECT `+d.worker+` AS worker FROM `+d.jobs+` WHERE state = 'running' AND kind IN `+kinds+`) AS held
-			WHERE worker NOT IN (SELECT id FROM plait_beats)`, nil, func(rows store.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			ids = append(ids, id)
+		processes, unknown = nil, nil
+		return query(ctx, tx, `SELECT id, worker FROM (
+			SELECT id, `+d.worker+` AS worker FROM `+d.jobs+` WHERE state = 'running' AND kind IN `+kinds+`) AS held
+			WHERE worker = $1 OR worker NOT IN (SELECT id FROM plait_beats)`, []any{p.id}, func(rows store.Rows) error {
+			var job int64
+			var worker string
+			err := rows.Scan(&job, &worker)
+			switch {
+			case worker != p.id && !slices.Contains(processes, worker):
+				processes = append(processes, worker)
+			case worker == p.id && !p.knows(job):
+				unknown = append(unknown, job)
+			}
 			return err
 		})
 	})
-	return ids, err
+	lost := func(id int64) bool { return slices.Contains(before, id) && !p.knows(id) }
+	if err != nil || !slices.ContainsFunc(unknown, lost) {
+		return processes, unknown, err
+	}
+
+	return processes, unknown, p.db.Update(ctx, func(tx store.Tx) error {
+		_, err := p.replaceAll(ctx, tx, p.id, lost)
+		return err
+	})
 }
 
-// orphanBeats is after how many heartbeats one of all processes looks for jobs of processes without a row, and each
-// process for jobs of its own that it does not know.
-const orphanBeats = 10
+// strayBeats is after how many heartbeats a process looks for strays.
+const strayBeats = 15
 
 // seen is what a beat has found.
 type seen struct {
 	own     bool     // the row of this process is there
 	now     int64    // the time of the database, in microseconds
-	all     int64    // the number of rows
 	lapsed  []string // the processes whose row has lapsed
 	asked   []int64  // the running jobs of this process, as it knows them
 	running []int64  // those of them that are running in the database
@@ -195,8 +205,6 @@ func (p *process) beatOnce(ctx context.Context) (s seen, err error) {
 		case 3:
 			s.running = append(s.running, job)
 		case 4:
-			s.all = job
-		case 5:
 			s.now = job
 		}
 		return err
@@ -204,7 +212,7 @@ func (p *process) beatOnce(ctx context.Context) (s seen, err error) {
 
 	d := p.queue.dialect()
 	others := func(now string) string {
-		return ` UNION ALL SELECT 4, '', COUNT(*) FROM plait_beats UNION ALL SELECT 5, '', ` + now + `
+		return ` UNION ALL SELECT 4, '', ` + now + `
 			UNION ALL SELECT 2, id, 0 FROM plait_beats WHERE id <> $1 AND beat < ` + now + ` - $2`
 	}
 	running := func(parameter string) string {
@@ -311,32 +319,6 @@ func (p *process) replaceAll(ctx context.Context, tx store.Tx, worker string, lo
 		}
 	}
 	return len(found), err
-}
-
-// handBackUnknown hands back the jobs that this process runs as the database has it, and that are unknown here: the reply
-// to River's fetch was lost. For a moment after its fetch, and after its last step, each job is unknown. So only those
-// count that were unknown before too. It returns the jobs that are unknown now.
-func (p *process) handBackUnknown(ctx context.Context, before []int64) (unknown []int64, err error) {
-	err = p.db.View(ctx, func(tx store.Tx) error {
-		unknown = nil
-		return query(ctx, tx, `SELECT id FROM `+p.queue.dialect().jobs+` WHERE state = 'running' AND kind IN `+kinds+`
-			AND `+p.queue.dialect().worker+` = $1`, []any{p.id}, func(rows store.Rows) error {
-			var id int64
-			err := rows.Scan(&id)
-			if !p.knows(id) {
-				unknown = append(unknown, id)
-			}
-			return err
-		})
-	})
-	if err != nil || !slices.ContainsFunc(unknown, func(id int64) bool { return slices.Contains(before, id) }) {
-		return unknown, err
-	}
-
-	return unknown, p.db.Update(ctx, func(tx store.Tx) error {
-		_, err := p.replaceAll(ctx, tx, p.id, func(id int64) bool { return slices.Contains(before, id) && !p.knows(id) })
-		return err
-	})
 }
 
 // knows reports whether this process works a job.

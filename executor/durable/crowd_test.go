@@ -181,7 +181,7 @@ func (c *crowd) collect() {
 
 // finish answers until all runs have ended, or the time is up. It returns those that have not ended.
 func (c *crowd) finish(limit time.Duration) (left []string) {
-	for began := time.Now(); len(c.running) > 0 && time.Since(began) < limit; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); len(c.running) > 0 && time.Since(began) < limit; time.Sleep(40 * time.Millisecond) {
 		c.answer()
 		c.collect()
 	}

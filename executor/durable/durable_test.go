@@ -17,6 +17,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/testkit/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
 	"github.com/plait-dev/plait/store/sqlite"
@@ -167,7 +168,7 @@ func TestCancelledRunGetsNothingMore(t *testing.T) {
 }
 
 func TestCallUnderWayAtACancelIsInDoubt(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		begun, times := make(chan struct{}, 9), 0
 		e := w.engine(func(o *Options) {
 			o.Agents = map[string]executor.Agent{"a": {Provider: calls("pay", 1), ToolTimeout: -1, Tools: []dag.Tool{
@@ -191,7 +192,7 @@ func TestCallUnderWayAtACancelIsInDoubt(t *testing.T) {
 }
 
 func TestDeletedConversationEndsItsRun(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		asked := make(chan struct{}, 9)
 		e := w.engine(says(apitest.Func(func(api.Request) apitest.Turn {
 			asked <- struct{}{}
@@ -213,7 +214,7 @@ func TestDeletedConversationEndsItsRun(t *testing.T) {
 }
 
 func TestDeleteDuringARequestEndsTheRun(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		e := w.engine(says(apitest.Func(func(api.Request) apitest.Turn {
 			require.NoError(w, w.db.Delete(w.Context(), "c"))
 			return apitest.Say("Hello.")
@@ -226,7 +227,7 @@ func TestDeleteDuringARequestEndsTheRun(t *testing.T) {
 }
 
 func TestPanicOfAProviderParksTheRun(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		panics := true
 		e := w.engine(says(apitest.Func(func(api.Request) apitest.Turn {
 			if panics {
@@ -253,7 +254,7 @@ func once(turns ...apitest.Turn) api.Provider {
 }
 
 func TestFailureOfTheProviderIsTriedAgain(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		down := &api.Error{Kind: api.ErrOverloaded}
 		w.impatient = true
 		e := w.engine(func(o *Options) {
@@ -267,7 +268,7 @@ func TestFailureOfTheProviderIsTriedAgain(t *testing.T) {
 }
 
 func TestFailureThatLastsParksTheRun(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		down := &api.Error{Kind: api.ErrOverloaded}
 		e := w.engine(func(o *Options) {
 			o.Attempts = 1
@@ -280,7 +281,7 @@ func TestFailureThatLastsParksTheRun(t *testing.T) {
 }
 
 func TestRefusedRequestFailsTheRun(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		e := w.engine(says(apitest.Fail(&api.Error{Kind: api.ErrAuth})))
 		w.serve(e)
 		r := w.wait(e, w.start(e, StartRequest{Text: "Hi."}))
@@ -290,7 +291,7 @@ func TestRefusedRequestFailsTheRun(t *testing.T) {
 }
 
 func TestInterruptedRunContinuesElsewhere(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		begun := make(chan struct{}, 9)
 		first := w.engine(func(o *Options) {
 			o.ShutdownTimeout = -1
@@ -328,7 +329,7 @@ func TestManyRunsInSeveralProcesses(t *testing.T) {
 			engines[i] = w.engine(withCount(&c))
 			w.serve(engines[i])
 		}
-		const runs = 60
+		runs := seedtest.Rounds(30, 60)
 		var all sync.WaitGroup
 		for i := range runs {
 			all.Go(func() {
@@ -481,7 +482,7 @@ func TestMessageDuringTheLastTransactionIsNotLost(t *testing.T) {
 }
 
 func TestJobThatComesTwiceOrLateDoesNothing(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		e := w.engine(withCount(&c))
 		run := w.start(e, StartRequest{Text: "Count."})
@@ -506,7 +507,7 @@ func TestJobThatComesTwiceOrLateDoesNothing(t *testing.T) {
 }
 
 func TestAnotherWriterAtTheHeadFailsTheRun(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		e := w.engine(says(apitest.Func(func(api.Request) apitest.Turn {
 			c, err := store.New(w.db, nil).Conversation(w.Context(), "c")
 			require.NoError(w, err)
@@ -523,7 +524,7 @@ func TestAnotherWriterAtTheHeadFailsTheRun(t *testing.T) {
 
 // The reply to an append is lost, and the conversation is redacted before it is tried again.
 func TestRedactionAfterALostReplyDoesNotEndTheRun(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		program := w.engine(nil)
 		var once sync.Once
 		e := w.engine(func(o *Options) {
@@ -564,7 +565,7 @@ func (l *lossy) AppendIf(ctx context.Context, a store.AppendRequest, query strin
 
 // A redaction changes what nodes hold, and not where the head is.
 func TestRedactionDuringARunDoesNotEndIt(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		begun, goOn := make(chan struct{}), make(chan struct{})
 		e := w.engine(func(o *Options) {
 			o.Agents = map[string]executor.Agent{"a": {Provider: calls("wait", 1), ToolTimeout: -1, Tools: []dag.Tool{
@@ -619,7 +620,7 @@ func TestOpenRefusesADatabaseWithoutAQueue(t *testing.T) {
 }
 
 func TestDamagedInboxIsNoticed(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		e := w.engine(nil)
 		run := w.start(e, StartRequest{Text: "Hi."})
 		_, err := e.Send(w.Context(), "c", "", "pay 10")
@@ -672,7 +673,7 @@ func TestOpenProcessDoesNotWriteToChangedTables(t *testing.T) {
 }
 
 func TestTablesBeforeTheFirstReleaseAreRefused(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		w.setVersion(2)
 		var old *sqlite.SchemaError
 		_, _, err := openDatabase(w.Context(), w.url)
@@ -687,6 +688,7 @@ func TestRunsBehindAPooler(t *testing.T) {
 	if pgtest.Missing() {
 		t.Skip("SKIPPED: no PostgreSQL server is installed")
 	}
+	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), pgtest.Database(t)+"&default_query_exec_mode=exec&pool_max_conns=8")
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)

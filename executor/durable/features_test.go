@@ -72,7 +72,7 @@ func speaks(names ...string) (change func(o *Options), asked func() []string) {
 }
 
 func TestRunBeginsAtItsTime(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		change, asked := speaks("a")
 		e := w.engine(func(o *Options) {
 			change(o)
@@ -96,7 +96,7 @@ func TestRunBeginsAtItsTime(t *testing.T) {
 }
 
 func TestJobsOfAnUrgentAgentComeFirst(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		change, asked := speaks("slow", "urgent")
 		e := w.engine(func(o *Options) {
 			change(o)
@@ -116,7 +116,7 @@ func TestJobsOfAnUrgentAgentComeFirst(t *testing.T) {
 }
 
 func TestPausedQueueGivesNoRuns(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		change, asked := speaks("a", "b")
 		e := w.engine(func(o *Options) {
 			change(o)
@@ -163,7 +163,7 @@ func TestRunIsCancelledAfterItsJobWas(t *testing.T) {
 }
 
 func TestRiverKeepsTheErrorsOfAttempts(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		fails := true
 		w.impatient = true
 		e := w.engine(func(o *Options) {
@@ -192,7 +192,7 @@ func TestRiverKeepsTheErrorsOfAttempts(t *testing.T) {
 }
 
 func TestMiddlewareAndJobsOfTheProgram(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		change, _ := speaks("a")
 		var mu sync.Mutex
 		kinds := map[string]int{}
@@ -246,7 +246,7 @@ func (d *daily) Work(ctx context.Context, job *river.Job[dailyArgs]) error {
 
 // A model that waits: a tool whose result comes with the deadline of its call.
 func TestDeadlineIsATimer(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		nap := executor.DeferredTool(content.Tool{Name: "nap", Description: "Waits.", Schema: `{"type":"object"}`})
 		e := w.engine(func(o *Options) {
 			o.Agents = map[string]executor.Agent{"a": {Provider: calls("nap", 1), Tools: []dag.Tool{nap}}}

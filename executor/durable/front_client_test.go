@@ -51,7 +51,7 @@ func TestProtocolsOwnClientFollowsDurableRuns(t *testing.T) {
 
 	for name, here := range map[string]bool{"here": true, "elsewhere": false} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(w *world) { ownClient(w, script, here) })
+			onOne(t, func(w *world) { ownClient(w, script, here) })
 		})
 	}
 }

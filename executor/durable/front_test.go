@@ -219,7 +219,7 @@ func TestFrontEndFollowsARunThatOutlivesItsConnection(t *testing.T) {
 }
 
 func TestFrontEndHasPiecesOfItsOwnProcessAndWholeMessagesOfOthers(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		elsewhere, here := w.site(nil), w.site(func(o *Options) {
 			o.Agents = map[string]executor.Agent{"a": {Provider: apitest.NewScript(apitest.Say("One two three.").Always())}}
 		})
@@ -248,7 +248,7 @@ func TestFrontEndHasPiecesOfItsOwnProcessAndWholeMessagesOfOthers(t *testing.T) 
 }
 
 func TestFrontEndAnswersFromAnotherProcess(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		s := w.site(asks(&c, 2))
 		stop := w.serve(s.engine)
@@ -287,7 +287,7 @@ func TestFrontEndAnswersFromAnotherProcess(t *testing.T) {
 }
 
 func TestFrontEndWithTwoDifferentAnswersIsTold(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		s := w.site(asks(&c, 2))
 		w.serve(s.engine)
@@ -306,7 +306,7 @@ func TestFrontEndWithTwoDifferentAnswersIsTold(t *testing.T) {
 }
 
 func TestFrontEndExecutesItsOwnTools(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		color := executor.DeferredTool(content.Tool{Name: "color", Description: "Asks.", Schema: `{"type":"object"}`})
 		s := w.site(func(o *Options) {
 			o.Call = func(string, dag.Pending) CallOptions { return CallOptions{External: true} }
@@ -326,7 +326,7 @@ func TestFrontEndExecutesItsOwnTools(t *testing.T) {
 }
 
 func TestFrontEndCancelsByRequestOnly(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		s := w.site(gated(nil))
 		w.serve(s.engine)
 		s.post(say, "TOOL_CALL_END")
@@ -351,7 +351,7 @@ func TestFrontEndCancelsByRequestOnly(t *testing.T) {
 }
 
 func TestFrontEndSendsAMessageInPlaceOfAnAnswer(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		s := w.site(func(o *Options) {
 			asks(&c, 1)(o)
@@ -373,7 +373,7 @@ func TestFrontEndSendsAMessageToABusyThread(t *testing.T) {
 	const again = `"messages":[{"id":"u1","role":"user","content":"Count."},{"id":"u2","role":"user","content":"Again."}]`
 	for _, stays := range []bool{true, false} {
 		t.Run(fmt.Sprint("stays ", stays), func(t *testing.T) {
-			onEach(t, func(w *world) {
+			onOne(t, func(w *world) {
 				gate := make(chan struct{})
 				s := w.site(gated(gate))
 				w.serve(s.engine)
@@ -446,7 +446,7 @@ func TestFrontEndSendsAnUnreadMessageAgain(t *testing.T) {
 }
 
 func TestFrontEndDropsThePiecesOfALostResponse(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		for _, elsewhere := range []bool{false, true} {
 			dropsPieces(w.again(), elsewhere)
 		}
@@ -499,7 +499,7 @@ func dropsPieces(w *world, elsewhere bool) {
 }
 
 func TestFrontEndStartsNoRunWithoutANewMessage(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		change, asked := speaks("a")
 		s := w.site(change)
 		w.serve(s.engine)

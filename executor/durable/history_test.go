@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -79,12 +80,15 @@ func openRecorder(path string) (*recorder, error) {
 	return &recorder{file: f}, nil
 }
 
-// recorders counts those of this process.
-var recorders atomic.Int64
+// recorders counts the events of this process. A thousand kills reuse process IDs.
+var (
+	recorders atomic.Int64
+	recording = fmt.Sprint(os.Getpid(), "-", rand.Uint32())
+)
 
 // begin writes the beginning of an operation. The function that it returns writes the end.
 func (r *recorder) begin(e event) (end func(outcome result, version uint64)) {
-	e.ID = fmt.Sprint(os.Getpid(), ".", recorders.Add(1))
+	e.ID = fmt.Sprint(recording, ".", recorders.Add(1))
 	e.Begin = bootTime()
 	r.write(e)
 	return func(outcome result, version uint64) {

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/internal/testkit/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 )
 
 // rounds returns how many kills a test makes. PLAIT_KILLS=1000 kills a thousand times.
@@ -33,7 +36,7 @@ func TestKilledProcessesLoseNothing(t *testing.T) {
 }
 
 func killAtRandom(t *testing.T, defers bool) {
-	onEach(t, func(w *world) {
+	test := func(w *world) {
 		seed := rand.Uint64()
 		w.Log("seed", seed)
 		history := filepath.Join(w.TempDir(), "history")
@@ -44,8 +47,9 @@ func killAtRandom(t *testing.T, defers bool) {
 		}
 
 		programs := newCrowd(w, history, seed, func(o *Options) { o.Heartbeat = childBeat })
-		for kills := rounds(2); kills > 0; kills-- {
-			for len(programs.running) < 40 {
+		all := rounds(2)
+		for range all {
+			for len(programs.running) < min(6*all, 40) {
 				programs.start()
 			}
 			for range 3 {
@@ -63,7 +67,19 @@ func killAtRandom(t *testing.T, defers bool) {
 		checker, ok := w.db.(checks)
 		require.True(w, ok)
 		require.NoError(w, checker.Check(w.Context()))
-	})
+	}
+
+	// Every day, each kind of database has one kind of calls.
+	switch {
+	case seedtest.All():
+		onEach(t, test)
+	case defers && !pgtest.Missing():
+		t.Parallel()
+		t.Run("postgres", func(t *testing.T) { onPostgres(t, test) })
+	default:
+		t.Parallel()
+		t.Run("sqlite", func(t *testing.T) { onSQLite(t, test) })
+	}
 }
 
 // harm kills or freezes a child at a random moment.

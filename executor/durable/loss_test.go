@@ -106,25 +106,45 @@ func TestJobThatDidNotArriveIsHandedBack(t *testing.T) {
 		w.fetch(e, run, p.id)
 
 		// At the first look, it may be on its way.
-		unknown, err := p.handBackUnknown(w.Context(), nil)
+		_, unknown, err := p.strays(w.Context(), nil)
 		require.NoError(w, err)
 		require.Len(w, unknown, 1)
 		require.Equal(w, map[string]int{"running": 1}, w.jobs(e))
 
 		// It has arrived since: it is left alone.
 		p.work[unknown[0]] = func(error) {}
-		known, err := p.handBackUnknown(w.Context(), unknown)
+		_, known, err := p.strays(w.Context(), unknown)
 		require.NoError(w, err)
 		require.Empty(w, known)
 		require.Equal(w, map[string]int{"running": 1}, w.jobs(e))
 		delete(p.work, unknown[0])
 
-		_, err = p.handBackUnknown(w.Context(), unknown)
+		_, _, err = p.strays(w.Context(), unknown)
 		require.NoError(w, err)
 		require.Equal(w, map[string]int{"available": 1, "discarded": 1}, w.jobs(e))
 		w.serve(e)
 		require.Equal(w, Done, w.wait(e, run).State)
 		require.Equal(w, "Hello.", w.text("c"))
+	})
+}
+
+// A process died after its row was gone, and has a job.
+func TestJobOfAProcessWithoutARowIsFound(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(says(apitest.Say("Hello.").Always()))
+		run := w.start(e, StartRequest{Text: "Hi."})
+		w.fetch(e, run, "gone")
+		p := &process{Engine: e, id: "p", work: map[int64]context.CancelCauseFunc{}}
+		processes, unknown, err := p.strays(w.Context(), nil)
+		require.NoError(w, err)
+		require.Equal(w, []string{"gone"}, processes)
+		require.Empty(w, unknown)
+
+		gone := &process{Engine: e, id: "gone"}
+		require.NoError(w, gone.firstBeat(w.Context()))
+		processes, _, err = p.strays(w.Context(), nil)
+		require.NoError(w, err)
+		require.Empty(w, processes, "it is alive")
 	})
 }
 
@@ -264,7 +284,7 @@ func payer(n int) api.Provider { return calls("pay", n) }
 func TestResultsOutliveAnAbsenceOfTheDatabase(t *testing.T) {
 	for _, defers := range []bool{true, false} {
 		t.Run(map[bool]string{true: "calls as jobs", false: "calls in the run"}[defers], func(t *testing.T) {
-			onEach(t, func(w *world) {
+			onOne(t, func(w *world) {
 				results, times := outage(w, defers, false)
 				for i, result := range results {
 					require.Equal(w, fmt.Sprint("paid bolts ", i), result)

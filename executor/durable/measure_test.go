@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/testkit/pgtest"
 	"github.com/plait-dev/plait/store"
 )
@@ -29,62 +31,121 @@ func TestThroughput(t *testing.T) {
 		measure(func() *world { return openWorld(t, filepath.Join(t.TempDir(), "runs.db")) }, runs, func() int { return 0 })
 	})
 	t.Run("postgres", func(t *testing.T) {
-		cluster, err := pgtest.Start()
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, cluster.Remove()) })
-		url, err := cluster.Database()
-		require.NoError(t, err)
-		statements := countStatements(t, cluster, url)
+		cluster, counter := startCounting(t)
 		measure(func() *world {
 			url, err := cluster.Database()
 			require.NoError(t, err)
 			return openWorld(t, url)
-		}, runs, statements)
+		}, runs, counter.statements)
 	})
 }
 
-// countStatements makes a server count its statements. It returns a function that returns their number since its last
-// call.
-func countStatements(t *testing.T, cluster *pgtest.Cluster, url string) func() int {
-	exec := func(statement string) (n int) {
-		conn, err := pgx.Connect(context.Background(), url)
-		require.NoError(t, err)
-		defer conn.Close(context.Background())
-		rows, err := conn.Query(context.Background(), statement)
-		require.NoError(t, err)
-		for rows.Next() {
-			_ = rows.Scan(&n)
-		}
-		require.NoError(t, rows.Err())
-		return n
-	}
-	exec(`ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'`)
-	require.NoError(t, cluster.Stop(false))
-	require.NoError(t, cluster.Restart())
-	exec(`CREATE EXTENSION pg_stat_statements`)
-	return func() int {
-		n := exec(`SELECT SUM(calls)::BIGINT FROM pg_stat_statements`)
-		if os.Getenv("PLAIT_LOG") != "" {
-			showStatements(t, url)
-		}
-		exec(`SELECT 1 FROM pg_stat_statements_reset()`)
-		return n
-	}
+// counter counts the statements of a server.
+type counter struct {
+	t   *testing.T
+	url string // of a database without other uses
 }
 
-// showStatements prints the most frequent statements.
-func showStatements(t *testing.T, url string) {
-	conn, err := pgx.Connect(context.Background(), url)
+// startCounting starts a server of its own that counts its statements.
+func startCounting(t *testing.T) (*pgtest.Cluster, *counter) {
+	if pgtest.Missing() {
+		t.Skip("SKIPPED: no PostgreSQL server is installed")
+	}
+	cluster, err := pgtest.Start()
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cluster.Remove()) })
+	url, err := cluster.Database()
+	require.NoError(t, err)
+
+	c := &counter{t, url}
+	c.query(`ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'`, nil)
+	require.NoError(t, cluster.Stop(false))
+	require.NoError(t, cluster.Restart())
+	c.query(`CREATE EXTENSION pg_stat_statements`, nil)
+	return cluster, c
+}
+
+// query runs a statement on a connection of its own, and calls f for each row.
+func (c *counter) query(statement string, f func(pgx.Rows)) {
+	conn, err := pgx.Connect(context.Background(), c.url)
+	require.NoError(c.t, err)
 	defer conn.Close(context.Background())
-	rows, err := conn.Query(context.Background(), `SELECT calls, total_exec_time::BIGINT,
-		LEFT(REGEXP_REPLACE(query, '\s+', ' ', 'g'), 110) FROM pg_stat_statements ORDER BY calls DESC LIMIT 40`)
-	require.NoError(t, err)
+	rows, err := conn.Query(context.Background(), statement)
+	require.NoError(c.t, err)
 	for rows.Next() {
-		var n, ms int64
-		var text string
-		require.NoError(t, rows.Scan(&n, &ms, &text))
-		fmt.Println(n, ms, "ms", text)
+		if f != nil {
+			f(rows)
+		}
+	}
+	require.NoError(c.t, rows.Err())
+}
+
+// reads are the calls of a statement, and the blocks that they have read.
+type reads struct {
+	text          string
+	calls, blocks int64
+}
+
+// take returns the statements since the last call, the most frequent first. With PLAIT_LOG it prints them.
+func (c *counter) take() (list []reads) {
+	c.query(`SELECT LEFT(REGEXP_REPLACE(query, '\s+', ' ', 'g'), 110), calls, shared_blks_hit + shared_blks_read
+		FROM pg_stat_statements ORDER BY calls DESC`, func(rows pgx.Rows) {
+		var r reads
+		require.NoError(c.t, rows.Scan(&r.text, &r.calls, &r.blocks))
+		if os.Getenv("PLAIT_LOG") != "" {
+			fmt.Printf("%6d calls %8d blocks %s\n", r.calls, r.blocks, r.text)
+		}
+		list = append(list, r)
+	})
+	c.query(`SELECT 1 FROM pg_stat_statements_reset()`, nil)
+	return list
+}
+
+// statements returns the number of statements since the last call.
+func (c *counter) statements() (n int) {
+	for _, r := range c.take() {
+		n += int(r.calls)
+	}
+	return n
+}
+
+// A run takes few statements, and each of them reads few blocks, also beside many jobs that nobody works.
+func TestRunTakesFewStatements(t *testing.T) {
+	cluster, counter := startCounting(t)
+	for _, stranded := range []int{0, 20_000} {
+		t.Run(fmt.Sprintf("beside %d jobs", stranded), func(t *testing.T) {
+			url, err := cluster.Database()
+			require.NoError(t, err)
+			w := openWorld(t, url)
+			e := w.engine(nil)
+			w.backlog(e, 0, stranded)
+			const runs = 60
+			for i := range runs {
+				w.start(e, StartRequest{Run: fmt.Sprint("r", i), Conversation: fmt.Sprint("c", i), Text: "Pay."})
+			}
+
+			counter.query(`ANALYZE`, nil) // plans depend on what the server knows about the tables
+			counter.take()
+			for range 3 {
+				w.serve(w.engine(func(o *Options) {
+					agent, workers := byWorkers(childAgent(io.Discard, 0, false))
+					o.Agents, o.Workers = map[string]executor.Agent{"a": agent}, workers
+				}))
+			}
+			for i := range runs {
+				_, err := e.Wait(t.Context(), fmt.Sprint("r", i))
+				require.NoError(t, err)
+			}
+
+			n := int64(0)
+			for _, r := range counter.take() {
+				n += r.calls
+				if r.calls >= runs {
+					require.Less(t, r.blocks/r.calls, int64(200), r.text)
+				}
+			}
+			require.Less(t, n/runs, int64(80), "statements a run")
+		})
 	}
 }
 
@@ -246,7 +307,7 @@ func handedBackSoon(w *world) {
 
 // Jobs that nobody works, and running jobs of others, do not hold up a run. TestThroughput measures it.
 func TestBacklogDoesNotHoldUpRuns(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		e := w.engine(func(o *Options) {
 			defers("count", 4)(o)

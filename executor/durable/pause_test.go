@@ -79,7 +79,7 @@ func TestDeferredCallsAreExecutedByWorkers(t *testing.T) {
 }
 
 func TestManyDeferredCallsInSeveralProcesses(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		var engines []*Engine
 		for range 3 {
@@ -109,7 +109,7 @@ func TestManyDeferredCallsInSeveralProcesses(t *testing.T) {
 }
 
 func TestRunContinuesAfterApproval(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		e := w.engine(asks(&c, 3))
 		w.serve(e)
@@ -141,7 +141,7 @@ func TestRunContinuesAfterApproval(t *testing.T) {
 }
 
 func TestReplyThatDoesNotFitIsRefused(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		e := w.engine(asks(&c, 1))
 		w.serve(e)
@@ -206,7 +206,7 @@ func TestReplyThatComesAfterAnotherWasTakenIsRefused(t *testing.T) {
 }
 
 func TestResultFromOutsideIsAcceptedOnce(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		e := w.engine(func(o *Options) {
 			defers("count", 1)(o)
 			o.Call = func(string, dag.Pending) CallOptions { return CallOptions{External: true} }
@@ -226,7 +226,7 @@ func TestResultFromOutsideIsAcceptedOnce(t *testing.T) {
 }
 
 func TestHookSeesResultsOfWorkers(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		e := w.engine(func(o *Options) {
 			defers("count", 2)(o)
@@ -245,7 +245,7 @@ func TestHookSeesResultsOfWorkers(t *testing.T) {
 }
 
 func TestApprovedCallIsLeftToAWorker(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		e := w.engine(func(o *Options) {
 			defers("count", 2)(o)
@@ -266,7 +266,7 @@ func TestApprovedCallIsLeftToAWorker(t *testing.T) {
 }
 
 func TestSubAgentIsAnsweredFromOutside(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		e := w.engine(func(o *Options) {
 			defers("count", 2)(o)
@@ -310,7 +310,7 @@ func TestCallsHaveDeadlines(t *testing.T) {
 }
 
 func TestBegunCallOfACancelledRunIsInDoubt(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		begun, times := make(chan struct{}, 9), 0
 		e := w.engine(func(o *Options) {
 			defers("pay", 1)(o)
@@ -411,15 +411,15 @@ func TestDeleteUnderAPauseEndsTheRun(t *testing.T) {
 }
 
 func TestInterruptedWorkerGivesItsCallBack(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		var c counting
 		e := w.engine(defers("count", 1))
 		w.serve(e)
-		begun := make(chan struct{})
+		begun := make(chan struct{}, 9) // a busy machine may take the process for lost, and call again
 		first := w.engine(func(o *Options) {
 			o.ShutdownTimeout = -1
 			works(executor.WithEffect(tool("count", func(ctx context.Context, _ string) (string, error) {
-				close(begun)
+				begun <- struct{}{}
 				<-ctx.Done()
 				return "", ctx.Err()
 			}), executor.EffectIdempotent))(o)
@@ -455,7 +455,7 @@ func TestToolAsksToBeCalledAgain(t *testing.T) {
 }
 
 func TestToolThatPanicsOrReturnsTooMuch(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		huge := string(make([]byte, maxResult+1))
 		for name, f := range map[string]func() (string, error){
 			"panic": func() (string, error) { panic("no such shop") },
@@ -532,7 +532,7 @@ func TestForgedRowsOfTheInbox(t *testing.T) {
 		}, state: Waiting, said: "Pay me."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(w *world) {
+			onOne(t, func(w *world) {
 				var c counting
 				e := w.engine(func(o *Options) {
 					o.Agents = map[string]executor.Agent{"a": {
@@ -578,7 +578,7 @@ func TestChangedRowOfTheInboxIsNoticed(t *testing.T) {
 		`conv = (SELECT num FROM plait_conversations WHERE name = 'd')`,
 	} {
 		t.Run(change, func(t *testing.T) {
-			onEach(t, func(w *world) {
+			onOne(t, func(w *world) {
 				e := w.engine(nil)
 				w.start(e, StartRequest{Text: "Hi."})
 				w.start(e, StartRequest{Conversation: "d", Text: "Hi."})

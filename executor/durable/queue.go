@@ -64,7 +64,7 @@ type dialect struct {
 	lock, lockInbox string
 	// writesInWith reports that a WITH may change rows: a beat is then one statement, and needs no transaction.
 	writesInWith bool
-	// poll is how often a client looks for jobs without a notification.
+	// poll is how often a client looks for jobs without a notification. Each queue of each process does so.
 	poll time.Duration
 }
 
@@ -107,7 +107,7 @@ func newPostgresQueue(db *postgres.DB, e *Engine) (queue, error) {
 		jobs = pgx.Identifier{e.Schema, jobs}.Sanitize()
 	}
 	q, err := newRiverQueue[pgx.Tx](riverpgxv5.New(db.Pool()), dialect{
-		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, lockInbox: ` FOR UPDATE OF i`, writesInWith: true, poll: 5 * time.Second,
+		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, lockInbox: ` FOR UPDATE OF i`, writesInWith: true, poll: 30 * time.Second,
 		worker: `attempted_by[array_length(attempted_by, 1)]`, args: `args::TEXT`, metadata: `metadata::TEXT`,
 		run: `args->>'run'`, conversation: `args->>'conversation'`,
 		merged: func(p string) string { return `metadata || CAST(` + p + ` AS TEXT)::JSONB` },

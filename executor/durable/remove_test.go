@@ -56,7 +56,7 @@ func (w *world) inbox() map[string]int {
 
 // A service may be stopped before it has begun.
 func TestServeThatEndsAtOnceIsNoError(t *testing.T) {
-	onEach(t, func(w *world) {
+	onOne(t, func(w *world) {
 		e := w.engine(func(o *Options) {
 			says(apitest.Say("Hello.").Always())(o)
 			o.wrap = func(db store.Transactor) store.Transactor { return db } // the tables of River are not there

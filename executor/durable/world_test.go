@@ -22,6 +22,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/testkit/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
 	"github.com/plait-dev/plait/store/sqlite"
@@ -41,17 +42,34 @@ type world struct {
 // onEach runs a test on each kind of database, beside other tests.
 func onEach(t *testing.T, test func(w *world)) {
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(openWorld(t, filepath.Join(t.TempDir(), "runs.db")))
-	})
+	t.Run("sqlite", func(t *testing.T) { onSQLite(t, test) })
+	t.Run("postgres", func(t *testing.T) { onPostgres(t, test) })
+}
+
+// onOne runs a test on SQLite, and on PostgreSQL too with PLAIT_ALL. It is for tests that send no statement to
+// PostgreSQL but those that tests of onEach send: every day, one kind of database is enough for them.
+func onOne(t *testing.T, test func(w *world)) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) { onSQLite(t, test) })
 	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		if pgtest.Missing() {
-			t.Skip("SKIPPED: no PostgreSQL server is installed")
+		if !seedtest.All() {
+			t.Skip("SKIPPED: on PostgreSQL with PLAIT_ALL=1, as in .ci/run")
 		}
-		test(openWorld(t, pgtest.Database(t)))
+		onPostgres(t, test)
 	})
+}
+
+func onSQLite(t *testing.T, test func(w *world)) {
+	t.Parallel()
+	test(openWorld(t, filepath.Join(t.TempDir(), "runs.db")))
+}
+
+func onPostgres(t *testing.T, test func(w *world)) {
+	t.Parallel()
+	if pgtest.Missing() {
+		t.Skip("SKIPPED: no PostgreSQL server is installed")
+	}
+	test(openWorld(t, pgtest.Database(t)))
 }
 
 func openWorld(t *testing.T, url string) *world {
@@ -120,7 +138,7 @@ func (w *world) engine(change func(o *Options)) *Engine {
 	return e
 }
 
-// often is how often River looks for jobs in a test that waits for it. By default it is every 5 seconds.
+// often is how often River looks for jobs in a test that waits for it. By default it is every 5 or 30 seconds.
 const often = 50 * time.Millisecond
 
 // lookOften lets River look often for jobs that are due at any time. The interval for those that are not due soon has no

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,14 +20,18 @@ import (
 )
 
 // leftOut returns the tools that are left out, and the name of the limit or the text of the reason for each.
-func leftOut(s *mcp.Server) map[string]string {
+func leftOut(t *testing.T, s *mcp.Server) map[string]string {
+	t.Helper()
 	all := map[string]string{}
 	for _, err := range s.LeftOut() {
-		var tool *mcp.ToolError
 		var limit *mcp.LimitError
 		name, reason := "", err.Error()
-		if errors.As(err, &tool) {
-			name, reason = tool.Tool, tool.Err.Error()
+		if rest, named := strings.CutPrefix(reason, "tool "); named {
+			quoted, err := strconv.QuotedPrefix(rest)
+			require.NoError(t, err)
+			reason = rest[len(quoted)+2:]
+			name, err = strconv.Unquote(quoted)
+			require.NoError(t, err)
 		}
 		if errors.As(err, &limit) {
 			reason = limit.Limit
@@ -52,7 +57,7 @@ func TestListOfAServerEndsAtItsLimits(t *testing.T) {
 			overEach(t, name, func(t *testing.T, dial mcp.Dial) {
 				s := connect(t, dial, &mcp.Options{Limits: c.limits})
 				require.Len(t, s.Tools(), c.tools)
-				require.Equal(t, map[string]string{"": c.reason}, leftOut(s))
+				require.Equal(t, map[string]string{"": c.reason}, leftOut(t, s))
 				if len(c.reason) < 10 {
 					require.ErrorIs(t, s.LeftOut()[0], dag.ErrLimit)
 				}
@@ -65,7 +70,7 @@ func TestToolOverALimitIsLeftOutAndNamed(t *testing.T) {
 	overEach(t, "oversize", func(t *testing.T, dial mcp.Dial) {
 		s := connect(t, dial, &mcp.Options{Limits: mcp.Limits{List: 16 << 20}})
 		require.Equal(t, []string{"good", "good_too"}, names(s))
-		require.Equal(t, map[string]string{"huge": "Description", "deep": "SchemaDepth", "large": "Schema"}, leftOut(s))
+		require.Equal(t, map[string]string{"huge": "Description", "deep": "SchemaDepth", "large": "Schema"}, leftOut(t, s))
 	})
 }
 

@@ -32,23 +32,6 @@ var (
 	errToolWithdrawn = errors.New("the server has withdrawn the tool or changed its definition: it was not called")
 )
 
-// ToolError reports why a tool of a server is left out.
-type ToolError struct {
-	// Tool is the server's name for the tool. It is hostile text.
-	Tool string
-	// Err is the reason: another tool has the name, the tool is new or changed, a limit (dag.ErrLimit), or a definition
-	// that is not valid (content.ErrTool).
-	Err error
-}
-
-// Error names the tool, escaped, and the reason.
-func (e *ToolError) Error() string {
-	return fmt.Sprintf("tool %s: %v", safetext.Quote(e.Tool, 200), e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *ToolError) Unwrap() error { return e.Err }
-
 // recordName is the name of the record (dag.DAG.Custom) with which [Server.Hook] reports what it changed in a
 // conversation. Its value is a record.
 const recordName = "mcp.tools"
@@ -202,7 +185,7 @@ func (l *listing) leave(name string, err error) {
 	if name == "" {
 		err = fmt.Errorf("the list of tools is cut off: %w", err)
 	} else {
-		err = &ToolError{safetext.UTF8(safetext.Cut(name, 1000)), err}
+		err = fmt.Errorf("tool %s: %w", safetext.Quote(name, 200), err)
 	}
 	l.leftOut = append(l.leftOut, err)
 	l.s.opts.Log.WarnContext(l.ctx, "a tool of an MCP server is left out", "server", l.s.opts.Name, "error", err)

@@ -105,7 +105,7 @@ func TestServerReplacesNoToolInARun(t *testing.T) {
 		require.Equal(t, map[string]string{
 			"read": mcp.ErrToolChanged.Error(), "wrapped": mcp.ErrToolChanged.Error(), "secret": mcp.ErrToolChanged.Error(),
 			"own": mcp.ErrToolNew.Error(), "OWN": mcp.ErrToolName.Error(), "o\u200bwn": mcp.ErrToolName.Error(), "new": mcp.ErrToolNew.Error(),
-		}, leftOut(s))
+		}, leftOut(t, s))
 		require.ErrorIs(t, s.LeftOut()[0], mcp.ErrToolName)
 		require.ElementsMatch(t, []string{"read", "wrapped", "gone"}, record(t, d).Withdrawn)
 		require.Contains(t, log.String(), "the tools of an MCP server have changed in a run")

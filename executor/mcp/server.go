@@ -134,8 +134,9 @@ func (s *Server) Tools() []dag.Tool {
 }
 
 // LeftOut returns an error for each tool in the server's last list that is not in [Server.Tools], unless
-// [Options.Include] excludes it. It is a [ToolError], which names the tool and the reason. Another error reports that the
-// list was cut off, with dag.ErrLimit where a limit is the reason.
+// [Options.Include] excludes it. It names the tool and the reason: another tool has the name, the tool is new or changed,
+// a limit (dag.ErrLimit), or a definition that is not valid (content.ErrTool). Another error reports that the list was cut
+// off, with dag.ErrLimit where a limit is the reason.
 func (s *Server) LeftOut() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

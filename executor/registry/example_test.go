@@ -67,5 +67,5 @@ func ExampleRegistry_ExecuteCall() {
 	// Output:
 	// get_weather true Tokyo: 22°C
 	// get_weather true Paris: 18°C
-	// get_weather false not a tool call that can be executed: function.arguments: it must be an object, is an array
+	// get_weather false not a tool call that can be executed: function.arguments are not a JSON object
 }

@@ -2,10 +2,11 @@ package registry
 
 import (
 	"errors"
-	"io"
+	"fmt"
 	"strings"
 
 	"github.com/goccy/go-json/jsontext"
+	json "github.com/goccy/go-json/v2"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
@@ -13,107 +14,50 @@ import (
 	"github.com/plait-dev/plait/internal/safetext"
 )
 
-// callError reports an invalid member of a tool call.
-type callError struct {
-	path   string // such as "function.arguments"; "root" for the call as a whole
-	reason string // safe to print
-}
-
-// Error returns the path and the reason.
-func (e *callError) Error() string {
-	return "not a tool call that can be executed: " + e.path + ": " + e.reason
-}
-
 // parseCall reads a tool call in the form of the Chat Completions API. The Input is the arguments byte for byte. With an
 // error, the Call has the tool's name, if that could be read.
-func parseCall(data []byte) (call executor.Call, err error) {
-	root := content.JSON(data)
-	if reason := notAnObject(root); reason != "" {
-		return call, &callError{"root", reason}
+func parseCall(data []byte) (executor.Call, error) {
+	var c struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string         `json:"name"`
+			Arguments jsontext.Value `json:"arguments"`
+		} `json:"function"`
 	}
-	outer, _ := jsonx.Members(root) // no error: the object is valid
-
-	function, _ := jsonx.Take(outer, "function")
-	if function == "" {
-		return call, &callError{"root", `it has no member "function"`}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return executor.Call{}, notACall(err)
 	}
-	if reason := notAnObject(function); reason != "" {
-		return call, &callError{"function", reason}
-	}
-	inner, _ := jsonx.Members(function)
-
-	if call.Name, err = textMember(inner, "function.", "name"); err != nil {
-		return call, err
-	}
+	call := executor.Call{Name: c.Function.Name, ID: c.ID}
 	if call.Name == "" {
-		return call, &callError{"function.name", "it is missing or empty"}
-	}
-	if call.ID, err = textMember(outer, "", "id"); err != nil {
-		return call, err
+		return call, notACall(errors.New("function.name is missing or empty"))
 	}
 
 	// The arguments are a string with the JSON. Some servers send the object itself.
-	value, _ := jsonx.Take(inner, "arguments")
+	value := content.JSON(c.Function.Arguments)
 	if text, quoted := jsonx.Text(value); quoted {
 		value = content.JSON(text)
 	}
-	if text := strings.TrimSpace(string(value)); text == "" || text == "null" {
-		value = "{}"
+	var err error
+	if call.Input, err = object(value); err != nil {
+		return call, notACall(fmt.Errorf("function.arguments are %w", err))
 	}
-	if reason := notAnObject(value); reason != "" {
-		return call, &callError{"function.arguments", reason}
-	}
-	call.Input = value
 	return call, nil
 }
 
-// textMember returns the string in a member, or "" if there is none.
-func textMember(list []jsonx.Member, path, name string) (string, error) {
-	value, _ := jsonx.Take(list, name)
-	text, isText := jsonx.Text(value)
-	if value != "" && value != "null" && !isText {
-		return "", &callError{path + name, "it must be a string, is " + jsonType(value)}
-	}
-	return text, nil
+// notACall returns the error for a call that cannot be read, safe to print.
+func notACall(err error) error {
+	return errors.New("not a tool call that can be executed: " + safetext.Escape(err.Error(), 200))
 }
 
-// notAnObject returns the reason why j is no valid JSON object, or "".
-func notAnObject(j content.JSON) string {
-	if j.IsObject() {
-		return ""
-	}
+var errNoObject = errors.New("not a JSON object")
 
-	dec := jsontext.NewDecoder(strings.NewReader(string(j)))
-	if err := dec.SkipValue(); err != nil {
-		return "it is not valid JSON: " + syntax(err)
+// object returns j if it is a valid JSON object, and {} for an empty text and null.
+func object(j content.JSON) (content.JSON, error) {
+	if text := strings.TrimSpace(string(j)); text == "" || text == "null" {
+		return "{}", nil
 	}
-	if _, err := dec.ReadToken(); err != io.EOF {
-		return "it is not valid JSON: more data after the value"
+	if !j.IsObject() {
+		return "", errNoObject
 	}
-	return "it must be an object, is " + jsonType(j)
-}
-
-// syntax returns the text of a decoder's error, safe to print.
-func syntax(err error) string {
-	if errors.Is(err, io.EOF) {
-		return "it is empty"
-	}
-	return safetext.Escape(strings.TrimPrefix(err.Error(), "jsontext: "), 200)
-}
-
-// jsonType returns the type of a valid value, with its article.
-func jsonType(j content.JSON) string {
-	switch jsontext.Value(j).Kind() {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case 'n':
-		return "null"
-	}
-	return "a boolean"
+	return j, nil
 }

@@ -17,11 +17,9 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -175,14 +173,14 @@ func (r *Registry) lookup(name string) (executor.Tool, error) {
 // Execute executes one call. Every failure is a failed [Record]; Execute never panics. A call of a tool that is not
 // registered is blocked and logged.
 //
-// args holds the arguments: nil for none, JSON as a content.JSON, json.RawMessage, []byte or string, or any other
-// value, encoded by content.ToJSON. The result must be a JSON object, valid according to content.JSON.Valid. Otherwise
+// args holds the arguments: nil for none, JSON as a content.JSON or a string, or any other value, encoded by
+// content.ToJSON. The result must be a JSON object, valid according to content.JSON.Valid. Otherwise
 // the tool is not called.
 //
 // Execute returns when the tool does. It waits for a tool that ignores the end of its context as long as
 // [executor.Agent].Grace defines, and then abandons it. The Record's Latency does not include this wait.
 func (r *Registry) Execute(ctx context.Context, name string, args any) Record {
-	return r.execute(ctx, executor.Call{Name: name}, func() (content.JSON, string) { return arguments(args) })
+	return r.execute(ctx, executor.Call{Name: name}, func() (content.JSON, error) { return arguments(args) })
 }
 
 // ExecuteCall is Execute for a call in the form of the Chat Completions API:
@@ -195,20 +193,16 @@ func (r *Registry) Execute(ctx context.Context, name string, args any) Record {
 // called. For calls of other APIs, decode the name and the arguments, and call Execute.
 func (r *Registry) ExecuteCall(ctx context.Context, call []byte) Record {
 	parsed, err := parseCall(call)
-	switch {
-	case err == nil:
-		return r.execute(ctx, parsed, func() (content.JSON, string) { return parsed.Input, "" })
-	case parsed.Name == "":
+	if err != nil && parsed.Name == "" {
 		return failedRecord("", err.Error())
 	}
 
-	// The tool's name is known, so it is looked up first: a tool that is not registered is logged.
-	return r.execute(ctx, parsed, func() (content.JSON, string) { return "", err.Error() })
+	// A known name is looked up first, also beside bad arguments: a tool that is not registered is logged.
+	return r.execute(ctx, parsed, func() (content.JSON, error) { return parsed.Input, err })
 }
 
-// execute executes the call with the input returned by the function, which also returns the reason if there is no
-// input. The function is called only for a registered tool.
-func (r *Registry) execute(ctx context.Context, call executor.Call, input func() (content.JSON, string)) (rec Record) {
+// execute executes the call with the input returned by the function. The function is called only for a registered tool.
+func (r *Registry) execute(ctx context.Context, call executor.Call, input func() (content.JSON, error)) (rec Record) {
 	defer func() {
 		if v := recover(); v != nil { // outside the tool: encoding the arguments, a definition, the logger
 			rec = failedRecord(call.Name,
@@ -224,9 +218,8 @@ func (r *Registry) execute(ctx context.Context, call executor.Call, input func()
 		return r.block(ctx, call.Name, err)
 	}
 
-	var reason string
-	if call.Input, reason = input(); reason != "" {
-		return failedRecord(call.Name, reason)
+	if call.Input, err = input(); err != nil {
+		return failedRecord(call.Name, err.Error())
 	}
 	return r.run(ctx, tool, call)
 }
@@ -262,37 +255,22 @@ func steady() func() time.Time {
 	return func() time.Time { return began.Add(time.Since(began)) }
 }
 
-// arguments converts the arguments given to Execute to a JSON object, or returns the reason why they are none.
-func arguments(args any) (input content.JSON, reason string) {
-	input, err := argumentsJSON(args)
-	if err != nil {
-		return "", "The arguments cannot be encoded: " + err.Error()
-	}
-
-	if text := strings.TrimSpace(string(input)); text == "" || text == "null" {
-		return "{}", ""
-	}
-	if reason = notAnObject(input); reason != "" {
-		return "", "The arguments are not a JSON object: " + reason
-	}
-	return input, ""
-}
-
-// argumentsJSON returns args as JSON text, which may not be valid.
-func argumentsJSON(args any) (content.JSON, error) {
+// arguments converts the arguments given to Execute to a JSON object.
+func arguments(args any) (input content.JSON, err error) {
 	switch a := args.(type) {
-	case nil:
-		return "", nil
 	case content.JSON:
-		return a, nil
+		input = a
 	case string:
-		return content.JSON(a), nil
-	case []byte:
-		return content.JSON(a), nil
-	case json.RawMessage:
-		return content.JSON(a), nil
+		input = content.JSON(a)
+	default:
+		if input, err = content.ToJSON(args); err != nil {
+			return "", fmt.Errorf("the arguments cannot be encoded: %w", err)
+		}
 	}
-	return content.ToJSON(args)
+	if input, err = object(input); err != nil {
+		return "", fmt.Errorf("the arguments are %w", err)
+	}
+	return input, nil
 }
 
 // maxName is the limit on the bytes of a tool's name in logs and errors.

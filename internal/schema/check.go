@@ -27,7 +27,8 @@ const (
 	maxProblems  = 100
 )
 
-// checker checks one value. Its verdict is the one of jsonschema.Resolved.Validate.
+// checker checks one value. Its verdict is the one of jsonschema.Resolved.Validate, but for unevaluatedItems,
+// unevaluatedProperties and $dynamicRef, which it does not check.
 //
 // Validate has no context and takes time exponential in the depth of the value if a schema refers to itself in more
 // than one way. A checker remembers the verdict about each value for each schema that references lead to. All other
@@ -40,7 +41,7 @@ type checker struct {
 	depth    int   // schemas inside one another now
 	over     bool  // the check has ended early: verdicts mean nothing
 	err      error // of the context, if over
-	verdicts map[applied]verdict
+	verdicts map[applied]bool
 	unknown  string // Check.Unknown
 }
 
@@ -48,11 +49,6 @@ type checker struct {
 type applied struct {
 	schema *jsonschema.Schema
 	value  uintptr
-}
-
-type verdict struct {
-	ok    bool
-	marks *marks
 }
 
 // Check holds the options of Problems.
@@ -84,9 +80,9 @@ func (s *Schema) Problems(ctx context.Context, j content.JSON, check Check) ([]s
 	steps := minSteps + stepsByte*int64(len(j))
 	c := checker{
 		index: s.index, ctx: ctx, left: steps, look: steps - stepsLook,
-		verdicts: map[applied]verdict{}, unknown: check.Unknown,
+		verdicts: map[applied]bool{}, unknown: check.Unknown,
 	}
-	ok := c.fits(s.tree, value, nil, nil)
+	ok := c.fits(s.tree, value, nil)
 	if ok && !c.over {
 		return nil, nil
 	}
@@ -101,7 +97,7 @@ func (s *Schema) Problems(ctx context.Context, j content.JSON, check Check) ([]s
 		at.fail("is too complex to check: the check needs more than %d steps", steps)
 	} else {
 		c.left, c.look = steps, steps-stepsLook
-		c.fits(s.tree, value, at, nil)
+		c.fits(s.tree, value, at)
 	}
 	if len(r.problems) == 0 {
 		at.fail("does not fit the schema")
@@ -129,8 +125,8 @@ func (c *checker) ended() {
 }
 
 // fits reports whether value fits s. With a place it also reports the problems, at least one for a value that does not
-// fit. It adds the members and elements that s has evaluated to m, unless m is nil.
-func (c *checker) fits(s *jsonschema.Schema, value any, at *place, m *marks) bool {
+// fit.
+func (c *checker) fits(s *jsonschema.Schema, value any, at *place) bool {
 	f := c.facts[s]
 	if f == nil {
 		f = &none
@@ -141,11 +137,11 @@ func (c *checker) fits(s *jsonschema.Schema, value any, at *place, m *marks) boo
 		key.value = address(value)
 	}
 	if key.value != 0 {
-		known, ok := c.verdicts[key]
+		fits, known := c.verdicts[key]
 		switch {
-		case ok && (known.ok || at == nil):
-			return known.ok && c.add(m, known.marks)
-		case !ok && at != nil && c.fits(s, value, nil, m):
+		case known && (fits || at == nil):
+			return fits
+		case !known && at != nil && c.fits(s, value, nil):
 			return true
 		}
 	}
@@ -154,18 +150,14 @@ func (c *checker) fits(s *jsonschema.Schema, value any, at *place, m *marks) boo
 		return false
 	}
 
-	var own *marks
-	if c.index.marks {
-		own = new(marks)
-	}
 	c.depth++
-	ok := c.apply(s, f, value, at, own)
+	ok := c.apply(s, f, value, at)
 	c.depth--
 
 	if key.value != 0 && at == nil && c.spend(stepsVerdict) {
-		c.verdicts[key] = verdict{ok, own}
+		c.verdicts[key] = ok
 	}
-	return ok && (own == nil || c.add(m, own))
+	return ok
 }
 
 // none are the facts about most schemas.
@@ -187,12 +179,12 @@ func address(value any) uintptr {
 }
 
 // apply is fits without memory.
-func (c *checker) apply(s *jsonschema.Schema, f *facts, value any, at *place, own *marks) bool {
+func (c *checker) apply(s *jsonschema.Schema, f *facts, value any, at *place) bool {
 	if f.ref != nil {
 		if c.draft7 { // any other keyword beside a reference has no meaning
-			return c.fits(f.ref, value, at, nil)
+			return c.fits(f.ref, value, at)
 		}
-		if !c.fits(f.ref, value, at, own) {
+		if !c.fits(f.ref, value, at) {
 			return false
 		}
 	}
@@ -202,16 +194,16 @@ func (c *checker) apply(s *jsonschema.Schema, f *facts, value any, at *place, ow
 	}
 	ok := true
 	if f.combined {
-		ok = c.combined(s, f, value, at, own)
+		ok = c.combined(s, f, value, at)
 		if !ok && at.full() {
 			return false
 		}
 	}
 	switch value := value.(type) {
 	case []any:
-		return c.array(s, value, at, own, ok)
+		return c.array(s, value, at, ok)
 	case map[string]any:
-		return c.object(s, f, value, at, own, ok)
+		return c.object(s, f, value, at, ok)
 	}
 	return ok
 }
@@ -281,49 +273,42 @@ func (c *checker) text(s *jsonschema.Schema, f *facts, value string, at *place) 
 }
 
 // combined checks the keywords with schemas for the same value.
-func (c *checker) combined(s *jsonschema.Schema, f *facts, value any, at *place, own *marks) bool {
+func (c *checker) combined(s *jsonschema.Schema, f *facts, value any, at *place) bool {
 	ok := true
-	if f.dynamicRef != nil {
-		ok = c.fits(f.dynamicRef, value, at, own)
-	}
 	for _, each := range s.AllOf {
 		if !ok && at.full() {
 			return false
 		}
-		ok = c.fits(each, value, at, own) && ok
+		ok = c.fits(each, value, at) && ok
 	}
 	if !ok && at.full() {
 		return false
 	}
 
-	ok = (s.AnyOf == nil || c.anyOf(s, value, at, own)) && (s.OneOf == nil || c.oneOf(s, value, at, own)) && ok
-	if s.Not != nil && c.fits(s.Not, value, nil, nil) && !c.over {
+	ok = (s.AnyOf == nil || c.anyOf(s, value, at)) && (s.OneOf == nil || c.oneOf(s, value, at)) && ok
+	if s.Not != nil && c.fits(s.Not, value, nil) && !c.over {
 		if isFalse(s) {
 			return at.fail("is not allowed")
 		}
 		return at.fail(`must not fit the schema of its "not"`)
 	}
-	return c.condition(s, value, at, own) && ok
+	return c.condition(s, value, at) && ok
 }
 
-func (c *checker) anyOf(s *jsonschema.Schema, value any, at *place, own *marks) bool {
-	fitting := false
+func (c *checker) anyOf(s *jsonschema.Schema, value any, at *place) bool {
 	for _, each := range s.AnyOf {
-		fitting = c.fits(each, value, nil, own) || fitting
-
-		// All of them have to be asked only for their marks.
-		if fitting && own == nil {
+		if c.fits(each, value, nil) {
 			return true
 		}
 	}
-	return fitting || c.failAll(s.AnyOf, value, at)
+	return c.failAll(s.AnyOf, value, at)
 }
 
-func (c *checker) oneOf(s *jsonschema.Schema, value any, at *place, own *marks) bool {
+func (c *checker) oneOf(s *jsonschema.Schema, value any, at *place) bool {
 	found := -1
 	for i, each := range s.OneOf {
 		switch {
-		case !c.fits(each, value, nil, own):
+		case !c.fits(each, value, nil):
 		case found >= 0:
 			return at.fail("must fit one alternative, fits the alternatives %d and %d", found+1, i+1)
 		default:
@@ -355,7 +340,7 @@ func (c *checker) failAll(alternatives []*jsonschema.Schema, value any, at *plac
 // firstProblem returns the first problem of the value at a place that does not fit s, with its path from the value.
 func (c *checker) firstProblem(s *jsonschema.Schema, value any, at *place) string {
 	r := &report{limit: 1, inner: at.inner + 1}
-	c.fits(s, value, &place{report: r}, nil)
+	c.fits(s, value, &place{report: r})
 	if len(r.problems) == 0 {
 		return "does not fit"
 	}
@@ -363,19 +348,19 @@ func (c *checker) firstProblem(s *jsonschema.Schema, value any, at *place) strin
 }
 
 // condition checks if, then and else.
-func (c *checker) condition(s *jsonschema.Schema, value any, at *place, own *marks) bool {
-	if s.If == nil || s.Then == nil && s.Else == nil && own == nil {
+func (c *checker) condition(s *jsonschema.Schema, value any, at *place) bool {
+	if s.If == nil || s.Then == nil && s.Else == nil {
 		return true
 	}
 	next := s.Else
-	if c.fits(s.If, value, nil, own) {
+	if c.fits(s.If, value, nil) {
 		next = s.Then
 	}
-	return next == nil || c.fits(next, value, at, own)
+	return next == nil || c.fits(next, value, at)
 }
 
 // array checks the keywords about lists. ok is the verdict so far.
-func (c *checker) array(s *jsonschema.Schema, value []any, at *place, own *marks, ok bool) bool {
+func (c *checker) array(s *jsonschema.Schema, value []any, at *place, ok bool) bool {
 	switch {
 	case s.MinItems != nil && len(value) < *s.MinItems:
 		return at.fail("must have at least %d items", *s.MinItems)
@@ -400,38 +385,22 @@ func (c *checker) array(s *jsonschema.Schema, value []any, at *place, own *marks
 		if each == nil {
 			break
 		}
-		ok = c.fits(each, element, at.element(i), nil) && ok
+		ok = c.fits(each, element, at.element(i)) && ok
 		if !ok && at.full() {
 			return false
 		}
 	}
-	own.evaluatedItems(min(len(tuple), len(value)), rest != nil)
-
-	ok = c.contains(s, value, at, own) && ok
-	if s.UnevaluatedItems == nil || !ok || own.allItems || !c.spend(int64(len(value))) {
-		return ok
-	}
-	for i := own.items; i < len(value); i++ {
-		if !own.contained[i] && !c.fits(s.UnevaluatedItems, value[i], at.element(i), nil) {
-			ok = false
-			if at.full() {
-				return false
-			}
-		}
-	}
-	own.allItems = true
-	return ok
+	return c.contains(s, value, at) && ok
 }
 
-func (c *checker) contains(s *jsonschema.Schema, value []any, at *place, own *marks) bool {
+func (c *checker) contains(s *jsonschema.Schema, value []any, at *place) bool {
 	if s.Contains == nil {
 		return true
 	}
 	n := 0
-	for i, element := range value {
-		if c.fits(s.Contains, element, nil, nil) {
+	for _, element := range value {
+		if c.fits(s.Contains, element, nil) {
 			n++
-			own.contains(i)
 		}
 	}
 
@@ -451,9 +420,7 @@ func (c *checker) contains(s *jsonschema.Schema, value []any, at *place, own *ma
 }
 
 // object checks the keywords about objects. ok is the verdict so far.
-func (c *checker) object(
-	s *jsonschema.Schema, f *facts, value map[string]any, at *place, own *marks, ok bool,
-) bool {
+func (c *checker) object(s *jsonschema.Schema, f *facts, value map[string]any, at *place, ok bool) bool {
 	if f.required {
 		ok = c.required(s, value, at) && ok
 		if !ok && at.full() {
@@ -468,10 +435,10 @@ func (c *checker) object(
 	}
 	if each {
 		for name, member := range inOrder(value, at) {
-			if !c.member(s, f, name, member, at, own) {
+			if !c.member(s, f, name, member, at) {
 				ok = false
 			}
-			if s.PropertyNames != nil && !c.fits(s.PropertyNames, name, nil, nil) {
+			if s.PropertyNames != nil && !c.fits(s.PropertyNames, name, nil) {
 				ok = false
 				if at != nil && !c.over {
 					at.member(name).fail("its name is not allowed: %s", c.firstProblem(s.PropertyNames, name, at))
@@ -484,20 +451,8 @@ func (c *checker) object(
 	}
 
 	if s.DependentSchemas != nil || s.DependencySchemas != nil {
-		ok = c.dependents(s, value, at, own) && ok
+		ok = c.dependents(s, value, at) && ok
 	}
-	if s.UnevaluatedProperties == nil || !ok || own.allMembers || !c.spend(int64(len(value))) {
-		return ok
-	}
-	for name, member := range inOrder(value, at) {
-		if !own.members[name] && !c.failOr(s.UnevaluatedProperties, member, at.member(name)) {
-			ok = false
-			if at.full() {
-				return false
-			}
-		}
-	}
-	own.allMembers = true
 	return ok
 }
 
@@ -516,23 +471,18 @@ func inOrder(value map[string]any, at *place) iter.Seq2[string, any] {
 }
 
 // member checks one member by properties, patternProperties and additionalProperties.
-func (c *checker) member(
-	s *jsonschema.Schema, f *facts, name string, member any, at *place, own *marks,
-) (ok bool) {
+func (c *checker) member(s *jsonschema.Schema, f *facts, name string, member any, at *place) (ok bool) {
 	ok, known := true, false
 	if property := s.Properties[name]; property != nil {
-		ok, known = c.fits(property, member, at.member(name), nil), true
+		ok, known = c.fits(property, member, at.member(name)), true
 	}
 	for _, p := range f.members {
 		if (ok || at != nil) && c.matches(p.name, name) {
-			ok, known = c.fits(p.schema, member, at.member(name), nil) && ok, true
+			ok, known = c.fits(p.schema, member, at.member(name)) && ok, true
 		}
 	}
 	if !known && s.AdditionalProperties != nil {
-		ok, known = c.failOr(s.AdditionalProperties, member, at.member(name)), true
-	}
-	if known {
-		own.member(name)
+		return c.failOr(s.AdditionalProperties, member, at.member(name))
 	}
 	return ok
 }
@@ -542,7 +492,7 @@ func (c *checker) failOr(s *jsonschema.Schema, member any, at *place) bool {
 	if at != nil && isFalse(s) {
 		return at.fail("%s", c.unknown)
 	}
-	return c.fits(s, member, at, nil)
+	return c.fits(s, member, at)
 }
 
 // isFalse reports whether s is the schema false, which nothing fits.
@@ -584,7 +534,7 @@ func (c *checker) given(names []string, value map[string]any, at *place, text st
 }
 
 // dependents checks the schemas for an object that has a certain member.
-func (c *checker) dependents(s *jsonschema.Schema, value map[string]any, at *place, own *marks) bool {
+func (c *checker) dependents(s *jsonschema.Schema, value map[string]any, at *place) bool {
 	dependent := s.DependentSchemas
 	if c.draft7 {
 		dependent = s.DependencySchemas
@@ -592,7 +542,7 @@ func (c *checker) dependents(s *jsonschema.Schema, value map[string]any, at *pla
 	ok := c.spend(int64(len(dependent)))
 	for _, name := range slices.Sorted(maps.Keys(dependent)) {
 		if _, has := value[name]; has {
-			ok = c.fits(dependent[name], value, at, own) && ok
+			ok = c.fits(dependent[name], value, at) && ok
 		}
 	}
 	return ok

@@ -32,16 +32,14 @@ const (
 // index holds what a check needs beside the schema itself: the targets of its references and its regular expressions.
 type index struct {
 	draft7 bool // the rules of draft 7 apply: a $ref stands alone, a list of items is a tuple
-	marks  bool // a subschema has unevaluatedItems or unevaluatedProperties
 	facts  map[*jsonschema.Schema]*facts
 
 	// The fields below are used only while the index is made.
-	at      map[string]*jsonschema.Schema             // the schemas by their JSON pointers from the root
-	path    map[*jsonschema.Schema]string             // the reverse of at
-	base    map[*jsonschema.Schema]*jsonschema.Schema // the nearest schema around each with an $id, else the root
-	uri     map[*jsonschema.Schema]*url.URL           // of each base
-	byURI   map[string]*jsonschema.Schema             // the reverse of uri
-	anchors map[anchor]*jsonschema.Schema
+	root    *jsonschema.Schema
+	at      map[string]*jsonschema.Schema // the schemas by their JSON pointers from the root
+	path    map[*jsonschema.Schema]string // the reverse of at
+	inside  bool                          // a schema inside the root has an $id: it is a document of its own
+	anchors map[string]*jsonschema.Schema
 	cost    map[*jsonschema.Schema]int  // the finished results of count
 	under   map[*jsonschema.Schema]bool // the schemas being counted
 	paths   int                         // bytes of all paths
@@ -50,25 +48,19 @@ type index struct {
 
 // facts are the precomputed facts about a subschema. Most have none.
 type facts struct {
-	ref, dynamicRef *jsonschema.Schema // the targets of the references
-	combined        bool               // there are keywords with schemas for the same value
-	required        bool               // there are keywords about the names or the number of members
-	target          bool               // a reference leads here
-	pattern         *pattern
-	members         []patternMember // of patternProperties
-	enum, constant  *values
+	ref            *jsonschema.Schema // the target of the reference
+	combined       bool               // there are keywords with schemas for the same value
+	required       bool               // there are keywords about the names or the number of members
+	target         bool               // a reference leads here
+	pattern        *pattern
+	members        []patternMember // of patternProperties
+	enum, constant *values
 }
 
 // patternMember is a member of patternProperties.
 type patternMember struct {
 	name   *pattern
 	schema *jsonschema.Schema
-}
-
-// anchor is the name of a schema inside its base.
-type anchor struct {
-	base *jsonschema.Schema
-	name string
 }
 
 // newIndex returns the index of root. It rejects a schema with a cycle of references for the same value, and one beyond
@@ -78,16 +70,14 @@ func newIndex(root *jsonschema.Schema) (*index, error) {
 		draft7: slices.Contains(draft7, root.Schema),
 		facts:  map[*jsonschema.Schema]*facts{},
 
+		root:    root,
 		at:      map[string]*jsonschema.Schema{},
 		path:    map[*jsonschema.Schema]string{},
-		base:    map[*jsonschema.Schema]*jsonschema.Schema{},
-		uri:     map[*jsonschema.Schema]*url.URL{root: {}},
-		byURI:   map[string]*jsonschema.Schema{"": root},
-		anchors: map[anchor]*jsonschema.Schema{},
+		anchors: map[string]*jsonschema.Schema{},
 		cost:    map[*jsonschema.Schema]int{},
 		under:   map[*jsonschema.Schema]bool{},
 	}
-	if err := x.collect(root, root, ""); err != nil {
+	if err := x.collect(root, ""); err != nil {
 		return nil, err
 	}
 
@@ -100,7 +90,7 @@ func newIndex(root *jsonschema.Schema) (*index, error) {
 	paths := slices.Sorted(maps.Keys(x.at))
 	for _, path := range paths {
 		s := x.at[path]
-		if s.Ref == "" && s.DynamicRef == "" {
+		if s.Ref == "" {
 			continue
 		}
 		if err := x.link(s); err != nil {
@@ -116,7 +106,7 @@ func newIndex(root *jsonschema.Schema) (*index, error) {
 			return nil, err
 		}
 	}
-	return &index{draft7: x.draft7, marks: x.marks, facts: x.facts}, nil
+	return &index{draft7: x.draft7, facts: x.facts}, nil
 }
 
 // of returns the facts about s, to be filled in.
@@ -130,17 +120,13 @@ func (x *index) of(s *jsonschema.Schema) *facts {
 }
 
 // collect adds s, with its JSON pointer path, and its subschemas.
-func (x *index) collect(s, base *jsonschema.Schema, path string) error {
+func (x *index) collect(s *jsonschema.Schema, path string) error {
 	if x.paths += len(path); x.paths > maxPaths {
 		return errors.New("its schema: the names around its subschemas are too long")
 	}
 	x.at[path], x.path[s] = s, path
-	x.marks = x.marks || s.UnevaluatedItems != nil || s.UnevaluatedProperties != nil
 
-	var err error
-	if x.base[s] = base; s.ID != "" || s.Anchor != "" || s.DynamicAnchor != "" {
-		base, err = x.name(s, base)
-	}
+	err := x.name(s)
 	if err == nil {
 		err = x.compile(s)
 	}
@@ -150,7 +136,7 @@ func (x *index) collect(s, base *jsonschema.Schema, path string) error {
 
 	for _, children := range []namedSchemas{inPlace(s), below(s)} {
 		for name, child := range children {
-			if err := x.collect(child, base, path+name); err != nil {
+			if err := x.collect(child, path+name); err != nil {
 				return err
 			}
 		}
@@ -158,43 +144,30 @@ func (x *index) collect(s, base *jsonschema.Schema, path string) error {
 	return nil
 }
 
-// name adds the names of s for references, and returns the base of its subschemas.
-func (x *index) name(s, base *jsonschema.Schema) (*jsonschema.Schema, error) {
+// name adds the anchors of s.
+func (x *index) name(s *jsonschema.Schema) error {
 	names := []string{s.Anchor, s.DynamicAnchor}
 	if x.draft7 {
 		names = nil
 	}
 
 	// In draft 7, a schema with a reference has no other keyword, and an $id with a fragment is an anchor.
-	if s.ID != "" && (!x.draft7 || s.Ref == "") {
-		id, err := url.Parse(s.ID)
-		if err != nil {
-			return nil, err
-		}
-		if x.draft7 && id.Fragment != "" {
-			names = []string{strings.TrimPrefix(s.ID, "#")}
-		} else {
-			uri := x.uri[base].ResolveReference(id)
-			if x.byURI[uri.String()] != nil {
-				return nil, errors.New("another schema has the same $id")
-			}
-			base = s
-			x.uri[s], x.byURI[uri.String()] = uri, s
-		}
+	if x.draft7 && s.Ref == "" && strings.HasPrefix(s.ID, "#") {
+		names = []string{s.ID[1:]}
+	} else if s.ID != "" && s != x.root && !(x.draft7 && s.Ref != "") {
+		x.inside = true
 	}
 
-	x.base[s] = base
 	for _, name := range names {
 		if name == "" {
 			continue
 		}
-		key := anchor{base, name}
-		if other := x.anchors[key]; other != nil && other != s {
-			return nil, fmt.Errorf("another schema has the anchor %q", name)
+		if other := x.anchors[name]; other != nil && other != s {
+			return fmt.Errorf("another schema has the anchor %q", name)
 		}
-		x.anchors[key] = s
+		x.anchors[name] = s
 	}
-	return base, nil
+	return nil
 }
 
 // compile adds the regular expressions and the constants of s.
@@ -213,7 +186,7 @@ func (x *index) compile(s *jsonschema.Schema) (err error) {
 		f.members = append(f.members, patternMember{name, s.PatternProperties[text]})
 	}
 
-	if s.DynamicRef != "" || s.AllOf != nil || s.AnyOf != nil || s.OneOf != nil || s.Not != nil || s.If != nil {
+	if s.AllOf != nil || s.AnyOf != nil || s.OneOf != nil || s.Not != nil || s.If != nil {
 		x.of(s).combined = true
 	}
 	if s.Required != nil || s.DependentRequired != nil || s.DependencyStrings != nil ||
@@ -267,54 +240,34 @@ func instructions(tree *syntax.Regexp) int {
 	return min(n, maxProgram+1)
 }
 
-// link sets the targets of the references of s.
+// link sets the target of the reference of s: the root, or a schema by its anchor or its JSON pointer.
 func (x *index) link(s *jsonschema.Schema) error {
-	// A dynamic reference depends on the schemas around only if there are several bases.
-	if s.DynamicRef != "" && len(x.uri) > 1 {
-		return errors.New("a $dynamicRef is supported only in a schema without an $id inside")
+	if x.inside {
+		return errors.New("a $ref is supported only in a schema without an $id inside")
 	}
-
-	for _, ref := range []string{s.Ref, s.DynamicRef} {
-		if ref == "" {
-			continue
-		}
-		target, err := x.target(s, ref)
-		if err != nil {
-			return err
-		}
-		x.of(target).target = true
-		if ref == s.Ref {
-			x.of(s).ref = target
-		}
-		if ref == s.DynamicRef {
-			x.of(s).dynamicRef = target
-		}
-	}
-	return nil
-}
-
-// target returns the schema that the reference ref in s leads to.
-func (x *index) target(s *jsonschema.Schema, ref string) (*jsonschema.Schema, error) {
-	uri, err := url.Parse(ref)
+	uri, err := url.Parse(s.Ref)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	uri = x.uri[x.base[s]].ResolveReference(uri)
+
 	fragment := uri.Fragment
 	uri.Fragment, uri.RawFragment = "", ""
-
-	found := x.byURI[uri.String()]
-	switch {
-	case found == nil || fragment == "":
+	var target *jsonschema.Schema
+	switch address := uri.String(); {
+	case address != "" && address != strings.TrimSuffix(x.root.ID, "#"):
+	case fragment == "":
+		target = x.root
 	case strings.HasPrefix(fragment, "/"):
-		found = x.at[x.path[found]+fragment]
+		target = x.at[fragment]
 	default:
-		found = x.anchors[anchor{found, fragment}]
+		target = x.anchors[fragment]
 	}
-	if found == nil {
-		return nil, fmt.Errorf("no schema for the reference %q", ref)
+	if target == nil {
+		return fmt.Errorf("no schema for the reference %q", s.Ref)
 	}
-	return found, nil
+
+	x.of(s).ref, x.of(target).target = target, true
+	return nil
 }
 
 // count returns the number of schemas that s applies to one value, capped at maxExpanded+1.
@@ -332,7 +285,7 @@ func (x *index) count(s *jsonschema.Schema) (int, error) {
 
 	var next []*jsonschema.Schema
 	if f := x.facts[s]; f != nil {
-		next = append(next, f.ref, f.dynamicRef)
+		next = append(next, f.ref)
 	}
 	for _, child := range inPlace(s) {
 		next = append(next, child)

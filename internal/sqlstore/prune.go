@@ -191,6 +191,11 @@ func (p *pruning) step(ctx context.Context, tx Tx) (next *pruning, removed store
 			return nil, removed, err
 		}
 	}
+
+	// Another version of the row: see Dialect.ShareUnpruned.
+	if _, err := tx.Exec(ctx, `UPDATE plait_conversations SET name = name WHERE num = $1`, p.conv); err != nil {
+		return nil, removed, err
+	}
 	return &pruning{conv: p.conv, heads: p.heads, unreached: p.unreached[n:]}, removed, nil
 }
 

@@ -60,6 +60,9 @@ type Dialect struct {
 	// Share locks the rows of a query against removal, until the transaction ends. Empty if a writing transaction is
 	// alone anyway.
 	Share string
+	// ShareUnpruned is Share for a query for the conversation with the name $3. The query has no row if Prune has removed
+	// records that the statement may see: it can begin before the end of Prune, and get the lock after it.
+	ShareUnpruned string
 	// Lock locks the rows of a query against Share and Lock of others.
 	Lock string
 	// Now is an expression for the database's clock, in microseconds since 1970.

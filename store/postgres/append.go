@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/store"
 )
 
@@ -29,13 +30,15 @@ const appendOne = `WITH head AS (
 	ORDER BY r.ord
 ) SELECT header FROM head`
 
-// appendGuarded is appendOne if a query has a row. It also removes rows of the inbox. The query, in place of %s, has the
-// parameters from $12 on.
+// appendGuarded is appendOne if a query has a row. Its records may be linked to any stored record: the conversation is
+// locked against Prune (see sqlstore.Dialect.ShareUnpruned). It also removes rows of the inbox. The query, in place of
+// the first %s, has the parameters from $13 on.
 const appendGuarded = `WITH guard AS (%s), head AS (
 	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
-	FROM plait_conversations c, (SELECT COUNT(*) AS rows FROM guard) g
-	WHERE c.name = $3 AND h.conv = c.num AND h.name = $4 AND h.version = $5 AND g.rows > 0
-	AND (h.nodes = $6 OR LENGTH($6) = 0)
+	FROM (SELECT num FROM plait_conversations WHERE name = $3 AND EXISTS (SELECT 1 FROM guard)%s) c
+	WHERE h.conv = c.num AND h.name = $4 AND h.version = $5
+	AND (h.nodes = $6 OR LENGTH($6) = 0
+		OR (SELECT COUNT(*) FROM plait_nodes n WHERE n.conv = h.conv AND n.id = ANY($11::bytea[])) = CARDINALITY($11::bytea[]))
 	AND EXISTS (SELECT 1 FROM plait_schema WHERE version = %d)
 	RETURNING h.conv, h.header
 ), inserted AS (
@@ -44,7 +47,7 @@ const appendGuarded = `WITH guard AS (%s), head AS (
 	FROM head, unnest($7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[]) WITH ORDINALITY AS r (id, links, sum, line, ord)
 	ORDER BY r.ord
 ), removed AS (
-	DELETE FROM plait_inbox USING head WHERE num = ANY($11::bigint[])
+	DELETE FROM plait_inbox USING head WHERE num = ANY($12::bigint[])
 ) SELECT header FROM head`
 
 // AppendGuarded implements sqlstore.GuardedAppender.
@@ -63,9 +66,9 @@ func (db *database) AppendGuarded(
 
 	all := append([]any{
 		to, a.Header, a.Conversation, a.Head, int64(a.Expect), known, records[0], records[1], records[2], records[3],
-		a.Taken,
+		sqlstore.KnownIDs(known), a.Taken,
 	}, armored(args)...)
-	statement := fmt.Sprintf(appendGuarded, shifted(query, len(all)-len(args)), db.version)
+	statement := fmt.Sprintf(appendGuarded, shifted(query, len(all)-len(args)), dialect.ShareUnpruned, db.version)
 	err = db.await(ctx, func(ctx context.Context) error { return conn.QueryRow(ctx, statement, all...).Scan(&header) })
 
 	// As in appendAlone: a full transaction decides.

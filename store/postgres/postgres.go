@@ -120,10 +120,6 @@ func (o Options) configure(config *pgxpool.Config) (replies time.Duration) {
 			params[name] = value
 		}
 	}
-	// Statements are few, and none needs another plan for other values. Planning each anew takes a tenth of the time.
-	if _, set := params["plan_cache_mode"]; !set {
-		params["plan_cache_mode"] = "force_generic_plan"
-	}
 
 	// The URL may set a limit of its own for statements. In another unit, or as 0, it is no limit here.
 	statement, _ := strconv.Atoi(params["statement_timeout"])
@@ -230,10 +226,12 @@ func isUndefined(err error) bool {
 
 // dialect has the row locks, the clock and the types of PostgreSQL.
 var dialect = sqlstore.Dialect{
-	Share:      " FOR KEY SHARE",
-	Lock:       " FOR UPDATE",
-	Now:        `(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
-	LockSchema: `SELECT pg_advisory_xact_lock(7163373128412)`, // any number without another use
+	Share: " FOR KEY SHARE",
+	// The row that is locked may be newer than the one that the statement sees.
+	ShareUnpruned: " AND xmin = (SELECT xmin FROM plait_conversations WHERE name = $3) FOR KEY SHARE",
+	Lock:          " FOR UPDATE",
+	Now:           `(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::BIGINT`,
+	LockSchema:    `SELECT pg_advisory_xact_lock(7163373128412)`, // any number without another use
 	Schema: strings.NewReplacer(
 		"BYTES", "BYTEA",
 		"NUMBER", "BIGINT",

@@ -43,11 +43,11 @@ func (s sender) Stream(ctx context.Context, req api.Request) events {
 		}
 		var said []string
 		for _, m := range req.Messages {
-			said = append(said, m.Blocks.Text())
+			said = append(said, string(m.Blocks.Append(nil)))
 		}
 		body, err := json.Marshal(map[string]any{
 			"system": req.System, "tools": fmt.Sprint(req.Tools), "messages": said, "max": o.MaxTokens, "temperature": o.Temperature, "stop": o.StopSequences,
-			"choice": o.ToolChoice, "one": o.OneCall, "thinking": o.Thinking, "budget": o.Thinking.Tokens(), "output": o.Output.JSON, "meta": o.Metadata,
+			"choice": o.ToolChoice, "one": o.OneCall, "thinking": o.Thinking, "budget": o.Thinking.Tokens(), "output": o.Output.JSON,
 			"cache": o.Cache, "body": o.Body,
 		})
 		if err != nil {
@@ -87,7 +87,7 @@ func TestTheSuiteFindsAConversationThatDoesNotArrive(t *testing.T) {
 			in(yield)
 		}
 	}})
-	require.ErrorContains(t, conversationArrives(t.Context(), deaf), `"Hello" was not sent`)
+	require.ErrorContains(t, conversationArrives(t.Context(), deaf), `a text of the user is not in the body: send "Hello"`)
 	silent := r.Of(apitest.NewScript(scenes(Answers)...))
 	require.ErrorContains(t, conversationArrives(t.Context(), silent), "the provider sent no request")
 	require.ErrorIs(t, conversationArrives(t.Context(), apitest.NewScript(scenes(Answers)...)), errNotRecorded)

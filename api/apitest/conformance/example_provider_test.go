@@ -1,17 +1,12 @@
 package conformance_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
-	"time"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/conformance"
@@ -19,46 +14,15 @@ import (
 	"github.com/plait-dev/plait/content"
 )
 
-// toy is a whole provider, for an API that accepts a conversation as JSON and responds at once. It keeps all rules of
+// begin provider
+
+// newToy returns a provider for an API that accepts a conversation as JSON and responds at once. It keeps all rules of
 // api.Provider: TestTheExampleProviderKeepsTheRules runs conformance.Run on it.
-type toy struct {
-	url     string
-	http    *http.Client
-	options api.Options
+func newToy(url string, client *http.Client) api.Provider {
+	return dialect.Provider{Target: dialect.Target{API: "toy"}, URL: url, Client: client, Body: toyBody, Read: toyRead}
 }
 
-const toyAPI = "toy"
-
-// toyTarget is what the API takes: names and ids of plain letters, and no media.
-var toyTarget = dialect.Target{API: toyAPI, ToolName: regexp.MustCompile(`^\w{1,64}$`), NameLength: 64, CallID: regexp.MustCompile(`^\w{1,40}$`)}
-
-func (t toy) Stream(ctx context.Context, req api.Request) iter.Seq2[api.Event, error] {
-	return api.Once(func(yield func(api.Event, error) bool) {
-		o := req.Options.Over(t.options)
-		body, notes, err := toyBody(req, o)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		if len(notes) > 0 && !yield(api.Repaired{Repairs: notes}, nil) {
-			return
-		}
-
-		answer, err := t.ask(ctx, o, body)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for i, block := range answer.blocks() {
-			if !yield(api.BlockEnd{Index: i, Block: block}, nil) {
-				return
-			}
-		}
-		yield(answer.finish(), nil)
-	})
-}
-
-// toyMessage is a message as the API wants it.
+// toyMessage is a message in the form of the API.
 type toyMessage struct {
 	Role    string            `json:"role"`
 	Text    string            `json:"text,omitempty"`
@@ -67,162 +31,53 @@ type toyMessage struct {
 }
 
 type toyCall struct {
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
+	ID    string       `json:"id"`
+	Name  string       `json:"name"`
+	Input content.JSON `json:"input"`
 }
 
-// toyBody makes the request's body. The notes say what became of blocks and options that the API has no form for.
-func toyBody(req api.Request, o api.Options) ([]byte, []api.RepairNote, error) {
-	if err := o.Check(); err != nil {
-		return nil, nil, err
-	}
-	messages, notes := dialect.Repair(req.Messages, dialect.Rules{Accept: toyTarget.Accept, ID: toyTarget.FitsID})
-	if len(messages) == 0 {
-		return nil, nil, &api.Error{Kind: api.ErrNothing, API: toyAPI}
-	}
-	for name, set := range map[string]bool{
-		"ToolChoice": o.ToolChoice != api.ToolsAuto, "OneCall": o.OneCall, "Thinking": o.Thinking != "", "Output": o.Output != api.Schema{},
-		"Metadata": o.Metadata != nil, "Cache": o.Cache != api.CacheShort, "Body": o.Body != "",
-	} {
-		if set {
-			notes = append(notes, api.RepairNote{Kind: api.RepairOption, Message: -1, Detail: name + " is left out: the API has no such thing"})
+func toyBody(req api.Request) any {
+	var messages []toyMessage
+	for _, m := range req.Messages {
+		message := toyMessage{Role: string(m.Role), Text: m.Blocks.Text(), Results: map[string]string{}}
+		for _, call := range m.Blocks.ToolUses() {
+			message.Calls = append(message.Calls, toyCall{call.ID, call.Name, call.Input})
 		}
-	}
-
-	var tools []content.Tool
-	for _, def := range req.Tools {
-		tool, why, ok := toyTarget.Tool(def)
-		if ok {
-			tools = append(tools, tool)
+		for _, result := range m.Blocks.ToolResults() {
+			message.Results[result.CallID] = result.Content.Text()
 		}
-		if why != "" {
-			notes = append(notes, api.RepairNote{Kind: api.RepairTool, Message: -1, Detail: why})
-		}
+		messages = append(messages, message)
 	}
-
-	var said []toyMessage
-	for _, m := range messages {
-		said = append(said, toyMessageOf(m))
+	return map[string]any{
+		"system": req.System, "tools": req.Tools, "messages": messages,
+		"max_tokens": req.Options.MaxTokens, "temperature": req.Options.Temperature, "stop": req.Options.StopSequences,
 	}
-	body, err := json.Marshal(map[string]any{
-		"system": req.System, "tools": tools, "messages": said, "max_tokens": o.MaxTokens, "temperature": o.Temperature, "stop": o.StopSequences,
-	})
-	if err != nil {
-		return nil, nil, &api.Error{Kind: api.ErrInvalidRequest, API: toyAPI, Err: err}
-	}
-	return body, notes, nil
 }
 
-func toyMessageOf(m content.Message) toyMessage {
-	said := toyMessage{Role: string(m.Role), Text: m.Blocks.Text()}
-	for _, call := range m.Blocks.ToolUses() {
-		input := call.Input
-		if !input.Valid() { // the call was cut off
-			input = "{}"
-		}
-		said.Calls = append(said.Calls, toyCall{ID: call.ID, Name: call.Name, Input: json.RawMessage(input)})
+func toyRead(body io.Reader, yield func(api.Event) bool) error {
+	var response struct {
+		Model, Text string
+		Calls       []toyCall
+		Tokens      int64
 	}
-	for _, result := range m.Blocks.ToolResults() {
-		if said.Results == nil {
-			said.Results = map[string]string{}
-		}
-		said.Results[result.CallID] = result.Content.Text()
-	}
-	return said
-}
-
-// toyAnswer is what the API answers.
-type toyAnswer struct {
-	Model  string    `json:"model"`
-	Text   string    `json:"text"`
-	Calls  []toyCall `json:"calls"`
-	Tokens int64     `json:"tokens"`
-}
-
-// ask sends the body and reads the answer.
-func (t toy) ask(ctx context.Context, o api.Options, body []byte) (answer toyAnswer, err error) {
-	limited, cancel := context.WithCancel(ctx)
-	defer cancel()
-	idle := o.Idle
-	if idle == 0 {
-		idle = 5 * time.Minute
-	}
-	if idle > 0 { // an answer that comes at once has one wait: the whole of it
-		limited, cancel = context.WithTimeout(limited, idle)
-		defer cancel()
-	}
-
-	req, err := http.NewRequestWithContext(limited, http.MethodPost, t.url, bytes.NewReader(body))
-	if err != nil {
-		return answer, &api.Error{Kind: api.ErrInvalidRequest, API: toyAPI, Err: err}
-	}
-	for name, values := range o.Header {
-		req.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	res, err := t.http.Do(req)
-	if err == nil {
-		defer res.Body.Close()
-		err = toyRead(res, &answer)
-	}
-
-	var ours *api.Error
-	switch {
-	case err == nil:
-		return answer, nil
-	case ctx.Err() != nil: // the caller's context ended, which is no fault of the API
-		return answer, fmt.Errorf("%s: %w", toyAPI, ctx.Err())
-	case limited.Err() != nil:
-		return answer, &api.Error{Kind: api.ErrStalled, API: toyAPI, Message: fmt.Sprintf("nothing received for %v", idle)}
-	case errors.As(err, &ours):
-		return answer, err
-	}
-	return answer, &api.Error{Kind: api.ErrTransport, API: toyAPI, Err: err}
-}
-
-// toyRead reads a response.
-func toyRead(res *http.Response, answer *toyAnswer) error {
-	data, err := io.ReadAll(io.LimitReader(res.Body, 32<<20))
-	if err != nil {
+	if err := json.NewDecoder(body).Decode(&response); err != nil {
 		return err
 	}
-	switch e := (&api.Error{API: toyAPI, Status: res.StatusCode, Message: string(data)}); {
-	case res.StatusCode == http.StatusTooManyRequests:
-		e.Kind = api.ErrRateLimited
-		return e
-	case res.StatusCode == http.StatusServiceUnavailable:
-		e.Kind = api.ErrOverloaded
-		return e
-	case res.StatusCode >= 500:
-		e.Kind = api.ErrServer
-		return e
-	case res.StatusCode != http.StatusOK:
-		e.Kind = api.ErrInvalidRequest
-		return e
+
+	stop, index := content.StopEndTurn, 0
+	if response.Text != "" {
+		yield(api.BlockEnd{Block: content.Text{Text: response.Text}})
+		index++
 	}
-	if err := json.Unmarshal(data, answer); err != nil {
-		return &api.Error{Kind: api.ErrCut, API: toyAPI, Status: res.StatusCode, Err: err}
+	for i, call := range response.Calls {
+		stop = content.StopToolUse
+		yield(api.BlockEnd{Index: index + i, Block: content.ToolUse{ID: call.ID, Name: call.Name, Input: call.Input}})
 	}
+	yield(api.Finish{Model: response.Model, Stop: stop, Usage: content.Usage{Output: response.Tokens}})
 	return nil
 }
 
-func (a toyAnswer) blocks() (blocks []content.Block) {
-	if a.Text != "" {
-		blocks = append(blocks, content.Text{Text: a.Text})
-	}
-	for _, call := range a.Calls {
-		blocks = append(blocks, content.ToolUse{ID: call.ID, Name: call.Name, Input: content.JSON(call.Input)})
-	}
-	return blocks
-}
-
-func (a toyAnswer) finish() api.Finish {
-	stop := content.StopEndTurn
-	if len(a.Calls) > 0 {
-		stop = content.StopToolUse
-	}
-	return api.Finish{API: toyAPI, Model: a.Model, Stop: stop, Usage: content.Usage{Output: a.Tokens}}
-}
+// end provider
 
 // toyServer is the API itself, as it behaves in a scenario.
 func toyServer(s conformance.Scenario) http.Handler {
@@ -249,7 +104,7 @@ func toyServer(s conformance.Scenario) http.Handler {
 func Example_provider() {
 	server := httptest.NewServer(toyServer(conformance.Answers))
 	defer server.Close()
-	client := api.NewClient(toy{url: server.URL, http: server.Client()}, nil)
+	client := api.NewClient(newToy(server.URL, server.Client()), nil)
 
 	answer, err := client.Send(context.Background(), api.Request{
 		Messages: []content.Message{{Role: content.User, Blocks: content.Words("Hello")}},
@@ -259,5 +114,5 @@ func Example_provider() {
 	fmt.Println(answer.Repairs)
 	// Output:
 	// Hello there. toy-1 3 <nil>
-	// [option: Thinking is left out: the API has no such thing]
+	// [option: Thinking is left out: the API has no such option]
 }

@@ -16,7 +16,7 @@ func ExampleRun() {
 		sent := &conformance.Recorder{Next: toyServer(s)} // or a strict fake, such as fake.Anthropic
 		server := httptest.NewServer(sent)
 		t.Cleanup(server.Close)
-		return sent.Of(toy{url: server.URL, http: server.Client()})
+		return sent.Of(newToy(server.URL, server.Client()))
 	}
 	TestProvider := func(t *testing.T) { conformance.Run(t, provider) }
 

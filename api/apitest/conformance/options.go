@@ -161,13 +161,13 @@ var optionRules = []optionRule{
 	{name: "Thinking", set: func(o *api.Options) { o.Thinking = api.ThinkHigh }},
 	{name: "Thinking tokens", set: func(o *api.Options) { o.Thinking = api.ThinkTokens(2917) }, value: 2917.0},
 	{name: "Output", set: func(o *api.Options) { o.Output = api.Output[report]() }, value: "celsius_q7"},
-	{name: "Metadata", set: func(o *api.Options) { o.Metadata = map[string]string{"user_id": "user-q7"} },
-		value: "user-q7"},
 	{name: "Cache", set: func(o *api.Options) { o.Cache = api.CacheLong }},
 	{name: "Header", set: func(o *api.Options) { o.Header = http.Header{"X-Plait-Test": {"q7"}} }, value: "q7",
 		header: "X-Plait-Test"},
 	{name: "Body", set: func(o *api.Options) { o.Body = `{"plait_test":"body-q7"}` }, value: "body-q7", extra: true},
 }
+
+const sendOrNote = "send it, or report with an api.RepairNote of kind api.RepairOption that it is left out; the body is"
 
 // arrives checks that the provider sends the option, or notes that it is missing.
 func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
@@ -193,26 +193,34 @@ func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
 		}
 	case o.value != nil:
 		if !with.holds(o.value) {
-			return fmt.Errorf("%v was not sent, and there is no note of api.RepairOption: %s", o.value,
-				with.body)
+			return fmt.Errorf("Options.%s: %v is not in the body: %s: %s", o.name, o.value, sendOrNote, with.body)
 		}
 	case with.body.Canonical() == without.body.Canonical():
-		return fmt.Errorf("the option changes nothing, and there is no note of api.RepairOption: %s",
-			with.body)
+		return fmt.Errorf("Options.%s changes nothing: %s: %s", o.name, sendOrNote, with.body)
 	}
 	return nil
 }
 
-// conversationArrives checks that the provider sends the system prompt, the message and the tool.
+// conversationArrives checks that the provider sends the system prompt, the tool, and all parts of the messages.
 func conversationArrives(ctx context.Context, p api.Provider) error {
-	with, err := send(ctx, p, greeting(), true)
+	req := greeting()
+	call, _ := content.Of(content.Text{Text: "I will look."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Oslo"}`})
+	result, _ := content.Of(content.ToolResult{CallID: "a", Content: content.Words("rain")}, content.Text{Text: "And now?"})
+	req.Messages = append(req.Messages, content.Message{Role: content.Assistant, Blocks: call},
+		content.Message{Role: content.User, Blocks: result})
+	with, err := send(ctx, p, req, true)
 	if err != nil {
 		return err
 	}
 
-	for _, text := range []string{"Answer briefly.", "Hello", "get_weather", "The weather.", "city"} {
-		if !with.holds(text) {
-			return fmt.Errorf("%q was not sent: %s", text, with.body)
+	for _, part := range []struct{ what, text string }{
+		{"Request.System", "Answer briefly."}, {"the name of a tool", "get_weather"},
+		{"the description of a tool", "The weather."}, {"the schema of a tool", "city"},
+		{"a text of the user", "Hello"}, {"a text of the assistant", "I will look."}, {"the input of a call", "Oslo"},
+		{"a tool result", "rain"}, {"a text beside a tool result", "And now?"},
+	} {
+		if !with.holds(part.text) {
+			return fmt.Errorf("%s is not in the body: send %q: %s", part.what, part.text, with.body)
 		}
 	}
 	return nil

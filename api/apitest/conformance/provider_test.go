@@ -2,7 +2,11 @@ package conformance_test
 
 import (
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/conformance"
@@ -16,5 +20,25 @@ func toyScenario(t *testing.T, s conformance.Scenario) api.Provider {
 	sent := &conformance.Recorder{Next: toyServer(s)}
 	server := httptest.NewServer(sent)
 	t.Cleanup(server.Close)
-	return sent.Of(toy{url: server.URL, http: server.Client()})
+	return sent.Of(newToy(server.URL, server.Client()))
+}
+
+// TestAProviderOfOnesOwnTakes60Lines counts the lines of code of both example providers.
+func TestAProviderOfOnesOwnTakes60Lines(t *testing.T) {
+	for _, name := range []string{"example_provider_test.go", "example_stream_test.go"} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		_, code, _ := strings.Cut(string(text), "// begin provider\n")
+		code, _, ended := strings.Cut(code, "// end provider\n")
+		require.True(t, ended, name)
+
+		lines := 0
+		for line := range strings.Lines(code) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				lines++
+			}
+		}
+		require.Greater(t, lines, 20, name)
+		require.LessOrEqual(t, lines, 60, name)
+	}
 }

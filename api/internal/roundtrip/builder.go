@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
-	"github.com/plait-dev/plait/internal/safetext"
 )
 
 // Builder is a request body under construction: the steps that all APIs share. A provider embeds it, and adds the form
@@ -128,32 +126,12 @@ func (b *Builder) Stops(stops []string, limit int) content.JSON {
 	return content.JSON(append(dst, ']'))
 }
 
-// Form returns the schema of a response as the API accepts it.
-func (b *Builder) Form(target dialect.Target, schema content.JSON) content.JSON {
-	form, dropped := target.Form(schema)
+// Form returns the schema of a response, reduced by dialect.Target.Form, and notes the keywords that were dropped.
+func (b *Builder) Form(form content.JSON, dropped []string) content.JSON {
 	if len(dropped) > 0 {
 		b.Note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
 	}
 	return form
-}
-
-// Resolved returns the options of a request over those of a provider of the named API. A Body in the form of another API is
-// replaced by the settings that all APIs have; the other members are noted.
-func Resolved(name string, request, defaults api.Options) (api.Options, []api.RepairNote) {
-	var b Builder
-	for _, o := range []*api.Options{&request, &defaults} {
-		if o.BodyAPI == "" || o.BodyAPI == name || !o.Body.IsObject() {
-			continue
-		}
-		settings, others := dialect.Settings(o.BodyAPI, o.Body)
-		if len(others) > 0 {
-			b.Note(api.RepairOption, "of Options.Body, which is in the form of %s, are left out: %s",
-				safetext.Line(o.BodyAPI, 100), safetext.Line(strings.Join(others, ", "), 1000))
-		}
-		o.Body, o.BodyAPI = "", ""
-		*o = o.Over(settings)
-	}
-	return request.Over(defaults), b.Notes
 }
 
 // Header returns a list with the members of Options.Body behind it. They replace members of the same name.

@@ -487,7 +487,7 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			}
 
 		case 11:
-			policy := []executor.Policy{executor.DropMiddle(), executor.TruncateOutputs(4)}[r.IntN(2)]
+			policy := []executor.Policy{nil, executor.TruncateOutputs(4)}[r.IntN(2)]
 			shorter, err := executor.Compaction{Budget: 20 + r.IntN(100), Keep: 1 + r.IntN(30), Policy: policy}.Compact(t.Context(), d)
 			require.NoError(t, err)
 			requireReached(t, d, shorter)

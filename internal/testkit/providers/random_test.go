@@ -119,7 +119,6 @@ func randomOptions(w *providertest.World) api.Options {
 		OneCall:       w.One(2),
 		Thinking:      providertest.Pick(w, "", api.ThinkOff, api.ThinkAuto, api.ThinkHigh, api.ThinkTokens(2000)),
 		Output:        providertest.Pick(w, api.Schema{}, api.Schema{}, form),
-		Metadata:      providertest.Pick(w, nil, map[string]string{"user_id": "u"}),
 		Cache:         providertest.Pick(w, api.CacheShort, api.CacheLong, api.CacheOff),
 	}
 }

@@ -106,15 +106,6 @@ func formCases() []Case {
 	list.add("Output beside Thinking and tools", api.Options{Output: form, Thinking: api.ThinkLow}, weather())
 	list.add("Output that is reduced", api.Options{Output: loose})
 
-	// Metadata within and beyond the limits of OpenAI's APIs.
-	list.add("Metadata", api.Options{Metadata: map[string]string{"user_id": "u", "other": "x"}})
-	many := map[string]string{strings.Repeat("k", 65): "long key", "v": strings.Repeat("v", 513),
-		"at the limits" + strings.Repeat("k", 51): strings.Repeat("v", 512)}
-	for i := range 17 {
-		many[fmt.Sprintf("m%02d", i)] = "x"
-	}
-	list.add("much Metadata", api.Options{Metadata: many, Body: `{"store":true}`})
-
 	// Cache policies, also unknown ones.
 	for _, cache := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, "own", "no_such"} {
 		list.add(fmt.Sprintf("Cache %q", cache), api.Options{Cache: cache}, weather())

@@ -28,6 +28,13 @@ func First(t testing.TB) uint64 {
 // Long reports whether PLAIT_LONG is set: tests then search long for what they may find. .ci/long sets it.
 func Long() bool { return os.Getenv("PLAIT_LONG") != "" }
 
+// All reports whether PLAIT_ALL or PLAIT_LONG is set. Tests then try everything of which the everyday run takes a sample:
+// each kind of database, each recording, each drawing. .ci/run sets PLAIT_ALL.
+func All() bool { return os.Getenv("PLAIT_ALL") != "" || Long() }
+
+// Sample reports whether the i-th of many is tried: each of them with [All], otherwise one of every so many.
+func Sample(i, every int) bool { return All() || i%every == 0 }
+
 // Rounds returns long if PLAIT_LONG is set, and everyday otherwise: a number of rounds or the size of an input. Everyday
 // takes every branch of what is tested, and as little time as it can. With -short, which the race detector is used with,
 // it is quarter of that, but at least 1.

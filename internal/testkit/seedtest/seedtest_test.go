@@ -28,3 +28,16 @@ func TestRoundsAreManyOnlyIfTheEnvironmentSaysSo(t *testing.T) {
 	t.Setenv("PLAIT_LONG", "1")
 	require.Equal(t, 1000, seedtest.Rounds(8, 1000))
 }
+
+func TestASampleIsEverythingOnlyIfTheEnvironmentSaysSo(t *testing.T) {
+	t.Setenv("PLAIT_LONG", "")
+	t.Setenv("PLAIT_ALL", "")
+	require.Equal(t, []bool{true, false, true}, []bool{seedtest.Sample(0, 3), seedtest.Sample(2, 3), seedtest.Sample(3, 3)})
+
+	t.Setenv("PLAIT_ALL", "1")
+	require.True(t, seedtest.Sample(2, 3))
+
+	t.Setenv("PLAIT_ALL", "")
+	t.Setenv("PLAIT_LONG", "1")
+	require.True(t, seedtest.Sample(2, 3))
+}
