@@ -17,12 +17,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// built is the folder with the command; "" before build.
+var built string
+
 // build builds the command once.
 var build = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "plait-oauth-*")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "plait.exe")
 	if out, err := exec.Command("go", "build", "-o", path, "github.com/plait-dev/plait/cmd/plait").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
@@ -32,8 +36,8 @@ var build = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := build(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if built != "" {
+		_ = os.RemoveAll(built)
 	}
 	os.Exit(code)
 }
