@@ -49,14 +49,10 @@ func TestHelpIsWhole(t *testing.T) {
 	}
 }
 
-// TestCompletion completes what cannot be guessed.
+// TestCompletion completes commands and files.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
-		"import --from ":             "claude-code",
-		"export --to ":               "openai-responses",
-		"run x.json --provider ":     "gemini",
-		"render --as ":               "mermaid",
-		"diff --color ":              "never",
+		"re":                         "resume",
 		"show ":                      ":0", // files
 		"verify ":                    ":0",
 		"resume x.json --results ":   ":0",
