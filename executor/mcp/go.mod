@@ -9,7 +9,7 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
-require golang.org/x/oauth2 v0.35.0 // indirect
+require golang.org/x/oauth2 v0.35.0
 
 require (
 	github.com/goccy/go-json v0.12.0 // indirect
