@@ -137,10 +137,13 @@ func (s *screenOf) types(line string) {
 	s.press(line + "\r")
 }
 
-// prompt waits for the editor.
+// prompt waits until the chat waits for a message.
 func (s *screenOf) prompt() {
 	s.t.Helper()
 	s.sees("> ")
+	for strings.Contains(s.rows(), "Ctrl-C stops") {
+		s.write(<-s.shown)
+	}
 }
 
 // sees waits for a text that does not stay: what is printed next takes its row.

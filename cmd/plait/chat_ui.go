@@ -383,6 +383,9 @@ func (v *view) await(question string, reply chan<- input) {
 	}
 
 	v.question, v.reply = question, reply
+	if reply != nil {
+		v.busy = ""
+	}
 	switch {
 	case reply == nil || question != "":
 	case len(v.queue) > 0:
