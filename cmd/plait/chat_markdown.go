@@ -283,66 +283,78 @@ func with(style, more string) string { return strings.TrimPrefix(style+";"+more,
 
 // wrap breaks spans into rows between words.
 func (d *drawing) wrap(spans []inline, width int) []string {
-	var rows []string
-	var row strings.Builder
-	cells := 0
-	flush := func() {
-		rows = append(rows, row.String())
-		row.Reset()
-		cells = 0
-	}
-
-	var word []inline // it may have several styles
-	size, space := 0, false
-	place := func() {
-		if size == 0 {
-			return
-		}
-		gap := 0
-		if space && cells > 0 {
-			gap = 1
-		}
-		if cells > 0 && cells+gap+size > width {
-			flush()
-			gap = 0
-		}
-		row.WriteString(strings.Repeat(" ", gap))
-		cells += gap
-		for _, part := range word {
-			for i, piece := range broken(part.text, max(width-cells, 1)) {
-				if i > 0 {
-					flush()
-				}
-				row.WriteString(d.styled(piece, part.style))
-				cells += safetext.Width(piece)
-			}
-		}
-		word, size, space = nil, 0, false
-	}
-
+	w := wrapper{drawing: d, width: width}
 	for _, s := range spans {
 		if s.text == "\n" {
-			place()
-			flush()
-			space = false
+			w.place()
+			w.flush()
+			w.space = false
 			continue
 		}
-		clean := safetext.Row(s.text)
-		for i, text := range strings.Split(clean, " ") {
+		for i, text := range strings.Split(safetext.Row(s.text), " ") {
 			if i > 0 {
-				place()
-				space = true
+				w.place()
+				w.space = true
 			}
 			if text != "" {
-				word, size = append(word, inline{text, s.style}), size+safetext.Width(text)
+				w.word, w.size = append(w.word, inline{text, s.style}), w.size+safetext.Width(text)
 			}
 		}
 	}
-	place()
-	if cells > 0 || len(rows) == 0 && len(spans) > 0 {
-		flush()
+
+	w.place()
+	if w.cells > 0 || len(w.rows) == 0 && len(spans) > 0 {
+		w.flush()
 	}
-	return rows
+	return w.rows
+}
+
+// wrapper fills rows with words.
+type wrapper struct {
+	*drawing
+	width int
+	rows  []string
+	row   strings.Builder
+	cells int // of row
+
+	word  []inline // a word may have several styles
+	size  int      // of word, in cells
+	space bool     // a space stands before word
+}
+
+// flush ends the row.
+func (w *wrapper) flush() {
+	w.rows = append(w.rows, w.row.String())
+	w.row.Reset()
+	w.cells = 0
+}
+
+// place puts the word on the row, or on the next one. A word wider than a row is broken.
+func (w *wrapper) place() {
+	if w.size == 0 {
+		return
+	}
+	gap := 0
+	if w.space && w.cells > 0 {
+		gap = 1
+	}
+	if w.cells > 0 && w.cells+gap+w.size > w.width {
+		w.flush()
+		gap = 0
+	}
+
+	w.row.WriteString(strings.Repeat(" ", gap))
+	w.cells += gap
+	for _, part := range w.word {
+		for i, piece := range broken(part.text, max(w.width-w.cells, 1)) {
+			if i > 0 {
+				w.flush()
+			}
+			w.row.WriteString(w.styled(piece, part.style))
+			w.cells += safetext.Width(piece)
+		}
+	}
+	w.word, w.size, w.space = nil, 0, false
 }
 
 // table returns the rows of a table. Cells of a table that is too wide have several rows.

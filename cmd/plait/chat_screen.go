@@ -62,7 +62,7 @@ func newScreen(s *streams) *screen {
 	return c
 }
 
-// busy shows what the chat waits for. "" is the user.
+// busy shows what the chat waits for.
 func (s *screen) busy(text string) {
 	if s.ui == nil {
 		return
@@ -100,8 +100,7 @@ func (s *screen) fit() {
 // show prints the events of a run, and returns its conversation and its error.
 func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) {
 	s.fit()
-	s.busy("waiting for the model")
-	defer s.busy("")
+	s.busy("waiting for the model") // until the user is asked
 	var after dag.DAG
 	var failure error
 	for event, err := range events {

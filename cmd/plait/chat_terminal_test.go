@@ -137,11 +137,20 @@ func (s *screenOf) types(line string) {
 	s.press(line + "\r")
 }
 
-// prompt waits for the editor. What is printed next takes its row.
+// prompt waits until the chat waits for a message.
 func (s *screenOf) prompt() {
 	s.t.Helper()
+	s.sees("> ")
+	for strings.Contains(s.rows(), "Ctrl-C stops") {
+		s.write(<-s.shown)
+	}
+}
+
+// sees waits for a text that does not stay: what is printed next takes its row.
+func (s *screenOf) sees(text string) {
+	s.t.Helper()
 	row, at := s.row, s.at
-	s.await("> ")
+	s.await(text)
 	s.row, s.at = row, at
 }
 
@@ -247,6 +256,55 @@ func TestChatFitsATerminalOf80Columns(t *testing.T) {
 
 	require.Contains(t, s.text, "\x1b[2m", "notes have a color")
 	require.NotRegexp(t, `(?m)^(em|rem|orem|sum|lor|etur)`, s.rows(), "words are whole")
+}
+
+// TestKeysOfTheChat sends a message during a response, changes the model, goes back to a message, shows a whole result, and
+// continues another conversation.
+func TestKeysOfTheChat(t *testing.T) {
+	var replies []fake.Reply
+	for _, text := range []string{"First answer.", "Second answer.", "Third answer."} {
+		replies = append(replies, fake.AnthropicMessage(content.Text{Text: text}))
+	}
+	model := fake.Anthropic(replies...)
+	server := httptest.NewServer(model)
+	defer server.Close()
+	dir := t.TempDir()
+	require.NoError(t, dag.New().User("Elsewhere").Assistant("Yes.").Save(filepath.Join(dir, "b.json")))
+
+	s := inTerminal(t, nil, "plait", "chat", filepath.Join(dir, "a.json"), "--model", "claude-test", "--base-url", server.URL, "--provider", "anthropic")
+	s.prompt()
+	s.press("one\rtwo\r") // the second one waits for the first answer
+	s.await("First answer.")
+	s.await("> two")
+	s.await("Second answer.")
+
+	s.prompt()
+	s.press("draft\x13") // Ctrl-S
+	s.sees("The model:")
+	s.press("claude-other\x1b[B\r")
+	s.await("the model is claude-other")
+	s.prompt()
+	s.press("\x1b\x1b") // Escape, twice
+	s.sees("Go back to")
+	s.press("\x1b[B\r")
+	s.await("back at the beginning")
+	s.sees("draftone") // what was written stays
+	s.press(" again\r")
+	s.await("Third answer.")
+	require.Contains(t, string(model.Bodies()[2]), "draftone again")
+	require.Contains(t, string(model.Bodies()[2]), "claude-other")
+	require.NotContains(t, string(model.Bodies()[2]), "two")
+
+	s.prompt()
+	s.press("\x12") // Ctrl-R
+	s.sees("Continue:")
+	s.sees("b.json")
+	s.press("\r")
+	s.await("continues")
+	s.types("/show")
+	s.await("Elsewhere")
+	s.types("/quit")
+	require.Zero(t, s.ends(), s.rows())
 }
 
 func TestNoColor(t *testing.T) {

@@ -104,6 +104,12 @@ func (v *view) parts(text string) []string {
 
 // read waits for what the user sends. The user sees the question, if there is one.
 func (u *ui) read(ctx context.Context, interrupts <-chan os.Signal, question string) (string, error) {
+	// A Ctrl-C too late for the last response is no answer.
+	select {
+	case <-interrupts:
+	default:
+	}
+
 	reply := make(chan input, 1)
 	u.do(func() { u.view.await(question, reply) })
 	var in input
@@ -298,9 +304,13 @@ func (v *view) send(in input) {
 	v.reply = nil
 }
 
-// command sends a command if the chat waits for a message. What was written stays.
+// command sends a command, after the response under way. What was written stays.
 func (v *view) command(line string) {
-	if v.reply != nil && v.question == "" {
+	switch {
+	case v.question != "":
+	case v.reply == nil:
+		v.queue = append(v.queue, line)
+	default:
 		v.send(input{text: line})
 	}
 }
@@ -322,7 +332,7 @@ func (v *view) interrupt() {
 // escape stops a response. Pressed twice, it shows the messages to go back to.
 func (v *view) escape(double bool) {
 	const twice = 700 * time.Millisecond
-	if v.reply == nil {
+	if v.busy != "" {
 		v.interrupt()
 		return
 	}
@@ -373,6 +383,9 @@ func (v *view) await(question string, reply chan<- input) {
 	}
 
 	v.question, v.reply = question, reply
+	if reply != nil {
+		v.busy = ""
+	}
 	switch {
 	case reply == nil || question != "":
 	case len(v.queue) > 0:
