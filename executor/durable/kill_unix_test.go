@@ -47,7 +47,11 @@ func killAtRandom(t *testing.T, defers bool) {
 		}
 
 		programs := newCrowd(w, history, seed, func(o *Options) { o.Heartbeat = childBeat })
-		all := rounds(2)
+		few := 2
+		if seedtest.All() {
+			few = 7
+		}
+		all := rounds(few)
 		for range all {
 			for len(programs.running) < min(6*all, 40) {
 				programs.start()
