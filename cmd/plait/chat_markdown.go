@@ -45,6 +45,14 @@ func (m *markdown) write(piece string) {
 		return
 	}
 	m.parsed = len(m.source)
+	if isTangled(m.source) {
+		if begin := strings.LastIndex(m.source, "\n\n") + 1; begin > 0 {
+			m.emit(m.source[:begin])
+			m.source, m.parsed = m.source[begin:], 0
+		}
+		m.show(m.draw(m.source))
+		return
+	}
 
 	// The last block may still become another one.
 	last := markdownParser().Parse(text.NewReader([]byte(m.source))).LastChild()
@@ -80,13 +88,39 @@ func (m *markdown) emit(source string) {
 // draw returns the rows of a text.
 func (m *markdown) draw(source string) []string {
 	d := drawing{source: []byte(source), color: m.color}
+	if isTangled(source) {
+		return d.plain(m.width)
+	}
 	return d.blocks(markdownParser().Parse(text.NewReader(d.source)), m.width)
+}
+
+// isTangled reports whether a text takes the parser time beyond measure: it is quadratic in the links of a paragraph,
+// and in the quotes and lists around a line. No text that somebody reads comes near the limits.
+func isTangled(source string) bool {
+	if strings.Count(source, "](") > 500 {
+		return true
+	}
+	for line := range strings.Lines(source) {
+		if len(line)-len(strings.TrimLeft(line, "> \t-+*0123456789.)")) > 200 {
+			return true
+		}
+	}
+	return false
 }
 
 // drawing draws the blocks of a text. Every text of the source goes through safetext on its way to a row.
 type drawing struct {
 	source []byte
 	color  bool
+}
+
+// plain returns the rows of the text as it is.
+func (d *drawing) plain(width int) []string {
+	var rows []string
+	for line := range strings.Lines(strings.TrimSpace(string(d.source))) {
+		rows = append(rows, d.wrap([]inline{{text: strings.TrimRight(line, "\n")}}, width)...)
+	}
+	return rows
 }
 
 // blocks returns the rows of the blocks in a node, with a row between two of them.

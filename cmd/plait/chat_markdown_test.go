@@ -83,3 +83,13 @@ func TestEditsAreComparedByLine(t *testing.T) {
 	require.Empty(t, found, "a tool may read the other one")
 	require.True(t, isDiff("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y"))
 }
+
+// TestTangledMarkdownIsShownAsItIs: the parser takes 20 seconds for the third text, and longer if it arrives in pieces.
+func TestTangledMarkdownIsShownAsItIs(t *testing.T) {
+	for _, text := range []string{strings.Repeat("[a](", 1000), strings.Repeat("> - ", 100), strings.Repeat("> - ", 32_000), strings.Repeat("1. ", 100)} {
+		rows := drawnRows(80, false, "*before*\n\n", text, "\n\n*after*")
+		require.Equal(t, "before", rows[0])
+		require.Equal(t, strings.ReplaceAll(text, " ", ""), strings.ReplaceAll(strings.Join(rows[2:len(rows)-2], ""), " ", ""))
+		require.Equal(t, "after", rows[len(rows)-1])
+	}
+}
