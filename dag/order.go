@@ -56,7 +56,7 @@ func (s *sameness) of(a, b *node.Node) bool {
 // from returns every node reachable from the heads, each ID once. It sets seen, clash and twins.
 func (w *walk) from(heads []*node.Node) []*node.Node {
 	w.seen = map[node.ID]*node.Node{}
-	return w.visit(heads, func(n *node.Node) bool {
+	return visit(heads, w.before, func(n *node.Node) bool {
 		if old := w.seen[n.ID()]; old != nil {
 			w.compare(old, n)
 			return false
@@ -67,11 +67,6 @@ func (w *walk) from(heads []*node.Node) []*node.Node {
 		w.seen[n.ID()] = n
 		return true
 	})
-}
-
-// visit returns the nodes reachable from the heads, in order, as the function visit does.
-func (w *walk) visit(heads []*node.Node, enter func(*node.Node) bool) []*node.Node {
-	return visit(heads, w.before, enter)
 }
 
 // visit returns the nodes reachable from the heads, each after the nodes before it, of which before returns the i-th, and

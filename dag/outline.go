@@ -177,7 +177,7 @@ func (o *outliner) children() bool {
 
 	own, seen := true, map[node.ID]bool{}
 	w := walk{}
-	o.inner = w.visit(heads, func(n *node.Node) bool {
+	o.inner = visit(heads, w.before, func(n *node.Node) bool {
 		if _, outside := o.index[n.ID()]; outside || n.Loader() != nil || isUnknown(n) {
 			own = false
 		}

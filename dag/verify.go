@@ -215,7 +215,7 @@ func (d DAG) saved() []*node.Node {
 	seen := make(map[*node.Node]bool, d.sizeHint())
 	h := d.header()
 	w := walk{extra: h.loose}
-	return w.visit(slices.Concat(d.roots(), h.loose[nil]), func(n *node.Node) bool {
+	return visit(slices.Concat(d.roots(), h.loose[nil]), w.before, func(n *node.Node) bool {
 		fresh := !seen[n]
 		seen[n] = true
 		return fresh

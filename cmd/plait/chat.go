@@ -331,9 +331,11 @@ func (c *chat) keep(d dag.DAG) error {
 		return nil
 	}
 
-	// Remember the new content of the file. Otherwise the next save takes it for a change by another program.
-	data, err := readRegular(c.file)
-	c.before = sha256.Sum256(data)
+	// Remember the new content of the file. Otherwise the next save takes it for a change by another program. It is not
+	// read back: another program may have changed it already.
+	sum := sha256.New()
+	err = d.Write(sum)
+	sum.Sum(c.before[:0])
 	return err
 }
 

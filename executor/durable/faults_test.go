@@ -280,7 +280,7 @@ func TestEveryStatementMayFail(t *testing.T) {
 // The negative control: a transaction that is no transaction is noticed. The points before are in the start of the run.
 func TestHalfCommittedTransactionsAreNoticed(t *testing.T) {
 	onOne(t, func(w *world) {
-		for at := 18; at < 120; at += 2 {
+		for at := 18; at < 120; at++ {
 			var faults []string
 			w.again(fmt.Sprint("point ", at), func(w *world) {
 				l := &life{world: w, limit: 3 * time.Second}
