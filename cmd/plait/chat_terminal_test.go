@@ -50,11 +50,16 @@ func inTerminal(t *testing.T, env []string, args ...string) *screenOf {
 	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	require.NoError(t, err)
 	s.tty = tty
-	go func() { _, _ = io.Copy(tty, s.emu) }() // replies to questions about the terminal
+	replied := make(chan struct{})
+	go func() { // replies to questions about the terminal
+		defer close(replied)
+		_, _ = io.Copy(tty, s.emu)
+	}()
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		_ = s.emu.Close()
+		_ = s.emu.InputPipe().(io.Closer).Close() // Close of the emulator races with its Read
 		_ = tty.Close()
+		<-replied
 		for range s.shown { // the reader ends
 		}
 	})
