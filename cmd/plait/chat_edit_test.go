@@ -156,7 +156,7 @@ func inEmulator(t *testing.T, args ...string) (press func(string), rows func() s
 // inTmux starts a command in a terminal multiplexer.
 func inTmux(t *testing.T, args ...string) (press func(string), rows func() string) {
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("no tmux")
+		t.Skip("SKIPPED: tmux is not installed; .ci/run installs it")
 	}
 	dir, err := os.MkdirTemp("", "tmux") // the path of a socket must be short
 	require.NoError(t, err)

@@ -97,8 +97,10 @@ func (m *markdown) draw(source string) []string {
 // isTangled reports whether a text takes the parser time beyond measure: it is quadratic in the links of a paragraph,
 // and in the quotes and lists around a line. No text that somebody reads comes near the limits.
 func isTangled(source string) bool {
-	if strings.Count(source, "](") > 500 {
-		return true
+	for paragraph := range strings.SplitSeq(source, "\n\n") {
+		if strings.Count(paragraph, "](") > 500 {
+			return true
+		}
 	}
 	for line := range strings.Lines(source) {
 		if len(line)-len(strings.TrimLeft(line, "> \t-+*0123456789.)")) > 200 {
@@ -154,18 +156,22 @@ func (d *drawing) block(n ast.Node, width int) []string {
 		return d.wrap(d.spans(n, "", nil), width)
 	case *ast.ThematicBreak:
 		return []string{d.styled(strings.Repeat("─", width), faint)}
-	case *ast.Blockquote:
-		return prefixed(d.blocks(n, width-2), d.styled("│ ", faint), d.styled("│ ", faint))
-	case *ast.List:
-		return d.list(n, width)
-	case *ast.CodeBlock:
-		return d.code(n, "", width)
-	case *ast.FencedCodeBlock:
-		return d.code(n, string(n.Language(d.source)), width)
 	case *extast.Table:
 		return d.table(n, width)
 	case *ast.LinkReferenceDefinition:
 		return d.wrap([]inline{{text: string(n.Label) + ": " + string(n.Destination)}}, width)
+
+	// Blocks that hold blocks.
+	case *ast.Blockquote:
+		return prefixed(d.blocks(n, width-2), d.styled("│ ", faint), d.styled("│ ", faint))
+	case *ast.List:
+		return d.list(n, width)
+
+	// Blocks whose lines stay as they are.
+	case *ast.CodeBlock:
+		return d.code(n, "", width)
+	case *ast.FencedCodeBlock:
+		return d.code(n, string(n.Language(d.source)), width)
 	case *ast.HTMLBlock:
 		rows := d.code(n, "", width)
 		if n.HasClosure() {
@@ -353,7 +359,7 @@ type wrapper struct {
 
 	word  []inline // a word may have several styles
 	size  int      // of word, in cells
-	space bool     // a space stands before word
+	space bool     // a space precedes word
 }
 
 // flush ends the row.

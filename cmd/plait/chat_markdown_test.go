@@ -92,4 +92,5 @@ func TestTangledMarkdownIsShownAsItIs(t *testing.T) {
 		require.Equal(t, strings.ReplaceAll(text, " ", ""), strings.ReplaceAll(strings.Join(rows[2:len(rows)-2], ""), " ", ""))
 		require.Equal(t, "after", rows[len(rows)-1])
 	}
+	require.Equal(t, "a (b)", drawnRows(80, false, strings.Repeat("[a](b)\n\n", 1000))[0], "many links are no tangle")
 }

@@ -72,8 +72,8 @@ func (u *ui) print(text string) {
 }
 
 // parts splits lines into parts that fit above the editor: what does not fit would push some of it up. The terminal
-// breaks a line of ASCII itself, so that a name is copied without a line break. Of other lines it may make more rows than
-// their width tells.
+// breaks a line of ASCII itself, so that a name is copied without a line break. Other lines may take more rows
+// than their width suggests.
 func (v *view) parts(text string) []string {
 	columns, most := v.columns(), max(v.rows()/3, 1)
 	rows := func(line string) int { return 1 + max(ansi.StringWidth(line)-1, 0)/columns }

@@ -133,7 +133,7 @@ func TestFileOfALoginThatCannotBeTrusted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if runtime.GOOS == "windows" && strings.HasPrefix(name, "readable") {
-				t.Skip("Windows has no such modes")
+				t.Skip("SKIPPED: Windows has no such modes")
 			}
 			configFolder(t)
 			sent := make(chan string, 10)

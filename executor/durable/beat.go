@@ -271,9 +271,9 @@ type rawArgs struct {
 // Kind implements river.JobArgs.
 func (a rawArgs) Kind() string { return a.kind }
 
-// handBack gives the jobs of a lost process to others, unless its row is current. Each job is discarded, and another one
-// inserted, by whoever is first: if the same job were made available again, the lost process could still finish it when it wakes
-// up.
+// handBack gives the jobs of a lost process to others, unless its row is current. The first process that calls it discards
+// each job and inserts another one: if the same job were made available again, the lost process could still finish it when
+// it wakes up.
 func (p *process) handBack(ctx context.Context, lost string) error {
 	jobs := 0
 	err := p.db.Update(ctx, func(tx store.Tx) error {

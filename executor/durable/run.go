@@ -86,7 +86,7 @@ func (p *process) run(ctx context.Context, c claim, args runJob) error {
 	case r.over:
 		return nil
 	case errors.Is(cause, errLost), errors.Is(cause, errLapsed), errors.Is(err, errLost), errors.Is(err, errLapsed):
-		return notMine // whoever has the job now continues from the last step
+		return notMine // the process with the job continues from the last step
 	case cause != nil:
 		return r.giveBack()
 	case err == nil, errors.Is(err, executor.ErrAnswered):
