@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 
 	// Most tests wait, for the end of a heartbeat or for the next look of River at what is due.
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8")
+	_ = flag.Set("test.parallel", "16")
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := pgtest.Stop(); err != nil {
 			println(err.Error())
