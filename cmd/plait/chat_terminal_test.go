@@ -120,13 +120,19 @@ func (s *screenOf) await(text string) {
 				return
 			}
 		}
-		select {
-		case more, open := <-s.shown:
-			require.True(s.t, open, "the command ended before it showed %q:\n%s", text, rows)
-			s.write(more)
-		case <-late:
-			require.FailNow(s.t, "not shown", "%q is not in\n%s", text, rows[s.row:])
-		}
+		s.more(late, text)
+	}
+}
+
+// more waits for what the command writes next, until it is late for a text.
+func (s *screenOf) more(late <-chan time.Time, text string) {
+	s.t.Helper()
+	select {
+	case more, open := <-s.shown:
+		require.True(s.t, open, "the command ended before it showed %q:\n%s", text, s.rows())
+		s.write(more)
+	case <-late:
+		require.FailNow(s.t, "not shown", "%q is not shown:\n%s", text, s.rows())
 	}
 }
 
@@ -146,8 +152,8 @@ func (s *screenOf) types(line string) {
 func (s *screenOf) prompt() {
 	s.t.Helper()
 	s.sees("> ")
-	for strings.Contains(s.rows(), "Ctrl-C stops") {
-		s.write(<-s.shown)
+	for late := time.After(patience); strings.Contains(s.rows(), "Ctrl-C stops"); {
+		s.more(late, "the end of the response")
 	}
 }
 
