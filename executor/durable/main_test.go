@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plait-dev/plait/internal/testkit/pgtest"
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 )
 
 func TestMain(m *testing.M) {

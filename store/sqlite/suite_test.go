@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 	"github.com/plait-dev/plait/store/storetest"
