@@ -259,13 +259,16 @@ func (p *program) ask(a peer.Ask) (peer.Reply, error) {
 		return peer.Reply{}, err
 	}
 
-	answer, err := p.out.ReadBytes('\n')
-	if err != nil {
-		return peer.Reply{}, err
-	}
+	// Some libraries log to the standard output.
 	var reply peer.Reply
-	if err := json.Unmarshal(answer, &reply); err != nil {
-		return peer.Reply{}, err
+	for {
+		answer, err := p.out.ReadBytes('\n')
+		if err != nil {
+			return peer.Reply{}, err
+		}
+		if answer[0] == '{' && json.Unmarshal(answer, &reply) == nil {
+			break
+		}
 	}
 	if reply.Error != "" {
 		return peer.Reply{}, errors.New(reply.Error)
