@@ -214,22 +214,20 @@ func many(l Library) Outcome {
 	}
 	o := judge(c, t, "")
 	if o.Good {
-		o.Text = fmt.Sprintf("executed, %s at once", magnitude(c.most))
+		o.Text = "executed, " + atOnce(c.most)
 	}
 	return o
 }
 
-// magnitude returns a number that is about the same in each run.
-func magnitude(n int) string {
+// atOnce returns a text that is the same in each run.
+func atOnce(n int) string {
 	switch {
 	case n == 1:
-		return "one"
-	case n < 100:
-		return fmt.Sprint(n)
-	case n < 1000:
-		return "hundreds"
+		return "one after the other"
+	case n <= 16:
+		return fmt.Sprintf("%d at once", n)
 	}
-	return "thousands"
+	return "many at once"
 }
 
 func cut(l Library) Outcome {
