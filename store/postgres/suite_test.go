@@ -76,6 +76,11 @@ func TestTransactor(t *testing.T) {
 	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openNew(t, nil) })
 }
 
+func TestReopened(t *testing.T) {
+	url := pgtest.Database(t)
+	storetest.RunReopened(t, func(t *testing.T) store.Driver { return openAt(t, url, nil) })
+}
+
 func TestDriver(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
