@@ -25,7 +25,7 @@ func TestDocumentShowsCommandsThatRun(t *testing.T) {
 	own := regexp.MustCompile(`^plait (serve|chat|acp) `)
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
-		if !regexp.MustCompile(`(?m)^(exec|exits \d) `+regexp.QuoteMeta(line)+`$`).Match(script) && !own.MatchString(line) {
+		if !regexp.MustCompile(`(?m)^(run|exits \d) `+regexp.QuoteMeta(line)+`$`).Match(script) && !own.MatchString(line) {
 			t.Errorf("docs/command.md shows %q, which no script runs", line)
 		}
 	}

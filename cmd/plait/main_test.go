@@ -4,21 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
@@ -36,11 +35,12 @@ type withServers struct{ m *testing.M }
 
 func (w withServers) Run() int { return pgtest.Run(w.m) }
 
-// TestScripts runs what people type. "exits 3 plait …" is exec with the exit code that is to come, and
-// "node X FILE words" puts the id of the node that says the words into $X. "change FILE old new" changes it by hand.
-// "number FILE" replaces its IDs, in their order, by 1, 2, 3 and so on. "begun DATABASE" makes durable runs in several states, "worked DATABASE RUN…" executes them, and "damaged DATABASE RUN RUN" changes the index of the one and removes the other.
-// $ANTHROPIC is a strict server that calls
-// two tools and then answers. $TALK is one that talks, and $CALLS one that calls two tools for each message. weather-mcp is an MCP server.
+// TestScripts runs what people type: "run plait …", or "exits 3 plait …" with the exit code that is to come. "input FILE"
+// is the standard input of the next command. "node X FILE words" puts the id of the node that says the words into $X.
+// "change FILE old new" changes it by hand. "number FILE" replaces its IDs, in their order, by 1, 2, 3 and so on. "begun
+// DATABASE" makes durable runs in several states, "worked DATABASE RUN…" executes them, and "damaged DATABASE RUN RUN"
+// changes the index of the one and removes the other. $ANTHROPIC is a strict server that calls two tools and then
+// answers. $TALK is one that talks, and $CALLS one that calls two tools for each message. weather-mcp is an MCP server.
 func TestScripts(t *testing.T) { runScripts(t, "testdata/script", "") }
 
 // TestPostgresScripts is TestScripts with $POSTGRES, the URL of an empty database.
@@ -52,10 +52,15 @@ func TestRunsInBothDatabases(t *testing.T) {
 }
 
 func runScripts(t *testing.T, folder, url string) {
+	variables := variablesOf(t, folder)
+	folder, err := filepath.Abs(folder) // a command of a script changes the working directory
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: folder,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   exits,
+			"run":     scriptRun,
+			"input":   scriptInput,
+			"exits":   scriptExits,
 			"node":    nodeID,
 			"change":  change,
 			"begun":   begun,
@@ -75,6 +80,7 @@ func runScripts(t *testing.T, folder, url string) {
 			env.Setenv("POSTGRES", url)
 			env.Setenv("DATABASE", url)
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector lets each process end a second later
+			begin(env, variables)
 			return nil
 		},
 	})
@@ -155,25 +161,6 @@ func weatherMCP() {
 
 func use(id, city string) content.ToolUse {
 	return content.ToolUse{ID: id, Name: "get_weather", Input: content.JSON(`{"city":"` + city + `"}`)}
-}
-
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE COMMAND…")
-	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if got != want {
-		ts.Fatalf("it exits with %d, not %d", got, want)
-	}
 }
 
 func nodeID(ts *testscript.TestScript, neg bool, args []string) {

@@ -19,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/internal/testkit/pgtest"
+	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/postgres"
 	"github.com/plait-dev/plait/store/sqlite"
@@ -98,7 +99,11 @@ func (w *world) fillWithSecrets() *Engine {
 	c, err := e.Store().Conversation(w.Context(), key)
 	require.NoError(w, err)
 	d := c.DAG().System("About " + secret)
-	for range 300 {
+	edits := 60
+	if seedtest.All() {
+		edits = 300
+	}
+	for range edits {
 		d = d.User(secret + strings.Repeat(" words", 50)).Assistant("Yes, " + secret)
 		require.NoError(w, c.Append(w.Context(), d))
 	}

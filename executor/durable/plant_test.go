@@ -259,7 +259,7 @@ func TestHistoryShowsPlantedFaults(t *testing.T) {
 	for _, p := range plants {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			w := openWorld(t, filepath.Join(t.TempDir(), "runs.db"))
+			w := openWorld(t, newFile(t))
 			programs, history := day(w, p.inRun, func(db store.Transactor) store.Transactor { return planted{db, p} })
 			found := ""
 			for began := time.Now(); !strings.Contains(found, p.finds) && time.Since(began) < 30*time.Second; {
