@@ -136,12 +136,14 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 
 func init() {
 	shared.OpenAt = func(d any) lineage.Open { return d.(*DAG).open() }
-	shared.CloseTools = func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error) {
-		n, err := phase{open, new(byte)}.close(src, executions)
+	shared.CloseTools = func(d any, open lineage.Phase, executions []node.Payload) error {
+		at := d.(*DAG)
+		n, err := phase{open, new(byte)}.close(at.Source(), executions)
 		if err != nil {
-			return nil, &buildError{Step: "CloseTools", Err: err}
+			return &buildError{Step: "CloseTools", Err: err}
 		}
-		return n, nil
+		*at = at.at(n)
+		return nil
 	}
 }
 

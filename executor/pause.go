@@ -176,14 +176,14 @@ func (r *run) pause(p *toolPhase) error {
 	var executions []node.ToolExecution
 	for _, c := range p.calls {
 		if c.state == done && !c.saved {
-			executions = append(executions, c.execution.(node.ToolExecution))
+			executions = append(executions, c.executed().(node.ToolExecution))
 		}
 	}
 	executions = append(executions, p.waitingExecutions()...)
 
 	// Count the results now: the resumed run begins with these totals.
-	r.totals.ToolCalls += p.finished
-	r.meter.take(p.usage)
+	r.calls += p.finished
+	r.meter.spend(ownTool, "", p.usage)
 	d := r.d.AppendExecutions(p.keepSpent(executions)...)
 	if err := d.Err(); err != nil {
 		return err
@@ -203,7 +203,8 @@ func (p *toolPhase) waitingExecutions() []node.ToolExecution {
 		case c.state == done:
 			continue
 		case c.state == agentPaused:
-			e = c.executionOf(Result{}, c.started)
+			e = c.executed().(node.ToolExecution)
+			e.Ended = c.started
 			e.State, e.Child = node.ExecutionState(c.pause.reason), node.ListOf(c.pause.dag.Heads()...)
 		case c.approval:
 			e.State, e.Deferred = node.ExecutionAwaitingApproval, c.deferred
@@ -230,7 +231,6 @@ func (r *run) paused() error {
 		if slices.ContainsFunc(r.d.Heads(), waitsForApproval) {
 			reason = content.StopApproval
 		}
-		r.sum(reason)
 		return &PausedError{Continuation{Reason: reason}}
 	}
 
@@ -239,7 +239,6 @@ func (r *run) paused() error {
 	if c.ID == c.Parent {
 		c.Parent = "" // nothing has changed
 	}
-	r.sum(c.Reason)
 	return &PausedError{c}
 }
 

@@ -81,16 +81,6 @@ func (rs *replies) leave(execution *node.Node) bool {
 	return rs.own[key] == nil && rs.inside[key] == nil
 }
 
-// stay returns how many calls of the phase stay as they are. Of a large phase that may be most.
-func (rs *replies) stay(p lineage.Phase) (n int) {
-	for i := range p.List {
-		if rs.leave(p.Executions.At(i)) {
-			n++
-		}
-	}
-	return n
-}
-
 // any reports whether there is any reply.
 func (rs *replies) any() bool { return len(rs.own)+len(rs.inside) > 0 }
 
@@ -290,9 +280,8 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 	var list []checkedAgent
 	for key, inside := range r.replies.inside {
 		n := r.waitingAt(key)
-		c := newPhase(r, 1).calls[0]
 		shown := dag.PendingOf(n)
-		c.call, c.ran = shown.Call, shown.Call
+		c := r.apart(shown.Call, shown.Call)
 		if err := r.findAgent(c); err != nil {
 			return nil, &ResumeError{Kind: errNoAgent, Call: key, Err: err}
 		}
@@ -422,8 +411,8 @@ func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	defer cancel()
 
 	// Use a separate call: a hook that was given up may still use it while the run continues.
-	c := newPhase(r, 1).calls[0]
-	c.call, c.ran, c.ctx.Context = call, ran, ctx
+	c := r.apart(call, ran)
+	c.ctx.Context = ctx
 	after := func(_ context.Context, result Result) (Result, error) { return c.runAfterHooks(result), nil }
 	changed, err := guard(ctx, &r.crew, after, result)
 	switch {

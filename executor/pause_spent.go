@@ -12,8 +12,7 @@ import (
 
 // spent returns what the run has used so far, for an execution of a pause.
 func (r *run) spent() node.Spent {
-	r.sum("")
-	t := r.totals
+	t := r.totals("")
 	s := node.Spent{
 		Run: r.id, Turns: t.Turns, Calls: t.ToolCalls, Usage: t.Usage, ToolUsage: t.ToolUsage, Elapsed: t.Elapsed,
 		Cost: t.Cost, CostKnown: t.CostKnown,
@@ -81,9 +80,7 @@ func (r *run) restore(s node.Spent) {
 	if s.Run != "" {
 		r.id = s.Run
 	}
-	r.turn = s.Turns
-	r.totals = node.StopReason{Turns: s.Turns, ToolCalls: s.Calls}
-	r.before = s.Elapsed
+	r.turn, r.calls, r.before = s.Turns, s.Calls, s.Elapsed
 
 	// The message with the calls was inspected before the pause. Restore the reasons to stop after it.
 	open := 0

@@ -63,31 +63,35 @@ type gate struct {
 // decide decides about each open call, before any of them is executed. again is set for a phase that was decided before
 // a pause, and has replies.
 func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
-	stays := 0
-	if again {
-		stays = r.replies.stay(open)
+	numbers, stays := make([]int, 0, len(open.List)), 0
+	for i := range open.List {
+		switch {
+		case open.Done(i) != nil:
+		case again && r.replies.leave(open.Executions.At(i)):
+			stays++
+		default:
+			numbers = append(numbers, i)
+		}
 	}
-	p := newPhase(r, open.Open()-stays)
-	p.open, p.stays = open, stays
-	refused, next := 0, 0
+	p := newPhase(r, open, numbers)
+	p.stays = stays
+	if len(numbers) == 0 {
+		return p
+	}
+	if !again {
+		r.inspect(open.Caller)
+	}
+
+	refused := 0
 	var unrecorded *node.ToolExecution
 	if string(r.d.Metadata().Get(lineage.NoStarts)) == "true" {
 		unrecorded = r.unrecorded(open.Caller)
 	}
-
-	for i := range open.List {
-		if open.Done(i) != nil || stays > 0 && r.replies.leave(open.Executions.At(i)) {
-			continue
-		}
-		c := p.calls[next]
-		next++
-		c.number, c.call = i, p.call(i)
-		c.ran = c.call
+	for _, c := range p.calls {
 		if e := r.elsewhere; e != nil {
 			c.ran.Message, c.ran.Index = e.Key.Message, e.Key.Index
 		}
-
-		if !r.decideCall(c, open.Executions.At(i), unrecorded, again) {
+		if !r.decideCall(c, open.Executions.At(c.number), unrecorded, again) {
 			refused++
 		}
 		p.asks = p.asks || c.approval && !c.early
@@ -189,7 +193,7 @@ func (r *run) refusal(c *toolCall, within bool) string {
 	case limits.CallsPerTurn > 0 && c.number >= limits.CallsPerTurn:
 		return fmt.Sprintf(textPerTurn, call.Name, limits.CallsPerTurn)
 	case !within:
-		r.stop, r.totals.Detail = content.StopCallLimit, r.meter.outerLimit(true)
+		r.stop, r.detail = content.StopCallLimit, r.meter.outerLimit(true)
 		return fmt.Sprintf(textSpent, call.Name, "limit on tool calls")
 	}
 	return ""
