@@ -286,7 +286,7 @@ func resultOf(n *node.Node) content.ToolResult {
 	result := e.Answer()
 
 	// A start is sent only if no result can follow any more: see view.inDoubt.
-	if lineage.InDoubt(e) {
+	if e.State.Unfinished() && lineage.InDoubt(e) {
 		result.Content, result.IsError = content.Words(content.OutcomeUnknown), true
 	}
 	if e.CallID != "" || n.NumParents() != 1 {

@@ -259,7 +259,7 @@ func (r *run) find(c *toolCall) (err error) {
 
 // taskOf returns the task of the tool with that name, or nil if there is no such tool.
 func (r *run) taskOf(name string) *task {
-	b := r.bound.get(name)
+	b := r.bound[name]
 	if b != nil && b.task.fn != nil {
 		return &b.task
 	}
@@ -421,14 +421,16 @@ func (h Handler) call(ctx context.Context, call Call) (Result, error) {
 func (r *run) notFound(name string) error {
 	const maxListed = 30
 	var known []string
-	for _, b := range r.bound.tools[:min(len(r.bound.tools), maxListed)] {
-		known = append(known, b.name)
+	for _, def := range r.shared.Tools {
+		if r.bound[def.Name] != nil && len(known) < maxListed {
+			known = append(known, def.Name)
+		}
 	}
 	text := "There are no tools."
 	if len(known) > 0 {
 		text = "Available tools: " + strings.Join(known, ", ")
 	}
-	if more := len(r.bound.tools) - len(known); more > 0 {
+	if more := len(r.bound) - len(known); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return refused(fmt.Sprintf("Tool %s not found. %s", safetext.Quote(name, maxName), text))

@@ -88,10 +88,10 @@ func (s *subAgent) in(r *run) Agent {
 	a.Provider, a.Options = r.provider, r.options
 	a.System, a.Instructions = r.prompt, nil
 	a.Steering, a.FollowUps, a.Save = nil, nil, nil
-	a.Tools = make([]dag.Tool, 0, len(r.bound.tools))
-	for _, t := range r.bound.tools {
-		if t.tool != nil {
-			a.Tools = append(a.Tools, t.tool)
+	a.Tools = make([]dag.Tool, 0, len(r.bound))
+	for _, def := range r.shared.Tools {
+		if b := r.bound[def.Name]; b != nil && b.tool != nil {
+			a.Tools = append(a.Tools, b.tool)
 		}
 	}
 
