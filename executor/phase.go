@@ -399,7 +399,7 @@ func (r *run) executePhase(open lineage.Phase) (closedPhase, error) {
 
 	// A resumed run leaves the calls alone that nobody replied to.
 	replied := r.replies != nil && r.replies.given(open)
-	if r.replies != nil && !replied && waitsForSomebody(open) {
+	if r.replies != nil && !replied && open.Waiting > 0 {
 		return closedPhase{}, r.paused()
 	}
 
@@ -427,16 +427,6 @@ func (r *run) executePhase(open lineage.Phase) (closedPhase, error) {
 		}
 	}
 	return r.closePhase(p)
-}
-
-// waitsForSomebody reports whether a call of the phase waits for somebody outside.
-func waitsForSomebody(p lineage.Phase) bool {
-	for i := range p.List {
-		if n := p.Started(i); n != nil && n.Payload().(node.ToolExecution).State.Paused() {
-			return true
-		}
-	}
-	return false
 }
 
 // closeBranches executes the open calls of a conversation with several branches, one tool phase after the other. Heads

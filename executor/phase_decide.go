@@ -55,27 +55,27 @@ type gate struct {
 	stalls stalls
 
 	// These are set if the run is resumed.
-	resumed bool     // until the phase that had paused is closed
-	parent  string   // the ID of the pause before
-	replies *replies // what somebody replied to pending calls; nil in a run that is not resumed
+	resumed bool            // until the phase that had paused is closed
+	parent  []lineage.Phase // where the run had paused before
+	replies *replies        // what somebody replied to pending calls; nil in a run that is not resumed
 }
 
 // decide decides about each open call, before any of them is executed. again is set for a phase that was decided before
 // a pause, and has replies.
 func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
-	numbers, stays := make([]int, 0, len(open.List)), 0
-	for i := range open.List {
-		switch {
-		case open.Done(i) != nil:
-		case again && r.replies.leave(open.Executions.At(i)):
-			stays++
-		default:
-			numbers = append(numbers, i)
+	var numbers []int
+	if again && open.Waiting == open.Open { // of many, only those with a reply are looked at
+		numbers = r.replies.numbers(open)
+	} else {
+		numbers = make([]int, 0, open.Open)
+		for i := range open.List {
+			if open.Done(i) == nil && !(again && r.replies.leave(open.Executions.At(i))) {
+				numbers = append(numbers, i)
+			}
 		}
 	}
 	p := newPhase(r, open, numbers)
-	p.stays = stays
-	if len(numbers) == 0 {
+	if p.stays = open.Open - len(numbers); len(numbers) == 0 {
 		return p
 	}
 	if !again {

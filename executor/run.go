@@ -174,9 +174,15 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 			r.inside.keepChild(r.d)
 		}
 
-		totals := r.totals(paused.Continuation.Reason)
+		totals := r.totals(paused.Reason)
 		r.save()
-		if !emit(r, Paused{paused.Continuation, r.d}) {
+
+		// Nobody reads the continuation of a sub-agent without a consumer. Making it at each depth would be quadratic.
+		c := Continuation{Reason: paused.Reason}
+		if r.yield != nil && (r.heard || !r.inside.forwards(r.ctx)) {
+			c = paused.Continuation()
+		}
+		if !emit(r, Paused{c, r.d}) {
 			return End{}, errLeft
 		}
 		return End{DAG: r.d, Stop: totals}, r.withSaveError(err)

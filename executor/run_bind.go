@@ -76,7 +76,7 @@ func (r *run) bind() error {
 	}
 	r.declared = true
 	if at.Head() != r.d.Head() {
-		declared = declared.WithHeads(r.d.Heads()...)
+		shared.Rewind(&declared, &r.d)
 	}
 	r.d = declared
 	return nil

@@ -161,7 +161,7 @@ func (s *subAgent) work(ctx context.Context, task string) (Result, error) {
 	// The call can pause only if its own tool is this sub-agent: a resumed run finds the sub-agent by the tool's name.
 	var paused *PausedError
 	if errors.As(failure, &paused) && around != nil && around.agent == s {
-		return Result{}, &pausedError{agentPause{end.DAG, paused.Continuation.Reason}, around}
+		return Result{}, &pausedError{agentPause{end.DAG, paused.Reason}, around}
 	}
 
 	// After a crash between the sub-agent's last response and the end of its run, the response is the result.
@@ -235,7 +235,7 @@ func childResult(end End, err error) (Result, error) {
 	// work has handled a pause that can be resumed. This one cannot, so it becomes an error for the model.
 	var paused *PausedError
 	if errors.As(err, &paused) {
-		err = errors.New(cannotResume(paused.Continuation.Reason))
+		err = errors.New(cannotResume(paused.Reason))
 	}
 	if err != nil {
 		return result, err
