@@ -301,7 +301,7 @@ func hasNoText(n *node.Node) bool {
 
 // usedTools reports whether the conversation holds the result of a tool.
 func usedTools(d dag.DAG) bool {
-	for _, m := range shared.Of(d.Heads()).Messages {
+	for _, m := range shared.Of(&d).Messages {
 		if len(m.Blocks.ToolResults()) > 0 {
 			return true
 		}
@@ -311,7 +311,7 @@ func usedTools(d dag.DAG) bool {
 
 // lastUserText returns the text of the last user message.
 func lastUserText(d dag.DAG) string {
-	messages := shared.Of(d.Heads()).Messages
+	messages := shared.Of(&d).Messages
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == content.User {
 			return messages[i].Blocks.Text()

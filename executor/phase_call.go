@@ -323,7 +323,7 @@ func (c *toolCall) executed() node.Payload {
 	}
 	e.Child = node.ListOf(heads...)
 	c.execution = e
-	return e
+	return c.execution // e would be made an interface twice
 }
 
 // changes returns the differences of the executed call from the model's call.

@@ -71,7 +71,7 @@ func (r *run) bind() error {
 	// A declaration must not come between open calls and their results. It was checked above, to refuse it as early as
 	// possible; start appends it after the results.
 	r.began = r.d.Source().Time()
-	if r.open.Unclosed && !slices.Equal(declared.Heads(), at.Heads()) {
+	if r.open.Unclosed && declared.Head() != at.Head() {
 		return nil
 	}
 	r.declared = true
@@ -93,7 +93,7 @@ func (r *run) declaring() dag.DAG {
 
 // bindTools finds the function of each tool that d declares.
 func (r *run) bindTools(d dag.DAG) error {
-	r.shared = shared.Of(d.Heads())
+	r.shared = shared.Of(&d)
 	var hollow []string // declared by the program itself, without a function
 	before := r.bound   // a hook may return a conversation without its tools' functions
 	r.bound, r.unbound = make(map[string]*boundTool, len(r.shared.Tools)), nil
@@ -171,7 +171,7 @@ func declaredOf(d dag.DAG, tools []dag.Tool) (list []dag.Tool) {
 // transcript returns the messages and tools of the next request, without tools that have no function. It is shared and
 // must not be changed.
 func (r *run) transcript() shared.Transcript {
-	r.shared = shared.Of(r.d.Heads(), r.unbound...)
+	r.shared = shared.Of(&r.d, r.unbound...)
 	return r.shared
 }
 

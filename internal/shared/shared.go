@@ -32,10 +32,10 @@ type Facts interface {
 	Sum(key any, count func([]content.Message) int) int
 }
 
-// Of returns the transcript of the conversation with the given heads, for a model without the named tools. Thinking is
+// Of returns the transcript of a *dag.DAG, for a model without the named tools. Thinking is
 // checked against this transcript. The cost is proportional to the number of nodes since the last call for an ancestor,
 // as long as the caller keeps the earlier Transcript or a later one. Package dag sets Of.
-var Of func(heads []*node.Node, without ...string) Transcript
+var Of func(d any, without ...string) Transcript
 
 // OpenAt returns what is open at the heads of a *dag.DAG. It copies nothing after dag.DAG.AppendExecutions, which keeps the
 // open phase with the conversation. Package dag sets OpenAt.
