@@ -87,8 +87,8 @@ func withoutTools(names []string) without {
 func (w without) has(tool string) bool { return w != "" && strings.Contains(string(w), ","+tool+",") }
 
 func init() {
-	shared.Of = func(heads []*node.Node, names ...string) shared.Transcript {
-		p, m := DAG{}.atAll(heads).lineageWithout(withoutTools(names))
+	shared.Of = func(d any, names ...string) shared.Transcript {
+		p, m := DAG{head: d.(*DAG).head, several: d.(*DAG).several}.lineageWithout(withoutTools(names))
 		return p.share(m)
 	}
 }

@@ -118,7 +118,7 @@ const misfitText = "Your answer is not in the form that was asked for. Answer ag
 
 // asked returns how many of the last user messages in a row requested a new response.
 func asked(d dag.DAG) (times int) {
-	messages := shared.Of(d.Heads()).Messages
+	messages := shared.Of(&d).Messages
 	for i := len(messages) - 1; i >= 0; i-- {
 		if m := messages[i]; m.Role == content.User && len(m.Blocks.ToolResults()) == 0 {
 			if !strings.HasPrefix(m.Blocks.Text(), misfitText) {

@@ -123,7 +123,7 @@ func (c Compaction) compact(ctx context.Context, d dag.DAG, refused bool) (dag.D
 	}
 
 	// A refused conversation is too long whatever Count returns. Its size in Count's units still sets how much to keep.
-	t := shared.Of(d.Heads())
+	t := shared.Of(&d)
 	size := t.Sum(c.counter, c.Count)
 	if size <= c.Budget && !refused {
 		return d, nil

@@ -107,7 +107,7 @@ func unbound(a executor.Agent, d dag.DAG) error {
 		return nil
 	}
 	var names []string
-	for _, def := range shared.Of(d.Heads()).Tools {
+	for _, def := range shared.Of(&d).Tools {
 		_, bound := d.Tool(def.Name)
 		own := slices.ContainsFunc(a.Tools, func(t dag.Tool) bool { return t.Definition().Name == def.Name })
 		if !def.Server() && !bound && !own {

@@ -32,19 +32,22 @@ type Facts interface {
 	Sum(key any, count func([]content.Message) int) int
 }
 
-// Of returns the transcript of the conversation with the given heads, for a model without the named tools. Thinking is
+// Of returns the transcript of a *dag.DAG, for a model without the named tools. Thinking is
 // checked against this transcript. The cost is proportional to the number of nodes since the last call for an ancestor,
 // as long as the caller keeps the earlier Transcript or a later one. Package dag sets Of.
-var Of func(heads []*node.Node, without ...string) Transcript
+var Of func(d any, without ...string) Transcript
 
 // OpenAt returns what is open at the heads of a *dag.DAG. It copies nothing after dag.DAG.AppendExecutions, which keeps the
 // open phase with the conversation. Package dag sets OpenAt.
 var OpenAt func(d any) lineage.Open
 
-// CloseTools is dag.DAG.CloseTools for an open tool phase. Each of the executions is a
-// node.ToolExecution; its CallID, Tool and Input are taken from the model's call. It returns the message with the
-// results. Package dag sets CloseTools.
-var CloseTools func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error)
+// Rewind gives a *dag.DAG the heads of another one, as dag.DAG.WithHeads does, without a copy. Package dag sets Rewind.
+var Rewind func(d, to any)
+
+// CloseTools is dag.DAG.CloseTools for an open tool phase of a *dag.DAG, whose head is then the message with the results.
+// Each of the executions is a node.ToolExecution; its CallID, Tool and Input are taken from the model's call. After an
+// error the DAG is unchanged. Package dag sets CloseTools.
+var CloseTools func(d any, open lineage.Phase, executions []node.Payload) error
 
 // OpenCall is a call without a result.
 type OpenCall struct {

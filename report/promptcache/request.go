@@ -5,6 +5,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -29,7 +30,8 @@ type request struct {
 // sent returns what the model was sent.
 func (r *request) sent() *shared.Transcript {
 	if r.transcript == nil {
-		t := shared.Of(r.Node.Parents())
+		before := dag.DAG{}.WithHeads(r.Node.Parents()...)
+		t := shared.Of(&before)
 		r.transcript = &t
 	}
 	return r.transcript
