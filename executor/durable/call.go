@@ -100,8 +100,12 @@ type calling struct {
 	failure      error // of prepare
 }
 
+// errUnprepared: prepare has panicked for another call of the group.
+var errUnprepared = errors.New("durable: the call was not read")
+
 // work executes the call and delivers its result.
 func (c *calling) work() error {
+	c.failure = errUnprepared
 	c.process.calls.do(c.args.target(), c)
 	switch err := c.failure; {
 	case deleted(err), errors.Is(err, executor.ErrUnknownCall):

@@ -71,8 +71,9 @@ type unstored struct {
 	timer *time.Timer
 }
 
-// soon is how long a step waits for the one that follows. A process that is lost meanwhile has lost the step: its run
-// continues from the one before. So a step that begins a call does not wait.
+// soon is how long a step waits for the one that follows. A process that is lost meanwhile has lost the step: the response
+// is asked for again, and results are taken from the inbox again. A step with the start or the end of a call that the run
+// executes itself does not wait.
 const soon = 20 * time.Millisecond
 
 // run executes a run up to its next pause or its end. An error is River's to retry.
@@ -225,7 +226,7 @@ func (r *running) save(ctx context.Context, d dag.DAG) error {
 		}
 	}
 
-	if state == "" && r.own == nil && !r.begins(d) {
+	if state == "" && r.mayWait(d) {
 		if err := r.postpone(d); err != nil {
 			return &storeError{err}
 		}
@@ -250,12 +251,13 @@ func (r *running) save(ctx context.Context, d dag.DAG) error {
 	return nil
 }
 
-// begins reports whether a call was begun since the last step that was stored.
-func (r *running) begins(d dag.DAG) bool {
-	return slices.ContainsFunc(d.Heads(), func(h *node.Node) bool {
+// mayWait reports whether a step may wait for the one that follows: the run executes no call, before it or after it.
+func (r *running) mayWait(d dag.DAG) bool {
+	executes := func(h *node.Node) bool {
 		e, is := h.Payload().(node.ToolExecution)
-		return is && e.State == node.ExecutionStarted && !slices.Contains(r.stored, h)
-	})
+		return is && e.State == node.ExecutionStarted
+	}
+	return r.own == nil && !slices.ContainsFunc(r.stored, executes) && !slices.ContainsFunc(d.Heads(), executes)
 }
 
 // postpone lets a step wait for the one that follows. It returns the error of an earlier one.
