@@ -20,7 +20,7 @@ import (
 
 // intended are the exported names that nothing in the tree uses, by package. Most are errors that a program tells apart.
 var intended = map[string]string{
-	"api/batch":    "ErrFile ErrInDoubt ErrNoResult", // a program decides whether to resolve, to wait, or to use another file
+	"api/batch":    "ErrFile ErrNoResult", // a program decides whether to wait, or to use another file
 	"dag":          "ErrChanged ErrDamaged ErrForeign ErrFormat ErrLocked ErrMerge ErrNoRef",
 	"dag/sessions": "Error",
 	"executor": "ErrMissingReply ErrOwner " +

@@ -248,7 +248,7 @@ func TestLoadErrorsAreTypedAndNameThePosition(t *testing.T) {
 		"format of wrong type":        {`{"format":1}`, dag.ErrFormat, "format: "},
 		"no version":                  {`{"format":"plait","nodes":[]}`, dag.ErrFormat, "version: it is missing"},
 		"no nodes":                    {`{"format":"plait","version":1}`, dag.ErrFormat, "nodes: it is missing"},
-		"version 0":                   {`{"format":"plait","version":0}`, dag.ErrFormat, "version: it is 0"},
+		"version 0":                   {`{"format":"plait","version":0}`, dag.ErrFormat, "version: it is 0, and the first version is 1"},
 		"version text":                {`{"format":"plait","version":"1"}`, dag.ErrFormat, "version: "},
 		"newer version":               {`{"format":"plait","version":2,"what":ever`, dag.ErrVersion, "has version 2, this program reads version 1"},
 		"nodes are an object":         {`{"format":"plait","version":1,"nodes":{}}`, dag.ErrFormat, "'{' where one of"},

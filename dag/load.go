@@ -341,7 +341,7 @@ func (h *headReader) check(name string) error {
 	case name == "version" && h.version > formatVersion:
 		return fmt.Errorf("%w: it has version %d, this program reads version %d", ErrVersion, h.version, formatVersion)
 	case name == "version" && h.version < 1:
-		return h.bad(name, fmt.Errorf("it is %d", h.version))
+		return h.bad(name, fmt.Errorf("it is %d, and the first version is 1", h.version))
 	}
 	return nil
 }

@@ -14,8 +14,9 @@ import (
 )
 
 // WithOutput returns a copy of the agent with structured output: its requests ask for a T by api.Output[T]. If a
-// response is not a valid T, the model gets the problems and responds again, up to two times. [FinalOutput] reads the T
-// from the conversation.
+// response is not a valid T, the model gets the problems and responds again, up to two times; after that the run ends
+// with an *api.OutputError and content.StopError, so that a report counts it as failed. [FinalOutput] reads the T from
+// the conversation.
 //
 // Use it with [Agent.Stream] and [Agent.ResumeStream]. For [Agent.Run] and [Agent.Resume], [RunFor] and [ResumeFor] are
 // shorter.
@@ -90,10 +91,11 @@ func lastAnswer(d dag.DAG) string {
 	return m.Blocks.Text()
 }
 
-// fitting returns a hook that requests a new response after one that is not a T, up to a number of times.
+// fitting returns a hook that requests a new response after one that is not a T, up to a number of times, and then ends
+// the run with an error.
 func fitting[T any](times int) Hook {
 	return Hook{Next: func(_ context.Context, turn Turn) (Turn, error) {
-		if turn.Stop != content.StopEndTurn && turn.Stop != content.StopSequence || asked(turn.DAG) >= times {
+		if turn.Stop != content.StopEndTurn && turn.Stop != content.StopSequence {
 			return turn, nil
 		}
 
@@ -102,13 +104,17 @@ func fitting[T any](times int) Hook {
 			message, _ := turn.Message.Message()
 			text = message.Blocks.Text()
 		}
-
-		// The empty stop reason lets the run continue, with the problems as the next message.
 		_, err := api.Decode[T](text)
 		var misfit *api.OutputError
-		if errors.As(err, &misfit) {
-			turn.DAG, turn.Stop = turn.DAG.User(misfitText+"\n- "+strings.Join(misfit.Problems, "\n- ")), ""
+		if !errors.As(err, &misfit) {
+			return turn, nil
 		}
+		if asked(turn.DAG) >= times {
+			return turn, err
+		}
+
+		// The empty stop reason lets the run continue, with the problems as the next message.
+		turn.DAG, turn.Stop = turn.DAG.User(misfitText+"\n- "+strings.Join(misfit.Problems, "\n- ")), ""
 		return turn, nil
 	}}
 }

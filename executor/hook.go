@@ -41,6 +41,9 @@ type Hook struct {
 	// rejects the message. A rejected message of a queue becomes a [Rejected] event. If the conversation's last message
 	// is rejected, the run is refused with an error that has [ErrRejected] in its chain.
 	Input func(ctx context.Context, m content.Message) (content.Message, error)
+	// BeforeTurn gets the conversation at the beginning of each turn, with the turn's new messages. The request is made
+	// from the conversation that it returns. An error ends the run.
+	BeforeTurn func(ctx context.Context, d dag.DAG) (dag.DAG, error)
 	// Send gets each request before it is sent, with the changes of the hooks before it. Retries send the same request.
 	// An error ends the run. The changes are not part of the conversation, nor of node.Answer.Seen. Some providers
 	// refuse thinking if system prompts, tools or messages are not changed the same way in later requests.
@@ -89,6 +92,7 @@ type hooks struct {
 	before  []func(context.Context, Call) (Decision, error)
 	inDoubt []func(context.Context, Call) (Decision, error)
 	after   []func(context.Context, Call, Result) (Result, error)
+	turn    []func(context.Context, dag.DAG) (dag.DAG, error)
 	tooLong []func(context.Context, dag.DAG) (dag.DAG, error)
 	next    []func(context.Context, Turn) (Turn, error)
 	resume  []func(context.Context, Continuation) error
@@ -120,6 +124,9 @@ func hooksOf(list []Hook) (hs hooks) {
 		}
 		if h.After != nil {
 			hs.after = append(hs.after, h.After)
+		}
+		if h.BeforeTurn != nil {
+			hs.turn = append(hs.turn, h.BeforeTurn)
 		}
 		if h.TooLong != nil {
 			hs.tooLong = append(hs.tooLong, h.TooLong)

@@ -79,7 +79,7 @@ var errNoSummary = errors.New("there is no summary")
 
 // Hook compacts a run's conversation in two cases:
 //
-//   - After a turn, if it is over the budget.
+//   - Before a turn, if it is over the budget: also before the first one of a run, with its new message.
 //   - When the provider refuses a request as too long ([Hook.TooLong]): Count was wrong, or a hook added messages. The
 //     conversation is then compacted whatever Count returns, and at most half of it stays.
 //
@@ -87,16 +87,8 @@ var errNoSummary = errors.New("there is no summary")
 func (c Compaction) Hook() Hook {
 	c.counter = new(int) // a pointer, to differ from the key of every other hook
 	return Hook{
-		Next: func(ctx context.Context, turn Turn) (Turn, error) {
-			if turn.Stop != "" {
-				// The run is about to end, so there may be no request to shorten.
-				return turn, nil
-			}
-			d, err := c.Compact(ctx, turn.DAG)
-			turn.DAG = d
-			return turn, err
-		},
-		TooLong: func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return c.compact(ctx, d, true) },
+		BeforeTurn: func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return c.compact(ctx, d, false) },
+		TooLong:    func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return c.compact(ctx, d, true) },
 	}
 }
 

@@ -60,6 +60,29 @@ func TestCompactingLeavesOutTheMiddleAndKeepsItInTheGraph(t *testing.T) {
 	require.True(t, strings.HasPrefix(sent(longer), said), "what follows does not change the beginning")
 }
 
+func TestAChatIsCompactedBeforeTheFirstRequestOfARun(t *testing.T) {
+	model := apitest.NewScript(apitest.Say(strings.Repeat("word ", 500)).Always())
+	c := executor.Compaction{Budget: 2000}
+	agent := executor.Agent{Provider: model, Hooks: []executor.Hook{c.Hook()}}
+	d := dag.New()
+	for range 20 {
+		var err error
+		d, err = agent.Run(t.Context(), d.User("Hello"))
+		require.NoError(t, err)
+	}
+	for _, r := range model.Requests() {
+		require.LessOrEqual(t, api.EstimateTokens(api.Request{Messages: r.Messages}), int64(2000))
+	}
+	requireValid(t, d)
+
+	// A new message may be what exceeds the budget.
+	_, err := agent.Run(t.Context(), d.User(strings.Repeat("word ", 1200)))
+	require.NoError(t, err)
+	last := model.Requests()[20].Messages
+	require.Contains(t, last[1].Blocks.Text(), "were left out here")
+	require.Less(t, len(last), 6)
+}
+
 func TestCompactingAgainReplacesTheEarlierCompaction(t *testing.T) {
 	d := chatter(6)
 	c := executor.Compaction{Budget: 700, Keep: 250}

@@ -150,15 +150,15 @@ func (e *PausedError) Unwrap() error { return ErrPaused }
 var (
 	// ErrStale: the reply was given to something else than what the conversation shows now, or a Resume hook refuses
 	// the pause.
-	ErrStale = errors.New("the reply is to something else")
+	ErrStale = errors.New("the reply is not to what the conversation shows now")
 	// ErrUnknownCall: the call of a reply is not pending.
 	ErrUnknownCall = errors.New("the call is not pending")
 	// ErrMissingReply: a call that waits for approval has no reply.
-	ErrMissingReply = errors.New("a reply is missing")
+	ErrMissingReply = errors.New("a call that waits for approval has no reply")
 	// ErrConflict: the call has another result already.
 	ErrConflict = errors.New("the call has another result already")
 	// ErrReply: the reply is of the wrong kind, such as a result for a call that needs approval.
-	ErrReply = errors.New("the reply does not fit")
+	ErrReply = errors.New("the reply is of the wrong kind for its call")
 	// errNoAgent: the agent no longer has the sub-agent of a pending call.
 	errNoAgent = errors.New("the sub-agent does not exist")
 )

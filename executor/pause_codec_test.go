@@ -755,11 +755,11 @@ func TestErrorsOfResumeSayWhatDoesNotFit(t *testing.T) {
 		all = append(all, strings.TrimPrefix(err.Error(), "executor: resume: "))
 	}
 	require.Equal(t, []string{
-		"the reply does not fit: call " + key + ": executor: saved: it is no reply",
+		"the reply is of the wrong kind for its call: call " + key + ": executor: saved: it is no reply",
 		"the call is not pending: call " + someMessage.String() + "/0",
 		"the call is not pending: call " + key,
-		"the reply does not fit: call " + key + ": the call waits for its result",
-		"the reply is to something else: call " + key + ": the call is not what was shown",
+		"the reply is of the wrong kind for its call: call " + key + ": the call waits for its result",
+		"the reply is not to what the conversation shows now: call " + key + ": the call is not what was shown",
 	}, all)
 
 	_, err := executor.Agent{}.Resume(t.Context(), d, executor.Failed(p, "a"), executor.Failed(p, "a"))

@@ -26,7 +26,7 @@ func Begin(d dag.DAG, call node.CallKey) (dag.DAG, error) {
 	case e.State != node.ExecutionAwaitingResults || e.Child.Len() > 0:
 		return d, &ResumeError{Kind: ErrUnknownCall, Call: call}
 	case !e.Started.IsZero():
-		return d, &ResumeError{Kind: ErrConflict, Call: call, Err: fmt.Errorf("it was begun at %s", e.Started)}
+		return d, &ResumeError{Kind: ErrConflict, Call: call, Err: fmt.Errorf("another process began to execute it at %s", e.Started)}
 	}
 	e.Started = d.Source().Time()
 	return c.append(e)

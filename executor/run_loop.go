@@ -9,6 +9,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
+	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
 )
@@ -93,6 +94,10 @@ func (r *run) takeTurn(input []content.Message) step {
 		}
 	}
 
+	if _, err := r.change(r.hooks.turn); err != nil {
+		return r.failTurn(nil, content.Usage{}, err)
+	}
+
 	r.voided = content.Usage{}
 	answer, message, err := r.ask()
 
@@ -129,27 +134,36 @@ func (r *run) takeTurn(input []content.Message) step {
 // askShorter lets the hooks shorten a conversation after the provider refused it as too long, and sends it once more.
 // It returns the refusal if they leave the conversation as it is.
 func (r *run) askShorter(refusal error) (api.Response, *node.Node, error) {
-	shorter := r.d
-	for _, shorten := range r.hooks.tooLong {
-		changed, err := guard(r.ctx, &r.crew, shorten, shorter)
+	changed, err := r.change(r.hooks.tooLong)
+	if err != nil {
+		return api.Response{}, nil, errors.Join(refusal, err)
+	}
+	if !changed {
+		return api.Response{}, nil, refusal
+	}
+	return r.ask()
+}
+
+// change runs hooks that may change the conversation, and reports whether they did.
+func (r *run) change(hooks []func(context.Context, dag.DAG) (dag.DAG, error)) (bool, error) {
+	d := r.d
+	for _, hook := range hooks {
+		changed, err := guard(r.ctx, &r.crew, hook, d)
 		if err == nil {
 			err = changed.Err()
 		}
 		if err != nil {
-			return api.Response{}, nil, errors.Join(refusal, err)
+			return false, err
 		}
-		shorter = changed
+		d = changed
 	}
-	if slices.Equal(shorter.Heads(), r.d.Heads()) {
-		return api.Response{}, nil, refusal
+	if slices.Equal(d.Heads(), r.d.Heads()) {
+		return false, nil
 	}
 
 	// A hook may return another conversation, with other tools.
-	r.d = shorter
-	if err := r.bindTools(r.d); err != nil {
-		return api.Response{}, nil, err
-	}
-	return r.ask()
+	r.d = d
+	return true, r.bindTools(r.d)
 }
 
 // failTurn ends a turn in which the model failed. message holds the part of the response that arrived; it may be nil.

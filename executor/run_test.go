@@ -698,6 +698,24 @@ func TestRunForRefusesAResponseInAnotherForm(t *testing.T) {
 	}
 }
 
+func TestARunWhoseResponsesNeverFitFails(t *testing.T) {
+	type answer struct {
+		N int `json:"n"`
+	}
+	model := apitest.NewScript(apitest.Say("Many.").Always())
+	_, d, err := executor.RunFor[answer](t.Context(), executor.Agent{Provider: model}, ask())
+	require.ErrorAs(t, err, new(*api.OutputError))
+	require.Len(t, model.Requests(), 3)
+	require.Equal(t, content.StopError, stopped(t, d).Reason)
+	require.Equal(t, err.Error(), stopped(t, d).Detail)
+
+	_, d, err = executor.RunFor[answer](t.Context(), executor.Agent{Provider: apitest.NewScript(
+		apitest.Say("Many."), apitest.Say("Several."), apitest.Say(`{"n":3}`),
+	)}, ask())
+	require.NoError(t, err)
+	require.Equal(t, content.StopEndTurn, stopped(t, d).Reason)
+}
+
 // A new release describes its tool in other words, and finds a conversation whose calls were open when the old one crashed.
 func TestOpenCallsAreExecutedBeforeAChangedToolIsDeclared(t *testing.T) {
 	echo := func(context.Context, struct{}) (string, error) { return "done", nil }

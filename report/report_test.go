@@ -185,8 +185,14 @@ func TestUnknownCostStaysUnknown(t *testing.T) {
 	s := report.Sum([]report.Row{unknown, known})
 	require.Nil(t, s.Cost)
 	require.InDelta(t, 0.004, *s.Known, 1e-12)
-	require.Equal(t, "at least 0.0040", s.Money())
-	require.Equal(t, "unknown", report.Sum([]report.Row{unknown}).Money())
+	require.Equal(t, `at least 0.0040 (no price for "other")`, s.Money())
+	require.Equal(t, `unknown (no price for "other")`, report.Sum([]report.Row{unknown}).Money())
+	third := answer(content.StopEndTurn, "Hi.")
+	third.Answer.Model = "a third one"
+	s = report.Sum([]report.Row{unknown, report.Of("third", start().Append(third), prices), unknown})
+	require.Equal(t, []string{"a third one", "other"}, s.Unpriced)
+	require.Equal(t, `unknown (no price for "a third one" and 1 more)`, s.Money())
+	require.Equal(t, "unknown", report.Of("no prices", start().Append(third), nil).Money())
 	require.InDelta(t, 0.008, *report.Sum([]report.Row{known, known}).Cost, 1e-12)
 	require.InDelta(t, 0.004, *known.Cost, 1e-12, "a sum leaves the rows as they are")
 

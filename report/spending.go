@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -19,6 +20,9 @@ type Spending struct {
 	// Cost is nil if it is unknown, even in part. Known is the known part, or nil without prices.
 	Cost  *float64 `json:"cost"`
 	Known *float64 `json:"known_cost,omitempty"`
+	// Unpriced are the models without a price, if others may have one: they are why the cost is unknown. "" is a model
+	// without a name.
+	Unpriced []string `json:"unpriced,omitempty"`
 	// Estimated reports that some tokens have no price of their own and are estimated.
 	Estimated bool `json:"estimated,omitempty"`
 }
@@ -45,6 +49,11 @@ func (s Spending) plus(t Spending) Spending {
 	s.Usage = s.Usage.Plus(t.Usage)
 	s.Estimated = s.Estimated || t.Estimated
 	s.Cost = sum(s.Cost, t.Cost)
+	for _, model := range t.Unpriced {
+		if i, have := slices.BinarySearch(s.Unpriced, model); !have {
+			s.Unpriced = slices.Insert(slices.Clone(s.Unpriced), i, model)
+		}
+	}
 	// An unknown part adds nothing to the known cost.
 	if s.Known != nil && t.Known != nil {
 		s.Known = sum(s.Known, t.Known)
@@ -61,13 +70,22 @@ func sum(a, b *float64) *float64 {
 	return &total
 }
 
-// Money returns the cost as text: exact, estimated, at least the known part, or unknown.
+// Money returns the cost as text: exact, estimated, at least the known part, or unknown. It names the models without a
+// price.
 func (s Spending) Money() string {
+	why := ""
+	if len(s.Unpriced) > 0 {
+		why = fmt.Sprintf(" (no price for %q", s.Unpriced[0])
+		if more := len(s.Unpriced) - 1; more > 0 {
+			why += fmt.Sprintf(" and %d more", more)
+		}
+		why += ")"
+	}
 	switch {
 	case s.Cost == nil && (s.Known == nil || *s.Known == 0):
-		return "unknown"
+		return "unknown" + why
 	case s.Cost == nil:
-		return "at least " + amount(*s.Known)
+		return "at least " + amount(*s.Known) + why
 	case s.Estimated:
 		return "about " + amount(*s.Cost)
 	}
@@ -109,6 +127,9 @@ func (c *Costs) one(model string, u content.Usage) Spending {
 
 	price, known := c.Prices.Of(model)
 	if !known {
+		if c.Prices != nil {
+			s.Unpriced = []string{model}
+		}
 		return s
 	}
 	cost, complete := price.Cost(u)

@@ -2,11 +2,13 @@ package anthropic_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -17,6 +19,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/report"
 )
 
 // local lets the SDK talk to a fake of the API, so that the examples need neither key nor network.
@@ -56,45 +59,84 @@ func ExampleNew_run() {
 	// Output: It snows in Oslo. <nil>
 }
 
+type ticket struct{ ID, Text string }
+
+type class struct {
+	Category string `json:"category" enum:"billing,bug,question"`
+	Urgent   bool   `json:"urgent"`
+}
+
+// nightly classifies tickets in batches. Killed at any moment, it is started again in the same way.
+func nightly(ctx context.Context, path string, tickets []ticket, sdk []option.RequestOption, o *batch.Options) (err error) {
+	batches, err := batch.Open(path, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, batches.Close()) }()
+	if id, set := os.LookupEnv("RESOLVE"); set { // after batch.ErrInDoubt
+		if err := batches.Resolve(id); err != nil {
+			return err
+		}
+	}
+
+	prices := api.Prices{"claude-fake": {Input: 3, Output: 15}}.Times(0.5)
+	agent := executor.Agent{
+		System: "Classify the ticket.", Prices: prices,
+		Provider: anthropic.New("claude-sonnet-4-5", &anthropic.Options{Batches: batches, SDK: sdk}),
+	}
+	type done struct {
+		class
+		dag.DAG
+	}
+	classify := func(ctx context.Context, t ticket) (done, error) {
+		c, d, err := executor.RunFor[class](ctx, agent, dag.New().User(t.Text))
+		return done{c, d}, err
+	}
+
+	var rows []report.Row
+	for d, err := range executor.Each(ctx, len(tickets), slices.Values(tickets), classify) {
+		if errors.Is(err, batch.ErrInDoubt) {
+			return err
+		}
+		t := tickets[len(rows)]
+		fmt.Println(t.ID, d.class, err)
+		rows = append(rows, report.Of(t.ID, d.DAG, &report.Options{Prices: prices}))
+	}
+	sum := report.Sum(rows)
+	fmt.Println(sum.Outcomes, sum.Money())
+	return nil
+}
+
 // The requests of many runs are sent in one batch, at half the price. A second process with the same file finds them.
 func ExampleOptions_batches() {
-	yes := fake.AnthropicMessage(content.Text{Text: "Yes."})
-	claude := fake.Anthropic(yes, yes, yes)
+	claude := fake.Anthropic(fake.Func(func(request []byte) fake.Reply {
+		if strings.Contains(string(request), "twice") {
+			return fake.AnthropicMessage(content.Text{Text: `{"category":"billing","urgent":true}`})
+		}
+		return fake.AnthropicMessage(content.Text{Text: `{"category":"question","urgent":false}`})
+	}).Always())
 	server := httptest.NewServer(claude)
 	defer server.Close()
 	folder, _ := os.MkdirTemp("", "")
 	defer os.RemoveAll(folder)
 
+	tickets := []ticket{{"T-1", "I was charged twice!"}, {"T-2", "Do you ship to Norway?"}, {"T-3", "Are you open on Sunday?"}}
 	for range 2 {
-		nightly, err := batch.Open(filepath.Join(folder, "nightly.batch"), &batch.Options{
+		err := nightly(context.Background(), filepath.Join(folder, "nightly.batch"), tickets, local(server), &batch.Options{
 			Requests: 3, Poll: time.Millisecond, // a real batch takes minutes: leave them out
 		})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		prices := api.Prices{"claude-fake": {Input: 3, Output: 15}}
-		agent := executor.Agent{
-			Provider: anthropic.New("claude-sonnet-4-5", &anthropic.Options{Batches: nightly, SDK: local(server)}),
-			Prices:   prices.Times(0.5),
-		}
-		questions := slices.Values([]string{"Is 2 even?", "Is 4 even?", "Is 6 even?"})
-		for d, err := range executor.Each(context.Background(), 1000, questions, func(ctx context.Context, q string) (dag.DAG, error) {
-			return agent.Run(ctx, dag.New().User(q))
-		}) {
-			run, _ := d.LastRun()
-			fmt.Println(d.Text(), fmt.Sprintf("$%.6f", run.Stop.Cost), err)
-		}
-		fmt.Println(claude.Batches(), "batch", len(claude.Bodies()), "requests", nightly.Close())
+		fmt.Println(claude.Batches(), "batch", len(claude.Bodies()), "requests", err)
 	}
 	// Output:
-	// Yes. $0.000053 <nil>
-	// Yes. $0.000053 <nil>
-	// Yes. $0.000053 <nil>
+	// T-1 {billing true} <nil>
+	// T-2 {question false} <nil>
+	// T-3 {question false} <nil>
+	// map[ended:3] 0.0002
 	// 1 batch 3 requests <nil>
-	// Yes. $0.000053 <nil>
-	// Yes. $0.000053 <nil>
-	// Yes. $0.000053 <nil>
+	// T-1 {billing true} <nil>
+	// T-2 {question false} <nil>
+	// T-3 {question false} <nil>
+	// map[ended:3] 0.0002
 	// 1 batch 3 requests <nil>
 }
 

@@ -254,7 +254,7 @@ func (c *chat) showStatus() {
 		u := total.Usage
 		parts = append(parts, fmt.Sprintf("this chat %d in, %d out", u.Input+u.CacheRead+u.CacheWrite, u.Output))
 		if c.prices.Prices != nil {
-			parts = append(parts, strings.TrimSpace(total.Money()+" "+c.prices.Currency))
+			parts = append(parts, strings.TrimSpace(money(total)+" "+c.prices.Currency))
 		}
 	}
 	status := strings.Join(parts, " · ")

@@ -229,6 +229,12 @@ func (r costReport) write(out io.Writer) error {
 	return err
 }
 
+// money returns a cost for a table, whose other columns and rows show which model has no price.
+func money(s report.Spending) string {
+	s.Unpriced = nil
+	return s.Money()
+}
+
 // costRow writes one line of the table. The name comes last: its width does not affect the columns.
 func costRow(w io.Writer, s report.Spending, name, currency string) {
 	u := s.Usage
@@ -237,7 +243,7 @@ func costRow(w io.Writer, s report.Spending, name, currency string) {
 		describe.Number(u.CacheRead), describe.Number(u.CacheWrite),
 	}
 	if currency != "" {
-		cells = append(cells, s.Money())
+		cells = append(cells, money(s))
 	}
 	fmt.Fprintf(w, "%s\t  %s\n", strings.Join(cells, "\t"), safetext.Line(name, math.MaxInt))
 }

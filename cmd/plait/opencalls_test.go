@@ -150,7 +150,7 @@ func TestScriptsDecideAboutOpenCallsWithResume(t *testing.T) {
 
 	_, errs, code = command(`{"call_1":{"approve":true}}`, f.args("resume", f.file, "--results", "-")...)
 	require.Equal(t, exitBad, code)
-	require.Contains(t, errs, `a reply is missing: "call_2"`)
+	require.Contains(t, errs, `a call that waits for approval has no reply: "call_2"`)
 	require.Zero(t, f.executed())
 
 	out, errs, code = command(`{"call_1":{"approve":true},"call_2":{"approve":false}}`, f.args("resume", f.file, "--results", "-")...)
@@ -183,7 +183,7 @@ func TestResumeAsksWhateverTheFileSays(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--approve"}, {"--approve=false"}} {
 		_, errs, code := command(`{}`, f.args(append([]string{"resume", f.file, "--results", "-"}, flags...)...)...)
 		require.Equal(t, exitBad, code)
-		require.Contains(t, errs, "a reply is missing")
+		require.Contains(t, errs, "a call that waits for approval has no reply")
 		f.requireUntouched(before)
 	}
 

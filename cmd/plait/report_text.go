@@ -139,7 +139,7 @@ func (t *reportText) rows() {
 	for _, r := range t.Rows {
 		row := []string{outcomeText(r), dashed(r.Turns), dashed(r.Calls), dashed(r.FailedCalls)}
 		if t.Currency != "" {
-			row = append(row, r.Money())
+			row = append(row, money(r.Spending))
 		}
 		cells = append(cells, append(row, tookText(r.Took), safetext.Row(r.Name)))
 	}
@@ -209,7 +209,7 @@ func (t *reportText) groups() {
 	for _, g := range t.Groups {
 		row := []string{describe.Number(g.Conversations), dashed(g.Outcomes["ended"]), dashed(g.Turns), dashed(g.Calls), dashed(g.FailedCalls)}
 		if t.Currency != "" {
-			row = append(row, g.Money())
+			row = append(row, money(g.Spending))
 		}
 		cells = append(cells, append(row, tookText(g.Took), cmp.Or(safetext.Line(g.Value, 200), "(none)")))
 	}
@@ -263,7 +263,7 @@ func (t *reportText) models() {
 		u := m.Usage
 		row := []string{describe.Number(m.Responses), describe.Number(u.Input), describe.Number(u.Output), describe.Number(u.CacheRead)}
 		if t.Currency != "" {
-			row = append(row, m.Money())
+			row = append(row, money(m.Spending))
 		}
 		cells = append(cells, append(row, cmp.Or(safetext.Line(m.Model, 60), "(no model)")))
 	}
@@ -365,7 +365,7 @@ func (t *reportText) total() {
 	fmt.Fprintf(&t.out, "%s, %s, %s failed, %s tokens", describe.Count(s.Turns, "turn"), describe.Count(s.Calls, "tool call"),
 		describe.Number(s.FailedCalls), describe.Number(s.Usage.Total()))
 	if t.Currency != "" {
-		fmt.Fprintf(&t.out, ", %s %s", s.Money(), t.currency())
+		fmt.Fprintf(&t.out, ", %s %s", money(s.Spending), t.currency())
 	}
 	t.out.WriteByte('\n')
 

@@ -50,8 +50,8 @@ func TestListOfAServerEndsAtItsLimits(t *testing.T) {
 		"endless pages":       {mcp.Limits{}, 0, "Pages"},
 		"endless tools":       {mcp.Limits{Tools: 120}, 120, "Tools"},
 		"endless definitions": {mcp.Limits{List: 1 << 20}, 63, "List"},
-		"one cursor":          {mcp.Limits{}, 2, "the list of tools is cut off: a cursor comes again, or is too long"},
-		"a long cursor":       {mcp.Limits{}, 1, "the list of tools is cut off: a cursor comes again, or is too long"},
+		"one cursor":          {mcp.Limits{}, 2, "the list of tools is cut off: the server repeats the cursor of a page, or it is too long"},
+		"a long cursor":       {mcp.Limits{}, 1, "the list of tools is cut off: the server repeats the cursor of a page, or it is too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			overEach(t, name, func(t *testing.T, dial mcp.Dial) {

@@ -224,7 +224,7 @@ func (l *listing) read(session *sdk.ClientSession) error {
 		case cursor == "":
 			return nil
 		case cursors[sum], len(cursor) > longestCursor:
-			l.leave("", errors.New("a cursor comes again, or is too long"))
+			l.leave("", errors.New("the server repeats the cursor of a page, or it is too long"))
 			return nil
 		case pages == limits.Pages:
 			l.leave("", over("Pages", pages+1, limits.Pages))

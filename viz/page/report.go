@@ -237,10 +237,12 @@ func failureOf(r report.Row, f *report.Failure, key string) *reportFailure {
 
 // row returns a row with the numbers of its first steps.
 func (t *reportTables) row(r report.Row) reportRow {
+	money := r.Spending
+	money.Unpriced = nil // the page lists the models
 	row := reportRow{
 		Name: safetext.Row(r.Name), Error: safetext.Line(r.Error, 400), Outcome: r.Outcome, Stop: safetext.Line(string(r.Stop), 60),
 		Turns: r.Turns, Calls: r.Calls, Failed: r.FailedCalls, Tokens: r.Usage.Total(),
-		Cost: r.Cost, Known: r.Known, Money: r.Money(), Estimated: r.Estimated,
+		Cost: r.Cost, Known: r.Known, Money: money.Money(), Estimated: r.Estimated,
 		Took: r.Took.Milliseconds(), Answer: r.Answer, Path: r.Path, Steps: []int{}, Total: r.NumSteps,
 	}
 

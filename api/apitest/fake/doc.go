@@ -13,7 +13,7 @@
 //
 // Replies are used in order. [Func] answers by request instead, and [Reply.Always] all further requests. The responses
 // are those of the models claude-fake, gpt-fake and gemini-fake, whatever model the request names: a table of prices
-// needs these names.
+// needs these names. The first look at a batch finds it in progress, and the second one ended.
 //
 // # Concurrency
 //
