@@ -170,9 +170,10 @@ function block(name, text, classes) {
   const e = el(name, {class: classes});
   if (text.length <= longText) {
     e.textContent = text;
-    return e;
+    return spoken(e);
   }
   e.textContent = text.slice(0, longText);
+  spoken(e);
   return el('div', {}, e, el('button', {class: 'more', onclick: event => {
     e.textContent = text;
     event.target.remove();
