@@ -317,10 +317,14 @@ func resultsText(n *node.Node, d describe.Node) (name, why, text string) {
 	if rest := blocksText(withoutResults(d.Blocks)); rest != "" {
 		text = dotSign + rest
 	}
-	if failed == 0 {
-		return "", "", number(all) + text
+	bad := strings.Join(d.BadResults(), ", ")
+	switch {
+	case failed > 0:
+		return number(all) + ",", bad, text
+	case bad != "":
+		return "", "", number(all) + ", " + bad + text
 	}
-	return number(all) + ",", number(failed) + " failed", text
+	return "", "", number(all) + text
 }
 
 // withoutResults returns the blocks without the tool results.

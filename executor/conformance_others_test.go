@@ -665,6 +665,17 @@ func deciding(t *testing.T, strategy executor.Strategy) {
 		_, d, ran := run(t, first(executor.Deny("not today")))
 		require.Equal(t, []content.JSON{`{"n":2}`}, ran)
 		require.Equal(t, []string{"error: Tool call denied: not today", `ran {"n":2}`}, outcomes(t, d))
+
+		// The model sees an error, and the node is denied, and not failed.
+		var states []node.ExecutionState
+		for _, n := range d.Nodes() {
+			if e, ok := n.Payload().(node.ToolExecution); ok {
+				states = append(states, e.State)
+				require.Equal(t, e.State == node.ExecutionDenied, e.IsError)
+				require.False(t, n.Failed())
+			}
+		}
+		require.ElementsMatch(t, []node.ExecutionState{node.ExecutionDenied, node.ExecutionFinished}, states)
 	})
 	t.Run("modify", func(t *testing.T) {
 		all, d, ran := run(t, first(executor.Modify(`{"n":10}`)))

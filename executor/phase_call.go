@@ -40,6 +40,7 @@ type toolCall struct {
 	// These are set if an earlier run started the call.
 	start   *node.ToolExecution // the start; nil if there is none
 	inDoubt bool                // it is not executed again, and nobody knows its outcome
+	denied  bool                // a person or a hook declined it
 
 	// The run's goroutine writes these while it executes the calls.
 	base       context.Context // the observers' context for the call; nil if there are none
@@ -130,6 +131,7 @@ func (c *toolCall) deny(reason string) {
 	if reason == "" {
 		reason = "Tool execution was blocked"
 	}
+	c.denied = true
 	c.answer(failure(textDenied, reason))
 }
 
@@ -311,6 +313,9 @@ func (c *toolCall) executed() node.Payload {
 	}
 	if c.ran != c.call {
 		e.Ran = c.changes()
+	}
+	if c.denied {
+		e.State = node.ExecutionDenied
 	}
 	if c.inDoubt {
 		e.State, e.Started, e.Ended = node.ExecutionInDoubt, c.start.Started, time.Time{}

@@ -287,7 +287,7 @@ func (n *Node) Depth() int { return int(n.depth) }
 func (n *Node) Failed() bool {
 	switch p := n.Payload().(type) {
 	case ToolExecution:
-		return p.IsError
+		return p.IsError && p.State != ExecutionDenied
 	case StopReason:
 		return !p.Reason.Normal()
 	case Message:

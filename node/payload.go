@@ -135,7 +135,7 @@ type ToolExecution struct {
 	// State reports whether the execution has a result, and whether its outcome is known. Defaults to
 	// ExecutionFinished.
 	State ExecutionState
-	// Result is the content of the tool result. IsError reports whether the execution failed.
+	// Result is the content of the tool result. IsError reports whether the model sees it as an error.
 	Result  content.Blocks
 	IsError bool
 	// Started and Ended are the times of the execution. They are outside the digest.
@@ -176,6 +176,9 @@ const (
 	// ExecutionInDoubt is the state of a started execution with an unknown outcome. Its result is an error with the
 	// text content.OutcomeUnknown.
 	ExecutionInDoubt ExecutionState = "in_doubt"
+	// ExecutionDenied is the state of a call that a person or a hook declined. The tool was not called. Its result is an
+	// error with the reason, for the model to see; the execution does not count as failed.
+	ExecutionDenied ExecutionState = "denied"
 	// ExecutionAwaitingApproval is the state of a call that a person has to approve: Ran is what was shown, and Note
 	// why. With a Child, the call's sub-agent is paused until calls inside are approved; Child is the conversation of
 	// the sub-agent, as far as it got. The execution has no result, is never sent, and is a head until the run

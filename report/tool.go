@@ -99,7 +99,7 @@ func (c toolCounts) execution(n *node.Node) {
 		return
 	}
 
-	t := c.add(e.Tool, e.IsError)
+	t := c.add(e.Tool, n.Failed())
 	// Times come from files: an execution that ended before its start has no known time.
 	if !e.Started.IsZero() && !e.Ended.Before(e.Started) {
 		t.times = append(t.times, e.Ended.Sub(e.Started))

@@ -75,6 +75,9 @@ func (l labeller) face(i int) face {
 	if d.Grave() && d.Sort != describe.Assistant { // a response keeps the colors of its side
 		f.style = styleFailed
 	}
+	if d.State == describe.Denied { // nothing was done
+		f.style = styleAside
+	}
 
 	// The parents of a results message are the calls of one response, and no branches.
 	head, text := d.Head(l.models, name), l.body(d.Text)

@@ -152,7 +152,10 @@ func (s *screen) show(events iter.Seq2[executor.Event, error]) (dag.DAG, error) 
 // toolEnd prints a row about a result. A terminal keeps the whole result, for Ctrl-O, and shows changes of files.
 func (s *screen) toolEnd(x node.ToolExecution) {
 	sign := "→"
-	if x.IsError {
+	switch {
+	case x.State == node.ExecutionDenied:
+		sign = "⊘"
+	case x.IsError:
 		sign = "✗"
 	}
 	s.row("  %s %s %s", x.Tool, sign, describe.Text(x.Result))

@@ -119,7 +119,7 @@ func TestEverythingRecordedIsOfTheConventions(t *testing.T) {
 func checkEvents(t *testing.T, all map[string]*definition, events []trace.Event) {
 	t.Helper()
 	for _, e := range events {
-		require.Contains(t, []string{"plait.retry", "plait.pause"}, e.Name)
+		require.Contains(t, []string{"plait.retry", "plait.pause", "plait.denied"}, e.Name)
 		for _, a := range e.Attributes {
 			key := string(a.Key)
 			if strings.HasPrefix(key, "plait.") {

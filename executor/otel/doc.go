@@ -35,7 +35,7 @@
 // gen_ai.request.model is the provider's model ([api.ModelOf]). If the provider names none, a request's span gets the
 // model of the response in its name when it ends. The conventions define events as log records. None are written: a
 // conversation is recorded on the spans. This module's own attributes begin with "plait.": plait.run.id,
-// plait.stop_reason and those of the two events.
+// plait.stop_reason and those of the events.
 //
 // error.type is the kind of an [api.Error] ("rate_limited", "context_too_long"), "cancelled", "timeout", the stop
 // reason of a run that was stopped in a request ("time_limit"), "tool_error" for a failed call, "unknown_tool" for one

@@ -60,15 +60,18 @@ func (r *run) endCall(e node.ToolExecution) {
 
 	// A call in doubt has an error result too, so look at its state first.
 	failure, text := "", ""
+	failed := e.IsError && e.State != node.ExecutionDenied
 	switch {
+	case e.State == node.ExecutionDenied:
+		c.span.AddEvent("plait.denied")
 	case e.State == node.ExecutionInDoubt:
 		failure = "in_doubt"
-	case e.IsError && c.measured == nil: // Agent.Handler can execute a call of an undeclared tool
+	case failed && c.measured == nil: // Agent.Handler can execute a call of an undeclared tool
 		failure = "unknown_tool"
-	case e.IsError:
+	case failed:
 		failure = "tool_error"
 	}
-	if r.content && e.IsError {
+	if r.content && failed {
 		text = e.Result.Text()
 	} else if r.content {
 		c.span.SetAttributes(resultContent(e.Result))

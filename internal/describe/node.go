@@ -60,6 +60,8 @@ type Node struct {
 	// Waiting is the number of calls of a message that are open at a head. It depends on the conversation: Of leaves it
 	// 0.
 	Waiting int
+	// Denied is the number of calls declined by a person or a hook: of an execution, or among the results of a message.
+	Denied int
 	// Failed reports whether something went wrong, as [node.Node.Failed] does.
 	Failed bool
 	// Stop is the stop reason of a response or a run; empty for other nodes.
@@ -89,10 +91,11 @@ type Execution struct {
 	RanInput content.JSON
 }
 
-// The states of an execution without a result, or with an unknown outcome.
+// The states of an execution without a result, or whose result is not the tool's.
 const (
 	Started = "started"
 	InDoubt = "in doubt"
+	Denied  = "denied"
 )
 
 // State returns the words for the state of an execution, such as "awaiting approval"; "" for a finished one.
@@ -110,11 +113,17 @@ func Of(n *node.Node) Node {
 		d.Sort, d.Role, d.Blocks = messageSort(p), p.Role, p.Blocks
 		d.Stop, d.Model, d.Usage, d.Took = p.Answer.Stop, p.Answer.Model, p.Answer.Usage, p.Answer.Latency
 		d.Retried = retried(p.Answer.Retries)
+		if d.Sort == Results {
+			d.Denied = deniedBefore(n)
+		}
 		d.Began = d.Began.Add(-d.Took) // the node was made when the response had ended
 	case node.ToolExecution:
 		d.Sort, d.Title, d.Blocks, d.Usage, d.State = Call, p.Tool, p.Result, p.Usage, State(p.State)
 		d.Called = Execution{Tool: p.Tool, Input: p.Input, ID: p.CallID, Changed: p.Ran != node.Ran{},
 			RanTool: cmp.Or(p.Ran.Tool, p.Tool), RanInput: cmp.Or(p.Ran.Input, p.Input)}
+		if d.State == Denied {
+			d.Denied = 1
+		}
 		if !p.Started.IsZero() {
 			d.Began = p.Started
 		}
@@ -233,12 +242,8 @@ func (d Node) Head(withModel bool, clean func(string) string) string {
 		}
 		return head
 	case Results:
-		all, failed := d.CountResults()
-		head := Count(all, "result")
-		if failed > 0 {
-			head += ", " + Number(failed) + " failed"
-		}
-		return head
+		all, _ := d.CountResults()
+		return strings.Join(append([]string{Count(all, "result")}, d.BadResults()...), ", ")
 	case Compaction:
 		return strings.Join(append([]string{d.Word}, d.Notes(false)...), " ")
 	case Call:
@@ -303,7 +308,17 @@ func (r *Runs) LeavesOut(n *node.Node, marked bool) bool {
 	return !handedOver && !marked && n.NumParents() == 1
 }
 
-// CountResults returns the number of tool results in d and how many of them failed.
+// deniedBefore returns the number of denied executions whose results are in the message n.
+func deniedBefore(n *node.Node) (denied int) {
+	for i := range n.NumParents() {
+		if e, ok := n.Parent(i).Payload().(node.ToolExecution); ok && e.State == node.ExecutionDenied {
+			denied++
+		}
+	}
+	return denied
+}
+
+// CountResults returns the number of tool results in d and how many of them failed. Denied calls did not fail.
 func (d Node) CountResults() (all, failed int) {
 	for _, r := range d.Blocks.ToolResults() {
 		all++
@@ -311,7 +326,18 @@ func (d Node) CountResults() (all, failed int) {
 			failed++
 		}
 	}
-	return all, failed
+	return all, max(failed-d.Denied, 0)
+}
+
+// BadResults returns the numbers of results of failed and of denied calls, such as "1 failed" and "2 denied".
+func (d Node) BadResults() (list []string) {
+	if _, failed := d.CountResults(); failed > 0 {
+		list = append(list, Number(failed)+" failed")
+	}
+	if d.Denied > 0 {
+		list = append(list, Number(d.Denied)+" denied")
+	}
+	return list
 }
 
 // Failure returns why d failed, or "" if it did not. It is grave unless the run merely waits for a person or was
@@ -342,7 +368,7 @@ func (d Node) Grave() bool {
 	return grave
 }
 
-// Outcome returns the word for the outcome of an execution: "started", "in doubt" or "failed". It returns "" if the
+// Outcome returns the word for the outcome of an execution: "started", "in doubt", "denied" or "failed". It returns "" if the
 // execution has a result and did not fail.
 func (d Node) Outcome() string {
 	if d.State == "" && d.Failed {

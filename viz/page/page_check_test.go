@@ -35,7 +35,7 @@ import (
 // checks are what check.mjs does, each by its name.
 var checks = []string{
 	"opens", "keyboard", "scripts", "panels", "folds", "search", "found", "filters", "compare", "sub-agents", "deep links", "calls", "timeline", "cache", "problems", "inspector", "request", "long texts",
-	"copies", "dark", "contrast", "print", "motion", "hostile", "hostile names", "reading", "images", "policy", "narrow", "roles", "without JavaScript", "live", "live silence", "long event", "live refused", "live link",
+	"copies", "dark", "contrast", "print", "motion", "hostile", "hostile names", "reading", "images", "policy", "barriers", "narrow", "roles", "without JavaScript", "live", "live silence", "long event", "live refused", "live link",
 	"live errors", "long compare", "long numbers", "folded graph", "2000 nodes",
 	"20000 nodes",
 }

@@ -100,6 +100,17 @@ export function tooPale() {
   return [...found];
 }
 
+const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
+
+// barriers lists what axe-core finds on a page for people who use it without a mouse or without their eyes. The markup is the same in
+// Firefox, where axe takes much longer, so it looks in Chromium alone.
+export async function barriers(page) {
+  if (inFirefox) return [];
+  await page.evaluate(axe + ';0');
+  return page.evaluate(async () => (await window.axe.run({resultTypes: ['violations']})).violations.map(({id, nodes}) =>
+    id + ': ' + nodes.slice(0, 5).map(node => node.html.slice(0, 160) + ' ' + (node.any[0]?.message || '')).join(' | ')));
+}
+
 let folder;
 
 // downloads returns the folder of Firefox's downloads, which is removed when this process exits.

@@ -14,11 +14,11 @@
 //   {"size":"390x844"}               of the window
 //   {"theme":"dark"}                 by the page's own button
 //   {"inside":"CSS"}                 elements that must lie inside the window, which does not scroll sideways, and hold no more than is seen
-//   {"readable":"CSS"}               until one can be seen; then no text on the page is too pale, in the light and in the dark
+//   {"readable":"CSS"}               until one can be seen; then no text on the page is too pale, in the light and in the dark, and axe finds nothing, also at 390 pixels
 //   {"address":"#WORDS"}             until the address ends with it; "" for no #
 //   {"picture":"FILE"}
 import {createInterface} from 'node:readline';
-import {launch, outside, tooPale, watch, within} from './browser.mjs';
+import {barriers, launch, outside, tooPale, watch, within} from './browser.mjs';
 
 const browser = await launch();
 const page = await (await browser.newContext({viewport: {width: 1400, height: 900}})).newPage();
@@ -67,6 +67,13 @@ async function take(step) {
       const pale = await page.evaluate(tooPale);
       if (pale.length) throw new Error('too pale, ' + name + ': ' + pale.join('; '));
     }
+    const size = page.viewportSize();
+    for (const one of [size, {width: 390, height: 844}]) {
+      await page.setViewportSize(one);
+      const found = await barriers(page);
+      if (found.length) throw new Error('axe finds ' + found.join('\n'));
+    }
+    await page.setViewportSize(size);
   }
 
   if (step.inside) {

@@ -6,11 +6,12 @@
 //
 // A step is one of
 //   {"open":"PAGE"}                opening a page, with a fresh profile
-//   {"click":"CSS","on":"words"}   a click on the first such element with these words that is in view: nothing is scrolled for it; "of" is for readers
+//   {"click":"CSS","on":"words"}   a click on the first such element with these words, or "" for a field, that is in view: nothing is scrolled for it; "of" is for readers
 //   {"press":"KEY"}                one key
 //   {"type":"words"}               a text, where the focus is
 //   {"openCopied":true}            somebody else, with another profile, opens the address that was copied
 // Before a step with "when":"words" the person waits until these are in view. At the end, all texts of "shows" are in view at the same time.
+// With "reads", a screen reader finds the texts in these elements, marked with their language.
 // With "copies", what was copied is then in the file "TASK by WAY" of DIR.
 import {close, inFirefox, newContext} from './browser.mjs';
 import {readFileSync, writeFileSync} from 'node:fs';
@@ -108,6 +109,10 @@ function noteClick({css, text}) {
 function inView({css, text}) {
   const has = e => e.textContent.includes(text);
   for (const e of document.querySelectorAll(css)) {
+    if (text === '' && e.checkVisibility()) { // a field, by its place
+      const {left, top, width, height} = e.getBoundingClientRect();
+      return [left + width / 2, top + height / 2];
+    }
     if (!has(e) || e.closest('script, style, noscript') || css === 'body *' && [...e.children].some(has)) continue;
 
     // The range of the text, which may lie in several text nodes.
@@ -127,6 +132,12 @@ function inView({css, text}) {
   return null;
 }
 
+// isRead runs in the page: it reports whether an element holds a text that a screen reader can read in its language.
+function isRead({in: css, text, lang}) {
+  return [...document.querySelectorAll(css + ' *')].some(e => e.textContent.includes(text) && e.closest('[lang]').lang === lang &&
+    !e.closest('[aria-hidden=true], [hidden]'));
+}
+
 // picture keeps what the person sees, as WebP, which Chromium can write. A picture of much text is compressed more.
 async function picture(page, file) {
   const chrome = await page.context().newCDPSession(page);
@@ -142,6 +153,7 @@ async function perform(task, way) {
     for (const step of task[way]) await person.step(step);
     for (const text of task.shows) await person.shows(text);
     for (const text of task.shows) await person.shows(text); // all of them at the end
+    for (const text of task.reads || []) await person.until(isRead, text, '“' + text.text + '” is not marked as ' + text.lang);
     if (task.copies) writeFileSync(path.join(dir, task.name + ' by ' + way), await person.copied());
     if (person.sins.length) throw new Error(person.sins.join('\n'));
     if (pictures && !inFirefox && way === 'mouse') await picture(person.page, path.join(pictures, task.name + '.webp'));

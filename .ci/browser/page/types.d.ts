@@ -2,7 +2,7 @@
 declare const document: any, window: any, navigator: any, location: any, history: any, localStorage: any, sessionStorage: any,
   getSelection: any, getComputedStyle: any, matchMedia: any, fetch: any, requestAnimationFrame: any, cancelAnimationFrame: any,
   setTimeout: any, clearTimeout: any, setInterval: any, clearInterval: any, addEventListener: any, performance: any, CSS: any,
-  Blob: any, URL: any, URLSearchParams: any, TextDecoder: any, TextEncoder: any, AbortController: any, DOMParser: any, atob: any,
+  Blob: any, Response: any, DecompressionStream: any, URL: any, URLSearchParams: any, TextDecoder: any, TextEncoder: any, AbortController: any, DOMParser: any, atob: any,
   innerWidth: any, innerHeight: any, scrollTo: any, scrollBy: any, NodeFilter: any, Node: any, ResizeObserver: any, Option: any, Range: any, Highlight: any,
   IntersectionObserver: any, queueMicrotask: any, customElements: any, open: any, AbortSignal: any, crypto: any, console: any;
 interface Error { status?: number; refused?: boolean }

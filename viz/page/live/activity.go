@@ -259,7 +259,8 @@ func (w *watch) update(event executor.Event, err error) {
 		}
 	case executor.ToolEnd:
 		w.note(callID(e.Turn, e.Execution.Index), func(t *tool) {
-			t.Ended, t.Failed, t.State = true, e.Execution.IsError, describe.State(e.Execution.State)
+			t.Ended, t.State = true, describe.State(e.Execution.State)
+			t.Failed = e.Execution.IsError && e.Execution.State != node.ExecutionDenied
 		})
 
 	case executor.TurnEnd:

@@ -3,15 +3,18 @@ package live_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +27,7 @@ import (
 	"github.com/plait-dev/plait/viz/page/live"
 )
 
-// The tests in this file have ten tasks done on the pages, each by mouse and by keyboard, in at most four steps. The
+// The tests in this file have fifteen tasks done on the pages, each by mouse and by keyboard, in at most four steps. The
 // tasks are in .ci/browser/page/tasks.json, which tasks.mjs beside it does and docs/tasks.md describes.
 
 var pictures = flag.Bool("pictures", false, "take the pictures of docs/tasks anew")
@@ -34,7 +37,7 @@ const (
 	taskPage    = "../../../docs/tasks.md"
 	maxPicture  = 60 << 10 // bytes
 	maxSteps    = 4
-	numTasks    = 10
+	numTasks    = 15
 	taskPicture = "tasks/%s.webp" // beside the page
 )
 
@@ -60,13 +63,19 @@ func tasks(t *testing.T) []task {
 	return list
 }
 
-func TestTenTasksTakeFourStepsInARealBrowser(t *testing.T) {
+func TestFifteenTasksTakeFourStepsInARealBrowser(t *testing.T) {
 	folder := viztest.BrowserCheck(t, "page", "PLAIT_BROWSER")
 	dir := t.TempDir()
-	byMouse, byKeyboard := paused(t), paused(t)
 	addresses := writeTaskPages(t, dir)
-	addresses["the live page of a paused run by mouse"] = address(t, byMouse)
-	addresses["the live page of a paused run by keyboard"] = address(t, byKeyboard)
+	var deployments []*live.Server
+	long := longRun()
+	for _, way := range []string{"mouse", "keyboard"} {
+		one, three := paused(t, 1), paused(t, 3)
+		deployments = append(deployments, one, three)
+		addresses["the live page of a paused run by "+way] = address(t, one)
+		addresses["the live page of three calls that wait by "+way] = address(t, three)
+		addresses["the live page of a run whose connection is lost by "+way] = losing(t, long)
+	}
 	create(t, dir, "addresses.json", func(w io.Writer) error { return json.NewEncoder(w).Encode(addresses) })
 
 	// Every task is done in both ways.
@@ -108,7 +117,7 @@ func TestTenTasksTakeFourStepsInARealBrowser(t *testing.T) {
 	}
 
 	// The approvals arrived.
-	for _, s := range []*live.Server{byMouse, byKeyboard} {
+	for _, s := range deployments {
 		require.Equal(t, deployed, s.DAG().Text())
 	}
 }
@@ -126,18 +135,24 @@ func writeTaskPages(t *testing.T, dir string) map[string]string {
 		return page.WriteReport(w, nightlyRuns(), &page.ReportOptions{Title: "Nightly runs", Currency: "USD"})
 	})
 
+	create(t, dir, "arabic.html", func(w io.Writer) error { return page.Write(w, arabic(), &page.Options{Title: "بيروت"}) })
+	create(t, dir, "failures.html", func(w io.Writer) error { return page.Write(w, failures(), &page.Options{Title: "Nightly"}) })
+
 	s := live.New(d, &live.Options{Title: title, Prices: taskPrices, Request: taskRequest})
 	return map[string]string{
-		"the page":                           "file://" + filepath.Join(dir, "day.html"),
-		"the page about 200 runs":            "file://" + filepath.Join(dir, "runs.html"),
-		"the live page at the first failure": address(t, s) + "&" + d.Nodes()[400].ID().String(),
+		"the page":                             "file://" + filepath.Join(dir, "day.html"),
+		"the page about 200 runs":              "file://" + filepath.Join(dir, "runs.html"),
+		"the page in Arabic":                   "file://" + filepath.Join(dir, "arabic.html"),
+		"the page of 500 nodes":                "file://" + filepath.Join(dir, "failures.html"),
+		"the list of a thousand conversations": thousand(t),
+		"the live page at the first failure":   address(t, s) + "&" + d.Nodes()[400].ID().String(),
 	}
 }
 
-// paused returns a live page on which a call waits for approval.
-func paused(t *testing.T) *live.Server {
+// paused returns a live page on which calls wait for approval.
+func paused(t *testing.T, calls int) *live.Server {
 	t.Helper()
-	agent, d := deployer(), deployment()
+	agent, d := deployer(calls), deployment()
 	s := live.New(d, &live.Options{Title: "Deployment", Resume: agent.ResumeStream})
 	for _, err := range s.Watch(agent.Stream(t.Context(), d)) {
 		if err != nil {
@@ -145,6 +160,56 @@ func paused(t *testing.T) *live.Server {
 		}
 	}
 	return s
+}
+
+// losing serves a page whose first connection is lost as soon as all of d has been sent. Until the page is there again, the
+// run goes on.
+func losing(t *testing.T, d dag.DAG) string {
+	t.Helper()
+	s := live.New(d, nil)
+	var begun atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/events" && begun.CompareAndSwap(false, true) {
+			ctx, cancel := context.WithCancel(r.Context())
+			s.ServeHTTP(&ending{w, cancel}, r.WithContext(ctx))
+			s.Set(failsAtTheEnd(d))
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s.URL(server.Listener.Addr())
+}
+
+// ending is a response that ends after the first event with an activity, which follows the conversation.
+type ending struct {
+	http.ResponseWriter
+	end func()
+}
+
+func (e *ending) Write(p []byte) (int, error) {
+	n, err := e.ResponseWriter.Write(p)
+	if bytes.Contains(p, []byte("event: activity")) {
+		e.end()
+	}
+	return n, err
+}
+
+func (e *ending) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+// thousand serves a list of a thousand conversations, of which three are parked.
+func thousand(t *testing.T) string {
+	t.Helper()
+	x := live.NewIndex(&live.IndexOptions{
+		Title: "Tickets",
+		List:  func(context.Context) ([]live.Entry, error) { return tickets(), nil },
+		Open:  func(context.Context, string) (*live.Server, error) { return live.New(arabic(), nil), nil },
+	})
+	server := httptest.NewServer(x)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
+	return x.URL(server.Listener.Addr())
 }
 
 // address serves a page until the test ends, and returns its address with the token.
@@ -187,7 +252,7 @@ func TestTasksAreDescribedAsTheyAreDone(t *testing.T) {
 // describeTasks returns docs/tasks.md.
 func describeTasks(list []task) string {
 	var b strings.Builder
-	b.WriteString(`# Ten tasks
+	b.WriteString(`# Fifteen tasks
 
 What people open a page of Plait for, by mouse and by keyboard, each in at most four steps with opening the page.
 ` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/page/live`" + ` does each in a browser and looks for the answer on the
@@ -211,6 +276,8 @@ func inWords(steps []taskStep) string {
 	var list []string
 	for _, s := range steps {
 		switch {
+		case s.Click != "" && s.On == "":
+			list = append(list, "click into “"+s.Of+"”")
 		case s.Click != "":
 			list = append(list, "click “"+s.On+"”"+ofWhat(s.Of))
 		case s.Press != "":

@@ -14,6 +14,7 @@ import (
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/report"
+	"github.com/plait-dev/plait/viz/page/live"
 )
 
 // The conversations of the tasks: see tasks_check_test.go.
@@ -232,8 +233,8 @@ func deployment() dag.DAG {
 	return dag.New().System("You deploy what was released.").User("Bring version 2.4.0 into production.")
 }
 
-// deployer is an agent whose only tool needs approval.
-func deployer() executor.Agent {
+// deployer is an agent whose only tool needs approval. It is called that many times at once.
+func deployer(calls int) executor.Agent {
 	type target struct {
 		Version string `json:"version"`
 		Place   string `json:"place"`
@@ -241,11 +242,81 @@ func deployer() executor.Agent {
 	deploy := executor.Func("deploy", "Deploys a version.", func(_ context.Context, in target) (string, error) {
 		return in.Version + " runs in " + in.Place, nil
 	})
+	var uses []content.ToolUse
+	for _, place := range []string{"production", "Paris", "Rome"}[:calls] {
+		uses = append(uses, apitest.Use("deploy", target{"2.4.0", place}))
+	}
 	return executor.Agent{
 		Provider: apitest.NewScript(
-			apitest.Call(apitest.Use("deploy", target{"2.4.0", "production"})),
+			apitest.Call(uses...),
 			apitest.Say(deployed)),
 		Tools: []dag.Tool{deploy},
 		Hooks: []executor.Hook{executor.RequireApproval("deploy")},
 	}
+}
+
+// longRun returns 20,001 nodes of a run that has not failed.
+func longRun() dag.DAG {
+	w := newWorkday()
+	w.system(taskRules)
+	w.DAG = w.Tools(tool("read_file", "Reads a file."), tool("deploy", "Deploys a version."))
+	for i := 0; w.Len() < 20_000; i++ {
+		if i%50 == 0 {
+			w.user("Go on.")
+		}
+		file := fmt.Sprintf("storage/file%d.go", i)
+		w.answer("I read "+file+".", 80, content.ToolUse{Name: "read_file", Input: content.JSON(`{"path":"` + file + `"}`)})
+		w.closes(execution{0.1, "package storage", false})
+	}
+	return w.DAG
+}
+
+// failsAtTheEnd continues d with a call that fails.
+func failsAtTheEnd(d dag.DAG) dag.DAG {
+	w := newWorkday()
+	w.now, w.DAG = d.Head().Time(), d
+	w.answer("I deploy it.", 60, content.ToolUse{Name: "deploy", Input: `{"version":"2.4.1"}`})
+	w.closes(execution{4, "copying\nerror: no space left on device: /var/lib/app", true})
+	w.answer("The disk is full.", 20)
+	return w.DAG
+}
+
+// arabic is a conversation in Arabic, with numbers.
+func arabic() dag.DAG {
+	return newWorkday().User("أخبرني عن مدينة لبنانية.").Assistant("مدينة بيروت على البحر المتوسط. عدد سكانها 2,400,000.").
+		User("وما هي أقدم مدينة؟").Assistant("جبيل من أقدم مدن العالم.")
+}
+
+// failures returns 500 nodes with five calls that failed, each for another reason.
+func failures() dag.DAG {
+	reasons := map[int]string{
+		20: "exit status 1\nerror: no such file: storage/a.go", 51: "=== RUN TestFlush\n--- FAIL: TestFlush (0.31s)\nFAIL",
+		88: "context deadline exceeded", 120: "# storage\nundefined: Reopen", 160: "permission denied: /etc/app.conf",
+	}
+	w := newWorkday()
+	w.system(taskRules)
+	w.DAG = w.Tools(tool("run_tests", "Runs the tests of a part."))
+	w.user("Test all parts.")
+	for i := 0; w.Len() < 497; i++ {
+		w.answer(fmt.Sprintf("I test part %d.", i), 60, content.ToolUse{Name: "run_tests", Input: content.JSON(fmt.Sprintf(`{"part":%d}`, i))})
+		result := execution{3, "ok", false}
+		if reasons[i] != "" {
+			result = execution{3, reasons[i], true}
+		}
+		w.closes(result)
+	}
+	w.answer("Five parts failed.", 20)
+	return w.DAG
+}
+
+// tickets lists a thousand conversations.
+func tickets() []live.Entry {
+	list := make([]live.Entry, 1000)
+	for i := range list {
+		list[i] = live.Entry{Key: fmt.Sprintf("tickets/%04d", i), State: []string{"done", "running", "done", "done"}[i%4], Changed: time.Now().Add(-time.Duration(i) * time.Minute)}
+		if i == 173 || i == 512 || i == 988 {
+			list[i].State, list[i].Detail = "parked", "failed 5 times: the customer's record is locked"
+		}
+	}
+	return list
 }

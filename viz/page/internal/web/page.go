@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"cmp"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -125,9 +126,32 @@ func WritePage(w io.Writer, c Config, p Patch) error {
 		"style":  func() { out.text(a.style) },
 		"script": func() { out.text(a.script) },
 		"config": func() { out.json(c) },
-		"patch":  func() { out.patch(p) },
+		"form":   func() { out.text(formOf(p)) },
+		"patch": func() {
+			if formOf(p) == formPacked {
+				out.pack(func() { out.patch(p) })
+			} else {
+				out.patch(p)
+			}
+		},
 	})
 	return cmp.Or(out.err, buffered.Flush())
+}
+
+// The forms of a patch in a page: as JSON, or compressed and in base64.
+const (
+	formPlain  = "application/json"
+	formPacked = "application/gzip"
+)
+
+// packedNodes is the number of nodes from which on a patch is compressed. As JSON, they are about 10 MB.
+const packedNodes = 10_000
+
+func formOf(p Patch) string {
+	if len(p.Nodes) < packedNodes {
+		return formPlain
+	}
+	return formPacked
 }
 
 // template writes the page's HTML and the values of its placeholders.
@@ -148,6 +172,17 @@ func (t *template) write(text string, fill map[string]func()) {
 		fill[name]()
 		text = after
 	}
+}
+
+// pack compresses what write writes.
+func (t *template) pack(write func()) {
+	page := t.w
+	encoder := base64.NewEncoder(base64.StdEncoding, page)
+	packer := gzip.NewWriter(encoder)
+	t.w = bufio.NewWriterSize(packer, 64<<10)
+	write()
+	t.err = cmp.Or(t.err, t.w.(*bufio.Writer).Flush(), packer.Close(), encoder.Close())
+	t.w = page
 }
 
 func (t *template) text(s string) {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -265,6 +266,31 @@ func TestContentCannotEndTheScriptElement(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(data), &read))
 	p.Nodes[0].Raw = Saved{text: p.Nodes[0].Raw.String()}
 	require.Equal(t, p, read, "and it equals what was sent")
+}
+
+func TestALongConversationIsCompressed(t *testing.T) {
+	p := Patch{Nodes: make([]Node, packedNodes), Heads: []int{0}}
+	for i := range p.Nodes {
+		p.Nodes[i] = Node{Key: i, Sort: "user", Line: "<b>Name a tree.</b>"}
+	}
+	var b strings.Builder
+	require.NoError(t, WritePage(&b, Config{}, p))
+	_, data, found := strings.Cut(b.String(), `<script type="application/gzip" id="patch">`)
+	require.True(t, found)
+	data, _, _ = strings.Cut(data, "</script>")
+
+	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)))
+	require.NoError(t, err)
+	var read Patch
+	require.NoError(t, json.NewDecoder(packed).Decode(&read))
+	require.Equal(t, p, read)
+
+	b.Reset()
+	p.Nodes = p.Nodes[1:]
+	require.NoError(t, WritePage(&b, Config{}, p))
+	require.Contains(t, b.String(), `<script type="application/json" id="patch">{"nodes":[{"key":1,`)
+	w := &full{err: errors.New("full")}
+	require.ErrorIs(t, WritePage(w, Config{}, Patch{Nodes: make([]Node, packedNodes)}), w.err)
 }
 
 // full is a writer that fails once, in the middle.

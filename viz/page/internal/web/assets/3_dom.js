@@ -24,7 +24,24 @@ function fill(e, children) {
 
 // oneLine is a text of the conversation on one line, cut where it ends. Its first letter decides where it begins: on the
 // left, or on the right.
-const oneLine = (...children) => el('span', {class: 'oneline', dir: 'auto'}, children);
+const oneLine = (...children) => spoken(el('span', {class: 'oneline', dir: 'auto'}, children));
+
+// Letters, and the language that a text of them is read aloud in; the other one if it has one of "also". Latin letters are
+// of too many languages.
+const languages = [
+  {letters: /\p{Script=Arabic}/gu, also: /[پچژگکی]/, name: 'ar', other: 'fa'}, {letters: /\p{Script=Hebrew}/gu, name: 'he'},
+  {letters: /\p{Script=Devanagari}/gu, name: 'hi'}, {letters: /\p{Script=Thai}/gu, name: 'th'},
+  {letters: /\p{Script=Hangul}/gu, name: 'ko'}, {letters: /\p{Script=Cyrillic}/gu, name: 'ru'},
+  {letters: /\p{Script=Greek}/gu, name: 'el'},
+  {letters: /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu, also: /[\u3041-\u30ff]/, name: 'zh', other: 'ja'}];
+
+// spoken marks the language of an element's text, by most of its first letters, for those who have it read to them.
+function spoken(e) {
+  const text = e.textContent.slice(0, 500), letters = (text.match(/\p{L}/gu) || []).length;
+  const language = languages.find(l => (text.match(l.letters) || []).length * 2 > letters);
+  if (language) e.lang = language.also?.test(text) ? language.other : language.name;
+  return e;
+}
 
 // show replaces the children of an element.
 function show(e, ...children) {

@@ -170,7 +170,7 @@ function drawBox(place) {
     const t = svg('text', {x: right ? place.w - 9 : 15, y: 3 + textTop + i * lineHeight, class: i ? '' : 'first',
       ...(right && {direction: 'rtl'})});
     t.textContent = text;
-    e.append(t);
+    e.append(t, ' '); // a space for readers of the text
   });
   return e;
 }

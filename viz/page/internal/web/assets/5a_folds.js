@@ -175,7 +175,7 @@ function stepFold(n) {
 // foldAttributes make a folded box a button, open or not.
 const foldAttributes = fold => ({
   'data-fold': fold.key, role: 'button', tabindex: 0, 'aria-expanded': String(isUnfolded(fold.key)),
-  'aria-label': fold.text.replaceAll('\n', ', '),
+  'aria-label': fold.text.replaceAll('\n', ' '),
 });
 
 // drawOpen draws the outline of an open box, with its title.

@@ -93,7 +93,7 @@ function facts(key) {
   if (node.kids.length || node.opens?.some(head => nodeOf(head))) {
     rows.push(el('dt', {}, 'from here on'), fromHereOn(key));
   }
-  return rows.length > 0 && el('dl', {class: 'facts'}, rows, node.usage && usageBar(node.usage));
+  return [rows.length > 0 && el('dl', {class: 'facts'}, rows), node.usage && usageBar(node.usage)];
 }
 
 // fromHereOn adds up everything after a node, a moment after it was selected: the time for it grows with the
@@ -170,9 +170,10 @@ function block(name, text, classes) {
   const e = el(name, {class: classes});
   if (text.length <= longText) {
     e.textContent = text;
-    return e;
+    return spoken(e);
   }
   e.textContent = text.slice(0, longText);
+  spoken(e);
   return el('div', {}, e, el('button', {class: 'more', onclick: event => {
     e.textContent = text;
     event.target.remove();

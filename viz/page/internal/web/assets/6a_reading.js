@@ -81,7 +81,7 @@ function fenced(text) {
     } else e.append(part);
   }
   e.normalize();
-  return e;
+  return spoken(e);
 }
 
 // jsonView shows JSON. A long value is folded. A fold is filled when it is opened, so no value is too deep or too long.

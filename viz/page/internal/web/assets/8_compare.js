@@ -116,7 +116,7 @@ function related(pieces) {
 
 // cell is a node on one side. How is its style: same, changed or alone.
 function cell(key, text, how) {
-  if (key === undefined) return el('div', {class: 'side none', 'aria-label': 'nothing here'});
+  if (key === undefined) return el('div', {class: 'side none', role: 'img', 'aria-label': 'nothing here'});
   const node = nodeOf(key), grave = node.problems.filter(problem => problem.grave);
   const why = hasFailed(key) ? node.line : grave.map(problem => problem.what).join('; ');
   return el('div', {class: ['side', how, placeOf(key).style].join(' ')},

@@ -251,7 +251,7 @@ function drawLive() {
     said && el('div', {class: live.text ? 'said' : 'said quiet'}, said.slice(-4000)),
     tools.map(tool => el('div', {class: tool.failed ? 'tool bad' : 'tool'}, el('b', {}, line(tool.tool || '', 60)), ' ',
       el('span', {}, line(tool.input || '', 120)), ' ', el('span', {class: 'quiet'}, line(tool.note || '', 120)),
-      el('span', {class: 'elapsed'}, tool.failed ? tool.state || 'failed'
+      el('span', {class: 'elapsed'}, tool.state || tool.failed ? tool.state || 'failed'
         : tool.started ? duration(Math.max(0, Date.now() - Date.parse(tool.started))) : ''))));
   if (running) $('now').scrollTop = $('now').scrollHeight;
   drawOrigin();
@@ -327,7 +327,7 @@ function editBox(key) {
 // whatBecomesOf explains what an edit of a message does with its calls. Executions are those that the calls have.
 function whatBecomesOf(calls, executions) {
   if (!executions.length) return 'Its calls are executed.';
-  const finished = executions.filter(key => !nodeOf(key).state || nodeOf(key).state === 'in doubt').length;
+  const finished = executions.filter(key => ['', 'in doubt', 'denied'].includes(nodeOf(key).state || '')).length;
   return finished >= calls ? 'Its calls keep their results: they are not executed again.'
     : 'Calls that have a result keep it. The others are executed; a paused sub-agent continues where it is, and ' +
       'asks again.';

@@ -39,7 +39,7 @@ function drawWaiting(runs) {
 
 // approveAll makes the button that approves each of some calls, with the arguments in its card.
 function approveAll(cards) {
-  return el('div', {class: 'toolbar'}, el('button', {type: 'button', class: 'all', onclick: () => {
+  return el('div', {class: 'toolbar'}, el('button', {type: 'button', class: 'all', title: 'Ctrl+Shift+Enter', onclick: () => {
     for (const card of cards) card.approve();
   }}, 'Approve all ' + cards.length));
 }
@@ -51,6 +51,12 @@ function toOpenCall() {
   button.closest('.ask').scrollIntoView({block: 'nearest'});
   button.focus({preventScroll: true});
   return true;
+}
+
+// toArguments edits the arguments of the call whose card has the focus, or else of the first one.
+function toArguments() {
+  if (!document.activeElement.closest('#waiting .ask')) toWaiting();
+  document.activeElement.closest('.ask')?.querySelector('button.edit')?.click();
 }
 
 // toWaiting shows the calls that wait, and goes to the first one that can be answered.
@@ -150,7 +156,9 @@ function approvalForm(call, send, refuse) {
   }}, edited, el('div', {class: 'toolbar'}, el('button', {type: 'button', class: 'answer', onclick: approve}, 'Approve'),
   el('button', {type: 'submit', class: 'deny'}, 'Deny'), reason, el('button', {type: 'button', class: 'edit', onclick: () => {
     edited.hidden = !edited.hidden;
-    if (!edited.hidden) edited.focus();
+    if (edited.hidden) return;
+    edited.focus();
+    edited.select();
   }}, 'Edit')));
   form.approve = approve;
   return form;

@@ -202,8 +202,16 @@ function drawFilters() {
     if (!at.shown.delete(name)) at.shown.add(name);
   })}, text)),
   el('button',
-    {'aria-pressed': String(at.onlyProblems), onclick: change(() => { at.onlyProblems = !at.onlyProblems; })},
-    'only problems'));
+    {'aria-pressed': String(at.onlyProblems), title: '!', onclick: onlyProblems}, 'only problems'));
+}
+
+// onlyProblems shows the rows with a problem alone, or all again.
+function onlyProblems() {
+  at.onlyProblems = !at.onlyProblems;
+  drawFilters();
+  layRows();
+  drawPicture();
+  found();
 }
 
 // drawTop shows what belongs to the conversation as a whole.
@@ -266,7 +274,7 @@ const keys = {
   e: () => problem(1), E: () => problem(-1), n: () => nextMatch(1), N: () => nextMatch(-1),
   Enter: () => enter(rows[rowOf(at.selected)]), Backspace: back, Escape: back,
   '/': () => { $('search').focus(); $('search').select(); }, '?': () => help(), y: toShare,
-  a: toWaiting,
+  a: toWaiting, i: toArguments, '!': onlyProblems,
   r: toRequest, f: () => stepFold(1), F: () => stepFold(-1), '+': () => zoom(1.25), '-': () => zoom(0.8), 0: fit,
   w: graphAlone,
   '=': () => openCompare(),
@@ -276,8 +284,13 @@ const keys = {
 
 // press finds what a key does: in a field, in a menu or a pane, in the view with the focus, and then on the page.
 function press(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target;
+  if (target.closest('#waiting') && event.key === 'Enter' && event.shiftKey && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    document.querySelector('#waiting button.all')?.click();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (target.id === 'search' && event.key === 'ArrowDown' && at.query) {
     event.preventDefault();
     openView('found-view');
@@ -374,16 +387,24 @@ function listen() {
   listenToViews();
 }
 
+// inPage takes the conversation out of the page: it is in graph then, and need not be there twice. A long one is compressed.
+async function inPage() {
+  const {type, textContent} = $('patch');
+  $('patch').remove();
+  if (type === 'application/json') return JSON.parse(textContent);
+  const bytes = Uint8Array.from(atob(textContent), c => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).json();
+}
+
 // begin shows the conversation in the page, or the list of a server, and connects a live page.
-function begin() {
+async function begin() {
   theme(themes.includes(kept.get('theme')) ? kept.get('theme') : themes[0]);
   if (config.index) {
     beginIndex();
     return;
   }
 
-  apply(JSON.parse($('patch').textContent));
-  $('patch').remove(); // it is in graph now, and need not be there twice
+  apply(await inPage());
   listen();
   drawFilters();
   follow(graph.heads[0] ?? null);

@@ -119,7 +119,7 @@ const mostColumns = 6; // that can be read beside each other
 
 // inColumns shows a column for each conversation.
 function inColumns(chosen, lines, common) {
-  return el('div', {class: 'grid n' + chosen.length},
+  return el('div', {class: 'grid n' + chosen.length, tabindex: 0, role: 'group', 'aria-label': 'steps side by side'},
     chosen.map(row => el('div', {class: 'colhead'}, el('b', {}, row.name), ' ', badge(row))),
     lines.flatMap(line =>
       line.map((i, c) => side(chosen[c], i === null ? null : common + i, line, c, chosen, common))));
@@ -156,7 +156,7 @@ function stepRow(s, steps, node) {
 
 // side is the step of one conversation in a line of the comparison. It is pale if all others have the same step.
 function side(row, i, line, c, chosen, common) {
-  if (i === null) return el('div', {class: 'side none', 'aria-label': 'nothing here'});
+  if (i === null) return el('div', {class: 'side none', role: 'img', 'aria-label': 'nothing here'});
   const one = stepOf(row.steps[i]);
   const others = line.filter((j, k) => k !== c && j !== null).map(j => j);
   const same = others.length === chosen.length - 1 &&
