@@ -73,6 +73,13 @@ func (r *run) begunOpen() step {
 		return step{stop: stop}
 	}
 
+	if r.unended {
+		last := lineage.LastMessage(r.d.Head())
+		return r.afterTurn(Turn{
+			Message: last, DAG: r.d, Provider: r.provider, Options: r.options, Stop: answerOf(last).Stop,
+		})
+	}
+
 	// After the model's own message, or without any message, there is nothing to respond to: FollowUps count too.
 	words, whole := lineage.Answered(r.d.Head())
 	input, err := r.poll(words || len(r.transcript().Messages) == 0)
