@@ -15,7 +15,6 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
-	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -324,14 +323,6 @@ func texts(blocks content.Blocks) (list []string, other []content.Block) {
 		other = append(other, b)
 	}
 	return list, other
-}
-
-// textOf returns the value of a string, or the JSON itself.
-func textOf(j content.JSON) string {
-	if s, is := jsonx.Text(j); is {
-		return s
-	}
-	return string(j)
 }
 
 // rfc returns a time as the programs write it.
