@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 )
 
 const (

@@ -49,7 +49,7 @@ type Error struct {
 	Kind error
 	// API names the provider's API, such as "anthropic".
 	API string
-	// Status is the HTTP status: 0 if there was no response, 200 if the failure came inside a stream.
+	// Status is the HTTP status: 0 if there was no response, 200 if the failure came inside a stream or a batch.
 	Status int
 	// Type and Message are the provider's own text. A careless server may repeat parts of the request in it. The
 	// providers of Plait replace the key and the other secrets of the request by REDACTED, also in Body and Err.
@@ -65,8 +65,8 @@ type Error struct {
 	Err error
 }
 
-// Error returns one line with the API, the kind, the status, the provider's text and the request ID. The provider's
-// text has no control characters and is cut to 1,000 bytes; the fields hold it whole.
+// Error returns one line with the API, the kind, the status unless it is 200, the provider's text and the request ID.
+// The provider's text has no control characters and is cut to 1,000 bytes; the fields hold it whole.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.API != "" {
@@ -78,8 +78,13 @@ func (e *Error) Error() string {
 		b.WriteString(e.Kind.Error())
 	}
 
-	if e.Status != 0 {
-		b.WriteString(" (" + strings.TrimSpace(strconv.Itoa(e.Status)+" "+safetext.Line(e.Type, maxShown)) + ")")
+	// A status of 200 would look like a success: it belongs to the response in which the failure came.
+	details := safetext.Line(e.Type, maxShown)
+	if e.Status != 0 && e.Status != 200 {
+		details = strings.TrimSpace(strconv.Itoa(e.Status) + " " + details)
+	}
+	if details != "" {
+		b.WriteString(" (" + details + ")")
 	}
 	if e.Message != "" {
 		b.WriteString(": " + safetext.Line(e.Message, maxShown))

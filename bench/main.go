@@ -7,6 +7,7 @@
 //	go run ./bench -quick -gate    fail if a measure is too far below the value it reached before
 //	go run ./bench -run peers      other libraries: downloads and compiles them first;
 //	                               nano-agent must be installed
+//	go run ./bench -robustness     docs/robustness.md: what breaks other libraries, and Plait
 //	go run ./bench -write          every measure, written to bench/measured.txt
 //
 // The variants of a case are measured in turns, and a ratio is the median of all rounds: see package pair. They run in
@@ -38,6 +39,7 @@ func main() {
 // options are the flags of the command line.
 type options struct {
 	quick, json, gate, keep, write, list bool
+	robustness                           bool
 	from, note                           string
 	run, profile                         string
 	rounds                               int
@@ -57,6 +59,7 @@ func run() (err error) {
 	flag.StringVar(&o.from, "from", "", "with -write or -keep: take the lines that -json wrote to `file`, and measure nothing")
 	flag.StringVar(&o.note, "note", "", "with -write: a `text` on how the figures were measured")
 	flag.BoolVar(&o.list, "list", false, "print the names of the cases, and measure nothing")
+	flag.BoolVar(&o.robustness, "robustness", false, "print docs/robustness.md: what this and other libraries do when something goes wrong")
 	flag.StringVar(&o.run, "run", "", "measure only the cases whose names match this regular `expression`")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a profile to `file`; its samples have the labels case and variant")
 	flag.IntVar(&o.rounds, "rounds", 0, "`number` of rounds; 0 is 9 with -quick and 21 without")
@@ -64,6 +67,10 @@ func run() (err error) {
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+
+	if o.robustness {
+		return robustness(os.Stdout)
 	}
 
 	// With -from, the figures come from earlier runs: nothing is measured.

@@ -37,13 +37,13 @@ type library struct {
 var everywhere = map[int]int{10: 64, 100: 64, 1000: 64}
 
 var libraries = []library{
-	{name: "eino", version: "v0.9.13", most: everywhere, history: true, atMost: map[int]float64{1: 0.7, 8: 0.85, 64: 1}},
-	{name: "fantasy", version: "v0.41.1", most: everywhere, history: true, atMost: map[int]float64{1: 1, 8: 1, 64: 1}},
+	{name: "eino", version: "v0.9.20", most: everywhere, history: true, atMost: map[int]float64{1: 0.7, 8: 0.85, 64: 1}},
+	{name: "fantasy", version: "v0.41.2", most: everywhere, history: true, atMost: map[int]float64{1: 1, 8: 1, 64: 1}},
 	{name: "openaiagents", version: "v0.1.0", most: map[int]int{10: 64, 100: 64, 1000: 8}},
 	{name: "langchaingo", version: "v0.1.14", most: map[int]int{10: 64, 100: 64, 1000: 8}},
 	{name: "anthropic", version: "v1.84.0", http: true, most: map[int]int{10: 64, 100: 8, 1000: 1}, faster: map[int]float64{10: 4, 1000: 100}},
 	{name: "adk", version: "v2.2.0", most: map[int]int{10: 64, 100: 8, 1000: 1}, faster: map[int]float64{10: 30, 1000: 1500}},
-	{name: "trpc", version: "v1.10.0", most: map[int]int{10: 64, 100: 8, 1000: 1}},
+	{name: "trpc", version: "v1.11.0", most: map[int]int{10: 64, 100: 8, 1000: 1}},
 	{name: "genkit", version: "v1.12.0", most: map[int]int{10: 64, 100: 8}},
 	{name: "nanoagent", version: "of April 2026", python: true, most: map[int]int{10: 64, 100: 64, 1000: 8}, history: true},
 }
@@ -259,13 +259,16 @@ func (p *program) ask(a peer.Ask) (peer.Reply, error) {
 		return peer.Reply{}, err
 	}
 
-	answer, err := p.out.ReadBytes('\n')
-	if err != nil {
-		return peer.Reply{}, err
-	}
+	// Some libraries log to the standard output.
 	var reply peer.Reply
-	if err := json.Unmarshal(answer, &reply); err != nil {
-		return peer.Reply{}, err
+	for {
+		answer, err := p.out.ReadBytes('\n')
+		if err != nil {
+			return peer.Reply{}, err
+		}
+		if answer[0] == '{' && json.Unmarshal(answer, &reply) == nil {
+			break
+		}
 	}
 	if reply.Error != "" {
 		return peer.Reply{}, errors.New(reply.Error)

@@ -12,6 +12,7 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/report"
 )

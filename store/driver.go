@@ -31,8 +31,8 @@ import (
 //   - If the context is done before a method has an effect, the error of the method holds the context's error.
 //   - A driver keeps no slice of its caller, and the caller may change every slice it gets from the driver.
 //   - A driver may do without Read, Records, Watch and Prune. The first three return nil then, and Prune returns
-//     errors.ErrUnsupported. A driver without Read returns all records of the conversation from Open. Without Watch, a
-//     head is looked at once a second.
+//     errors.ErrUnsupported. A driver without Read returns all records of the conversation from Open, and one without
+//     Records leaves Opened.Outlined empty. Without Watch, a head is looked at once a second.
 //   - Each method is atomic: other callers see all of its effect or nothing, also after a crash. When it returns nil,
 //     the effect is as durable as the driver promises.
 //   - After an error from outside this package, the effect of a change is unknown: the change may be made, and only the
@@ -156,7 +156,8 @@ type Head struct {
 // Opened is what [Driver.Open] returns.
 type Opened struct {
 	Head Head
-	// Outlined are the IDs of the conversation's records with an outline, in any order.
+	// Outlined are the IDs of the conversation's records with an outline, in any order. A driver without Read or Records
+	// leaves it empty.
 	Outlined []node.ID
 	// Records are what Read yields from Head.Nodes on, or all records of the conversation, in the order of Read. Nil
 	// means that Read has to be called.

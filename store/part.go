@@ -72,8 +72,13 @@ func (c *Conversation) loadPart(ctx context.Context, opened Opened) bool {
 		return false
 	}
 
-	// Read the nodes after the compaction. All paths to older nodes must pass the same one.
-	recent, err := all(c.store.driver.Read(ctx, c.key, h.Nodes, outlined))
+	// Read the nodes after the compaction. All paths to older nodes must pass the same one. A driver without Read has
+	// returned all records already.
+	read := c.store.driver.Read(ctx, c.key, h.Nodes, outlined)
+	if read == nil {
+		return false
+	}
+	recent, err := all(read)
 	if err != nil {
 		return false
 	}
@@ -82,9 +87,9 @@ func (c *Conversation) loadPart(ctx context.Context, opened Opened) bool {
 		return false
 	}
 
-	// Then read the compaction and the nodes of its outline.
+	// Then read the compaction and the nodes of its outline. A driver without Records has no record here.
 	records, err := all(c.store.driver.Records(ctx, c.key, []node.ID{compaction}))
-	if err != nil {
+	if err != nil || len(records) != 1 {
 		return false
 	}
 	text, err := records[0].outline()

@@ -73,6 +73,55 @@ func TestAStoreNeedsNoMoreThanAPlainDriver(t *testing.T) {
 	require.NoError(t, fork.Remove(t.Context()))
 }
 
+// outlining is a plain driver that has a mistake: it outlines records, and does not return them by ID.
+type outlining struct {
+	plain
+	reads, outlines bool // whether it has Read, and whether the records of Open have their outlines
+}
+
+func (o outlining) Open(ctx context.Context, conversation, name string, have []node.ID) (store.Opened, error) {
+	all, err := o.plain.Open(ctx, conversation, name, have)
+	if err != nil {
+		return all, err
+	}
+	whole, err := o.Driver.Open(ctx, conversation, name, nil)
+	all.Outlined = whole.Outlined
+	for i, r := range all.Records {
+		for r := range o.Driver.Records(ctx, conversation, []node.ID{r.ID}) {
+			if o.outlines {
+				all.Records[i].Outline = r.Outline
+			}
+		}
+	}
+	return all, err
+}
+
+func (o outlining) Read(ctx context.Context, conversation string, from, have []node.ID) iter.Seq2[store.Record, error] {
+	if o.reads {
+		return o.Driver.Read(ctx, conversation, from, have)
+	}
+	return nil
+}
+
+func TestOutlinesWithoutRecordsAreIgnored(t *testing.T) {
+	for _, reads := range []bool{false, true} {
+		for _, outlines := range []bool{false, true} {
+			for _, last := range []bool{false, true} { // whether the compaction is the head
+				driver := outlining{plain{store.Memory()}, reads, outlines}
+				d := longTalk(1000, 1)
+				if last {
+					d = compacted(d, 1)
+				}
+				require.NoError(t, opened(t, store.New(driver, nil)).Append(t.Context(), d))
+				c := opened(t, store.New(driver, nil))
+				require.Equal(t, d.Len(), c.DAG().Len())
+				require.NoError(t, c.DAG().LoadAll())
+				require.NoError(t, c.Append(t.Context(), c.DAG().User("More?")))
+			}
+		}
+	}
+}
+
 func opened(t *testing.T, s *store.Store) *store.Conversation {
 	t.Helper()
 	c, err := s.Conversation(t.Context(), "c")

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 )
 
 // TestMain sees to it that no test leaves a goroutine. The one that is let pass begins when a package is imported that the SDK's

@@ -296,7 +296,8 @@ func TestABatchInDoubtStopsEverythingUntilItIsResolved(t *testing.T) {
 			require.Len(t, errs, 3)
 			require.ErrorIs(t, errs["question-0"], batch.ErrInDoubt)
 			require.False(t, api.Retryable(errs["question-0"]), "a client must not send it again")
-			require.EqualError(t, errs["question-0"], `own: a batch may have been created: look in the provider's list of batches for one with 3 requests, and call Resolve with its ID or with "": own: connection failed`)
+			require.EqualError(t, errs["question-0"], `own: a batch may have been created: look in the provider's list of batches for one with 3 requests, `+
+				`made at about 2000-01-01 00:00 UTC, and call Batches.Resolve with its ID, or with "" if there is none: own: connection failed`)
 			require.NoError(t, b.Close())
 
 			b = open(t, path, nil)
@@ -318,6 +319,72 @@ func TestABatchInDoubtStopsEverythingUntilItIsResolved(t *testing.T) {
 			require.NoError(t, b.Close())
 		})
 	}
+}
+
+// TestAWrongAnswerToADoubtIsFound resolves a doubt with IDs of no batch and of other batches, in one process or in several.
+func TestAWrongAnswerToADoubtIsFound(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "batches")
+			p := &provider{}
+			foreign := open(t, "", nil)
+			_, errs := all(t.Context(), foreign, p.driver("m"), "foreign")
+			require.Empty(t, errs)
+			b := open(t, path, nil)
+			reopen := func() {
+				if again {
+					require.NoError(t, b.Close())
+					b = open(t, path, nil)
+				}
+			}
+			_, errs = all(t.Context(), b, p.driver("m"), "first")
+			require.Empty(t, errs)
+			p.createErr, p.made = &api.Error{Kind: api.ErrTransport, API: "own"}, true
+			_, errs = all(t.Context(), b, p.driver("m"), "question")
+			require.ErrorContains(t, errs["question"], "for one with 1 request, made at about 2000-01-01 00:02 UTC, whose ID is not in the file of the batches, and")
+			reopen()
+
+			require.EqualError(t, b.Resolve("batch-2"), "batch: batch-2 is a batch with other requests, by the file; the one in doubt has another ID")
+			for id, why := range map[string]string{
+				"bogus": "bogus is not that batch: not found", "batch-1": "batch-1 is not that batch: its results belong to other requests",
+			} {
+				require.NoError(t, b.Resolve(id))
+				require.NoError(t, b.Resolve(id), "a second call changes nothing")
+				reopen()
+				_, errs = all(t.Context(), b, p.driver("m"), "question")
+				require.ErrorIs(t, errs["question"], batch.ErrInDoubt)
+				require.ErrorContains(t, errs["question"], why)
+				reopen()
+			}
+
+			// An answer is corrected before anybody has asked.
+			require.NoError(t, b.Resolve("batch-1"))
+			reopen()
+			require.NoError(t, b.Resolve("batch-3"))
+			reopen()
+			responses, errs := all(t.Context(), b, p.driver("m"), "question")
+			require.Empty(t, errs)
+			require.Len(t, responses, 1)
+			require.Equal(t, []string{"foreign", "first", "question"}, p.sent)
+			if !again {
+				require.EqualError(t, b.Resolve(""), "batch: no batch is in doubt, so there is nothing to resolve")
+			}
+			require.NoError(t, b.Close())
+		})
+	}
+}
+
+func TestAFailedLookNamesItsBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &provider{}
+		b := open(t, "", nil)
+		p.change = func([]batch.Line) ([]batch.Line, error) {
+			return nil, &api.Error{Kind: api.ErrNotFound, API: "own", Status: 404, Message: "No such batch."}
+		}
+		_, errs := all(t.Context(), b, p.driver("m"), "a")
+		require.ErrorIs(t, errs["a"], api.ErrNotFound)
+		require.EqualError(t, errs["a"], "own: not found (404): batch batch-1: No such batch.")
+	})
 }
 
 func TestABatchThatWasRefusedIsNotInDoubt(t *testing.T) {

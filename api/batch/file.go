@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/filelock"
@@ -17,9 +19,11 @@ import (
 // The file has one JSON object on a line:
 //
 //	{"plait_batches":1,"model":"anthropic claude-sonnet-4-5"}   the first line
-//	{"create":["1f…-0","9a…-0"]}                                a batch is about to be created
+//	{"create":["1f…-0","9a…-0"],"at":"2026-11-28T07:04:00Z"}    a batch is about to be created
 //	{"created":"msgbatch_1"}                                    … and was
 //	{"not_created":true}                                        … or was not
+//	{"resolved":"msgbatch_1"}                                   … or was, by Resolve
+//	{"wrong":"msgbatch_1"}                                      … but not with this ID: it is in doubt again
 //	{"failed":["9a…-0"]}                                        requests whose result was an error
 //
 // A line without its end was not written whole, and is dropped.
@@ -32,7 +36,7 @@ type history struct {
 	model  string
 	sent   []*sent
 	failed []string
-	doubt  []string // the requests of a batch that may have been created
+	doubt  *sent // a batch that may have been created
 }
 
 // openFile opens and locks a file, reads it, and drops what was not written whole.
@@ -98,20 +102,29 @@ func (h *history) line(number int, line string) error {
 		return invalid(r)
 	}
 
-	r.Only("create", "created", "not_created", "failed")
+	r.Only("create", "at", "created", "not_created", "resolved", "wrong", "failed")
 	misplaced := fmt.Errorf("%w: it does not fit the line before", ErrFile)
 	switch {
 	case r.Has("create"):
 		if h.doubt != nil {
 			return misplaced
 		}
-		h.doubt = r.Texts("create")
+		h.doubt = &sent{keys: r.Texts("create")}
+		h.doubt.at, _ = time.Parse(time.RFC3339, r.OptText("at", ""))
 	case r.Has("failed"):
 		h.failed = append(h.failed, r.Texts("failed")...)
+	case r.Has("wrong"):
+		i := slices.IndexFunc(h.sent, func(s *sent) bool { return s.resolved && s.id == r.Text("wrong") })
+		if i < 0 || h.doubt != nil {
+			return misplaced
+		}
+		h.doubt = &sent{keys: h.sent[i].keys, at: h.sent[i].at}
+		h.sent = slices.Delete(h.sent, i, i+1)
 	case h.doubt == nil:
 		return misplaced
-	case r.Has("created"):
-		h.sent = append(h.sent, &sent{id: r.Text("created"), keys: h.doubt})
+	case r.Has("created"), r.Has("resolved"):
+		h.doubt.id, h.doubt.resolved = r.OptText("created", r.OptText("resolved", "")), r.Has("resolved")
+		h.sent = append(h.sent, h.doubt)
 		h.doubt = nil
 	default:
 		r.Flag("not_created")

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -46,8 +47,8 @@ type Batches struct {
 	used    map[string]bool // keys that no further request may have
 	free    map[string]int  // the lowest number that may be free, by hash
 	sent    map[string]*sent
-	open    []*sent  // without results
-	doubt   []string // see history
+	open    []*sent // without results
+	doubt   *sent   // see history
 }
 
 // request is a request that waits.
@@ -59,10 +60,14 @@ type request struct {
 	done chan struct{}
 }
 
-// sent is a batch that was created.
+// sent is a batch that was created, or may have been.
 type sent struct {
-	id    string
-	keys  []string
+	id   string
+	keys []string
+	at   time.Time // when it was about to be created
+	// resolved reports that the ID is that of Resolve, which may be wrong. It is false after the first result.
+	resolved bool
+
 	asked int       // the number of its requests that wait
 	next  time.Time // of the next look
 	looks int       // that failed, one after the other
@@ -127,19 +132,60 @@ func (b *Batches) Close() error {
 	return err
 }
 
-// Resolve ends a doubt (ErrInDoubt). The id is that of the batch in the provider's list of batches. With the id "",
-// there is none, and its requests are sent when they are made again.
+// Resolve ends a doubt (ErrInDoubt). The id is that of the batch in the provider's list of batches, or "" if there is
+// none: its requests are sent then when they are made again.
+//
+// An ID of another batch is refused if it is in the file. If it is not, the provider is asked by the next request. The
+// doubt is back, with ErrInDoubt and a text that names the batch, if the provider has no such batch, or if its results
+// belong to other requests. Until then Resolve may be called again, with another ID or "".
 func (b *Batches) Resolve(id string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.doubt == nil {
-		return errors.New("batch: no batch is in doubt")
+	for _, s := range b.sent {
+		switch {
+		case id == "" || s.id != id:
+			continue
+		case s.resolved && b.doubt == nil:
+			return nil // a second call
+		}
+		return fmt.Errorf("batch: %s is a batch with other requests, by the file; the one in doubt has another ID", id)
 	}
-	s := &sent{id: id, keys: b.doubt}
+
+	// Without a doubt, the last answer may be corrected.
+	if b.doubt == nil {
+		for _, s := range b.open {
+			if s.resolved {
+				if err := b.unresolve(s); err != nil {
+					return err
+				}
+				break
+			}
+		}
+	}
+	if b.doubt == nil {
+		return errors.New("batch: no batch is in doubt, so there is nothing to resolve")
+	}
+	s := b.doubt
 	if b.doubt = nil; id != "" {
+		s.id, s.resolved = id, true
 		b.keep(s)
 	}
 	return b.settle(s)
+}
+
+// unresolve brings back the doubt that s has ended. b.mu must be held.
+func (b *Batches) unresolve(s *sent) error {
+	err := b.append(write.String([]byte{'{'}, "wrong", s.id))
+	b.open = slices.DeleteFunc(b.open, func(o *sent) bool { return o == s })
+	b.forget(s)
+	b.doubt = &sent{keys: s.keys, at: s.at}
+	return err
+}
+
+// wrong brings back the doubt that s has ended, and fails its requests. b.mu must be held.
+func (b *Batches) wrong(d Driver, s *sent, why error) {
+	_ = b.unresolve(s) // Close returns the error
+	b.fail(b.doubtful(d, fmt.Errorf("%s is not that batch: %w", s.id, why)), s.keys...)
 }
 
 // settle notes whether a batch was created: it has an ID then. b.mu must be held.
@@ -148,7 +194,11 @@ func (b *Batches) settle(s *sent) error {
 		return b.append([]byte(`{"not_created":true`))
 	}
 	b.open = append(b.open, s)
-	return b.append(write.String([]byte{'{'}, "created", s.id))
+	member := "created"
+	if s.resolved {
+		member = "resolved"
+	}
+	return b.append(write.String([]byte{'{'}, member, s.id))
 }
 
 // Do returns the response to a request, for the author of a provider. It waits until a batch with the request has
@@ -381,9 +431,9 @@ func (b *Batches) create(ctx context.Context, d Driver, requests []*request) {
 	}
 
 	b.mu.Lock()
-	s := &sent{keys: keys}
+	s := &sent{keys: keys, at: time.Now()}
 	b.keep(s)
-	err := b.append(list("create", keys))
+	err := b.append(write.String(list("create", keys), "at", s.at.UTC().Format(time.RFC3339)))
 	if err != nil {
 		b.uncreated(s, &api.Error{Kind: ErrFile, API: d.API, Err: err})
 		b.mu.Unlock()
@@ -407,9 +457,10 @@ func (b *Batches) create(ctx context.Context, d Driver, requests []*request) {
 		_ = b.settle(s)
 		b.uncreated(s, err)
 	default:
-		b.doubt = keys
+		b.forget(s)
+		b.doubt = &sent{keys: keys, at: s.at}
 		err = b.doubtful(d, err)
-		b.uncreated(s, err)
+		b.fail(err, keys...)
 		for _, r := range b.queue {
 			b.fail(err, r.Key)
 		}
@@ -419,10 +470,15 @@ func (b *Batches) create(ctx context.Context, d Driver, requests []*request) {
 
 // uncreated removes a batch that does not exist as far as is known, and fails its requests. b.mu must be held.
 func (b *Batches) uncreated(s *sent, err error) {
+	b.forget(s)
+	b.fail(err, s.keys...)
+}
+
+// forget is the opposite of keep. b.mu must be held.
+func (b *Batches) forget(s *sent) {
 	for _, key := range s.keys {
 		delete(b.sent, key)
 	}
-	b.fail(err, s.keys...)
 }
 
 // report calls Options.Report. b.mu must be held.
@@ -452,7 +508,18 @@ func notCreated(err error) bool {
 
 // doubtful returns the error about a batch in doubt. b.mu must be held.
 func (b *Batches) doubtful(d Driver, err error) error {
-	why := fmt.Errorf("look in the provider's list of batches for one with %d requests, and call Resolve with its ID or with \"\"", len(b.doubt))
+	which := fmt.Sprintf("%d requests", len(b.doubt.keys))
+	if len(b.doubt.keys) == 1 {
+		which = "1 request"
+	}
+	if !b.doubt.at.IsZero() {
+		which += b.doubt.at.UTC().Format(", made at about 2006-01-02 15:04 MST")
+	}
+	if b.file != nil && len(b.sent) > 0 {
+		which += ", whose ID is not in the file of the batches"
+	}
+	why := fmt.Errorf("look in the provider's list of batches for one with %s, "+
+		"and call Batches.Resolve with its ID, or with \"\" if there is none", which)
 	if err != nil {
 		why = fmt.Errorf("%w: %v", why, err) // not %w: a client would retry a failed connection
 	}
@@ -471,7 +538,7 @@ func (b *Batches) look(ctx context.Context, d Driver, s *sent) {
 
 	for line, err := range d.Results(ctx, s.id, s.keys) {
 		if err != nil {
-			b.looked(ctx, s, err)
+			b.looked(ctx, d, s, err)
 			return
 		}
 		before, known := results[line.Key]
@@ -487,8 +554,11 @@ func (b *Batches) look(ctx context.Context, d Driver, s *sent) {
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	found := 0
 	for key, line := range results {
-		if line.Key == "" {
+		if line.Key != "" {
+			found++
+		} else {
 			line.Err = lost("there is no line for it, and there are %d for unknown requests", report.Unknown)
 			results[key] = line
 		}
@@ -496,14 +566,18 @@ func (b *Batches) look(ctx context.Context, d Driver, s *sent) {
 			report.Failed++
 		}
 	}
-	s.results = results
+	if s.resolved && found == 0 && report.Unknown > 0 && b.doubt == nil {
+		b.wrong(d, s, errors.New("its results belong to other requests"))
+		return
+	}
+	s.results, s.resolved = results, false
 	b.open = slices.DeleteFunc(b.open, func(o *sent) bool { return o == s })
 	b.deliver(results, s.keys...)
 	b.report(report)
 }
 
 // looked notes a look at a batch without its results. A look that failed for the moment is repeated.
-func (b *Batches) looked(ctx context.Context, s *sent, err error) {
+func (b *Batches) looked(ctx context.Context, d Driver, s *sent, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.next = time.Now().Add(b.options.Poll)
@@ -518,6 +592,30 @@ func (b *Batches) looked(ctx context.Context, s *sent, err error) {
 		return
 	}
 
-	s.looks, s.asked = 0, 0
-	b.fail(err, s.keys...)
+	if s.looks, s.asked = 0, 0; s.resolved && errors.Is(err, api.ErrNotFound) && b.doubt == nil {
+		b.wrong(d, s, err)
+		return
+	}
+	b.fail(about(s.id, err), s.keys...)
+}
+
+// about returns an error that names the batch.
+func about(id string, err error) error {
+	var e *api.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("batch %s: %w", id, err)
+	}
+	named := *e
+	named.Message, named.Err = "batch "+id, err
+	if text := cmp.Or(e.Message, textOf(e.Err)); text != "" {
+		named.Message += ": " + text
+	}
+	return &named
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 )
 
 // TestMain sees to it that no test leaves a goroutine, and that nothing of the environment gets into one. The goroutine that is let

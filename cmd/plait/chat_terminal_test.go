@@ -120,13 +120,19 @@ func (s *screenOf) await(text string) {
 				return
 			}
 		}
-		select {
-		case more, open := <-s.shown:
-			require.True(s.t, open, "the command ended before it showed %q:\n%s", text, rows)
-			s.write(more)
-		case <-late:
-			require.FailNow(s.t, "not shown", "%q is not in\n%s", text, rows[s.row:])
-		}
+		s.more(late, text)
+	}
+}
+
+// more waits for what the command writes next, until it is late for a text.
+func (s *screenOf) more(late <-chan time.Time, text string) {
+	s.t.Helper()
+	select {
+	case more, open := <-s.shown:
+		require.True(s.t, open, "the command ended before it showed %q:\n%s", text, s.rows())
+		s.write(more)
+	case <-late:
+		require.FailNow(s.t, "not shown", "%q is not shown:\n%s", text, s.rows())
 	}
 }
 
@@ -146,9 +152,17 @@ func (s *screenOf) types(line string) {
 func (s *screenOf) prompt() {
 	s.t.Helper()
 	s.sees("> ")
-	for strings.Contains(s.rows(), "Ctrl-C stops") {
-		s.write(<-s.shown)
+	for late := time.After(patience); strings.Contains(s.rows(), "Ctrl-C stops"); {
+		s.more(late, "the end of the response")
 	}
+}
+
+// answered waits until the chat waits for a message, after responses with so many tokens in all. Their number is drawn
+// with the prompt. The text of a response is printed before: for a moment it stands above the prompt of the message.
+func (s *screenOf) answered(tokens string) {
+	s.t.Helper()
+	s.sees("this chat " + tokens)
+	s.prompt()
 }
 
 // sees waits for a text that does not stay: what is printed next takes its row.
@@ -229,7 +243,7 @@ func TestCtrlCStopsAResponseAndKeepsTheConversation(t *testing.T) {
 	s.press("y\r")
 	s.await("Paris has 18 °C")
 	s.await("The second answer.")
-	s.prompt()
+	s.answered("21 in, 11 out") // with the stopped one
 	s.press("\x04")
 	require.Zero(t, s.ends(), s.text)
 
@@ -283,7 +297,7 @@ func TestKeysOfTheChat(t *testing.T) {
 	s.await("> two")
 	s.await("Second answer.")
 
-	s.prompt()
+	s.answered("20 in, 10 out")
 	s.press("draft\x13") // Ctrl-S
 	s.sees("The model:")
 	s.press("claude-other\x1b[B\r")
@@ -296,11 +310,11 @@ func TestKeysOfTheChat(t *testing.T) {
 	s.sees("draftone") // what was written stays
 	s.press(" again\r")
 	s.await("Third answer.")
+	s.answered("30 in, 15 out")
 	require.Contains(t, string(model.Bodies()[2]), "draftone again")
 	require.Contains(t, string(model.Bodies()[2]), "claude-other")
 	require.NotContains(t, string(model.Bodies()[2]), "two")
 
-	s.prompt()
 	s.press("\x12") // Ctrl-R
 	s.sees("Continue:")
 	s.sees("b.json")
@@ -355,7 +369,7 @@ func TestChatContinuesBesideChangesOfOtherPrograms(t *testing.T) {
 			s := inTerminal(t, nil, "plait", "chat", file, "--model", "claude-test", "--base-url", server.URL, "--provider", "anthropic")
 			s.types("First")
 			s.await("Answered.")
-			s.prompt()
+			s.answered("10 in, 5 out")
 			_, errs, code := command("", "run", file, "--user", "From elsewhere", "-q")
 			require.Equal(t, exitDone, code, errs)
 
@@ -422,7 +436,7 @@ func TestTerminationAtAPromptEndsTheChat(t *testing.T) {
 	s := inTerminal(t, nil, append(args, file)...)
 	s.types("Hello")
 	s.await("Answered.")
-	s.prompt()
+	s.answered("10 in, 5 out")
 	terminate(s, "the conversation so far is saved")
 	d, err := dag.Load(file)
 	require.NoError(t, err)

@@ -2,17 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/filelock"
 )
 
 // std is the name of standard input and output.
@@ -198,6 +202,24 @@ func (s *streams) save(name string, d dag.DAG) error {
 	}
 	_, err := whole.WriteTo(s.out)
 	return err
+}
+
+// alone calls save while no other plait saves a file in the folder of FILE. Otherwise what it saves after save looked at
+// FILE would be lost.
+func alone(name string, save func() error) error {
+	if path, err := filepath.EvalSymlinks(name); err == nil {
+		name = path
+	}
+
+	// A save takes milliseconds, and only a stopped program holds the lock for longer. Then, and where folders have no
+	// locks (on Windows), save is called all the same.
+	if folder, err := os.Open(filepath.Dir(name)); err == nil {
+		defer folder.Close() // it ends the lock
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = filelock.Wait(ctx, folder)
+	}
+	return save()
 }
 
 // takes returns the cobra.PositionalArgs for least to most arguments. The error text names them as what.

@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -282,4 +285,44 @@ func TestServersThatAConversationMayName(t *testing.T) {
 	} {
 		require.Equal(t, trusted, s.trusted(), "%s at %s", s.Provider, s.BaseURL)
 	}
+}
+
+// TestSavesAtTheSameTimeLoseNothing: of programs that have read the same FILE, the first one to save replaces it. The
+// others keep what they have beside it.
+func TestSavesAtTheSameTimeLoseNothing(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: folders have no locks on Windows")
+	}
+	file := question(t)
+	for range 5 {
+		var runs [8]runner
+		errs := make([]error, len(runs))
+		for i := range runs {
+			runs[i].streams = &streams{}
+			_, err := runs[i].open(file)
+			require.NoError(t, err)
+		}
+
+		var saves sync.WaitGroup
+		for i := range runs {
+			saves.Go(func() {
+				_, errs[i] = runs[i].keep(file, dag.New().User(fmt.Sprint(i)))
+			})
+		}
+		saves.Wait()
+
+		var done []int
+		for i, err := range errs {
+			if err == nil {
+				done = append(done, i)
+			}
+		}
+		require.Len(t, done, 1)
+		d, err := dag.Load(file)
+		require.NoError(t, err)
+		require.Equal(t, dag.New().User(fmt.Sprint(done[0])).String(), d.String())
+	}
+	beside, err := filepath.Glob(file + ".run-*.json")
+	require.NoError(t, err)
+	require.Len(t, beside, 5*7)
 }

@@ -74,6 +74,7 @@ func runScripts(t *testing.T, folder, url string) {
 			env.Setenv("CALLS", callingServer(env))
 			env.Setenv("POSTGRES", url)
 			env.Setenv("DATABASE", url)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector lets each process end a second later
 			return nil
 		},
 	})

@@ -13,7 +13,6 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/plait-dev/plait/executor/mcp"
 	"github.com/plait-dev/plait/internal/filelock"
@@ -69,25 +68,14 @@ func (f loginFile) update(ctx context.Context, change func(mcp.Token) (mcp.Token
 
 // lock waits for the file. The lock is a file of its own, because the other one is replaced.
 func (f loginFile) lock(ctx context.Context) (unlock func(), err error) {
-	const between = 20 * time.Millisecond
 	lock, err := os.OpenFile(strings.TrimSuffix(f.path, ".json")+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := filelock.Lock(lock)
-		if err == nil || errors.Is(err, errors.ErrUnsupported) {
-			return func() { _ = lock.Close() }, nil
-		}
-		if !errors.Is(err, filelock.ErrHeld) {
-			return nil, errors.Join(err, lock.Close())
-		}
-		select {
-		case <-time.After(between):
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), lock.Close())
-		}
+	if err := filelock.Wait(ctx, lock); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, errors.Join(err, lock.Close())
 	}
+	return func() { _ = lock.Close() }, nil
 }
 
 // read reads the file. If there is none, the token is zero. No error quotes it.

@@ -767,12 +767,18 @@ func (r *runner) keep(name string, d dag.DAG) (saved string, err error) {
 			return name, reason
 		}
 		beside = ""
-	} else if now, err := readRegular(name); err == nil && sha256.Sum256(now) != r.before {
-		reason = fmt.Errorf("%s was changed during the run and is not overwritten", name)
-	} else if reason = r.save(name, d); reason == nil {
-		return name, nil
 	} else {
-		beside = "" // where FILE cannot be written, a file beside it most likely cannot either
+		reason = alone(name, func() error {
+			now, err := readRegular(name)
+			if err == nil && sha256.Sum256(now) != r.before {
+				return fmt.Errorf("%s was changed during the run and is not overwritten", name)
+			}
+			beside = "" // where FILE cannot be written, a file beside it most likely cannot either
+			return r.save(name, d)
+		})
+		if reason == nil {
+			return name, nil
+		}
 	}
 
 	other, err := rescue(name, beside, "", d, reason)

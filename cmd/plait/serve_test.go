@@ -26,7 +26,7 @@ import (
 )
 
 // patience is how long tests wait for what must happen. Only a test that hangs waits for so long.
-const patience = 5 * time.Minute
+const patience = time.Minute
 
 // watching is a watched file without a command around it, and what was said of it.
 func watching(t *testing.T, path string) (*watched, *live.Server, *[]string) {

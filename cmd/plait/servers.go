@@ -25,10 +25,11 @@ import (
 const (
 	serverToolTimeout = 5 * time.Minute
 	serverToolOutput  = 100_000 // bytes of text of a result for the model
-
-	// A program that ignores the end of its input gets SIGTERM after this time, and is killed after twice this time.
-	serverGrace = time.Second
 )
+
+// serverGrace is the time after which a program that ignores the end of its input gets SIGTERM. After twice this time it
+// is killed. A test replaces it.
+var serverGrace = time.Second
 
 // mcpFlag registers the flag for MCP servers.
 func (r *runner) mcpFlag(cmd *cobra.Command) {

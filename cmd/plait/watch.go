@@ -202,11 +202,18 @@ func (w *watched) save(shown func() dag.DAG) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	w.read(true)
-	d := w.withMetadata(shown())
 	if w.stored {
-		return w.saveStored(d)
+		w.read(true)
+		return w.saveStored(w.withMetadata(shown()))
 	}
+	return alone(w.path, func() error {
+		w.read(true)
+		return w.saveFile(w.withMetadata(shown()))
+	})
+}
+
+// saveFile is save for a file that was read right before. w.mu must be held.
+func (w *watched) saveFile(d dag.DAG) error {
 	if !w.whole {
 		reason := fmt.Errorf("%s is broken, missing or being written, and is not overwritten", w.path)
 		return w.rescue(filepath.Dir(w.path), d, reason)

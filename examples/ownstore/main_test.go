@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,12 +14,19 @@ import (
 )
 
 func TestTheStoreKeepsTheRulesOfDrivers(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Driver {
-		db, err := open(t.Context(), ":memory:")
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, db.Close()) })
-		return db
-	})
+	storetest.Run(t, func(t *testing.T) store.Driver { return opened(t, ":memory:") })
+}
+
+func TestTheStoreHoldsWhatItHeldWhenItIsOpenedAgain(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "store.db")
+	storetest.RunReopened(t, func(t *testing.T) store.Driver { return opened(t, name) })
+}
+
+func opened(t *testing.T, name string) store.Driver {
+	db, err := open(t.Context(), name)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
 }
 
 // TestAStoreOfOnesOwnTakes120Lines counts the lines of code of the driver, without imports.

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 )
 
 const sixty = `                  results    tokens sent   cached    price

@@ -195,7 +195,7 @@ func (l *life) live(wrap func(store.Transactor) store.Transactor) (faults []stri
 	// A program repeats what has failed.
 	repeat := func(f func() error) {
 		for ctx.Err() == nil && f() != nil {
-			time.Sleep(time.Millisecond)
+			time.Sleep(5 * time.Millisecond)
 		}
 	}
 	repeat(func() error {
@@ -407,11 +407,12 @@ func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 			p.cut() // the driver waits up to 15 seconds for the end of a connection that it has given up
 			require.NoError(t, db.Close())
 		}()
-		l := &life{world: &world{T: t, url: url, db: w.db, stubborn: true}, limit: time.Minute, ending: p.cut}
-		near := l.db
-		l.db = db
+		near := w.db
+		w = &world{T: t, url: url, db: db, stubborn: true}
+		w.impatient = true // a notification may be lost: River's next look would be 30 seconds later
+		l := &life{world: w, limit: time.Minute, ending: p.cut}
 		p.arm(what, "", at)
-		faults := l.live(func(store.Transactor) store.Transactor { l.db = near; return db })
+		faults := l.live(func(store.Transactor) store.Transactor { w.db = near; return db })
 		require.Empty(t, faults, "request %d", at)
 		return p.disarm()
 	}

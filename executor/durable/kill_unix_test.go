@@ -28,6 +28,7 @@ func rounds(few int) int {
 // TestKilledProcessesLoseNothing kills and freezes processes at random moments under load. Meanwhile programs reply twice
 // and late, send messages, cancel runs, redact and delete conversations. The history of all processes is checked.
 func TestKilledProcessesLoseNothing(t *testing.T) {
+	t.Parallel()
 	for _, defers := range []bool{true, false} {
 		t.Run(map[bool]string{true: "calls as jobs", false: "calls in the run"}[defers], func(t *testing.T) {
 			killAtRandom(t, defers)

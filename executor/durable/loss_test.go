@@ -282,6 +282,7 @@ func payer(n int) api.Provider { return calls("pay", n) }
 
 // A finished call's result is kept and offered until the database is back.
 func TestResultsOutliveAnAbsenceOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	for _, defers := range []bool{true, false} {
 		t.Run(map[bool]string{true: "calls as jobs", false: "calls in the run"}[defers], func(t *testing.T) {
 			onOne(t, func(w *world) {

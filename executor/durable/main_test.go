@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plait-dev/plait/internal/testkit/pgtest"
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 )
 
 func TestMain(m *testing.M) {
@@ -15,7 +16,7 @@ func TestMain(m *testing.M) {
 
 	// Most tests wait, for the end of a heartbeat or for the next look of River at what is due.
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8")
+	_ = flag.Set("test.parallel", "16")
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := pgtest.Stop(); err != nil {
 			println(err.Error())

@@ -488,6 +488,7 @@ func (w *world) forge(call string, payload []byte) {
 
 // What somebody can do who writes rows into the inbox, and cannot.
 func TestForgedRowsOfTheInbox(t *testing.T) {
+	t.Parallel()
 	text := func(r executor.Reply) []byte {
 		payload, err := r.MarshalJSON()
 		require.NoError(t, err)

@@ -255,6 +255,7 @@ func TestHistoryShowsNoFaultWhileConnectionsFail(t *testing.T) {
 
 // The negative controls: the history shows each of these faults.
 func TestHistoryShowsPlantedFaults(t *testing.T) {
+	t.Parallel()
 	for _, p := range plants {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
+
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 )
 
 // serverVariable makes the test binary an MCP server on standard input and output; its value selects which.

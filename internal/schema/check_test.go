@@ -14,6 +14,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/schema"
 	"github.com/plait-dev/plait/internal/testkit/growthtest"
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
 	"github.com/plait-dev/plait/internal/testkit/tooltest"
 )

@@ -21,7 +21,7 @@ func TestAcknowledgedAppendsSurviveKills(t *testing.T) {
 	crashtest.Appends{Open: openStore, Database: newDatabases(t), Kills: 5}.Test(t)
 }
 
-func TestAcknowledgedAppendsSurviveCrashesOfTheServer(t *testing.T) {
+func TestCrashedServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: a server is started several times, in -short")
@@ -31,10 +31,13 @@ func TestAcknowledgedAppendsSurviveCrashesOfTheServer(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, cluster.Remove()) }()
 
-	database := func() string {
-		url, err := cluster.Database()
-		require.NoError(t, err)
-		return url
-	}
-	crashtest.Appends{Open: openStore, Database: database, Kills: seedtest.Rounds(2, 20), Server: cluster}.Test(t)
+	t.Run("an open program", func(t *testing.T) { surviveACrash(t, cluster) })
+	t.Run("acknowledged appends", func(t *testing.T) {
+		database := func() string {
+			url, err := cluster.Database()
+			require.NoError(t, err)
+			return url
+		}
+		crashtest.Appends{Open: openStore, Database: database, Kills: seedtest.Rounds(2, 20), Server: cluster}.Test(t)
+	})
 }

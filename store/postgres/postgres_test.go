@@ -380,15 +380,8 @@ func TestCloseRefusesLaterCalls(t *testing.T) {
 	}
 }
 
-func TestConversationsSurviveACrashOfTheServer(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("SKIPPED: a server is started twice, in -short")
-	}
-	pgtest.Database(t) // skips where there is no server
-	cluster, err := pgtest.Start()
-	require.NoError(t, err)
-	defer func() { require.NoError(t, cluster.Remove()) }()
+// surviveACrash crashes the server under an open program.
+func surviveACrash(t *testing.T, cluster *pgtest.Cluster) {
 	url, err := cluster.Database()
 	require.NoError(t, err)
 	db := openAt(t, url, nil)

@@ -2,11 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -19,6 +19,10 @@ import (
 
 func TestMain(m *testing.M) {
 	crashtest.Main(openStore)
+
+	// Most tests wait for the server.
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8")
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := pgtest.Stop(); err != nil {
 			println(err.Error())
@@ -60,7 +64,7 @@ func openAt(t testing.TB, url string, opts *postgres.Options) *postgres.DB {
 func openEmptied(t *testing.T, url string) *postgres.DB {
 	t.Helper()
 	db := openAt(t, url, nil)
-	_, err := newPool(t, url, func(*pgxpool.Config) {}).Exec(t.Context(), `TRUNCATE plait_conversations, plait_nodes, plait_heads,
+	_, err := db.Pool().Exec(t.Context(), `TRUNCATE plait_conversations, plait_nodes, plait_heads,
 		plait_blobs, plait_uses, plait_index, plait_inbox, plait_beats`)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Check(context.Background())) })
@@ -72,7 +76,13 @@ func TestTransactor(t *testing.T) {
 	storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return openNew(t, nil) })
 }
 
+func TestReopened(t *testing.T) {
+	url := pgtest.Database(t)
+	storetest.RunReopened(t, func(t *testing.T) store.Driver { return openAt(t, url, nil) })
+}
+
 func TestDriver(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Database(t)
 	storetest.Run(t, func(t *testing.T) store.Driver { return openEmptied(t, url) })
 }

@@ -36,6 +36,7 @@ func (l *looks) Read(ctx context.Context, f func(sqlstore.Tx) error) error {
 
 // All watchers of a process share one look in each interval, and each still sees what another process does.
 func TestWatchersShareOnePoll(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Database(t)
 	var counted *looks
 	db, err := postgres.NewWrapped(t.Context(), newPool(t, url, func(*pgxpool.Config) {}), func(db sqlstore.DB) sqlstore.DB {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"github.com/plait-dev/plait/store"
 	"github.com/plait-dev/plait/store/sqlite"
 	"github.com/plait-dev/plait/store/storetest"
@@ -14,7 +15,11 @@ import (
 
 // openChecked opens a new database, which is checked when the test ends.
 func openChecked(t *testing.T) *sqlite.DB {
-	db, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "sessions.db"), nil)
+	return openCheckedAt(t, filepath.Join(t.TempDir(), "sessions.db"))
+}
+
+func openCheckedAt(t *testing.T, path string) *sqlite.DB {
+	db, err := sqlite.Open(context.Background(), path, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, db.Check(context.Background()))
@@ -26,6 +31,12 @@ func openChecked(t *testing.T) *sqlite.DB {
 func TestDriver(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Driver { return openChecked(t) })
+}
+
+func TestReopened(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	storetest.RunReopened(t, func(t *testing.T) store.Driver { return openCheckedAt(t, path) })
 }
 
 func TestTransactor(t *testing.T) {

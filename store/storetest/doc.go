@@ -4,6 +4,11 @@
 //		storetest.Run(t, func(t *testing.T) store.Driver { return open(t) })
 //	}
 //
+//	func TestReopened(t *testing.T) {
+//		path := filepath.Join(t.TempDir(), "store.db")
+//		storetest.RunReopened(t, func(t *testing.T) store.Driver { return openAt(t, path) })
+//	}
+//
 //	func TestTransactor(t *testing.T) {
 //		storetest.RunTransactor(t, func(t *testing.T) store.Transactor { return open(t) })
 //	}

@@ -21,6 +21,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/testkit/fixture"
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/viztest"

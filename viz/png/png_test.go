@@ -16,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/testkit/goldentest"
+	_ "github.com/plait-dev/plait/internal/testkit/quick"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 	"github.com/plait-dev/plait/viz/internal/ink"

@@ -162,9 +162,9 @@ func (f *API) anthropicBatch(r *http.Request, body []byte) (string, error) {
 	if err := json.Unmarshal(body, &batch); err != nil || r.Method != http.MethodPost || len(batch.Requests) == 0 {
 		return "", fmt.Errorf("requests: Field required: %v", err)
 	}
-	var results strings.Builder
+	var results []string
 	seen := map[string]bool{}
-	for _, line := range slices.Backward(batch.Requests) { // in no order
+	for _, line := range batch.Requests {
 		if err := checkLine(line.CustomID, line.Params, seen); err != nil {
 			return "", err
 		}
@@ -177,9 +177,10 @@ func (f *API) anthropicBatch(r *http.Request, body []byte) (string, error) {
 		case reply.Status != http.StatusOK:
 			result = `{"type":"errored","error":` + reply.Body + `}`
 		}
-		fmt.Fprintf(&results, "{\"custom_id\":%q,\"result\":%s}\n", line.CustomID, result)
+		results = append(results, fmt.Sprintf("{\"custom_id\":%q,\"result\":%s}\n", line.CustomID, result))
 	}
-	id = f.create("msgbatch_", results.String())
+	slices.Reverse(results) // the API promises no order
+	id = f.create("msgbatch_", strings.Join(results, ""))
 	return fmt.Sprintf(`{"id":%q,"type":"message_batch","processing_status":"in_progress"}`, id), nil
 }
 

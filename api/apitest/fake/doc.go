@@ -11,6 +11,10 @@
 // [Anthropic], [OpenAIChat], [OpenAIResponses] and [Gemini] return a fake with prepared replies. [CheckAnthropic],
 // [CheckOpenAIChat], [CheckOpenAIResponses] and [CheckGemini] check one request without a server.
 //
+// Replies are used in order. [Func] answers by request instead, and [Reply.Always] all further requests. The responses
+// are those of the models claude-fake, gpt-fake and gemini-fake, whatever model the request names: a table of prices
+// needs these names.
+//
 // # Concurrency
 //
 // An [API] is safe for concurrent use.

@@ -81,6 +81,37 @@ func ExampleAPI() {
 	// 2 []
 }
 
+// Runs at the same time send their requests in any order: answer by request.
+func ExampleFunc() {
+	model := fake.OpenAIChat(fake.Func(func(request []byte) fake.Reply {
+		if strings.Contains(string(request), "Tokyo") {
+			return fake.OpenAIChatMessage(content.Text{Text: "22°C."})
+		}
+		return fake.OpenAIChatMessage(content.Text{Text: "Where?"})
+	}).Always())
+	server := httptest.NewServer(model)
+	defer server.Close()
+	for _, question := range []string{"Weather?", "Weather in Tokyo?"} {
+		req, err := http.NewRequestWithContext(context.Background(), "POST", server.URL+"/v1/chat/completions",
+			strings.NewReader(`{"model":"gpt-test","messages":[{"role":"user","content":"`+question+`"}]}`))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		req.Header.Set("Authorization", "Bearer none")
+		res, err := server.Client().Do(req)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		answer, err := io.ReadAll(res.Body)
+		fmt.Println(strings.Contains(string(answer), "22°C."), err, res.Body.Close())
+	}
+	// Output:
+	// false <nil> <nil>
+	// true <nil> <nil>
+}
+
 func ExampleAnthropic() {
 	model := fake.Anthropic(fake.AnthropicMessage(content.Text{Text: "Hello."}))
 	server := httptest.NewServer(model)

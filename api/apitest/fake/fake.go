@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -20,8 +21,10 @@ import (
 // [OpenAICompatible], [OpenAIResponses] and [Gemini] return one.
 //
 // It checks every request and refuses an invalid one with the API's own error text. It answers the others with its
-// prepared replies: as JSON or, if the request asks for a stream, as server-sent events. It has the API for batches too,
-// with a reply for each request of a batch. It is safe for concurrent use.
+// prepared replies: as JSON or, if the request asks for a stream, as server-sent events. It is safe for concurrent use.
+//
+// It has the API for batches too, with a reply for each request of a batch, in their order. The first look at a batch
+// finds it in progress, and the second one ended.
 type API struct {
 	dialect dialect
 	mu      sync.Mutex // guards the fields below and calls of dialect.check and dialect.remember
@@ -29,6 +32,7 @@ type API struct {
 	bodies  [][]byte   // of all requests
 	refused []error
 	batches batches
+	items   int // of OpenAIResponses, in all replies
 }
 
 // dialect is the part of a fake specific to the API.
@@ -69,6 +73,23 @@ type Reply struct {
 	Cut bool
 	// Batch is how the request ends in a batch, if it gets no response: "expired" or "canceled".
 	Batch string
+
+	always bool                       // the reply is not used up
+	fn     func(request []byte) Reply // if not nil, returns the reply
+}
+
+// Func returns a reply that calls fn with the body of the request and becomes the reply it returns. With [Reply.Always]
+// it suits requests in any order, such as those of executor.Each:
+//
+//	model := fake.Anthropic(fake.Func(func(request []byte) fake.Reply { … }).Always())
+//
+// fn may be called by several goroutines at the same time.
+func Func(fn func(request []byte) Reply) Reply { return Reply{fn: fn} }
+
+// Always returns the reply as one to all further requests, too.
+func (r Reply) Always() Reply {
+	r.always = true
+	return r
 }
 
 // Bodies returns the body of every request so far, in order, including the refused ones.
@@ -120,6 +141,28 @@ func (f *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // next records the request and returns its reply.
 func (f *API) next(r *http.Request, body []byte) (Reply, error) {
+	reply, err := f.take(r, body)
+	if err != nil {
+		return Reply{}, err
+	}
+
+	// The function may use the fake, and may itself return a reply of Func.
+	for reply.fn != nil {
+		reply = reply.fn(slices.Clone(body))
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reply.Body = fakeItemID().ReplaceAllStringFunc(reply.Body, func(id string) string {
+		f.items++
+		return strings.TrimRight(id, `0123456789"`) + strconv.Itoa(f.items-1) + `"`
+	})
+	f.dialect.remember(body, reply.Body)
+	return reply, nil
+}
+
+// take records the request and takes the reply prepared for it.
+func (f *API) take(r *http.Request, body []byte) (Reply, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.bodies = append(f.bodies, body)
@@ -141,8 +184,9 @@ func (f *API) next(r *http.Request, body []byte) (Reply, error) {
 	}
 
 	reply := f.replies[0]
-	f.replies = f.replies[1:]
-	f.dialect.remember(body, reply.Body)
+	if !reply.always {
+		f.replies = f.replies[1:]
+	}
 	return reply, nil
 }
 

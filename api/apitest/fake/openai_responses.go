@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/goccy/go-json/jsontext"
 	json "github.com/goccy/go-json/v2"
@@ -22,25 +19,11 @@ import (
 // It remembers its responses: an item produced after reasoning must not be sent back, under its ID, without the same
 // reasoning. The IDs of [OpenAIResponse] are numbered anew, over all replies: the API refuses two items with one ID.
 func OpenAIResponses(replies ...Reply) *API {
-	return newFake(openAIResponses{led: map[string]string{}}, numbered(replies))
+	return newFake(openAIResponses{led: map[string]string{}}, replies)
 }
 
 // fakeItemID matches the ID of an item from OpenAIResponse. A text cannot contain it: its quotes are escaped.
 var fakeItemID = pattern.Of(`"id":"(msg|rs|fc)_fake[0-9]+"`)
-
-// numbered returns the replies with their items numbered over all of them.
-func numbered(replies []Reply) []Reply {
-	replies = slices.Clone(replies)
-	items := 0
-	for i := range replies {
-		replies[i].Body = fakeItemID().ReplaceAllStringFunc(replies[i].Body, func(id string) string {
-			id = strings.TrimRight(id, `0123456789"`) + strconv.Itoa(items) + `"`
-			items++
-			return id
-		})
-	}
-	return replies
-}
 
 // OpenAIResponse returns a reply with output items:
 //

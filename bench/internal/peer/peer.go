@@ -32,12 +32,15 @@ import (
 	"time"
 
 	"github.com/plait-dev/plait/bench/internal/pair"
+	"github.com/plait-dev/plait/bench/internal/probe"
 )
 
 // Ask asks a program for one sample.
 type Ask struct {
-	// Measure is "turn", "save", "load" or "fork".
+	// Measure is "turn", "save", "load", "fork", or "probe".
 	Measure string
+	// Probe is the name of a probe.
+	Probe string
 	// Turns is the number of turns before the measured ones, or in the history. Tools is the number of calls in each.
 	Turns, Tools int
 	// HTTP asks for real requests; see Loop.
@@ -52,6 +55,8 @@ type Reply struct {
 	Cost pair.Cost
 	// Size is the size of the saved history, for "save".
 	Size int
+	// Outcome is what the library did at a probe.
+	Outcome probe.Outcome
 	// Held is the memory held by all forks, for "fork".
 	Held  float64
 	Error string
@@ -65,6 +70,8 @@ type Subject struct {
 	Run func(ctx context.Context, loop *Loop) error
 	// History returns the history of a loop with so many turns and calls. It is nil if the library has no history.
 	History func(turns, tools int) (History, error)
+	// Probes is the library's part of the probes.
+	Probes probe.Library
 }
 
 // History is a conversation as the library keeps it.
@@ -166,6 +173,10 @@ const patience = time.Minute
 func (l Subject) answer(ask Ask) (Reply, error) {
 	if ask.Measure == "turn" {
 		return l.turns(ask)
+	}
+	if ask.Measure == "probe" {
+		o, err := probe.Ask(l.Probes, ask.Probe)
+		return Reply{Outcome: o}, err
 	}
 	if l.History == nil {
 		return Reply{}, fmt.Errorf("%s keeps no history", l.Name)

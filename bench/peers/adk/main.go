@@ -15,10 +15,11 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/plait-dev/plait/bench/internal/peer"
+	"github.com/plait-dev/plait/bench/internal/probe"
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "adk", Version: "v2.2.0", Run: run})
+	peer.Serve(peer.Subject{Name: "adk", Version: "v2.2.0", Run: run, Probes: probe.Library{Converse: converse}})
 }
 
 type fake struct{ loop *peer.Loop }

@@ -3,7 +3,7 @@ module github.com/plait-dev/plait/bench/peers/eino
 go 1.26.0
 
 require (
-	github.com/cloudwego/eino v0.9.13
+	github.com/cloudwego/eino v0.9.20
 	github.com/plait-dev/plait/bench v0.1.0
 )
 

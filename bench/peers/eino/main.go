@@ -12,10 +12,11 @@ import (
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/plait-dev/plait/bench/internal/peer"
+	"github.com/plait-dev/plait/bench/internal/probe"
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "eino", Version: "v0.9.13", Run: run, History: history})
+	peer.Serve(peer.Subject{Name: "eino", Version: "v0.9.20", Run: run, History: history, Probes: probe.Library{Converse: converse, Reload: reload}})
 }
 
 type instant struct{}

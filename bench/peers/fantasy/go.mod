@@ -1,9 +1,9 @@
 module github.com/plait-dev/plait/bench/peers/fantasy
 
-go 1.26.5
+go 1.26.6
 
 require (
-	charm.land/fantasy v0.41.1
+	charm.land/fantasy v0.41.2
 	github.com/plait-dev/plait/bench v0.1.0
 )
 

@@ -9,10 +9,11 @@ import (
 	"charm.land/fantasy"
 
 	"github.com/plait-dev/plait/bench/internal/peer"
+	"github.com/plait-dev/plait/bench/internal/probe"
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "fantasy", Version: "v0.41.1", Run: run, History: history})
+	peer.Serve(peer.Subject{Name: "fantasy", Version: "v0.41.2", Run: run, History: history, Probes: probe.Library{Converse: converse, Reload: reload}})
 }
 
 type fake struct{ loop *peer.Loop }

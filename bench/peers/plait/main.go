@@ -14,13 +14,14 @@ import (
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/anthropic"
 	"github.com/plait-dev/plait/bench/internal/peer"
+	"github.com/plait-dev/plait/bench/internal/probe"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "plait", Version: "this tree", Run: run, History: history})
+	peer.Serve(peer.Subject{Name: "plait", Version: "this tree", Run: run, History: history, Probes: probe.Library{Converse: converse, Reload: reload}})
 }
 
 type tool struct{}

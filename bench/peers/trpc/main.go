@@ -14,10 +14,11 @@ import (
 	"trpc.group/trpc-go/trpc-agent-go/tool/function"
 
 	"github.com/plait-dev/plait/bench/internal/peer"
+	"github.com/plait-dev/plait/bench/internal/probe"
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "trpc-agent-go", Version: "v1.10.0", Run: run})
+	peer.Serve(peer.Subject{Name: "trpc-agent-go", Version: "v1.11.0", Run: run, Probes: probe.Library{Converse: converse}})
 }
 
 type fake struct{ loop *peer.Loop }

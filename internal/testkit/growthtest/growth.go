@@ -104,7 +104,6 @@ func Run(t *testing.T, cases []Case) {
 }
 
 func (c Case) measure(t testing.TB, n int) Work {
-	defer runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	return Measure(c.Setup(t, n))
 }

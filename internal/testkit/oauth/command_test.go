@@ -28,7 +28,7 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	path := filepath.Join(dir, "plait.exe")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/plait-dev/plait/cmd/plait").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", path, "github.com/plait-dev/plait/cmd/plait").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return path, nil

@@ -20,7 +20,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -32,9 +31,11 @@ type Cluster struct {
 	// Socket is the folder with the server's socket.
 	Socket string
 
-	bin       string // the folder with the server's programs
-	noSync    bool   // a crash of the machine would destroy it
-	databases atomic.Int64
+	bin    string // the folder with the server's programs
+	noSync bool   // a crash of the machine would destroy it
+
+	mu         sync.Mutex // guards used and made
+	used, made int        // how many schemas are used, and how many there are
 }
 
 // shared is the cluster of Database.
@@ -210,10 +211,30 @@ func (c *Cluster) Remove() error { return errors.Join(c.Stop(true), os.RemoveAll
 // Database returns the URL of a new, empty schema, the first of the search path. Making one takes less time than making
 // a database.
 func (c *Cluster) Database() (string, error) {
-	name := fmt.Sprint("test", c.databases.Add(1))
-	if err := c.run("psql", "--no-psqlrc", "--command", "CREATE SCHEMA "+name); err != nil {
+	name, err := c.schema()
+	if err != nil {
 		return "", err
 	}
 	query := url.Values{"host": {c.Socket}, "user": {"postgres"}, "options": {"-c search_path=" + name}}
 	return (&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: strings.ReplaceAll(query.Encode(), "+", "%20")}).String(), nil
+}
+
+// schema returns the name of a schema that nobody has used. Most of the time for one is that of starting psql, so it
+// makes many.
+func (c *Cluster) schema() (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.used == c.made {
+		const many = 50
+		var statements strings.Builder
+		for n := range many {
+			fmt.Fprintf(&statements, "CREATE SCHEMA test%d; ", c.made+n)
+		}
+		if err := c.run("psql", "--no-psqlrc", "--command", statements.String()); err != nil {
+			return "", err
+		}
+		c.made += many
+	}
+	c.used++
+	return fmt.Sprint("test", c.used-1), nil
 }

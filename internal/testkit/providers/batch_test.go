@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,6 +30,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/pattern"
 )
 
 // inMemory is the transport of a client whose server is a handler, so that time can be that of a test.
@@ -135,6 +137,32 @@ func ask(t *testing.T, model api.Provider, questions ...string) (errs []error) {
 		errs = append(errs, err)
 	}
 	return errs
+}
+
+func TestAFakeAnswersABatchInTheOrderOfItsRequestsOrByRequest(t *testing.T) {
+	inEach(t, func(t *testing.T, p provider) {
+		number := pattern.Of(`Question [0-9]+`)
+		byRequest := fake.Func(func(request []byte) fake.Reply {
+			return p.says(content.Text{Text: "Answer to " + string(number().Find(request))})
+		}).Always()
+		server := p.fake(p.says(content.Text{Text: "First."}), p.says(content.Text{Text: "Second."}), byRequest)
+		b, err := batch.Open("", nil)
+		require.NoError(t, err)
+		client := api.NewClient(inBatches(p.name, &inMemory{server: server}, b), nil)
+
+		var answers []string
+		questions := slices.Values([]int{0, 1, 2, 3})
+		for answer, err := range executor.Each(t.Context(), 10, questions, func(ctx context.Context, q int) (api.Response, error) {
+			time.Sleep(time.Duration(q) * time.Millisecond) // all are in one batch, in this order
+			words := content.Words(fmt.Sprint("Question ", q))
+			return client.Send(ctx, api.Request{Messages: []content.Message{{Role: content.User, Blocks: words}}})
+		}) {
+			require.NoError(t, err)
+			answers = append(answers, answer.Blocks.Text())
+		}
+		require.Equal(t, []string{"First.", "Second.", "Answer to Question 2", "Answer to Question 3"}, answers)
+		require.Equal(t, 1, server.Batches())
+	})
 }
 
 func TestRequestsThatFailInABatchHaveTheirKind(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package quick makes the tests of a package that allocates much quicker by a tenth: the garbage collector works less
-// often. GOGC in the environment goes before it.
+// Package quick makes the tests of a package that allocates much quicker by a tenth to a quarter: the garbage collector
+// works less often. GOGC in the environment goes before it.
 //
 //	import _ "github.com/plait-dev/plait/internal/testkit/quick"
 package quick
