@@ -38,6 +38,7 @@ var layers = []string{
 	"store", "internal/sqlstore", "store/storetest",
 	"report/promptcache", "report",
 	"executor", "executor/replay", "executor/registry", "internal/webguard", "internal/front", "executor/agui", "executor/progress", "executor/contextedit", "executor/toolsearch",
+	"executor/background",
 	"viz/internal/ink", "viz/internal/viztest", "viz", "viz/page/internal/web", "viz/page", "viz/page/live",
 }
 

@@ -76,7 +76,8 @@ type Hook struct {
 	// or the request is refused again, the run ends with the provider's error; an error of the hook is added to it.
 	TooLong func(ctx context.Context, d dag.DAG) (dag.DAG, error)
 	// Next gets each completed turn. The run continues with the conversation, provider and options of the turn that it
-	// returns. An error ends the run.
+	// returns. An error ends the run. If the program ended between the last response of a run and its end, the next run
+	// begins with that turn, with Number 0.
 	Next func(ctx context.Context, turn Turn) (Turn, error)
 	// Resume is called before a pause is resumed, and for each continuing sub-agent with its own pause. An error refuses
 	// it.

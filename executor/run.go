@@ -50,7 +50,8 @@ type given struct {
 	initial dag.DAG
 	broken  error // why the run cannot begin, or nil
 
-	open lineage.Open // zero until it is read
+	open    lineage.Open // zero until it is read
+	unended bool         // the program ended after the last response, before the Next hooks had its turn
 
 	looked     bool                                 // for calls that were started on other branches
 	unresolved map[node.CallKey]*node.ToolExecution // those calls
@@ -134,13 +135,21 @@ func (r *run) begin() error {
 	}
 
 	// After a whole response there is nothing to respond to, unless a queue has messages.
-	if _, whole := lineage.Answered(r.d.Head()); whole && r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0 {
+	_, whole := lineage.Answered(r.d.Head())
+	r.unended = whole && len(r.hooks.next) > 0 && wasInterrupted(r.initial)
+	if whole && !r.unended && r.agent.Steering.Len() == 0 && r.agent.FollowUps.Len() == 0 {
 		return ErrAnswered
 	}
 	if len(r.hooks.input) == 0 {
 		return nil
 	}
 	return r.checkInput()
+}
+
+// wasInterrupted reports whether the last run of a conversation has no end.
+func wasInterrupted(d dag.DAG) bool {
+	last, is := d.LastRun()
+	return is && !last.Final
 }
 
 // refuse returns the End of a run that does not begin.

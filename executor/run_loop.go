@@ -67,6 +67,13 @@ func (r *run) begunOpen() step {
 		return r.failed(err)
 	}
 
+	if r.unended && r.ctx.Err() == nil {
+		last := lineage.LastMessage(r.d.Head())
+		return r.afterTurn(Turn{
+			Message: last, DAG: r.d, Provider: r.provider, Options: r.options, Stop: answerOf(last).Stop,
+		})
+	}
+
 	// After the model's own message, or without any message, there is nothing to respond to: FollowUps count too.
 	words, whole := lineage.Answered(r.d.Head())
 	next := r.nextTurn("", words || len(r.transcript().Messages) == 0)
@@ -213,21 +220,26 @@ func (r *run) closeTurn(message *node.Node, open lineage.Phase, usage content.Us
 		return step{stop: r.stop}
 	}
 
-	// A hook that sets another stop reason ends the run, even if messages wait in the queues.
 	if len(r.hooks.next) > 0 && r.ctx.Err() == nil {
-		turn, err := r.next(Turn{
+		return r.afterTurn(Turn{
 			Number: r.turn, Message: message, Executions: done.executions, Results: done.results,
 			DAG: r.d, Provider: r.provider, Options: r.options, Stop: stop,
 		})
-		switch {
-		case err != nil:
-			return r.failed(err)
-		case turn.Stop != "" && turn.Stop != stop:
-			return step{stop: turn.Stop}
-		}
-		stop = turn.Stop
 	}
 	return r.nextTurn(stop, stop != "")
+}
+
+// afterTurn lets the Next hooks decide about the next step.
+func (r *run) afterTurn(turn Turn) step {
+	stop := turn.Stop
+	turn, err := r.next(turn)
+	switch {
+	case err != nil:
+		return r.failed(err)
+	case turn.Stop != "" && turn.Stop != stop:
+		return step{stop: turn.Stop} // even if messages wait in the queues
+	}
+	return r.nextTurn(turn.Stop, turn.Stop != "")
 }
 
 func answerOf(message *node.Node) node.Answer {

@@ -19,6 +19,7 @@ type Queue struct {
 	mu      sync.Mutex
 	all     bool
 	waiting []queued
+	filled  chan struct{} // closed when a message comes; nil unless Filled waits for one
 }
 
 // queued is a message in a queue, with the metadata of its node.
@@ -56,8 +57,35 @@ func (q *Queue) AddMeta(meta node.Meta, text string, blocks ...content.Block) er
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, queued{content.Message{Role: content.User, Blocks: list}, meta})
+	q.fill(append(q.waiting, queued{content.Message{Role: content.User, Blocks: list}, meta}))
 	return nil
+}
+
+// fill sets the messages of the queue. q.mu must be held.
+func (q *Queue) fill(messages []queued) {
+	q.waiting = messages
+	if q.filled != nil {
+		close(q.filled)
+		q.filled = nil
+	}
+}
+
+// Filled returns a channel that is closed as soon as the queue has a message. That of a nil queue stays open.
+func (q *Queue) Filled() <-chan struct{} {
+	if q == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) > 0 {
+		now := make(chan struct{})
+		close(now)
+		return now
+	}
+	if q.filled == nil {
+		q.filled = make(chan struct{})
+	}
+	return q.filled
 }
 
 // Messages returns the messages in the queue, in order.
@@ -126,5 +154,5 @@ func (q *Queue) putBack(messages []queued) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = slices.Concat(messages, q.waiting)
+	q.fill(slices.Concat(messages, q.waiting))
 }

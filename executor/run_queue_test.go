@@ -76,3 +76,26 @@ func TestQueuedMessageIsKeptWhenTheConsumerLeaves(t *testing.T) {
 		require.Equal(t, "one", q.Messages()[0].Blocks.Text())
 	}
 }
+
+func TestFilledIsClosedWhenTheQueueHasAMessage(t *testing.T) {
+	var none *executor.Queue
+	require.Nil(t, none.Filled())
+
+	queue := executor.NewQueue()
+	filled := queue.Filled()
+	select {
+	case <-filled:
+		t.Fatal("the queue is empty")
+	default:
+	}
+	require.NoError(t, queue.Add("one"))
+	<-filled
+	<-queue.Filled()
+
+	queue.Clear()
+	select {
+	case <-queue.Filled():
+		t.Fatal("the queue is empty again")
+	default:
+	}
+}

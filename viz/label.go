@@ -71,6 +71,9 @@ func (l labeller) face(i int) face {
 	n := l.o.vertices[i].node
 	d := describe.Of(n)
 	d.Waiting = l.o.waiting[n.ID()]
+	if l.o.working[n.ID()] {
+		d.State = "in the background"
+	}
 	f := face{shape: faces[d.Sort].shape, style: faces[d.Sort].style}
 	if d.Grave() && d.Sort != describe.Assistant { // a response keeps the colors of its side
 		f.style = styleFailed

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/describe"
+	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/shared"
 	"github.com/plait-dev/plait/node"
 )
@@ -20,6 +21,7 @@ type outline struct {
 	instead  map[node.ID]*node.Node // for each start of a run that is left out, the node before it; nil for none
 	refs     map[node.ID][]string   // the names of the refs to each node; nil for none
 	waiting  map[node.ID]int        // number of open calls of each message
+	working  map[node.ID]bool       // the executions whose background work is open; nil for none
 	// full is set for a drawing in which every node has a box of its own.
 	full bool
 }
@@ -89,6 +91,13 @@ func outlineOf(d dag.DAG, options *Options) (*outline, labeller, error) {
 func (o *outline) of(heads []*node.Node) *outline {
 	o.heads, o.waiting = len(heads), shared.Waiting(heads)
 	number := o.number(heads)
+	open, _ := lineage.OpenWork(o.nodes)
+	for _, n := range open {
+		if o.working == nil {
+			o.working = map[node.ID]bool{}
+		}
+		o.working[n.ID()] = true
+	}
 
 	at := func(n *node.Node) int { return number[cmp.Or(o.instead[n.ID()], n).ID()] }
 

@@ -56,9 +56,10 @@ The first four are request bodies. Their other members (the model, limits, …)
 are kept, and export and run use them again.
 
 chat is messages of Chat Completions: a list, an object with "messages", or one
-of either a line. claude-code and pi are sessions, as JSON lines; nano-agent is
-a saved graph. Of several conversations in FILE one is continued; the others get
-the refs conversation-2, conversation-3, …
+of either a line. claude-code, codex and pi are sessions, as JSON lines, and
+opencode is what "opencode export" prints; nano-agent is a saved graph. Of
+several conversations in FILE one is continued; the others get the refs
+conversation-2, conversation-3, …
 
 What was changed, left out or kept in another form is printed on standard error.
 An incomplete last line, as in a session that is being written, is left out.`,
@@ -103,27 +104,39 @@ func (s *streams) importFile(f importer, name string, data []byte, output string
 }
 
 func exportCommand(s *streams) *cobra.Command {
-	var to, model, body string
+	var to, model, body, folder string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "export --to API FILE",
-		Short: "Print the request that would be sent",
+		Short: "Print the request that would be sent, or a session of another program",
 		Long: "Prints the request body that run would send to API, not streamed. API is one of\n\n  " + strings.Join(endpointNames(), "\n  ") + `
 
 Every change that the rules of the API require is printed on standard error, or
 with --json beside the body. The model is that of the imported request, or of
-the last response, unless --model names another.`,
+the last response, unless --model names another.
+
+Or API is a format of sessions:
+
+  ` + strings.Join(sessionNames(), "\n  ") + `
+
+Codex continues a rollout that lies in its sessions folder, OpenCode one that it
+has imported, both in --folder. What a session cannot express is printed on
+standard error, each kind under a code that stays the same.`,
 		Example: `  plait export --to gemini talk.json
-  plait export --to anthropic talk.json --body '{"max_tokens": 500}'`,
+  plait export --to anthropic talk.json --body '{"max_tokens": 500}'
+  plait export --to opencode --folder "$PWD" talk.json > session.json`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := endpointOf(to)
-			if err != nil {
-				return fmt.Errorf("--to %w", err)
-			}
 			d, err := s.load(args[0])
 			if err != nil {
 				return err
+			}
+			if isSession(to) {
+				return s.exportSession(to, d, model, folder, asJSON)
+			}
+			e, err := endpointOf(to)
+			if err != nil {
+				return fmt.Errorf("--to %w", err)
 			}
 			if d, err = withBody(d, e, model, body); err != nil {
 				return err
@@ -133,7 +146,8 @@ the last response, unless --model names another.`,
 	}
 
 	cmd.Flags().StringVar(&to, "to", "", "the `API`")
-	cmd.Flags().StringVar(&model, "model", "", "the `MODEL`")
+	cmd.Flags().StringVar(&model, "model", "", "the `MODEL`; of a session also PROVIDER/MODEL")
+	cmd.Flags().StringVar(&folder, "folder", "", "the `FOLDER` in which a session is continued")
 	bodyFlag(cmd, &body)
 	_ = cmd.MarkFlagRequired("to")
 	jsonFlag(cmd, &asJSON)

@@ -174,6 +174,7 @@ func TestIDsDoNotDependOnContent(t *testing.T) {
 
 var samples = map[sessions.Format]string{
 	sessions.ClaudeCode: "testdata/claude-code.jsonl", sessions.Pi: "testdata/pi.jsonl",
+	sessions.Codex: "testdata/codex.jsonl", sessions.OpenCode: "testdata/opencode.json",
 }
 
 // claude writes a session: each line is its id, what it follows, and the rest.

@@ -1,4 +1,4 @@
-// Package sessions imports the saved conversations of other programs.
+// Package sessions imports the saved conversations of other programs, and writes such.
 //
 // The smallest whole program:
 //
@@ -58,7 +58,30 @@
 //	any other member                 metadata "pi" and "pi.message"
 //	session                          metadata of the conversation
 //
-// Files of Claude Code and pi lack the system prompt and the tools. Some providers bind thinking to both. Such thinking
+// Codex, a rollout as JSON lines, as version 0.171 writes it:
+//
+//	session_meta                     metadata of the conversation; base_instructions are a node.System
+//	message                          node.Message; of a developer node.System
+//	reasoning, function_call         blocks of the response; the items between two token counts are one response
+//	function_call_output             as tool_result of Claude Code
+//	token_usage_record               the message's Answer, with the model of the turn_context before it
+//	any other item                   content.Opaque of the Responses API
+//	any other line                   node.Custom "codex.TYPE"; also compacted: its messages stay
+//
+// OpenCode, a session as version 1.18 exports it:
+//
+//	info                             metadata of the conversation, and of each message
+//	text, file, reasoning, tool      blocks of the message, and the results of its calls as a message behind it
+//	tokens, modelID, finish          the message's Answer
+//	step-start, step-finish, patch   metadata "opencode.steps"
+//	any other part                   content.Opaque
+//
+// # Writing
+//
+// [Export] writes sessions of Codex and OpenCode, which these programs continue, and ATIF. What a format cannot express
+// is returned as losses, each kind under a code. What is not in the list comes back when the session is imported.
+//
+// Files of Claude Code, Codex, OpenCode and pi lack the tools, and most the system prompt. Some providers bind thinking to both. Such thinking
 // is kept, drawn and saved, but not sent again (node.Answer.Seen).
 //
 // In all formats, an unknown block becomes a content.Opaque, with a note. Most files lack the definitions of the tools.
@@ -77,7 +100,7 @@
 // # Errors
 //
 // Every error is an *[Error] with the line and the reason. A file with an error is not imported, unless only its last
-// line is cut off. A file without any known line of Claude Code or pi is an error, because it has another format. Import
+// line is cut off. A file without any known line of its format is an error, because it has another format. Import
 // does not guess the format.
 //
 // If a conversation cannot hold some content, the result is a [Note], not an error. Nothing is left out without one.

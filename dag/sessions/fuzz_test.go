@@ -74,6 +74,24 @@ func FuzzClaudeCode(f *testing.F) {
 	fuzz(f, sessions.ClaudeCode, c.String(), c.String()+"\n"+c.String(), `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":""}]}}`)
 }
 
+func FuzzCodex(f *testing.F) {
+	item := func(payload string) string { return `{"type":"response_item","payload":` + payload + "}\n" }
+	fuzz(f, sessions.Codex,
+		item(`{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,eA=="}]}`)+
+			item(`{"type":"function_call","name":"f","arguments":"{","call_id":""}`)+item(`{"type":"function_call_output","call_id":"","output":{"content":"x"}}`),
+		item(`{"type":"function_call_output","call_id":"x","output":["a"]}`)+`{"type":"token_usage_record"}`,
+		`{"type":"session_meta","payload":{"id":"x","base_instructions":{"text":"x"}}}`+"\n"+item(`{"type":"web_search_call"}`))
+}
+
+func FuzzOpenCode(f *testing.F) {
+	message := func(role, parts string) string {
+		return `{"info":{},"messages":[{"info":{"role":"` + role + `"},"parts":[` + parts + `]}]}`
+	}
+	fuzz(f, sessions.OpenCode, message("user", `{"type":"text","text":"x"},{"type":"file","mime":"text/plain","url":"data:text/plain;base64,eA=="},7`),
+		message("assistant", `{"type":"tool","callID":"","tool":"","state":{"status":"error"}},{"type":"tool","state":{"input":[]}},{"type":"reasoning"}`),
+		`{"info":{},"messages":[]}`, `{"info":{"id":7},"messages":{}}`, `[]`)
+}
+
 func FuzzPi(f *testing.F) {
 	fuzz(f, sessions.Pi, piSays(`{"role":"user","content":"a"}`, `{"role":"bashExecution","command":"x"}`, `{"role":"assistant","api":"openai-responses","content":[{"type":"thinking","thinking":"","thinkingSignature":"{\"id\":\"x\"}"}]}`),
 		`{"type":"message","message":{"role":"user","content":"a"}}`+"\n"+`{"type":"compaction","summary":"s","firstKeptEntryIndex":1}`+"\n"+`{"type":"leaf","targetId":"line 1"}`)
@@ -190,7 +208,7 @@ func TestLimits(t *testing.T) {
 
 	_, err = sessions.Import("gopher", strings.NewReader(""), nil)
 	require.ErrorIs(t, err, sessions.ErrUnknownFormat)
-	require.EqualError(t, err, "import gopher: unknown format: the formats are claude-code, nano-agent, pi")
+	require.EqualError(t, err, "import gopher: unknown format: the formats are claude-code, codex, nano-agent, opencode, pi")
 
 	failing := errors.New("the disk is gone")
 	for _, format := range sessions.Formats() {

@@ -68,10 +68,16 @@ const (
 	ClaudeCode Format = "claude-code"
 	// Pi is a session of the coding agent pi: JSON lines, linked to their parents by id.
 	Pi Format = "pi"
+	// Codex is a rollout of OpenAI's Codex: JSON lines.
+	Codex Format = "codex"
+	// OpenCode is a session as "opencode export" prints it and "opencode import" reads it: one JSON object.
+	OpenCode Format = "opencode"
+	// ATIF is the Agent Trajectory Interchange Format. It is written, and not read.
+	ATIF Format = "atif"
 )
 
-// Formats returns all formats, in alphabetical order.
-func Formats() []Format { return []Format{ClaudeCode, NanoAgent, Pi} }
+// Formats returns the formats that [Import] reads, in alphabetical order.
+func Formats() []Format { return []Format{ClaudeCode, Codex, NanoAgent, OpenCode, Pi} }
 
 // Options change how a file is read. A nil *Options means the defaults.
 type Options struct {
@@ -187,6 +193,8 @@ var importers = map[Format]func(*importer, io.Reader) error{
 	NanoAgent:  (*importer).nanoAgent,
 	ClaudeCode: (*importer).claudeCode,
 	Pi:         (*importer).pi,
+	Codex:      (*importer).codex,
+	OpenCode:   (*importer).openCode,
 }
 
 func joinNames(formats []Format) string {
