@@ -13,6 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
@@ -187,4 +188,16 @@ func TestIndexIsMadeAgain(t *testing.T) {
 			})
 		}
 	})
+}
+
+// A run that was paused has a start for each part of it.
+func TestRunWithTwoStartsIsIndexedOnce(t *testing.T) {
+	meta, err := node.Meta{}.With(agentMeta, "a")
+	require.NoError(t, err)
+	d := dag.New().User("Hi.")
+	for range 2 {
+		d = d.AppendMeta(node.RunStart{Agent: "a", Run: "r"}, meta).Append(node.StopReason{Reason: content.StopEndTurn})
+	}
+	require.NoError(t, d.Err())
+	require.Len(t, runsIn(d), 1)
 }
