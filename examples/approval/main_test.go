@@ -50,11 +50,11 @@ No answer: denied.
 ● assistant These four can go. → delete_file ×4
 ├─┬─┬─╮
 ▪ │ │ │ delete_file(path: "film-copy.mkv") → deleted
-│ ▪ │ │ delete_file ✗ Tool call denied: I am still writing it (path: "thesis.odt")
+│ ▪ │ │ delete_file(path: "thesis.odt") → denied: Tool call denied: I am still writing it
 │ │ ▪ │ delete_file(path: "old.log") in place of delete_file(path: "film*") → deleted
-│ │ │ ▪ delete_file ✗ Tool call denied: nobody was there to approve it (path: "film.mkv�\u001b[9Dol…
+│ │ │ ▪ delete_file(path: "film.mkv�\u001b[9Dold.log") → denied: Tool call denied: nobody was there…
 ├─┴─┴─╯
-◇ results   4, 2 failed
+◇ results   4, 2 denied
 ● assistant I made what room I was allowed to.
 ■ stop      end_turn · 3 turns · 5 tool calls
 

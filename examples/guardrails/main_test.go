@@ -13,9 +13,9 @@ const whole = `Input: executor: the message was rejected: the message holds a ca
 ● assistant → read_file ×2
 ├─╮
 ▪ │ read_file(path: "public/menu.txt") → This is public/menu.txt.
-│ ▪ read_file ✗ Tool call denied: only files below public/ can be read (path: "/etc/passwd")
+│ ▪ read_file(path: "/etc/passwd") → denied: Tool call denied: only files below public/ can be read
 ├─╯
-◇ results   2, 1 failed
+◇ results   2, 1 denied
 ● assistant The menu is there. The other file is not mine to read.
 ■ stop      end_turn · 2 turns · 2 tool calls
 

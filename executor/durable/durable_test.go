@@ -426,12 +426,26 @@ type gap struct {
 
 // Update implements store.Transactor.
 func (g gap) Update(ctx context.Context, f func(store.Tx) error) error {
-	return g.Transactor.Update(ctx, func(tx store.Tx) error { return f(gapTx{tx, g.after}) })
+	return g.Transactor.Update(ctx, func(tx store.Tx) error {
+		err := f(gapTx{tx, g.after})
+		g.after(commit)
+		return err
+	})
 }
+
+// commit is what a gap calls its function with before the end of a transaction.
+const commit = "COMMIT"
 
 type gapTx struct {
 	store.Tx
 	after func(query string)
+}
+
+// Exec implements store.Tx.
+func (t gapTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	n, err := t.Tx.Exec(ctx, query, args...)
+	t.after(query)
+	return n, err
 }
 
 // Query implements store.Tx.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -356,12 +357,16 @@ func TestCancelDuringAPauseCancelsItsCalls(t *testing.T) {
 		cancelled := make(chan error, 1)
 		program := w.engine(nil)
 		var once sync.Once
+		var pauses atomic.Bool
 		e := w.engine(func(o *Options) {
 			defers("count", 2)(o)
 			o.wrap = func(db store.Transactor) store.Transactor {
 				return gap{db, func(query string) {
-					if !strings.HasPrefix(query, `SELECT call FROM plait_inbox`) {
-						return // the jobs are inserted right before this query
+					if strings.Contains(query, `SET state = 'pending'`) {
+						pauses.Store(true)
+					}
+					if query != commit || !pauses.Load() {
+						return // the jobs are inserted at the end of this transaction
 					}
 					once.Do(func() {
 						go func() { cancelled <- program.Cancel(w.Context(), "r", "enough") }()
