@@ -18,7 +18,7 @@ type Probe struct {
 
 const (
 	paris = `{"city":"Paris"}`
-	soon  = 30 * time.Second
+	soon  = time.Minute
 	next  = "And now?"
 )
 
@@ -208,7 +208,7 @@ func many(l Library) Outcome {
 		time.Sleep(time.Millisecond) // so that calls are under way at the same time
 		return "18", nil
 	}}
-	t := talk(l, c, "Go.", 2*soon)
+	t := talk(l, c, "Go.", soon)
 	if t.ended != "" {
 		return bad("not done after a minute")
 	}

@@ -29,4 +29,17 @@ func TestProbes(t *testing.T) {
 		})
 	}
 	require.Equal(t, len(probe.All), strings.Count(string(document), "\n| ")-1, "a row for each probe, and the head")
+
+	// The README has some of its rows.
+	readme, err := os.ReadFile("../../../README.md")
+	require.NoError(t, err)
+	shown := 0
+	for _, p := range probe.All {
+		_, row, found := strings.Cut(string(readme), "\n| "+p.Name+" |")
+		if row, _, _ = strings.Cut(row, "\n"); found {
+			shown++
+			require.Contains(t, string(document), "\n| "+p.Name+" |"+row+"\n")
+		}
+	}
+	require.Positive(t, shown)
 }
