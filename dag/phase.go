@@ -13,7 +13,8 @@ import (
 // phase is an open tool phase that can be continued.
 type phase struct {
 	lineage.Phase
-	edit *byte // for Slots.Set; nil if no execution is added
+	edit  *byte // for Slots.Set; nil if no execution is added
+	stays bool  // the phase stays open, so its Tally is kept
 }
 
 // open returns what is open at the heads.
@@ -31,7 +32,7 @@ func (d DAG) openPhase() (phase, bool) {
 	if open.Branches != 1 || len(open.Phases) == 0 {
 		return phase{}, false
 	}
-	return phase{open.Phases[0], new(byte)}, true
+	return phase{Phase: open.Phases[0], edit: new(byte)}, true
 }
 
 // isExecution reports whether n is the execution of a call.
@@ -135,13 +136,16 @@ func (d DAG) CloseTools(executions ...node.ToolExecution) DAG {
 }
 
 func init() {
+	shared.Rewind = func(d, to any) { d.(*DAG).head, d.(*DAG).several = to.(*DAG).head, to.(*DAG).several }
 	shared.OpenAt = func(d any) lineage.Open { return d.(*DAG).open() }
-	shared.CloseTools = func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error) {
-		n, err := phase{open, new(byte)}.close(src, executions)
+	shared.CloseTools = func(d any, open lineage.Phase, executions []node.Payload) error {
+		at := d.(*DAG)
+		n, err := phase{Phase: open, edit: new(byte)}.close(at.Source(), executions)
 		if err != nil {
-			return nil, &buildError{Step: "CloseTools", Err: err}
+			return &buildError{Step: "CloseTools", Err: err}
 		}
-		return n, nil
+		*at = at.at(n)
+		return nil
 	}
 }
 
@@ -201,6 +205,7 @@ func (d DAG) AppendExecutions(executions ...node.ToolExecution) DAG {
 	if !ok {
 		return d.fail("AppendExecutions", errNoCalls)
 	}
+	p.stays = true
 	if err := p.executeAll(d.Source(), payloadsOf(executions)); err != nil {
 		return d.fail("AppendExecutions", err)
 	}
@@ -273,6 +278,9 @@ func (p *phase) execute(src node.Source, i int, execution node.Payload) error {
 	n, err := node.New(src, execution, node.Meta{}, p.Caller)
 
 	// It replaces an earlier execution without a result.
+	if p.stays && err == nil {
+		p.Count(p.Executions.At(i), n)
+	}
 	p.Executions.Set(i, n, p.edit)
 	return err
 }
@@ -284,7 +292,7 @@ func resultOf(n *node.Node) content.ToolResult {
 	result := e.Answer()
 
 	// A start is sent only if no result can follow any more: see view.inDoubt.
-	if lineage.InDoubt(e) {
+	if e.State.Unfinished() && lineage.InDoubt(e) {
 		result.Content, result.IsError = content.Words(content.OutcomeUnknown), true
 	}
 	if e.CallID != "" || n.NumParents() != 1 {

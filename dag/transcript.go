@@ -246,7 +246,7 @@ func startedBefore(n *node.Node) (started []*node.Node) {
 		if p.Loader() != nil {
 			continue // nothing of it is sent: see OutlineOf
 		}
-		if e, ok := p.Payload().(node.ToolExecution); ok && lineage.InDoubt(e) && p.NumParents() == 1 {
+		if isUnfinished(p) && lineage.InDoubt(p.Payload().(node.ToolExecution)) && p.NumParents() == 1 {
 			started = append(started, p)
 		}
 	}

@@ -1388,7 +1388,7 @@ func paused(t *testing.T, err error) executor.Continuation {
 	t.Helper()
 	var p *executor.PausedError
 	require.ErrorAs(t, err, &p)
-	return p.Continuation
+	return p.Continuation()
 }
 
 // waiting is the ids of the calls that wait.

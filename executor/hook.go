@@ -335,28 +335,35 @@ func guard[In, Out any](
 		return out, errorOf(ctx)
 	}
 
-	// The channel has room for the outcome, so that a hook can end after it was given up.
-	type outcome struct {
-		out Out
-		err error
-	}
-	ended := make(chan outcome, 1)
-	w.start(func() {
-		o := outcome{err: errEnded} // holds unless the hook returns or panics
-		defer func() {
-			if v := recover(); v != nil {
-				o.err = fmt.Errorf("a hook %w: %v", errPanicked, v)
-			}
-			ended <- o
-		}()
-		o.out, o.err = hook(ctx, in)
-	})
+	// The channel has room for a token, so that a hook can end after it was given up.
+	c := &hookCall[In, Out]{ctx: ctx, hook: hook, in: in, err: errEnded, ended: make(chan struct{}, 1)}
+	w.start(c)
 
 	// A hook that ignores the context is left behind; w counts it until it ends.
 	select {
-	case o := <-ended:
-		return o.out, o.err
+	case <-c.ended:
+		return c.out, c.err
 	case <-ctx.Done():
 		return out, errorOf(ctx)
 	}
+}
+
+// hookCall is a call of a hook on a goroutine of its own.
+type hookCall[In, Out any] struct {
+	ctx   context.Context
+	hook  func(context.Context, In) (Out, error)
+	in    In
+	ended chan struct{} // receives a token when the fields below are set
+	out   Out
+	err   error // errEnded unless the hook returns or panics
+}
+
+func (c *hookCall[In, Out]) work() {
+	defer func() {
+		if v := recover(); v != nil {
+			c.err = fmt.Errorf("a hook %w: %v", errPanicked, v)
+		}
+		c.ended <- struct{}{}
+	}()
+	c.out, c.err = c.hook(c.ctx, c.in)
 }

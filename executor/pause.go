@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"maps"
-	"slices"
 	"sync"
 
 	"github.com/plait-dev/plait/content"
@@ -99,16 +99,43 @@ var ErrPaused = errors.New("the run is paused")
 //   - A message of the user may follow at once: the same answers are sent then, and dag.DAG.Validate reports the calls.
 //   - [Agent.Run] with the conversation as it is asks the hooks about the calls again, and pauses anew.
 type PausedError struct {
-	Continuation Continuation
+	// Reason is content.StopApproval if any pending call waits for approval, and otherwise content.StopResults.
+	Reason content.Stop
+
+	d          dag.DAG
+	run        string          // its ID; "" takes the one in d
+	parent     []lineage.Phase // where the run had paused before; nil in a run that was not resumed
+	attributes map[string]any  // of the run
+}
+
+// PausedAt returns the error for a conversation with pending calls.
+func PausedAt(d dag.DAG) *PausedError {
+	reason := content.StopResults
+	for _, p := range shared.OpenAt(&d).Phases {
+		if p.Approval > 0 {
+			reason = content.StopApproval
+		}
+	}
+	return &PausedError{Reason: reason, d: d}
+}
+
+// Continuation returns the continuation of the pause. It is made at each call, and lists all pending calls.
+func (e *PausedError) Continuation() Continuation {
+	c := ContinuationOf(e.d)
+	c.Run, c.Attributes = cmp.Or(e.run, c.Run), maps.Clone(e.attributes)
+	if c.Parent = pauseID(e.parent); c.ID == c.Parent {
+		c.Parent = "" // nothing has changed
+	}
+	return c
 }
 
 // Error returns the reason of the pause and the number of pending calls.
 func (e *PausedError) Error() string {
 	waits, what := "waits for its result", "results"
-	if e.Continuation.Reason == content.StopApproval {
+	if e.Reason == content.StopApproval {
 		waits, what = "waits for approval", "approval"
 	}
-	if n := len(e.Continuation.Calls); n != 1 {
+	if n := len(ContinuationOf(e.d).Calls); n != 1 {
 		waits = fmt.Sprintf("%d tool calls wait for %s", n, what)
 	} else {
 		waits = "1 tool call " + waits
@@ -176,14 +203,14 @@ func (r *run) pause(p *toolPhase) error {
 	var executions []node.ToolExecution
 	for _, c := range p.calls {
 		if c.state == done && !c.saved {
-			executions = append(executions, c.execution.(node.ToolExecution))
+			executions = append(executions, c.executed().(node.ToolExecution))
 		}
 	}
 	executions = append(executions, p.waitingExecutions()...)
 
 	// Count the results now: the resumed run begins with these totals.
-	r.totals.ToolCalls += p.finished
-	r.meter.take(p.usage)
+	r.calls += p.finished
+	r.meter.spend(ownTool, "", p.usage)
 	d := r.d.AppendExecutions(p.keepSpent(executions)...)
 	if err := d.Err(); err != nil {
 		return err
@@ -203,7 +230,8 @@ func (p *toolPhase) waitingExecutions() []node.ToolExecution {
 		case c.state == done:
 			continue
 		case c.state == agentPaused:
-			e = c.executionOf(Result{}, c.started)
+			e = c.executed().(node.ToolExecution)
+			e.Ended = c.started
 			e.State, e.Child = node.ExecutionState(c.pause.reason), node.ListOf(c.pause.dag.Heads()...)
 		case c.approval:
 			e.State, e.Deferred = node.ExecutionAwaitingApproval, c.deferred
@@ -224,29 +252,9 @@ func (r *run) paused() error {
 		return errPhasePaused
 	}
 
-	// Nobody reads the continuation of a sub-agent without a consumer. Making it at each depth would be quadratic.
-	if !r.heard && r.inside.forwards(r.ctx) {
-		reason := content.StopResults
-		if slices.ContainsFunc(r.d.Heads(), waitsForApproval) {
-			reason = content.StopApproval
-		}
-		r.sum(reason)
-		return &PausedError{Continuation{Reason: reason}}
-	}
-
-	c := ContinuationOf(r.d)
-	c.Run, c.Parent, c.Attributes = r.id, r.parent, maps.Clone(Attributes(r.ctx))
-	if c.ID == c.Parent {
-		c.Parent = "" // nothing has changed
-	}
-	r.sum(c.Reason)
-	return &PausedError{c}
-}
-
-// waitsForApproval reports whether n is an execution that waits for approval, or whose sub-agent does.
-func waitsForApproval(n *node.Node) bool {
-	e, ok := n.Payload().(node.ToolExecution)
-	return ok && e.State == node.ExecutionAwaitingApproval
+	e := PausedAt(r.d)
+	e.run, e.parent, e.attributes = r.id, r.parent, Attributes(r.ctx)
+	return e
 }
 
 // ClaimOnce returns a hook that refuses a pause it has seen before. Share one such hook among all agents that resume. Put

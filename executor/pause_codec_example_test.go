@@ -27,7 +27,7 @@ func pausing() (executor.Agent, dag.DAG, executor.Continuation) {
 	if !errors.As(err, &paused) {
 		panic(err)
 	}
-	return agent, d, paused.Continuation
+	return agent, d, paused.Continuation()
 }
 
 // A continuation names a pause: it is a token for a queue or a page. The state is in the conversation, which the run

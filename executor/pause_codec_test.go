@@ -513,7 +513,7 @@ func (w journeyWay) tell(t *testing.T, agent executor.Agent, d dag.DAG, replies 
 			s.totals.Elapsed = 0
 			return s
 		}
-		c := paused.Continuation
+		c := paused.Continuation()
 		pause := string(c.Reason)
 		for _, p := range d.Pending() {
 			pause += fmt.Sprintf(" %s=%s:%s%s/%d", nameOf(d, p), p.Tool, p.Call.Name, p.Call.Input, p.Call.Index)
@@ -788,5 +788,5 @@ func pauseOf(t *testing.T, err error) executor.Continuation {
 	t.Helper()
 	var paused *executor.PausedError
 	require.ErrorAs(t, err, &paused)
-	return paused.Continuation
+	return paused.Continuation()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -56,20 +57,7 @@ func newReplies(depth int, list []*placedReply) *replies {
 }
 
 // given reports whether there is a reply for a call of the phase, or inside it.
-func (rs *replies) given(p lineage.Phase) bool {
-	message := p.Caller.ID()
-	for key := range rs.own {
-		if key.Message == message {
-			return true
-		}
-	}
-	for key := range rs.inside {
-		if key.Message == message {
-			return true
-		}
-	}
-	return false
-}
+func (rs *replies) given(p lineage.Phase) bool { return len(rs.numbers(p)) > 0 }
 
 // leave reports whether a call stays as it is: it waits for somebody, and has no reply. execution is its unfinished
 // execution, or nil.
@@ -81,14 +69,21 @@ func (rs *replies) leave(execution *node.Node) bool {
 	return rs.own[key] == nil && rs.inside[key] == nil
 }
 
-// stay returns how many calls of the phase stay as they are. Of a large phase that may be most.
-func (rs *replies) stay(p lineage.Phase) (n int) {
-	for i := range p.List {
-		if rs.leave(p.Executions.At(i)) {
-			n++
+// numbers returns the numbers of the calls of the phase with a reply, or with one inside them, in order.
+func (rs *replies) numbers(p lineage.Phase) (list []int) {
+	message := p.Caller.ID()
+	for key := range rs.own {
+		if key.Message == message {
+			list = append(list, p.Number(key.Index))
 		}
 	}
-	return n
+	for key := range rs.inside {
+		if key.Message == message {
+			list = append(list, p.Number(key.Index))
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // any reports whether there is any reply.
@@ -224,6 +219,9 @@ var errRepeated = errors.New("executor: every reply repeats a result that the co
 // reply to a call of the run, the first such call is named.
 func (r *run) missing() error {
 	for _, p := range r.open.Phases {
+		if p.Approval == 0 {
+			continue
+		}
 		replied := r.replies.given(p)
 		for i := range p.List {
 			n := p.Started(i)
@@ -246,9 +244,7 @@ func (r *run) resumePlaced(inner bool) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	if !inner || r.heard {
-		r.parent = pauseID(r.open.Phases)
-	}
+	r.parent = r.open.Phases
 	if !inner {
 		agents, err := r.checkAgents()
 		if err != nil {
@@ -290,9 +286,8 @@ func (r *run) checkAgents() ([]checkedAgent, error) {
 	var list []checkedAgent
 	for key, inside := range r.replies.inside {
 		n := r.waitingAt(key)
-		c := newPhase(r, 1).calls[0]
 		shown := dag.PendingOf(n)
-		c.call, c.ran = shown.Call, shown.Call
+		c := r.apart(shown.Call, shown.Call)
 		if err := r.findAgent(c); err != nil {
 			return nil, &ResumeError{Kind: errNoAgent, Call: key, Err: err}
 		}
@@ -422,8 +417,8 @@ func (r *run) afterDeferred(call, ran Call, result Result) (Result, error) {
 	defer cancel()
 
 	// Use a separate call: a hook that was given up may still use it while the run continues.
-	c := newPhase(r, 1).calls[0]
-	c.call, c.ran, c.ctx.Context = call, ran, ctx
+	c := r.apart(call, ran)
+	c.ctx.Context = ctx
 	after := func(_ context.Context, result Result) (Result, error) { return c.runAfterHooks(result), nil }
 	changed, err := guard(ctx, &r.crew, after, result)
 	switch {

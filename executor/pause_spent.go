@@ -1,8 +1,6 @@
 package executor
 
 import (
-	"cmp"
-
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/node"
@@ -12,8 +10,7 @@ import (
 
 // spent returns what the run has used so far, for an execution of a pause.
 func (r *run) spent() node.Spent {
-	r.sum("")
-	t := r.totals
+	t := r.totals("")
 	s := node.Spent{
 		Run: r.id, Turns: t.Turns, Calls: t.ToolCalls, Usage: t.Usage, ToolUsage: t.ToolUsage, Elapsed: t.Elapsed,
 		Cost: t.Cost, CostKnown: t.CostKnown,
@@ -24,36 +21,25 @@ func (r *run) spent() node.Spent {
 	return s
 }
 
-// spentIn returns what the run that paused in these phases has used; zero if there is no pause. It is in an unfinished
-// execution; after Accept of the last result, in a finished one. Of several pauses, the last one counts: what a run has
-// used only grows.
+// spentIn returns what the run that paused in these phases has used; zero if there is no pause.
 func spentIn(phases []lineage.Phase) (latest node.Spent) {
-	waits := false
+	var last *node.Node
 	for _, p := range phases {
-		for i := range p.List {
-			n := p.Executions.At(i)
-			if n == nil {
-				continue
-			}
-			e := n.Payload().(node.ToolExecution)
-			if e.Spent.Run == "" || waits && !e.State.Unfinished() {
-				continue
-			}
-
-			s := e.Spent
-			later := cmp.Or(
-				cmp.Compare(s.Turns, latest.Turns), cmp.Compare(s.Calls, latest.Calls), cmp.Compare(s.Elapsed, latest.Elapsed),
-			)
-			if later > 0 || latest.Run == "" || e.State.Unfinished() && !waits {
-				latest, waits = s, e.State.Unfinished()
+		if p.Spent == nil && p.Waiting > 0 { // the conversation is not that of a pause: the run went on
+			for i := range p.List {
+				last = lineage.Later(last, p.Executions.At(i))
 			}
 		}
+		last = lineage.Later(last, p.Spent)
 	}
-	return latest
+	if last == nil {
+		return latest
+	}
+	return last.Payload().(node.ToolExecution).Spent
 }
 
 // keepSpent records what the run has used so far in one of the executions of a pause that wait, the first one. If
-// nothing new waits, that is an execution that stays.
+// nothing new waits, that is an execution that stays: the one that had it before, or else the next one.
 func (p *toolPhase) keepSpent(executions []node.ToolExecution) []node.ToolExecution {
 	if len(executions) == 0 {
 		return nil
@@ -65,8 +51,12 @@ func (p *toolPhase) keepSpent(executions []node.ToolExecution) []node.ToolExecut
 			return executions
 		}
 	}
-	for i := range p.open.List {
-		execution := p.open.Executions.At(i)
+	calls, from := len(p.open.List), 0
+	if p.open.Spent != nil {
+		from = p.open.Of(p.open.Spent.Payload().(node.ToolExecution))
+	}
+	for i := range calls {
+		execution := p.open.Executions.At((from + i) % calls)
 		if p.stays > 0 && p.r.replies.leave(execution) {
 			e := execution.Payload().(node.ToolExecution)
 			e.Spent = spent
@@ -81,15 +71,13 @@ func (r *run) restore(s node.Spent) {
 	if s.Run != "" {
 		r.id = s.Run
 	}
-	r.turn = s.Turns
-	r.totals = node.StopReason{Turns: s.Turns, ToolCalls: s.Calls}
-	r.before = s.Elapsed
+	r.turn, r.calls, r.before = s.Turns, s.Calls, s.Elapsed
 
 	// The message with the calls was inspected before the pause. Restore the reasons to stop after it.
 	open := 0
 	for _, p := range r.open.Phases {
 		if r.replies.given(p) {
-			open += p.Open()
+			open += p.Open
 		}
 		if m, _ := p.Caller.Message(); m.Answer.Stop == content.StopContext {
 			r.stop = content.StopContext

@@ -359,6 +359,6 @@ func TestContinuationHasItsOwnAttributes(t *testing.T) {
 	_, err := executor.Agent{Provider: once(call("fast")), Strategy: executor.DeferAll()}.Run(ctx, ask(fast))
 	var paused *executor.PausedError
 	require.ErrorAs(t, err, &paused)
-	paused.Continuation.Attributes["user"] = "v"
+	paused.Continuation().Attributes["user"] = "v"
 	require.Equal(t, "u", executor.Attributes(ctx)["user"])
 }

@@ -48,32 +48,42 @@ type queuedEvent struct {
 // maxUpdates is the maximum number of queued updates of a phase. A tool that makes more of them waits.
 const maxUpdates = 64
 
-// newPhase returns a phase of n calls, which the caller fills in.
-func newPhase(r *run, n int) *toolPhase {
+// newPhase returns a phase with calls of an open phase, by their numbers.
+func newPhase(r *run, open lineage.Phase, numbers []int) *toolPhase {
+	n := len(numbers)
 	p := &toolPhase{
-		r: r, turn: r.turn, clock: r.d.Source(), calls: make([]*toolCall, n),
+		open: open, r: r, turn: r.turn, clock: r.d.Source(), calls: make([]*toolCall, n),
 		wake: make(chan struct{}, 1),
 	}
 	if r.yield != nil {
 		p.queued, p.room = make([]queuedEvent, 0, n), make(chan struct{}, maxUpdates)
 	}
 	calls := make([]toolCall, n)
-	for i := range calls {
-		c := &calls[i]
-		c.phase, c.index, c.ctx.call, c.task = p, i, c, noTask
+	for i, number := range numbers {
+		c, use := &calls[i], open.Call(number)
+		c.phase, c.index, c.number, c.ctx.call, c.task = p, i, number, c, noTask
+		c.call = Call{
+			Name: use.Name, Input: orEmpty(use.Input), Message: open.Caller.ID(), Index: open.At[number], ID: use.ID,
+		}
+		c.ran = c.call
 		p.calls[i] = c
 	}
 	return p
 }
 
+// apart returns a call that is part of no phase, for asking hooks about it.
+func (r *run) apart(call, ran Call) *toolCall {
+	c := &toolCall{phase: newPhase(r, lineage.Phase{}, nil), call: call, ran: ran, task: noTask}
+	c.ctx.call = c
+	return c
+}
+
 // execute executes the open calls, batch by batch, except deferred calls and calls whose sub-agent stays paused. It
 // returns false if the consumer left.
 func (p *toolPhase) execute() bool {
-	calls := make([]*toolCall, 0, len(p.calls))
-	for _, c := range p.calls {
-		if c.state == waiting && !c.deferred {
-			calls = append(calls, c)
-		}
+	calls := p.calls
+	if stays := func(c *toolCall) bool { return c.state != waiting || c.deferred }; slices.ContainsFunc(calls, stays) {
+		calls = slices.DeleteFunc(slices.Clone(calls), stays)
 	}
 
 	// The default strategy is one batch with all calls.
@@ -194,7 +204,7 @@ func (p *toolPhase) refuse(text string, calls ...*toolCall) bool {
 func (p *toolPhase) settle(c *toolCall, result Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.settle(result)
+	c.settle(result, nil)
 }
 
 // giveUp gives an error result to the calls that are still open when the run has ended. It returns false if the consumer
@@ -227,25 +237,17 @@ func (p *toolPhase) giveUp() bool {
 
 // takeBack makes calls of those that stayed.
 func (p *toolPhase) takeBack() {
-	all := newPhase(p.r, p.stays).calls
+	var numbers []int
 	for i := range p.open.List {
 		if p.r.replies.leave(p.open.Executions.At(i)) {
-			c := all[0]
-			all = all[1:]
-			c.phase, c.index, c.number, c.call = p, len(p.calls), i, p.call(i)
-			c.ran = c.call
-			p.calls = append(p.calls, c)
+			numbers = append(numbers, i)
 		}
 	}
-	p.stays = 0
-}
-
-// call returns the call with that number.
-func (p *toolPhase) call(number int) Call {
-	use := p.open.Call(number)
-	return Call{
-		Name: use.Name, Input: orEmpty(use.Input), Message: p.open.Caller.ID(), Index: p.open.At[number], ID: use.ID,
+	for _, c := range newPhase(p.r, p.open, numbers).calls {
+		c.phase, c.index = p, len(p.calls)
+		p.calls = append(p.calls, c)
 	}
+	p.stays = 0
 }
 
 // emitStart emits the start of a call, after the events of earlier calls with an early result.
@@ -275,7 +277,7 @@ func (p *toolPhase) emitEarly(before int) bool {
 		if p.r.agent.Save != nil {
 			p.keep(c)
 		}
-		if !emit(p.r, ToolEnd{Turn: p.turn, Execution: c.execution.(node.ToolExecution)}) {
+		if !emit(p.r, ToolEnd{Turn: p.turn, Execution: c.executed().(node.ToolExecution)}) {
 			return false
 		}
 	}
@@ -307,7 +309,7 @@ func (p *toolPhase) emitQueued() bool {
 		switch {
 		case e.step != nil:
 		case e.update == nil:
-			stays = emit(p.r, ToolEnd{Turn: p.turn, Execution: e.call.execution.(node.ToolExecution)})
+			stays = emit(p.r, ToolEnd{Turn: p.turn, Execution: e.call.executed().(node.ToolExecution)})
 		default:
 			// Make room for the tool's next update: it waits while the consumer is slow.
 			<-p.room
@@ -326,7 +328,7 @@ func (p *toolPhase) keep(c *toolCall) {
 	if c.saved {
 		return
 	}
-	if d := p.r.d.AppendExecutions(c.execution.(node.ToolExecution)); d.Err() == nil {
+	if d := p.r.d.AppendExecutions(c.executed().(node.ToolExecution)); d.Err() == nil {
 		p.r.d, c.saved = d, true
 	}
 }
@@ -363,14 +365,12 @@ func (p *toolPhase) update(c *toolCall, event Event) {
 	p.notify(queuedEvent{call: c, update: event})
 }
 
-// notify queues an event for emitQueued. p.mu must be held.
+// notify makes the run's goroutine look at the calls again, and queues an event for emitQueued unless it is zero. p.mu
+// must be held.
 func (p *toolPhase) notify(e queuedEvent) {
-	p.queued = append(p.queued, e)
-	p.wakeUp()
-}
-
-// wakeUp makes the run's goroutine look at the calls again.
-func (p *toolPhase) wakeUp() {
+	if e.call != nil {
+		p.queued = append(p.queued, e)
+	}
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -381,9 +381,10 @@ func (p *toolPhase) wakeUp() {
 type closedPhase struct {
 	terminates bool // every result has Terminate
 
-	// The fields below are nil if nobody reads them; see run.showsPhases.
+	// The fields below are zero if nobody reads them; see run.showsPhases.
 	executions []node.ToolExecution
 	results    []Result
+	usage      content.Usage // of the executions that the run made
 }
 
 // errPhasePaused reports that calls of one branch of several wait for somebody.
@@ -395,17 +396,11 @@ func (r *run) executePhase(open lineage.Phase) (closedPhase, error) {
 	if open.Caller == nil {
 		return closedPhase{}, nil
 	}
-	if open.Open() == 0 {
-		return r.closeExecuted()
-	}
 
 	// A resumed run leaves the calls alone that nobody replied to.
 	replied := r.replies != nil && r.replies.given(open)
-	if r.replies != nil && !replied && waitsForSomebody(open) {
+	if r.replies != nil && !replied && open.Waiting > 0 {
 		return closedPhase{}, r.paused()
-	}
-	if !replied {
-		r.inspect(open.Caller)
 	}
 
 	// Hooks may take long, to ask a person for example, so emit the held events first.
@@ -434,16 +429,6 @@ func (r *run) executePhase(open lineage.Phase) (closedPhase, error) {
 	return r.closePhase(p)
 }
 
-// waitsForSomebody reports whether a call of the phase waits for somebody outside.
-func waitsForSomebody(p lineage.Phase) bool {
-	for i := range p.List {
-		if n := p.Started(i); n != nil && n.Payload().(node.ToolExecution).State.Paused() {
-			return true
-		}
-	}
-	return false
-}
-
 // closeBranches executes the open calls of a conversation with several branches, one tool phase after the other. Heads
 // without open calls stay. If calls of any branch wait for somebody, the error is a *PausedError.
 func (r *run) closeBranches() step {
@@ -468,7 +453,6 @@ func (r *run) closeBranches() step {
 // closeBranch executes the open calls of one branch of several, and returns the reason to stop after it, or "".
 func (r *run) closeBranch(open lineage.Phase) (content.Stop, error) {
 	heads := r.d.Heads()
-	before := r.meter.spent().ToolUsage
 
 	// The phase runs on its branch alone. r.beside adds the other heads to each conversation that is saved or emitted.
 	r.d = r.d.WithHeads(open.Heads...)
@@ -480,8 +464,7 @@ func (r *run) closeBranch(open lineage.Phase) (content.Stop, error) {
 	}
 
 	ended := TurnEnd{
-		Turn: r.turn, Message: open.Caller, Executions: done.executions,
-		ToolUsage: r.meter.spent().ToolUsage.Minus(before), DAG: r.d,
+		Turn: r.turn, Message: open.Caller, Executions: done.executions, ToolUsage: done.usage, DAG: r.d,
 	}
 	if !emit(r, ended) || !r.flush() {
 		return "", errLeft
@@ -499,9 +482,9 @@ func (r *run) inspect(caller *node.Node) {
 	}
 
 	// The response itself may have used up the tokens or the money. Its calls are then refused.
-	r.stop, r.totals.Detail = "", ""
+	r.stop, r.detail = "", ""
 	if r.meter.limited {
-		r.stop, r.totals.Detail = r.meter.reached()
+		r.stop, r.detail = r.meter.reached()
 	}
 	if m.Answer.Stop == content.StopContext {
 		r.stop = content.StopContext // the next request would be longer still
@@ -555,7 +538,7 @@ func (r *run) recount() {
 
 // closePhase adds the message with the results to the conversation.
 func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
-	r.totals.ToolCalls += p.finished
+	r.calls += p.finished
 	if !emit(r, MessageStart{Turn: r.turn, Role: content.User}) {
 		return closedPhase{}, errLeft
 	}
@@ -568,57 +551,42 @@ func (r *run) closePhase(p *toolPhase) (closedPhase, error) {
 	unsaved := make([]node.Payload, 0, len(p.calls))
 	for _, c := range p.calls {
 		if !c.saved {
-			unsaved = append(unsaved, c.execution)
+			unsaved = append(unsaved, c.executed())
 		}
 	}
-	closing, err := shared.CloseTools(r.d.Source(), open, unsaved)
-	if err != nil {
+	if err := shared.CloseTools(&r.d, open, unsaved); err != nil {
 		return closedPhase{}, err
 	}
+	if err := r.append(r.d); err != nil {
+		return closedPhase{}, err
+	}
+	r.meter.spend(ownTool, "", p.usage)
 
-	// The paused turn is complete now.
+	// The paused turn is complete now, and what its calls used before the pause is part of it.
+	n, paused := r.d.Head(), r.resumed
 	r.resumed = false
-	if err := r.append(r.d.WithHeads(closing)); err != nil {
-		return closedPhase{}, err
-	}
-	r.meter.take(p.usage)
 
 	// Terminate is not saved with an execution: a call that was executed before does not end the run.
-	closed := r.phaseClosedBy(r.d.Head())
-	closed.terminates = len(p.calls) == r.d.Head().NumParents()
+	closed := closedPhase{terminates: len(p.calls) == n.NumParents()}
+	if r.showsPhases {
+		closed.executions, closed.results = make([]node.ToolExecution, n.NumParents()), make([]Result, n.NumParents())
+		for i := range closed.executions {
+			e := n.Parent(i).Payload().(node.ToolExecution)
+			closed.executions[i] = e
+			closed.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
+			if paused {
+				closed.usage = closed.usage.Plus(e.Usage)
+			}
+		}
+	}
 	for _, c := range p.calls {
-		closed.terminates = closed.terminates && c.ends
-		if closed.results != nil {
-			closed.results[c.number] = *c.result
+		closed.terminates = closed.terminates && c.result.Terminate
+		if r.showsPhases {
+			closed.results[c.number] = c.result
+		}
+		if r.showsPhases && !paused {
+			closed.usage = closed.usage.Plus(closed.executions[c.number].Usage)
 		}
 	}
 	return closed, nil
-}
-
-// closeExecuted closes the phase at the heads, whose calls were all executed before.
-func (r *run) closeExecuted() (closedPhase, error) {
-	d := r.d.CloseTools()
-	if !emit(r, MessageStart{Turn: r.turn, Role: content.User}) {
-		return closedPhase{}, errLeft
-	}
-	if err := r.append(d); err != nil {
-		return closedPhase{}, err
-	}
-	return r.phaseClosedBy(r.d.Head()), nil
-}
-
-// phaseClosedBy returns the phase closed by the results message n, with the executions and results of the nodes.
-func (r *run) phaseClosedBy(n *node.Node) closedPhase {
-	if !r.showsPhases {
-		return closedPhase{}
-	}
-	p := closedPhase{
-		executions: make([]node.ToolExecution, n.NumParents()), results: make([]Result, n.NumParents()),
-	}
-	for i := range n.NumParents() {
-		e := n.Parent(i).Payload().(node.ToolExecution)
-		p.executions[i] = e
-		p.results[i] = Result{Content: e.Result, IsError: e.IsError, Details: e.Details, Usage: e.Usage, Full: e.Full}
-	}
-	return p
 }

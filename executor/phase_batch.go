@@ -122,7 +122,7 @@ func (b *batch) begin() bool {
 func (b *batch) startWorker() {
 	if !b.starting && b.running < b.limit && b.next < b.ready && b.phase.r.ctx.Err() == nil {
 		b.starting = true
-		b.phase.r.crew.start(b.work)
+		b.phase.r.crew.start(b)
 	}
 }
 
@@ -187,7 +187,7 @@ func (b *batch) expire() {
 // must be held.
 func (b *batch) giveUp(c *toolCall) {
 	// A call with a paused sub-agent is not running; the phase decides about it.
-	if c.state != agentPaused && c.settle(c.unfinished(c.state != waiting)) {
+	if c.state != agentPaused && c.settle(c.unfinished(c.state != waiting), nil) {
 		b.startWorker()
 	}
 }

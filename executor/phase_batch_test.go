@@ -3,11 +3,14 @@ package executor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/shared"
 )
 
 func noop(context.Context, Call) (Result, error) { return Result{}, nil }
@@ -27,7 +30,7 @@ func TestToolThatReportsItsEndedContextGetsTheReasonsOwnWords(t *testing.T) {
 		r := newRun(t.Context(), Agent{}, dag.New(), nil)
 		ctx, cancel := end(r)
 		defer cancel()
-		c := newPhase(r, 1).calls[0]
+		c := r.apart(Call{}, Call{})
 		c.ctx.Context = ctx
 		c.task = &task{timeout: time.Minute, fn: func(ctx context.Context, _ Call) (Result, error) {
 			return Result{}, fmt.Errorf("gave up: %w", ctx.Err())
@@ -44,13 +47,15 @@ func TestToolThatReportsItsEndedContextGetsTheReasonsOwnWords(t *testing.T) {
 func BenchmarkBatch(b *testing.B) {
 	for _, k := range []int{1, 8, 64, 10_000} {
 		b.Run(fmt.Sprintf("calls=%d", k), func(b *testing.B) {
-			r := newRun(b.Context(), Agent{}, dag.New(), nil)
+			d := dag.New().User("Go.").Assistant("", slices.Repeat([]content.Block{content.ToolUse{Name: "noop"}}, k)...)
+			open, numbers := shared.OpenAt(&d).Phases[0], upTo(k)
+			r := newRun(b.Context(), Agent{}, d, nil)
 			defer r.close()
 			var ours, theirs time.Duration
 			b.ReportAllocs()
 			for b.Loop() {
 				start := time.Now()
-				p := newPhase(r, k)
+				p := newPhase(r, open, numbers)
 				for i := range p.calls {
 					p.calls[i].task = &task{fn: noop, timeout: r.agent.ToolTimeout}
 				}

@@ -49,17 +49,17 @@ type toolCall struct {
 
 	ctx callContext // for the tool and the After hooks; set when the call begins
 
-	// phase.mu guards the fields below.
-	state     state
-	cancel    func() // ends ctx; nil if ctx is the context of the batch
-	muted     bool   // one of its events was dropped; later ones are dropped too
-	started   time.Time
-	execution node.Payload  // a node.ToolExecution with the result, made an interface once; nil until it is done
-	result    *Result       // nil until it is done, and if nobody reads it; see run.showsPhases
-	ends      bool          // the result has Terminate
-	pause     *agentPause   // of the sub-agent, if the state is agentPaused
-	keptTaken bool          // the paused sub-agent continues
-	inner     *innerOutcome // nil as long as there is no run inside the call
+	execution node.Payload // a node.ToolExecution with the result; nil until executed makes it
+
+	// phase.mu guards the fields below. Once the call is done, they do not change.
+	state          state
+	cancel         func() // ends ctx; nil if ctx is the context of the batch
+	muted          bool   // one of its events was dropped; later ones are dropped too
+	started, ended time.Time
+	result         Result        // zero until it is done
+	pause          *agentPause   // of the sub-agent, if the state is agentPaused
+	keptTaken      bool          // the paused sub-agent continues
+	inner          *innerOutcome // nil as long as there is no run inside the call
 }
 
 // innerOutcome holds the conversation and the usage so far of the runs inside a call.
@@ -122,7 +122,7 @@ func callIn(ctx context.Context) *toolCall {
 func (c *toolCall) answer(result Result) {
 	c.early = true
 	c.phase.early++
-	c.settle(result)
+	c.settle(result, nil)
 }
 
 // deny answers the call with a denial. An empty reason gets a text of its own.
@@ -147,14 +147,12 @@ func (c *toolCall) execute() {
 		err = result.valid()
 	}
 
+	var pause *agentPause
 	switch {
 	case err != nil:
-		if pause := c.pausedBy(err); pause != nil {
-			returned = true
-			c.pauseAgent(pause)
-			return
+		if pause = c.pausedBy(err); pause == nil {
+			result = c.failed(result, err)
 		}
-		result = c.failed(result, err)
 	case len(c.phase.r.hooks.after) > 0:
 		result = c.runAfterHooks(result)
 	}
@@ -162,7 +160,7 @@ func (c *toolCall) execute() {
 	returned = true
 	c.phase.mu.Lock()
 	defer c.phase.mu.Unlock()
-	c.settle(result)
+	c.settle(result, pause)
 }
 
 // vanished settles a call whose tool panicked with v, or ended its goroutine. v is nil in the second case.
@@ -172,7 +170,7 @@ func (c *toolCall) vanished(v any) {
 	defer func() {
 		c.phase.mu.Lock()
 		defer c.phase.mu.Unlock()
-		c.settle(result)
+		c.settle(result, nil)
 		c.batch.startWorker() // this one may be ending
 	}()
 	if v != nil {
@@ -254,74 +252,61 @@ func (c *toolCall) unfinished(started bool) Result {
 	return failure(textTimeout, c.timeout)
 }
 
-// settle gives the call its result, unless it has one, and reports whether it did. phase.mu must be held while the
-// phase is executed.
-func (c *toolCall) settle(result Result) bool {
+// settle gives the call its result or, with the pause of its sub-agent, leaves it without one. It does nothing for a call
+// that has a result, and reports whether it did anything. phase.mu must be held while the phase is executed.
+func (c *toolCall) settle(result Result, pause *agentPause) bool {
 	// A tool may return after its call was given up, by its timeout or the end of the run: its late result is dropped.
-	if c.state == done {
+	if c.state == done || pause != nil && c.state != running {
 		return false
 	}
 
-	p, ended := c.phase, c.phase.clock.Time()
+	p, b := c.phase, c.batch
+	c.ended = p.clock.Time()
 	if c.state == waiting {
-		c.started = ended
+		c.started = c.ended
 	}
-	c.leaveBatch()
-	c.state, c.execution, c.ends = done, c.executionOf(result, ended), result.Terminate
-	p.finished++
-	p.usage = p.usage.Plus(result.Usage)
-	if p.r.showsPhases {
-		// A copy: otherwise each result would be allocated on the heap, even if nobody reads it.
-		kept := result
-		c.result = &kept
+	if c.cancel != nil {
+		c.cancel()
+	}
+	if b != nil && c.state != agentPaused { // a call with a paused sub-agent has left its batch before
+		b.open--
+		if c.state == running {
+			b.running--
+		}
 	}
 
 	// Without a consumer, the results are looked at together.
-	queued := p.r.yield != nil && !c.early
-	if queued {
-		p.queued = append(p.queued, queuedEvent{call: c})
+	var event queuedEvent
+	if pause != nil {
+		c.state, c.pause, c.innerRun().child = agentPaused, pause, pause.dag
+	} else {
+		c.state, c.result = done, result
+		p.finished++
+		p.usage = p.usage.Plus(result.Usage)
+		if p.r.yield != nil && !c.early {
+			event.call = c
+		}
 	}
-	if queued || c.batch == nil || c.batch.open == 0 {
-		p.wakeUp()
+	if event.call != nil || pause != nil || b == nil || b.open == 0 {
+		p.notify(event)
 	}
 	return true
 }
 
-// leaveBatch cancels the call's own context and removes it from the open calls of its batch. A call with a paused
-// sub-agent has left it before. phase.mu must be held.
-func (c *toolCall) leaveBatch() {
-	if c.cancel != nil {
-		c.cancel()
+// executed returns the execution of a call that is done or whose sub-agent is paused. It is made here, and not on the
+// tool's goroutine, which would need a larger stack for it.
+func (c *toolCall) executed() node.Payload {
+	if c.execution != nil {
+		return c.execution
 	}
-	if c.batch == nil || c.state == agentPaused {
-		return
-	}
-	if c.batch.open--; c.state == running {
-		c.batch.running--
-	}
-}
-
-// pauseAgent leaves a running call without a result, because its sub-agent has paused.
-func (c *toolCall) pauseAgent(pause *agentPause) {
-	c.phase.mu.Lock()
-	defer c.phase.mu.Unlock()
-
-	if c.state == running {
-		c.leaveBatch()
-		c.state, c.pause, c.innerRun().child = agentPaused, pause, pause.dag
-		c.phase.wakeUp()
-	}
-}
-
-// executionOf returns the node of the call with a result.
-func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecution {
 	var inner innerOutcome
 	if c.inner != nil {
 		inner = *c.inner
 	}
+	result := &c.result
 	e := node.ToolExecution{
 		CallID: c.call.ID, Index: c.call.Index, Tool: c.call.Name, Input: c.call.Input,
-		Result: result.Content, IsError: result.IsError, Started: c.started, Ended: ended,
+		Result: result.Content, IsError: result.IsError, Started: c.started, Ended: c.ended,
 		Usage: inner.usage.Plus(result.Usage), Details: result.Details, Full: result.Full, Decided: c.decided,
 	}
 	if c.ran != c.call {
@@ -337,6 +322,7 @@ func (c *toolCall) executionOf(result Result, ended time.Time) node.ToolExecutio
 		heads = inner.child.Heads()
 	}
 	e.Child = node.ListOf(heads...)
+	c.execution = e
 	return e
 }
 

@@ -55,39 +55,43 @@ type gate struct {
 	stalls stalls
 
 	// These are set if the run is resumed.
-	resumed bool     // until the phase that had paused is closed
-	parent  string   // the ID of the pause before
-	replies *replies // what somebody replied to pending calls; nil in a run that is not resumed
+	resumed bool            // until the phase that had paused is closed
+	parent  []lineage.Phase // where the run had paused before
+	replies *replies        // what somebody replied to pending calls; nil in a run that is not resumed
 }
 
 // decide decides about each open call, before any of them is executed. again is set for a phase that was decided before
 // a pause, and has replies.
 func (r *run) decide(open lineage.Phase, again bool) *toolPhase {
-	stays := 0
-	if again {
-		stays = r.replies.stay(open)
+	var numbers []int
+	if again && open.Waiting == open.Open { // of many, only those with a reply are looked at
+		numbers = r.replies.numbers(open)
+	} else {
+		numbers = make([]int, 0, open.Open)
+		for i := range open.List {
+			if open.Done(i) == nil && !(again && r.replies.leave(open.Executions.At(i))) {
+				numbers = append(numbers, i)
+			}
+		}
 	}
-	p := newPhase(r, open.Open()-stays)
-	p.open, p.stays = open, stays
-	refused, next := 0, 0
+	p := newPhase(r, open, numbers)
+	if p.stays = open.Open - len(numbers); len(numbers) == 0 {
+		return p
+	}
+	if !again {
+		r.inspect(open.Caller)
+	}
+
+	refused := 0
 	var unrecorded *node.ToolExecution
 	if string(r.d.Metadata().Get(lineage.NoStarts)) == "true" {
 		unrecorded = r.unrecorded(open.Caller)
 	}
-
-	for i := range open.List {
-		if open.Done(i) != nil || stays > 0 && r.replies.leave(open.Executions.At(i)) {
-			continue
-		}
-		c := p.calls[next]
-		next++
-		c.number, c.call = i, p.call(i)
-		c.ran = c.call
+	for _, c := range p.calls {
 		if e := r.elsewhere; e != nil {
 			c.ran.Message, c.ran.Index = e.Key.Message, e.Key.Index
 		}
-
-		if !r.decideCall(c, open.Executions.At(i), unrecorded, again) {
+		if !r.decideCall(c, open.Executions.At(c.number), unrecorded, again) {
 			refused++
 		}
 		p.asks = p.asks || c.approval && !c.early
@@ -189,7 +193,7 @@ func (r *run) refusal(c *toolCall, within bool) string {
 	case limits.CallsPerTurn > 0 && c.number >= limits.CallsPerTurn:
 		return fmt.Sprintf(textPerTurn, call.Name, limits.CallsPerTurn)
 	case !within:
-		r.stop, r.totals.Detail = content.StopCallLimit, r.meter.outerLimit(true)
+		r.stop, r.detail = content.StopCallLimit, r.meter.outerLimit(true)
 		return fmt.Sprintf(textSpent, call.Name, "limit on tool calls")
 	}
 	return ""
@@ -255,7 +259,7 @@ func (r *run) find(c *toolCall) (err error) {
 
 // taskOf returns the task of the tool with that name, or nil if there is no such tool.
 func (r *run) taskOf(name string) *task {
-	b := r.bound.get(name)
+	b := r.bound[name]
 	if b != nil && b.task.fn != nil {
 		return &b.task
 	}
@@ -417,14 +421,16 @@ func (h Handler) call(ctx context.Context, call Call) (Result, error) {
 func (r *run) notFound(name string) error {
 	const maxListed = 30
 	var known []string
-	for _, b := range r.bound.tools[:min(len(r.bound.tools), maxListed)] {
-		known = append(known, b.name)
+	for _, def := range r.shared.Tools {
+		if r.bound[def.Name] != nil && len(known) < maxListed {
+			known = append(known, def.Name)
+		}
 	}
 	text := "There are no tools."
 	if len(known) > 0 {
 		text = "Available tools: " + strings.Join(known, ", ")
 	}
-	if more := len(r.bound.tools) - len(known); more > 0 {
+	if more := len(r.bound) - len(known); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return refused(fmt.Sprintf("Tool %s not found. %s", safetext.Quote(name, maxName), text))

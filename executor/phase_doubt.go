@@ -146,8 +146,8 @@ func (r *run) decideAgain(c *toolCall, within bool) {
 // come from somebody else, so the hooks decide about the model's call once more: it is executed only if they allow
 // exactly what was started. A person who is asked sees what was started.
 func (r *run) repeat(c *toolCall) {
-	fresh := newPhase(r, 1).calls[0]
-	fresh.call, fresh.ran, fresh.number = c.call, c.call, c.number
+	fresh := r.apart(c.call, c.call)
+	fresh.number = c.number
 	err := r.prepare(fresh)
 	if err == nil {
 		r.authorize(fresh)

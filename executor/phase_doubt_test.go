@@ -497,7 +497,7 @@ func TestSubAgentContinuesAfterACrashInAResumedRun(t *testing.T) {
 		var again *executor.PausedError
 		switch {
 		case errors.As(err, &again):
-			require.Len(t, again.Continuation.Calls, 1)
+			require.Len(t, again.Continuation().Calls, 1)
 			outcome = append(outcome, "asked again")
 		default:
 			require.NoError(t, err)

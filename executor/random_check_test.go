@@ -149,7 +149,7 @@ func (w *world) checkReason(l *leg) {
 func (w *world) checkPause(l *leg) {
 	c, d := l.pause, l.end.DAG
 	var paused *executor.PausedError
-	w.check("I7", errors.As(l.err, &paused) && paused.Continuation.ID == c.ID, "the error is of another pause: %v", l.err)
+	w.check("I7", errors.As(l.err, &paused) && paused.Continuation().ID == c.ID, "the error is of another pause: %v", l.err)
 	w.check("I7", l.end.Stop.Reason == c.Reason, "the totals of the end are %v, and of the pause %v", l.end.Stop, c)
 	open := map[node.CallKey]executor.Call{}
 	for _, call := range d.OpenCalls() {

@@ -38,8 +38,9 @@ type run struct {
 	gate    // what decides about the open calls
 
 	id     string
-	turn   int
-	totals node.StopReason
+	turn   int    // counts the requests, those before a pause included
+	calls  int    // counts the calls with a result
+	detail string // of the stop reason
 	began  time.Time
 	before time.Duration // the time used before the last pause
 }
@@ -150,12 +151,15 @@ func (r *run) refuse(err error) (End, error) {
 	return End{DAG: r.initial}, err
 }
 
-// sum completes the totals.
-func (r *run) sum(reason content.Stop) {
-	t := r.meter.spent()
-	t.Reason, t.Detail, t.Turns, t.ToolCalls = reason, r.totals.Detail, r.totals.Turns, r.totals.ToolCalls
-	t.Elapsed = r.before + r.d.Source().Time().Sub(r.began)
-	r.totals = t
+// totals returns what the run has used until now, with the reason for which it ends.
+func (r *run) totals(reason content.Stop) node.StopReason {
+	elapsed, m := r.before+r.d.Source().Time().Sub(r.began), &r.meter
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return node.StopReason{
+		Reason: reason, Detail: r.detail, Turns: r.turn, ToolCalls: r.calls, Elapsed: elapsed,
+		Usage: m.own, ToolUsage: m.tools, Cost: m.cost, CostKnown: m.prices != nil && m.unpriced == "" && !m.partial,
+	}
 }
 
 // end appends the StopReason node and returns the End.
@@ -170,11 +174,18 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 			r.inside.keepChild(r.d)
 		}
 
+		totals := r.totals(paused.Reason)
 		r.save()
-		if !emit(r, Paused{paused.Continuation, r.d}) {
+
+		// Nobody reads the continuation of a sub-agent without a consumer. Making it at each depth would be quadratic.
+		c := Continuation{Reason: paused.Reason}
+		if r.yield != nil && (r.heard || !r.inside.forwards(r.ctx)) {
+			c = paused.Continuation()
+		}
+		if !emit(r, Paused{c, r.d}) {
 			return End{}, errLeft
 		}
-		return End{DAG: r.d, Stop: r.totals}, r.withSaveError(err)
+		return End{DAG: r.d, Stop: totals}, r.withSaveError(err)
 	}
 
 	// The conversation itself records how the run ended, for readers of the file. A run that ended with the calls that
@@ -184,8 +195,8 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 			err = errors.Join(err, startErr)
 		}
 	}
-	r.sum(reason)
-	if d := r.d.Append(r.totals); d.Err() == nil {
+	totals := r.totals(reason)
+	if d := r.d.Append(totals); d.Err() == nil {
 		r.d = d
 	} else {
 		err = errors.Join(err, d.Err()) // the conversation has no StopReason: report it to the caller
@@ -200,5 +211,5 @@ func (r *run) end(reason content.Stop, err error) (End, error) {
 		}
 		err = r.withSaveError(err)
 	}
-	return End{DAG: r.d, Stop: r.totals}, err
+	return End{DAG: r.d, Stop: totals}, err
 }

@@ -12,13 +12,13 @@ import (
 
 // binding is what the conversation of a run declares, and the functions of its tools.
 type binding struct {
-	shared   shared.Transcript // of the conversation or an earlier one; held to make the next one cost only its new nodes
-	bound    toolset           // the tools that can be called
-	unbound  []string          // the declared tools without a function, which requests leave out
-	prompt   string            // the agent's prompt for this run
-	declared bool              // the conversation has the agent's tools and prompt
-	started  bool              // it has, and it has the run's RunStart node or needs none
-	single   bool              // this is a single tool phase, and no run of a model
+	shared   shared.Transcript     // of the conversation or an earlier one; held to make the next one cost only its new nodes
+	bound    map[string]*boundTool // the tools that can be called, by name
+	unbound  []string              // the declared tools without a function, which requests leave out
+	prompt   string                // the agent's prompt for this run
+	declared bool                  // the conversation has the agent's tools and prompt
+	started  bool                  // it has, and it has the run's RunStart node or needs none
+	single   bool                  // this is a single tool phase, and no run of a model
 }
 
 // bind declares the agent's prompt and tools and finds the function of each declared tool.
@@ -76,7 +76,7 @@ func (r *run) bind() error {
 	}
 	r.declared = true
 	if at.Head() != r.d.Head() {
-		declared = declared.WithHeads(r.d.Heads()...)
+		shared.Rewind(&declared, &r.d)
 	}
 	r.d = declared
 	return nil
@@ -96,8 +96,7 @@ func (r *run) bindTools(d dag.DAG) error {
 	r.shared = shared.Of(d.Heads())
 	var hollow []string // declared by the program itself, without a function
 	before := r.bound   // a hook may return a conversation without its tools' functions
-	tools := make([]boundTool, 0, len(r.shared.Tools))
-	r.unbound = nil
+	r.bound, r.unbound = make(map[string]*boundTool, len(r.shared.Tools)), nil
 	for _, def := range r.shared.Tools {
 		if def.Server() { // the provider executes its calls
 			continue
@@ -107,7 +106,7 @@ func (r *run) bindTools(d dag.DAG) error {
 		found, travels := d.Tool(def.Name)
 		tool, runs := found.(Tool)
 		if !runs {
-			if b := before.get(def.Name); b != nil && b.tool != nil {
+			if b := before[def.Name]; b != nil && b.tool != nil {
 				tool, runs = b.tool, true
 			}
 		}
@@ -120,18 +119,11 @@ func (r *run) bindTools(d dag.DAG) error {
 		// A tool without a function is left out of the requests. If the program itself declared it, report the mistake.
 		switch {
 		case runs, r.agent.Handler != nil:
-			tools = append(tools, boundTool{name: def.Name, tool: tool})
+			r.bound[def.Name] = &boundTool{tool: tool}
 		case travels:
 			hollow = append(hollow, def.Name)
 		default:
 			r.unbound = append(r.unbound, def.Name)
-		}
-	}
-	r.bound = toolset{tools: tools}
-	if len(tools) > maxUnindexed {
-		r.bound.index = make(map[string]int, len(tools))
-		for i := range tools {
-			r.bound.index[tools[i].name] = i
 		}
 	}
 	if len(hollow) > 0 {
@@ -213,34 +205,8 @@ func (r *run) start() error {
 	return nil
 }
 
-// toolset holds the tools that a run can call, in the order of their declarations.
-type toolset struct {
-	tools []boundTool    // never reallocated: calls refer to the tasks in it
-	index map[string]int // in tools, by name; nil for a few tools, where a search is faster
-}
-
-// boundTool is a declared tool and its task.
+// boundTool is a tool that a run can call, and its task.
 type boundTool struct {
-	name string
 	tool Tool // nil if only Agent.Handler executes it
 	task task // its fn is nil until the tool is called
-}
-
-// maxUnindexed is how many tools a toolset searches one by one.
-const maxUnindexed = 8
-
-// get returns the tool with that name, or nil.
-func (s *toolset) get(name string) *boundTool {
-	if s.index != nil {
-		if i, has := s.index[name]; has {
-			return &s.tools[i]
-		}
-		return nil
-	}
-	for i := range s.tools {
-		if s.tools[i].name == name {
-			return &s.tools[i]
-		}
-	}
-	return nil
 }

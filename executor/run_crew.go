@@ -12,8 +12,11 @@ type crew struct {
 	idle chan struct{} // closed when there is none; nil unless join waits for it
 }
 
-// start runs the job on a goroutine. The job may end its goroutine.
-func (w *crew) start(job func()) {
+// work is what a goroutine does. It may end the goroutine.
+type work interface{ work() }
+
+// start has a goroutine do the job.
+func (w *crew) start(job work) {
 	w.mu.Lock()
 	w.busy++
 	w.mu.Unlock()
@@ -27,7 +30,7 @@ func (w *crew) start(job func()) {
 				w.idle = nil
 			}
 		}()
-		job()
+		job.work()
 	}()
 }
 

@@ -8,16 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// sleeps is work for that long.
+type sleeps time.Duration
+
+func (s sleeps) work() { time.Sleep(time.Duration(s)) }
+
 func TestJoinWaitsForJobsAsLongAsTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w crew
-		w.start(func() { time.Sleep(time.Minute) })
+		w.start(sleeps(time.Minute))
 		start := time.Now()
 		w.join(time.Second)
 		require.Equal(t, time.Second, time.Since(start))
 
 		var idle crew
-		idle.start(func() { time.Sleep(time.Minute) })
+		idle.start(sleeps(time.Minute))
 		start = time.Now()
 		idle.join(time.Hour)
 		require.Equal(t, time.Minute, time.Since(start))

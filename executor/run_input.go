@@ -85,30 +85,6 @@ func (r *run) runInputHooks(m content.Message) (content.Message, error) {
 	return m, nil
 }
 
-// poll returns the messages for the next request: the run's own, then those of the queues. With final, the run ends
-// without a message of a queue: FollowUps are read if Steering has none, and the run's own message is no reason to go on.
-func (r *run) poll(final bool) ([]content.Message, error) {
-	input := r.nudge
-	r.nudge = nil
-
-	var fresh []content.Message
-	var err error
-	if r.agent.Steering != nil {
-		fresh, err = r.accepted(r.agent.Steering)
-	}
-	if err == nil && final && len(fresh) == 0 && r.agent.FollowUps != nil {
-		fresh, err = r.accepted(r.agent.FollowUps)
-	}
-
-	// New input may ask for the same call again, so repeats count anew.
-	if len(fresh) > 0 {
-		r.same = repeats{}
-	} else if final {
-		return nil, err
-	}
-	return append(input, fresh...), err
-}
-
 // accepted takes messages from a queue until the hooks accept one, or none is left. Each message taken is in r.undelivered
 // until it is appended or rejected, so that an early end of the run puts it back in the queue.
 func (r *run) accepted(q *Queue) ([]content.Message, error) {

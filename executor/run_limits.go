@@ -116,23 +116,35 @@ type meter struct {
 // tally is a number, and the part of it inside tools.
 type tally struct{ all, inner int }
 
-// spend counts the tokens of a request of this run or, with inTool, of one inside its tools.
-func (m *meter) spend(model string, u content.Usage, inTool bool) {
+// spender is who used tokens.
+type spender int
+
+const (
+	ownRequest   spender = iota // a request of the run
+	innerRequest                // a request of a run inside its tools
+	ownTool                     // a tool by itself. It names no model, so the known cost becomes partial.
+)
+
+// spend counts tokens, in this meter and those around it.
+func (m *meter) spend(by spender, model string, u content.Usage) {
+	if u == (content.Usage{}) {
+		return
+	}
 	if m.around != nil {
 		m.call.addUsage(u)
-		m.around.spend(model, u, true)
+		m.around.spend(max(by, innerRequest), model, u)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if inTool {
-		m.tools = m.tools.Plus(u)
-	} else {
+	if by == ownRequest {
 		m.own = m.own.Plus(u)
+	} else {
+		m.tools = m.tools.Plus(u)
 	}
-	m.partial = m.partial || u.Incomplete
+	m.partial = m.partial || u.Incomplete || by == ownTool
 
 	// Without prices, only a limit on cost asks for the price of a model.
-	if u == (content.Usage{}) || m.prices == nil && m.limits.Cost <= 0 {
+	if by == ownTool || m.prices == nil && m.limits.Cost <= 0 {
 		return
 	}
 
@@ -149,30 +161,6 @@ func (m *meter) spend(model string, u content.Usage, inTool bool) {
 	cost, whole := price.Cost(u)
 	m.partial = m.partial || !whole
 	m.cost = min(max(m.cost+cost, 0), math.MaxFloat64) // a server that miscounts reports negative tokens
-}
-
-// take counts tokens reported by tools. They name no model, so the known cost becomes partial.
-func (m *meter) take(u content.Usage) {
-	if u == (content.Usage{}) {
-		return
-	}
-	for ; m != nil; m = m.around {
-		if m.call != nil {
-			m.call.addUsage(u)
-		}
-		m.mu.Lock()
-		m.tools, m.partial = m.tools.Plus(u), true
-		m.mu.Unlock()
-	}
-}
-
-// spent returns the tokens until now, of the run itself and inside its tools, and the known cost.
-func (m *meter) spent() node.StopReason {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return node.StopReason{
-		Usage: m.own, ToolUsage: m.tools, Cost: m.cost, CostKnown: m.prices != nil && m.unpriced == "" && !m.partial,
-	}
 }
 
 // reached returns the stop reason and detail for a reached limit on tokens or cost, of this run or one around it. The
@@ -222,24 +210,31 @@ func (m *meter) claim(call, inTool bool) bool {
 	return within
 }
 
-// usedUp returns the stop reason for a used-up limit on turns or calls, of this run or one around it, or "". outer
-// reports that it is a limit of a run around this one.
+// usedUp returns the stop reason and detail for a limit that is reached or, of turns or calls, used up, of this run or
+// one around it. The stop reason is "" if there is none.
 //
-// A limit on calls is used up once a call was refused for it. It has priority, because it stops the run of that call
-// anyway.
-func (m *meter) usedUp() (stop content.Stop, outer bool) {
+// A limit on calls is used up once a call was refused for it. It has priority over that on turns, because it stops the
+// run of that call anyway.
+func (m *meter) usedUp() (stop content.Stop, detail string) {
+	if stop, detail = m.reached(); stop != "" {
+		return stop, detail
+	}
+	var turnsDetail string
 	for at := m; at != nil; at = at.around {
+		if at != m {
+			detail = textOuterLimit
+		}
 		at.mu.Lock()
 		turns, refused := at.limits.Turns > 0 && at.turns.all >= at.limits.Turns, at.refused()
 		at.mu.Unlock()
 		switch {
 		case refused:
-			return content.StopCallLimit, at != m
+			return content.StopCallLimit, detail
 		case turns && stop == "":
-			stop, outer = content.StopMaxTurns, at != m
+			stop, turnsDetail = content.StopMaxTurns, detail
 		}
 	}
-	return stop, outer
+	return stop, turnsDetail
 }
 
 // textOuterLimit is the detail of a run that was ended by a limit of a run around it.

@@ -66,35 +66,24 @@ func (r *run) begunOpen() step {
 		return r.failed(err)
 	}
 
-	if stop, err := r.ended(); stop != "" {
-		return step{stop: stop, err: err}
-	}
-	if stop := r.limit(); stop != "" {
-		return step{stop: stop}
-	}
-
 	// After the model's own message, or without any message, there is nothing to respond to: FollowUps count too.
 	words, whole := lineage.Answered(r.d.Head())
-	input, err := r.poll(words || len(r.transcript().Messages) == 0)
-	switch {
-	case err != nil:
-		return r.failed(err)
-	case whole && len(input) == 0: // hooks rejected every message
+	next := r.nextTurn("", words || len(r.transcript().Messages) == 0)
+	if whole && next.stop == "" && next.err == nil && len(next.input) == 0 { // hooks rejected every message
 		return step{stop: content.StopError, err: ErrAnswered}
 	}
-	return step{input: input}
+	return next
 }
 
 // takeTurn appends the input, sends a request, and executes the calls of the response.
 func (r *run) takeTurn(input []content.Message) step {
 	// Another run inside the same tools may have taken the last turn since the limits were checked.
 	if !r.meter.claim(false, false) {
-		r.totals.Detail = r.meter.outerLimit(false)
+		r.detail = r.meter.outerLimit(false)
 		return step{stop: content.StopMaxTurns}
 	}
 
 	r.turn++
-	r.totals.Turns++
 	if !emit(r, TurnStart{Turn: r.turn}) {
 		return step{err: errLeft}
 	}
@@ -118,7 +107,11 @@ func (r *run) takeTurn(input []content.Message) step {
 
 	// Calls continue the run, whatever the model's stop reason. So does a response that is not complete yet: the
 	// provider's own tools are still running.
-	stop, calls := answer.Stop, lineage.Has[content.ToolUse](answer.Blocks)
+	var open lineage.Phase
+	stop, calls := answer.Stop, false
+	if message != nil {
+		open, calls = lineage.Branch{Last: message, Heads: r.d.Heads()}.Phase()
+	}
 	if calls || stop == content.StopPause {
 		stop = ""
 	}
@@ -127,9 +120,8 @@ func (r *run) takeTurn(input []content.Message) step {
 	if inARow(&r.stalls.empty, answer.Stop == content.StopPause && message == nil) >= maxEmpty {
 		stop = content.StopLoop
 	}
-	var open lineage.Phase
-	if calls {
-		open, _ = lineage.Branch{Last: message, Heads: r.d.Heads()}.Phase()
+	if !calls {
+		open = lineage.Phase{}
 	}
 	return r.closeTurn(message, open, usage, stop)
 }
@@ -171,14 +163,8 @@ func (r *run) failTurn(message *node.Node, usage content.Usage, err error) step 
 // closeTurn executes the open calls of the message, ends the turn, and returns the next step. Without calls, open is
 // zero. stop is the model's reason to end the run, or "".
 func (r *run) closeTurn(message *node.Node, open lineage.Phase, usage content.Usage, stop content.Stop) step {
-	before := r.meter.spent().ToolUsage
 	if r.resumed && r.turn > 0 { // the turn includes its usage from before the pause
 		usage = answerOf(message).Usage
-		for _, h := range r.d.Heads() {
-			if e, ok := h.Payload().(node.ToolExecution); ok {
-				before = before.Minus(e.Usage)
-			}
-		}
 	}
 
 	// A declaration must not come between the calls and their results. The agent's declarations follow now.
@@ -191,19 +177,16 @@ func (r *run) closeTurn(message *node.Node, open lineage.Phase, usage content.Us
 		return r.failed(err)
 	}
 
-	// Only the usage of this turn: the meter counts the whole run.
 	ended := TurnEnd{
-		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage,
-		ToolUsage: r.meter.spent().ToolUsage.Minus(before), DAG: r.d,
+		Turn: r.turn, Message: message, Executions: done.executions, Usage: usage, ToolUsage: done.usage, DAG: r.d,
+	}
+	if !emit(r, ended) {
+		return step{err: errLeft}
 	}
 
 	// The tools' request to end outranks the model's reason.
 	if done.terminates {
 		stop = content.StopTerminated
-	}
-
-	if !emit(r, ended) {
-		return step{err: errLeft}
 	}
 
 	// The last step is saved together with the end of the run, unless the consumer can still change what comes next.
@@ -216,11 +199,21 @@ func (r *run) closeTurn(message *node.Node, open lineage.Phase, usage content.Us
 		return step{stop: r.stop}
 	}
 
-	turn := Turn{
-		Number: r.turn, Message: message, Executions: done.executions, Results: done.results,
-		DAG: r.d, Provider: r.provider, Options: r.options, Stop: stop,
+	// A hook that sets another stop reason ends the run, even if messages wait in the queues.
+	if len(r.hooks.next) > 0 && r.ctx.Err() == nil {
+		turn, err := r.next(Turn{
+			Number: r.turn, Message: message, Executions: done.executions, Results: done.results,
+			DAG: r.d, Provider: r.provider, Options: r.options, Stop: stop,
+		})
+		switch {
+		case err != nil:
+			return r.failed(err)
+		case turn.Stop != "" && turn.Stop != stop:
+			return step{stop: turn.Stop}
+		}
+		stop = turn.Stop
 	}
-	return r.afterTurn(turn)
+	return r.nextTurn(stop, stop != "")
 }
 
 func answerOf(message *node.Node) node.Answer {
@@ -228,40 +221,50 @@ func answerOf(message *node.Node) node.Answer {
 	return m.Answer
 }
 
-// afterTurn decides whether there is another turn.
-func (r *run) afterTurn(turn Turn) step {
-	if stop, err := r.ended(); stop != "" {
-		if turn.Stop != "" {
-			return step{stop: turn.Stop} // the run was complete before its context ended
+// nextTurn returns another turn, with the run's own message and those of the queues, or the end of a run that has to
+// end. stop is the reason to end now; "" if there is none. With final, only a message of a queue is a reason to go on:
+// FollowUps are read if Steering has none, and the run's own message does not count.
+func (r *run) nextTurn(stop content.Stop, final bool) step {
+	if r.ctx.Err() != nil {
+		if stop != "" {
+			return step{stop: stop} // the run was complete before its context ended
 		}
-		return step{stop: stop, err: err}
+		reason, err := r.ended()
+		return step{stop: reason, err: err}
 	}
 
-	// A hook that sets another stop reason ends the run, even if messages wait in the queues.
-	stop := turn.Stop
-	if len(r.hooks.next) > 0 {
-		changed, err := r.next(turn)
-		if err != nil {
-			return r.failed(err)
-		}
-		turn = changed
+	var limit content.Stop
+	var detail string
+	if r.meter.limited {
+		limit, detail = r.meter.usedUp()
 	}
-	if turn.Stop != "" && turn.Stop != stop {
-		return step{stop: turn.Stop}
+	if turns := r.agent.Limits.Turns; limit == "" && turns > 0 && r.turn >= turns {
+		limit = content.StopMaxTurns // the default of 50; the meter checks only limits that the program sets
 	}
-	if limit := r.limit(); limit != "" {
-		return step{stop: cmp.Or(turn.Stop, limit)}
+	if limit != "" {
+		r.detail = detail
+		return step{stop: cmp.Or(stop, limit)}
 	}
 
-	// A message in a queue continues a run that would end with the model's response.
-	input, err := r.poll(turn.Stop != "")
-	if err != nil {
+	own := r.nudge
+	r.nudge = nil
+	var fresh []content.Message
+	var err error
+	if r.agent.Steering != nil {
+		fresh, err = r.accepted(r.agent.Steering)
+	}
+	if err == nil && final && len(fresh) == 0 && r.agent.FollowUps != nil {
+		fresh, err = r.accepted(r.agent.FollowUps)
+	}
+	switch {
+	case err != nil:
 		return r.failed(err)
+	case len(fresh) > 0:
+		r.same = repeats{} // new input may ask for the same call again, so repeats count anew
+	case final:
+		return step{stop: stop}
 	}
-	if len(input) == 0 {
-		return step{stop: turn.Stop}
-	}
-	return step{input: input}
+	return step{input: append(own, fresh...)}
 }
 
 // next runs the Next hooks. The run continues with their conversation, provider and options.
@@ -306,7 +309,7 @@ func (r *run) ended() (content.Stop, error) {
 	case errors.Is(context.Cause(r.ctx), errTimeLimit):
 		// This run's context also has this cause if the limit is that of a run around it.
 		if r.inside != nil && errors.Is(context.Cause(r.inside.phase.r.ctx), errTimeLimit) {
-			r.totals.Detail = textOuterLimit
+			r.detail = textOuterLimit
 		}
 		return content.StopTimeLimit, nil
 	case errors.Is(r.ctx.Err(), context.DeadlineExceeded):
@@ -324,28 +327,6 @@ func errorOf(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// limit returns the stop reason for a limit that the run has reached, or "".
-func (r *run) limit() content.Stop {
-	var stop content.Stop
-	var detail string
-	if r.meter.limited {
-		stop, detail = r.meter.reached()
-		if stop == "" {
-			var outer bool
-			if stop, outer = r.meter.usedUp(); outer {
-				detail = textOuterLimit
-			}
-		}
-	}
-	if limits := r.agent.Limits; stop == "" && limits.Turns > 0 && r.totals.Turns >= limits.Turns {
-		stop = content.StopMaxTurns // the default of 50; the meter checks only limits that the program sets
-	}
-	if stop != "" {
-		r.totals.Detail = detail
-	}
-	return stop
-}
-
 // failed returns the end of a run that fails with err, pauses, or whose consumer left. The end of the context has
 // priority: it usually caused err.
 func (r *run) failed(err error) step {
@@ -360,6 +341,6 @@ func (r *run) failed(err error) step {
 		}
 		return step{stop: stop, err: cause}
 	}
-	r.totals.Detail = err.Error()
+	r.detail = err.Error()
 	return step{stop: content.StopError, err: err}
 }

@@ -102,7 +102,7 @@ func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error
 		case api.Retry:
 			// The provider charges for a response that broke off, although nothing of it is kept.
 			r.voided = r.voided.Plus(e.Cut.Usage)
-			r.meter.spend(e.Cut.Model, e.Cut.Usage, false)
+			r.meter.spend(ownRequest, e.Cut.Model, e.Cut.Usage)
 			r.retries++
 			stays = emit(r, Retry{Turn: r.turn, Retry: e})
 		default:
@@ -119,14 +119,15 @@ func (r *run) receive(ctx context.Context, req api.Request) (api.Response, error
 // take appends the answer to the conversation and returns its node. For an empty answer, except a refusal, it only
 // counts the usage.
 func (r *run) take(answer api.Response) (*node.Node, error) {
-	r.meter.spend(answer.Model, answer.Usage, false)
+	r.meter.spend(ownRequest, answer.Model, answer.Usage)
 
 	// Providers refuse an empty message, so an empty answer leaves none. A refusal is kept for its reason: the provider's
 	// details. It is not sent.
-	silent := true
+	silent, thinks := true, false
 	for _, b := range answer.Blocks.All() {
 		t, isText := b.(content.Text)
-		silent = silent && isText && t.Text == ""
+		_, isThinking := b.(content.Thinking)
+		silent, thinks = silent && isText && t.Text == "", thinks || isThinking
 	}
 	if silent && answer.Stop != content.StopRefusal {
 		if !emit(r, MessageEnd{Turn: r.turn}) {
@@ -136,7 +137,7 @@ func (r *run) take(answer api.Response) (*node.Node, error) {
 	}
 
 	var seen node.Seen
-	if lineage.Has[content.Thinking](answer.Blocks) {
+	if thinks {
 		seen = r.seen()
 	}
 	err := r.append(r.d.Append(node.Message{Role: content.Assistant, Blocks: answer.Blocks, Answer: node.Answer{

@@ -160,7 +160,7 @@ type deferredTool struct{ *bound }
 func (deferredTool) Deferred() bool { return true }
 
 // as finds the further methods T of t or, if t has none, of the tools it wraps.
-func as[T any](t Tool) (T, bool) {
+func as[T any](t dag.Tool) (T, bool) {
 	for t != nil {
 		if found, ok := t.(T); ok {
 			return found, true
@@ -177,18 +177,22 @@ func as[T any](t Tool) (T, bool) {
 
 // ownerOf returns the owner of a tool; nil is the program.
 func ownerOf(t dag.Tool) any {
-	tool, _ := t.(Tool)
-	if owned, ok := as[interface{ Owner() any }](tool); ok {
+	if owned, ok := as[owned](t); ok {
 		return owned.Owner()
 	}
 	return nil
 }
+
+type owned interface{ Owner() any }
 
 // checkOwners returns an error if one of the tools belongs to somebody and would replace another owner's: one before
 // it, or one that the program itself has given to the conversation. Names that look alike count as one.
 func checkOwners(d dag.DAG, tools []dag.Tool) error {
 	var owners map[string]any // nil until a tool has an owner
 	for i, t := range tools {
+		if _, is := as[owned](t); !is && owners == nil {
+			continue
+		}
 		owner := ownerOf(t)
 		if owner != nil && owners == nil {
 			owners = map[string]any{}

@@ -88,10 +88,10 @@ func (s *subAgent) in(r *run) Agent {
 	a.Provider, a.Options = r.provider, r.options
 	a.System, a.Instructions = r.prompt, nil
 	a.Steering, a.FollowUps, a.Save = nil, nil, nil
-	a.Tools = make([]dag.Tool, 0, len(r.bound.tools))
-	for _, t := range r.bound.tools {
-		if t.tool != nil {
-			a.Tools = append(a.Tools, t.tool)
+	a.Tools = make([]dag.Tool, 0, len(r.bound))
+	for _, def := range r.shared.Tools {
+		if b := r.bound[def.Name]; b != nil && b.tool != nil {
+			a.Tools = append(a.Tools, b.tool)
 		}
 	}
 
@@ -161,7 +161,7 @@ func (s *subAgent) work(ctx context.Context, task string) (Result, error) {
 	// The call can pause only if its own tool is this sub-agent: a resumed run finds the sub-agent by the tool's name.
 	var paused *PausedError
 	if errors.As(failure, &paused) && around != nil && around.agent == s {
-		return Result{}, &pausedError{agentPause{end.DAG, paused.Continuation.Reason}, around}
+		return Result{}, &pausedError{agentPause{end.DAG, paused.Reason}, around}
 	}
 
 	// After a crash between the sub-agent's last response and the end of its run, the response is the result.
@@ -235,7 +235,7 @@ func childResult(end End, err error) (Result, error) {
 	// work has handled a pause that can be resumed. This one cannot, so it becomes an error for the model.
 	var paused *PausedError
 	if errors.As(err, &paused) {
-		err = errors.New(cannotResume(paused.Continuation.Reason))
+		err = errors.New(cannotResume(paused.Reason))
 	}
 	if err != nil {
 		return result, err

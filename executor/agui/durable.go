@@ -96,7 +96,7 @@ func (s *stream) converse(ctx context.Context, c *store.Conversation) (asked boo
 			}
 		}
 
-		end, err := s.forward(s.runs.Follow(ctx, key), &Shared{})
+		_, err := s.forward(s.runs.Follow(ctx, key), &Shared{})
 		left := appends && len(s.own) > 0 // the run has not read them
 		var paused *executor.PausedError
 		switch {
@@ -105,7 +105,7 @@ func (s *stream) converse(ctx context.Context, c *store.Conversation) (asked boo
 		case !errors.As(err, &paused):
 			return false, err
 		case !left:
-			s.pause(pendingOf(executor.Paused{Continuation: paused.Continuation, DAG: end.DAG}))
+			s.pause(s.waits)
 			return true, nil
 		}
 		if err := s.runs.Cancel(ctx, key, "the user sent a message in place of an answer"); err != nil {

@@ -36,7 +36,8 @@ type stream struct {
 	tools  map[string]bool     // the names of the client's own tools
 	given  map[string]bool     // the IDs of calls with a result from the client
 
-	replied bool // the replies of the request were used
+	replied bool          // the replies of the request were used
+	waits   []dag.Pending // the calls of a durable run that waited without a reply at its last pause
 }
 
 // run runs the agent on a thread, and sends the events.
@@ -203,9 +204,9 @@ func (s *stream) forward(events iter.Seq2[executor.Event, error], state *Shared)
 			s.child(e)
 		case executor.Paused:
 			// A durable run continues by itself when workers have the results: only the client's replies end the response.
-			if s.runs != nil && s.asks(pendingOf(e)) {
+			if s.waits = pendingOf(e); s.runs != nil && s.asks(s.waits) {
 				s.main.close()
-				return executor.End{DAG: e.DAG}, &executor.PausedError{Continuation: e.Continuation}
+				return executor.End{DAG: e.DAG}, executor.PausedAt(e.DAG)
 			}
 		case executor.End:
 			s.main.close()

@@ -134,7 +134,7 @@ func (r *running) execute(ctx context.Context, arrived []message) (dag.DAG, erro
 		return r.drain(agent.ResumeStream(ctx, d, replies...))
 	case len(r.waited) > 0:
 		// Nothing is decided again: the run waits on. The jobs of its calls are still there.
-		return d, &executor.PausedError{Continuation: executor.ContinuationOf(d)}
+		return d, executor.PausedAt(d)
 	}
 	return r.drain(agent.Stream(ctx, d))
 }
@@ -424,7 +424,7 @@ func (r *running) failed(d dag.DAG, err error) error {
 	var stale *executor.ResumeError
 	switch {
 	case errors.As(err, &paused):
-		return r.rest(d, string(paused.Continuation.Reason))
+		return r.rest(d, string(paused.Reason))
 	case errors.As(err, &stale), errors.Is(err, errDamaged):
 		return r.only(Parked, err.Error())
 	case errors.As(err, &panicked):

@@ -110,7 +110,7 @@ func (s *agentServer) call(
 			return nil, agentResult{Text: end.DAG.Text(), Stop: string(end.Stop.Reason), Conversation: q.Conversation}, err
 		}
 
-		if pause.Continuation.Reason != content.StopApproval {
+		if pause.Reason != content.StopApproval {
 			return nil, agentResult{}, fmt.Errorf("the agent waits for deferred results: %w", err)
 		}
 		questions := questions(end.DAG)

@@ -275,7 +275,7 @@ func pause(t *testing.T, c *collector, keys []string) (dag.DAG, executor.Continu
 	require.ErrorAs(t, err, &paused)
 
 	codec := executor.ContinuationCodec{Keys: keys}
-	data, err := codec.Encode(paused.Continuation)
+	data, err := codec.Encode(paused.Continuation())
 	require.NoError(t, err)
 	read, err := codec.Decode(data)
 	require.NoError(t, err)
@@ -362,7 +362,7 @@ func TestPausedSubAgentIsResumedBelowItsNewCall(t *testing.T) {
 	}, "\n"), before.tree())
 
 	_, err = after.agent(apitest.NewScript(apitest.Say("Done.")), helper(apitest.Say("Done."))).
-		Resume(executor.WithAttributes(t.Context(), paused.Continuation.Attributes), d, executor.Approved(d.Pending()[0]))
+		Resume(executor.WithAttributes(t.Context(), paused.Continuation().Attributes), d, executor.Approved(d.Pending()[0]))
 	require.NoError(t, err)
 	require.Equal(t, strings.Join([]string{
 		"invoke_agent", "  execute_tool helper", "    invoke_agent helper", "      execute_tool say", "      chat script",

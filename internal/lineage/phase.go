@@ -1,6 +1,7 @@
 package lineage
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,66 @@ type Phase struct {
 
 	Executions Slots        // with or without a result
 	Spare      []*node.Node // executions of no call, or further ones of a call with a result
+	Tally
+}
+
+// Tally is what is known of the calls of a phase without looking at each: a reply to one of many calls costs as much as
+// one to the only call.
+type Tally struct {
+	Open     int // calls without a result
+	Waiting  int // of these, those that wait for somebody outside
+	Approval int // of these, those that wait for approval
+
+	// Spent is the execution with what the paused run has used so far; nil if none has it. It is an unfinished one or,
+	// after a result that came without a run for the last call, a finished one.
+	Spent *node.Node
+}
+
+// Count replaces the execution of a call, before, by now. Both may be nil.
+func (t *Tally) Count(before, now *node.Node) {
+	for i, n := range [...]*node.Node{before, now} {
+		if n == nil {
+			continue
+		}
+		by := 2*i - 1 // the first one no longer counts
+		switch e := n.Payload().(node.ToolExecution); {
+		case !e.State.Unfinished():
+			t.Open -= by
+		case e.State == node.ExecutionAwaitingApproval:
+			t.Approval += by
+			t.Waiting += by
+		case e.State.Paused():
+			t.Waiting += by
+		}
+	}
+	if t.Spent == before {
+		t.Spent = nil
+	}
+	t.Spent = Later(t.Spent, now)
+}
+
+// Later returns the execution in which the later of two pauses recorded what the run has used, or nil. Each may be nil
+// or have nothing recorded. What a run has used only grows, and an unfinished execution is of a later run than a
+// finished one.
+func Later(a, b *node.Node) *node.Node {
+	if b == nil || b.Payload().(node.ToolExecution).Spent.Run == "" {
+		return a
+	}
+	if a == nil {
+		return b
+	}
+	one, other := a.Payload().(node.ToolExecution), b.Payload().(node.ToolExecution)
+	s, t := one.Spent, other.Spent
+	if other.State.Unfinished() != one.State.Unfinished() {
+		if other.State.Unfinished() {
+			return b
+		}
+		return a
+	}
+	if cmp.Or(cmp.Compare(t.Turns, s.Turns), cmp.Compare(t.Calls, s.Calls), cmp.Compare(t.Elapsed, s.Elapsed)) > 0 {
+		return b
+	}
+	return a
 }
 
 // Done returns the execution with a result of the call with a number, or nil.
@@ -56,7 +117,7 @@ func (b Branch) Phase() (Phase, bool) {
 	}
 
 	executions := make([]*node.Node, len(p.List))
-	p.Executions = slotsOf(executions)
+	p.Executions, p.Tally.Open = slotsOf(executions), len(p.List)
 	if bare {
 		return p, true
 	}
@@ -78,6 +139,7 @@ func (p *Phase) add(h *node.Node, executions []*node.Node) {
 	hasResult := i >= 0 && p.Done(i) != nil
 	switch {
 	case i >= 0 && !hasResult:
+		p.Count(executions[i], h)
 		executions[i] = h
 	case i < 0 || !e.State.Unfinished():
 		p.Spare = append(p.Spare, h)
@@ -126,16 +188,6 @@ func OpenAt(heads []*node.Node) Open {
 		open.Unclosed = open.Unclosed || is || executed
 	}
 	return open
-}
-
-// Open returns how many calls have no result.
-func (p Phase) Open() (n int) {
-	for i := range p.List {
-		if p.Done(i) == nil {
-			n++
-		}
-	}
-	return n
 }
 
 // Calls holds the tool calls of a message.

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -160,7 +161,7 @@ func (c *checker) fits(s *jsonschema.Schema, value any, at *place) bool {
 	return ok
 }
 
-// none are the facts about most schemas.
+// none are the facts about a schema that has none.
 var none facts
 
 // address returns the address of an object or a list, or 0 for an empty one and for any other value.
@@ -211,10 +212,8 @@ func (c *checker) apply(s *jsonschema.Schema, f *facts, value any, at *place) bo
 // plain checks the keywords about a value as a whole. At most one problem is reported.
 func (c *checker) plain(s *jsonschema.Schema, f *facts, value any, at *place) bool {
 	switch {
-	case s.Type != "" && !isType(s.Type, value):
-		return at.fail("must be %s, is %s", s.Type, TypeOf(value))
-	case s.Types != nil && !slices.ContainsFunc(s.Types, func(kind string) bool { return isType(kind, value) }):
-		return at.fail("must be %s, is %s", either(s.Types), TypeOf(value))
+	case f.types != nil && !slices.Contains(f.types, TypeOf(value)):
+		return at.fail("must be %s, is %s", cmp.Or(s.Type, either(s.Types)), TypeOf(value))
 	case f.enum != nil && !c.among(f.enum, value):
 		return at.fail("must be one of %s", words(s.Enum))
 	case f.constant != nil && !c.among(f.constant, value):

@@ -46,12 +46,13 @@ type index struct {
 	program int                         // instructions of all patterns
 }
 
-// facts are the precomputed facts about a subschema. Most have none.
+// facts are the precomputed facts about a subschema. It may have none.
 type facts struct {
 	ref            *jsonschema.Schema // the target of the reference
 	combined       bool               // there are keywords with schemas for the same value
 	required       bool               // there are keywords about the names or the number of members
 	target         bool               // a reference leads here
+	types          []string           // of typesOf
 	pattern        *pattern
 	members        []patternMember // of patternProperties
 	enum, constant *values
@@ -186,6 +187,9 @@ func (x *index) compile(s *jsonschema.Schema) (err error) {
 		f.members = append(f.members, patternMember{name, s.PatternProperties[text]})
 	}
 
+	if types := typesOf(s); types != nil {
+		x.of(s).types = types
+	}
 	if s.AllOf != nil || s.AnyOf != nil || s.OneOf != nil || s.Not != nil || s.If != nil {
 		x.of(s).combined = true
 	}

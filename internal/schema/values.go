@@ -57,10 +57,16 @@ func TypeOf(value any) string {
 	return "object"
 }
 
-// isType reports whether value is of the type kind. An integer is a number, too.
-func isType(kind string, value any) bool {
-	is := TypeOf(value)
-	return is == kind || kind == "number" && is == "integer"
+// typesOf returns the values of TypeOf that the keyword type accepts, nil for all of them. An integer is a number, too.
+func typesOf(s *jsonschema.Schema) []string {
+	types := s.Types
+	if s.Type != "" {
+		types = []string{s.Type}
+	}
+	if slices.Contains(types, "number") {
+		types = append(slices.Clone(types), "integer")
+	}
+	return types
 }
 
 // values are the values of an enum or a const.

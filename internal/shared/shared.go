@@ -41,10 +41,13 @@ var Of func(heads []*node.Node, without ...string) Transcript
 // open phase with the conversation. Package dag sets OpenAt.
 var OpenAt func(d any) lineage.Open
 
-// CloseTools is dag.DAG.CloseTools for an open tool phase. Each of the executions is a
-// node.ToolExecution; its CallID, Tool and Input are taken from the model's call. It returns the message with the
-// results. Package dag sets CloseTools.
-var CloseTools func(src node.Source, open lineage.Phase, executions []node.Payload) (*node.Node, error)
+// Rewind gives a *dag.DAG the heads of another one, as dag.DAG.WithHeads does, without a copy. Package dag sets Rewind.
+var Rewind func(d, to any)
+
+// CloseTools is dag.DAG.CloseTools for an open tool phase of a *dag.DAG, whose head is then the message with the results.
+// Each of the executions is a node.ToolExecution; its CallID, Tool and Input are taken from the model's call. After an
+// error the DAG is unchanged. Package dag sets CloseTools.
+var CloseTools func(d any, open lineage.Phase, executions []node.Payload) error
 
 // OpenCall is a call without a result.
 type OpenCall struct {

@@ -169,7 +169,7 @@ func (w *watch) observe(event executor.Event, err error) {
 	case executor.End:
 		w.place(e.DAG)
 		if paused := (*executor.PausedError)(nil); errors.As(err, &paused) {
-			w.addPause(newPause(paused.Continuation, e.DAG))
+			w.addPause(newPause(paused.Continuation(), e.DAG))
 		}
 	}
 

@@ -92,7 +92,7 @@ func ExampleOptions_resume() {
 	var pause executor.Continuation
 	for _, err := range s.Watch(agent.Stream(ctx, dag.New().User("Pay the bill."))) {
 		if paused := (*executor.PausedError)(nil); errors.As(err, &paused) {
-			pause = paused.Continuation
+			pause = paused.Continuation()
 		}
 	}
 	call := s.DAG().Pending()[0]

@@ -356,7 +356,7 @@ func pauseOf(t testing.TB, agent executor.Agent) (dag.DAG, executor.Continuation
 	d, err := agent.Run(t.Context(), start().User("Remove it."))
 	var paused *executor.PausedError
 	require.ErrorAs(t, err, &paused)
-	return d, paused.Continuation
+	return d, paused.Continuation()
 }
 
 func TestPausedRunOfAFileIsShownUntilItIsContinued(t *testing.T) {
