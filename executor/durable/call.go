@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -92,17 +95,30 @@ type calling struct {
 
 	conversation *store.Conversation
 	shown        dag.Pending
+	found        bool  // the call still waits for its result
+	begins       bool  // the start of the call is recorded before its tool is called
+	failure      error // of prepare
 }
+
+// errUnprepared: prepare has panicked for another call of the group.
+var errUnprepared = errors.New("durable: the call was not read")
 
 // work executes the call and delivers its result.
 func (c *calling) work() error {
-	found, err := c.find()
-	switch {
-	case deleted(err):
-		return nil
+	c.failure = errUnprepared
+	c.process.calls.do(c.args.target(), c)
+	switch err := c.failure; {
+	case deleted(err), errors.Is(err, executor.ErrUnknownCall):
+		return nil // it has its result now
+	case errors.Is(err, errLost), err != nil && context.Cause(c.ctx) != nil:
+		return notMine // of a call that was begun, whoever has the job next tells the model that it is in doubt
+	case errors.Is(err, executor.ErrConflict):
+		return river.JobSnooze(0) // another job of the same call was first: look again
+	case err != nil && c.found:
+		return err
 	case err != nil:
-		return river.JobSnooze(time.Second) // the database failed, or the process ends
-	case !found:
+		return river.JobSnooze(time.Second) // the database failed
+	case !c.found:
 		return nil // the call has its result, or was given up
 	}
 	tool, agent, known := c.tool()
@@ -114,22 +130,11 @@ func (c *calling) work() error {
 
 	// A call that was begun is executed again only if its effect allows it.
 	repeatable := effectOf(tool) != executor.EffectUnknown
-	switch begun := c.Begun || !c.shown.Started.IsZero(); {
-	case begun && !repeatable:
+	switch {
+	case c.wasBegun() && !c.begins && !repeatable:
 		return c.deliver(executor.FailedFor(c.shown.Key, content.OutcomeUnknown))
 	case c.Losses > c.process.Losses:
 		return c.deliver(executor.FailedFor(c.shown.Key, textLosses(c.Losses)))
-	case !begun && !repeatable:
-		switch err := c.begin(); {
-		case errors.Is(err, errLost), err != nil && context.Cause(c.ctx) != nil:
-			return notMine // of a call that was begun, whoever has the job next tells the model that it is in doubt
-		case errors.Is(err, executor.ErrUnknownCall):
-			return nil // it has its result now
-		case errors.Is(err, executor.ErrConflict):
-			return river.JobSnooze(0) // another job of the same call was first: look again
-		case err != nil:
-			return err
-		}
 	}
 
 	// The last moment to give up without an effect.
@@ -137,6 +142,73 @@ func (c *calling) work() error {
 		return notMine
 	}
 	return c.execute(agent, repeatable)
+}
+
+// wasBegun reports whether the call was begun before.
+func (c *calling) wasBegun() bool { return c.Begun || !c.shown.Started.IsZero() }
+
+// prepare reads the calls of a group from their conversation, and records the start of those that need it.
+func (p *process) prepare(_ target, group []*calling) {
+	var begin []*calling
+	for i, c := range group {
+		if i > 0 && group[0].failure == nil {
+			c.conversation = group[0].conversation
+			c.found, c.failure = c.look()
+		} else {
+			c.found, c.failure = c.find()
+		}
+		if c.failure == nil && c.found && c.needsBegin() {
+			begin = append(begin, c)
+		}
+	}
+
+	if len(begin) > 1 && p.beginAll(begin) {
+		return
+	}
+	for _, c := range begin {
+		c.failure = c.begin()
+	}
+}
+
+// needsBegin reports whether the start of a call is recorded: its tool must not be called again after that.
+func (c *calling) needsBegin() bool {
+	tool, _, known := c.tool()
+	c.begins = known && !c.wasBegun() && effectOf(tool) == executor.EffectUnknown && c.Losses <= c.process.Losses
+	return c.begins
+}
+
+// beginAll records that calls of one conversation are begun, in one append. It reports false, and has recorded nothing
+// for sure, if that is not possible for all of them.
+func (p *process) beginAll(group []*calling) bool {
+	if !p.queue.dialect().writesInWith {
+		return false
+	}
+	d := group[0].conversation.DAG().WithSource(p.Source)
+	var claims [][]any
+	for _, c := range group {
+		var err error
+		if len(c.shown.Path) == 0 {
+			d, err = executor.Begin(d, c.shown.Key)
+		}
+		if err != nil || len(c.shown.Path) > 0 {
+			return false
+		}
+		claims = append(claims, []any{c.claim.id, int64(c.claim.attempt)})
+	}
+
+	c := group[0]
+	err := c.retry(c.ctx, func(ctx context.Context) error {
+		return c.conversation.AppendWith(ctx, d, func(ctx context.Context, a store.AppendRequest) (store.Head, error) {
+			h, err := p.appendIfAllHeld(ctx, a, claims)
+			return h, raced(err)
+		})
+	})
+	if errors.Is(err, errRaced) {
+		// The reply to an earlier try may have been lost, and another call has moved the head since.
+		_, err = c.find()
+		return err == nil && c.conversation.DAG().Contains(executionOf(d, c.shown.Key))
+	}
+	return err == nil
 }
 
 // deleted reports whether an error means that there is no such head. A missing record is damage.
@@ -155,6 +227,11 @@ func (c *calling) find() (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return c.look()
+}
+
+// look is find in the conversation as it was read.
+func (c *calling) look() (bool, error) {
 	key, err := node.ParseCallKey(c.args.Call)
 	if err != nil {
 		return false, err
@@ -162,10 +239,24 @@ func (c *calling) find() (bool, error) {
 	for _, p := range c.conversation.DAG().Pending() {
 		if p.Key == key && p.Deferred && !p.Approval {
 			c.shown = p
-			return true, nil
+			return c.waits()
 		}
 	}
 	return false, nil
+}
+
+// waits reports whether the call, which is pending, has no result in the inbox. A process may be lost between the result
+// and the end of its job, so only a job in place of a lost one has to look.
+func (c *calling) waits() (bool, error) {
+	if c.Losses == 0 {
+		return true, nil
+	}
+	var replied map[string]bool
+	err := c.db.View(c.ctx, func(tx store.Tx) (err error) {
+		replied, err = repliedCalls(c.ctx, tx, c.args.target())
+		return err
+	})
+	return !replied[c.args.Call], err
 }
 
 // tool returns the tool of the call, with an agent to execute it.
@@ -337,10 +428,17 @@ func (c *calling) deliver(reply executor.Reply) error {
 		reply = executor.FailedFor(c.shown.Key, text)
 	}
 
-	// The result is offered until the state of the run accepts or refuses it, also after the end of the context.
+	// The result is offered until the state of the run accepts or refuses it, also after the end of the context. River
+	// finishes the job: what it does when it comes again is nothing.
+	own := &delivery{calling: c, reply: reply}
 	err := c.retry(context.WithoutCancel(c.ctx), func(ctx context.Context) error {
+		if c.process.queue.dialect().writesInWith {
+			if c.process.results.do(struct{}{}, own); own.accepted {
+				return nil
+			}
+		}
 		return c.db.Update(ctx, func(tx store.Tx) error {
-			runs, err := c.finishCall(ctx, tx)
+			runs, err := c.lockedRun(ctx, tx, c.args.target())
 			if err != nil {
 				return err
 			}
@@ -353,17 +451,70 @@ func (c *calling) deliver(reply executor.Reply) error {
 	return nil
 }
 
-// finishCall ends the job of the call, unless the job is lost, and locks the run.
-func (c *calling) finishCall(ctx context.Context, tx store.Tx) ([]Run, error) {
-	t, d := c.args.target(), c.process.queue.dialect()
-	if d.writesInWith {
-		return queryRunsWith(ctx, tx, `WITH finished AS (`+c.finishQuery(Active)+`) `,
-			`conversation = $3 AND head = $4 AND busy = 1`+d.lock, c.claim.id, int64(c.claim.attempt), t.conversation, t.head)
+// delivery is the result of a call on its way to the inbox.
+type delivery struct {
+	*calling
+	reply    executor.Reply
+	accepted bool // with those of others
+}
+
+// acceptAll accepts the results of several calls in one transaction. All or none: if one is not a usual one, or its run is
+// locked, each has a transaction of its own.
+func (p *process) acceptAll(_ struct{}, group []*delivery) {
+	if len(group) == 1 {
+		return
 	}
-	if err := c.finish(ctx, tx, c.claim, Active); err != nil && !errors.Is(err, errLost) {
-		return nil, err
+	ctx := context.WithoutCancel(group[0].ctx)
+	err := p.db.Update(ctx, func(tx store.Tx) error { return p.acceptIn(ctx, tx, group) })
+	for _, d := range group {
+		d.accepted = err == nil
 	}
-	return c.lockedRun(ctx, tx, t)
+}
+
+// errNotUsual ends a transaction of several results: each has one of its own.
+var errNotUsual = errors.New("durable: a result is not a usual one")
+
+// acceptIn is acceptAll in its transaction.
+func (p *process) acceptIn(ctx context.Context, tx store.Tx, group []*delivery) error {
+	// One result of each run wakes it: the last one of the group sees those of all others.
+	last := map[target]*delivery{}
+	var rows []sqlstore.InboxRow
+	for _, d := range group {
+		payload, err := d.reply.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		last[d.args.target()] = d
+		rows = append(rows, p.row(d.args.target(), d.reply.Call.String(), payload))
+	}
+
+	runs, err := p.lockedRuns(ctx, tx, slices.Collect(maps.Keys(last)))
+	if err != nil {
+		return err
+	}
+	replied, err := p.insertReplies(ctx, tx, rows)
+	if err != nil {
+		return err
+	}
+	if len(runs) != len(last) || len(replied) != len(group) {
+		return errNotUsual
+	}
+
+	var wake []Run
+	for _, r := range runs {
+		d := last[r.target()].conversation.DAG()
+		keys := map[string]bool{}
+		for row, all := range replied {
+			if row.target == r.target() {
+				keys[row.call] = true
+				maps.Copy(keys, all)
+			}
+		}
+		if r.State == Waiting && len(complete(d, keys)) > 0 {
+			wake = append(wake, r)
+		}
+	}
+	return p.wakeAll(ctx, tx, wake)
 }
 
 // Retry returns an error with which a tool of a [Worker] asks to be called again after some time. This happens as long

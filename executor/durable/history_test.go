@@ -218,21 +218,31 @@ func (t *recordedTx) Query(ctx context.Context, query string, args ...any) (stor
 	if !accepts(query) {
 		return t.Tx.Query(ctx, query, args...)
 	}
-	var reply executor.Reply
-	if err := reply.UnmarshalJSON(args[2].([]byte)); err != nil {
-		return nil, err
+	// The replies of several calls are stored by one statement.
+	var ends []func(result, uint64)
+	for row := range slices.Chunk(args, 6) {
+		if row[2] == nil {
+			continue
+		}
+		var reply executor.Reply
+		if err := reply.UnmarshalJSON(row[2].([]byte)); err != nil {
+			return nil, err
+		}
+		ends = append(ends, t.begin(event{
+			What: accepting, Call: reply.Call.String(), Result: reply.IsResult(), Text: reply.Result().Content.Text(),
+			Conversation: row[5].(string),
+		}))
 	}
-	end := t.begin(event{
-		What: accepting, Call: reply.Call.String(), Result: reply.IsResult(), Text: reply.Result().Content.Text(),
-		Conversation: args[5].(string),
-	})
+
 	rows, err := t.Tx.Query(ctx, query, args...)
 	counted := &countedRows{Rows: rows}
 	t.ends = append(t.ends, func(outcome result) {
-		if err == nil && counted.n == 0 {
-			outcome = notDone
+		if err == nil && counted.n < len(ends) {
+			outcome = notDone // of several replies all are accepted, or none
 		}
-		end(outcome, 0)
+		for _, end := range ends {
+			end(outcome, 0)
+		}
 	})
 	if err != nil {
 		return nil, err

@@ -77,7 +77,7 @@ func scanRun(rows store.Rows, before ...any) (r Run, err error) {
 
 // queryRuns returns the rows of the index for a condition.
 func queryRuns(ctx context.Context, tx store.Tx, condition string, args ...any) ([]Run, error) {
-	return queryRunsWith(ctx, tx, "", condition, args...)
+	return scanRuns(ctx, tx, `SELECT `+runColumns+` FROM plait_index WHERE `+condition, args...)
 }
 
 // lockedRun returns the unfinished run of a head, if there is one, and locks its row.
@@ -85,9 +85,20 @@ func (e *Engine) lockedRun(ctx context.Context, tx store.Tx, t target) ([]Run, e
 	return queryRuns(ctx, tx, `conversation = $1 AND head = $2 AND busy = 1`+e.queue.dialect().lock, t.conversation, t.head)
 }
 
-// queryRunsWith is queryRuns after a WITH clause.
-func queryRunsWith(ctx context.Context, tx store.Tx, with, condition string, args ...any) (list []Run, err error) {
-	err = query(ctx, tx, with+`SELECT `+runColumns+` FROM plait_index WHERE `+condition, args, func(rows store.Rows) error {
+// lockedRuns returns the unfinished runs of several heads, without those that are locked by others, and locks them.
+func (e *Engine) lockedRuns(ctx context.Context, tx store.Tx, heads []target) ([]Run, error) {
+	var rows [][]any
+	for _, t := range heads {
+		rows = append(rows, []any{t.conversation, t.head})
+	}
+	table, args := listed(rows, "TEXT", "TEXT")
+	return scanRuns(ctx, tx, `SELECT r.* FROM `+table+` AS g (name, branch), LATERAL (SELECT `+runColumns+`
+		FROM plait_index WHERE conversation = g.name AND head = g.branch AND busy = 1 FOR UPDATE SKIP LOCKED) AS r`, args...)
+}
+
+// scanRuns returns the runs of a query for runColumns.
+func scanRuns(ctx context.Context, tx store.Tx, text string, args ...any) (list []Run, err error) {
+	err = query(ctx, tx, text, args, func(rows store.Rows) error {
 		r, err := scanRun(rows)
 		list = append(list, r)
 		return err

@@ -70,15 +70,20 @@ const kinds = `('` + kindRun + `', '` + kindCall + `', '` + kindDeadline + `')`
 
 // insertRun inserts a job for a run, and returns its ID. The job begins after a wait.
 func (e *Engine) insertRun(ctx context.Context, tx store.Tx, job runJob, wait time.Duration) (int64, error) {
-	opts := &river.InsertOpts{Queue: e.RunQueue(job.Agent), Priority: e.Priority(job.Agent), MaxAttempts: e.Attempts}
-	if wait > 0 {
-		opts.ScheduledAt = e.time.Now().Add(wait)
-	}
-	ids, err := e.queue.insert(ctx, tx, []river.InsertManyParams{{Args: job, InsertOpts: opts}})
+	ids, err := e.queue.insert(ctx, tx, []river.InsertManyParams{e.runParams(job, wait)})
 	if err != nil {
 		return 0, err
 	}
 	return ids[0], nil
+}
+
+// runParams returns what inserts a job for a run.
+func (e *Engine) runParams(job runJob, wait time.Duration) river.InsertManyParams {
+	opts := &river.InsertOpts{Queue: e.RunQueue(job.Agent), Priority: e.Priority(job.Agent), MaxAttempts: e.Attempts}
+	if wait > 0 {
+		opts.ScheduledAt = e.time.Now().Add(wait)
+	}
+	return river.InsertManyParams{Args: job, InsertOpts: opts}
 }
 
 // claim identifies one attempt of a job: no other attempt may finish it.
@@ -110,7 +115,21 @@ func (e *Engine) checkQuery() string {
 
 // appendIfHeld appends nodes if the attempt still has its job, in one statement if possible.
 func (e *Engine) appendIfHeld(ctx context.Context, a store.AppendRequest, c claim) (store.Head, error) {
-	h, held, err := e.db.AppendIf(ctx, a, e.checkQuery(), c.id, int64(c.attempt))
+	return e.appendIf(ctx, a, e.checkQuery(), c.id, int64(c.attempt))
+}
+
+// appendIfAllHeld is appendIfHeld for several attempts, each with the ID and the attempt: all still have their jobs.
+func (e *Engine) appendIfAllHeld(ctx context.Context, a store.AppendRequest, claims [][]any) (store.Head, error) {
+	table, args := listed(claims, "BIGINT", "BIGINT")
+	query := `SELECT COUNT(*) FROM ` + table + ` AS g (job, attempt), LATERAL (SELECT id FROM ` + e.queue.dialect().jobs + `
+		WHERE id = g.job AND attempt = g.attempt AND state = 'running' FOR UPDATE SKIP LOCKED) AS j
+		HAVING COUNT(*) = ` + parameter(len(args)+1)
+	return e.appendIf(ctx, a, query, append(args, int64(len(claims)))...)
+}
+
+// appendIf appends nodes if a query has a row, which shows that attempts still have their jobs.
+func (e *Engine) appendIf(ctx context.Context, a store.AppendRequest, query string, args ...any) (store.Head, error) {
+	h, held, err := e.db.AppendIf(ctx, a, query, args...)
 	switch {
 	case err == nil && !held:
 		// The reply to an earlier try may have been lost: then the head is where this append moves it.

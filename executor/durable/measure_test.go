@@ -148,7 +148,7 @@ func TestRunTakesFewStatements(t *testing.T) {
 					require.Less(t, r.blocks/r.calls, int64(200), r.text)
 				}
 			}
-			require.Less(t, n/runs, int64(80), "statements a run")
+			require.Less(t, n/runs, int64(50), "statements a run")
 		})
 	}
 }
@@ -323,7 +323,7 @@ func TestBacklogDoesNotHoldUpRuns(t *testing.T) {
 		require.Equal(w, Done, r.State, r.Reason)
 		require.EqualValues(w, 4, c.total.Load())
 		require.Equal(w, 3_000, w.jobs(e)["available"])
-		require.Equal(w, 1_000, w.jobs(e)["running"])
+		require.Eventually(w, func() bool { return w.jobs(e)["running"] == 1_000 }, 10*time.Second, 10*time.Millisecond)
 	})
 }
 

@@ -33,7 +33,7 @@ type plant struct {
 	inRun bool
 	// update replaces Update.
 	update func(ctx context.Context, db store.Transactor, f func(store.Tx) error) error
-	// appended replaces an append. The query is empty in a transaction and for plain appends.
+	// appended replaces an append, also in a transaction.
 	appended func(f func(store.AppendRequest) (store.Head, bool, error), a store.AppendRequest) (store.Head, bool, error)
 	// exec replaces a statement. It returns false for one that it leaves alone.
 	exec func(ctx context.Context, tx store.Tx, query string, args []any) (n int64, done bool, err error)
@@ -106,6 +106,15 @@ var plants = []plant{
 			return strings.Replace(query, `WHERE id = $1 AND attempt = $2 AND state = 'running'`,
 				`WHERE id = $1 AND attempt >= $2 * 0`, 1)
 		},
+		// The last step looks at the row of the run too.
+		exec: func(ctx context.Context, tx store.Tx, query string, args []any) (int64, bool, error) {
+			finishes := strings.HasSuffix(query, `WHERE id = $1 AND attempt = $2 AND state = 'running'`)
+			if !finishes && !strings.HasPrefix(query, `UPDATE plait_index SET state = $1`) {
+				return 0, false, nil
+			}
+			_, err := tx.Exec(ctx, strings.Replace(query, ` AND busy = 1`, ``, 1), args...)
+			return 1, true, err
+		},
 	},
 	{
 		name: "a second reply replaces the first", finds: "two acknowledged replies",
@@ -175,6 +184,20 @@ func (p planted) AppendIf(ctx context.Context, a store.AppendRequest, query stri
 type plantedTx struct {
 	store.Tx
 	plant
+}
+
+// Append implements store.Tx.
+func (t plantedTx) Append(ctx context.Context, a store.AppendRequest) (store.Head, error) {
+	f := func(a store.AppendRequest) (store.Head, bool, error) {
+		h, err := t.Tx.Append(ctx, a)
+		return h, err == nil, err
+	}
+	if t.appended == nil {
+		h, _, err := f(a)
+		return h, err
+	}
+	h, _, err := t.appended(f, a)
+	return h, err
 }
 
 // Exec implements store.Tx.

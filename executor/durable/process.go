@@ -44,7 +44,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 		return err
 	}
 	for {
-		p := &process{Engine: e, id: uuid.Must(uuid.NewV7()).String(), work: map[int64]context.CancelCauseFunc{}}
+		p := newProcess(e)
 		err := p.serve(ctx)
 		if !errors.Is(err, errLapsed) {
 			return err
@@ -61,9 +61,19 @@ type process struct {
 	*Engine
 	id string // of the client and the row
 
+	calls   gather[target, *calling]    // that are about to begin
+	results gather[struct{}, *delivery] // of calls
+
 	mu   sync.Mutex                        // guards the fields below
 	beat time.Duration                     // reading of the clock before the last successful beat
 	work map[int64]context.CancelCauseFunc // by the ID of the running job
+}
+
+// newProcess returns a process with a name that no other one has.
+func newProcess(e *Engine) *process {
+	p := &process{Engine: e, id: uuid.Must(uuid.NewV7()).String(), work: map[int64]context.CancelCauseFunc{}}
+	p.calls.run, p.results.run = p.prepare, p.acceptAll
+	return p
 }
 
 // serve serves until ctx is done, or until the process has lapsed.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/sqlstore"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -159,13 +160,30 @@ func (e *Engine) wake(ctx context.Context, tx store.Tx, d dag.DAG, replied map[s
 	if len(complete(d, replied)) == 0 {
 		return nil
 	}
-	next := jobOf(r)
-	next.Resumed = true
-	job, err := e.insertRun(ctx, tx, next, 0)
+	return e.wakeAll(ctx, tx, []Run{r})
+}
+
+// wakeAll continues waiting runs.
+func (e *Engine) wakeAll(ctx context.Context, tx store.Tx, runs []Run) error {
+	if len(runs) == 0 {
+		return nil
+	}
+	var jobs []river.InsertManyParams
+	for _, r := range runs {
+		next := jobOf(r)
+		next.Resumed = true
+		jobs = append(jobs, e.runParams(next, 0))
+	}
+	ids, err := e.queue.insert(ctx, tx, jobs)
 	if err != nil {
 		return err
 	}
-	return e.activate(ctx, tx, r, job)
+	for i, r := range runs {
+		if err := e.activate(ctx, tx, r, ids[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // complete returns the messages of which all pending calls are among keys.
@@ -218,6 +236,45 @@ func (e *Engine) insertReply(ctx context.Context, tx store.Tx, t target, reply e
 		return nil, &executor.ResumeError{Kind: executor.ErrConflict, Call: reply.Call}
 	}
 	return repliedCalls(ctx, tx, t)
+}
+
+// repliedCall names a call with a reply.
+type repliedCall struct {
+	target
+	call string
+}
+
+// insertReplies stores replies to calls of several runs, and returns those that were not there before, each with the keys
+// of all calls of its run with a reply.
+func (e *Engine) insertReplies(
+	ctx context.Context, tx store.Tx, rows []sqlstore.InboxRow,
+) (map[repliedCall]map[string]bool, error) {
+	var list [][]any
+	for _, r := range rows {
+		list = append(list, insertArgs(r))
+	}
+	table, args := listed(list, "TEXT", "TEXT", "BYTEA", "BYTEA", "BIGINT", "TEXT")
+
+	stored := map[repliedCall]map[string]bool{}
+	err := query(ctx, tx, `INSERT INTO plait_inbox (conv, head, call, payload, sum, taken, arrived)
+		SELECT c.num, g.head, g.call, g.payload, g.sum, 0, g.arrived
+		FROM `+table+` AS g (head, call, payload, sum, arrived, name),
+			LATERAL (SELECT num FROM plait_conversations WHERE name = g.name OFFSET 0) AS c
+		ON CONFLICT DO NOTHING
+		RETURNING (SELECT name FROM plait_conversations WHERE num = conv), head, call,
+			COALESCE((SELECT STRING_AGG(i.call, ',') FROM plait_inbox i
+				WHERE i.conv = plait_inbox.conv AND i.head = plait_inbox.head AND i.call <> ''), '')`,
+		args, func(rows store.Rows) error {
+			var r repliedCall
+			var others string
+			err := rows.Scan(&r.conversation, &r.head, &r.call, &others)
+			stored[r] = map[string]bool{}
+			for _, call := range strings.Split(others, ",") {
+				stored[r][call] = true
+			}
+			return err
+		})
+	return stored, err
 }
 
 // repliedCalls returns the keys of the calls with a reply in the inbox.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -48,15 +49,32 @@ type running struct {
 	args runJob
 	ctx  context.Context // ends if the job is lost, or the process ends
 
+	own    func(context.Context, dag.DAG) error // the agent's own Save; nil is none
+	paused dag.DAG                              // the conversation of a pause, for its last step
+	waited map[waiting]bool                     // the calls that waited at the beginning of this attempt, and have their jobs
+	pended bool                                 // calls were pending then
+
+	mu           sync.Mutex // guards the fields below: storeUnstored runs beside the run
 	conversation *store.Conversation
-	own          func(context.Context, dag.DAG) error // the agent's own Save; nil is none
-	paused       dag.DAG                              // the conversation of a pause, for its last step
-	stored       []*node.Node                         // the heads of the last step
-	steps        int                                  // steps of this attempt
-	over         bool                                 // a step has finished the job
-	inbox        inbox                                // what the run has taken
-	waited       map[waiting]bool                     // the calls that were pending at the beginning of this attempt
+	stored       []*node.Node // the heads of the last step that was stored
+	unstored     *unstored    // the step after it; nil is none
+	failure      error        // unstored could not be stored
+	steps        int          // steps of this attempt
+	over         bool         // a step has finished the job
+	inbox        inbox        // what the run has taken
 }
+
+// unstored is a step that waits for the one that follows, to be stored with it.
+type unstored struct {
+	d     dag.DAG
+	taken []int64 // the rows of the inbox that d has
+	timer *time.Timer
+}
+
+// soon is how long a step waits for the one that follows. A process that is lost meanwhile has lost the step: the response
+// is asked for again, and results are taken from the inbox again. A step with the start or the end of a call that the run
+// executes itself does not wait.
+const soon = 20 * time.Millisecond
 
 // run executes a run up to its next pause or its end. An error is River's to retry.
 func (p *process) run(ctx context.Context, c claim, args runJob) error {
@@ -81,6 +99,13 @@ func (p *process) run(ctx context.Context, c claim, args runJob) error {
 		d, err = r.execute(ctx, arrived)
 		return err
 	})
+	var paused *executor.PausedError
+	if err == nil || errors.As(err, &paused) {
+		r.forgetUnstored() // the last step has it
+	} else if failed := r.storeUnstored(); failed != nil {
+		err = errors.Join(err, &storeError{failed})
+	}
+
 	cause := context.Cause(ctx)
 	switch {
 	case r.over:
@@ -122,7 +147,7 @@ func (r *running) execute(ctx context.Context, arrived []message) (dag.DAG, erro
 	agent.Save = r.save
 
 	d := c.DAG().WithSource(r.Source)
-	if r.args.Resumed {
+	if r.pended = len(d.Pending()) > 0; r.args.Resumed && r.pended {
 		r.waited = waitingIn(d)
 	}
 	replies, used, err := r.inbox.replies(d)
@@ -177,6 +202,9 @@ func (r *running) save(ctx context.Context, d dag.DAG) error {
 		return cause
 	}
 
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
 	// The nodes of a pause are stored together with its jobs.
 	if r.pauses(d) {
 		return nil
@@ -198,7 +226,13 @@ func (r *running) save(ctx context.Context, d dag.DAG) error {
 		}
 	}
 
-	if err := r.step(d, state, reason); err != nil {
+	if state == "" && r.mayWait(d) {
+		if err := r.postpone(d); err != nil {
+			return &storeError{err}
+		}
+		return nil
+	}
+	if err := r.stepLocked(d, state, reason); err != nil {
 		return &storeError{err}
 	}
 	if r.own != nil {
@@ -217,13 +251,78 @@ func (r *running) save(ctx context.Context, d dag.DAG) error {
 	return nil
 }
 
+// mayWait reports whether a step may wait for the one that follows: the run executes no call, before it or after it.
+func (r *running) mayWait(d dag.DAG) bool {
+	executes := func(h *node.Node) bool {
+		e, is := h.Payload().(node.ToolExecution)
+		return is && e.State == node.ExecutionStarted
+	}
+	return r.own == nil && !slices.ContainsFunc(r.stored, executes) && !slices.ContainsFunc(d.Heads(), executes)
+}
+
+// postpone lets a step wait for the one that follows. It returns the error of an earlier one.
+func (r *running) postpone(d dag.DAG) error {
+	if r.failure != nil {
+		return r.failure
+	}
+	if r.unstored == nil {
+		r.unstored = &unstored{timer: time.AfterFunc(soon, func() { _ = r.storeUnstored() })}
+	}
+	r.unstored.d, r.unstored.taken = d, r.inbox.given(d)
+	if asksNext(d) {
+		return r.more(r.ctx)
+	}
+	return nil
+}
+
+// storeUnstored stores the step that waits.
+func (r *running) storeUnstored() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if u := r.unstored; u != nil && r.failure == nil {
+		r.unstored = nil
+		u.timer.Stop()
+		r.failure = r.write(u.d, u.taken, "", "")
+	}
+	return r.failure
+}
+
+// forgetUnstored drops the step that waits: a later one has it, or it is another process's.
+func (r *running) forgetUnstored() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropUnstored()
+}
+
+func (r *running) dropUnstored() {
+	if r.unstored != nil {
+		r.unstored.timer.Stop()
+		r.unstored = nil
+	}
+}
+
 // notMine is the result of a job that another process has, or that was cancelled. It never completes a job: should the
 // row still be this process's, it becomes available again.
 var notMine = river.JobSnooze(time.Second)
 
 // step stores the new nodes of d, and with a state other than "" finishes the job.
 func (r *running) step(d dag.DAG, state State, reason string) error {
-	taken := r.inbox.given(d)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stepLocked(d, state, reason)
+}
+
+// stepLocked is step while r.mu is held. A step that waits is stored with this one.
+func (r *running) stepLocked(d dag.DAG, state State, reason string) error {
+	r.dropUnstored()
+	if err := r.write(d, r.inbox.given(d), state, reason); err != nil || r.over || !asksNext(d) {
+		return err
+	}
+	return r.more(r.ctx)
+}
+
+// write is stepLocked with the rows of the inbox that d has.
+func (r *running) write(d dag.DAG, taken []int64, state State, reason string) error {
 	if state == "" && len(taken) == 0 && slices.Equal(d.Heads(), r.stored) {
 		return nil
 	}
@@ -259,9 +358,6 @@ func (r *running) step(d dag.DAG, state State, reason string) error {
 	r.inbox.forget(taken)
 	if state.Ended() || state == Parked {
 		r.ends.bells.Ring(r.args.Run)
-	}
-	if !r.over && asksNext(d) {
-		return r.more(r.ctx)
 	}
 	return nil
 }
@@ -385,6 +481,9 @@ func (r *running) rest(d dag.DAG, reason string) error {
 func (r *running) pause(ctx context.Context, tx store.Tx) error {
 	if err := r.pauseJobs(ctx, tx, r.args, r.paused, r.waited); err != nil {
 		return err
+	}
+	if !r.pended {
+		return nil // nobody could reply to these calls before this pause
 	}
 	replied, err := repliedCalls(ctx, tx, r.args.target())
 	if err != nil {

@@ -178,6 +178,9 @@ func KnownIDs(known []byte) [][]byte {
 // append is Append in a transaction. a was checked.
 func (d *Driver) append(ctx context.Context, tx Tx, a store.AppendRequest) (store.Head, error) {
 	s := step{AppendRequest: a, tx: tx, ctx: ctx, dialect: d.dialect}
+	if h, done, err := s.inOne(); done || err != nil {
+		return h, err
+	}
 	if err := s.removeTaken(); err != nil {
 		return store.Head{}, err
 	}
@@ -241,6 +244,41 @@ func (s *step) removeTaken() error {
 		}
 	}
 	return nil
+}
+
+// Appender is a Tx with a faster path for an append: one statement.
+type Appender interface {
+	// Append is OnceAppender.AppendOnce in a transaction, and it also removes the rows a.Taken of the inbox. It returns the
+	// number of the conversation, 0 if it has done nothing, and the number of the records that were not stored before. The
+	// IDs in known may be those of any stored records.
+	Append(ctx context.Context, a store.AppendRequest, known []byte, records [4][][]byte, to []byte) (
+		conv int64, header []byte, inserted int, err error)
+}
+
+// inOne stores a usual append (see continues) with one statement if possible. Otherwise it reports false.
+func (s *step) inOne() (h store.Head, done bool, err error) {
+	one, ok := s.tx.(Appender)
+	if !ok {
+		return h, false, nil
+	}
+	known, usual := continues(s.AppendRequest)
+	if !usual {
+		return h, false, nil
+	}
+	a := s.AppendRequest
+	conv, header, inserted, err := one.Append(s.ctx, sealedHeader(a), known, columnsOf(a), headColumn(a))
+	if err != nil || conv == 0 {
+		return h, false, err
+	}
+
+	s.conv = conv
+	if h, err = moved(a, header); err != nil {
+		return h, false, err
+	}
+	if inserted < len(a.Records) {
+		err = s.storeRecords() // compares them
+	}
+	return h, err == nil, err
 }
 
 // moveFirst stores a usual append (see continues) without reading first. It moves the head if the head is as expected,

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,25 +29,87 @@ const appendOne = `WITH head AS (
 	ORDER BY r.ord
 ) SELECT header FROM head`
 
-// appendGuarded is appendOne if a query has a row. Its records may be linked to any stored record: the conversation is
-// locked against Prune (see sqlstore.Dialect.ShareUnpruned). It also removes rows of the inbox. The query, in place of
-// the first %s, has the parameters from $13 on.
-const appendGuarded = `WITH guard AS (%s), head AS (
-	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
-	FROM (SELECT num FROM plait_conversations WHERE name = $3 AND EXISTS (SELECT 1 FROM guard)%s) c
-	WHERE h.conv = c.num AND h.name = $4 AND h.version = $5
-	AND (h.nodes = $6 OR LENGTH($6) = 0
-		OR (SELECT COUNT(*) FROM plait_nodes n WHERE n.conv = h.conv AND n.id = ANY($11::bytea[])) = CARDINALITY($11::bytea[]))
-	AND EXISTS (SELECT 1 FROM plait_schema WHERE version = %d)
-	RETURNING h.conv, h.header
-), inserted AS (
-	INSERT INTO plait_nodes (conv, id, links, sum, line)
-	SELECT head.conv, r.id, r.links, r.sum, r.line
-	FROM head, unnest($7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[]) WITH ORDINALITY AS r (id, links, sum, line, ord)
-	ORDER BY r.ord
-), removed AS (
-	DELETE FROM plait_inbox USING head WHERE num = ANY($12::bigint[])
-) SELECT header FROM head`
+// statement is a statement with its parameters.
+type statement struct{ args []any }
+
+// add adds a parameter, and returns its name.
+func (s *statement) add(value any) string {
+	s.args = append(s.args, value)
+	return "$" + strconv.Itoa(len(s.args))
+}
+
+// maxListed is the maximum number of values with a parameter for each. More of them are one array: the server guesses the
+// length of an array, and makes a plan for each execution if a guess is far off.
+const maxListed = 8
+
+// list adds values of a type, and returns a list for IN.
+func list[V any](s *statement, values []V, of string) string {
+	if len(values) > maxListed {
+		return `SELECT unnest(` + s.add(values) + `::` + of + `[])`
+	}
+	names := make([]string, len(values))
+	for i, value := range values {
+		names[i] = s.add(value)
+	}
+	return strings.Join(names, ", ")
+}
+
+// table adds the columns of records, and returns a table of them in their order.
+func (s *statement) table(records [4][][]byte) string {
+	if len(records[0]) > maxListed {
+		var names []string
+		for _, column := range records {
+			names = append(names, s.add(column)+`::bytea[]`)
+		}
+		return `unnest(` + strings.Join(names, ", ") + `) WITH ORDINALITY`
+	}
+
+	var rows []string
+	for i := range records[0] {
+		row := ""
+		for _, column := range records {
+			row += s.add(column[i]) + `::bytea, `
+		}
+		rows = append(rows, `(`+row+strconv.Itoa(i+1)+`)`)
+	}
+	return `(VALUES ` + strings.Join(rows, ", ") + `)`
+}
+
+// appending returns a statement as appendOne. Its records may be linked to any stored record: the conversation is locked
+// against Prune (see sqlstore.Dialect.ShareUnpruned). It also removes rows of the inbox, and has a row with the number of
+// the conversation, the header, and the number of inserted records. Where is a further condition, and stored is what
+// happens to a record that is stored; "" is an error.
+func (s *statement) appending(
+	a store.AppendRequest, known []byte, records [4][][]byte, to []byte, where, stored string,
+) string {
+	name := s.add(a.Conversation)
+	nodes := s.add(known)
+	links := `h.nodes = ` + nodes + ` OR LENGTH(` + nodes + `) = 0`
+	if ids := sqlstore.KnownIDs(known); len(ids) > 0 {
+		links += ` OR (SELECT COUNT(*) FROM plait_nodes n WHERE n.conv = h.conv AND n.id IN (` + list(s, ids, "bytea") + `)) = ` +
+			s.add(int64(len(ids)))
+	}
+	text := `head AS (
+		UPDATE plait_heads h SET version = version + 1, nodes = ` + s.add(to) + `, header = COALESCE(` + s.add(a.Header) + `, header)
+		FROM (SELECT num FROM plait_conversations WHERE name = ` + name + where +
+		strings.Replace(dialect.ShareUnpruned, "$3", name, 1) + `) c
+		WHERE h.conv = c.num AND h.name = ` + s.add(a.Head) + ` AND h.version = ` + s.add(int64(a.Expect)) + ` AND (` + links + `)
+		RETURNING h.conv, h.header
+	)`
+	inserted := `0`
+	if len(records[0]) > 0 {
+		inserted = `(SELECT COUNT(*) FROM inserted)`
+		text += `, inserted AS (
+			INSERT INTO plait_nodes (conv, id, links, sum, line)
+			SELECT head.conv, r.id, r.links, r.sum, r.line FROM head, ` + s.table(records) + ` AS r (id, links, sum, line, ord)
+			ORDER BY r.ord ` + stored + ` RETURNING 1
+		)`
+	}
+	if len(a.Taken) > 0 {
+		text += `, removed AS (DELETE FROM plait_inbox USING head WHERE num IN (` + list(s, a.Taken, "bigint") + `))`
+	}
+	return text + ` SELECT conv, header, ` + inserted + ` FROM head`
+}
 
 // AppendGuarded implements sqlstore.GuardedAppender.
 func (db *database) AppendGuarded(
@@ -58,18 +119,20 @@ func (db *database) AppendGuarded(
 		return nil, false, err
 	}
 	defer db.running.Done()
+
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	defer conn.Release()
 
-	all := append([]any{
-		to, a.Header, a.Conversation, a.Head, int64(a.Expect), known, records[0], records[1], records[2], records[3],
-		sqlstore.KnownIDs(known), a.Taken,
-	}, armored(args)...)
-	statement := fmt.Sprintf(appendGuarded, shifted(query, len(all)-len(args)), dialect.ShareUnpruned, db.version)
-	err = db.await(ctx, func(ctx context.Context) error { return conn.QueryRow(ctx, statement, all...).Scan(&header) })
+	// The query comes first: its parameters keep their names.
+	s := statement{armored(args)}
+	text := `WITH guard AS (` + query + `), ` + s.appending(a, known, records, to, ` AND EXISTS (SELECT 1 FROM guard)
+		AND EXISTS (SELECT 1 FROM plait_schema WHERE version = `+strconv.FormatInt(db.version, 10)+`)`, "")
+	err = db.await(ctx, func(ctx context.Context) error {
+		return conn.QueryRow(ctx, text, s.args...).Scan(nil, &header, nil)
+	})
 
 	// As in appendAlone: a full transaction decides.
 	if errors.Is(err, pgx.ErrNoRows) || isDuplicate(err) || mayRunAgain(err) {
@@ -78,15 +141,20 @@ func (db *database) AppendGuarded(
 	return header, err == nil, err
 }
 
-// parameterName finds the parameters of a statement.
-var parameterName = regexp.MustCompile(`\$\d+`)
-
-// shifted returns a query with larger numbers of its parameters.
-func shifted(query string, by int) string {
-	return parameterName.ReplaceAllStringFunc(query, func(name string) string {
-		n, _ := strconv.Atoi(name[1:])
-		return "$" + strconv.Itoa(n+by)
-	})
+// Append implements sqlstore.Appender.
+func (q queries) Append(
+	ctx context.Context, a store.AppendRequest, known []byte, records [4][][]byte, to []byte,
+) (conv int64, header []byte, inserted int, err error) {
+	var s statement
+	text := `WITH ` + s.appending(a, known, records, to, "", `ON CONFLICT (conv, id) DO NOTHING`)
+	rows, err := q.Query(ctx, text, s.args...)
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	if rows.Next() {
+		err = rows.Scan(&conv, &header, &inserted)
+	}
+	return conv, header, inserted, errors.Join(err, rows.Close())
 }
 
 // appendAll is appendOne for a group of appends. It takes about 30 µs longer than appendOne if the group has one.

@@ -145,9 +145,11 @@ func (l replyLimit) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trac
 	return context.WithValue(ctx, cancelKey{}, cancel)
 }
 
-// TraceQueryEnd implements pgx.QueryTracer.
+// TraceQueryEnd implements pgx.QueryTracer. A query of a batch ends without a start.
 func (replyLimit) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
-	ctx.Value(cancelKey{}).(context.CancelFunc)()
+	if cancel, is := ctx.Value(cancelKey{}).(context.CancelFunc); is {
+		cancel()
+	}
 }
 
 // replyTimeout returns how long to wait for the reply to a statement. The server ends the statement after the given
