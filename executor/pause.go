@@ -162,8 +162,8 @@ var (
 	ErrUnknownCall = errors.New("the call is not pending")
 	// ErrMissingReply: a call that waits for approval has no reply.
 	ErrMissingReply = errors.New("a reply is missing")
-	// ErrConflict: the call has another result already.
-	ErrConflict = errors.New("the call has another result already")
+	// ErrConflict: the call has another reply already.
+	ErrConflict = errors.New("the call has another reply already")
 	// ErrReply: the reply is of the wrong kind, such as a result for a call that needs approval.
 	ErrReply = errors.New("the reply does not fit")
 	// errNoAgent: the agent no longer has the sub-agent of a pending call.
