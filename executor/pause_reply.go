@@ -249,10 +249,15 @@ func (r Reply) check() error {
 func (r Reply) unfit() error {
 	err := r.check()
 	var wrong *CodecError
-	if errors.As(err, &wrong) {
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field != "":
 		return r.refuse(ErrReply, "%s: %w", wrong.Field, wrong.Err)
+	case wrong != nil:
+		err = wrong.Err
 	}
-	return err
+	return r.refuse(ErrReply, "%w", err)
 }
 
 // refuse returns a *ResumeError about the call of the reply.
