@@ -24,7 +24,7 @@ var intended = map[string]string{
 	"dag":          "ErrChanged ErrDamaged ErrForeign ErrFormat ErrLocked ErrMerge ErrNoRef",
 	"dag/sessions": "Error",
 	"executor": "ErrMissingReply ErrOwner " +
-		"Modify ExecuteAgain UseResult Rejected ReturnedFor ClaimOnce Ordered Underscores",
+		"Modify UseResult Rejected ReturnedFor ClaimOnce Ordered Underscores",
 	"executor/durable": "CallQueue ErrNoMessage ErrNotDone ErrRunExists",
 	"executor/otel":    "Attributes", // the keys that a ContinuationCodec keeps, so that a trace continues
 	"store/postgres":   "DamageError SchemaError",

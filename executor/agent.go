@@ -205,7 +205,8 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 //   - A call that waits for approval is decided by [Approved], [ApprovedWith] or [Declined]. If one call of a message has
 //     a reply, each call of that message that waits for approval needs one. Then the calls are executed, or the run
 //     pauses for results. Prepare and Before hooks do not see an approved call again. Calls beside it that nobody
-//     decided about are decided now.
+//     decided about are decided now. If a hook asks about one of them, the run pauses, and [PausedError.Unused] has the
+//     decisions: the next Resume needs them too.
 //   - A call that waits for its result gets it by [Returned], [Failed] or [ReturnedFor]. Results may come in any order,
 //     and in parts: while some are missing, the run pauses again. Terminate of a result counts only if all results come
 //     at once, because it is not saved.
@@ -218,7 +219,7 @@ func (a Agent) Stream(ctx context.Context, d dag.DAG) iter.Seq2[Event, error] {
 // What the conversation says about approval is never believed: a call is executed because of the reply, and a reply to
 // a call inside a sub-agent approves that call alone. Two Resumes of the same value with the same approval execute the
 // call twice, with one [IdempotencyKey]: a store's compare-and-set of the head prevents it, and [ClaimOnce] in one
-// process. If a crash in a resumed run lost the next pause, [Agent.Run] executes the calls that are still open.
+// process. After a crash in a resumed run, use [Agent.Run]: it decides about all open calls, and asks again.
 //
 // Errors: before anything is executed, a *[ResumeError] about one of the replies, and the errors of Run; then those of
 // Run. If the context ends while hooks check the pause or a result, the run is refused, so that no result is lost.

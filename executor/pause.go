@@ -13,6 +13,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
@@ -101,6 +102,9 @@ var ErrPaused = errors.New("the run is paused")
 type PausedError struct {
 	// Reason is content.StopApproval if any pending call waits for approval, and otherwise content.StopResults.
 	Reason content.Stop
+	// Unused are the decisions of the Resume that were not used: a hook asks about another call of the message first. The
+	// next Resume needs them again, beside the new ones.
+	Unused []Reply
 
 	d          dag.DAG
 	run        string          // its ID; "" takes the one in d
@@ -140,6 +144,9 @@ func (e *PausedError) Error() string {
 	} else {
 		waits = "1 tool call " + waits
 	}
+	if len(e.Unused) > 0 {
+		waits += "; not used yet: " + describe.Count(len(e.Unused), "decision")
+	}
 	return fmt.Sprintf("executor: %v: %s", ErrPaused, waits)
 }
 
@@ -155,8 +162,8 @@ var (
 	ErrUnknownCall = errors.New("the call is not pending")
 	// ErrMissingReply: a call that waits for approval has no reply.
 	ErrMissingReply = errors.New("a call that waits for approval has no reply")
-	// ErrConflict: the call has another result already.
-	ErrConflict = errors.New("the call has another result already")
+	// ErrConflict: the call has another reply already.
+	ErrConflict = errors.New("the call has another reply already")
 	// ErrReply: the reply is of the wrong kind, such as a result for a call that needs approval.
 	ErrReply = errors.New("the reply is of the wrong kind for its call")
 	// errNoAgent: the agent no longer has the sub-agent of a pending call.
@@ -254,7 +261,29 @@ func (r *run) paused() error {
 
 	e := PausedAt(r.d)
 	e.run, e.parent, e.attributes = r.id, r.parent, Attributes(r.ctx)
+	if r.replies != nil {
+		e.Unused = r.replies.unused(r.d)
+	}
 	return e
+}
+
+// unused returns the decisions about calls that d still shows as they were when somebody decided.
+func (rs *replies) unused(d dag.DAG) (list []Reply) {
+	given := map[node.CallKey]Reply{}
+	for key, p := range rs.own {
+		given[key] = p.Reply
+	}
+	for _, in := range rs.inside {
+		for _, p := range in.list {
+			given[p.Call] = p.Reply
+		}
+	}
+	for w := range lineage.Pending(shared.OpenAt(&d).Phases) {
+		if reply, is := given[keyOf(w.Node)]; is && !reply.IsResult() && reply.Shown == Shown(dag.PendingOf(w.Node)) {
+			list = append(list, reply)
+		}
+	}
+	return list
 }
 
 // ClaimOnce returns a hook that refuses a pause it has seen before. Share one such hook among all agents that resume. Put

@@ -755,7 +755,7 @@ func TestErrorsOfResumeSayWhatDoesNotFit(t *testing.T) {
 		all = append(all, strings.TrimPrefix(err.Error(), "executor: resume: "))
 	}
 	require.Equal(t, []string{
-		"the reply is of the wrong kind for its call: call " + key + ": executor: saved: it is no reply",
+		"the reply is of the wrong kind for its call: call " + key + ": it is no reply",
 		"the call is not pending: call " + someMessage.String() + "/0",
 		"the call is not pending: call " + key,
 		"the reply is of the wrong kind for its call: call " + key + ": the call waits for its result",

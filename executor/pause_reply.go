@@ -222,7 +222,7 @@ func (r Reply) check() error {
 	case r.Shown == Fingerprint{} && r.kind != returned:
 		return wrong("shown", "a decision needs the digest of what was shown")
 	case r.input != "" && !r.input.IsObject():
-		return &CodecError{Field: "arguments", Err: jsonx.ErrNotObject}
+		return &CodecError{Field: "arguments", Err: errors.New("they are no JSON object")}
 	case r.result.Child.Len() > 0:
 		return wrong("result", "a conversation, its Child, cannot be sent")
 	}
@@ -243,6 +243,21 @@ func (r Reply) check() error {
 		return &CodecError{Field: "result", Err: err}
 	}
 	return nil
+}
+
+// unfit returns the error of check about a reply, with its call.
+func (r Reply) unfit() error {
+	err := r.check()
+	var wrong *CodecError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return r.refuse(ErrReply, "%s: %w", wrong.Field, wrong.Err)
+	case wrong != nil:
+		err = wrong.Err
+	}
+	return r.refuse(ErrReply, "%w", err)
 }
 
 // refuse returns a *ResumeError about the call of the reply.

@@ -94,8 +94,8 @@ func (rs *replies) any() bool { return len(rs.own)+len(rs.inside) > 0 }
 func (r *run) place(given []Reply) ([]*placedReply, error) {
 	wanted := make(map[node.CallKey]Reply, len(given))
 	for _, reply := range given {
-		if err := reply.check(); err != nil {
-			return nil, reply.refuse(ErrReply, "%w", err)
+		if err := reply.unfit(); err != nil {
+			return nil, err
 		}
 		if _, twice := wanted[reply.Call]; twice {
 			return nil, reply.refuse(ErrReply, "there are two replies to the call")

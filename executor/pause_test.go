@@ -362,3 +362,41 @@ func TestContinuationHasItsOwnAttributes(t *testing.T) {
 	paused.Continuation().Attributes["user"] = "v"
 	require.Equal(t, "u", executor.Attributes(ctx)["user"])
 }
+
+func TestDecisionThatHasToWaitIsReturnedWithThePause(t *testing.T) {
+	type order struct{ Number int }
+	var saved, lost dag.DAG
+	paid := map[int]int{}
+	pay := executor.Func("pay", "", func(_ context.Context, o order) (string, error) {
+		if paid[o.Number]++; lost.Len() == 0 {
+			lost = saved // a process dies here
+		}
+		return "paid", nil
+	})
+	agent := executor.Agent{
+		Provider: apitest.NewScript(apitest.Call(apitest.Use("pay", order{1}), apitest.Use("pay", order{2})),
+			apitest.Say("Done.").Always()),
+		Tools:    []dag.Tool{executor.WithEffect(pay, executor.EffectIdempotent)},
+		Strategy: executor.Sequential(), Hooks: []executor.Hook{executor.RequireApproval("pay")},
+		Save: func(_ context.Context, d dag.DAG) error { saved = d; return nil },
+	}
+	d, err := agent.Run(t.Context(), dag.New().User("Pay both."))
+	require.ErrorIs(t, err, executor.ErrPaused)
+	_, err = agent.Resume(t.Context(), d, executor.Approved(d.Pending()[0]), executor.Approved(d.Pending()[1]))
+	require.NoError(t, err)
+	clear(paid)
+
+	// The first call was under way. The hook asks about it once more, so the decision about the second one has to wait.
+	second := executor.Approved(lost.Pending()[0])
+	d, err = agent.Resume(t.Context(), lost, second)
+	var paused *executor.PausedError
+	require.ErrorAs(t, err, &paused)
+	require.Equal(t, []executor.Reply{second}, paused.Unused)
+	require.ErrorContains(t, err, "2 tool calls wait for approval; not used yet: 1 decision")
+	require.Empty(t, paid)
+
+	d, err = agent.Resume(t.Context(), d, append(paused.Unused, executor.Approved(d.Pending()[0]))...)
+	require.NoError(t, err)
+	require.Equal(t, map[int]int{1: 1, 2: 1}, paid)
+	require.Empty(t, d.OpenCalls())
+}

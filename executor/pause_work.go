@@ -39,8 +39,8 @@ func Begin(d dag.DAG, call node.CallKey) (dag.DAG, error) {
 //
 // Errors are those of Resume about a reply.
 func Accept(d dag.DAG, reply Reply) (dag.DAG, error) {
-	if err := reply.check(); err != nil {
-		return d, reply.refuse(ErrReply, "%w", err)
+	if err := reply.unfit(); err != nil {
+		return d, err
 	}
 	c, waits := openCallAt(d, reply.Call)
 	if !waits || !c.execution.Payload().(node.ToolExecution).State.Paused() {

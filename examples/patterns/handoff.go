@@ -26,9 +26,10 @@ const handOffTo = "hand_off_to_"
 // handOff returns the tool by which an agent hands the conversation to another one.
 func handOff(to, when string) dag.Tool {
 	def := content.Tool{Name: handOffTo + to, Description: "Hands the conversation over. " + when, Schema: `{"type":"object"}`}
-	return executor.NewTool(def, func(context.Context, executor.Call) (executor.Result, error) {
+	tool := executor.NewTool(def, func(context.Context, executor.Call) (executor.Result, error) {
 		return executor.Result{Content: content.Words(to + " has the conversation now.")}, nil
 	})
+	return executor.WithEffect(tool, executor.EffectReadOnly) // after a crash, it is executed again
 }
 
 // handedOff is a hook that ends a run after a hand-off, whatever other calls its message has.

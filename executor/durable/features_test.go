@@ -1,9 +1,11 @@
 package durable
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -260,5 +262,20 @@ func TestDeadlineIsATimer(t *testing.T) {
 		w.serve(e)
 		require.Equal(w, Done, w.wait(e, w.start(e, StartRequest{Text: "Wait."})).State)
 		require.Equal(w, "awake. ", w.text("c"))
+	})
+}
+
+func TestStartForAnUnknownAgentIsLogged(t *testing.T) {
+	onOne(t, func(w *world) {
+		var log bytes.Buffer
+		e := w.engine(func(o *Options) {
+			o.Agents = map[string]executor.Agent{"a": {}}
+			o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		w.start(e, StartRequest{Conversation: "one", Text: "Hello"})
+		require.NotContains(w, log.String(), "agent=")
+		w.start(e, StartRequest{Conversation: "two", Agent: "b", Text: "Hello"})
+		require.Contains(w, log.String(), "level=WARN")
+		require.Contains(w, log.String(), "agent=b")
 	})
 }

@@ -36,7 +36,7 @@ func (f *Front) Start(ctx context.Context, conversation string, add func(dag.DAG
 }
 
 // Send gives the messages that add appends to the unfinished run of a conversation, as [Engine.Send] does, without those
-// that wait for it already. It reports false if there is no such run.
+// that wait for it already: those with the same metadata. It reports false if there is no such run.
 func (f *Front) Send(ctx context.Context, conversation string, add func(dag.DAG) dag.DAG) (sent bool, err error) {
 	t := target{conversation, store.Main}
 	for range maxRaces {

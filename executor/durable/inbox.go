@@ -147,7 +147,8 @@ func insertArgs(r sqlstore.InboxRow) []any {
 	return []any{r.Head, r.Call, r.Payload, sum[:], r.Arrived, r.Conversation}
 }
 
-// Messages returns the messages that a run has not taken yet, in the order of their arrival.
+// Messages returns the messages that wait for a run, in the order of their arrival. A run that pauses before its next
+// request gives back what it has taken.
 func (e *Engine) Messages(ctx context.Context, conversation, head string) (list []Message, err error) {
 	if head == "" {
 		head = store.Main
@@ -263,18 +264,36 @@ func (e *Engine) takeInbox(ctx context.Context, tx store.Tx, t target, again boo
 	if err != nil {
 		return nil, err
 	}
-	for i := range list {
-		m := &list[i]
-		if m.Taken == 1 {
+	return list, mark(ctx, tx, list, 1)
+}
+
+// mark sets whether messages are taken, 0 or 1.
+func mark(ctx context.Context, tx store.Tx, list []message, taken int64) error {
+	for _, m := range list {
+		if m.Taken == taken {
 			continue
 		}
-		m.Taken = 1
+		m.Taken = taken
 		sum := m.Sum()
-		if _, err := tx.Exec(ctx, `UPDATE plait_inbox SET taken = 1, sum = $1 WHERE num = $2`, sum[:], m.num); err != nil {
-			return nil, err
+		_, err := tx.Exec(ctx, `UPDATE plait_inbox SET taken = $1, sum = $2 WHERE num = $3`, taken, sum[:], m.num)
+		if err != nil {
+			return err
 		}
 	}
-	return list, nil
+	return nil
+}
+
+// release gives back the messages that the attempt has taken and its conversation has not. Until the next attempt takes
+// them, they are listed and can be changed.
+func (r *running) release(ctx context.Context, tx store.Tx) error {
+	if r.inbox.steering.Len() == 0 {
+		return nil
+	}
+	list, err := queryInbox(ctx, tx, r.args.Conversation, r.args.Head, ` AND call = '' AND taken = 1`)
+	if err != nil {
+		return err
+	}
+	return mark(ctx, tx, list, 0)
 }
 
 // hasMessages reports whether messages are waiting for a head.
@@ -286,7 +305,8 @@ func hasMessages(ctx context.Context, tx store.Tx, conversation, head string) (b
 // inbox is what a run has taken from the inbox of its head.
 type inbox struct {
 	steering *executor.Queue
-	taken    []int64   // the rows of the messages that are in steering or in the conversation, but still in the inbox
+	taken    []int64   // the rows of the messages that were in steering when given looked at it last
+	appended []int64   // the rows of messages that the conversation has, until a step is stored with it
 	replied  []message // the replies to calls
 	used     []usedReply
 }
@@ -400,7 +420,7 @@ func (i *inbox) add(list []message) error {
 }
 
 // given returns the rows that the conversation d has: the replies to calls that no longer wait for them, and the messages
-// as soon as the queue is empty.
+// of which the queue was empty since.
 func (i *inbox) given(d dag.DAG) (rows []int64) {
 	if len(i.used) > 0 {
 		pending := waitingIn(d)
@@ -411,13 +431,13 @@ func (i *inbox) given(d dag.DAG) (rows []int64) {
 		}
 	}
 	if i.steering.Len() == 0 {
-		rows = append(rows, i.taken...)
+		i.appended, i.taken = append(i.appended, i.taken...), nil
 	}
-	return rows
+	return append(rows, i.appended...)
 }
 
 // forget forgets rows that are removed.
 func (i *inbox) forget(rows []int64) {
 	i.used = slices.DeleteFunc(i.used, func(u usedReply) bool { return slices.Contains(rows, u.row) })
-	i.taken = slices.DeleteFunc(i.taken, func(num int64) bool { return slices.Contains(rows, num) })
+	i.appended = slices.DeleteFunc(i.appended, func(num int64) bool { return slices.Contains(rows, num) })
 }

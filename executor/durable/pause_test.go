@@ -150,6 +150,10 @@ func TestReplyThatDoesNotFitIsRefused(t *testing.T) {
 		p := w.pending(e, run)[0]
 
 		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Failed(p, "no")), executor.ErrReply)
+		err := e.Reply(w.Context(), "c", "", executor.ApprovedWith(p, "{oops"))
+		require.ErrorIs(w, err, executor.ErrReply)
+		require.EqualError(w, err, "executor: resume: the reply does not fit: call "+p.Key.String()+
+			": arguments: they are no JSON object")
 		other := p
 		other.Call.Input = `{"name":"all"}`
 		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Approved(other)), executor.ErrStale)
@@ -623,4 +627,96 @@ func TestAPauseIsReadFromTheConversation(t *testing.T) {
 	require.True(t, r.pauses(paused))
 	r.stored = paused.Heads()
 	require.False(t, r.pauses(paused), "it is stored")
+}
+
+func TestMessageOfAPausedRunIsListedUntilTheConversationHasIt(t *testing.T) {
+	onEach(t, func(w *world) {
+		e := w.engine(func(o *Options) {
+			bank := executor.DeferredTool(content.Tool{Name: "bank", Schema: `{"type":"object"}`})
+			o.Agents = map[string]executor.Agent{"a": {
+				Provider: apitest.NewScript(apitest.Call(apitest.Use("bank", nil)), apitest.Say("ok").Always()),
+				Tools:    []dag.Tool{bank}, Hooks: []executor.Hook{executor.RequireApproval("bank")},
+			}}
+			o.Call = func(string, dag.Pending) CallOptions { return CallOptions{External: true} }
+		})
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "Pay."})
+		approval := w.pending(e, run)[0]
+		first, err := e.Send(w.Context(), "c", "", "Hurry")
+		require.NoError(w, err)
+		second, err := e.Send(w.Context(), "c", "", "Stop")
+		require.NoError(w, err)
+
+		// The attempt that takes the messages waits again before it asks the model.
+		require.NoError(w, e.Reply(w.Context(), "c", "", executor.Approved(approval)))
+		var result []dag.Pending
+		require.Eventually(w, func() bool {
+			result, err = e.Pending(w.Context(), run)
+			return err == nil && len(result) == 1 && !result[0].Approval
+		}, 30*time.Second, 5*time.Millisecond)
+		list, err := e.Messages(w.Context(), "c", "")
+		require.NoError(w, err)
+		require.Len(w, list, 2)
+		require.NoError(w, e.Edit(w.Context(), first, "Slowly"))
+		require.NoError(w, e.Withdraw(w.Context(), second))
+
+		require.NoError(w, e.Reply(w.Context(), "c", "", executor.Returned(result[0], executor.Result{})))
+		require.Equal(w, Done, w.wait(e, run).State)
+		require.Equal(w, "Pay. Slowly", w.said())
+		require.ErrorIs(w, e.Withdraw(w.Context(), first), ErrNoMessage)
+	})
+}
+
+func TestMessageThatComesBehindAnotherIsTakenOnce(t *testing.T) {
+	onOne(t, func(w *world) {
+		var e *Engine
+		e = w.engine(func(o *Options) {
+			bank := executor.DeferredTool(content.Tool{Name: "bank", Schema: `{"type":"object"}`})
+			o.Agents = map[string]executor.Agent{"a": {
+				Provider: apitest.NewScript(apitest.Call(apitest.Use("bank", nil)), apitest.Call(apitest.Use("bank", nil)),
+					apitest.Say("ok").Always()),
+				Tools: []dag.Tool{bank},
+				// The run has taken one message when the other one comes.
+				Hooks: []executor.Hook{{Input: func(ctx context.Context, m content.Message) (content.Message, error) {
+					if m.Blocks.Text() != "And A." {
+						return m, nil
+					}
+					_, err := e.Send(ctx, "c", "", "And B.")
+					return m, err
+				}}},
+			}}
+			o.Call = func(string, dag.Pending) CallOptions { return CallOptions{External: true} }
+		})
+		w.serve(e)
+		run := w.start(e, StartRequest{Text: "Pay."})
+		first := w.pending(e, run)[0]
+		_, err := e.Send(w.Context(), "c", "", "And A.")
+		require.NoError(w, err)
+
+		require.NoError(w, e.Reply(w.Context(), "c", "", executor.Returned(first, executor.Result{})))
+		var second []dag.Pending
+		require.Eventually(w, func() bool {
+			second, err = e.Pending(w.Context(), run)
+			return err == nil && len(second) == 1 && second[0].Key != first.Key
+		}, 30*time.Second, 5*time.Millisecond)
+		require.Equal(w, "Pay. And A.", w.said())
+		list, err := e.Messages(w.Context(), "c", "")
+		require.NoError(w, err)
+		require.Len(w, list, 1)
+
+		require.NoError(w, e.Reply(w.Context(), "c", "", executor.Returned(second[0], executor.Result{})))
+		require.Equal(w, Done, w.wait(e, run).State)
+		require.Equal(w, "Pay. And A. And B.", w.said())
+	})
+}
+
+// said returns the user's messages of the conversation "c".
+func (w *world) said() string {
+	var list []string
+	for _, n := range w.load("c").Nodes() {
+		if m, is := n.Message(); is && m.Role == content.User && len(m.Blocks.ToolResults()) == 0 {
+			list = append(list, m.Blocks.Text())
+		}
+	}
+	return strings.Join(list, " ")
 }

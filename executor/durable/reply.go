@@ -126,9 +126,13 @@ func fits(d dag.DAG, reply executor.Reply) (bool, error) {
 		case reply.Shown != (executor.Fingerprint{}) && reply.Shown != executor.Shown(p):
 			return refuse(executor.ErrStale, "the call is not what was shown")
 		default:
-			return true, nil
+			if _, err := reply.MarshalJSON(); err == nil {
+				return true, nil
+			}
 		}
 	}
+
+	// The call has its result already, or the reply is not valid.
 	_, err := executor.Accept(d, reply)
 	return false, err
 }

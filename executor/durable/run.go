@@ -441,6 +441,9 @@ func (r *running) finishRun(ctx context.Context, tx store.Tx, state State, reaso
 // next does what follows the state of a run whose job is finished. If messages are waiting, a run that is done continues
 // with them.
 func (r *running) next(ctx context.Context, tx store.Tx, state State, reason string) error {
+	if err := r.release(ctx, tx); err != nil {
+		return err
+	}
 	switch state {
 	case Waiting:
 		return r.pause(ctx, tx)
@@ -570,6 +573,9 @@ func (r *running) close(f func(context.Context, store.Tx) error) error {
 func (r *running) again(wait time.Duration) error {
 	return r.close(func(ctx context.Context, tx store.Tx) error {
 		if err := r.finish(ctx, tx, r.claim, Active); err != nil {
+			return err
+		}
+		if err := r.release(ctx, tx); err != nil {
 			return err
 		}
 		job, err := r.insertRun(ctx, tx, r.args, wait)

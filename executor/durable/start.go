@@ -67,6 +67,9 @@ func (e *Engine) Start(ctx context.Context, s StartRequest) (run string, err err
 	if errors.Is(err, ErrRunExists) {
 		err = e.compare(ctx, s)
 	}
+	if _, known := e.Agents[s.Agent]; err == nil && !known && len(e.Agents) > 0 {
+		e.Log.WarnContext(ctx, "durable: a run was started for an agent that this process has not", "run", s.Run, "agent", s.Agent)
+	}
 	return s.Run, err
 }
 

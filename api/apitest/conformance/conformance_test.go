@@ -88,6 +88,15 @@ func TestTheSuiteFindsAConversationThatDoesNotArrive(t *testing.T) {
 		}
 	}})
 	require.ErrorContains(t, conversationArrives(t.Context(), deaf), `a text of the user is not in the body: send "Hello"`)
+
+	anonymous := r.Of(spoiled{apitest.NewScript(scenes(Answers)...), func(_ context.Context, _ api.Request, in events) events {
+		return func(yield func(api.Event, error) bool) {
+			r.Record([]byte(`["Answer briefly.","get_weather","The weather.","city","Hello","I will look.",
+				{"Oslo":"callOslo1"},"rain","And now?"]`), nil)
+			in(yield)
+		}
+	}})
+	require.ErrorContains(t, conversationArrives(t.Context(), anonymous), `the ID "callOslo1" is in the body 1 times`)
 	silent := r.Of(apitest.NewScript(scenes(Answers)...))
 	require.ErrorContains(t, conversationArrives(t.Context(), silent), "the provider sent no request")
 	require.ErrorIs(t, conversationArrives(t.Context(), apitest.NewScript(scenes(Answers)...)), errNotRecorded)

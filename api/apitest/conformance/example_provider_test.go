@@ -37,6 +37,10 @@ type toyCall struct {
 }
 
 func toyBody(req api.Request) any {
+	var tools []map[string]any
+	for _, t := range req.Tools {
+		tools = append(tools, map[string]any{"name": t.Name, "description": t.Description, "schema": t.Schema})
+	}
 	var messages []toyMessage
 	for _, m := range req.Messages {
 		message := toyMessage{Role: string(m.Role), Text: m.Blocks.Text(), Results: map[string]string{}}
@@ -49,7 +53,7 @@ func toyBody(req api.Request) any {
 		messages = append(messages, message)
 	}
 	return map[string]any{
-		"system": req.System, "tools": req.Tools, "messages": messages,
+		"system": req.System, "tools": tools, "messages": messages,
 		"max_tokens": req.Options.MaxTokens, "temperature": req.Options.Temperature, "stop": req.Options.StopSequences,
 	}
 }

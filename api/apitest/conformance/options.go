@@ -204,8 +204,8 @@ func (o optionRule) arrives(ctx context.Context, p api.Provider) error {
 // conversationArrives checks that the provider sends the system prompt, the tool, and all parts of the messages.
 func conversationArrives(ctx context.Context, p api.Provider) error {
 	req := greeting()
-	call, _ := content.Of(content.Text{Text: "I will look."}, content.ToolUse{ID: "a", Name: "get_weather", Input: `{"city":"Oslo"}`})
-	result, _ := content.Of(content.ToolResult{CallID: "a", Content: content.Words("rain")}, content.Text{Text: "And now?"})
+	call, _ := content.Of(content.Text{Text: "I will look."}, content.ToolUse{ID: "callOslo1", Name: "get_weather", Input: `{"city":"Oslo"}`})
+	result, _ := content.Of(content.ToolResult{CallID: "callOslo1", Content: content.Words("rain")}, content.Text{Text: "And now?"})
 	req.Messages = append(req.Messages, content.Message{Role: content.Assistant, Blocks: call},
 		content.Message{Role: content.User, Blocks: result})
 	with, err := send(ctx, p, req, true)
@@ -222,6 +222,9 @@ func conversationArrives(ctx context.Context, p api.Provider) error {
 		if !with.holds(part.text) {
 			return fmt.Errorf("%s is not in the body: send %q: %s", part.what, part.text, with.body)
 		}
+	}
+	if n := strings.Count(string(with.body), "callOslo1"); n < 2 {
+		return fmt.Errorf("the ID %q is in the body %d times: send it with the call and with its result: %s", "callOslo1", n, with.body)
 	}
 	return nil
 }

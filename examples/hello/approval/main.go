@@ -28,7 +28,7 @@ func main() {
 	}
 
 	d, err := agent.Run(ctx, dag.New().User("Tell Ada that I am late."))
-	for errors.Is(err, executor.ErrPaused) { // d has everything: the replies may come next week, in another process
+	for errors.Is(err, executor.ErrPaused) { // saved, d can wait: another process may Resume it next week
 		var replies []executor.Reply
 		for _, p := range d.Pending() {
 			replies = append(replies, ask(p))
