@@ -361,7 +361,7 @@ func (w *world) readLast(conversation string) (l last) {
 	for _, n := range d.Nodes() {
 		key, is := n.Call()
 		x, _ := n.Payload().(node.ToolExecution)
-		if is && (x.State == node.ExecutionFinished || x.State == node.ExecutionInDoubt) {
+		if is && !x.State.Unfinished() {
 			l.results[key.String()] = x.Result.Text()
 		}
 	}
