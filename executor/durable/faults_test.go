@@ -432,3 +432,12 @@ func TestConnectionsMayFailAtAnyRequest(t *testing.T) {
 		})
 	}
 }
+
+// River ends a queue quietly for an error with this end; TestConnectionsMayFailAtAnyRequest meets it about once in 500
+// lives.
+func TestConnectionLostWhileAQueueStartsIsAnError(t *testing.T) {
+	closed := errors.New("conn closed")
+	require.NoError(t, retold(nil))
+	require.ErrorIs(t, retold(closed), closed)
+	require.NotRegexp(t, "conn closed$", retold(closed).Error())
+}

@@ -106,7 +106,7 @@ func newPostgresQueue(db *postgres.DB, e *Engine) (queue, error) {
 	if e.Schema != "" {
 		jobs = pgx.Identifier{e.Schema, jobs}.Sanitize()
 	}
-	q, err := newRiverQueue[pgx.Tx](riverpgxv5.New(db.Pool()), dialect{
+	q, err := newRiverQueue[pgx.Tx](pgDriver{riverpgxv5.New(db.Pool())}, dialect{
 		jobs: jobs, now: `NOW()`, lock: ` FOR UPDATE`, lockInbox: ` FOR UPDATE OF i`, writesInWith: true, poll: 30 * time.Second,
 		worker: `attempted_by[array_length(attempted_by, 1)]`, args: `args::TEXT`, metadata: `metadata::TEXT`,
 		run: `args->>'run'`, conversation: `args->>'conversation'`,
