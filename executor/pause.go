@@ -165,7 +165,7 @@ var (
 	// ErrConflict: the call has another reply already.
 	ErrConflict = errors.New("the call has another reply already")
 	// ErrReply: the reply is of the wrong kind, such as a result for a call that needs approval.
-	ErrReply = errors.New("the reply is of the wrong kind for its call")
+	ErrReply = errors.New("the reply does not fit its call")
 	// errNoAgent: the agent no longer has the sub-agent of a pending call.
 	errNoAgent = errors.New("the sub-agent does not exist")
 )

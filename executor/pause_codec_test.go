@@ -755,10 +755,10 @@ func TestErrorsOfResumeSayWhatDoesNotFit(t *testing.T) {
 		all = append(all, strings.TrimPrefix(err.Error(), "executor: resume: "))
 	}
 	require.Equal(t, []string{
-		"the reply is of the wrong kind for its call: call " + key + ": it is no reply",
+		"the reply does not fit its call: call " + key + ": it is no reply",
 		"the call is not pending: call " + someMessage.String() + "/0",
 		"the call is not pending: call " + key,
-		"the reply is of the wrong kind for its call: call " + key + ": the call waits for its result",
+		"the reply does not fit its call: call " + key + ": the call waits for its result",
 		"the reply is not to what the conversation shows now: call " + key + ": the call is not what was shown",
 	}, all)
 

@@ -152,7 +152,7 @@ func TestReplyThatDoesNotFitIsRefused(t *testing.T) {
 		require.ErrorIs(w, e.Reply(w.Context(), "c", "", executor.Failed(p, "no")), executor.ErrReply)
 		err := e.Reply(w.Context(), "c", "", executor.ApprovedWith(p, "{oops"))
 		require.ErrorIs(w, err, executor.ErrReply)
-		require.EqualError(w, err, "executor: resume: the reply does not fit: call "+p.Key.String()+
+		require.EqualError(w, err, "executor: resume: the reply does not fit its call: call "+p.Key.String()+
 			": arguments: they are no JSON object")
 		other := p
 		other.Call.Input = `{"name":"all"}`
