@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -22,6 +23,7 @@ type console struct {
 	out        io.Writer
 	interrupts <-chan os.Signal
 	ui         *ui // nil without a terminal
+	asked      int // questions since the last message
 }
 
 // newConsole begins to read. At a terminal, streams print above the editor until the console is closed.
@@ -85,6 +87,7 @@ func (c *console) remember(d dag.DAG) {
 
 // message reads a message. A line ending in a backslash and the next one belong together.
 func (c *console) message(ctx context.Context) (string, error) {
+	c.asked = 0
 	if c.editing() {
 		return c.ui.read(ctx, c.interrupts, "")
 	}
@@ -110,7 +113,11 @@ func (c *console) message(ctx context.Context) (string, error) {
 func (c *console) ask(ctx context.Context, question string) (string, error) {
 	var line string
 	var err error
-	if c.editing() {
+	if c.asked++; c.editing() {
+		// The same question again would look as if the answer had not arrived.
+		if c.asked > 1 {
+			question = fmt.Sprintf("%d: %s", c.asked, question)
+		}
 		line, err = c.ui.read(ctx, c.interrupts, question)
 	} else {
 		_, _ = io.WriteString(c.out, question)

@@ -182,6 +182,8 @@ func (s *screenOf) press(keys string) {
 // ends waits for the end of the command and returns its exit code.
 func (s *screenOf) ends() int {
 	s.t.Helper()
+	hung := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+	defer hung.Stop()
 	for more := range s.shown {
 		s.write(more)
 	}
@@ -475,6 +477,7 @@ func TestOpenCallsOfAFileAreAskedForAtATerminal(t *testing.T) {
 			require.Zero(t, f.executed())
 			s.press("n\r")
 			s.await(`Run get_weather {"city":"Tokyo"}?`)
+			s.await("2: [y]es") // what is typed before is no answer
 			s.await("instead: ")
 			s.press("y\r")
 			s.await("Done.")

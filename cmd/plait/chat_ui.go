@@ -285,8 +285,8 @@ func (v *view) enter() {
 	}
 
 	switch {
-	case v.reply == nil && strings.TrimSpace(text) == "":
-		return
+	case (v.reply == nil || v.question != "") && strings.TrimSpace(text) == "":
+		return // nothing is no answer to a question
 	case v.reply == nil:
 		v.queue = append(v.queue, text)
 	default:
