@@ -107,11 +107,13 @@ function callCard(name, run, call) {
   const asks = run.takes ? call.asks : '';
   const form = asks === 'approval' ? approvalForm(call, send, refuse) : asks ? resultForm(send) : null;
   let answer = '';
+  const args = block('pre', indentJSON(call.input, [])[0], 'code');
+  (args.querySelector('pre') || args).tabIndex = 0; // long arguments scroll, also by keys
   const element = el('article', {class: 'ask', 'aria-label': call.tool + ' ' + waitsFor(call)},
     el('div', {class: 'cardhead'}, el('b', {}, line(call.tool, 60)), ' ' + waitsFor(call),
       call.path && ' in ' + line(call.path, 120), ' ',
       el('button', {class: 'link', onclick: () => toNode(run.node)}, 'where')),
-    doubt, reason, block('pre', indentJSON(call.input, [])[0], 'code'), form, answered, why,
+    doubt, reason, args, form, answered, why,
     !run.takes && call.asks && el('p', {class: 'quiet'}, 'The program that serves this page takes no answers here.'));
 
   return {
