@@ -200,7 +200,8 @@ func (w *world) serve(e *Engine) (stop func()) {
 	served := make(chan error, 1)
 	go func() {
 		err := e.Serve(ctx)
-		for err != nil && w.stubborn && ctx.Err() == nil {
+		// On a busy machine a process may be too late for its heartbeat.
+		for err != nil && (w.stubborn || errors.Is(err, errLapsed)) && ctx.Err() == nil {
 			err = e.Serve(ctx)
 		}
 		if w.stubborn {
