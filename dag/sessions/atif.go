@@ -136,6 +136,7 @@ func (x *exporter) atifParts(blocks []content.Block) any {
 	var words []string
 	var parts []any
 	images := false
+
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case content.Text:
@@ -155,6 +156,7 @@ func (x *exporter) atifParts(blocks []content.Block) any {
 			x.lose(LossBlocks, 1)
 		}
 	}
+
 	if images {
 		return parts
 	}

@@ -378,6 +378,8 @@ func (x *exporter) codexItems(s *spoken) (items []any) {
 			items, open = append(items, codexMessage("assistant", open)), nil
 		}
 	}
+
+	// Neighboring texts are one message. Anything else ends it.
 	call := 0
 	for _, b := range s.blocks {
 		if t, is := b.(content.Text); is {
@@ -385,6 +387,7 @@ func (x *exporter) codexItems(s *spoken) (items []any) {
 			continue
 		}
 		flush()
+
 		switch b := b.(type) {
 		case content.ToolUse:
 			x.extra(b.Extra)
@@ -408,6 +411,7 @@ func (x *exporter) codexItems(s *spoken) (items []any) {
 			x.lose(LossBlocks, 1)
 		}
 	}
+
 	flush()
 	return items
 }

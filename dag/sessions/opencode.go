@@ -391,7 +391,8 @@ func (w *openCodeWriter) file(s content.Source, title string) any {
 // response returns the parts of a response, with the results of its calls.
 func (w *openCodeWriter) response(s *spoken) []any {
 	parts := []any{}
-	call := 0
+	call := 0 // the results are in the order of the calls
+
 	for _, b := range s.blocks {
 		switch b := b.(type) {
 		case content.Text:

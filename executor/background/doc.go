@@ -1,4 +1,4 @@
-// Package background lets tool calls go on while the model does something else. A call of such a tool gets the result
+// Package background lets tool calls continue while the model does something else. A call of such a tool gets the result
 // "started" at once. Its own result comes later, as a message of the user.
 //
 //	agent := background.Add(executor.Agent{Provider: model}, build, research)
@@ -21,7 +21,7 @@
 //     message is that the outcome is unknown.
 //
 // A message comes after a turn. A run does not end before its work: after the model's last response it waits for the
-// next message. A message in Agent.Steering ends the wait. Work goes on while its run is paused.
+// next message. A message in Agent.Steering ends the wait. Work continues while its run is paused.
 //
 // # Limits
 //

@@ -111,7 +111,7 @@ func (c *calling) work() error {
 	case deleted(err), errors.Is(err, executor.ErrUnknownCall):
 		return nil // it has its result now
 	case errors.Is(err, errLost), err != nil && context.Cause(c.ctx) != nil:
-		return notMine // of a call that was begun, whoever has the job next tells the model that it is in doubt
+		return notMine // the process with the job next reports to the model that a call that was begun is in doubt
 	case errors.Is(err, executor.ErrConflict):
 		return river.JobSnooze(0) // another job of the same call was first: look again
 	case err != nil && c.found:

@@ -60,7 +60,7 @@ func (g *gather[K, V]) do(key K, value V) {
 	g.run(key, values)
 }
 
-// end ends a group. Its leader has returned; the others are told, and the first that waits leads the next one.
+// end ends a group after its leader. It releases the others, and makes the first that waits the next leader.
 func (g *gather[K, V]) end(key K, others []gathered[V]) {
 	for _, m := range others {
 		m.leads <- false

@@ -524,6 +524,7 @@ func (r *running) failed(d dag.DAG, err error) error {
 	var unstored *storeError
 	var paused *executor.PausedError
 	var stale *executor.ResumeError
+
 	switch {
 	case errors.As(err, &paused):
 		return r.rest(d, string(paused.Reason))

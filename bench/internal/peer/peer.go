@@ -71,7 +71,7 @@ type Subject struct {
 	// History returns the history of a loop with so many turns and calls. It is nil if the library has no history.
 	History func(turns, tools int) (History, error)
 	// Probes is the library's part of the probes.
-	Probes probe.Library
+	Probes probe.Subject
 }
 
 // History is a conversation as the library keeps it.

@@ -1,10 +1,10 @@
 // Package probe does to a library what happens to agents in production: tools that fail, calls that are wrong, models
-// that break off. A library takes part with one function, [Library.Converse]; the probes then judge the requests that
+// that break off. A library takes part with one function, [Subject.Converse]; the probes then judge the requests that
 // its model gets.
 //
 // # Concurrency
 //
-// One Library answers one probe at a time.
+// One Subject answers one probe at a time.
 //
 // # Errors
 //
@@ -45,8 +45,8 @@ type Answer struct {
 	Err error
 }
 
-// Library is the library under test.
-type Library struct {
+// Subject is the library under test.
+type Subject struct {
 	// Converse runs an agent on the conversation and one more message of the user, with the tools look and grow, whose
 	// arguments are a [City] and a [Tree], and with the library's default settings. It returns the last text. What the
 	// library keeps for the next turn is in c.State.
@@ -136,7 +136,7 @@ type turn struct {
 const patience = 5 * time.Second
 
 // talk runs one turn in a goroutine of its own, which a tool may end.
-func talk(l Library, c *Conversation, prompt string, within time.Duration) turn {
+func talk(l Subject, c *Conversation, prompt string, within time.Duration) turn {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	t := turn{ended: "the goroutine of the caller ends"}
@@ -241,7 +241,7 @@ func first(a Answer) func(int, []Message) Answer {
 }
 
 // Ask runs the probe with a name.
-func Ask(l Library, name string) (Outcome, error) {
+func Ask(l Subject, name string) (Outcome, error) {
 	for _, p := range All {
 		if p.Name == name {
 			return p.run(l), nil

@@ -13,7 +13,7 @@ import (
 // Probe is a thing that happens.
 type Probe struct {
 	Name string
-	run  func(Library) Outcome
+	run  func(Subject) Outcome
 }
 
 const (
@@ -62,9 +62,9 @@ var (
 	three = calls(paris, `{"city":"Rome"}`, `{"city":"Oslo"}`)
 )
 
-// tool is a probe whose first response has calls. The run must go on, with a result for each of them.
-func tool(a Answer, look func(context.Context, City) (string, error)) func(Library) Outcome {
-	return func(l Library) Outcome {
+// tool is a probe whose first response has calls. The run must continue, with a result for each of them.
+func tool(a Answer, look func(context.Context, City) (string, error)) func(Subject) Outcome {
+	return func(l Subject) Outcome {
 		c := &Conversation{look: look, answer: first(a)}
 		t := talk(l, c, "Go.", soon)
 		if look == nil && a.Calls[0].Name == "look" {
@@ -75,8 +75,8 @@ func tool(a Answer, look func(context.Context, City) (string, error)) func(Libra
 }
 
 // refused is a probe with wrong arguments. The tool must not run with others.
-func refused(args string) func(Library) Outcome {
-	return func(l Library) Outcome {
+func refused(args string) func(Subject) Outcome {
+	return func(l Subject) Outcome {
 		c := &Conversation{answer: first(calls(args))}
 		o := judge(c, talk(l, c, "Go.", soon), "error result")
 		if o.Good && len(c.looked) > 0 {
@@ -86,12 +86,12 @@ func refused(args string) func(Library) Outcome {
 	}
 }
 
-func utf8Text(l Library) Outcome {
+func utf8Text(l Subject) Outcome {
 	c := &Conversation{answer: first(one), look: func(context.Context, City) (string, error) { return "\xff\xfe18", nil }}
 	return judge(c, talk(l, c, "Go.", soon), "sent as valid UTF-8")
 }
 
-func large(l Library) Outcome {
+func large(l Subject) Outcome {
 	const size = 64 << 20
 	c := &Conversation{answer: first(one), look: func(context.Context, City) (string, error) { return strings.Repeat("x", size), nil }}
 	o := judge(c, talk(l, c, "Go.", soon), "")
@@ -108,7 +108,7 @@ func large(l Library) Outcome {
 	return good(fmt.Sprintf("the model is sent %d kB, with a note", sent>>10))
 }
 
-func recursive(l Library) Outcome {
+func recursive(l Subject) Outcome {
 	c := &Conversation{Recursive: true, answer: first(Answer{Calls: []Call{{"call_1", "grow", `{"children":[{"children":[]}]}`}}})}
 	o := judge(c, talk(l, c, "Go.", soon), "the tool runs")
 	if o.Good && !contains(c.results(), "grown") {
@@ -117,7 +117,7 @@ func recursive(l Library) Outcome {
 	return o
 }
 
-func reused(l Library) Outcome {
+func reused(l Subject) Outcome {
 	c := &Conversation{answer: func(n int, _ []Message) Answer {
 		if n < 2 {
 			return one
@@ -131,7 +131,7 @@ func reused(l Library) Outcome {
 	return o
 }
 
-func orphan(l Library) Outcome {
+func orphan(l Subject) Outcome {
 	c := &Conversation{
 		History: []Message{{Role: "user", Text: "Weather?"}, {Role: "assistant", Calls: one.Calls}},
 		answer:  func(int, []Message) Answer { return Answer{Text: "Done."} },
@@ -154,8 +154,8 @@ func orphan(l Library) Outcome {
 }
 
 // cancelled is a probe whose run is cancelled in a tool. The next turn must know about it.
-func cancelled(wait func(context.Context) error) func(Library) Outcome {
-	return func(l Library) Outcome {
+func cancelled(wait func(context.Context) error) func(Subject) Outcome {
+	return func(l Subject) Outcome {
 		c := &Conversation{answer: first(one), look: func(ctx context.Context, _ City) (string, error) { return "", wait(ctx) }}
 		if t := talk(l, c, "Go.", 500*time.Millisecond); t.ended != "" {
 			return bad(t.ended)
@@ -164,7 +164,7 @@ func cancelled(wait func(context.Context) error) func(Library) Outcome {
 	}
 }
 
-func interrupted(l Library) Outcome {
+func interrupted(l Subject) Outcome {
 	c := &Conversation{answer: func(n int, request []Message) Answer {
 		switch {
 		case n == 0:
@@ -181,7 +181,7 @@ func interrupted(l Library) Outcome {
 }
 
 // goesOn sends one more message of the user.
-func goesOn(l Library, c *Conversation, otherwise string) Outcome {
+func goesOn(l Subject, c *Conversation, otherwise string) Outcome {
 	before := len(c.requests)
 	t := talk(l, c, next, soon)
 	switch {
@@ -201,7 +201,7 @@ func goesOn(l Library, c *Conversation, otherwise string) Outcome {
 	return good(otherwise)
 }
 
-func many(l Library) Outcome {
+func many(l Subject) Outcome {
 	const number = 10_000
 	a := calls(slices.Repeat([]string{paris}, number)...)
 	c := &Conversation{answer: first(a), look: func(context.Context, City) (string, error) {
@@ -230,7 +230,7 @@ func atOnce(n int) string {
 	return "many at once"
 }
 
-func cut(l Library) Outcome {
+func cut(l Subject) Outcome {
 	const limit = 50
 	a := calls(`{"city":"Par`)
 	a.Cut = true
@@ -255,7 +255,7 @@ func cut(l Library) Outcome {
 	}
 }
 
-func unknown(l Library) Outcome {
+func unknown(l Subject) Outcome {
 	if l.Reload == nil {
 		return bad(NotTried)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "adk", Version: "v2.2.0", Run: run, Probes: probe.Library{Converse: converse}})
+	peer.Serve(peer.Subject{Name: "adk", Version: "v2.2.0", Run: run, Probes: probe.Subject{Converse: converse}})
 }
 
 type fake struct{ loop *peer.Loop }

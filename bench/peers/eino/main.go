@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "eino", Version: "v0.9.20", Run: run, History: history, Probes: probe.Library{Converse: converse, Reload: reload}})
+	peer.Serve(peer.Subject{Name: "eino", Version: "v0.9.20", Run: run, History: history, Probes: probe.Subject{Converse: converse, Reload: reload}})
 }
 
 type instant struct{}

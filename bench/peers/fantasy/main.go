@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "fantasy", Version: "v0.41.2", Run: run, History: history, Probes: probe.Library{Converse: converse, Reload: reload}})
+	peer.Serve(peer.Subject{Name: "fantasy", Version: "v0.41.2", Run: run, History: history, Probes: probe.Subject{Converse: converse, Reload: reload}})
 }
 
 type fake struct{ loop *peer.Loop }

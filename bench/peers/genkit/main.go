@@ -17,7 +17,7 @@ import (
 func main() {
 	// By default genkit logs every turn. The log is not measured.
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError})))
-	peer.Serve(peer.Subject{Name: "genkit", Version: "v1.12.0", Run: run, Probes: probe.Library{Converse: converse, Reload: reload}})
+	peer.Serve(peer.Subject{Name: "genkit", Version: "v1.12.0", Run: run, Probes: probe.Subject{Converse: converse, Reload: reload}})
 }
 
 // ids are the IDs of calls, made before anything is measured.

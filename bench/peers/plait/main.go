@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "plait", Version: "this tree", Run: run, History: history, Probes: probe.Library{Converse: converse, Reload: reload}})
+	peer.Serve(peer.Subject{Name: "plait", Version: "this tree", Run: run, History: history, Probes: probe.Subject{Converse: converse, Reload: reload}})
 }
 
 type tool struct{}

@@ -15,7 +15,7 @@ import (
 func TestProbes(t *testing.T) {
 	document, err := os.ReadFile("../../../docs/robustness.md")
 	require.NoError(t, err)
-	library := probe.Library{Converse: converse, Reload: reload}
+	library := probe.Subject{Converse: converse, Reload: reload}
 	for _, p := range probe.All {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	peer.Serve(peer.Subject{Name: "trpc-agent-go", Version: "v1.11.0", Run: run, Probes: probe.Library{Converse: converse}})
+	peer.Serve(peer.Subject{Name: "trpc-agent-go", Version: "v1.11.0", Run: run, Probes: probe.Subject{Converse: converse}})
 }
 
 type fake struct{ loop *peer.Loop }
