@@ -101,8 +101,10 @@ func (r *run) takeTurn(input []content.Message) step {
 		}
 	}
 
-	if _, err := r.change(r.hooks.turn); err != nil {
-		return r.failTurn(nil, content.Usage{}, err)
+	if len(r.hooks.turn) > 0 {
+		if _, err := r.change(r.hooks.turn); err != nil {
+			return r.failTurn(nil, content.Usage{}, err)
+		}
 	}
 
 	r.voided = content.Usage{}
