@@ -524,7 +524,7 @@ func TestJobThatComesTwiceOrLateDoesNothing(t *testing.T) {
 func TestAnotherWriterAtTheHeadFailsTheRun(t *testing.T) {
 	onOne(t, func(w *world) {
 		e := w.engine(says(apitest.Func(func(api.Request) apitest.Turn {
-			c, err := store.New(w.db, nil).Conversation(w.Context(), "c")
+			c, err := store.New(w.db).Conversation(w.Context(), "c")
 			require.NoError(w, err)
 			require.NoError(w, c.Append(w.Context(), c.DAG().User("Me too.")))
 			return apitest.Say("Hello.")

@@ -28,11 +28,11 @@ func (e *SchemaError) Error() string {
 
 // Tables are the tables with rows of conversations, or of their runs.
 var Tables = []string{
-	"plait_conversations", "plait_nodes", "plait_heads", "plait_blobs", "plait_uses", "plait_inbox", "plait_index",
+	"plait_conversations", "plait_nodes", "plait_heads", "plait_inbox", "plait_index",
 }
 
 // oldest is the version of the tables that the first of the migrations makes. Those before it were never released.
-const oldest = 5
+const oldest = 6
 
 // newest is the version of the tables of this program.
 func newest() int64 { return int64(oldest - 1 + len(migrations)) }
@@ -54,7 +54,6 @@ var migrations = [][]string{
 			id BYTES NOT NULL,
 			links BYTES NOT NULL,
 			sum BYTES NOT NULL,
-			cuts BYTES,
 			outline BYTES,
 			line BYTES NOT NULL,
 			UNIQUE (conv, id)
@@ -74,22 +73,6 @@ var migrations = [][]string{
 			header BYTES NOT NULL,
 			UNIQUE (conv, name)
 		)TABLE_END`,
-
-		`CREATE TABLE plait_blobs (
-			conv NUMBER NOT NULL REFERENCES plait_conversations (num),
-			sum BYTES NOT NULL,
-			data BYTES NOT NULL,
-			PRIMARY KEY (conv, sum)
-		)TABLE_END`,
-
-		`CREATE TABLE plait_uses (
-			conv NUMBER NOT NULL,
-			sum BYTES NOT NULL,
-			id BYTES NOT NULL,
-			PRIMARY KEY (conv, sum, id),
-			FOREIGN KEY (conv, sum) REFERENCES plait_blobs (conv, sum)
-		)TABLE_END`,
-		`CREATE INDEX plait_uses_of ON plait_uses (conv, id)`,
 	}, durableTables...),
 }
 

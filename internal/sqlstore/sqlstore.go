@@ -9,11 +9,10 @@
 //     (store.AppendRequest.Replace). Its seq rises: a record comes after all records in its links.
 //   - plait_heads has one row for each head, with the IDs of its nodes. A head of the same name, made after a removal,
 //     is another row.
-//   - plait_blobs holds the blobs. plait_uses has one row for each use of a blob by a record.
 //   - plait_index, plait_inbox and plait_beats belong to executor/durable.
 //   - plait_schema has one row, with the version of these tables.
 //
-// IDs are 16 bytes, sums 32. A list of IDs is one value, the IDs one after the other. Cuts are described at packCuts.
+// IDs are 16 bytes, sums 32. A list of IDs is one value, the IDs one after the other.
 package sqlstore
 
 import (
