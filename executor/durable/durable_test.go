@@ -673,23 +673,6 @@ func (w *world) setVersion(version int64) {
 	}))
 }
 
-func TestOpenProcessDoesNotWriteToChangedTables(t *testing.T) {
-	onEach(t, func(w *world) {
-		e := w.engine(nil)
-		w.start(e, StartRequest{Run: "r", Text: "Hi."})
-		c, err := e.Store().Conversation(w.Context(), "c")
-		require.NoError(w, err)
-		w.setVersion(99)
-
-		var changed *sqlite.SchemaError // the same type in both packages
-		_, err = e.Start(w.Context(), StartRequest{Agent: "a", Conversation: "d", Text: "Hi."})
-		require.ErrorAs(w, err, &changed)
-		require.ErrorContains(w, err, "newer Plait")
-		require.ErrorAs(w, c.Append(w.Context(), c.DAG().User("More.")), &changed)
-		require.ErrorAs(w, e.Cancel(w.Context(), "r", ""), &changed)
-	})
-}
-
 func TestTablesBeforeTheFirstReleaseAreRefused(t *testing.T) {
 	onOne(t, func(w *world) {
 		w.setVersion(2)

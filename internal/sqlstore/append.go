@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,31 +46,15 @@ var errAgain = fmt.Errorf("not written: another program made or removed the conv
 // maxAgain is how often a transaction is run, the first time included.
 const maxAgain = 10
 
-// write runs f in a transaction, and runs it again after errAgain. The transaction fails if another program has changed
-// the tables.
+// write runs f in a transaction, and runs it again after errAgain.
 func (d *Driver) write(ctx context.Context, f func(tx Tx) error) (err error) {
-	checked := f
-	if !d.versioned {
-		checked = func(tx Tx) error {
-			if err := checkVersion(ctx, tx); err != nil {
-				return err
-			}
-			return f(tx)
-		}
-	}
 	for range maxAgain {
-		if err = d.db.Write(ctx, checked); err != errAgain {
+		if err = d.db.Write(ctx, f); err != errAgain {
 			break
 		}
 	}
-	if errors.Is(err, ErrTables) {
-		err = errors.Join(d.db.Read(ctx, func(tx Tx) error { return checkVersion(ctx, tx) }))
-	}
 	return err
 }
-
-// ErrTables is the error of a [Versioned] DB for tables of another version.
-var ErrTables = errors.New("the tables have another version")
 
 // OnceAppender is a DB with a faster path for a usual append: one statement. Several appends may share a statement.
 type OnceAppender interface {

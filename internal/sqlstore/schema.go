@@ -37,7 +37,8 @@ const oldest = 6
 // newest is the version of the tables of this program.
 func newest() int64 { return int64(oldest - 1 + len(migrations)) }
 
-// migrations make each version of the tables from the one before. A released migration is never changed.
+// migrations make each version of the tables from the one before. A released migration is never changed. If programs of
+// the version before must not write to the new tables, a migration renames a table: their statements then fail.
 var migrations = [][]string{
 	append([]string{
 		// num is never used again: a reader of a deleted conversation must not see a new one of the same name.
@@ -178,14 +179,7 @@ func schemaVersion(ctx context.Context, tx Tx) (version int64, err error) {
 
 func schemaError(version int64) error { return &SchemaError{int(version), oldest, int(newest())} }
 
-// Versioned is a DB that checks the version of the tables at the beginning of each transaction for writing, in fewer
-// round trips than a query. Its error is one of [DB.Write]; the driver then looks for the reason.
-type Versioned interface {
-	// RequireVersion sets the version. It is called once, before the first use.
-	RequireVersion(version int64)
-}
-
-// checkVersion returns an error if another program has changed the tables since they were opened.
+// checkVersion returns an error for tables of another version.
 func checkVersion(ctx context.Context, tx Tx) error {
 	version, err := schemaVersion(ctx, tx)
 	if err == nil && version != newest() {

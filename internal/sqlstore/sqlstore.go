@@ -83,12 +83,11 @@ type Options struct {
 
 // Driver is a store.Transactor on a DB.
 type Driver struct {
-	db        DB
-	dialect   Dialect
-	poll      time.Duration
-	versioned bool       // db checks the version of the tables
-	news      bell.Bells // by conversation: its heads have moved
-	polls     polls
+	db      DB
+	dialect Dialect
+	poll    time.Duration
+	news    bell.Bells // by conversation: its heads have moved
+	polls   polls
 }
 
 var _ store.Transactor = (*Driver)(nil)
@@ -103,11 +102,6 @@ func New(ctx context.Context, db DB, dialect Dialect, opts Options) (*Driver, er
 	}
 	if err := prepare(ctx, run); err != nil {
 		return nil, err
-	}
-
-	if v, ok := db.(Versioned); ok {
-		v.RequireVersion(newest())
-		d.versioned = true
 	}
 	return d, nil
 }
