@@ -476,8 +476,7 @@ func (t *driverTest) records() {
 func (t *driverTest) ownSlices() {
 	given := func() (store.AppendRequest, store.Record) {
 		first := store.Record{ID: node.ID{1}, Line: []byte("{}"), Sum: store.SumOf([]byte("{}"))}
-		r := record()
-		r.ID, r.Links = node.ID{2}, []node.ID{first.ID}
+		r := store.Record{ID: node.ID{2}, Links: []node.ID{first.ID}, Line: []byte("[2]"), Sum: store.SumOf([]byte("[2]"))}
 		a := step(0, first, r)
 		a.Header = []byte("header")
 		return a, r
