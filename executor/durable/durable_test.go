@@ -524,7 +524,7 @@ func TestJobThatComesTwiceOrLateDoesNothing(t *testing.T) {
 func TestAnotherWriterAtTheHeadFailsTheRun(t *testing.T) {
 	onOne(t, func(w *world) {
 		e := w.engine(says(apitest.Func(func(api.Request) apitest.Turn {
-			c, err := store.New(w.db, nil).Conversation(w.Context(), "c")
+			c, err := store.New(w.db).Conversation(w.Context(), "c")
 			require.NoError(w, err)
 			require.NoError(w, c.Append(w.Context(), c.DAG().User("Me too.")))
 			return apitest.Say("Hello.")
@@ -671,23 +671,6 @@ func (w *world) setVersion(version int64) {
 		_, err := tx.Exec(w.Context(), `UPDATE plait_schema SET version = $1`, version)
 		return err
 	}))
-}
-
-func TestOpenProcessDoesNotWriteToChangedTables(t *testing.T) {
-	onEach(t, func(w *world) {
-		e := w.engine(nil)
-		w.start(e, StartRequest{Run: "r", Text: "Hi."})
-		c, err := e.Store().Conversation(w.Context(), "c")
-		require.NoError(w, err)
-		w.setVersion(99)
-
-		var changed *sqlite.SchemaError // the same type in both packages
-		_, err = e.Start(w.Context(), StartRequest{Agent: "a", Conversation: "d", Text: "Hi."})
-		require.ErrorAs(w, err, &changed)
-		require.ErrorContains(w, err, "newer Plait")
-		require.ErrorAs(w, c.Append(w.Context(), c.DAG().User("More.")), &changed)
-		require.ErrorAs(w, e.Cancel(w.Context(), "r", ""), &changed)
-	})
 }
 
 func TestTablesBeforeTheFirstReleaseAreRefused(t *testing.T) {
