@@ -1,68 +1,12 @@
 package anthropic
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/plait-dev/plait/api"
-	"github.com/plait-dev/plait/api/apitest/fake"
 	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 )
-
-func TestCacheMarkersOfSystemPromptsAreImported(t *testing.T) {
-	const system = `"system":[{"type":"text","text":"One."},{"type":"text","text":"Two.","cache_control":{"type":"ephemeral","ttl":"1h"}}]`
-	body := []byte(`{"model":"m","max_tokens":9,` + system + `,"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]}`)
-	req, model, err := Import(body)
-	require.NoError(t, err)
-	require.Equal(t, CacheOwn, req.Options.Cache)
-
-	again, notes, err := Body(req, model, &Options{NoStream: true})
-	require.NoError(t, err)
-	require.Empty(t, notes)
-	require.Equal(t, string(body), string(again))
-	require.NoError(t, fake.CheckAnthropic(again))
-
-	req.Options.Cache = api.CacheShort
-	again, notes, err = Body(req, model, &Options{NoStream: true})
-	require.NoError(t, err)
-	require.NotContains(t, string(again), `"1h"`, "Plait's own caching does not mix with the body's")
-	require.NotEmpty(t, notes)
-}
-
-func TestCacheMarkersOfSystemPromptsKeepTheLimits(t *testing.T) {
-	mark := `{"cache_control":{"type":"ephemeral"}}`
-	req := api.Request{
-		System:   []string{"1", " ", "2", "3", "4", "5"},
-		Messages: []content.Message{{Role: content.User, Blocks: content.Words("Hi")}},
-		Options:  api.Options{Cache: CacheOwn, Body: content.JSON(`{"system":[` + mark + `,` + mark + `,{},` + mark + `,7,` + mark + `,` + mark + `]}`)},
-	}
-	body, notes, err := Body(req, "m", nil)
-	require.NoError(t, err)
-	require.Contains(t, string(body), `"system":[{"type":"text","text":"1","cache_control":{"type":"ephemeral"}},{"type":"text","text":"2"},`+
-		`{"type":"text","text":"3","cache_control":{"type":"ephemeral"}},{"type":"text","text":"4"},{"type":"text","text":"5","cache_control":{"type":"ephemeral"}}]`)
-	require.Len(t, notes, 1, "the prompt of nothing but space: %v", notes)
-	require.NoError(t, fake.CheckAnthropic(body))
-
-	req.Options.Body = content.JSON(`{"system":[` + mark + `,` + mark + `,` + mark + `,` + mark + `,` + mark + `,{"cache_control":7}]}`)
-	body, notes, err = Body(req, "m", nil)
-	require.NoError(t, err)
-	require.NoError(t, fake.CheckAnthropic(body))
-	require.Len(t, notes, 2, "and the marker that is none: %v", notes)
-
-	req.Options.Body = `{"system":"x"}`
-	_, notes, err = Body(req, "m", nil)
-	require.NoError(t, err)
-	require.Len(t, notes, 2, "%v", notes)
-
-	req.System = []string{"1", "2", "3", "4", "5"}
-	req.Options.Body = content.JSON(`{"system":[` + mark + `,` + mark + `,` + mark + `,` + mark + `,` + mark + `]}`)
-	body, notes, err = Body(req, "m", nil)
-	require.NoError(t, err)
-	require.NoError(t, fake.CheckAnthropic(body))
-	require.Equal(t, 4, strings.Count(string(body), "cache_control"), "the API takes four markers")
-	require.Len(t, notes, 1, "%v", notes)
-}
 
 func TestBlankTextOfTheAssistantIsLeftOut(t *testing.T) {
 	thought := content.Thinking{Text: "t", Signature: "c2ln", Extra: content.Extra{API: API, JSON: "{}"}}
