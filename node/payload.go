@@ -285,7 +285,7 @@ type StopReason struct {
 	Detail string
 	// Turns, ToolCalls, Usage and Elapsed are the totals of the run: requests, tool calls, tokens, and wall time. They
 	// are outside the digest. A paused run has no StopReason, and a run that is never resumed gets none: the tokens of
-	// a whole conversation are the sum over the [Answer] of its messages, as "plait cost" prints it.
+	// a whole conversation are the sum over the [Answer] of its messages, as "plait report" prints it.
 	Turns     int
 	ToolCalls int
 	Usage     content.Usage

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
@@ -46,12 +45,10 @@ type builder struct {
 	// The value of "thinking"; "" for none.
 	thinking content.JSON
 	system   []string
-	// For each system prompt of system, the object of its further members, with its marker; "" if Options.Body has none.
-	beside []content.JSON
 	// The messages after repair.
 	encoded dialect.Encoded
-	// The markers of tools and system prompts. With CacheOwn, also those of messages.
-	marks marks
+	// The marker of the cache policy; "" for none.
+	mark content.JSON
 }
 
 // newBuilder returns a builder with the options of a request over those of the provider.
@@ -73,13 +70,13 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		b.Further, _ = jsonx.Members(b.options.Body) // it was checked
 	}
 
-	cache := b.cache()
+	b.mark = markOf(b.cache())
 	differs := b.rules.Messages
 	kind := variant{
 		prefill: b.options.Prefill, unsigned: differs.Unsigned, plain: differs.Plain,
-		files: differs.FilesFor(b.options.TextOnly), mark: markOf(cache),
+		files: differs.FilesFor(b.options.TextOnly), mark: b.mark,
 	}
-	b.encoded = encodings()[kind].Encode(req.Messages)
+	b.encoded = encodings.Get(kind, variant.encoding).Encode(req.Messages)
 	if b.encoded.Len() == 0 {
 		return nil, &api.Error{Kind: api.ErrNothing, API: API}
 	}
@@ -96,35 +93,24 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 		b.options.Output = api.Schema{}
 	}
 
-	b.keepSystem(system)
+	b.system = b.System(system)
 	b.settle()
 
 	if !slices.Contains(policies, b.options.Cache) {
 		b.Note(api.RepairOption, "Cache %q is left out: the API has no such policy", string(b.options.Cache))
 	}
 
-	// The encoding sets the markers of a policy. The conversation's own depend on all of its messages.
-	items := b.encoded.Items()
-	if cache == CacheOwn {
-		items = b.ownItems()
-	} else {
-		b.marks = frontMarks(markOf(cache), b.Tools, b.system)
-	}
-
 	// The body stays in pieces: the encoded messages are shared with other requests and not copied.
-	pieces := append([][]byte{b.front()}, items...)
+	pieces := append([][]byte{b.front()}, b.encoded.Items()...)
 	return wire.NewParts(append(pieces, []byte("]}"))...), nil
 }
-
-// policies are the cache policies of this API.
-var policies = []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, CacheOwn}
 
 // cache returns the policy to apply. It is CacheOff for an unknown policy, and if Options.Body lets the API set the
 // markers.
 func (b *builder) cache() api.Cache {
 	cache := b.options.Cache
 	whole, _ := jsonx.Take(b.Further, cacheControl)
-	if whole != "" && cache != CacheOwn || !slices.Contains(policies, cache) {
+	if whole != "" || !slices.Contains(policies, cache) {
 		return api.CacheOff
 	}
 	return cache
@@ -140,74 +126,15 @@ type variant struct {
 	mark content.JSON
 }
 
-// encodings holds the encoding of each variant. There is one map: an encoding is identified by its address.
-var encodings = sync.OnceValue(func() map[variant]*dialect.Encoding {
-	all := map[variant]*dialect.Encoding{}
-	for _, policy := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff} {
-		for _, files := range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
-			// The other three are true or false.
-			for bits := range 1 << 3 {
-				kind := variant{
-					prefill: bits&1 > 0, unsigned: bits&2 > 0, plain: bits&4 > 0, files: files, mark: markOf(policy),
-				}
-				all[kind] = &dialect.Encoding{
-					Rules: rules(kind),
-					Append: func(dst []byte, m content.Message, end int) []byte {
-						return appendMessage(dst, m, lastMarks(kind.mark, m, end))
-					},
-				}
-			}
-		}
-	}
-	return all
-})
+// encodings holds the encoding of each variant: an encoding is identified by its address.
+var encodings wire.Cache[variant, *dialect.Encoding]
 
-// ownItems returns the messages with their own markers, and sets b.marks.
-func (b *builder) ownItems() [][]byte {
-	// A cache_control of the whole request counts as one of the markers.
-	room := maxMarks
-	if whole, _ := jsonx.Take(b.Further, cacheControl); whole != "" {
-		room--
-	}
-
-	messages := b.encoded.Messages()
-	own, left := ownMarks(b.Tools, b.beside, messages, room)
-	for _, why := range left {
-		b.Note(api.RepairOption, "%s", why)
-	}
-	b.marks = own
-
-	var dst []byte
-	for i, m := range messages {
-		dst = appendMessage(write.Comma(dst), m, own.of(i))
-	}
-	return [][]byte{dst}
-}
-
-// keepSystem keeps the acceptable system prompts, each with its object in Options.Body.
-func (b *builder) keepSystem(system []string) {
-	// The further members of system prompts are in Options.Body, because prompts have no Extra.
-	var beside []jsonx.Raw
-	if given, rest := jsonx.Take(b.Further, "system"); given.Decode(&beside) == nil {
-		b.Further = rest
-		if b.options.Cache != CacheOwn && strings.Contains(string(given), cacheControl) {
-			b.Note(api.RepairOption, "the markers of system prompts are left out: Cache is %q", string(b.options.Cache))
-		}
-	}
-
-	for i, s := range system {
-		if blank(s) {
-			if s != "" {
-				b.Note(api.RepairDropped, "a system prompt of white space")
-			}
-			continue
-		}
-
-		var further content.JSON
-		if i < len(beside) {
-			further = content.JSON(beside[i])
-		}
-		b.system, b.beside = append(b.system, s), append(b.beside, further)
+func (kind variant) encoding() *dialect.Encoding {
+	return &dialect.Encoding{
+		Rules: rules(kind),
+		Append: func(dst []byte, m content.Message, end int) []byte {
+			return appendMessage(dst, m, kind.mark, end)
+		},
 	}
 }
 
@@ -561,7 +488,7 @@ func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 
 	// A function is sent as its fields. A tool of the API's own is sent as its Extra, and its name is added if it is
 	// needed.
-	own := []string{cacheControl} // marks.append writes it
+	own := []string{cacheControl} // appendMark writes it
 	if !t.Server() {
 		dst = write.OptString(dst, "name", t.Name)
 		dst = write.OptString(dst, "description", t.Description)
@@ -572,20 +499,27 @@ func (b *builder) appendTool(dst []byte, i int, t content.Tool) []byte {
 	}
 
 	dst = roundtrip.AppendMembers(dst, further, own...)
-	return append(b.marks.append(dst, spot{tool: i + 1}), '}')
+
+	// The tools and system prompts do not change during a conversation. The marker is at their end.
+	if i == len(b.Tools)-1 && len(b.system) == 0 && t.Extra.For(API) == "" {
+		dst = appendMark(dst, b.mark)
+	}
+	return append(dst, '}')
 }
 
-// appendSystem appends system prompt i, with its further members and its marker.
+// appendSystem appends system prompt i. The last one has the marker.
 func (b *builder) appendSystem(dst []byte, i int, s string) []byte {
 	dst = write.String(append(dst, `{"type":"text"`...), "text", s)
-	further, _ := jsonx.Members(b.beside[i]) // none without any
-	dst = roundtrip.AppendMembers(dst, further, "type", "text", cacheControl)
-	return append(b.marks.append(dst, spot{system: i + 1}), '}')
+	if i == len(b.system)-1 {
+		dst = appendMark(dst, b.mark)
+	}
+	return append(dst, '}')
 }
 
-// appendMessage appends a repaired message, with the markers at. A system message in it is a message of its own.
-func appendMessage(dst []byte, m content.Message, at marks) []byte {
-	begin, open := len(dst), false
+// appendMessage appends a repaired message, with the marker if it gets one: end messages follow. A system message in it
+// is a message of its own.
+func appendMessage(dst []byte, m content.Message, mark content.JSON, end int) []byte {
+	begin, open, at := len(dst), false, marked(m, end)
 	next := func() {
 		if open {
 			dst = append(dst, "]}"...)
@@ -608,7 +542,11 @@ func appendMessage(dst []byte, m content.Message, at marks) []byte {
 			dst = write.String(append(dst, '{'), "role", string(m.Role))
 			dst, open = append(write.Name(dst, "content"), '['), true
 		}
-		dst = at.appendBlock(write.Comma(dst), block, spot{block: j + 1})
+		own := content.JSON("")
+		if j == at {
+			own = mark
+		}
+		dst = appendBlock(write.Comma(dst), block, own)
 	}
 
 	if open {
@@ -637,8 +575,8 @@ func withoutMarks(message content.JSON) content.JSON {
 	})
 }
 
-// appendBlock appends a block returned by accept.
-func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
+// appendBlock appends a block returned by accept, with a marker, or with "" for none.
+func appendBlock(dst []byte, block content.Block, mark content.JSON) []byte {
 	var extra content.Extra
 	switch block := block.(type) {
 	case content.Text:
@@ -655,16 +593,16 @@ func (m marks) appendBlock(dst []byte, block content.Block, at spot) []byte {
 		dst = append(write.Name(write.OptString(dst, "name", memberName(block)), "input"), block.Input...)
 		extra = block.Extra
 	case content.ToolResult:
-		dst, extra = m.appendToolResult(dst, block, at), block.Extra
+		dst, extra = appendToolResult(dst, block), block.Extra
 	case content.Opaque:
-		return m.appendOpaque(dst, block, at)
+		return appendOpaque(dst, block)
 	}
 
 	if further := extra.For(API); further != "" && further != "{}" {
 		list, _ := jsonx.Members(further) // it was checked when the block was made
 		dst = roundtrip.AppendMembers(dst, list, written...)
 	}
-	return append(m.append(dst, at), '}')
+	return append(appendMark(dst, mark), '}')
 }
 
 // memberName returns the name of a call as the API has it: that of a toolset's tool lacks the toolset.
@@ -677,7 +615,7 @@ func memberName(call content.ToolUse) string {
 	return call.Name
 }
 
-// written are the members written by appendBlock and marks.append, for blocks of any type, and those never sent: the
+// written are the members written by appendBlock and appendMark, for blocks of any type, and those never sent: the
 // facts about a response, and a member of a stream that earlier versions of Plait kept in thinking. An Extra cannot add
 // them.
 var written = []string{noteMember, estimatedTokens, cacheControl, "type", "text", "source", "title", "thinking", "signature", "data", "id", "name",
@@ -691,13 +629,12 @@ func appendThinking(dst []byte, t content.Thinking) []byte {
 	return write.String(dst, "signature", t.Signature)
 }
 
-func (m marks) appendToolResult(dst []byte, r content.ToolResult, at spot) []byte {
+func appendToolResult(dst []byte, r content.ToolResult) []byte {
 	dst = write.String(append(dst, `{"type":"tool_result"`...), "tool_use_id", r.CallID)
 	if r.Content.Len() > 0 {
 		dst = append(write.Name(dst, "content"), '[')
-		for i, inner := range r.Content.All() {
-			at.inner = i + 1
-			dst = m.appendBlock(write.Comma(dst), inner, at)
+		for _, inner := range r.Content.All() {
+			dst = appendBlock(write.Comma(dst), inner, "")
 		}
 		dst = append(dst, ']')
 	}
@@ -724,16 +661,12 @@ func appendSource(dst []byte, s content.Source) []byte {
 	return append(dst, '}')
 }
 
-// appendOpaque appends a block unchanged, except for the facts about its response, and for a cache_control missing in
-// m: they are left out.
-func (m marks) appendOpaque(dst []byte, o content.Opaque, at spot) []byte {
+// appendOpaque appends a block unchanged, except for the facts about its response, and for a marker: they are left out.
+func appendOpaque(dst []byte, o content.Opaque) []byte {
 	list, _ := jsonx.Members(o.JSON) // it was checked when the block was made
 	noted, list := jsonx.Take(list, noteMember)
-	mark, rest := jsonx.Take(list, cacheControl)
-	switch {
-	case mark != "" && m[at] != mark:
-		return append(dst, jsonx.Object(rest)...)
-	case noted != "":
+	mark, list := jsonx.Take(list, cacheControl)
+	if mark != "" || noted != "" {
 		return append(dst, jsonx.Object(list)...)
 	}
 	return append(dst, o.JSON...)

@@ -124,7 +124,7 @@ func TestAnOptionThatCannotBeSentIsNamed(t *testing.T) {
 	for _, o := range []api.Options{
 		warm(0).Options, warm(1).Options, warm(2).Options, {Thinking: api.ThinkTokens(1 << 30)}, {Thinking: api.ThinkAuto}, {Thinking: api.ThinkOff},
 		{Thinking: "5"}, {Thinking: "2000", MaxTokens: 100}, {Thinking: api.ThinkHigh, MaxTokens: 1}, {Body: " {} "},
-		{ToolChoice: api.ToolsAny, OneCall: true}, {Cache: CacheOwn},
+		{ToolChoice: api.ToolsAny, OneCall: true},
 	} {
 		body, _, err := Body(hello(), "m", &Options{Options: o})
 		require.NoError(t, err)
@@ -168,7 +168,6 @@ func TestCacheMarkersStandWhereTheNextRequestFindsThem(t *testing.T) {
 	require.Empty(t, marks(req, &Options{Options: api.Options{Cache: api.CacheOff}}))
 	req.Messages[0] = user(content.Text{Text: "a", Extra: own(`{"cache_control":{"type":"ephemeral"}}`)})
 	require.Equal(t, []string{"system 1", "messages 2", "messages 4"}, marks(req, nil), "the policy decides, not the conversation")
-	require.Equal(t, []string{"messages 0"}, marks(req, &Options{Options: api.Options{Cache: CacheOwn}}))
 	require.Empty(t, marks(api.Request{Messages: req.Messages[2:3]}, &Options{Options: api.Options{Body: `{"cache_control":{"type":"ephemeral"}}`}}))
 }
 
@@ -192,22 +191,6 @@ func markedIn(name string, list []jsonx.Raw) []string {
 		}
 	}
 	return found
-}
-
-func TestMarkersOfTheConversationKeepTheLimits(t *testing.T) {
-	mark := own(`{"cache_control":{"type":"ephemeral"}}`)
-	var messages []content.Message
-	for i := range 6 {
-		messages = append(messages, user(content.Text{Text: fmt.Sprint(i), Extra: mark}), assistant(said("ok")))
-	}
-	tool := weather
-	tool.Extra = mark
-	messages = append(messages, user(content.Text{Text: "end", Extra: own(`{"cache_control":{"type":"ephemeral","ttl":"1h"}}`)}))
-	messages[1] = assistant(content.Opaque{API: API, JSON: `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{},"cache_control":{"type":"ephemeral"}}`},
-		content.Opaque{API: API, JSON: `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`})
-	body, notes := requireBody(t, api.Request{Tools: []content.Tool{tool}, Messages: messages}, &Options{Options: api.Options{Cache: CacheOwn}})
-	require.Equal(t, []string{"tools 0", "messages 8", "messages 10"}, marksIn(t, body))
-	require.NotEmpty(t, notes)
 }
 
 func TestThinkingIsEnabledOnlyInALoopThatBeganWithIt(t *testing.T) {
@@ -506,16 +489,6 @@ func TestToolChoiceNamesTheToolThatIsSent(t *testing.T) {
 		}
 		require.NotContains(t, body, "tool_choice", name)
 		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: `ToolChoice is left out: there is no tool "` + name + `"`}}, notes[1:])
-	}
-}
-
-func TestInvalidCacheMarkerIsLeftOut(t *testing.T) {
-	for _, mark := range []content.JSON{`7`, `{}`, `{"type":"eternal"}`, `{"type":"ephemeral","ttl":"1y"}`, `{"type":"ephemeral","ttl":7}`, `{"type":"ephemeral","x":1}`} {
-		req, _, err := Import([]byte(`{"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":` + string(mark) + `}]}]}`))
-		require.NoError(t, err)
-		body, notes := requireBody(t, req, nil)
-		require.NotContains(t, body, cacheControl)
-		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: "an invalid cache_control is left out"}}, notes)
 	}
 }
 

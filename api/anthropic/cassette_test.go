@@ -358,7 +358,7 @@ func requireSameBlocks(t *testing.T, e providertest.Exchange, blocks content.Blo
 	raw, _ := jsonx.Take(list, "content")
 	made := []byte{'['}
 	for _, block := range blocks.All() {
-		made = marks(nil).appendBlock(write.Comma(made), block, spot{})
+		made = appendBlock(write.Comma(made), block, "")
 	}
 	made = append(made, ']')
 	require.JSONEq(t, string(raw), string(made))

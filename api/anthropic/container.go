@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 )
@@ -26,41 +27,21 @@ func withContainer(last content.Block, stop content.Stop, container content.JSON
 	}
 	note := jsonx.Member{Name: noteMember, Value: jsonx.Object(member(containerMember, jsonx.Quote(id)))}
 
-	add := func(e content.Extra) content.Extra {
-		list, _ := jsonx.Members(e.For(API))
-		return content.Extra{API: API, JSON: jsonx.Object(append(list, note))}
-	}
-	switch b := last.(type) {
-	case content.Text:
-		b.Extra = add(b.Extra)
-		return b
-	case content.ToolUse:
-		b.Extra = add(b.Extra)
-		return b
-	case content.Thinking:
-		b.Extra = add(b.Extra)
-		return b
-	case content.Opaque:
+	if b, ok := last.(content.Opaque); ok {
 		list, _ := jsonx.Members(b.JSON) // it was decoded before
 		b.JSON = jsonx.Object(append(list, note))
 		return b
 	}
-	return last
+	list, _ = jsonx.Members(roundtrip.Extra(last).For(API)) // none without an Extra
+	return roundtrip.WithExtra(last, content.Extra{API: API, JSON: jsonx.Object(append(list, note))})
 }
 
 // containerOf returns the container noted in a message, or "".
 func containerOf(m content.Message) string {
 	for _, b := range m.Blocks.All() {
-		var block content.JSON
-		switch b := b.(type) {
-		case content.Text:
-			block = b.Extra.For(API)
-		case content.ToolUse:
-			block = b.Extra.For(API)
-		case content.Thinking:
-			block = b.Extra.For(API)
-		case content.Opaque:
-			block = b.JSON
+		block := roundtrip.Extra(b).For(API)
+		if o, ok := b.(content.Opaque); ok {
+			block = o.JSON
 		}
 
 		var noted struct {

@@ -117,7 +117,7 @@ func TestAContainerOfEveryKindOfLastBlock(t *testing.T) {
 		list, err := content.Of(noted)
 		require.NoError(t, err)
 		require.Equal(t, "c", containerOf(content.Message{Role: content.Assistant, Blocks: list}))
-		require.Equal(t, block, string(marks{}.appendBlock(nil, noted, spot{})))
+		require.Equal(t, block, string(appendBlock(nil, noted, "")))
 
 		for _, none := range []content.JSON{"", "null", `{"id":""}`, `{"id":7}`, `[]`} {
 			require.Equal(t, b, withContainer(b, content.StopPause, none))
@@ -163,7 +163,7 @@ func TestEstimatedTokensAreNoPartOfThinking(t *testing.T) {
 	require.Equal(t, content.Thinking{Text: "Snow?", Signature: "s", Extra: ours(nil)}, b)
 
 	saved := content.Thinking{Text: "Snow?", Signature: "s", Extra: ours([]jsonx.Member{{Name: estimatedTokens, Value: "3"}})}
-	require.Equal(t, `{"type":"thinking","thinking":"Snow?","signature":"s"}`, string(marks{}.appendBlock(nil, saved, spot{})))
+	require.Equal(t, `{"type":"thinking","thinking":"Snow?","signature":"s"}`, string(appendBlock(nil, saved, "")))
 }
 
 // TestARunGoesOnAfterACompaction: the API paused after it, and continues from the compaction and the file it wrote.

@@ -60,10 +60,6 @@ func TestBodiesAreAsWrittenDown(t *testing.T) {
 		return own(content.JSON(`{"cache_control":{"type":"ephemeral"` + ttl + `}}`))
 	}
 	marked := func(ttl string) content.Block { return content.Text{Text: "Marked.", Extra: mark(ttl)} }
-	add("own markers", api.Options{Cache: CacheOwn, Body: `{"system":[{},{"cache_control":{"type":"ephemeral","ttl":"1h"}}]}`}, user(marked(`,"ttl":"1h"`)), assistant(marked("")), user(marked(`,"ttl":"1h"`)))
-	add("five own markers", api.Options{Cache: CacheOwn}, user(marked(""), marked("")), assistant(marked("")), user(marked(""), marked("")))
-	add("own markers beside one for all", api.Options{Cache: CacheOwn, Body: `{"cache_control":{"type":"ephemeral"}}`}, user(marked(""), marked("")), assistant(marked("")), user(marked("")))
-	add("own markers that are none", api.Options{Cache: CacheOwn}, user(marked(`,"ttl":"2h"`), marked(`,"x":1`)))
 	add("own markers that nobody asked for", api.Options{Cache: api.CacheOff}, user(marked("")))
 	add("markers of five turns", api.Options{Cache: api.CacheLong}, user(said("1")), assistant(said("2")), user(said("3")), assistant(said("4")), user(said("5")))
 

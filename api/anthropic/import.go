@@ -2,14 +2,11 @@ package anthropic
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
-	"github.com/plait-dev/plait/internal/jsonx/write"
 )
 
 // Import reads the body of a request, and returns the request and its model. It is the reverse of [Body].
@@ -17,10 +14,9 @@ import (
 //
 //   - Other members than system prompts, tools and messages are in the request's Options.Body, except "stream".
 //   - Blocks unknown to Plait are content.Opaque. So is a message of the role "system", in a message of the user.
-//   - Options.Cache is [CacheOwn] if a tool, a system prompt or a message has a cache_control marker, and api.CacheOff
-//     otherwise. The markers are kept. So the request has the same caching as the body. For the caching of Plait, set
-//     another policy.
-//   - The markers of system prompts (see [CacheOwn]) and their citations are kept in Options.Body.
+//   - Options.Cache is api.CacheShort if the body has cache_control markers, api.CacheLong if one of them is for an
+//     hour, and api.CacheOff otherwise. The markers themselves are Plait's then.
+//   - Of system prompts, only the texts are read.
 //
 // Errors are api.ErrInvalidRequest and name the unreadable position in the body. Import accepts a readable body even if
 // the API does not: Body repairs it.
@@ -31,14 +27,13 @@ func Import(body []byte) (req api.Request, model string, err error) {
 	}
 
 	var rest []jsonx.Member
-	var beside content.JSON // the further members of the system prompts
 	for _, m := range list {
 		switch m.Name {
 		case "model":
 			model, _ = jsonx.Text(m.Value)
 		case "stream":
 		case "system":
-			req.System, beside, err = importSystem(m.Value)
+			req.System, err = importSystem(m.Value)
 		case "tools":
 			req.Tools, err = roundtrip.ImportTools(m.Value, importTool)
 		case "messages":
@@ -51,45 +46,28 @@ func Import(body []byte) (req api.Request, model string, err error) {
 		}
 	}
 
-	// System prompts have no Extra, so their further members go into Options.Body.
-	rest = append(rest, member("system", beside)...)
 	if len(rest) > 0 {
 		req.Options.Body, req.Options.BodyAPI = jsonx.Object(rest), API
 	}
 
-	req.Options.Cache = api.CacheOff
-	if strings.Contains(string(beside), cacheControl) || len(foundMarks(req.Tools, nil, req.Messages)) > 0 {
-		req.Options.Cache = CacheOwn
-	}
+	req.Options.Cache = policyOf(body)
 	return req, model, nil
 }
 
-// importSystem reads system prompts, and the list of their further members for Options.Body, such as markers and
-// citations; "" for none.
-func importSystem(j content.JSON) (system []string, beside content.JSON, err error) {
+// importSystem reads the texts of system prompts.
+func importSystem(j content.JSON) (system []string, err error) {
 	blocks, err := importContent(j)
 	if err != nil {
-		return nil, "", roundtrip.NotRead("system", err)
+		return nil, roundtrip.NotRead("system", err)
 	}
-
-	dst, held := []byte{'['}, false
 	for i, b := range blocks.All() {
 		text, ok := b.(content.Text)
 		if !ok {
-			return nil, "", roundtrip.NotRead(fmt.Sprintf("system[%d]", i), fmt.Errorf("it is not text"))
+			return nil, roundtrip.NotRead(fmt.Sprintf("system[%d]", i), fmt.Errorf("it is not text"))
 		}
 		system = append(system, text.Text)
-
-		// Members belong to prompts by position, so a prompt without any gets an empty object.
-		list, _ := jsonx.Members(text.Extra.For(API)) // none without an Extra
-		list = slices.DeleteFunc(list, func(m jsonx.Member) bool { return m.Value == "null" })
-		held = held || len(list) > 0
-		dst = jsonx.AppendObject(write.Comma(dst), list)
 	}
-	if held {
-		beside = content.JSON(append(dst, ']'))
-	}
-	return system, beside, nil
+	return system, nil
 }
 
 // importTool reads a definition. A tool without input_schema is one of the API's own, and keeps all of its members in

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/plait-dev/plait/api"
@@ -54,41 +55,20 @@ func ExampleImport() {
 	// Output: claude-sonnet-4-5: Be brief. Hello {"max_tokens":100}
 }
 
-// TestCitationsOfSystemPromptsGoBack: whatever the cache policy is. A null is none.
-func TestCitationsOfSystemPromptsGoBack(t *testing.T) {
-	const system = `[{"type":"text","text":"One."},{"type":"text","text":"Two.","citations":[{"type":"char_location","cited_text":"x"}]}]`
-	req, _, err := Import([]byte(`{"max_tokens":9,"system":` + system + `,"messages":[{"role":"user","content":"Hi"}]}`))
-	require.NoError(t, err)
-	require.Equal(t, api.CacheOff, req.Options.Cache)
-	for _, cache := range []api.Cache{api.CacheOff, api.CacheShort, CacheOwn} {
-		req.Options.Cache = cache
-		body, notes, err := Body(req, "m", nil)
-		require.NoError(t, err)
-		require.Empty(t, notes)
-		require.NoError(t, fake.CheckAnthropic(body))
-		require.Contains(t, string(body), `"text":"Two.","citations":[{"type":"char_location","cited_text":"x"}]`)
-		require.NotContains(t, string(body), `"One.","`)
-	}
-
-	req, _, err = Import([]byte(`{"max_tokens":9,"system":[{"type":"text","text":"One.","citations":null}],"messages":[]}`))
-	require.NoError(t, err)
-	require.NotContains(t, string(req.Options.Body), "system")
-}
-
-// TestImportKeepsTheCachingOfTheRequest makes bodies of bodies that were imported.
-func TestImportKeepsTheCachingOfTheRequest(t *testing.T) {
+// TestImportReadsTheCachePolicy makes bodies of bodies that were imported: with markers of Plait.
+func TestImportReadsTheCachePolicy(t *testing.T) {
 	const marker = `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
 	for name, c := range map[string]struct {
 		top, tool, first, inner, opaque string
 		cache                           api.Cache
 	}{
 		"no marker":           {cache: api.CacheOff},
-		"the API's own":       {top: marker, cache: api.CacheOff},
-		"a tool's":            {tool: marker, cache: CacheOwn},
-		"a text's":            {first: marker, cache: CacheOwn},
-		"one inside a result": {inner: marker, cache: CacheOwn},
-		"an opaque block's":   {opaque: marker, cache: CacheOwn},
-		"all":                 {top: marker, tool: marker, first: marker, inner: marker, cache: CacheOwn},
+		"the API's own":       {top: marker, cache: api.CacheLong},
+		"a tool's":            {tool: marker, cache: api.CacheLong},
+		"a text's":            {first: marker, cache: api.CacheLong},
+		"one inside a result": {inner: marker, cache: api.CacheLong},
+		"an opaque block's":   {opaque: marker, cache: api.CacheLong},
+		"all":                 {top: marker, tool: marker, first: marker, inner: marker, cache: api.CacheLong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := `{"model":"claude-x","max_tokens":5` + c.top + `,"tools":[{"name":"f","description":"F.","input_schema":{"type":"object"}` + c.tool + `}],` +
@@ -101,7 +81,12 @@ func TestImportKeepsTheCachingOfTheRequest(t *testing.T) {
 			require.Equal(t, c.cache, req.Options.Cache)
 			made, notes := requireBody(t, req, &Options{NoStream: true})
 			require.Empty(t, notes)
-			require.JSONEq(t, body, made)
+			if c.top != "" || c.cache == api.CacheOff {
+				require.Equal(t, strings.Count(c.top, cacheControl), strings.Count(made, cacheControl), made)
+				return
+			}
+			require.Equal(t, []string{"system 0", "messages 0", "messages 2"}, marksIn(t, made))
+			require.Contains(t, made, `"ttl":"1h"`)
 		})
 	}
 }

@@ -11,13 +11,6 @@ import (
 // API is the name of Anthropic's Messages API in blocks, definitions, responses and errors.
 const API = "anthropic"
 
-// CacheOwn, as api.Options.Cache, sends only the cache_control markers of the conversation itself, in the Extra of its
-// blocks and tools. Invalid markers are left out, and noted.
-//
-// System prompts have no Extra. Their markers are the member "system" of Options.Body: a list with one object for each
-// prompt, {"cache_control":…} or {}.
-const CacheOwn api.Cache = "own"
-
 // Options are the options of [New]. Nil is the same as the zero value. Of those in api.Options,
 //
 //   - MaxTokens defaults to 16,384. With a thinking budget, it defaults to 16,384 more than the budget.
@@ -28,8 +21,8 @@ const CacheOwn api.Cache = "own"
 //   - Output is a format of output_config.
 //   - Cache: CacheShort and CacheLong set at most three cache_control markers: at the end of the constant part (tools
 //     and system prompts), and on the last two user messages. They move as the conversation grows, without changing the
-//     cached content. CacheOff sets none. CacheOwn is this provider's own. Any other policy is noted, and sets none.
-//     See platform.claude.com/docs/en/build-with-claude/prompt-caching.
+//     cached content. CacheOff sets none. So does any other policy, which is noted, and a "cache_control" in Body: the API
+//     then caches by itself. See platform.claude.com/docs/en/build-with-claude/prompt-caching.
 //   - Stale thinking (content.Thinking.Stale) is left out, because the newest models refuse it. This does not depend on
 //     the "block_binding" of "thinking" in Body, which is sent as it is.
 //   - Header may hold "anthropic-beta".

@@ -35,7 +35,7 @@ func TestStaleThinkingIsLeftOut(t *testing.T) {
 		{"what does not hold", changed, nil, false, ""},
 		{"in a loop that now begins without", changed, &Options{Options: api.Options{Thinking: "2000"}}, false, ""},
 		{"and may begin without", changed, &Options{Options: api.Options{Thinking: api.ThinkAuto}}, false, `{"type":"adaptive"}`},
-		{"markers of its own", changed, &Options{Options: api.Options{Cache: CacheOwn}}, false, ""},
+		{"no markers", changed, &Options{Options: api.Options{Cache: api.CacheOff}}, false, ""},
 		{"prefilled", changed, &Options{Prefill: true}, false, ""},
 		{"to be dropped", changed, drop(api.Options{}, ""), false, `{` + binding + `}`},
 		{"to be dropped while the model thinks", changed, drop(api.Options{Thinking: api.ThinkAuto}, ""), false, `{"type":"adaptive",` + binding + `}`},

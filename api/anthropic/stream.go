@@ -1,10 +1,8 @@
 package anthropic
 
 import (
-	"errors"
 	"iter"
 	"net/http"
-	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 	json "github.com/goccy/go-json/v2"
@@ -15,50 +13,26 @@ import (
 	"github.com/plait-dev/plait/internal/wire"
 )
 
-// streamed yields the events of a response of server-sent events. It stops at the end of the response, and ignores
-// anything the server sends afterward.
+// streamed yields the events of a response of server-sent events, or of Bedrock's stream. It stops at the end of the
+// response, and ignores anything the server sends afterward.
 func streamed(res *http.Response) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		res.Body = wire.WithEnd(res.Body)
-		events := ssestream.NewDecoder(res)
-		d := decoder{header: res.Header}
-
-		for events.Next() {
-			out, err := d.take(events.Event().Data)
-			if errors.Is(err, errNotJSON) && !events.Next() {
-				err = cut(err) // the stream ends in the middle of an event
-			}
-			if err != nil {
-				out = append(out, d.held()...)
-			}
-			for _, e := range out {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-
-			if d.ended {
+	res.Body = wire.WithEnd(res.Body)
+	events := func(yield func([]byte, error) bool) {
+		stream := ssestream.NewDecoder(res) // by the content type
+		for stream.Next() {
+			if data := stream.Event().Data; !blank(string(data)) && !yield(data, nil) {
 				return
 			}
 		}
-
-		for _, e := range d.held() {
-			if !yield(e, nil) {
-				return
-			}
+		if err := stream.Err(); err != nil {
+			yield(nil, err)
 		}
-		yield(nil, cut(events.Err()))
 	}
+	return roundtrip.Streamed(events, &decoder{header: res.Header})
 }
 
 // cut returns the error of a response that ends early.
 func cut(err error) error { return roundtrip.Cut(API, err) }
-
-var errNotJSON = errors.New("an event of the stream is not JSON")
 
 // event is any event of the stream.
 type event struct {
@@ -86,17 +60,28 @@ type decoder struct {
 	ended bool
 }
 
-// take decodes the next event of the stream, and returns the events to emit.
-func (d *decoder) take(data []byte) ([]api.Event, error) {
-	if len(strings.TrimSpace(string(data))) == 0 {
-		return nil, nil
+// Take decodes the next event of the stream, and returns the events to emit.
+func (d *decoder) Take(data []byte) ([]api.Event, error) {
+	out, err := d.event(data)
+	if err != nil {
+		out = append(out, d.held()...)
 	}
+	return out, err
+}
 
+// Ended reports whether the last event was decoded.
+func (d *decoder) Ended() bool { return d.ended }
+
+// End returns what arrived of a response that broke off.
+func (d *decoder) End(broken error) ([]api.Event, error) { return d.held(), cut(broken) }
+
+// event is Take without the block that waits for the end of the response.
+func (d *decoder) event(data []byte) ([]api.Event, error) {
 	// Text other than JSON may be an event cut off early. Anything else breaks the protocol.
 	var e event
 	if err := json.Unmarshal(data, &e, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
-			return nil, protocol("%w: %w", errNotJSON, err)
+			return nil, protocol("%w: %w", roundtrip.ErrNotJSON, err)
 		}
 		return nil, protocol("an event of the stream: %w", err)
 	}

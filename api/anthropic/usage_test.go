@@ -48,7 +48,7 @@ func TestNothingPaidForIsLost(t *testing.T) {
 			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":` + usage + `}`,
 			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":` + usage + `}`, `{"type":"message_stop"}`,
 		} {
-			_, err := d.take([]byte(event))
+			_, err := d.Take([]byte(event))
 			require.NoError(t, err)
 		}
 		require.Equal(t, c.want, d.finish.Usage, name)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api"
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
@@ -251,9 +252,9 @@ func recordedChunks(t *testing.T, e providertest.Exchange) [][]byte {
 		return chunksOf(e.Body(t))
 	}
 	var chunks [][]byte
-	for event, err := range sseOf(bytes.NewReader(e.Body(t))) {
+	for data, err := range roundtrip.Events(bytes.NewReader(e.Body(t))) {
 		require.NoError(t, err)
-		chunks = append(chunks, event.data)
+		chunks = append(chunks, data)
 	}
 	return chunks
 }

@@ -18,7 +18,7 @@ func foldParts(reason string, parts ...string) (api.Response, error) {
 		if i == len(parts)-1 {
 			end = `,"finishReason":"` + reason + `"`
 		}
-		events, err := d.take([]byte(`{"candidates":[{"content":{"parts":[` + part + `]}` + end + `}]}`))
+		events, err := d.Take([]byte(`{"candidates":[{"content":{"parts":[` + part + `]}` + end + `}]}`))
 		for _, e := range events {
 			if err := f.Add(e); err != nil {
 				return api.Response{}, err
@@ -28,7 +28,7 @@ func foldParts(reason string, parts ...string) (api.Response, error) {
 			return f.Partial(), err
 		}
 	}
-	events, err := d.end()
+	events, err := d.End(nil)
 	for _, e := range events {
 		if err := f.Add(e); err != nil {
 			return api.Response{}, err

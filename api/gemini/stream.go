@@ -19,48 +19,7 @@ import (
 // streamed yields the events of a response of server-sent events. After the finish reason, an early end of the stream
 // does not matter.
 func streamed(res *http.Response) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		d := decoder{header: res.Header}
-		for event, err := range sseOf(res.Body) {
-			if err == nil && strings.TrimSpace(string(event.data)) == "[DONE]" {
-				break
-			}
-
-			var out []api.Event
-			if err == nil {
-				out, err = d.take(event.data)
-				if event.last && errors.Is(err, errNotJSON) {
-					err = cut(err) // the stream ends in the middle of an event
-				}
-			} else {
-				err = cut(err)
-			}
-
-			// The response is complete. Only the end of the stream is missing.
-			if errors.Is(err, api.ErrCut) && d.reason != "" {
-				break
-			}
-			if !give(yield, out, err) {
-				return
-			}
-		}
-
-		out, err := d.end()
-		give(yield, out, err)
-	}
-}
-
-// give yields events and then the error, if there is one, and reports whether to continue.
-func give(yield func(api.Event, error) bool, events []api.Event, err error) bool {
-	for _, e := range events {
-		if !yield(e, nil) {
-			return false
-		}
-	}
-	if err != nil {
-		yield(nil, err)
-	}
-	return err == nil
+	return roundtrip.Streamed(roundtrip.Events(res.Body), &decoder{header: res.Header})
 }
 
 // whole yields the events of a response that is not streamed: one chunk, or a list of chunks. If a response with
@@ -82,16 +41,15 @@ func whole(res *http.Response) iter.Seq2[api.Event, error] {
 		}
 
 		chunks := chunksOf(body)
-		d := decoder{header: res.Header, whole: true, apart: len(chunks) == 1}
-		for _, one := range chunks {
-			out, err := d.take(one)
-			if !give(yield, out, err) {
-				return
+		d := &decoder{header: res.Header, whole: true, apart: len(chunks) == 1}
+		events := func(yield func([]byte, error) bool) {
+			for _, one := range chunks {
+				if !yield(one, nil) {
+					return
+				}
 			}
 		}
-
-		out, err := d.end()
-		give(yield, out, err)
+		roundtrip.Streamed(events, d)(yield)
 	}
 }
 
@@ -111,8 +69,6 @@ func chunksOf(body []byte) [][]byte {
 
 // cut returns the error of a response that ends early.
 func cut(err error) error { return roundtrip.Cut(API, err) }
-
-var errNotJSON = errors.New("a chunk of the stream is not JSON")
 
 // decoder assembles a response from its chunks.
 type decoder struct {
@@ -137,8 +93,8 @@ type decoder struct {
 	index int // of the open block
 }
 
-// take decodes the next chunk, and returns the events to emit.
-func (d *decoder) take(data []byte) ([]api.Event, error) {
+// Take decodes the next chunk, and returns the events to emit.
+func (d *decoder) Take(data []byte) ([]api.Event, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c, jsonx.Lenient); err != nil {
 		if jsonx.Raw(data).IsValid(jsonx.Lenient) {
@@ -147,7 +103,7 @@ func (d *decoder) take(data []byte) ([]api.Event, error) {
 			}
 			return nil, protocol("a chunk of the stream: %w", err)
 		}
-		return nil, protocol("%w: %w", errNotJSON, err)
+		return nil, protocol("%w: %w", roundtrip.ErrNotJSON, err)
 	}
 
 	if c.isError() {
@@ -384,9 +340,18 @@ func (d *decoder) close() []api.Event {
 	return []api.Event{end}
 }
 
-// end returns the last events of the response.
-func (d *decoder) end() ([]api.Event, error) {
-	if err := d.ended(); err != nil {
+// Ended reports false: the usage may come after the finish reason.
+func (d *decoder) Ended() bool { return false }
+
+// End returns the last events of the response.
+func (d *decoder) End(broken error) ([]api.Event, error) {
+	switch {
+	case broken != nil && d.whole:
+		return nil, broken
+	case broken != nil && d.reason == "":
+		return nil, cut(broken)
+	}
+	if err := d.complete(); err != nil {
 		return nil, err
 	}
 
@@ -405,8 +370,8 @@ func (d *decoder) end() ([]api.Event, error) {
 	return append(out, d.finish), nil
 }
 
-// ended returns the error of a response without a proper end, or nil.
-func (d *decoder) ended() error {
+// complete returns the error of a response without a proper end, or nil.
+func (d *decoder) complete() error {
 	switch {
 	case d.reason != "":
 		return failedReason(d.reason, d.message)
@@ -425,30 +390,13 @@ func (d *decoder) keepAbout() {
 		return
 	}
 
-	add := func(e content.Extra) content.Extra {
-		further, _ := jsonx.Members(e.JSON) // none without an Extra
-		return content.Extra{API: API, JSON: jsonx.Object(append(further, d.about...))}
-	}
-
-	switch b := d.open.(type) {
-	case content.Text:
-		b.Extra = add(b.Extra)
-		d.open = b
-	case content.Image:
-		b.Extra = add(b.Extra)
-		d.open = b
-	case content.Document:
-		b.Extra = add(b.Extra)
-		d.open = b
-	case content.Thinking:
-		b.Extra = add(b.Extra)
-		d.open = b
-	case content.ToolUse:
-		b.Extra = add(b.Extra)
-		d.open = b
-	default:
+	switch d.open.(type) {
+	case nil, content.Opaque:
 		for _, m := range d.about {
 			d.details.Set(m.Name, m.Value)
 		}
+	default:
+		further, _ := jsonx.Members(roundtrip.Extra(d.open).JSON) // none without an Extra
+		d.open = roundtrip.WithExtra(d.open, content.Extra{API: API, JSON: jsonx.Object(append(further, d.about...))})
 	}
 }

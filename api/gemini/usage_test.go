@@ -25,10 +25,10 @@ func TestNothingPaidForIsLost(t *testing.T) {
 	} {
 		var d decoder
 		for range 2 {
-			_, err := d.take([]byte(`{"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}],"usageMetadata":` + usage + `}`))
+			_, err := d.Take([]byte(`{"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}],"usageMetadata":` + usage + `}`))
 			require.NoError(t, err)
 		}
-		_, err := d.end()
+		_, err := d.End(nil)
 		require.NoError(t, err)
 		require.Equal(t, want.usage, d.finish.Usage)
 		require.Equal(t, want.details, string(d.finish.Details))

@@ -48,7 +48,7 @@ func chatCall(req api.Request, model string, o *Options, asked server) (call, er
 	rules := asked.differs()
 
 	// The encoding depends on the model and the server, so the bytes remembered for one never go to another.
-	encoded := chatEncodings()[options.supports(model, rules.Chat)].Encode(req.Messages)
+	encoded := chatEncodings.Get(options.supports(model, rules.Chat), chatSupport.encoding).Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ChatAPI}
 	}

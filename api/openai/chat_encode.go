@@ -3,7 +3,6 @@ package openai
 import (
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
@@ -11,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/jsonx/write"
 	"github.com/plait-dev/plait/internal/servers"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // chatSupport holds the differences between models behind the API in the requests they accept.
@@ -23,29 +23,8 @@ type chatSupport struct {
 	shortIDs        bool // the IDs of calls must have nine letters and digits
 }
 
-// chatEncodings holds the encodings of conversations, one for each chatSupport.
-var chatEncodings = sync.OnceValue(func() map[chatSupport]*dialect.Encoding {
-	// An encoding is identified by its address, so each combination has one for all requests.
-	all := map[chatSupport]*dialect.Encoding{}
-	add := func(kind chatSupport) {
-		// Each loop sets a field of kind.
-		for _, kind.files = range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
-			for _, kind.plain = range []bool{false, true} {
-				for _, kind.shortIDs = range []bool{false, true} {
-					all[kind] = kind.encoding()
-				}
-			}
-		}
-	}
-	for _, kind := range []chatSupport{{}, {audio: true}, {endsOpen: true}, {audio: true, endsOpen: true}} {
-		add(kind)
-		for _, member := range []string{"", "reasoning_content", "reasoning", "content"} {
-			kind.thinking, kind.thought = true, member
-			add(kind)
-		}
-	}
-	return all
-})
+// chatEncodings holds the encodings of conversations: an encoding is identified by its address.
+var chatEncodings wire.Cache[chatSupport, *dialect.Encoding]
 
 func (s chatSupport) encoding() *dialect.Encoding {
 	return &dialect.Encoding{Rules: chatRules(s), Append: appendChat}

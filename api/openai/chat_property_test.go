@@ -79,7 +79,7 @@ func sendableChat(o *Options, req api.Request) error {
 	if again, _, _ := ChatBody(fresh, model, o); !bytes.Equal(body, again) {
 		return fmt.Errorf("the same conversation gave other bytes:\n%s\n%s", body, again)
 	}
-	return keepsItsPrefix(chatEncodings()[chatSupport{thinking: true, endsOpen: true}], req.Messages)
+	return keepsItsPrefix(chatSupport{thinking: true, endsOpen: true}.encoding(), req.Messages)
 }
 
 // TestContinuedChatKeepsItsBytes compares the requests of a conversation turn by turn: what was sent of settled messages is sent

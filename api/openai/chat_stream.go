@@ -58,46 +58,7 @@ func newChatDecoder(header http.Header) *chatDecoder {
 // streamedChat yields the events of a response sent as server-sent events. The response is complete once the model's
 // finish_reason was received, whether or not "[DONE]" follows. Chunks after it, such as the usage, are still read.
 func streamedChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		d := newChatDecoder(res.Header)
-
-		// The error of the connection, or of an event with invalid JSON. It means a cut unless another event follows.
-		var broken error
-		for data, err := range sse(res) {
-			if err == nil && broken != nil {
-				yield(nil, broken) // another event follows: the stream was not cut off
-				return
-			}
-
-			var shown []api.Event
-			if err == nil {
-				before := d.finish
-				if shown, err = d.take(data); d.finish != before {
-					shown = append(shown, api.Cut{Finish: d.finish})
-				}
-			}
-
-			// Such an error is not reported yet: it is ignored if the model has ended. Any other one ends the stream.
-			var failure *api.Error
-			if broken = err; errors.As(err, &failure) && !errors.Is(err, errEventNotJSON) {
-				yield(nil, err)
-				return
-			}
-
-			for _, e := range shown {
-				if !yield(e, nil) {
-					return
-				}
-			}
-		}
-
-		if !d.ended {
-			yield(nil, roundtrip.Cut(ChatAPI, broken))
-			return
-		}
-		blocks, finish := d.end()
-		roundtrip.End(blocks, finish)(yield)
-	}
+	return roundtrip.Streamed(roundtrip.Events(res.Body), newChatDecoder(res.Header))
 }
 
 // wholeChat yields the events of a response sent as one JSON document.
@@ -112,9 +73,35 @@ func wholeChat(res *http.Response, _ call) iter.Seq2[api.Event, error] {
 	})
 }
 
-// take decodes the next chunk and returns the events to show.
-func (d *chatDecoder) take(data []byte) ([]api.Event, error) {
-	c, err := d.read(data, errEventNotJSON)
+// Take decodes the next chunk and returns the events to show.
+func (d *chatDecoder) Take(data []byte) ([]api.Event, error) {
+	before := d.finish
+	out, err := d.chunk(data)
+	if err == nil && d.finish != before {
+		out = append(out, api.Cut{Finish: d.finish})
+	}
+	return out, err
+}
+
+// Ended reports false: chunks after the end of the response are read, too.
+func (d *chatDecoder) Ended() bool { return false }
+
+// End returns the last events of the response.
+func (d *chatDecoder) End(broken error) ([]api.Event, error) {
+	if !d.ended {
+		return nil, roundtrip.Cut(ChatAPI, broken)
+	}
+	blocks, finish := d.end()
+	var out []api.Event
+	for i, b := range blocks {
+		out = append(out, api.BlockEnd{Index: i, Block: b})
+	}
+	return append(out, finish), nil
+}
+
+// chunk is Take without the facts about the response so far.
+func (d *chatDecoder) chunk(data []byte) ([]api.Event, error) {
+	c, err := d.read(data, roundtrip.ErrNotJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +122,9 @@ func (d *chatDecoder) take(data []byte) ([]api.Event, error) {
 	}
 	return nil, nil
 }
+
+// errNotJSON is the error of a whole response that is not JSON.
+var errNotJSON = errors.New("the response is not JSON")
 
 // takeWhole decodes a whole response.
 func (d *chatDecoder) takeWhole(data []byte) error {

@@ -146,7 +146,8 @@ func TestResponsesBodiesAreAsWrittenDown(t *testing.T) {
 	cases.add("a custom call", api.Options{}, hi, says(assistant, content.ToolUse{ID: "c", Name: "free text", Input: `"say it"`, Extra: own(`{"type":"custom_tool_call","id":"ctc_1"}`)}, content.ToolUse{ID: "d", Name: "free", Input: `{}`, Extra: own(`{"type":"custom_tool_call"}`)}),
 		says(user, content.ToolResult{CallID: "c", Content: content.Words("done")}, content.ToolResult{CallID: "d", IsError: true}))
 	cases.add("IDs that the API would refuse", api.Options{}, hi, says(assistant, thought("x", "sealed", ""), part("a", "x", 0, after("x")), called("c", "x", "")), answered)
-	for call, answer := range answers {
+	for call, own := range clientCalls {
+		answer := own.answer
 		id := `"call_id":"k"`
 		if call == "mcp_approval_request" {
 			id = `"id":"mcpr_1"`

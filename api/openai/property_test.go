@@ -90,7 +90,7 @@ func askedResponses(w *providertest.World) providertest.Asked {
 		With:  fmt.Sprintf("%s, %+v", model, *o),
 		Body:  func(req api.Request) ([]byte, error) { body, _, err := ResponsesBody(req, model, o); return body, err },
 		Check: fake.CheckOpenAIResponses,
-		Rules: responsesEncodings()[responsesSupport{keeping: kept}].Rules,
+		Rules: responsesSupport{keeping: kept}.encoding().Rules,
 	}
 }
 

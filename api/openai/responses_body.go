@@ -68,9 +68,9 @@ func responsesCall(req api.Request, model string, o *Options, asked server) (cal
 	}
 
 	differs := b.rules.Responses
-	encoded := responsesEncodings()[responsesSupport{
+	encoded := responsesEncodings.Get(responsesSupport{
 		keeping: b.keeping(), files: differs.FilesFor(options.TextOnly), compatible: asked.compatible, plain: differs.Plain,
-	}].Encode(req.Messages)
+	}, responsesSupport.encoding).Encode(req.Messages)
 	if encoded.Len() == 0 {
 		return call{}, &api.Error{Kind: api.ErrNothing, API: ResponsesAPI}
 	}

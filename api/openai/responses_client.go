@@ -40,6 +40,15 @@ func clientAnswer(answer string) (clientCall, bool) {
 	return clientCall{}, false
 }
 
+// answered returns the ID of the call with a result. The result of a local shell has the call's ID as its own, and at
+// compatible servers as that of the call.
+func (c clientCall) answered(of, callID string) string {
+	if c.of == "id" && callID != "" {
+		return callID
+	}
+	return of
+}
+
 // aboutCall are the members of such a call that are not arguments.
 var aboutCall = []string{"id", "status", "created_by", "execution", "environment", "call_id", "caller"}
 
@@ -235,10 +244,8 @@ func importClientResult(list []jsonx.Member) content.ToolResult {
 	kind := memberType(list)
 	c, _ := clientAnswer(kind)
 	id, rest, _ := jsonx.TakeText(list, c.of)
-	if other, _, _ := jsonx.TakeText(list, "call_id"); c.of == "id" && other != "" {
-		id = other // local shells of compatible servers
-	}
-	r := content.ToolResult{CallID: id, Extra: importExtra(rest)}
+	other, _, _ := jsonx.TakeText(list, "call_id")
+	r := content.ToolResult{CallID: c.answered(id, other), Extra: importExtra(rest)}
 
 	// What a model of another API reads.
 	output, _ := jsonx.Take(list, "output")

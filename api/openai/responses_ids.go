@@ -3,6 +3,7 @@ package openai
 import (
 	"strings"
 
+	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 )
@@ -16,42 +17,20 @@ const (
 )
 
 // withFitIDs returns b without malformed item IDs, and the reason for the change, or "" if b is unchanged. The API
-// would refuse these IDs.
+// would refuse these IDs: the item's own, its message's if it is a part of one, and the reasoning's before it.
 func withFitIDs(b content.Block) (content.Block, string) {
-	var fit content.Block
-	changed := false
-	switch said := b.(type) {
-	case content.Text:
-		// A text has no item ID of its own: its message's is in the ownNote.
-		said.Extra.JSON, changed = fitIDs(said.Extra, "")
-		fit = said
+	list, note := extraOf(roundtrip.Extra(b))
+	prefix := "" // none: a text's ID is its message's, in the note
+	switch b.(type) {
 	case content.Thinking:
-		said.Extra.JSON, changed = fitIDs(said.Extra, reasoningIDs)
-		fit = said
+		prefix = reasoningIDs
 	case content.ToolUse:
-		prefix := callIDs
-		list, _ := extraOf(said.Extra)
-		if _, client := clientCalls[memberType(list)]; client {
-			prefix = "" // each kind has its own, and a program does not make them
-		} else if memberType(list) == customCall {
+		prefix = callIDs
+		if kind := memberType(list); kind == customCall {
 			prefix = customIDs
+		} else if _, client := clientCalls[kind]; client {
+			prefix = "" // each kind has its own, and a program does not make them
 		}
-		said.Extra.JSON, changed = fitIDs(said.Extra, prefix)
-		fit = said
-	}
-
-	if !changed {
-		return b, ""
-	}
-	return fit, "an item's ID does not have the format of the API"
-}
-
-// fitIDs returns the content of an Extra without malformed IDs, and reports whether it changed. The IDs are the item's
-// own (unless prefix is ""), its message's if it is a part of one, and the reasoning's before it.
-func fitIDs(e content.Extra, prefix string) (content.JSON, bool) {
-	list, err := jsonx.Members(e.For(ResponsesAPI))
-	if err != nil {
-		return e.JSON, false // an Extra without members has no IDs
 	}
 
 	changed := false
@@ -59,46 +38,36 @@ func fitIDs(e content.Extra, prefix string) (content.JSON, bool) {
 		list, changed = rest, true
 	}
 
-	for i, m := range list {
-		if m.Name == own {
-			list[i].Value = fitNote(m.Value)
-			changed = changed || list[i].Value != m.Value
-		}
+	// The reasoning loses its ID as well: "" still refers to it.
+	if note.After != nil && misfits(jsonx.Quote(*note.After), reasoningIDs) {
+		note.After, changed = new(string), true
+	}
+	item, _ := jsonx.Members(content.JSON(note.Item)) // nil if b is not a part of a message
+	if id, _ := jsonx.Take(item, "id"); misfits(id, messageIDs) {
+		note, changed = note.withoutID(), true
 	}
 
 	if !changed {
-		return e.JSON, false
+		return b, ""
 	}
-	return jsonx.Object(list), true
+	return withNote(b, list, note), "an item's ID does not have the format of the API"
 }
 
-// fitNote is fitIDs for an ownNote.
-func fitNote(note content.JSON) content.JSON {
-	list, err := jsonx.Members(note)
-	if err != nil {
-		return note
-	}
+// withoutID returns a note about a part of a message without the message's ID.
+func (n ownNote) withoutID() ownNote {
+	item, _ := jsonx.Members(content.JSON(n.Item)) // it was an object in the response
+	_, item = jsonx.Take(item, "id")
+	n.Item = jsonx.Raw(jsonx.Object(item))
+	return n
+}
 
-	changed := false
-	for i, m := range list {
-		switch m.Name {
-		case "after":
-			// The reasoning loses its ID as well: "" still refers to it.
-			if misfits(m.Value, reasoningIDs) {
-				list[i].Value, changed = `""`, true
-			}
-		case "item":
-			item, _ := jsonx.Members(m.Value)
-			if id, rest := jsonx.Take(item, "id"); misfits(id, messageIDs) {
-				list[i].Value, changed = jsonx.Object(rest), true
-			}
-		}
+// withNote returns a block of this API with other further members and another note.
+func withNote(b content.Block, further []jsonx.Member, note ownNote) content.Block {
+	e := itemExtra(further, note)
+	if e.API == "" {
+		e = content.Extra{API: ResponsesAPI, JSON: "{}"}
 	}
-
-	if !changed {
-		return note
-	}
-	return jsonx.Object(list)
+	return roundtrip.WithExtra(b, e)
 }
 
 // misfits reports whether id is a text without the prefix. The API refuses such an ID.

@@ -99,7 +99,7 @@ func (w *responsesWorld) sendable(req api.Request) error {
 		return err
 	}
 	kept := responsesSupport{keeping: oneOf(w, keepSealed, keepAll, keepNone, keepOpen)}
-	return keepsItsPrefix(responsesEncodings()[kept], req.Messages)
+	return keepsItsPrefix(responsesEncodings.Get(kept, responsesSupport.encoding), req.Messages)
 }
 
 func sendableTo(model string, o *Options, req api.Request) error {

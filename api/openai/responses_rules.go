@@ -11,6 +11,7 @@ import (
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 	"github.com/plait-dev/plait/internal/servers"
+	"github.com/plait-dev/plait/internal/wire"
 )
 
 // keeping selects the reasoning of this API to send.
@@ -37,20 +38,8 @@ type responsesSupport struct {
 	plain      bool // only messages, functions and their calls
 }
 
-// responsesEncodings holds the encodings of conversations.
-var responsesEncodings = sync.OnceValue(func() map[responsesSupport]*dialect.Encoding {
-	// An encoding is identified by its address, so each combination has one for all requests.
-	all := map[responsesSupport]*dialect.Encoding{}
-	for _, k := range []keeping{keepSealed, keepAll, keepNone, keepOpen} {
-		for _, files := range []servers.Files{servers.AnyFile, servers.NoDocuments, servers.NoFile} {
-			for _, kind := range []responsesSupport{{}, {compatible: true}, {compatible: true, plain: true}} {
-				kind.keeping, kind.files = k, files
-				all[kind] = kind.encoding()
-			}
-		}
-	}
-	return all
-})
+// responsesEncodings holds the encodings of conversations: an encoding is identified by its address.
+var responsesEncodings wire.Cache[responsesSupport, *dialect.Encoding]
 
 func (s responsesSupport) encoding() *dialect.Encoding {
 	target := s.target()
@@ -187,30 +176,15 @@ func ofUser(kind string, o content.Opaque) bool {
 	return isPart(kind) || kind == "message" && opaqueText(o, "role") != string(content.Assistant)
 }
 
-// answers maps the calls of the API's own tools executed by a program to the types of their results. The API refuses a
-// call without its result, and a result without its call.
-var answers = map[string]string{
-	"computer_call":        "computer_call_output",
-	"local_shell_call":     "local_shell_call_output",
-	"shell_call":           "shell_call_output",
-	"apply_patch_call":     "apply_patch_call_output",
-	"tool_search_call":     "tool_search_output",
-	"mcp_approval_request": "mcp_approval_response",
-}
-
 // callKey returns the common key of a call of one of the API's own tools and its result: the type of the result and the
-// ID of the call. It reports false for any other block, and for a call executed by the API itself.
+// ID of the call. It reports false for any other block, and for a call executed by the API itself. The API refuses a call
+// without its result, and a result without its call.
 func callKey(b content.Opaque) (answerKey, bool) {
-	kind := itemType(b)
-	answer, ok := answers[kind]
+	c, ok := clientCalls[itemType(b)]
 	if !ok || ranByServer(b) {
 		return answerKey{}, false
 	}
-
-	key := answerKey{kind: answer, id: opaqueText(b, "call_id")}
-	if kind == "mcp_approval_request" {
-		key.id = opaqueText(b, "id")
-	}
+	key := answerKey{kind: c.answer, id: opaqueText(b, c.id)}
 	return key, key.id != ""
 }
 
@@ -223,21 +197,11 @@ func ranByServer(b content.Opaque) bool { return opaqueText(b, "execution") == "
 // keyOfAnswer returns the key of the call with b as its result.
 func keyOfAnswer(b content.Opaque) (answerKey, bool) {
 	key := answerKey{kind: itemType(b)}
-	if ranByServer(b) {
+	c, ok := clientAnswer(key.kind)
+	if !ok || ranByServer(b) {
 		return key, false
 	}
-
-	switch key.kind {
-	case "computer_call_output", "shell_call_output", "apply_patch_call_output", "tool_search_output":
-		key.id = opaqueText(b, "call_id")
-	case "local_shell_call_output":
-		// OpenAI's form has no call_id: the ID of the item is that of the call.
-		if key.id = opaqueText(b, "call_id"); key.id == "" {
-			key.id = opaqueText(b, "id")
-		}
-	case "mcp_approval_response":
-		key.id = opaqueText(b, "approval_request_id")
-	}
+	key.id = c.answered(opaqueText(b, c.of), opaqueText(b, "call_id"))
 	return key, key.id != ""
 }
 
@@ -283,31 +247,10 @@ func nameless(b content.Block) content.Block {
 		b.Extra = content.Extra{API: ResponsesAPI, JSON: jsonx.Object(list)}
 		return b
 	case content.Text:
-		b.Extra.JSON = withoutItemID(b.Extra.JSON)
-		return b
+		list, note := extraOf(b.Extra)
+		return withNote(b, list, note.withoutID())
 	}
 	return nil
-}
-
-// withoutItemID removes the message's ID from the ownNote of a text in the message.
-func withoutItemID(extra content.JSON) content.JSON {
-	list, _ := jsonx.Members(extra) // checked when the block was made
-	for i, m := range list {
-		if m.Name != own {
-			continue
-		}
-
-		noted, _ := jsonx.Members(m.Value)
-		for j, n := range noted {
-			if n.Name == "item" {
-				item, _ := jsonx.Members(n.Value)
-				_, item = jsonx.Take(item, "id")
-				noted[j].Value = jsonx.Object(item)
-			}
-		}
-		list[i].Value = jsonx.Object(noted)
-	}
-	return jsonx.Object(list)
 }
 
 // prune finds the blocks refused by the API because another block is missing: reasoning without the item after it,

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"errors"
 	"iter"
 	"maps"
 	"net/http"
@@ -17,50 +16,8 @@ import (
 // streamedResponse yields the events of a response sent as server-sent events. It stops at the end of the response. The
 // server's further events are not read.
 func streamedResponse(res *http.Response, c call) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		d := responseDecoder{header: res.Header, limit: c.limit}
-
-		// The error of an event with invalid JSON. It means a cut unless another event follows.
-		var broken error
-		for data, err := range sse(res) {
-			if err != nil {
-				yield(nil, roundtrip.Cut(ResponsesAPI, err))
-				return
-			}
-
-			// Another event follows, so the stream was not cut off inside the broken one.
-			if broken != nil {
-				yield(nil, broken)
-				return
-			}
-
-			out, err := d.take(data)
-			for _, e := range out {
-				if !yield(e, nil) {
-					return
-				}
-			}
-
-			switch {
-			case errors.Is(err, errEventNotJSON):
-				broken = err // the stream may have been cut off inside the event
-			case err != nil:
-				yield(nil, err)
-				return
-			case d.ended:
-				return
-			}
-		}
-
-		yield(nil, roundtrip.Cut(ResponsesAPI, broken))
-	}
+	return roundtrip.Streamed(roundtrip.Events(res.Body), &responseDecoder{header: res.Header, limit: c.limit})
 }
-
-// The errors of data that is not JSON. The first may mean that the stream was cut off.
-var (
-	errEventNotJSON = errors.New("an event of the stream is not JSON")
-	errNotJSON      = errors.New("the response is not JSON")
-)
 
 // responseEvent holds the members Plait reads of any event.
 type responseEvent struct {
@@ -90,12 +47,20 @@ type responseDecoder struct {
 	ended   bool                 // the last event was decoded
 }
 
-// take decodes the next event of the stream and returns the events to yield.
-func (d *responseDecoder) take(data []byte) ([]api.Event, error) {
+// Ended reports whether the last event was decoded.
+func (d *responseDecoder) Ended() bool { return d.ended }
+
+// End returns the error of a stream without its last event.
+func (d *responseDecoder) End(broken error) ([]api.Event, error) {
+	return nil, roundtrip.Cut(ResponsesAPI, broken)
+}
+
+// Take decodes the next event of the stream and returns the events to yield.
+func (d *responseDecoder) Take(data []byte) ([]api.Event, error) {
 	var e responseEvent
 	if err := json.Unmarshal(data, &e, jsonx.Lenient); err != nil {
 		if !content.JSON(data).Valid() {
-			return nil, roundtrip.Protocol(ResponsesAPI, "%w: %w", errEventNotJSON, err)
+			return nil, roundtrip.Protocol(ResponsesAPI, "%w: %w", roundtrip.ErrNotJSON, err)
 		}
 		if isError(data) {
 			return nil, newError(ResponsesAPI, http.StatusOK, d.header, data)

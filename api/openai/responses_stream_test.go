@@ -224,7 +224,7 @@ func TestAResponseThatFailedIsAnError(t *testing.T) {
 }
 
 func TestAResponseThatFailsInAStreamReportsItsUsage(t *testing.T) {
-	events, err := new(responseDecoder).take([]byte(`{"type":"response.failed","response":{"id":"r","model":"m","status":"failed",` +
+	events, err := new(responseDecoder).Take([]byte(`{"type":"response.failed","response":{"id":"r","model":"m","status":"failed",` +
 		`"error":{"code":"server_error","message":"sorry"},"usage":{"input_tokens":3,"output_tokens":5}}}`))
 	require.ErrorIs(t, err, api.ErrServer)
 	require.Equal(t, []api.Event{api.Cut{Finish: api.Finish{

@@ -5,10 +5,8 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"strings"
 
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/internal/idle"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
@@ -185,28 +183,4 @@ func outermost(req *http.Request, next option.MiddlewareNext) (*http.Response, e
 		return nil, err
 	}
 	return nil, newError(s.api, res.StatusCode, res.Header, body)
-}
-
-// sse yields the data of each server-sent event, until the body ends or "[DONE]" comes. It yields an error if the body
-// cannot be read.
-func sse(res *http.Response) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		events := ssestream.NewDecoder(&http.Response{Header: http.Header{}, Body: wire.WithEnd(res.Body)})
-		for events.Next() {
-			data := events.Event().Data
-			if words := strings.TrimSpace(string(data)); words == "" {
-				continue
-			} else if words == "[DONE]" {
-				return
-			}
-
-			if !yield(data, nil) {
-				return
-			}
-		}
-
-		if err := events.Err(); err != nil {
-			yield(nil, err)
-		}
-	}
 }

@@ -89,7 +89,7 @@ GEMINI_API_KEY.`,
 	f := cmd.Flags()
 	f.StringArrayVar(&c.allow, "allow", nil, "a `TOOL` that is executed without asking;\nmay be given several times; * is every tool")
 	f.StringVar(&c.system, "system", "", "the system prompt, a `TEXT`")
-	f.StringVar(&c.pricesFile, "prices", "", "a `FILE` with the prices of models, for /cost (see\nplait cost)")
+	f.StringVar(&c.pricesFile, "prices", "", "a `FILE` with the prices of models, for /cost (see\nplait report)")
 	_ = cmd.MarkFlagFilename("prices", "json")
 	return cmd
 }

@@ -281,22 +281,27 @@ func (c *chat) changeModel(ctx context.Context, args []string) error {
 
 func (c *chat) showCost(context.Context, []string) error {
 	sum := &report.Costs{Prices: c.prices.Prices}
-	for _, m := range responses(c.d) {
-		sum.Add(m.Answer.Model, m.Answer.Usage)
+	for _, n := range everyNode(c.d).WithChildren() {
+		if m, ok := n.Message(); ok && m.Role == content.Assistant {
+			sum.Add(m.Answer.Model, m.Answer.Usage)
+		}
 	}
 
-	file := fileCost{File: "this chat"}
-	file.Models, file.Total = sum.List()
-	sums := costReport{Files: []fileCost{file}, Total: file.Total}
-	if c.prices.Prices != nil {
-		sums.Currency = c.prices.Currency
+	models, total := sum.List()
+	if len(models) != 1 { // the row of a single model is the total
+		models = append(models, report.ModelSpending{Model: "total", Spending: total})
 	}
-	if err := sums.write(c.out); err != nil {
+	t := reportText{reportOutput: reportOutput{Total: report.Summary{Models: models}}}
+	if c.prices.Prices != nil {
+		t.Currency = c.prices.Currency
+	}
+	t.models()
+	if _, err := c.out.Write(t.out.Bytes()); err != nil {
 		return err
 	}
 
 	// The next request costs less if the prompt cache served the last one.
-	calls := cachedCalls(c.d)
+	calls := cachedCalls("", c.d)
 	if n := len(calls); n > 0 && calls[n-1].Before != "" {
 		figures, why, _ := strings.Cut(calls[n-1].text, ": ")
 		fmt.Fprintln(c.out, safetext.Line("last request: "+figures, c.screen.width-1))

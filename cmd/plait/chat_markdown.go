@@ -2,10 +2,13 @@ package main
 
 import (
 	"html"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
 
+	"charm.land/lipgloss/v2"
+	"charm.land/lipgloss/v2/table"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -229,27 +232,12 @@ func (d *drawing) code(n ast.Node, language string, width int) []string {
 		if language == "diff" {
 			style = diffStyle(text)
 		}
-		for _, row := range broken(strings.ReplaceAll(text, "\t", "    "), max(width-2, 1)) {
+		text = ansi.Hardwrap(strings.ReplaceAll(text, "\t", "    "), max(width-2, 1), true)
+		for row := range strings.SplitSeq(text, "\n") {
 			rows = append(rows, "  "+d.styled(row, style))
 		}
 	}
 	return rows
-}
-
-// broken breaks a row between characters, where it is too wide.
-func broken(row string, width int) []string {
-	var rows []string
-	at, cells := 0, 0
-	for i := 0; i < len(row); {
-		_, w, size := safetext.Cluster(row[i:])
-		if cells+w > width && cells > 0 {
-			rows = append(rows, row[at:i])
-			at, cells = i, 0
-		}
-		cells += w
-		i += size
-	}
-	return append(rows, row[at:])
 }
 
 // Styles, as parameters of an SGR sequence.
@@ -323,166 +311,55 @@ func with(style, more string) string { return strings.TrimPrefix(style+";"+more,
 
 // wrap breaks spans into rows between words.
 func (d *drawing) wrap(spans []inline, width int) []string {
-	w := wrapper{drawing: d, width: width}
+	var text strings.Builder
 	for _, s := range spans {
 		if s.text == "\n" {
-			w.place()
-			w.flush()
-			w.space = false
+			text.WriteByte('\n')
 			continue
 		}
-		for i, text := range strings.Split(safetext.Row(s.text), " ") {
-			if i > 0 {
-				w.place()
-				w.space = true
-			}
-			if text != "" {
-				w.word, w.size = append(w.word, inline{text, s.style}), w.size+safetext.Width(text)
-			}
-		}
+		text.WriteString(d.styled(safetext.Row(s.text), s.style))
 	}
-
-	w.place()
-	if w.cells > 0 || len(w.rows) == 0 && len(spans) > 0 {
-		w.flush()
+	if text.Len() == 0 {
+		return nil
 	}
-	return w.rows
-}
-
-// wrapper fills rows with words.
-type wrapper struct {
-	*drawing
-	width int
-	rows  []string
-	row   strings.Builder
-	cells int // of row
-
-	word  []inline // a word may have several styles
-	size  int      // of word, in cells
-	space bool     // a space precedes word
-}
-
-// flush ends the row.
-func (w *wrapper) flush() {
-	w.rows = append(w.rows, w.row.String())
-	w.row.Reset()
-	w.cells = 0
-}
-
-// place puts the word on the row, or on the next one. A word wider than a row is broken.
-func (w *wrapper) place() {
-	if w.size == 0 {
-		return
-	}
-	gap := 0
-	if w.space && w.cells > 0 {
-		gap = 1
-	}
-	if w.cells > 0 && w.cells+gap+w.size > w.width {
-		w.flush()
-		gap = 0
-	}
-
-	w.row.WriteString(strings.Repeat(" ", gap))
-	w.cells += gap
-	for _, part := range w.word {
-		for i, piece := range broken(part.text, max(w.width-w.cells, 1)) {
-			if i > 0 {
-				w.flush()
-			}
-			w.row.WriteString(w.styled(piece, part.style))
-			w.cells += safetext.Width(piece)
-		}
-	}
-	w.word, w.size, w.space = nil, 0, false
+	return strings.Split(lipgloss.Wrap(text.String(), width, ""), "\n")
 }
 
 // table returns the rows of a table. Cells of a table that is too wide have several rows.
-func (d *drawing) table(table *extast.Table, width int) []string {
-	var lines [][][]inline
-	var widths []int
-	for line := table.FirstChild(); line != nil; line = line.NextSibling() {
+func (d *drawing) table(source *extast.Table, width int) []string {
+	border := lipgloss.NormalBorder()
+	t := table.New().Border(border).BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
+		StyleFunc(func(_, column int) lipgloss.Style {
+			return lipgloss.NewStyle().PaddingLeft(min(column, 1)).PaddingRight(1)
+		})
+	if d.color {
+		t.BorderStyle(lipgloss.NewStyle().Faint(true))
+	}
+
+	for line := source.FirstChild(); line != nil; line = line.NextSibling() {
+		header := line.Kind() == extast.KindTableHeader
 		style := ""
-		if line.Kind() == extast.KindTableHeader {
+		if header {
 			style = bold
 		}
-		var cells [][]inline
+		var cells []string
 		for cell := line.FirstChild(); cell != nil; cell = cell.NextSibling() {
-			spans := d.spans(cell, style, nil)
-			if len(cells) == len(widths) {
-				widths = append(widths, 1)
-			}
-			widths[len(cells)] = max(widths[len(cells)], spansWidth(spans))
-			cells = append(cells, spans)
+			cells = append(cells, strings.Join(d.wrap(d.spans(cell, style, nil), math.MaxInt), " "))
 		}
-		lines = append(lines, cells)
+		if header {
+			t.Headers(cells...)
+		} else {
+			t.Row(cells...)
+		}
 	}
-	narrow(widths, width-3*(len(widths)-1))
 
+	drawn := t.Render()
+	if lipgloss.Width(drawn) > width {
+		drawn = t.Width(width).Render()
+	}
 	var rows []string
-	for i, cells := range lines {
-		rows = append(rows, d.tableRow(cells, widths)...)
-		if i == 0 {
-			var rules []string
-			for _, w := range widths {
-				rules = append(rules, strings.Repeat("─", w))
-			}
-			rows = append(rows, d.styled(strings.Join(rules, "─┼─"), faint))
-		}
-	}
-	return rows
-}
-
-func spansWidth(spans []inline) int {
-	cells := 0
-	for _, s := range spans {
-		cells += safetext.Width(safetext.Row(s.text))
-	}
-	return cells
-}
-
-// narrow makes the widest columns narrower, until all of them fit.
-func narrow(widths []int, width int) {
-	sum := 0
-	for _, w := range widths {
-		sum += w
-	}
-	for ; sum > width; sum-- {
-		widest := 0
-		for i, w := range widths {
-			if w > widths[widest] {
-				widest = i
-			}
-		}
-		if widths[widest] <= 3 {
-			return
-		}
-		widths[widest]--
-	}
-}
-
-// tableRow returns the rows of one row of a table.
-func (d *drawing) tableRow(cells [][]inline, widths []int) []string {
-	height := 1
-	wrapped := make([][]string, len(widths))
-	for i := range widths {
-		if i < len(cells) {
-			wrapped[i] = d.wrap(cells[i], widths[i])
-		}
-		height = max(height, len(wrapped[i]))
-	}
-
-	rows := make([]string, height)
-	for y := range rows {
-		var parts []string
-		for i, w := range widths {
-			text := ""
-			if y < len(wrapped[i]) {
-				text = wrapped[i][y]
-			}
-			parts = append(parts, text+strings.Repeat(" ", max(w-ansi.StringWidth(text), 0)))
-		}
-		rows[y] = strings.TrimRight(strings.Join(parts, d.styled(" │ ", faint)), " ")
+	for row := range strings.SplitSeq(drawn, "\n") {
+		rows = append(rows, strings.TrimRight(row, " "))
 	}
 	return rows
 }

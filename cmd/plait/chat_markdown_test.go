@@ -28,7 +28,7 @@ func TestMarkdownInRows(t *testing.T) {
 	require.Equal(t, []string{
 		"Title", "",
 		"Some bold and it code, and 日本語 that", "goes on to the next row. Soft", "hard", "",
-		"name │ 値段", "─────┼──────", "東京 │ 2,000", "",
+		"name │ 値段", "─────┼───────", "東京 │ 2,000", "",
 		"• one", "• two", "  1. nested", "",
 		"│ quoted", "",
 		"  a := 1", "  ", "      b", "",

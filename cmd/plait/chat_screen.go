@@ -38,7 +38,6 @@ type screen struct {
 type responseWriter interface {
 	write(piece string)
 	end()
-	fit(width int) // 0 breaks no lines
 }
 
 // defaultWidth is the width of rows where the terminal's is unknown.
@@ -89,8 +88,10 @@ func (s *screen) waitForCalls() {
 
 // fit adapts to the current width of the terminal.
 func (s *screen) fit() {
-	_, width := terminalOf(s.out)
-	s.response.fit(width)
+	if drawn, ok := s.response.(*markdown); ok {
+		_, width := terminalOf(s.out)
+		drawn.fit(width)
+	}
 	_, s.width = terminalOf(s.err)
 	if s.width == 0 {
 		s.width = defaultWidth
@@ -286,48 +287,20 @@ func (s *screen) dim(text string) {
 	fmt.Fprintln(s.err, text)
 }
 
-// flow writes text arriving in pieces. It breaks lines between words, and makes the text harmless. A word is written
-// when it is complete: a character must not be separated from its marks.
+// flow writes text arriving in pieces, and makes it harmless. The last character of a piece waits for the next one: it
+// must not be separated from its marks, nor the two characters of a line break.
 type flow struct {
-	out    io.Writer
-	width  int    // in cells; 0 breaks no lines
-	word   string // the part of a word received so far
-	column int    // the column of the next word
-	code   bool   // the line is in a block of code
-	table  bool   // the line is a row of a table
+	out  io.Writer
+	last string // the waiting character
+	open bool   // the line has text
 }
-
-func (f *flow) fit(width int) { f.width = width }
 
 // write appends a piece of text.
 func (f *flow) write(text string) {
-	f.word += text
-	for {
-		at := strings.IndexAny(f.word, " \t\n\r")
-		if at < 0 {
-			break
-		}
-		// A line break of two characters may arrive in two pieces.
-		if f.word[at] == '\r' && at == len(f.word)-1 {
-			return
-		}
-
-		word, space := f.word[:at], f.word[at:at+1]
-		if strings.HasPrefix(f.word[at:], "\r\n") {
-			space = "\r\n"
-		}
-		f.word = f.word[at+len(space):]
-		f.put(word)
-		f.space(space)
-	}
-
-	// Text without spaces must not wait for one. The last cluster may still get marks.
-	const longest = 40
-	if len(f.word) > longest {
-		last := lastCluster(f.word)
-		f.put(f.word[:last])
-		f.word = f.word[last:]
-	}
+	text = f.last + text
+	done := strings.TrimSuffix(text[:lastCluster(text)], "\r")
+	f.last = text[len(done):]
+	f.put(done)
 }
 
 // lastCluster returns the index of the last cluster of a text.
@@ -342,49 +315,20 @@ func lastCluster(text string) int {
 	}
 }
 
-// put writes a word, on the next line if this one has no room for it.
-func (f *flow) put(word string) {
-	if word == "" {
+func (f *flow) put(text string) {
+	if text == "" {
 		return
 	}
-	// The first word of a line shows whether the line is in a block of code or a table.
-	if f.column == 0 {
-		f.table = strings.HasPrefix(word, "|")
-		if strings.HasPrefix(word, "```") {
-			f.code = !f.code
-		}
-	}
-
-	cells := safetext.Width(word)
-	// Lines of code and of tables stay whole.
-	if f.column > 0 && f.column+cells >= f.width && f.width > 0 && !f.code && !f.table {
-		_, _ = io.WriteString(f.out, "\n")
-		f.column = 0
-	}
-	_, _ = io.WriteString(f.out, safetext.Block(word))
-	f.column += cells
-}
-
-// space writes white space.
-func (f *flow) space(text string) {
-	const tab = 8
-	switch text {
-	case " ":
-		f.column++
-	case "\t":
-		f.column += tab - f.column%tab
-	default:
-		f.column, f.table = 0, false
-	}
 	_, _ = io.WriteString(f.out, safetext.Block(text))
+	f.open = !strings.HasSuffix(text, "\n")
 }
 
-// end writes the last word and ends the line. It also closes an open block of code, for the next response.
+// end writes the last character and ends the line.
 func (f *flow) end() {
-	f.put(strings.TrimSuffix(f.word, "\r"))
-	f.word, f.code, f.table = "", false, false
-	if f.column > 0 {
+	f.put(strings.TrimSuffix(f.last, "\r"))
+	f.last = ""
+	if f.open {
 		_, _ = io.WriteString(f.out, "\n")
-		f.column = 0
+		f.open = false
 	}
 }

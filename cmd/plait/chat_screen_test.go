@@ -14,9 +14,9 @@ import (
 )
 
 // flowed returns what a flow writes for pieces of text.
-func flowed(width int, pieces ...string) string {
+func flowed(pieces ...string) string {
 	var out bytes.Buffer
-	f := flow{out: &out, width: width}
+	f := flow{out: &out}
 	for _, piece := range pieces {
 		f.write(piece)
 	}
@@ -27,27 +27,18 @@ func flowed(width int, pieces ...string) string {
 func TestResponseReadsTheSameHoweverItArrives(t *testing.T) {
 	text := "cafe\u0301 \U0001f468\u200d\U0001f469\u200d\U0001f467 हिन्दी \x1b[31mred\x1b[0m a\r\nb\rc\td\u202e " +
 		strings.Repeat("長", 50) + "e\u0301 " + strings.Repeat("x", 100) + "\n\n```\ncode  here\n```\nend"
-	whole := flowed(0, text)
+	whole := flowed(text)
 	require.Equal(t, safetext.Block(text)+"\n", whole)
 
 	for at := range text {
-		require.Equal(t, whole, flowed(0, text[:at], text[at:]), "split at %d", at)
+		require.Equal(t, whole, flowed(text[:at], text[at:]), "split at %d", at)
 	}
 	var runes []string
 	for rest := text; rest != ""; {
 		_, size := utf8.DecodeRuneInString(rest)
 		runes, rest = append(runes, rest[:size]), rest[size:]
 	}
-	require.Equal(t, whole, flowed(0, runes...))
-}
-
-func TestResponseBreaksLinesBetweenWordsOnly(t *testing.T) {
-	require.Equal(t, "one two \nthree\nfour\n", flowed(10, "one two three\nfour"))
-	require.Equal(t, "日本 \n日本語 x\n", flowed(10, "日本 日本語 x"))
-
-	code := "```\nx = a_very_long_line + another_one\n```\n| a | table with | long rows |\n"
-	require.Equal(t, code, flowed(10, code), "code and tables are left as they are")
-	require.Equal(t, "a \nverylongword \nb c\n", flowed(10, "a verylongword b c"))
+	require.Equal(t, whole, flowed(runes...))
 }
 
 func TestApprovalShowsEveryArgument(t *testing.T) {

@@ -271,7 +271,7 @@ func erasedForms(t *testing.T, pin string) map[string][]byte {
 
 	for _, line := range []string{
 		"log FILE", "log FILE --all", "log FILE --oneline", "log FILE --json", "diff FILE OTHER", "diff FILE OTHER --json",
-		"grep . FILE", "grep . FILE --json", "cost FILE --cache", "cost FILE --cache --json", "report FILE", "report FILE --json",
+		"report FILE --cache", "report FILE --cache --json",
 		"report FILE OTHER --as html",
 		"verify FILE", "verify FILE --json", "render FILE --as mermaid", "render FILE --as html",
 		"render FILE --as dot", "render FILE --as svg", "show FILE", "show FILE 0189", "show FILE done --json",

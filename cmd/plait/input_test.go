@@ -27,8 +27,8 @@ func readers(name string) [][]string {
 		{"run", name, "--provider", "anthropic", "--model", "claude-test"},
 		{"chat", name, "--provider", "anthropic", "--model", "claude-test"},
 		{"resume", name, "--results", "r.json"},
-		{"import", "--from", "chat", name}, {"log", name}, {"show", name}, {"verify", name}, {"grep", "x", name}, {"cost", name},
-		{"cost", "-", "--prices", name},
+		{"import", "--from", "chat", name}, {"log", name}, {"show", name}, {"verify", name},
+		{"report", "-", "--prices", name},
 	}
 }
 
@@ -46,9 +46,6 @@ func TestDevicesDirectoriesAndHugeFilesAreNotRead(t *testing.T) {
 	} {
 		for _, args := range readers(name) {
 			_, errs, code := command("", args...)
-			if name == dir && (args[0] == "grep" || args[0] == "cost" && args[1] == dir) {
-				continue // they read the files in it
-			}
 			require.Equal(t, exitBad, code, args)
 			require.Contains(t, errs, reason, args)
 			require.Less(t, len(errs), 500)
@@ -71,7 +68,7 @@ func TestReadingEndsWithTheSignal(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	for _, name := range []string{fifo, std} {
 		for _, args := range readers(name) {
-			if name == std && (args[0] == "chat" || args[0] == "cost" && args[1] == std) {
+			if name == std && (args[0] == "chat" || args[0] == "report") {
 				continue // standard input has the messages, or is read once
 			}
 			ctx, end := context.WithCancel(t.Context())
@@ -144,8 +141,8 @@ func TestLostOutputIsAnError(t *testing.T) {
 	require.NoError(t, dag.New().User("Hi").Assistant("Hello.").Save(file))
 
 	for _, args := range [][]string{
-		{"help"}, {"-h"}, {"run", "-h"}, {"--version"}, {"completion", "bash"}, {"log", file}, {"grep", "Hello", file},
-		{"verify", file}, {"cost", file}, {"report", file}, {"render", "--as", "html", file},
+		{"help"}, {"-h"}, {"run", "-h"}, {"--version"}, {"completion", "bash"}, {"log", file},
+		{"verify", file}, {"report", file}, {"render", "--as", "html", file},
 	} {
 		var errs bytes.Buffer
 		require.Equal(t, exitBad, plait(t.Context(), args, strings.NewReader(""), full, &errs), args)

@@ -118,6 +118,15 @@ func (s *streams) printRows(d dag.DAG, f logOptions, o *dag.LogOptions) error {
 	return s.oneline(list, o)
 }
 
+// everyNode returns the conversation with all heads and refs as its heads.
+func everyNode(d dag.DAG) dag.DAG {
+	heads := d.Heads()
+	for _, r := range d.Refs() {
+		heads = append(heads, r.Heads...)
+	}
+	return d.WithHeads(leaves(heads)...)
+}
+
 // leaves returns the heads that are no ancestors of other heads.
 func leaves(heads []*node.Node) []*node.Node {
 	ancestors := map[*node.Node]bool{}
@@ -383,7 +392,7 @@ failures are kept, and dashed boxes count the rest. --full draws every node.
 
 The page is one file that needs no network. It contains everything in FILE, and
 the request of each response. With --prices it shows what each call cost: see
-"plait cost" for the price file.`,
+"plait report" for the price file.`,
 		Example: `  plait render --as mermaid talk.json > talk.mmd
   plait fork talk.json --at 3f2a | plait render --as mermaid - > before.mmd
   plait render --as html talk.json > talk.html

@@ -4,7 +4,7 @@
 // A FILE is a conversation saved by Plait; "-" is standard input or output. The exit codes are:
 //
 //	0  done
-//	1  a negative finding: verify failed, there are differences, or grep found nothing
+//	1  a negative finding: verify failed, or there are differences
 //	2  bad usage or bad input, or a run that failed; the message names the file, the line or the node
 //	3  the run is paused: the pending calls are printed as JSON
 //	4  the run would execute calls that were open in FILE, and there is no terminal to ask at: nothing was done

@@ -102,10 +102,8 @@ func TestEveryCommandNamesANodeAlike(t *testing.T) {
 			{"log FILE --json", `"id": "` + id, 9},
 			{"diff OTHER FILE", `(?m)^[+~>-] .*?` + name + `$`, 5},
 			{"diff OTHER FILE --json", `"id": "` + id, 5},
-			{"grep needle FILE", `talk.json:` + name + `:`, 6},
-			{"grep needle FILE --json", `"node": "` + name + `"`, 6},
-			{"cost --cache FILE", `talk.json: ` + name + ` m`, 3},
-			{"cost --cache FILE --json", `"id": "` + id, 3},
+			{"report --cache FILE", `talk.json: ` + name + ` m`, 3},
+			{"report --cache FILE --json", `"id": "` + id, 3},
 			{"report FILE --json", `"node": "` + name + `"`, 2},
 			{"report FILE", `(?m)^  ✗ ` + name + ` `, 2},
 			{"show FILE 0189", id, 5},
@@ -135,7 +133,7 @@ func TestNoOutputHoldsADigest(t *testing.T) {
 	}
 	for _, args := range []string{
 		"log FILE", "log FILE --all", "log FILE --oneline", "log FILE --json", "log FILE --failed", "diff FILE OTHER", "diff FILE OTHER --json",
-		"grep . FILE", "grep . FILE --json", "cost FILE --cache", "cost FILE --cache --json", "report FILE", "report FILE --json",
+		"report FILE --cache", "report FILE --cache --json",
 		"report FILE OTHER --as html", "verify FILE", "verify FILE --json",
 		"render FILE --as mermaid", "render FILE --as dot", "render FILE --as svg", "show FILE 0189",
 		"show FILE",

@@ -24,7 +24,7 @@ func TestErrorsNameNoPackageMethodOrType(t *testing.T) {
 		}
 	}
 	for _, line := range [][]string{
-		{"log", "-"}, {"run", talk, "--provider", "anthropic", "--user-json", "-"}, {"show", talk, "zz"}, {"run", talk, "--provider", "anthropic"}, {"verify", "-"}, {"cost", "--prices", "-", talk},
+		{"log", "-"}, {"run", talk, "--provider", "anthropic", "--user-json", "-"}, {"show", talk, "zz"}, {"run", talk, "--provider", "anthropic"}, {"verify", "-"}, {"report", "--prices", "-", talk},
 	} {
 		_, errs, code := command(`{"a":[7]}`, line...)
 		require.Equal(t, exitBad, code, line)

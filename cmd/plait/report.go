@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/report"
 	"github.com/plait-dev/plait/viz/page"
 )
@@ -20,7 +19,7 @@ type reportFlags struct {
 	prices, by, sort, as string
 	where                []string
 	limit                int
-	asJSON               bool
+	cache, asJSON        bool
 }
 
 // reportForms are the forms of a report, in the order of the help text. The first is the default.
@@ -35,6 +34,22 @@ func reportCommand(s *streams) *cobra.Command {
 how many of them failed, its cost, the time that models and tools worked, its
 first failure with the NODE for plait show, and the last answer. Below the rows
 are the sums by tool and by model, the causes, the failures, and the paths.
+
+With --prices it prints what the responses cost. The price file is JSON; prices
+are for a million tokens:
+
+  {"date": "2026-11-01", "currency": "USD", "models": {
+    "claude-sonnet-4-5": {"input": 3, "output": 15, "cache_read": 0.3,
+                          "cache_write": 3.75, "cache_write_long": 6}}}
+
+A model without a price has an unknown cost, and so has a sum with such a model:
+the known part of a sum is printed with "at least". So is the cost of a response
+with incomplete counts: it broke off, or used what has a price of its own, such
+as a search or audio. A response without a token count is counted as such.
+
+With --cache it also prints each model call: the tokens of its request, how many
+of them the provider could read from its prompt cache (an estimate), how many it
+reported, and what changed since the request before.
 
 FILE may also be a folder, for all *.json and *.jsonl files and databases in it,
 or a database, for all conversations in it. A file that cannot be read is a row
@@ -54,6 +69,7 @@ Counts and costs include all branches and the conversations of sub-agents. A
 node that several conversations share counts in each of them.`,
 		Example: `  plait report runs/
   plait report runs/ --by model --prices prices.json
+  plait report talk.json --cache
   plait report runs/ --where outcome=failed --sort -cost -n 10
   plait report runs/ --as html > runs.html
   plait report sessions.db --json | jq '.rows[] | select(.calls > 9).name'`,
@@ -62,12 +78,13 @@ node that several conversations share counts in each of them.`,
 	}
 
 	flags := cmd.Flags()
-	flags.StringVar(&f.prices, "prices", "", "a `FILE` with the prices of models, as for plait cost")
+	flags.StringVar(&f.prices, "prices", "", "a `FILE` with the prices of models")
 	flags.StringArrayVar(&f.where, "where", nil, "only conversations that meet `KEY=VALUE`, or KEY!=VALUE;\nmay be given several times")
 	flags.StringVar(&f.by, "by", "", "print a row for each value of `KEY`")
 	flags.StringVar(&f.sort, "sort", "", "sort the rows by `KEY`")
 	flags.IntVarP(&f.limit, "limit", "n", 0, "only the first `N` conversations, after sorting")
 	flags.StringVar(&f.as, "as", "", "the `FORM`: "+strings.Join(reportForms, ", "))
+	flags.BoolVar(&f.cache, "cache", false, "also each model call, and what was in the prompt cache")
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }
@@ -85,6 +102,8 @@ type reportOutput struct {
 	Causes   []report.Group `json:"causes"`
 	Failures []report.Group `json:"failures"`
 	Paths    []report.Path  `json:"paths"`
+	// Requests are the model calls, with --cache.
+	Requests []cachedCall `json:"requests,omitempty"`
 }
 
 // check sets the form of the report, and returns an error for invalid or conflicting flags.
@@ -120,6 +139,7 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 
 	// One conversation at a time is in memory. Of each, its row stays.
 	var unread []report.Row
+	calls := map[string][]cachedCall{} // by the name of the conversation
 	o := &report.Options{Prices: list.Prices, Texts: new(report.Texts)}
 	for c := range s.conversations(names) {
 		row := report.Of(c.name, c.dag, o)
@@ -131,10 +151,16 @@ func (s *streams) reportOn(names []string, f reportFlags) error {
 			unread = append(unread, row)
 		}
 		out.Rows = append(out.Rows, row)
+		if f.cache && row.Error == "" {
+			calls[c.name] = cachedCalls(c.name, c.dag)
+		}
 	}
 
 	if err := out.choose(f); err != nil {
 		return err
+	}
+	for _, row := range out.Rows {
+		out.Requests = append(out.Requests, calls[row.Name]...)
 	}
 
 	s.sayUnread(unread, out.Rows, f)
@@ -163,17 +189,6 @@ func (s *streams) sayUnread(unread, rows []report.Row, f reportFlags) {
 			s.say("plait: %s: %s", r.Name, r.Error)
 		}
 	}
-}
-
-// priceList reads the price file, if one is named.
-func (s *streams) priceList(names []string, file string) (api.PriceList, error) {
-	if err := readOnce(append(slices.Clone(names), file)); err != nil {
-		return api.PriceList{}, err
-	}
-	if file == "" {
-		return api.PriceList{}, nil
-	}
-	return s.prices(file)
 }
 
 // choose filters, sorts and groups the rows. The paths are numbered first: a filter does not change their numbers.

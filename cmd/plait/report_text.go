@@ -43,6 +43,7 @@ func (t *reportText) lines() []byte {
 	// One conversation has no paths to compare, and its row has its failure.
 	t.tools()
 	t.models()
+	t.cached()
 	if len(t.Rows) > 1 {
 		t.failures("cause", t.Causes)
 		if !slices.EqualFunc(t.Causes, t.Failures, func(a, b report.Group) bool { return a.Value == b.Value && slices.Equal(a.Rows, b.Rows) }) {
@@ -252,7 +253,7 @@ func (t *reportText) models() {
 	if len(t.Total.Models) == 0 {
 		return
 	}
-	columns := []column{{"responses", false}, {"input", false}, {"output", false}, {"cached", false}}
+	columns := []column{{"responses", false}, {"input", false}, {"output", false}, {"cache read", false}, {"cache write", false}}
 	if t.Currency != "" {
 		columns = append(columns, column{t.currency(), false})
 	}
@@ -261,7 +262,8 @@ func (t *reportText) models() {
 	var cells [][]string
 	for _, m := range t.Total.Models {
 		u := m.Usage
-		row := []string{describe.Number(m.Responses), describe.Number(u.Input), describe.Number(u.Output), describe.Number(u.CacheRead)}
+		row := []string{describe.Number(m.Responses), describe.Number(u.Input), describe.Number(u.Output),
+			describe.Number(u.CacheRead), describe.Number(u.CacheWrite)}
 		if t.Currency != "" {
 			row = append(row, money(m.Spending))
 		}

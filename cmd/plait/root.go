@@ -27,7 +27,7 @@ Results go to standard output; notes, repairs and progress to standard error.
 
 Exit codes:
   0  done
-  1  a negative finding: verify failed, diff found differences, grep nothing
+  1  a negative finding: verify failed, or diff found differences
   2  bad usage or input, or a run that failed
   3  the run is paused: the pending calls are printed as JSON
   4  calls that were open in FILE need approval, and there is no terminal to ask
@@ -48,8 +48,8 @@ Exit codes:
 	}{
 		{"Convert:", []*cobra.Command{importCommand(s), exportCommand(s)}},
 		{"Look:", []*cobra.Command{
-			listCommand(s), logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s), costCommand(s),
-			reportCommand(s), grepCommand(s),
+			listCommand(s), logCommand(s), showCommand(s), renderCommand(s), serveCommand(s), diffCommand(s), verifyCommand(s),
+			reportCommand(s),
 		}},
 		{"Change:", []*cobra.Command{forkCommand(s), compactCommand(s), pruneCommand(s), redactCommand(s), eraseCommand(s)}},
 		{"Run:", []*cobra.Command{chatCommand(s), acpCommand(s), runCommand(s), resumeCommand(s), runsCommand(s), mcpCommand(s)}},

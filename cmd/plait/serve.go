@@ -74,7 +74,7 @@ Ctrl-C ends it.`,
 	f.StringVar(&v.addr, "addr", "", "where to listen, a `HOST:PORT`; port 0 is a free\none (default 127.0.0.1:0)")
 	f.BoolVar(&v.remote, "allow-remote", false, "answer other machines, too")
 	f.StringArrayVar(&v.hosts, "host", nil, "a further `NAME` in the address, behind a proxy say;\nmay be given several times")
-	f.StringVar(&v.rates, "prices", "", "a `FILE` with the prices of models (see plait cost)")
+	f.StringVar(&v.rates, "prices", "", "a `FILE` with the prices of models (see plait report)")
 	v.endpointFlags(cmd)
 	v.toolFlags(cmd)
 	return cmd

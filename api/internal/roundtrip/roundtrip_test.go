@@ -2,9 +2,11 @@ package roundtrip_test
 
 import (
 	"context"
+	"io"
 	"iter"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -75,4 +77,29 @@ func TestLinesOfAFileAreWholeOrAnError(t *testing.T) {
 		require.Equal(t, want.lines, lines, file)
 		require.ErrorIs(t, err, want.kind, file)
 	}
+}
+
+func TestEventsOfAStream(t *testing.T) {
+	for stream, want := range map[string][]string{
+		"data: a\r\ndata:b\nretry: 7\ndata:\n\n\n:\ndata:  c": {"a\nb\n", " c"},
+		"data: a\n\ndata: [DONE]\n\ndata: b\n\n":              {"a"},
+		"data: a\n\n{\"error\":\n\n{}}":                       {"a", "{\"error\":\n\n{}}"},
+		"data: \n\ndata:\n\nevent: x\n\n":                     nil,
+	} {
+		var got []string
+		for data, err := range roundtrip.Events(strings.NewReader(stream)) {
+			require.NoError(t, err)
+			got = append(got, string(data))
+		}
+		require.Equal(t, want, got, "%q", stream)
+	}
+
+	// What arrived of the last event is no event.
+	var broken error
+	body := io.MultiReader(strings.NewReader("data: a\n\ndata: b"), iotest.ErrReader(io.ErrUnexpectedEOF))
+	for data, err := range roundtrip.Events(body) {
+		require.NotEqual(t, "b", string(data))
+		broken = err
+	}
+	require.ErrorIs(t, broken, io.ErrUnexpectedEOF)
 }

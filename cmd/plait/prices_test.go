@@ -22,10 +22,10 @@ func TestCostOfAResponseThatBrokeOffIsKnownInPart(t *testing.T) {
 	}}
 	require.NoError(t, dag.New().User("Why?").Append(half).Save(file))
 
-	out, errs, code := command("", "cost", file, "--prices", prices)
+	out, errs, code := command("", "report", file, "--prices", prices)
 	require.Equal(t, exitDone, code, errs)
 	require.Contains(t, out, "at least 3.0000")
-	out, _, _ = command("", "cost", file, "--prices", prices, "--json")
+	out, _, _ = command("", "report", file, "--prices", prices, "--json")
 	require.Contains(t, out, `"cost": null`)
 	require.Contains(t, out, `"known_cost": 3`)
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"text/tabwriter"
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/dag"
@@ -13,8 +11,9 @@ import (
 	"github.com/plait-dev/plait/report/promptcache"
 )
 
-// cachedCall is a model call in the output of cost --cache --json.
+// cachedCall is a model call in the output of report --cache --json.
 type cachedCall struct {
+	Conversation string `json:"conversation"`
 	// ID and Model belong to the response. Before is the ID of an earlier response: its request is compared
 	// with this one's.
 	ID     string `json:"id"`
@@ -48,13 +47,13 @@ type cacheBreak struct {
 // was one.
 func cachePolicy(d dag.DAG) api.Cache { return savedRequestOf(d).Cache }
 
-// cachedCalls returns the model calls in a conversation.
-func cachedCalls(d dag.DAG) []cachedCall {
-	list := []cachedCall{} // not nil: in JSON it is a list
+// cachedCalls returns the model calls in a conversation, in the order of their times.
+func cachedCalls(name string, d dag.DAG) []cachedCall {
+	var list []cachedCall
 	short := d.ShortIDs()
 	for _, c := range promptcache.Calls(everyNode(d), &promptcache.Options{Cache: cachePolicy(d)}) {
 		m, _ := c.Node.Message()
-		call := cachedCall{ID: c.Node.ID().String(), short: short(c.Node), Model: m.Answer.Model,
+		call := cachedCall{Conversation: name, ID: c.Node.ID().String(), short: short(c.Node), Model: m.Answer.Model,
 			Input: c.Input, Estimated: c.Estimated, Shared: c.Shared, Predicted: c.Predicted,
 			Read: c.Read, Written: c.Written, text: c.String()}
 		if c.Before != nil {
@@ -76,22 +75,27 @@ func cachedCalls(d dag.DAG) []cachedCall {
 	return list
 }
 
-// writeCalls prints the calls in the files as a table.
-func (r costReport) writeCalls(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "request\tpredicted\tcache read\tcache write\t")
-	for _, file := range r.Files {
-		for _, c := range file.Calls {
-			about, why := "", ""
-			if c.Estimated {
-				about = "about "
-			}
-			if c.Break != nil {
-				why = ": " + c.Break.Why
-			}
-			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t  %s\n", about, describe.Number(c.Input), describe.Number(c.Predicted),
-				describe.Number(c.Read), describe.Number(c.Written), safetext.Line(fmt.Sprintf("%s: %s %s%s", file.File, c.short, c.Model, why), math.MaxInt))
-		}
+// cached writes the model calls, with what each found in the prompt cache.
+func (t *reportText) cached() {
+	if len(t.Requests) == 0 {
+		return
 	}
-	return w.Flush()
+	var cells [][]string
+	for _, c := range t.Requests {
+		about, why := "", ""
+		if c.Estimated {
+			about = "about "
+		}
+		if c.Break != nil {
+			why = ": " + c.Break.Why
+		}
+		cells = append(cells, []string{
+			about + describe.Number(c.Input), describe.Number(c.Predicted), describe.Number(c.Read), describe.Number(c.Written),
+			safetext.Line(fmt.Sprintf("%s: %s %s%s", c.Conversation, c.short, c.Model, why), math.MaxInt),
+		})
+	}
+
+	t.out.WriteByte('\n')
+	t.table([]column{{"request", false}, {"predicted", false}, {"cache read", false}, {"cache write", false}, {"call", true}}, cells,
+		plainRow, nothingAfter)
 }
