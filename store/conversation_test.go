@@ -211,7 +211,7 @@ func TestLargeTextIsStoredOnce(t *testing.T) {
 	require.Equal(t, picture.Source.Data, string(a.Blobs[0].Data))
 	require.Equal(t, written(t, d), written(t, open(t, s, "k").DAG()))
 
-	small := store.New(driver, &store.Options{Cut: 4})
+	small := store.New(driver, &store.Options{Cut: 1})
 	tiny := saved(t, small, "tiny", everyKind(t))
 	require.Greater(t, len(driver.last().Blobs), 100)
 	require.Equal(t, written(t, tiny.DAG().Prune()), written(t, open(t, s, "tiny").DAG()), "any Cut reads what another wrote")
