@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/plait-dev/plait/api"
@@ -73,6 +74,19 @@ func TestCitationsOfSystemPromptsGoBack(t *testing.T) {
 	req, _, err = Import([]byte(`{"max_tokens":9,"system":[{"type":"text","text":"One.","citations":null}],"messages":[]}`))
 	require.NoError(t, err)
 	require.NotContains(t, string(req.Options.Body), "system")
+}
+
+// A system message between the others keeps its place, without the cache markers of its blocks.
+func TestSystemMessageIsABlockOfTheMessageAroundIt(t *testing.T) {
+	const marker = `,"cache_control":{"type":"ephemeral"}`
+	const body = `{"model":"claude-x","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},` +
+		`{"role":"system","content":[{"type":"text","text":"s"` + marker + `}]},{"role":"user","content":[{"type":"text","text":"b"}]}]}`
+	req, _, err := Import([]byte(body))
+	require.NoError(t, err)
+	require.Len(t, req.Messages, 1)
+	made, notes := requireBody(t, req, &Options{NoStream: true})
+	require.Empty(t, notes)
+	require.JSONEq(t, strings.Replace(body, marker, "", 1), made)
 }
 
 // TestImportKeepsTheCachingOfTheRequest makes bodies of bodies that were imported.
