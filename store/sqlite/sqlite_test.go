@@ -188,6 +188,19 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
+func TestWatchEndsAtADamagedHead(t *testing.T) {
+	db, _ := openNew(t, nil)
+	chain(t, db, "talk", "main", 1, 2)
+	require.NoError(t, db.database.Write(t.Context(), func(tx sqlstore.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE plait_heads SET nodes = x'31'`)
+		return err
+	}))
+	for _, err := range db.Watch(t.Context(), "talk") {
+		require.Error(t, err)
+		break
+	}
+}
+
 func TestCloseWaitsAndRefusesLaterCalls(t *testing.T) {
 	db, _ := openNew(t, nil)
 	chain(t, db, "talk", "main", 1, 301)
