@@ -53,7 +53,7 @@
 //	  compatible names of servers that implement the APIs of others
 //	  batch      requests of many runs together, through a provider's batch API, at half the price
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load
-//	  sessions   what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
+//	  sessions   what other programs kept: sessions of Claude Code, Codex, OpenCode, pi, nano-agent; written, too
 //	store      conversations by key, shared by many programs: the interface of a database, and one in memory
 //	report     what many conversations have in common: outcomes, costs, failures, where their paths part
 //	  promptcache which tokens of a request were in the provider's prompt cache, and why others were not
