@@ -481,13 +481,15 @@ func (s *claudeSession) keepAsSubGraph(a *agent, heads []*node.Node, branches []
 var claudeStops = map[content.Stop]string{content.StopContext: "model_context_window_exceeded"}
 
 func claudeUsage(list []jsonx.Member) content.Usage {
+	details, _ := object(get(list, "output_tokens_details"))
 	return content.Usage{
 		Input: count(list, "input_tokens"), Output: count(list, "output_tokens"),
 		CacheRead: count(list, "cache_read_input_tokens"), CacheWrite: count(list, "cache_creation_input_tokens"),
+		Reasoning: count(details, "thinking_tokens"),
 	}
 }
 
-// claudeVersion is the version of Claude Code whose sessions were recorded.
+// claudeVersion is the version of Claude Code whose session was recorded.
 const claudeVersion = "2.1.332"
 
 // claudeCode writes a session.
@@ -562,10 +564,9 @@ func (w *claudeWriter) response(message fields, a node.Answer) {
 		message["stop_reason"] = cmp.Or(claudeStops[a.Stop], string(a.Stop))
 	}
 	u := a.Usage
-	w.lose(LossAnswers, int(min(u.Reasoning, 1)))
-	message["usage"] = map[string]int64{
+	message["usage"] = fields{
 		"input_tokens": u.Input, "output_tokens": u.Output, "cache_read_input_tokens": u.CacheRead,
-		"cache_creation_input_tokens": u.CacheWrite,
+		"cache_creation_input_tokens": u.CacheWrite, "output_tokens_details": fields{"thinking_tokens": u.Reasoning},
 	}
 }
 

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -156,14 +157,12 @@ func thereAndBack(t *testing.T, d dag.DAG) {
 }
 
 func TestSessionsGoToAnotherProgramAndBack(t *testing.T) {
-	for _, format := range sessions.Formats() {
-		if path := samples[format]; path != "" {
-			file, err := os.ReadFile(path)
-			require.NoError(t, err)
-			in, err := sessions.Import(format, bytes.NewReader(file), nil)
-			require.NoError(t, err)
-			t.Run(string(format), func(t *testing.T) { thereAndBack(t, in.Main()) })
-		}
+	paths, err := filepath.Glob("testdata/*")
+	require.NoError(t, err)
+	for _, path := range paths {
+		// The name of a file is that of its format, and the version of the program that wrote it.
+		format := regexp.MustCompile("^[a-z]+(-[a-z]+)*").FindString(filepath.Base(path))
+		t.Run(filepath.Base(path), func(t *testing.T) { thereAndBack(t, open(t, sessions.Format(format), path).Main()) })
 	}
 
 	first := seedtest.First(t)
