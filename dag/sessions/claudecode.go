@@ -494,18 +494,12 @@ const claudeVersion = "2.1.332"
 
 // claudeCode writes a session.
 func (x *exporter) claudeCode() {
-	x.lose(LossSystem, len(x.system))
-	x.lose(LossTools, len(x.tools))
+	x.unset()
 	x.only(anthropicAPI)
-
 	w := &claudeWriter{exporter: x, used: map[string]bool{}}
-	for i := range x.turns {
-		s := &x.turns[i]
-		parts := x.parts(s.blocks, s.calls, x.anthropicJSON)
-		if len(parts) == 0 {
-			x.lose(LossMessages, 1)
-			continue
-		}
+	write := func(_ *spoken, b content.Block, c *called) any { return x.anthropicJSON(b, c) }
+
+	x.each(write, func(s *spoken, parts []any) {
 		message := fields{"role": s.role, "content": parts}
 		if s.role == content.Assistant {
 			w.response(message, s.answer)
@@ -522,7 +516,7 @@ func (x *exporter) claudeCode() {
 		if len(results) > 0 {
 			w.add(fields{"role": content.User, "content": results}, ended)
 		}
-	}
+	})
 }
 
 // claudeWriter is the state of an export.

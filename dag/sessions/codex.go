@@ -220,8 +220,7 @@ func (x *exporter) codex() {
 	}
 
 	model := ""
-	for i := range x.turns {
-		s := &x.turns[i]
+	x.each(x.codexItem, func(s *spoken, items []any) {
 		// The settings of a turn have the model.
 		if name := x.model(s.answer); s.role == content.Assistant && name != model {
 			model = name
@@ -230,8 +229,8 @@ func (x *exporter) codex() {
 				"model": model, "summary": "auto",
 			})
 		}
-		x.codexSpoken(s)
-	}
+		x.codexSpoken(s, items)
+	})
 }
 
 func (x *exporter) codexLine(at time.Time, kind string, payload any) {
@@ -243,16 +242,7 @@ func codexMessage(role string, parts []any) fields {
 }
 
 // codexSpoken writes a message, or a response with the results of its calls.
-func (x *exporter) codexSpoken(s *spoken) {
-	write := x.codexItem
-	if s.role == content.User {
-		write = x.codexPart
-	}
-	items := x.parts(s.blocks, s.calls, write)
-	if len(items) == 0 {
-		x.lose(LossMessages, 1)
-		return
-	}
+func (x *exporter) codexSpoken(s *spoken, items []any) {
 	if s.role == content.User {
 		x.codexLine(s.time, "response_item", codexMessage("user", items))
 		return
@@ -315,8 +305,11 @@ func (x *exporter) codexPart(b content.Block, _ *called) any {
 	return nil
 }
 
-// codexItem returns a block of a response.
-func (x *exporter) codexItem(b content.Block, c *called) any {
+// codexItem returns a block of a message or a response.
+func (x *exporter) codexItem(s *spoken, b content.Block, c *called) any {
+	if s.role == content.User {
+		return x.codexPart(b, nil)
+	}
 	switch b := b.(type) {
 	case content.Text:
 		return x.with(fields{"type": "output_text", "text": b.Text}, b.Extra, responsesAPI)

@@ -260,6 +260,19 @@ func (x *exporter) count(d dag.DAG, t dag.Transcript) {
 	x.lose(LossBranches, len(d.WithHeads(all...).Nodes())-len(nodes))
 }
 
+// each calls add for every turn, with what write makes of its blocks. A turn without any is lost.
+func (x *exporter) each(write func(*spoken, content.Block, *called) any, add func(*spoken, []any)) {
+	for i := range x.turns {
+		s := &x.turns[i]
+		parts := x.parts(s.blocks, s.calls, func(b content.Block, c *called) any { return write(s, b, c) })
+		if len(parts) == 0 {
+			x.lose(LossMessages, 1)
+			continue
+		}
+		add(s, parts)
+	}
+}
+
 // parts returns what write makes of the blocks, with the call of each content.ToolUse. What it makes nil of is lost.
 func (x *exporter) parts(blocks []content.Block, calls []called, write func(content.Block, *called) any) []any {
 	parts := []any{}
@@ -296,6 +309,12 @@ func (x *exporter) with(f fields, e content.Extra, api string) fields {
 		f[m.Name] = jsontext.Value(m.Value)
 	}
 	return f
+}
+
+// unset counts system prompts and tools, for a program that has its own.
+func (x *exporter) unset() {
+	x.lose(LossSystem, len(x.system))
+	x.lose(LossTools, len(x.tools))
 }
 
 // only counts the responses of other APIs, for a format without names of APIs. It is read as of this one.

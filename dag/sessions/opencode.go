@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-json/jsontext"
 
@@ -231,33 +230,22 @@ const openCodeVersion = "1.18.33"
 
 // openCode writes a session for "opencode import".
 func (x *exporter) openCode() {
-	x.lose(LossSystem, len(x.system))
-	x.lose(LossTools, len(x.tools))
+	x.unset()
 	x.only("")
 	name := "ses_" + strings.ReplaceAll(x.session.String(), "-", "")[:26]
 	w := &openCodeWriter{exporter: x, ids: openCodeIDs{session: name}}
+	w.message = w.ids.next("msg")
 
 	messages := []any{}
 	user := "msg_" + strings.Repeat("0", 26)
 	last := x.began
-	for i := range x.turns {
-		s := &x.turns[i]
-		last, w.message = s.time, w.ids.next("msg")
-		write := w.part
-		if s.role == content.Assistant {
-			write = func(b content.Block, c *called) any { return w.response(b, c, s.time) }
-		}
-		parts := x.parts(s.blocks, s.calls, write)
-		if len(parts) == 0 {
-			x.lose(LossMessages, 1)
-			continue
-		}
-		info := w.info(s, user)
-		if s.role == content.User {
+	x.each(w.part, func(s *spoken, parts []any) {
+		messages = append(messages, fields{"info": w.info(s, user), "parts": parts})
+		if last = s.time; s.role == content.User {
 			user = w.message
 		}
-		messages = append(messages, fields{"info": info, "parts": parts})
-	}
+		w.message = w.ids.next("msg")
+	})
 	x.line(fields{
 		"info": fields{
 			"id": name, "slug": "plait", "projectID": "global", "directory": x.opts.Folder, "title": "From Plait",
@@ -299,8 +287,8 @@ func (w *openCodeWriter) placed(f fields, e content.Extra) any {
 	return w.with(f, e, string(OpenCode))
 }
 
-// part returns a block of a user's message, or an attachment of a result.
-func (w *openCodeWriter) part(b content.Block, _ *called) any {
+// part returns a block of a message, or an attachment of a result.
+func (w *openCodeWriter) part(s *spoken, b content.Block, c *called) any {
 	switch b := b.(type) {
 	case content.Text:
 		return w.placed(fields{"type": "text", "text": b.Text}, b.Extra)
@@ -314,6 +302,15 @@ func (w *openCodeWriter) part(b content.Block, _ *called) any {
 			return w.file(fields{"filename": b.Title}, b.Source, b.Extra)
 		}
 		return w.file(fields{}, b.Source, b.Extra)
+	case content.Thinking:
+		if b.Text == "" {
+			return nil
+		}
+		w.lose(LossThinking, min(len(b.Signature+b.Redacted), 1))
+		span := fields{"start": s.time.UnixMilli(), "end": s.time.UnixMilli()}
+		return w.placed(fields{"type": "reasoning", "text": b.Text, "time": span}, b.Extra)
+	case content.ToolUse:
+		return w.placed(fields{"type": "tool", "tool": b.Name, "callID": c.id, "state": w.state(s, c)}, b.Extra)
 	case content.Opaque:
 		if b.API == string(OpenCode) {
 			return jsontext.Value(b.JSON)
@@ -332,30 +329,14 @@ func (w *openCodeWriter) file(f fields, s content.Source, e content.Extra) any {
 	return w.placed(f, e)
 }
 
-// response returns a block of a response, with the result of a call.
-func (w *openCodeWriter) response(b content.Block, c *called, at time.Time) any {
-	switch b := b.(type) {
-	case content.Thinking:
-		if b.Text == "" {
-			return nil
-		}
-		w.lose(LossThinking, min(len(b.Signature+b.Redacted), 1))
-		span := fields{"start": at.UnixMilli(), "end": at.UnixMilli()}
-		return w.placed(fields{"type": "reasoning", "text": b.Text, "time": span}, b.Extra)
-	case content.ToolUse:
-		return w.placed(fields{"type": "tool", "tool": b.Name, "callID": c.id, "state": w.state(c, at)}, b.Extra)
-	}
-	return w.part(b, nil)
-}
-
 // state returns the state of a call: its arguments and its result.
-func (w *openCodeWriter) state(c *called, began time.Time) any {
+func (w *openCodeWriter) state(s *spoken, c *called) any {
 	input := w.object(c.Input)
 	if !c.answered {
 		return fields{"status": "pending", "input": input, "raw": string(input)}
 	}
 
-	span := fields{"start": began.UnixMilli(), "end": max(c.ended.UnixMilli(), began.UnixMilli())}
+	span := fields{"start": s.time.UnixMilli(), "end": max(c.ended.UnixMilli(), s.time.UnixMilli())}
 	words, other := texts(c.result.Content)
 	w.lose(LossTexts, max(len(words)-1, 0))
 	state := w.with(fields{"status": "completed", "input": input, "time": span}, c.result.Extra, string(OpenCode))
@@ -365,7 +346,8 @@ func (w *openCodeWriter) state(c *called, began time.Time) any {
 		return state
 	}
 	state["output"], state["title"], state["metadata"] = strings.Join(words, "\n"), c.Name, fields{}
-	if attached := w.parts(other, nil, w.part); len(attached) > 0 {
+	attach := func(b content.Block, _ *called) any { return w.part(s, b, nil) }
+	if attached := w.parts(other, nil, attach); len(attached) > 0 {
 		state["attachments"] = attached
 	}
 	return state

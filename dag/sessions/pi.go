@@ -386,19 +386,11 @@ const piVersion = 3
 
 // pi writes a session.
 func (x *exporter) pi() {
-	x.lose(LossSystem, len(x.system))
-	x.lose(LossTools, len(x.tools))
-
+	x.unset()
 	w := &piWriter{exporter: x}
 	w.line(fields{"type": "session", "version": piVersion, "id": x.session.String(), "timestamp": rfc(x.began), "cwd": x.opts.Folder})
-	for i := range x.turns {
-		s := &x.turns[i]
-		w.api = s.answer.API
-		parts := x.parts(s.blocks, s.calls, w.block)
-		if len(parts) == 0 {
-			x.lose(LossMessages, 1)
-			continue
-		}
+
+	x.each(w.block, func(s *spoken, parts []any) {
 		message := fields{"role": s.role, "content": parts}
 		if s.role == content.Assistant {
 			w.response(message, s.answer)
@@ -407,20 +399,20 @@ func (x *exporter) pi() {
 
 		for _, c := range s.calls {
 			if c.answered {
+				inner := func(b content.Block, c *called) any { return w.block(s, b, c) }
 				w.add(w.with(fields{
 					"role": "toolResult", "toolCallId": c.id, "toolName": c.Name, "isError": c.result.IsError,
-					"content": x.parts(c.result.Content.Slice(), nil, w.block),
+					"content": x.parts(c.result.Content.Slice(), nil, inner),
 				}, c.result.Extra, "pi"), c.ended)
 			}
 		}
-	}
+	})
 }
 
 // piWriter is the state of an export.
 type piWriter struct {
 	*exporter
 	lines int
-	api   string // of the response that is written
 }
 
 // add writes a message behind the last one.
@@ -454,20 +446,20 @@ func (w *piWriter) response(message fields, a node.Answer) {
 }
 
 // block returns a block of a message or a result, or nil.
-func (w *piWriter) block(b content.Block, c *called) any {
+func (w *piWriter) block(s *spoken, b content.Block, c *called) any {
 	switch b := b.(type) {
 	case content.Text:
-		return w.signed(fields{"type": "text", "text": b.Text}, b.Extra, "textSignature")
+		return w.signed(fields{"type": "text", "text": b.Text}, b.Extra, s.answer.API, "textSignature")
 	case content.Image:
 		if b.Source.Data != "" {
 			return w.with(fields{"type": "image", "data": b.Source.Data, "mimeType": b.Source.MediaType}, b.Extra, "pi")
 		}
 	case content.Thinking:
-		return w.thinking(b)
+		return w.thinking(b, s.answer.API)
 	case content.ToolUse:
 		call := fields{"type": "toolCall", "name": b.Name, "arguments": w.object(b.Input)}
 		w.callID(call, b.Extra, c)
-		return w.signed(call, b.Extra, "thoughtSignature")
+		return w.signed(call, b.Extra, s.answer.API, "thoughtSignature")
 	case content.Opaque:
 		if b.API == "pi" {
 			return jsontext.Value(b.JSON)
@@ -490,28 +482,28 @@ func (w *piWriter) callID(call fields, e content.Extra, c *called) {
 	call["id"] = c.id
 }
 
-// signed adds the further members of a block. A signature of Gemini has this name.
-func (w *piWriter) signed(f fields, e content.Extra, name string) any {
+// signed adds the further members of a block of an API. A signature of Gemini has this name.
+func (w *piWriter) signed(f fields, e content.Extra, api, name string) any {
 	list, _ := object(e.For(geminiAPI))
-	if w.api == geminiAPI && len(list) == 1 && list[0].Name == "thoughtSignature" {
+	if api == geminiAPI && len(list) == 1 && list[0].Name == "thoughtSignature" {
 		f[name] = jsontext.Value(list[0].Value)
 		return f
 	}
 	return w.with(f, e, "pi")
 }
 
-// thinking returns thinking. Its inverse is piThinking.
-func (w *piWriter) thinking(t content.Thinking) any {
+// thinking returns thinking in a response of an API. Its inverse is piThinking.
+func (w *piWriter) thinking(t content.Thinking, api string) any {
 	f := fields{"type": "thinking", "thinking": t.Text}
 	rest, signature := t.Extra, t.Signature
 	list, _ := object(rest.JSON)
 	switch {
-	case rest.API != w.api:
+	case rest.API != api:
 		w.lose(LossThinking, min(len(t.Signature+t.Redacted), 1))
 		signature = ""
-	case w.api == responsesAPI:
+	case api == responsesAPI:
 		signature, rest = string(reasoningJSON(t)), content.Extra{}
-	case w.api == chatAPI:
+	case api == chatAPI:
 		signature, rest.JSON = text(list, "field"), jsonx.Object(without(list, "field"))
 	case t.Redacted != "":
 		signature, f["redacted"] = t.Redacted, true
