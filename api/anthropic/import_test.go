@@ -63,6 +63,7 @@ func TestSystemMessageIsABlockOfTheMessageAroundIt(t *testing.T) {
 	req, _, err := Import([]byte(body))
 	require.NoError(t, err)
 	require.Len(t, req.Messages, 1)
+	req.Options.Cache = api.CacheOff
 	made, notes := requireBody(t, req, &Options{NoStream: true})
 	require.Empty(t, notes)
 	require.JSONEq(t, strings.Replace(body, marker, "", 1), made)
