@@ -11,10 +11,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 )
 
@@ -64,8 +62,8 @@ func merges(_ context.Context, model api.Provider) (dag.DAG, error) {
 
 func edits(_ context.Context, model api.Provider) (dag.DAG, error) {
 	d := dag.New().User("Where is Pariss?").Assistant("I do not know Pariss.")
-	edited, err := d.Edit(d.Nodes()[0], node.Message{Role: content.User, Blocks: content.Words("Where is Paris?")})
-	return d.Join(edited.DAG), err
+	edited := d.Back(1).User("Where is Paris?")
+	return d.Join(edited), edited.Err()
 }
 
 func pauses(ctx context.Context, model api.Provider) (dag.DAG, error) {

@@ -274,24 +274,12 @@ func errorsOfMerging(t *testing.T) []attempt {
 
 func errorsOfEditing(t *testing.T) []attempt {
 	d := fresh().User("q").Assistant("a")
-	foreign := fresh().WithSource(later(1)).User("elsewhere").Head()
-	edited := func(d dag.DAG, n *node.Node, p node.Payload) error {
-		_, err := d.Edit(n, p)
-		return err
-	}
-	text := node.System{Text: "x"}
-
 	unknown := read(t, document("", line(1, `"kind":"planet","body":{"a":1}`)))
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)
 	require.NoError(t, j.Append(d))
 
 	return []attempt{
-		{"Edit of a node", nil, edited(d, d.Nodes()[0], text)},
-		{"Edit of nil", dag.ErrForeign, edited(d, nil, text)},
-		{"Edit of a foreign node", dag.ErrForeign, edited(d, foreign, text)},
-		{"Edit with nil", node.ErrPayload, edited(d, d.Head(), nil)},
-		{"Edit after an error", dag.ErrEmpty, edited(d.User(""), d.Head(), text)},
 		{"Redact a node", nil, d.Redact(d.Head().ID()).Err()},
 		{"Redact nothing", nil, d.Redact().Err()},
 		{"Redact an unknown node", dag.ErrForeign, d.Redact(node.ID{1}).Err()},

@@ -110,33 +110,6 @@ func ExampleDifference_MarshalJSON() {
 	// {Common:1 Changes:[{Op:changed New:{Kind:message Role:assistant} Parts:[{Name:text Lines:[{Op:removed Text:Rain.} {Op:added Text:Sun.}]}]}]} <nil>
 }
 
-// Replacing an earlier message is a fork. What came after it is repeated, and those nodes are named that answered what was not said
-// here.
-func ExampleDAG_Edit() {
-	d := dag.New().User("Weather in Paris?").Assistant("18 °C.").User("Do I need a coat?").Assistant("A light one.").WithRef("paris")
-
-	first := d.Nodes()[0]
-	edited, err := d.Edit(first, node.Message{Role: content.User, Blocks: content.Words("Weather in Oslo?")})
-	fmt.Println(edited.DAG, err)
-	for _, n := range edited.Stale() {
-		m, _ := n.Message()
-		fmt.Println("stale:", m.Blocks.Text())
-	}
-	fmt.Println(edited.DAG.AtRef("paris").Len(), "nodes as they were")
-
-	// To ask anew instead, and let go of what came after:
-	fmt.Println(d.WithHeads(first.Parents()...).User("Weather in Oslo?"))
-	// Output:
-	// ○ user      Weather in Oslo?
-	// ● assistant 18 °C.
-	// ○ user      Do I need a coat?
-	// ● assistant A light one. <nil>
-	// stale: 18 °C.
-	// stale: A light one.
-	// 4 nodes as they were
-	// ○ user      Weather in Oslo?
-}
-
 // Two branches are tried side by side, and what one of them found goes into the other. The whole of it stays in the graph.
 func ExampleMerge() {
 	start := dag.New().User("Where should we go?")

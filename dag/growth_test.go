@@ -162,10 +162,6 @@ func TestGrowth(t *testing.T) {
 			dag.Merge(dag.MergeJoin, dag.Branch{DAG: d}, dag.Branch{DAG: d.WithHeads(d.Nodes()[0]).User("other")})
 		}},
 		{"Refs", func(d dag.DAG) { d.Refs() }},
-		{"Edit", func(d dag.DAG) {
-			_, err := d.Edit(d.Nodes()[0], saying("other"))
-			check(err)
-		}},
 		{"Redact", func(d dag.DAG) { check(d.Redact(d.Nodes()[0].ID()).Err()) }},
 		{"Redact, all", func(d dag.DAG) { check(d.Redact(ids(d.Nodes())...).Err()) }},
 		{"Find", func(d dag.DAG) {
