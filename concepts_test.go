@@ -55,7 +55,7 @@ func merges(_ context.Context, model api.Provider) (dag.DAG, error) {
 	question := dag.New().User("Write a title.")
 	short := question.Assistant("Weather")
 	long := question.Assistant("A Study of the Weather in Two Cities")
-	d := dag.Merge(dag.MergeJoin, dag.Branch{Name: "short", DAG: short}, dag.Branch{Name: "long", DAG: long}).
+	d := dag.Merge(dag.Branch{Name: "short", DAG: short}, dag.Branch{Name: "long", DAG: long}).
 		User("Something in between.")
 	return d, d.Err()
 }

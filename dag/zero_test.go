@@ -42,7 +42,3 @@ func TestZeroDifferenceIsNotEqual(t *testing.T) {
 	require.False(t, dag.Difference{}.Equal())
 	require.NotEmpty(t, dag.Difference{}.String())
 }
-
-func TestZeroStrategyOfMergeIsRefused(t *testing.T) {
-	require.ErrorIs(t, dag.Merge("", dag.Branch{}).Err(), dag.ErrMerge)
-}

@@ -465,8 +465,7 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			d = d.Join(other.DAG)
 			maps.Copy(forgot, other.forgot)
 		case 10:
-			how := []dag.MergeStrategy{dag.MergeJoin, dag.MergeAnswer, dag.MergePick}[r.IntN(3)]
-			if merged := dag.Merge(how, dag.Branch{DAG: d}, dag.Branch{DAG: other.DAG, Summary: fmt.Sprint("It was ", step)}); merged.Err() == nil {
+			if merged := dag.Merge(dag.Branch{DAG: d}, dag.Branch{DAG: other.DAG}); merged.Err() == nil {
 				requireReached(t, d, merged)
 				others := other.DAG
 				for _, ref := range d.Refs() {

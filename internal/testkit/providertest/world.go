@@ -224,8 +224,7 @@ func mergeFork(w *World) dag.DAG {
 	if len(w.forks) == 0 {
 		return w.d
 	}
-	how := Pick(w, dag.MergeJoin, dag.MergeAnswer, dag.MergePick)
-	return dag.Merge(how, dag.Branch{DAG: w.d}, dag.Branch{DAG: Pick(w, w.forks...), Summary: w.text()})
+	return dag.Merge(dag.Branch{DAG: w.d}, dag.Branch{DAG: Pick(w, w.forks...)})
 }
 
 func redactAny(w *World) dag.DAG {
