@@ -170,7 +170,7 @@ type comparison struct {
 func compare(old, new []*node.Node) *comparison {
 	c := &comparison{old: old, new: new}
 
-	// An edit copies the nodes after it. Copies with the same payload are equal: do not compare their content.
+	// A redaction copies the nodes after it. Copies with the same payload are equal: do not compare their content.
 	again := 0
 	for again < min(len(old), len(new)) && old[len(old)-1-again].Payload() == new[len(new)-1-again].Payload() {
 		again++

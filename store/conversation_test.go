@@ -226,7 +226,7 @@ func TestTwoWritersOnOneHead(t *testing.T) {
 	// Merged: both are in the conversation, and the kept head is removed.
 	current, err := loser.Head(ctx, "main")
 	require.NoError(t, err)
-	merged := dag.Merge(dag.MergeJoin, dag.Branch{DAG: current.DAG()}, dag.Branch{DAG: kept.DAG()})
+	merged := dag.Merge(dag.Branch{DAG: current.DAG()}, dag.Branch{DAG: kept.DAG()})
 	require.NoError(t, current.Append(ctx, merged))
 	require.NoError(t, kept.Remove(ctx))
 	require.True(t, dag.Equal(merged, open(t, s, "k").DAG()))

@@ -79,7 +79,7 @@ func ExampleConversation_Append() {
 	check(err)
 	kept, err := main.Head(ctx, conflict.KeptHead)
 	check(err)
-	check(main.Append(ctx, dag.Merge(dag.MergeJoin, dag.Branch{DAG: main.DAG()}, dag.Branch{DAG: kept.DAG()})))
+	check(main.Append(ctx, dag.Merge(dag.Branch{DAG: main.DAG()}, dag.Branch{DAG: kept.DAG()})))
 	check(kept.Remove(ctx))
 
 	for _, m := range main.DAG().Transcript().Messages {

@@ -310,7 +310,7 @@ func TestModesAndModels(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, sdk.SessionModeId("ask"), s.Modes.CurrentModeId)
 	require.Equal(t, "Brief", s.Modes.AvailableModes[1].Name)
-	require.Equal(t, sdk.ModelId("small"), s.Models.CurrentModelId)
+	require.Equal(t, sdk.SessionConfigValueId("small"), s.ConfigOptions[1].Select.CurrentValue)
 	require.Equal(t, sdk.SessionConfigId("model"), s.ConfigOptions[1].Select.Id)
 
 	_, err = e.SetSessionMode(t.Context(), sdk.SetSessionModeRequest{SessionId: s.SessionId, ModeId: "brief"})
@@ -325,7 +325,9 @@ func TestModesAndModels(t *testing.T) {
 	require.Equal(t, "mode brief\noptions\noptions\ntitle Hi.\nagent: Large.\n", e.log())
 	require.Equal(t, []string{"Be brief."}, stored(t, kept, string(s.SessionId)).SystemPrompts())
 
-	_, err = e.UnstableSetSessionModel(t.Context(), sdk.UnstableSetSessionModelRequest{SessionId: s.SessionId, ModelId: "huge"})
+	_, err = e.SetSessionConfigOption(t.Context(), sdk.SetSessionConfigOptionRequest{
+		ValueId: &sdk.SetSessionConfigOptionValueId{SessionId: s.SessionId, ConfigId: "model", Value: "huge"},
+	})
 	require.ErrorContains(t, err, "there is no such")
 
 	// The model is stored with the session. The mode is not: the conversation may come from somebody else.
@@ -333,7 +335,7 @@ func TestModesAndModels(t *testing.T) {
 		sdk.LoadSessionRequest{SessionId: s.SessionId, Cwd: "/project", McpServers: []sdk.McpServer{}})
 	require.NoError(t, err)
 	require.Equal(t, sdk.SessionModeId("ask"), loaded.Modes.CurrentModeId)
-	require.Equal(t, sdk.ModelId("large"), loaded.Models.CurrentModelId)
+	require.Equal(t, sdk.SessionConfigValueId("large"), loaded.ConfigOptions[1].Select.CurrentValue)
 }
 
 // TestMCPServersOfTheClient uses the test binary as an MCP server.
