@@ -85,7 +85,7 @@ func kinds(events []api.Event) (list []string) {
 func TestClientFoldsAnAnswer(t *testing.T) {
 	usage := content.Usage{Input: 3, Output: 2}
 	p := script([]any{
-		api.Repaired{Repairs: []api.RepairNote{{Kind: api.RepairMerged}}}, api.Delta{Kind: api.DeltaText, Text: "Hel"}, says(0, "Hello"),
+		api.Repaired{Repairs: []api.RepairNote{{Kind: "merged"}}}, api.Delta{Kind: api.DeltaText, Text: "Hel"}, says(0, "Hello"),
 		api.BlockEnd{Index: 1, Block: &content.ToolUse{ID: "a", Name: "f", Input: "{}"}}, api.Finish{Model: "m", ResponseID: "r", Usage: usage},
 	})
 	answer, err := api.NewClient(p, nil).Send(t.Context(), request)

@@ -20,7 +20,7 @@ import (
 // Options control a model's response, in one form for all providers. The zero value leaves everything to the provider's
 // defaults. A provider is made with Options; those of a [Request] take precedence, field by field (see [Options.Over]).
 //
-// An option without an equivalent in the API is dropped, with a note of kind RepairOption.
+// An option without an equivalent in the API is dropped, with a note of kind "option".
 type Options struct {
 	// MaxTokens is the maximum number of tokens the model may write, thinking included. Defaults to the provider's own
 	// limit, or to the one in the documentation of the provider's package.

@@ -41,7 +41,7 @@ type Request struct {
 //     everything it started has ended.
 //   - The sequence can be ranged over once. Ranging over it again sends nothing, and yields an error or nothing; [Once]
 //     ensures this.
-//   - Each option of the request is sent, or a note of kind [RepairOption] in Repaired reports the missing option.
+//   - Each option of the request is sent, or a note of kind "option" in Repaired reports the missing option.
 //
 // To write a provider for an API with JSON over HTTP, use dialect.Provider, which keeps these rules. For another one:
 //

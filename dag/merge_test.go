@@ -30,7 +30,7 @@ func sendsAsItIs(t testing.TB, d dag.DAG) {
 	require.NoError(t, d.Err())
 	_, notes := dialect.Repair(d.Messages(), dialect.Rules{EndsOpen: func(content.Message) bool { return true }})
 	for _, note := range notes {
-		require.Equal(t, api.RepairMerged, note.Kind, "%v in\n%s", note, d)
+		require.Equal(t, "merged", note.Kind, "%v in\n%s", note, d)
 	}
 }
 

@@ -123,7 +123,7 @@ func TestEventsDescribeTheWholeRun(t *testing.T) {
 				apitest.Use("far", content.JSON(`{"x":1}`)), apitest.Use("gone", content.JSON("{}")),
 				content.ToolUse{ID: "cut", Name: "count", Input: `{"To":1,}`},
 			).Usage(content.Usage{Input: 100, Output: 20, CacheRead: 5}).
-				Repaired(api.RepairNote{Kind: api.RepairID, Message: 2, Detail: "an id"}).
+				Repaired(api.RepairNote{Kind: "id", Message: 2, Detail: "an id"}).
 				As("outer-api", "outer"),
 			apitest.Say("Done.").Usage(content.Usage{Input: 200, Output: 10}).As("outer-api", "outer"),
 		)

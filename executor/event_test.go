@@ -80,7 +80,7 @@ func TestEventsAreInOneConsistentOrder(t *testing.T) {
 		}
 		model := apitest.NewScript(
 			apitest.Fail(&api.Error{Kind: api.ErrOverloaded}),
-			apitest.Say("Well.").Repaired(api.RepairNote{Kind: api.RepairMerged}).Call(call("three"), call("missing"), call("one"), call("two")),
+			apitest.Say("Well.").Repaired(api.RepairNote{Kind: "merged"}).Call(call("three"), call("missing"), call("one"), call("two")),
 			apitest.Say("Done."),
 		)
 		d := ask(pause("one", time.Second), pause("two", 2*time.Second), pause("three", 3*time.Second))

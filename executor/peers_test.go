@@ -69,7 +69,7 @@ func TestRobustness(t *testing.T) {
 		_, err := executor.Run(t.Context(), model, d)
 		require.NoError(t, err)
 		sent, notes := dialect.Repair(model.Requests()[0].Messages, dialect.Rules{})
-		require.Equal(t, api.RepairAnswered, notes[0].Kind)
+		require.Equal(t, "answered", notes[0].Kind)
 		require.Equal(t, content.NoResult, sent[2].Blocks.ToolResults()[0].Content.Text())
 	})
 	t.Run("a_cancel_inside_a_tool_and_then_a_new_turn", func(t *testing.T) {

@@ -659,7 +659,7 @@ func (w *witness) answer(m mind, req api.Request) apitest.Turn {
 		}
 	}
 	if d.IntN(6) == 0 {
-		turn = turn.Repaired(api.RepairNote{Kind: api.RepairMerged})
+		turn = turn.Repaired(api.RepairNote{Kind: "merged"})
 	}
 	turn = turn.Usage(content.Usage{Input: d.Int64N(20), Output: d.Int64N(60)})
 	if d.IntN(30) == 0 {

@@ -102,10 +102,10 @@ func kept(d dag.DAG, n *node.Node) bool {
 // row, and the calls of an answer that was cut off.
 func expected(note api.RepairNote) bool {
 	switch note.Kind {
-	case api.RepairID, api.RepairMerged:
+	case "id", "merged":
 		return true
 	}
-	return note.Kind == api.RepairDropped && note.Detail == "a tool call of a response that was cut off"
+	return note.Kind == "dropped" && note.Detail == "a tool call of a response that was cut off"
 }
 
 // replaced reports whether a hook replaced something of the conversation.

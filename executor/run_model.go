@@ -192,4 +192,4 @@ func neverSent(blocks content.Blocks) bool {
 }
 
 // asksToGoOn reports whether a repair appended a message of the user to a request.
-func asksToGoOn(note api.RepairNote) bool { return note.Kind == api.RepairEnd && note.Message > 0 }
+func asksToGoOn(note api.RepairNote) bool { return note.Kind == "end" && note.Message > 0 }

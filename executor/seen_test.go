@@ -54,8 +54,8 @@ func TestAnAnswerThatThinksKnowsWhatItsModelHadSeen(t *testing.T) {
 	}{
 		"paused":                {apitest.Say("So").Stop(content.StopPause), nil, "yes"},
 		"cut off":               {apitest.Say("So").Stop(content.StopMaxTokens), nil, "no"},
-		"paused, told to go on": {apitest.Say("So").Stop(content.StopPause), []api.RepairNote{{Kind: api.RepairEnd, Message: 2}}, "no"},
-		"a user put first":      {apitest.Say("So").Stop(content.StopPause), []api.RepairNote{{Kind: api.RepairEnd, Message: 0}}, "yes"},
+		"paused, told to go on": {apitest.Say("So").Stop(content.StopPause), []api.RepairNote{{Kind: "end", Message: 2}}, "no"},
+		"a user put first":      {apitest.Say("So").Stop(content.StopPause), []api.RepairNote{{Kind: "end", Message: 0}}, "yes"},
 	} {
 		second := hm(apitest.Say(" it is."))
 		if c.notes != nil {

@@ -97,7 +97,7 @@ func (b *builder) body(req api.Request) (*wire.Parts, error) {
 	b.settle()
 
 	if !slices.Contains(policies, b.options.Cache) {
-		b.Note(api.RepairOption, "Cache %q is left out: the API has no such policy", string(b.options.Cache))
+		b.Note("option", "Cache %q is left out: the API has no such policy", string(b.options.Cache))
 	}
 
 	// The body stays in pieces: the encoded messages are shared with other requests and not copied.
@@ -265,7 +265,7 @@ func (b *builder) settleToolChoice() bool {
 		slices.ContainsFunc(b.Tools, func(t content.Tool) bool { return sentName(t) == choice.Name })
 	if len(b.Tools) == 0 || !named {
 		b.Take("tool_choice")
-		b.Note(api.RepairOption, "tool_choice is left out: there is no such tool")
+		b.Note("option", "tool_choice is left out: there is no such tool")
 		return false
 	}
 
@@ -316,7 +316,7 @@ func (b *builder) settleTokens() {
 
 	budget := o.Thinking.Tokens()
 	if budget > 0 && budget < leastThinking {
-		b.Note(api.RepairOption, "a thinking budget of %d is sent as %d, the minimum", budget, leastThinking)
+		b.Note("option", "a thinking budget of %d is sent as %d, the minimum", budget, leastThinking)
 		budget = leastThinking
 	}
 
@@ -325,7 +325,7 @@ func (b *builder) settleTokens() {
 	case o.MaxTokens == 0:
 		o.MaxTokens = defaultMaxTokens + budget
 	case budget >= o.MaxTokens && b.thinking == "":
-		b.Note(api.RepairOption, "MaxTokens of %d leaves no room for %d tokens of thinking: it is sent as %d",
+		b.Note("option", "MaxTokens of %d leaves no room for %d tokens of thinking: it is sent as %d",
 			o.MaxTokens, budget, budget+o.MaxTokens)
 		o.MaxTokens += budget
 	}
@@ -370,17 +370,17 @@ func (b *builder) settleThinking(forced bool, binding content.JSON) {
 		return
 	case forced:
 		b.thinking = still
-		b.Note(api.RepairOption, "thinking is off: tool_choice forces a call")
+		b.Note("option", "thinking is off: tool_choice forces a call")
 		return
 	case enabled && !thinkingFits(b.encoded.Backward()):
 		b.thinking = still
-		b.Note(api.RepairOption, "thinking is off: the turn began without thinking")
+		b.Note("option", "thinking is off: the turn began without thinking")
 		return
 	}
 
 	if further := b.Take("temperature"); further != "" || b.options.Temperature != nil {
 		b.options.Temperature = nil
-		b.Note(api.RepairOption, "temperature is left out while the model thinks")
+		b.Note("option", "temperature is left out while the model thinks")
 	}
 }
 
@@ -442,7 +442,7 @@ func (b *builder) header() []jsonx.Member {
 func (b *builder) temperature() *float64 {
 	t := b.options.Temperature
 	if t != nil && *t > 1 {
-		b.Note(api.RepairOption, "a temperature of %v is sent as 1, the maximum", *t)
+		b.Note("option", "a temperature of %v is sent as 1, the maximum", *t)
 		most := 1.0
 		return &most
 	}
@@ -471,7 +471,7 @@ func (b *builder) outputConfig() content.JSON {
 func (b *builder) stopSequences() content.JSON {
 	stops := slices.DeleteFunc(slices.Clone(b.options.StopSequences), func(s string) bool {
 		if blank(s) {
-			b.Note(api.RepairOption, "a stop sequence of white space is left out")
+			b.Note("option", "a stop sequence of white space is left out")
 		}
 		return blank(s)
 	})

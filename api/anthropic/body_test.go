@@ -211,7 +211,7 @@ func TestThinkingIsEnabledOnlyInALoopThatBeganWithIt(t *testing.T) {
 			req := api.Request{Tools: []content.Tool{weather}, Messages: c.messages}
 			body, notes := requireBody(t, req, &Options{Options: api.Options{Thinking: "2048"}})
 			require.Equal(t, c.thinks, strings.Contains(body, `"thinking":{"type":"enabled","budget_tokens":2048}`), body)
-			require.Equal(t, !c.thinks, hasNote(notes, api.RepairOption), "%v", notes)
+			require.Equal(t, !c.thinks, hasNote(notes, "option"), "%v", notes)
 			require.Contains(t, body, `"max_tokens":18432`)
 			again, _ := requireBody(t, req, &Options{Options: api.Options{Body: `{"thinking":{"type":"enabled","budget_tokens":2048}}`}})
 			require.Equal(t, c.thinks, strings.Contains(again, "budget_tokens"), "said in Body it is the same")
@@ -221,7 +221,7 @@ func TestThinkingIsEnabledOnlyInALoopThatBeganWithIt(t *testing.T) {
 	}
 }
 
-func hasNote(notes []api.RepairNote, kind api.RepairKind) bool {
+func hasNote(notes []api.RepairNote, kind string) bool {
 	for _, n := range notes {
 		if n.Kind == kind {
 			return true
@@ -400,7 +400,7 @@ func TestToolsAreDeclaredInTheFormOfTheAPI(t *testing.T) {
 		`{"name":"web_search","type":"web_search_20250305","max_uses":3}],`)
 	require.Len(t, notes, 6)
 	for _, n := range notes {
-		require.Equal(t, api.RepairTool, n.Kind)
+		require.Equal(t, "tool", n.Kind)
 	}
 }
 
@@ -408,7 +408,7 @@ func TestCallsComeLastInTheirMessage(t *testing.T) {
 	req := api.Request{Messages: []content.Message{user(said("?")), assistant(said("a"), call("1"), said("b"), call("2")), user(result("1"), result("2"))}}
 	body, notes := requireBody(t, req, &Options{Options: api.Options{Cache: api.CacheOff}})
 	require.Contains(t, body, `[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"tool_use","id":"1"`)
-	require.True(t, hasNote(notes, api.RepairMoved))
+	require.True(t, hasNote(notes, "moved"))
 }
 
 func TestAPausedTurnEndsTheConversation(t *testing.T) {
@@ -422,7 +422,7 @@ func TestAConversationEndsWithTheUserUnlessItIsAPrefill(t *testing.T) {
 	req := api.Request{Messages: []content.Message{user(said("?")), assistant(said("The answer is \n"))}}
 	body, notes := requireBody(t, req, nil)
 	require.Contains(t, body, content.GoOn)
-	require.True(t, hasNote(notes, api.RepairEnd))
+	require.True(t, hasNote(notes, "end"))
 	made, notes, err := Body(req, "m", &Options{Prefill: true})
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(string(made), `{"role":"assistant","content":[{"type":"text","text":"The answer is"}]}]}`), string(made))
@@ -482,21 +482,21 @@ func TestToolChoiceNamesTheToolThatIsSent(t *testing.T) {
 		req := hello()
 		req.Tools, req.Options.ToolChoice = []content.Tool{refused, weather, searches}, api.OneTool(name)
 		body, notes := requireBody(t, req, nil)
-		require.Equal(t, api.RepairTool, notes[0].Kind, "the name is refused")
+		require.Equal(t, "tool", notes[0].Kind, "the name is refused")
 		if want != "" {
 			require.Contains(t, body, want)
 			require.Len(t, notes, 1)
 			continue
 		}
 		require.NotContains(t, body, "tool_choice", name)
-		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: `ToolChoice is left out: there is no tool "` + name + `"`}}, notes[1:])
+		require.Equal(t, []api.RepairNote{{Kind: "option", Message: -1, Detail: `ToolChoice is left out: there is no tool "` + name + `"`}}, notes[1:])
 	}
 }
 
 func TestCachePolicyOfAnotherProviderIsNoted(t *testing.T) {
 	body, notes := requireBody(t, hello(), &Options{Options: api.Options{Cache: "forever"}})
 	require.NotContains(t, body, cacheControl)
-	require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: `Cache "forever" is left out: the API has no such policy`}}, notes)
+	require.Equal(t, []api.RepairNote{{Kind: "option", Message: -1, Detail: `Cache "forever" is left out: the API has no such policy`}}, notes)
 	for _, policy := range policies {
 		_, notes := requireBody(t, hello(), &Options{Options: api.Options{Cache: policy}})
 		require.Empty(t, notes)

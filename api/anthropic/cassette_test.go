@@ -285,7 +285,7 @@ func TestEveryRecordedRequestSurvives(t *testing.T) {
 				if repeatedIDs[c.Name] == "" {
 					require.Empty(t, repairs, "the API took this request as it was")
 				} else {
-					require.Equal(t, api.RepairID, repairs[0].Kind)
+					require.Equal(t, "id", repairs[0].Kind)
 					numberIDs(want)
 					numberIDs(got)
 				}

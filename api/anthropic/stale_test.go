@@ -55,7 +55,7 @@ func TestStaleThinkingIsLeftOut(t *testing.T) {
 				require.Contains(t, string(body), `"signature":"c2ln"`)
 			} else {
 				require.NotContains(t, string(body), "c2ln")
-				require.Contains(t, notes, api.RepairNote{Kind: api.RepairDropped, Message: 1, Detail: "thinking that belongs to an earlier transcript, which has changed"})
+				require.Contains(t, notes, api.RepairNote{Kind: "dropped", Message: 1, Detail: "thinking that belongs to an earlier transcript, which has changed"})
 			}
 			if test.asks == "" {
 				require.NotContains(t, string(body), `"thinking":{`)

@@ -155,7 +155,7 @@ func TestScriptsSequenceIsForOneUse(t *testing.T) {
 }
 
 func TestScriptReportsRepairs(t *testing.T) {
-	note := api.RepairNote{Kind: api.RepairMerged, Detail: "two in a row"}
+	note := api.RepairNote{Kind: "merged", Detail: "two in a row"}
 	answer, err := send(t, apitest.NewScript(apitest.Say("x").Repaired(note).As("acme", "acme-1")))
 	require.NoError(t, err)
 	require.Equal(t, []api.RepairNote{note}, answer.Repairs)

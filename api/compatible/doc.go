@@ -13,7 +13,7 @@
 //   - An option ignored by the server is enforced in another way if there is one. A tool choice of one tool declares
 //     that tool alone. The choice of no tool declares none. The schema of a response becomes a system prompt.
 //   - An option is left out if it cannot be enforced or the server would refuse it.
-//   - Each such change is a note of kind api.RepairOption. Package executor still enforces the request: it does not
+//   - Each such change is a note of kind "option". Package executor still enforces the request: it does not
 //     execute a call that the request forbids.
 //
 // Servers on the network are recognized by the host in the base URL, and Ollama by its port, 11434. For others,

@@ -93,7 +93,7 @@ func (p Provider) body(req api.Request, b *roundtrip.Builder) ([]byte, error) {
 
 	own, err := jsonx.Members(whole)
 	if err != nil {
-		b.Note(api.RepairOption, "Options.Body is left out: the body of the API is not an object")
+		b.Note("option", "Options.Body is left out: the body of the API is not an object")
 		return []byte(whole), nil
 	}
 	if b.Further, err = jsonx.Members(req.Options.Body); err != nil {
@@ -129,7 +129,7 @@ func (p Provider) noteUnsent(req api.Request, b *roundtrip.Builder) error {
 			return err
 		}
 		if field.Set(given); with == without {
-			b.Note(api.RepairOption, "%s is left out: the API has no such option", name)
+			b.Note("option", "%s is left out: the API has no such option", name)
 		} else if name == "Thinking" {
 			if err := p.noteBudget(req, with, b); err != nil {
 				return err
@@ -148,7 +148,7 @@ func (p Provider) noteBudget(req api.Request, with content.JSON, b *roundtrip.Bu
 	req.Options.Thinking = api.ThinkTokens(n + 1)
 	other, err := content.ToJSON(p.Body(req))
 	if err == nil && other == with {
-		b.Note(api.RepairOption, "Thinking is sent without its tokens: the API has no such option")
+		b.Note("option", "Thinking is sent without its tokens: the API has no such option")
 	}
 	return err
 }

@@ -166,13 +166,13 @@ type pendingNote struct {
 }
 
 // note appends a note about the original message source.
-func (r *repairer) note(kind api.RepairKind, source int, format string, args ...any) {
+func (r *repairer) note(kind string, source int, format string, args ...any) {
 	note := api.RepairNote{Kind: kind, Detail: fmt.Sprintf(format, args...)}
 	r.notes = append(r.notes, pendingNote{RepairNote: note, source: source})
 }
 
 // noteDraft appends a note about d. Before is the draft before d, or nil if d is the first.
-func (r *repairer) noteDraft(kind api.RepairKind, d, before *draft, format string, args ...any) {
+func (r *repairer) noteDraft(kind string, d, before *draft, format string, args ...any) {
 	if d.first >= 0 || before == nil {
 		r.note(kind, d.first, format, args...)
 		return
@@ -213,7 +213,7 @@ func (r *repairer) repair(messages []content.Message) []draft {
 		}
 
 		// The next round decides again about the first and the last message.
-		r.notes = slices.DeleteFunc(r.notes, func(n pendingNote) bool { return n.Kind == api.RepairEnd })
+		r.notes = slices.DeleteFunc(r.notes, func(n pendingNote) bool { return n.Kind == "end" })
 	}
 }
 
@@ -303,12 +303,12 @@ func (r *repairer) uniqueItems(d *draft) {
 func (r *repairer) appendNameless(dst []content.Block, b content.Block, source int) []content.Block {
 	if r.rules.Nameless != nil {
 		if nameless, _ := checked(r.rules.Nameless(b), ""); nameless != nil {
-			r.note(api.RepairID, source, "an item whose ID was used before is sent without its ID")
+			r.note("id", source, "an item whose ID was used before is sent without its ID")
 			return append(dst, nameless)
 		}
 	}
 
-	r.note(api.RepairDropped, source, "an item whose ID was used before")
+	r.note("dropped", source, "an item whose ID was used before")
 	return dst
 }
 
@@ -333,10 +333,10 @@ func (r *repairer) prune(drafts []draft) bool {
 		d.blocks, d.intact, d.built = slices.Clone(d.blocks), false, nil
 		if f.With == nil {
 			d.blocks = slices.Delete(d.blocks, f.Block, f.Block+1)
-			r.noteDraft(api.RepairDropped, d, before, "%s", f.Why)
+			r.noteDraft("dropped", d, before, "%s", f.Why)
 		} else {
 			d.blocks[f.Block] = f.With
-			r.noteDraft(api.RepairBlock, d, before, "%s", f.Why)
+			r.noteDraft("block", d, before, "%s", f.Why)
 		}
 	}
 	return len(found) > 0
@@ -395,7 +395,7 @@ func (r *repairer) join(messages []input) []draft {
 	for _, m := range messages {
 		firstNote, n := len(r.notes), len(drafts)
 		if !m.Role.Valid() {
-			r.note(api.RepairRole, m.first, "a message with the role %q became a user message", m.Role)
+			r.note("role", m.first, "a message with the role %q became a user message", m.Role)
 			m.Role = content.User
 		}
 
@@ -408,7 +408,7 @@ func (r *repairer) join(messages []input) []draft {
 			}
 		case n > 0 && drafts[n-1].role == m.Role:
 			if m.first >= 0 {
-				r.note(api.RepairMerged, m.first, "two %s messages in a row", m.Role)
+				r.note("merged", m.first, "two %s messages in a row", m.Role)
 			}
 			drafts[n-1].join(m, part.blocks)
 		default:
@@ -461,7 +461,7 @@ func (r *repairer) accepted(m input) acceptedPart {
 		part.blocks = r.accept(part.blocks, m.Role, b, m.first)
 	}
 	if m.Blocks.Len() == 0 && !m.rebuilt {
-		r.note(api.RepairDropped, m.first, "an empty %s message", m.Role)
+		r.note("dropped", m.first, "an empty %s message", m.Role)
 	}
 	// A copy of the notes: setNoteMessages changes them in place.
 	part.intact, part.notes = same(part.blocks, m.Blocks), slices.Clone(r.notes[firstNote:])
@@ -478,20 +478,20 @@ func (r *repairer) accept(dst []content.Block, role content.Role, block content.
 	switch b := block.(type) {
 	case content.ToolUse:
 		if role == content.User {
-			r.note(api.RepairBlock, source, "a tool call in a user message became text")
+			r.note("block", source, "a tool call in a user message became text")
 			text := content.Text{Text: "[Tool call " + b.Name + ": " + string(b.Input) + "]"}
 			return r.appendConverted(dst, role, text, source)
 		}
 	case content.ToolResult:
 		if role == content.Assistant {
-			r.note(api.RepairOrphan, source, "a tool result in an assistant message became text")
+			r.note("orphan", source, "a tool result in an assistant message became text")
 			return r.appendOrphan(dst, b, role, source)
 		}
 		// Whether the result has a call is not known yet: see pair.
 		return append(dst, r.result(b, source))
 	case content.Thinking:
 		if role == content.User {
-			r.note(api.RepairDropped, source, "thinking in a user message")
+			r.note("dropped", source, "thinking in a user message")
 			return dst
 		}
 	}
@@ -510,15 +510,15 @@ func (r *repairer) appendConverted(dst []content.Block, role content.Role, b con
 // rest.
 func (r *repairer) convert(role content.Role, b content.Block, source int, nested bool) content.Block {
 	if t, ok := b.(content.Text); ok && t.Text == "" {
-		r.note(api.RepairDropped, source, "an empty text block")
+		r.note("dropped", source, "an empty text block")
 		return nil
 	}
 	if _, ok := b.(content.CutToolUse); ok {
-		r.note(api.RepairDropped, source, "a tool call of a response that was cut off")
+		r.note("dropped", source, "a tool call of a response that was cut off")
 		return nil
 	}
 	if _, ok := b.(content.Unknown); ok {
-		r.note(api.RepairDropped, source, "a block of a type that this version does not know")
+		r.note("dropped", source, "a block of a type that this version does not know")
 		return nil
 	}
 	if r.rules.Accept == nil {
@@ -532,9 +532,9 @@ func (r *repairer) convert(role content.Role, b content.Block, source int, neste
 	}
 	switch {
 	case converted == nil:
-		r.note(api.RepairDropped, source, "%s", why)
+		r.note("dropped", source, "%s", why)
 	case converted != b || why != "":
-		r.note(api.RepairBlock, source, "%s", why)
+		r.note("block", source, "%s", why)
 	}
 	return converted
 }
@@ -581,7 +581,7 @@ func (r *repairer) resultContent(kept []content.Block, source int) content.Block
 		_, err = content.Of(content.ToolResult{Content: list})
 	}
 	if err != nil {
-		r.note(api.RepairDropped, source, "the content of a tool result: %v", err)
+		r.note("dropped", source, "the content of a tool result: %v", err)
 		return content.Blocks{}
 	}
 	return list
@@ -638,14 +638,14 @@ func (r *repairer) pair(assistant, answer *draft) {
 		call := assistant.blocks[index].(content.ToolUse)
 		id := r.unique(call.ID, assistant.first)
 		if found.results[i] == nil {
-			r.noteDraft(api.RepairAnswered, answer, assistant, "call %d (%s) had no result", i, call.Name)
+			r.noteDraft("answered", answer, assistant, "call %d (%s) had no result", i, call.Name)
 			found.results[i] = &content.ToolResult{Content: content.Words(content.NoResult), IsError: true}
 		}
 		call.ID, found.results[i].CallID = id, id
 		assistant.blocks[index] = call
 	}
 	if !found.inOrder {
-		r.noteDraft(api.RepairMoved, answer, assistant, "results must be first and in call order")
+		r.noteDraft("moved", answer, assistant, "results must be first and in call order")
 	}
 
 	// Results first: the APIs want them right after the calls.
@@ -709,7 +709,7 @@ func (r *repairer) callsLast(assistant *draft) bool {
 	}
 
 	assistant.blocks, assistant.intact = append(rest, calls...), false
-	r.note(api.RepairMoved, assistant.first, "tool calls must be last")
+	r.note("moved", assistant.first, "tool calls must be last")
 	return true
 }
 
@@ -765,7 +765,7 @@ func (r *repairer) match(assistant *draft, calls []int, answer *draft) matched {
 			continue
 		}
 		if result, ok := b.(content.ToolResult); ok {
-			r.note(api.RepairOrphan, answer.first, "no open call has the ID %q of a result", result.CallID)
+			r.note("orphan", answer.first, "no open call has the ID %q of a result", result.CallID)
 			found.rest = r.appendOrphan(found.rest, result, content.User, answer.first)
 		} else {
 			found.rest = append(found.rest, b)
@@ -783,7 +783,7 @@ func (r *repairer) orphans(d *draft) {
 	var kept []content.Block
 	for _, b := range d.blocks {
 		if result, ok := b.(content.ToolResult); ok {
-			r.note(api.RepairOrphan, d.first, "no open call has the ID %q of a result", result.CallID)
+			r.note("orphan", d.first, "no open call has the ID %q of a result", result.CallID)
 			kept = r.appendOrphan(kept, result, content.User, d.first)
 		} else {
 			kept = append(kept, b)
@@ -809,7 +809,7 @@ func (r *repairer) unique(id string, source int) string {
 	for n := 2; r.isUsed(fresh); n++ {
 		fresh = r.replacement(n)
 	}
-	r.note(api.RepairID, source, "the call ID %q became %q", id, fresh)
+	r.note("id", source, "the call ID %q became %q", id, fresh)
 	r.taken[fresh] = true
 	return fresh
 }
@@ -840,7 +840,7 @@ func (r *repairer) fixEnds(drafts []draft) []draft {
 
 	goOn := draft{role: content.User, blocks: []content.Block{content.Text{Text: content.GoOn}}, goOn: true, first: -1, last: -1}
 	if r.rules.UserFirst && !r.settled && drafts[0].role == content.Assistant {
-		r.note(api.RepairEnd, -1, "the first message must be a user message")
+		r.note("end", -1, "the first message must be a user message")
 		drafts = append([]draft{goOn}, drafts...)
 	}
 
@@ -850,7 +850,7 @@ func (r *repairer) fixEnds(drafts []draft) []draft {
 		return drafts
 	}
 	if r.rules.EndsOpen == nil || !r.rules.EndsOpen(last.message()) {
-		r.note(api.RepairEnd, last.last, "the last message must be a user message")
+		r.note("end", last.last, "the last message must be a user message")
 		r.notes[len(r.notes)-1].after = true
 		drafts = append(drafts, goOn)
 	}

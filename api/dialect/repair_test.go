@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
@@ -491,7 +490,7 @@ func prefixStable(in list, rules dialect.Rules, whole list) string {
 		part, notes := dialect.Repair(in[:k], rules)
 		stable := len(part) - 1
 		for _, n := range notes {
-			if n.Message == len(part)-1 && (n.Kind == api.RepairEnd || n.Kind == api.RepairAnswered) {
+			if n.Message == len(part)-1 && (n.Kind == "end" || n.Kind == "answered") {
 				stable = len(part) - 2
 			}
 		}
@@ -555,8 +554,8 @@ func TestACallMayHaveNoID(t *testing.T) {
 		require.Equal(t, []string{"", "x", "", "=1", "x=2", "=3", "call_4", "", "call_4=4", "=" + content.NoResult}, ids)
 		if said = repaired; len(notes) > 0 {
 			require.Len(t, notes, 2, "%v", notes)
-			require.Equal(t, api.RepairID, notes[0].Kind)
-			require.Equal(t, api.RepairAnswered, notes[1].Kind)
+			require.Equal(t, "id", notes[0].Kind)
+			require.Equal(t, "answered", notes[1].Kind)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (t Target) Options(request, defaults api.Options) (api.Options, []api.Repai
 
 // noteOption returns a note about an option of a request.
 func noteOption(format string, args ...any) api.RepairNote {
-	return api.RepairNote{Kind: api.RepairOption, Message: -1, Detail: fmt.Sprintf(format, args...)}
+	return api.RepairNote{Kind: "option", Message: -1, Detail: fmt.Sprintf(format, args...)}
 }
 
 // WithoutSettings returns a body in the form of the named API without the members for what o sets: the limit of tokens,

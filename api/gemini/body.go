@@ -104,7 +104,7 @@ func (b *builder) leaveOut() {
 	// These members are made from the request, or are in its address.
 	for _, own := range []string{"contents", "systemInstruction", "tools", "model"} {
 		if b.take(own) != "" {
-			b.Note(api.RepairOption, "%q in Options.Body is left out", own)
+			b.Note("option", "%q in Options.Body is left out", own)
 		}
 	}
 
@@ -114,7 +114,7 @@ func (b *builder) leaveOut() {
 
 	// The API refuses system prompts and tools next to cached content.
 	if choice := b.take("toolConfig"); choice != "" || len(b.system)+len(b.functions)+len(b.servers) > 0 {
-		b.Note(api.RepairOption, "system prompts and tools are left out: the cached content holds them")
+		b.Note("option", "system prompts and tools are left out: the cached content holds them")
 	}
 	b.system, b.functions, b.servers = nil, nil, nil
 }
@@ -175,7 +175,7 @@ func merged(own []jsonx.Member, further content.JSON) content.JSON {
 // toolConfig returns the configuration of the tools from the options.
 func (b *builder) toolConfig() []jsonx.Member {
 	if b.options.OneCall {
-		b.Note(api.RepairOption, "OneCall is left out: the API does not have it")
+		b.Note("option", "OneCall is left out: the API does not have it")
 	}
 
 	list := b.toolChoice()
@@ -197,7 +197,7 @@ func (b *builder) ownToolConfig() content.JSON {
 	for _, name := range []string{"functionCallingConfig", "function_calling_config"} {
 		var left content.JSON
 		if left, list = jsonx.Take(list, name); left != "" {
-			b.Note(api.RepairOption, "%q in Options.Body is left out: there are no functions", name)
+			b.Note("option", "%q in Options.Body is left out: there are no functions", name)
 		}
 	}
 	return jsonx.Object(list)
@@ -211,7 +211,7 @@ func (b *builder) ownGeneration() content.JSON {
 	if !slices.ContainsFunc(list, several) {
 		return config
 	}
-	b.Note(api.RepairOption, `"candidateCount" in Options.Body is left out: one response is read of each request`)
+	b.Note("option", `"candidateCount" in Options.Body is left out: one response is read of each request`)
 	return jsonx.Object(slices.DeleteFunc(list, several))
 }
 
@@ -247,7 +247,7 @@ func (b *builder) generationConfig() []jsonx.Member {
 	}
 
 	if o.Cache != api.CacheShort {
-		b.Note(api.RepairOption, "Cache %q is left out: the API caches by itself", string(o.Cache))
+		b.Note("option", "Cache %q is left out: the API caches by itself", string(o.Cache))
 	}
 	return list
 }
@@ -261,7 +261,7 @@ func (b *builder) form() content.JSON {
 	case b.options.Output.JSON == "":
 		return ""
 	case b.older() && len(b.functions) > 0:
-		b.Note(api.RepairOption, "Output is left out: the model accepts no schema together with tools")
+		b.Note("option", "Output is left out: the model accepts no schema together with tools")
 		return ""
 	}
 

@@ -409,7 +409,7 @@ func TestToolChoiceNamesTheToolThatIsSent(t *testing.T) {
 	body, notes = requireBody(t, req, "gemini-x", nil)
 	require.NotContains(t, body, "toolConfig")
 	require.Len(t, notes, 2)
-	require.Equal(t, api.RepairOption, notes[1].Kind)
+	require.Equal(t, "option", notes[1].Kind)
 }
 
 func TestCachePolicyOfAnotherProviderIsNoted(t *testing.T) {
@@ -417,6 +417,6 @@ func TestCachePolicyOfAnotherProviderIsNoted(t *testing.T) {
 		req := hello()
 		req.Options.Cache = policy
 		_, notes := requireBody(t, req, "gemini-x", nil)
-		require.Equal(t, []api.RepairNote{{Kind: api.RepairOption, Message: -1, Detail: `Cache "` + string(policy) + `" is left out: the API caches by itself`}}, notes)
+		require.Equal(t, []api.RepairNote{{Kind: "option", Message: -1, Detail: `Cache "` + string(policy) + `" is left out: the API caches by itself`}}, notes)
 	}
 }

@@ -484,7 +484,7 @@ func TestRepairsAreReported(t *testing.T) {
 	answer, err := api.NewClient(model, nil).Send(t.Context(), ask3(user(said("Hi")), assistant(said("Hello"))))
 	require.NoError(t, err)
 	require.Len(t, answer.Repairs, 1)
-	require.Equal(t, api.RepairEnd, answer.Repairs[0].Kind)
+	require.Equal(t, "end", answer.Repairs[0].Kind)
 }
 
 // TestARequestOfTheSDKIsSentOnce keeps a retry of the SDK from sending, and paying for, a request twice.

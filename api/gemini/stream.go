@@ -390,13 +390,12 @@ func (d *decoder) keepAbout() {
 		return
 	}
 
-	switch d.open.(type) {
-	case nil, content.Opaque:
+	if _, opaque := d.open.(content.Opaque); opaque || d.open == nil {
 		for _, m := range d.about {
 			d.details.Set(m.Name, m.Value)
 		}
-	default:
-		further, _ := jsonx.Members(roundtrip.Extra(d.open).JSON) // none without an Extra
-		d.open = roundtrip.WithExtra(d.open, content.Extra{API: API, JSON: jsonx.Object(append(further, d.about...))})
+		return
 	}
+	further, _ := jsonx.Members(roundtrip.Extra(d.open).JSON) // none without an Extra
+	d.open = roundtrip.WithExtra(d.open, content.Extra{API: API, JSON: jsonx.Object(append(further, d.about...))})
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/internal/roundtrip"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
@@ -29,7 +28,7 @@ func (b *builder) keepTools(tools []content.Tool) {
 	}
 	if b.older() && len(b.functions) > 0 && len(b.servers) > 0 {
 		b.servers = nil
-		b.Note(api.RepairTool, "the API's own tools are left out: the model does not accept them together with functions")
+		b.Note("tool", "the API's own tools are left out: the model does not accept them together with functions")
 	}
 }
 

@@ -92,7 +92,7 @@ func TestArraysInToolSchemasGetItems(t *testing.T) {
 			require.Contains(t, body, `"parameters":`+want, name)
 			changed := strings.Contains(want, `"items":{}`)
 			require.Equal(t, changed, len(notes[name]) == 1, "%s: %v", name, notes[name])
-			require.True(t, !changed || notes[name][0].Kind == api.RepairTool)
+			require.True(t, !changed || notes[name][0].Kind == "tool")
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestCachePolicyOfAnotherProviderIsLeftOutAndNoted(t *testing.T) {
 		require.NoError(t, err, name)
 		require.NotContains(t, string(made), "cache", name)
 		require.Len(t, notes, 1, name)
-		require.Equal(t, api.RepairOption, notes[0].Kind, name)
+		require.Equal(t, "option", notes[0].Kind, name)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestItemWithARepeatedIDIsSentOnce(t *testing.T) {
 		require.NoError(t, fake.CheckOpenAIResponses(body), name)
 		require.Equal(t, 1, strings.Count(string(body), `"cmp_1"`), name)
 		require.True(t, slices.ContainsFunc(notes, func(n api.RepairNote) bool {
-			return n.Kind == api.RepairDropped && n.Detail == "an item whose ID was used before"
+			return n.Kind == "dropped" && n.Detail == "an item whose ID was used before"
 		}), "%s: %v", name, notes)
 	}
 }

@@ -14,7 +14,7 @@ func caching(
 ) (name string, value content.JSON) {
 	if rules.Server != "" && (policy == api.CacheLong || policy == api.CacheOff) {
 		if policy == api.CacheLong {
-			note(api.RepairOption, "CacheLong is left out: %s does not have it", rules.Name)
+			note("option", "CacheLong is left out: %s does not have it", rules.Name)
 		}
 		return "", ""
 	}
@@ -30,7 +30,7 @@ func caching(
 			return "prompt_cache_options", `{"mode":"explicit"}`
 		}
 	default:
-		note(api.RepairOption, "Cache %q is left out: it is a policy of another provider", string(policy))
+		note("option", "Cache %q is left out: it is a policy of another provider", string(policy))
 	}
 	return "", ""
 }

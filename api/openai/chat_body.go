@@ -156,7 +156,7 @@ func (b *chatBuilder) setThinking() {
 	// The models of such a server think by default, so even an unset Thinking must become "off".
 	if thinks == servers.ThinkingToggle && b.forcesCall() {
 		if t != api.ThinkOff {
-			b.Note(api.RepairOption, "thinking is off: ToolChoice forces a call, which %s refuses otherwise", b.rules.Name)
+			b.Note("option", "thinking is off: ToolChoice forces a call, which %s refuses otherwise", b.rules.Name)
 		}
 		t = api.ThinkOff
 	}
@@ -167,7 +167,7 @@ func (b *chatBuilder) setThinking() {
 	case !reasons(b.model):
 		// Off and auto need no note: they do not ask the model to think.
 		if t != api.ThinkOff && t != api.ThinkAuto {
-			b.Note(api.RepairOption, "Thinking is left out: the model does not reason")
+			b.Note("option", "Thinking is left out: the model does not reason")
 		}
 		return
 	}
@@ -198,7 +198,7 @@ func (b *chatBuilder) effort(t api.Thinking) content.JSON {
 	case t == api.ThinkOff:
 		return `"none"`
 	case t.Tokens() > 0:
-		b.Note(api.RepairOption, "a thinking budget of %d tokens is left out: the API has only levels", t.Tokens())
+		b.Note("option", "a thinking budget of %d tokens is left out: the API has only levels", t.Tokens())
 	case t.Level() != "":
 		return jsonx.Quote(t.Level())
 	}
@@ -285,7 +285,7 @@ func (b *chatBuilder) takeBody() {
 	body, _ := jsonx.Members(b.options.Body) // checked by resolve
 	for _, m := range body {
 		if why := b.unfit(m); why != "" {
-			b.Note(api.RepairOption, "%q in Options.Body is left out: %s", m.Name, why)
+			b.Note("option", "%q in Options.Body is left out: %s", m.Name, why)
 			continue
 		}
 

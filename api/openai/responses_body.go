@@ -168,7 +168,7 @@ func (b *responsesBuilder) header() roundtrip.Header {
 	list.SetInt("max_output_tokens", b.maxTokens())
 	list.SetTemperature(o.Temperature)
 	if len(o.StopSequences) > 0 {
-		b.Note(api.RepairOption, "stop sequences are left out: the API does not have them")
+		b.Note("option", "stop sequences are left out: the API does not have them")
 	}
 	list.Set("tool_choice", b.toolChoice())
 	if o.OneCall && len(b.Tools) > 0 {
@@ -193,7 +193,7 @@ const leastTokens = 16
 func (b *responsesBuilder) maxTokens() int {
 	n := b.options.MaxTokens
 	if n > 0 && n < leastTokens && !b.server.compatible {
-		b.Note(api.RepairOption, "MaxTokens %d became %d, the minimum of the API", n, leastTokens)
+		b.Note("option", "MaxTokens %d became %d, the minimum of the API", n, leastTokens)
 		return leastTokens
 	}
 	return n
@@ -207,14 +207,14 @@ func (b *responsesBuilder) reasoning() content.JSON {
 		return ""
 	case !b.reasons:
 		if t != api.ThinkOff {
-			b.Note(api.RepairOption, "Thinking is left out: the model does not reason")
+			b.Note("option", "Thinking is left out: the model does not reason")
 		}
 		return ""
 	case t == api.ThinkOff:
 		return `{"effort":"none"}`
 	case t.Tokens() > 0:
 		// Without a level, the model chooses how much it thinks.
-		b.Note(api.RepairOption, "the thinking budget is left out: the API has only levels")
+		b.Note("option", "the thinking budget is left out: the API has only levels")
 	case t.Level() != "":
 		return `{"effort":` + jsonx.Quote(t.Level()) + `,"summary":"auto"}`
 	}

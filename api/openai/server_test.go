@@ -206,7 +206,7 @@ func TestChatWithAFormEndsWithTheUser(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(string(body), `{"role":"user","content":"`+content.GoOn+`"}]}`), "%s", body)
 	require.Len(t, notes, 1)
-	require.Equal(t, api.RepairEnd, notes[0].Kind)
+	require.Equal(t, "end", notes[0].Kind)
 }
 
 func TestSettingsOfTheEnvironment(t *testing.T) {

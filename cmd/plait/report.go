@@ -25,12 +25,7 @@ type reportFlags struct {
 // reportForms are the forms of a report, in the order of the help text. The first is the default.
 var reportForms = []string{"text", "json", "html"}
 
-func reportCommand(s *streams) *cobra.Command {
-	var f reportFlags
-	cmd := &cobra.Command{
-		Use:   "report FILE…",
-		Short: "Compare many conversations: outcomes, costs, failures, paths",
-		Long: `Prints a row for each conversation: how it ended, its turns, its tool calls and
+const reportHelp = `Prints a row for each conversation: how it ended, its turns, its tool calls and
 how many of them failed, its cost, the time that models and tools worked, its
 first failure with the NODE for plait show, and the last answer. Below the rows
 are the sums by tool and by model, the causes, the failures, and the paths.
@@ -66,7 +61,14 @@ tokens, cost, time and began; -KEY is the reverse order. What is unknown comes
 last.
 
 Counts and costs include all branches and the conversations of sub-agents. A
-node that several conversations share counts in each of them.`,
+node that several conversations share counts in each of them.`
+
+func reportCommand(s *streams) *cobra.Command {
+	var f reportFlags
+	cmd := &cobra.Command{
+		Use:   "report FILE…",
+		Short: "Compare many conversations: outcomes, costs, failures, paths",
+		Long:  reportHelp,
 		Example: `  plait report runs/
   plait report runs/ --by model --prices prices.json
   plait report talk.json --cache

@@ -201,7 +201,7 @@ func Names() []string {
 }
 
 // Note records a change to the request as a whole, not to one message.
-type Note func(kind api.RepairKind, format string, args ...any)
+type Note func(kind string, format string, args ...any)
 
 // Fit adapts options to one API of the server, and returns the tools to declare.
 func (r *Rules) Fit(a API, o *api.Options, tools []content.Tool, note Note) []content.Tool {
@@ -212,7 +212,7 @@ func (r *Rules) Fit(a API, o *api.Options, tools []content.Tool, note Note) []co
 	// Without tools there is no call to limit, and nothing to note.
 	if o.OneCall && a.IgnoresOneCall && len(tools) > 0 {
 		o.OneCall = false
-		note(api.RepairOption, "OneCall is left out: %s does not limit the calls of a response", r.Name)
+		note("option", "OneCall is left out: %s does not limit the calls of a response", r.Name)
 	}
 	if len(tools) == 0 {
 		return tools
@@ -225,13 +225,13 @@ func (r *Rules) functions(tools []content.Tool, note Note) []content.Tool {
 	var list []content.Tool
 	for _, t := range tools {
 		if t.Server() {
-			note(api.RepairTool, "the tool %q is left out: %s knows functions alone", t.Name, r.Name)
+			note("tool", "the tool %q is left out: %s knows functions alone", t.Name, r.Name)
 			continue
 		}
 
 		// A tool of the API's own names its type. Its name and schema are enough to declare it as a function.
 		if further, _ := jsonx.Members(t.Extra.JSON); has(further, "type") {
-			note(api.RepairTool, "the tool %q is declared as a function: %s knows no other", t.Name, r.Name)
+			note("tool", "the tool %q is declared as a function: %s knows no other", t.Name, r.Name)
 			t.Extra = content.Extra{}
 		}
 		list = append(list, t)
@@ -255,11 +255,11 @@ func (r *Rules) fitChoice(accepted Choice, o *api.Options, tools []content.Tool,
 	case choice == api.ToolsNone && accepted != ChoiceWords:
 		// The model cannot call an undeclared tool.
 		o.ToolChoice = api.ToolsAuto
-		note(api.RepairOption, "no tool is declared: %s ignores that ToolChoice allows none", r.Name)
+		note("option", "no tool is declared: %s ignores that ToolChoice allows none", r.Name)
 		return nil
 	case choice == api.ToolsAny && accepted == NoChoice:
 		o.ToolChoice = api.ToolsAuto
-		note(api.RepairOption, "ToolChoice is left out: %s ignores it", r.Name)
+		note("option", "ToolChoice is left out: %s ignores it", r.Name)
 		return tools
 	case named == "": // any other word is accepted
 		return tools
@@ -272,10 +272,10 @@ func (r *Rules) fitChoice(accepted Choice, o *api.Options, tools []content.Tool,
 	}
 	if accepted == NoChoice {
 		o.ToolChoice = api.ToolsAuto
-		note(api.RepairOption, "the tool %q alone is declared: %s ignores ToolChoice, and need not call it", named, r.Name)
+		note("option", "the tool %q alone is declared: %s ignores ToolChoice, and need not call it", named, r.Name)
 	} else {
 		o.ToolChoice = api.ToolsAny
-		note(api.RepairOption, "the tool %q alone is declared: %s does not accept its name as ToolChoice", named, r.Name)
+		note("option", "the tool %q alone is declared: %s does not accept its name as ToolChoice", named, r.Name)
 	}
 	return only
 }
@@ -294,7 +294,7 @@ func only(tools []content.Tool, name string) []content.Tool {
 // FormPrompt returns the system prompts and one more, asking for the form of the response. It is for a server without
 // support for schemas of responses.
 func (r *Rules) FormPrompt(system []string, form api.Schema, note Note) []string {
-	note(api.RepairOption, "the schema of Output is a system prompt: %s does not apply it", r.Name)
+	note("option", "the schema of Output is a system prompt: %s does not apply it", r.Name)
 	prompt := fmt.Sprintf("Respond with JSON that matches this schema, and with nothing else:\n%s", form.JSON)
 	// Without spare capacity append copies: the caller's list stays as it is.
 	return append(system[:len(system):len(system)], strings.TrimSpace(prompt))

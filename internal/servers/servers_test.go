@@ -68,8 +68,8 @@ func TestChoicesFitEachServer(t *testing.T) {
 	} {
 		o := api.Options{ToolChoice: c.choice}
 		noted := false
-		kept := (&Rules{Server: compatible.Ollama}).Fit(API{Choice: c.accepted}, &o, tools, func(kind api.RepairKind, _ string, _ ...any) {
-			require.Equal(t, api.RepairOption, kind)
+		kept := (&Rules{Server: compatible.Ollama}).Fit(API{Choice: c.accepted}, &o, tools, func(kind string, _ string, _ ...any) {
+			require.Equal(t, "option", kind)
 			noted = true
 		})
 		require.Equal(t, c.sent, o.ToolChoice, "%d %q", c.accepted, c.choice)

@@ -71,10 +71,10 @@ func TestTheSuiteFindsOptionsThatDoNotArrive(t *testing.T) {
 		notes := sends(apitest.NewScript(apitest.Say("Hello there.").Always(), apitest.Say("x")), nil)
 		require.NoError(t, o.arrives(t.Context(), notes), o.name)
 
-		noted := sends(apitest.NewScript(apitest.Say("Hello there."), apitest.Say("Hello there.").Repaired(api.RepairNote{Kind: api.RepairOption})), func(set *api.Options) { *set = api.Options{} })
+		noted := sends(apitest.NewScript(apitest.Say("Hello there."), apitest.Say("Hello there.").Repaired(api.RepairNote{Kind: "option"})), func(set *api.Options) { *set = api.Options{} })
 		require.NoError(t, o.arrives(t.Context(), noted), o.name)
 
-		wrong := sends(apitest.NewScript(apitest.Say("Hello there."), apitest.Say("Hello there.").Repaired(api.RepairNote{Kind: api.RepairTool})), func(set *api.Options) { *set = api.Options{} })
+		wrong := sends(apitest.NewScript(apitest.Say("Hello there."), apitest.Say("Hello there.").Repaired(api.RepairNote{Kind: "tool"})), func(set *api.Options) { *set = api.Options{} })
 		require.Error(t, o.arrives(t.Context(), wrong), "a note about something else: %s", o.name)
 	}
 }

@@ -102,7 +102,7 @@ func (s sent) noted() bool {
 		return false
 	}
 	r, _ := s.events[0].(api.Repaired)
-	return slices.ContainsFunc(r.Repairs, func(n api.RepairNote) bool { return n.Kind == api.RepairOption })
+	return slices.ContainsFunc(r.Repairs, func(n api.RepairNote) bool { return n.Kind == "option" })
 }
 
 // holds reports whether the body contains the value: a number, or a text in a string or in a member name.
@@ -167,7 +167,7 @@ var optionRules = []optionRule{
 	{name: "Body", set: func(o *api.Options) { o.Body = `{"plait_test":"body-q7"}` }, value: "body-q7", extra: true},
 }
 
-const sendOrNote = "send it, or report with an api.RepairNote of kind api.RepairOption that it is left out; the body is"
+const sendOrNote = "send it, or report with an api.RepairNote of the kind option that it is left out; the body is"
 
 // arrives checks that the provider sends the option, or notes that it is missing.
 func (o optionRule) arrives(ctx context.Context, p api.Provider) error {

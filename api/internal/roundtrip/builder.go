@@ -23,7 +23,7 @@ type Builder struct {
 }
 
 // Note records a change about no single message.
-func (b *Builder) Note(kind api.RepairKind, format string, args ...any) {
+func (b *Builder) Note(kind string, format string, args ...any) {
 	b.Notes = append(b.Notes, api.RepairNote{Kind: kind, Message: -1, Detail: fmt.Sprintf(format, args...)})
 }
 
@@ -39,7 +39,7 @@ func (b *Builder) LeaveOut(names ...string) {
 	b.Further = slices.DeleteFunc(b.Further, func(m jsonx.Member) bool {
 		own := slices.Contains(names, m.Name)
 		if own {
-			b.Note(api.RepairOption, "%q in Options.Body is left out", m.Name)
+			b.Note("option", "%q in Options.Body is left out", m.Name)
 		}
 		return own
 	})
@@ -66,10 +66,10 @@ func (b *Builder) KeepTools(
 		case !ok && why == "":
 			continue
 		case !ok:
-			b.Note(api.RepairTool, "the tool %q is left out: %s", def.Name, why)
+			b.Note("tool", "the tool %q is left out: %s", def.Name, why)
 			continue
 		case why != "":
-			b.Note(api.RepairTool, "the tool %q: %s", def.Name, why)
+			b.Note("tool", "the tool %q: %s", def.Name, why)
 		}
 		seen[key(t)] = true
 		b.Tools = append(b.Tools, t)
@@ -87,13 +87,13 @@ func (b *Builder) Choice(choice api.ToolChoice, tools []content.Tool) (api.ToolC
 	at := slices.IndexFunc(tools, func(t content.Tool) bool { return t.Name == name })
 	switch {
 	case len(tools) == 0:
-		b.Note(api.RepairOption, "ToolChoice is left out: there are no tools")
+		b.Note("option", "ToolChoice is left out: there are no tools")
 	case name == "":
 		return choice, content.Tool{}
 	case at >= 0:
 		return choice, tools[at]
 	default:
-		b.Note(api.RepairOption, "ToolChoice is left out: there is no tool %q", name)
+		b.Note("option", "ToolChoice is left out: there is no tool %q", name)
 	}
 	return api.ToolsAuto, content.Tool{}
 }
@@ -103,7 +103,7 @@ func (b *Builder) System(prompts []string) []string {
 	return slices.DeleteFunc(slices.Clone(prompts), func(s string) bool {
 		blank := strings.TrimSpace(s) == ""
 		if blank && s != "" {
-			b.Note(api.RepairDropped, "a system prompt of white space")
+			b.Note("dropped", "a system prompt of white space")
 		}
 		return blank
 	})
@@ -112,7 +112,7 @@ func (b *Builder) System(prompts []string) []string {
 // Stops returns the list of stop sequences, at most limit; "" for none.
 func (b *Builder) Stops(stops []string, limit int) content.JSON {
 	if len(stops) > limit {
-		b.Note(api.RepairOption, "only the first %d of %d stop sequences are sent", limit, len(stops))
+		b.Note("option", "only the first %d of %d stop sequences are sent", limit, len(stops))
 		stops = stops[:limit]
 	}
 	if len(stops) == 0 {
@@ -129,7 +129,7 @@ func (b *Builder) Stops(stops []string, limit int) content.JSON {
 // Form returns the schema of a response, reduced by dialect.Target.Form, and notes the keywords that were dropped.
 func (b *Builder) Form(form content.JSON, dropped []string) content.JSON {
 	if len(dropped) > 0 {
-		b.Note(api.RepairOption, "the schema of Output is sent without %s", strings.Join(dropped, ", "))
+		b.Note("option", "the schema of Output is sent without %s", strings.Join(dropped, ", "))
 	}
 	return form
 }
