@@ -1,5 +1,11 @@
 // Keys, and the beginning.
 
+import {$, el, kept, nextTheme, show, status, theme, themes} from '../dom.js';
+import {closePanel, compare, detail, openAddress} from './detail.js';
+import {data, gone, keyNames, shownAtFirst, view} from './rows.js';
+import {nextPath} from './side.js';
+import {at, choose, draw, nextBad, onlyCause, onlyPath, shown, sortBack, sortNext, step} from './table.js';
+
 function help() {
   $('help').hidden = !$('help').hidden;
   if (!$('help').hidden) $('help').focus();
@@ -18,16 +24,6 @@ function nextGroup() {
   const keys = ['', ...keyNames];
   groupBy(keys[(keys.indexOf(view.group) + 1) % keys.length]);
   status(view.group ? 'Grouped by ' + view.group : 'Not grouped');
-}
-
-// nextPath leaves only the conversations of the next path in the list, or of the one before: the last one has the
-// fewest.
-function nextPath(n) {
-  const numbers = listedPaths.map(path => path.number), here = numbers.indexOf(view.path);
-  if (!numbers.length) return;
-  const next = here < 0 ? (n > 0 ? 0 : numbers.length - 1) : (here + n + numbers.length) % numbers.length;
-  if (next >= pathsAtFirst) allPaths = true;
-  onlyPath(numbers[next]);
 }
 
 // groupBy groups the rows by a key, with all groups open.

@@ -1,20 +1,22 @@
 // The conversations of a report: which are shown, in which order and groups.
 
-const data = JSON.parse($('data').textContent);
+import {$} from '../dom.js';
+
+export const data = JSON.parse($('data').textContent);
 $('data').remove(); // it is in data now, and need not be there twice
 
-const view = {
+export const view = {
   words: '', outcome: '', failure: '', cause: '', path: 0, // filters; '' and 0 for none
   group: '', sort: '', down: false, // keys; '' is the order of the file
   at: null, chosen: new Set(), closed: new Set(), most: 0,
 };
-const shownAtFirst = 300; // rows, and added each time that somebody asks for more or moves there
+export const shownAtFirst = 300; // rows, and added each time that somebody asks for more or moves there
 
-const wellEnded = row => row.outcome === 'ended';
-const gone = new Set(['failed', 'cut off', 'in doubt', 'unreadable']);
+export const wellEnded = row => row.outcome === 'ended';
+export const gone = new Set(['failed', 'cut off', 'in doubt', 'unreadable']);
 
 // keyNames are the keys to group by: columns, and then the labels.
-const keyNames = ['outcome', 'path', 'cause', 'failure', 'stop', 'model',
+export const keyNames = ['outcome', 'path', 'cause', 'failure', 'stop', 'model',
   ...[...new Set(data.rows.flatMap(row => Object.keys(row.labels || {})))].sort().map(key => 'label ' + key)];
 
 // valueOf is the value of a row under a key, as text; '' for none.
@@ -40,7 +42,7 @@ function textOf(row) {
 
 // isShown reports whether the filters leave a row. But names a filter to ignore, to count what each of its choices
 // would leave.
-function isShown(row, but) {
+export function isShown(row, but) {
   return (but === 'outcome' || !view.outcome || row.outcome === view.outcome) &&
     (but === 'path' || !view.path || row.path === view.path) &&
     (!view.failure || row.failure?.kind === view.failure) &&
@@ -59,7 +61,7 @@ function amountOf(row, key) {
 }
 
 // inOrder is the rows that are shown, in order. What is unknown is last in both directions.
-function inOrder() {
+export function inOrder() {
   const list = data.rows.filter(row => isShown(row));
   if (!view.sort) return list;
   const sign = view.down ? -1 : 1;
@@ -70,7 +72,7 @@ function inOrder() {
 }
 
 // groups is the shown rows by the value of the key, the largest group first.
-function groups(list) {
+export function groups(list) {
   if (!view.group) return [{value: null, rows: list}];
   const by = new Map();
   for (const row of list) {
@@ -82,7 +84,7 @@ function groups(list) {
 }
 
 // sums adds up rows. An unknown cost makes the sum unknown; known is what is known of it.
-function sums(rows) {
+export function sums(rows) {
   const sum = {turns: 0, calls: 0, failed: 0, tokens: 0, took: 0, known: 0, complete: true, estimated: false};
   for (const row of rows) {
     for (const key of ['turns', 'calls', 'failed', 'tokens', 'took']) sum[key] += row[key] || 0;
@@ -93,11 +95,11 @@ function sums(rows) {
   return sum;
 }
 
-const number = n => n.toLocaleString('en-US');
-const count = (n, thing) => number(n) + ' ' + thing + (n === 1 ? '' : 's');
+export const number = n => n.toLocaleString('en-US');
+export const count = (n, thing) => number(n) + ' ' + thing + (n === 1 ? '' : 's');
 
 // duration writes milliseconds as a person would; 0 is unknown.
-function duration(ms) {
+export function duration(ms) {
   if (!ms) return '–';
   if (ms < 1000) return Math.round(ms) + 'ms';
   if (ms < 60000) return (ms / 1000).toFixed(1) + 's';
@@ -107,7 +109,7 @@ function duration(ms) {
 
 // toolSums adds up the calls of each tool in the rows. A row may have only some of its times: each counts for several
 // then.
-function toolSums(rows) {
+export function toolSums(rows) {
   const sums = new Map();
   for (const one of rows.flatMap(row => row.tools || [])) {
     if (!sums.has(one.tool)) sums.set(one.tool, {name: data.tools[one.tool], calls: 0, failed: 0, times: []});
@@ -121,13 +123,13 @@ function toolSums(rows) {
 }
 
 // percentile is the smallest time that is at least as long as the given share of them; undefined without times.
-function percentile(times, share) {
+export function percentile(times, share) {
   let left = share * times.reduce((all, [, weight]) => all + weight, 0);
   return times.find(([, weight]) => (left -= weight) < 1e-6)?.[0];
 }
 
 // modelSums adds up the responses of each model in the rows.
-function modelSums(rows) {
+export function modelSums(rows) {
   const sums = new Map();
   for (const one of rows.flatMap(row => row.models || [])) {
     if (!sums.has(one.model)) {
@@ -144,7 +146,7 @@ function modelSums(rows) {
 }
 
 // money is a sum as text: exact, estimated, at least the known part, or unknown.
-function money(sum) {
+export function money(sum) {
   if (sum.complete) return (sum.estimated ? 'about ' : '') + sum.known.toFixed(4);
   return sum.known > 0 ? 'at least ' + sum.known.toFixed(4) : 'unknown';
 }

@@ -1,19 +1,21 @@
 // Nodes as text. Everything here reaches the page by textContent alone.
 
+import {Digits, nodeOf, placeOf, saved, skimmed} from './graph.js';
+
 // groups has the filter for each sort of node. The filter for all further sorts is "other".
 const groups = {user: 'user', assistant: 'assistant', results: 'tools', 'tool call': 'tools'};
 
-const group = key => groups[nodeOf(key).sort] || 'other';
+export const group = key => groups[nodeOf(key).sort] || 'other';
 
-const isCall = key => nodeOf(key).sort === 'tool call';
-const isMessage = key => ['user', 'assistant', 'results'].includes(nodeOf(key).sort);
-const isResults = key => nodeOf(key).sort === 'results';
+export const isCall = key => nodeOf(key).sort === 'tool call';
+export const isMessage = key => ['user', 'assistant', 'results'].includes(nodeOf(key).sort);
+export const isResults = key => nodeOf(key).sort === 'results';
 
 // label is a short name for a node, as the program writes it.
-const label = key => nodeOf(key).label;
+export const label = key => nodeOf(key).label;
 
 // valueAt returns what is at a path of a saved node. JSON that could not be saved as JSON is a string beside it.
-function valueAt(value, path) {
+export function valueAt(value, path) {
   const names = path.split('.');
   const last = names.pop();
   for (const name of names) value = value?.[name];
@@ -21,13 +23,13 @@ function valueAt(value, path) {
 }
 
 // textAt returns the value at a path as text; '' if there is none.
-function textAt(value, path) {
+export function textAt(value, path) {
   const found = valueAt(value, path);
   return found === undefined ? '' : pretty(found);
 }
 
 // words returns the text of a node, for the search and for comparisons.
-function words(key, read = saved) {
+export function words(key, read = saved) {
   const node = nodeOf(key);
   return listWords(node.parts, read(node));
 }
@@ -62,10 +64,10 @@ const flat = value => typeof value === 'string' ? value : print(value, '');
 
 // pretty prints a value of parseExactly as JSON, with the digits that were written. It does not recurse: a file may
 // nest deeply.
-const pretty = value => typeof value === 'string' ? value : print(value, '  ');
+export const pretty = value => typeof value === 'string' ? value : print(value, '  ');
 
 // print writes a value as JSON: in lines with an indent, and on one line without. Its stack is a list, see pretty.
-function print(value, indent) {
+export function print(value, indent) {
   const out = [];
   const stack = [{value}];
   const line = depth => indent ? '\n' + indent.repeat(depth) : '';
@@ -103,7 +105,7 @@ function print(value, indent) {
 
 // indentJSON breaks JSON text into lines. It changes only the space between tokens. It cuts the result into pieces, at
 // the given places of the original text.
-function indentJSON(text, cuts) {
+export function indentJSON(text, cuts) {
   const pieces = [''];
   let depth = 0, from = 0, next = 0;
   const flush = to => {
@@ -148,25 +150,25 @@ function indentJSON(text, cuts) {
 }
 
 // line is the beginning of a text on one line.
-const line = (text, most = 240) => text.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most);
+export const line = (text, most = 240) => text.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most);
 
 // summary is what a row shows of a node: of a failed call the error, then the arguments.
-const summary = key => nodeOf(key).call && hasFailed(key) ? nodeOf(key).line + '  ' + nodeOf(key).call
+export const summary = key => nodeOf(key).call && hasFailed(key) ? nodeOf(key).line + '  ' + nodeOf(key).call
   : [nodeOf(key).call, nodeOf(key).line].filter(Boolean).join('  → ');
 
-const hasFailed = key => placeOf(key)?.style === 'failed';
+export const hasFailed = key => placeOf(key)?.style === 'failed';
 
 // tally names things with how often each is there: "get_weather ×3, search".
-function tally(names) {
+export function tally(names) {
   const times = new Map();
   for (const name of names) times.set(name, (times.get(name) || 0) + 1);
   return [...times].map(([name, n]) => n > 1 ? name + ' ×' + n : name).join(', ');
 }
 
-const count = (n, what) => n.toLocaleString('en-US') + ' ' + what + (n === 1 ? '' : 's');
+export const count = (n, what) => n.toLocaleString('en-US') + ' ' + what + (n === 1 ? '' : 's');
 
 // duration writes milliseconds as a person would.
-function duration(ms) {
+export function duration(ms) {
   if (ms < 1) return ms.toFixed(2) + ' ms';
   if (ms < 1000) return Math.round(ms) + ' ms';
   if (ms < 60000) return (ms / 1000).toFixed(ms < 10000 ? 1 : 0) + ' s';
@@ -176,16 +178,16 @@ function duration(ms) {
 }
 
 // tokens writes a count shortly: 812, 12.3k, 4.1M.
-function tokens(n) {
+export function tokens(n) {
   if (n < 1000) return String(n);
   if (n < 1e6) return (n / 1000).toFixed(n < 1e5 ? 1 : 0) + 'k';
   return (n / 1e6).toFixed(1) + 'M';
 }
 
 // saidTexts is what search looks through, in lower case; made at the first search.
-const saidTexts = new Map();
+export const saidTexts = new Map();
 
-function saidText(key) {
+export function saidText(key) {
   let text = saidTexts.get(key);
   if (text === undefined) saidTexts.set(key, text = searchedText(key).toLowerCase());
   return text;
@@ -193,7 +195,7 @@ function saidText(key) {
 
 // searchedText is the text of a node with its names: its tool or model, what went wrong, and the IDs that the provider
 // gave.
-function searchedText(key) {
+export function searchedText(key) {
   const node = nodeOf(key), {body, info} = skimmed(node);
   return [label(key), words(key, skimmed), node.model, node.state, ...node.problems.map(problem => problem.what),
     body?.call_id, info?.response_id].filter(Boolean).join(' ');
@@ -201,7 +203,7 @@ function searchedText(key) {
 
 // differences compares two texts word by word: pieces with op '=', '-' or '+'. Where they differ in too much for that,
 // the middle is taken as a whole.
-function differences(a, b) {
+export function differences(a, b) {
   let [x, y] = [a, b].map(text => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) || []);
   const start = commonStart(x, y);
   const end = commonStart(x.slice(start).reverse(), y.slice(start).reverse());
@@ -220,14 +222,14 @@ function differences(a, b) {
 }
 
 // commonStart counts the equal items at the beginning of two lists.
-function commonStart(x, y) {
+export function commonStart(x, y) {
   let n = 0;
   while (n < x.length && n < y.length && x[n] === y[n]) n++;
   return n;
 }
 
 // alignment pairs the items of two lists by their longest common subsequence: pairs of places, -1 for none.
-function alignment(x, y, same) {
+export function alignment(x, y, same) {
   // best[i * width + j] is the length of the longest common subsequence of x from i on and y from j on.
   const width = y.length + 1;
   const best = new Uint32Array((x.length + 1) * width);

@@ -1,6 +1,16 @@
 // A live page: it shows the events of a server as they arrive.
 
-const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true,
+import {$, atRest, decodeURIComponentSafe, el, show, status} from './dom.js';
+import {apply, collect, endOf, graph, judge, nodeOf, saved} from './graph.js';
+import {ago, stateStyle} from './index.js';
+import {caption, inspect, isAnswer} from './inspector.js';
+import {at, drawRows, follow} from './outline.js';
+import {config, drawTop, keyNamed, nameInAddress, select} from './page.js';
+import {canAnswerNow, drawWaiting, waiting} from './pause.js';
+import {frameWidth, home, layPicture, view} from './picture.js';
+import {duration, group, isCall, isMessage, line, textAt} from './words.js';
+
+export const live = {token: null, state: 'idle', text: '', thinking: '', tools: new Map(), turn: 0, following: true,
   connected: false, tokens: null, error: '', tail: null, known: false, refused: false, withoutToken: false, wanted: '',
   origin: {}, event: ''}; // event is the id of the last one
 
@@ -9,7 +19,7 @@ const silence = 40000;
 
 // connect reads the server's events for as long as the page is open. It is fetch and not EventSource because the token
 // goes in a header. After a lost connection it names the last event that it received, and the server sends what follows.
-async function connect() {
+export async function connect() {
   live.token = token();
   for (let wait = 500; ; wait = Math.min(wait * 2, 8000)) {
     try {
@@ -37,11 +47,11 @@ async function connect() {
   }
 }
 
-const tokenInAddress = /(?:^#|&)token=([^&]*)/;
+export const tokenInAddress = /(?:^#|&)token=([^&]*)/;
 
 // token removes the token from the address and keeps it for a reload. It is in the part of the address after "#", which
 // browsers never send. Without it, nobody copies or sees the token by accident.
-function token() {
+export function token() {
   const match = tokenInAddress.exec(location.hash);
   const given = match ? decodeURIComponentSafe(match[1].replaceAll('+', ' ')) : '';
   try {
@@ -57,7 +67,7 @@ function token() {
 
 // drawRefused shows, on the whole page, why the server refuses the page and what to do. A page that has received
 // something keeps it.
-function drawRefused() {
+export function drawRefused() {
   if (live.known) return;
   for (const e of document.querySelectorAll('main, #index, #top > :not(h1, #theme, .live-only), #follow')) {
     e.hidden = true;
@@ -74,7 +84,7 @@ function drawRefused() {
 }
 
 // ask makes a request of the server that the page came from.
-async function ask(path, options = {}) {
+export async function ask(path, options = {}) {
   const response = await fetch(path, {...options, headers: {...options.headers, Authorization: 'Bearer ' + live.token},
     cache: 'no-store', credentials: 'omit'});
   if (response.ok) return response;
@@ -90,13 +100,13 @@ function messageOf(said) {
   try { return JSON.parse(said).message; } catch { return ''; }
 }
 
-const post = (path, body) => ask(path, {
+export const post = (path, body) => ask(path, {
   method: 'POST', headers: {'Content-Type': 'application/json'},
   body: typeof body === 'string' ? body : JSON.stringify(body),
 });
 
 // fetchRequest asks the server for the request of a response.
-async function fetchRequest(key) {
+export async function fetchRequest(key) {
   try {
     return await (await ask('request?node=' + encodeURIComponent(nodeOf(key).id))).text();
   } catch (err) {
@@ -195,7 +205,7 @@ function learn(patch) {
 
 // toTail goes to the head that grew last, and at first to the first one. Anew is set for a page that was empty: its
 // view of the graph begins anew.
-function toTail(anew) {
+export function toTail(anew) {
   const head = graph.heads.includes(live.tail) ? live.tail : graph.heads[0];
   if (head === undefined) return;
   follow(head);
@@ -234,7 +244,7 @@ function react(a) {
 
 // drawLive shows the run below the outline: the text as it arrives, and the running tools with their times.
 let ticking = null;
-function drawLive() {
+export function drawLive() {
   const running = live.state === 'running';
   document.body.classList.toggle('running', running);
   const state = running ? 'running' : live.origin.run || (waiting.cards.size ? 'paused' : 'idle');
@@ -263,7 +273,7 @@ function drawLive() {
 }
 
 // drawOrigin shows more about a run elsewhere, and when the conversation changed where it comes from.
-function drawOrigin() {
+export function drawOrigin() {
   const {changed, detail} = live.origin;
   show($('origin'), detail && [line(detail, 120), changed && ' · '],
     changed && el('span', {title: changed}, 'changed ' + ago(changed)));
@@ -271,7 +281,7 @@ function drawOrigin() {
 }
 
 // canRunNow offers "Run from here" only while the server would take it. What was typed stays.
-function canRunNow() {
+export function canRunNow() {
   const why = live.refused ? 'The server refuses this page.' : live.state === 'running'
     ? 'A run is under way; it has to end first.'
     : live.origin.run ? 'Another process runs this conversation, and its run is ' + live.origin.run + '.' : '';
@@ -287,10 +297,10 @@ const forms = {node: '', list: []};
 
 const isUsed = form => form.contains(document.activeElement) || form.matches('[open]') ||
   form.querySelector('[data-typed]');
-const areUsed = () => forms.list.some(isUsed);
+export const areUsed = () => forms.list.some(isUsed);
 
 // formsOf returns the forms of a node: those that are shown if they are for the same, and are to be kept.
-function formsOf(key, keep) {
+export function formsOf(key, keep) {
   const node = nodeOf(key), name = [node.id, node.kids.length > 0, config.canRun].join(' ');
   if (!keep || forms.node !== name) Object.assign(forms, {node: name, list: [forkBox(key)].flat().filter(Boolean)});
   return forms.list;

@@ -1,6 +1,14 @@
 // The cache: for each request on the path, how much of its input was read from the provider's prompt cache. A broken
 // prefix is a red column. Only the columns in view exist.
 
+import {$, el, show, status} from './dom.js';
+import {graph, nodeOf, numberOf, saved, sums} from './graph.js';
+import {caption, isAnswer, link} from './inspector.js';
+import {at} from './outline.js';
+import {around, select} from './page.js';
+import {share} from './request.js';
+import {count, differences, tokens} from './words.js';
+
 const cache = {made: '', keys: [], most: 1, width: 12};
 const columnHeight = 154; // of the most tokens
 
@@ -25,7 +33,7 @@ function inputOf(key) {
 const broke = key => Boolean(nodeOf(key).cache?.broke);
 
 // drawCache makes the view anew: the sums and the list only if they have changed, and the columns in view.
-function drawCache() {
+export function drawCache() {
   if (!$('cache-strip')) buildCache();
   if (layCache()) {
     const total = sums(cache.keys).usage, input = total[0] + total[2] + total[3],
@@ -149,7 +157,7 @@ function excerpts(pieces) {
 }
 
 // markInCache brings the column of the selected node into view.
-function markInCache() {
+export function markInCache() {
   drawCache();
   const strip = $('cache-strip'), x = columnOf(at.selected) * cache.width;
   if (x < 0) return;
@@ -160,7 +168,7 @@ function markInCache() {
 }
 
 // toFirstBreak shows the first broken prefix of the branch, if there is one, whatever is selected.
-function toFirstBreak() {
+export function toFirstBreak() {
   const first = cache.keys.findIndex(broke), selected = columnOf(at.selected);
   if (first < 0 || selected >= 0 && broke(cache.keys[selected])) return;
   $('cache-strip').scrollLeft = first * cache.width - $('cache-strip').clientWidth / 2;
@@ -168,7 +176,7 @@ function toFirstBreak() {
 }
 
 // cacheKey returns what a key does in the view.
-function cacheKey(event) {
+export function cacheKey(event) {
   const {keys} = cache, place = columnOf(at.selected);
   const to = i => { if (keys.length) select(keys[Math.min(Math.max(i, 0), keys.length - 1)]); };
   const on = n => {

@@ -1,6 +1,14 @@
 // The timeline: a row a turn, with the model call and the tool calls as bars over one axis of time. Sub-agents are rows
 // below the call that started them. Only the rows in view exist.
 
+import {$, el, fill, oneLine, show} from './dom.js';
+import {conversationOf, endOf, graph, inside, nodeOf, numberOf, pathTo, placeOf} from './graph.js';
+import {isAnswer} from './inspector.js';
+import {at} from './outline.js';
+import {select} from './page.js';
+import {narrowPage} from './views.js';
+import {count, duration, isCall, isMessage, isResults, label, line} from './words.js';
+
 const laneHeight = 20, mostLanes = 8; // calls beyond that share the last lane
 const mostBars = 300;                 // of one row
 
@@ -24,7 +32,7 @@ function spanOf(key) {
 }
 
 // outermost is the path of the outermost conversation that the person is in.
-function outermost() {
+export function outermost() {
   if (at.owner === null) return at.path;
   let key = at.owner;
   while (conversationOf(key) !== null) key = conversationOf(key);
@@ -166,7 +174,7 @@ function rowAt(y) {
 }
 
 // drawTimeline makes the view anew: its head, and the rows in view.
-function drawTimeline() {
+export function drawTimeline() {
   const changed = layTimeline();
   if (!$('timeline-list')) buildTimeline();
   if (changed) {
@@ -348,7 +356,7 @@ function moveAxis(pixels) {
 }
 
 // markInTimeline marks the selected node, opens the sub-agents that it is in, and brings it into view.
-function markInTimeline(key) {
+export function markInTimeline(key) {
   for (let owner = conversationOf(key); owner !== null; owner = conversationOf(owner)) {
     if (!timeline.places.has(key) && timeline.open.get(owner) !== true) timeline.open.set(owner, true);
   }
@@ -365,7 +373,7 @@ function markInTimeline(key) {
 }
 
 // timelineKey returns what a key does in the timeline.
-function timelineKey(event) {
+export function timelineKey(event) {
   const row = rowInTimeline();
   const to = i => {
     const found = timeline.rows[Math.min(Math.max(i, 0), timeline.rows.length - 1)];

@@ -3,6 +3,14 @@
 // picture around it: everything below it moves down, everything right of its middle moves right, and nothing else
 // changes.
 
+import {$, status, svg} from './dom.js';
+import {graph, nodeOf, numberOf, placeOf} from './graph.js';
+import {keyOfID} from './inspector.js';
+import {at} from './outline.js';
+import {matches} from './page.js';
+import {drawAnew, lineHeight, lookAt, paintPicture, picture, view} from './picture.js';
+import {openView, shownView} from './views.js';
+
 // unfolded has the folded boxes that are open: those that the person opened, with the id of their first node, and those
 // that the selected node lies in, which close when the selection leaves them. known has all that there were before a
 // patch, with the same id.
@@ -10,7 +18,7 @@ const unfolded = {byHand: new Map(), bySelection: new Set(), known: new Map()};
 
 const isUnfolded = key => unfolded.byHand.has(key) || unfolded.bySelection.has(key);
 
-const titleHeight = 22; // of an open box
+export const titleHeight = 22; // of an open box
 
 // foldsAround are the folded boxes that a box lies in, the innermost first.
 function foldsAround(box) {
@@ -21,12 +29,12 @@ function foldsAround(box) {
 
 // boxOf is the box that a node is drawn in: its own, that of its call, or the outermost folded one around it that is
 // closed.
-function boxOf(key) {
+export function boxOf(key) {
   return foldsAround(placeOf(key)).findLast(fold => !isUnfolded(fold)) ?? placeOf(key)?.of ?? key;
 }
 
 // sortSheets finds what belongs to each picture, by the folded box around it: undefined for the outermost picture.
-function sortSheets() {
+export function sortSheets() {
   picture.sheets = new Map([[undefined, {places: [], folds: [], edges: [], rooms: []}]]);
   for (const key of graph.folds.keys()) picture.sheets.set(key, {places: [], folds: [], edges: [], rooms: []});
   const sheet = thing => picture.sheets.get(thing.in);
@@ -40,7 +48,7 @@ function sortSheets() {
 }
 
 // arrange finds where everything is that is drawn now.
-function arrange() {
+export function arrange() {
   Object.assign(picture, {things: [], at: new Map(), open: [], rooms: []});
   const whole = measure(undefined);
   Object.assign(picture, {width: whole.w, height: whole.h});
@@ -113,7 +121,7 @@ const unfoldByHand = key => unfolded.byHand.set(key, firstID(key));
 
 // keepUnfolded keeps the boxes open that the person opened, after a patch. New boxes around such a box are opened too.
 // If the box itself is gone, new boxes around its first node are.
-function keepUnfolded() {
+export function keepUnfolded() {
   for (const [key, id] of [...unfolded.byHand]) {
     const same = firstID(key) === id;
     if (!same) unfolded.byHand.delete(key);
@@ -124,7 +132,7 @@ function keepUnfolded() {
 }
 
 // unfoldTo opens the folded boxes around a node, and closes those opened for the node selected before.
-function unfoldTo(key) {
+export function unfoldTo(key) {
   const around = new Set(foldsAround(placeOf(key)));
   const before = unfolded.bySelection;
   unfolded.bySelection = around;
@@ -132,7 +140,7 @@ function unfoldTo(key) {
 }
 
 // toggleFold opens a folded box, or closes it. Its title stays where it is in view, or comes into view.
-function toggleFold(key) {
+export function toggleFold(key) {
   const before = picture.at.get(key), focused = document.activeElement?.dataset?.fold === String(key);
   if (isUnfolded(key)) {
     unfolded.byHand.delete(key);
@@ -152,10 +160,10 @@ function toggleFold(key) {
 const lookAtTitle = box =>
   lookAt({...box, w: Math.min(box.w, $('canvas').clientWidth / view.scale - 60), h: Math.min(box.h, titleHeight + 40)});
 
-const foldElement = key => document.querySelector('#middle [data-fold="' + key + '"]');
+export const foldElement = key => document.querySelector('#middle [data-fold="' + key + '"]');
 
 // stepFold gives the focus to the next folded box in reading order, open or not, or to the one before.
-function stepFold(n) {
+export function stepFold(n) {
   const drawn = [...graph.folds.values()].filter(fold => picture.at.has(fold.key));
   if (!drawn.length) {
     status('Nothing is folded.');
@@ -173,13 +181,13 @@ function stepFold(n) {
 }
 
 // foldAttributes make a folded box a button, open or not.
-const foldAttributes = fold => ({
+export const foldAttributes = fold => ({
   'data-fold': fold.key, role: 'button', tabindex: 0, 'aria-expanded': String(isUnfolded(fold.key)),
   'aria-label': fold.text.replaceAll('\n', ' '),
 });
 
 // drawOpen draws the outline of an open box, with its title.
-function drawOpen(fold) {
+export function drawOpen(fold) {
   const title = svg('text', {x: fold.x + 10, y: fold.y + 15});
   title.textContent = openTitle(fold);
   return svg('g', {class: 'open-fold ' + fold.style, ...foldAttributes(fold)},
@@ -189,7 +197,7 @@ function drawOpen(fold) {
 
 // drawNote writes how the graph is folded above it, where the program has left room for that. It is true while nothing
 // is open.
-function drawNote() {
+export function drawNote() {
   if (picture.open.length) return [];
   return graph.note.split('\n').map((line, i) => {
     const text = svg('text', {class: 'fold-note', x: 16, y: 28 + i * lineHeight});
@@ -212,9 +220,9 @@ function withFolds(keys) {
 
 // marked has the boxes on the path, those that the filters leave, and those where a call waits. Each is found when it
 // is asked for.
-const marked = {};
+export const marked = {};
 
-function boxesOnPath() {
+export function boxesOnPath() {
   if (marked.path !== at.path || marked.version !== graph.version) {
     Object.assign(marked, {path: at.path, version: graph.version, onPath: withFolds(at.path), filter: null,
       odd: withFolds(graph.problems.filter(problem => problem.waits).map(problem => problem.key))});
@@ -222,7 +230,7 @@ function boxesOnPath() {
   return marked.onPath;
 }
 
-function boxesLeft() {
+export function boxesLeft() {
   boxesOnPath();
   const filter = [at.query, at.onlyProblems, ...at.shown].join(' ');
   if (marked.filter !== filter) Object.assign(marked, {filter, left: withFolds(matches())});

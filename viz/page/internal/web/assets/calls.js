@@ -1,6 +1,13 @@
 // The table of calls: what each request and each tool call took and cost, and totals by model, tool and sub-agent. As
 // in the outline, rows have one height, and only those in view exist.
 
+import {$, el, oneLine, show} from './dom.js';
+import {graph, nodeOf, numberOf, placeOf} from './graph.js';
+import {costText, isAnswer} from './inspector.js';
+import {at, filtering, passes, rowHeight} from './outline.js';
+import {select} from './page.js';
+import {count, duration, isCall, label, line, summary, tokens} from './words.js';
+
 const calls = {
   by: 'call',   // what a row is: one call, or the calls of one model, tool or sub-agent
   only: null,   // a total: the table shows its calls
@@ -82,7 +89,7 @@ function totalRow(total) {
 }
 
 // agentOf is the sub-agent whose conversation holds a node, as totals name it.
-const agentOf = key => graph.frames[placeOf(key).frame]?.title ?? '';
+export const agentOf = key => graph.frames[placeOf(key).frame]?.title ?? '';
 
 // belongs reports whether a total has a call in it.
 function belongs(key, {by, name}) {
@@ -113,7 +120,7 @@ function layCalls() {
 }
 
 // drawCalls makes the table anew: its head, and the rows in view.
-function drawCalls() {
+export function drawCalls() {
   if (!layCalls()) return drawCallRows(true);
   const {by, only} = calls, sorted = sortOf(by);
   const had = document.activeElement?.closest('#calls') && document.activeElement.dataset.name;
@@ -204,7 +211,7 @@ function enterCall(i) {
 }
 
 // markCall marks the row of the selected node.
-function markCall(key) {
+export function markCall(key) {
   if (calls.by !== 'call') return;
   calls.row = calls.rows.findIndex(row => row.key === key);
   if (calls.row >= 0) scrollTo($('calls-grid'), calls.row);
@@ -219,7 +226,7 @@ function scrollTo(list, row) {
 }
 
 // callsKey returns what a key does in the table.
-function callsKey(event) {
+export function callsKey(event) {
   const page = Math.max(1, Math.floor($('calls-grid').clientHeight / rowHeight) - 2);
   const kinds = callKinds.map(([kind]) => kind), columns = columnsOf(calls.by);
   return {
@@ -235,7 +242,7 @@ function callsKey(event) {
 }
 
 // topOfCalls shows the first rows, whatever is selected: those that cost the most.
-function topOfCalls() {
+export function topOfCalls() {
   $('calls-grid').scrollTop = 0;
   drawCallRows(true);
 }

@@ -1,5 +1,10 @@
 // The borders between the panels. They are dragged, or moved with the arrow keys. A double click or Enter puts one back.
 
+import {$, kept} from './dom.js';
+import {at} from './outline.js';
+import {home, look} from './picture.js';
+import {openView, shownView} from './views.js';
+
 const paneLeast = 240; // pixels
 
 // setPane gives a panel a width, or its own one for null, and keeps the choice.
@@ -30,7 +35,7 @@ function placeSplits() {
   }
 }
 
-function listenToPanes() {
+export function listenToPanes() {
   for (const {name, way} of [{name: 'left', way: 1}, {name: 'inspector', way: -1}]) {
     const e = $('split-' + name), before = kept.get('pane.' + name);
     if (/^\d+px$/.test(before || '')) document.documentElement.style.setProperty('--' + name, before);
@@ -60,7 +65,7 @@ function listenToPanes() {
 }
 
 // graphAlone shows the graph in the whole window, or everything again.
-function graphAlone() {
+export function graphAlone() {
   if (shownView() !== 'graph') openView('graph');
   const alone = document.body.classList.toggle('graph-alone');
   $('alone').setAttribute('aria-pressed', String(alone));

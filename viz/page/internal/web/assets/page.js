@@ -1,10 +1,32 @@
 // The page: what the person does, and how it begins.
 
-const config = JSON.parse($('config').textContent);
-const deltas = new Map((config.static?.requests || []).map(delta => [delta.key, delta]));
+import {closeCompare, comparing, headName, openCompare} from './compare.js';
+import {closeShare, drawShare, shareKey, toShare} from './copies.js';
+import {$, decodeURIComponentSafe, el, fill, holdBack, kept, nextTheme, show, status, theme, themes} from './dom.js';
+import {stepFold, unfoldTo} from './folds.js';
+import {markFound} from './found.js';
+import {
+  apply, byNumber, conversationOf, endOf, graph, headsOf, nodeOf, numberOf, placeOf, siblings, sums,
+} from './graph.js';
+import {beginIndex} from './index.js';
+import {inspect, keyOfID, longText, totals} from './inspector.js';
+import {connect, drawLive, drawOrigin, live, post, tokenInAddress, toTail} from './live.js';
+import {
+  at, crumbs, drawRows, enter, filtering, follow, layRows, passes, reveal, rowOf, rows, scrollToRow, toggle,
+} from './outline.js';
+import {graphAlone, listenToPanes} from './panes.js';
+import {toArguments, toWaiting} from './pause.js';
+import {drawPicture, fit, home, layPicture, listenToPicture, look, zoom} from './picture.js';
+import {fenced} from './reading.js';
+import {toRequest} from './request.js';
+import {listenToViews, offerFound, openView, showInView, viewKey} from './views.js';
+import {count, isMessage, label, line, words} from './words.js';
+
+export const config = JSON.parse($('config').textContent);
+export const deltas = new Map((config.static?.requests || []).map(delta => [delta.key, delta]));
 
 // select goes to a node, wherever it is.
-function select(key, how = {}) {
+export function select(key, how = {}) {
   if (!graph.places.has(key)) return;
   if (comparing()) closeCompare();
   if (!how.quiet && !how.follow && live.following && config.live) {
@@ -41,16 +63,16 @@ function address() {
 
 // linkTo is the address of a node within the page. It names the node by its id: numbers shift when another branch
 // grows.
-const linkTo = key => '#' + nodeOf(key).id;
+export const linkTo = key => '#' + nodeOf(key).id;
 
 // sharedLink is an address that opens the page elsewhere, at the selected node. That of a live page has the token.
-function sharedLink() {
+export function sharedLink() {
   const parts = [config.live && 'token=' + encodeURIComponent(live.token), nodeOf(at.selected)?.id];
   return location.href.split('#')[0] + '#' + parts.filter(Boolean).join('&');
 }
 
 // drill goes into the conversation inside a node.
-function drill(key) {
+export function drill(key) {
   const heads = nodeOf(key).opens;
   if (!heads) return;
   follow(heads[0]);
@@ -88,7 +110,7 @@ function problem(n) {
 }
 
 // around is the key after the selected node, or the one before it, and from the end to the beginning.
-function around(keys, n) {
+export function around(keys, n) {
   const here = numberOf(at.selected) ?? -1;
   return n > 0 ? keys.find(key => numberOf(key) > here) ?? keys[0]
     : keys.findLast(key => numberOf(key) < here) ?? keys[keys.length - 1];
@@ -150,7 +172,7 @@ function search(text) {
 }
 
 // matches are the nodes that the filters leave, on all branches and in all sub-agents.
-function matches() {
+export function matches() {
   return graph.order.filter(passes);
 }
 
@@ -162,7 +184,7 @@ function found() {
     filtering() && matchCount(all.length) + (all.length > here ? ', ' + (all.length - here) + ' elsewhere' : ''));
 }
 
-const matchCount = n => count(n, 'match').replace('matchs', 'matches');
+export const matchCount = n => count(n, 'match').replace('matchs', 'matches');
 
 // nextMatch goes to the next match in reading order, or the one before; round and round.
 function nextMatch(n) {
@@ -171,7 +193,7 @@ function nextMatch(n) {
 }
 
 // clearFilters ends a search and shows all nodes of the path again.
-function clearFilters() {
+export function clearFilters() {
   at.query = '';
   at.onlyProblems = false;
   at.shown = new Set(['user', 'assistant', 'tools', 'other']);
@@ -215,7 +237,7 @@ function onlyProblems() {
 }
 
 // drawTop shows what belongs to the conversation as a whole.
-function drawTop() {
+export function drawTop() {
   const heads = headsOf(at.owner);
   const keys =
     [...new Set([...heads, ...(at.owner === null ? graph.refs.flatMap(ref => ref.keys) : []),
@@ -320,14 +342,14 @@ function press(event) {
 }
 
 // nameInAddress returns the name of a node in the address, perhaps after a token; '' for none.
-const nameInAddress = () =>
+export const nameInAddress = () =>
   decodeURIComponentSafe(location.hash.slice(1).split('&').find(part => !part.startsWith('token=')) ?? '');
 
 // fromAddress is the node that the address names: #n12 or #id.
 const fromAddress = () => keyNamed(nameInAddress());
 
 // keyNamed returns the key of the node with a number (n12) or an ID; null for none.
-function keyNamed(name) {
+export function keyNamed(name) {
   const number = /^n(\d+)$/.exec(name);
   if (number) return graph.order[Number(number[1])] ?? null;
   return name ? keyOfID(name.toLowerCase()) : null;

@@ -1,5 +1,13 @@
 // The exact request of a response, and its new part since the call before.
 
+import {el, kept, show, status} from './dom.js';
+import {nodeOf, saved} from './graph.js';
+import {block, chooseTab, copyButton, isAnswer, link, tab, toolbar} from './inspector.js';
+import {fetchRequest} from './live.js';
+import {at} from './outline.js';
+import {config, deltas, select} from './page.js';
+import {count, indentJSON} from './words.js';
+
 const requests = new Map(); // by key, as they were resolved or fetched
 const missed = new Map(); // by key, the errors of all others, since a request was last opened
 
@@ -16,13 +24,13 @@ function callBefore(key) {
 
 // toRequest shows the request of the selected response, or of the response before the selected node. If the request is
 // shown already, it shows the content again.
-function toRequest() {
+export function toRequest() {
   const key = isAnswer(at.selected) ? at.selected : callBefore(at.selected);
   if (key === null) {
     status('No request led to it.');
     return;
   }
-  tab = key === at.selected && tab === 'Request' ? 'Says' : 'Request';
+  chooseTab(key === at.selected && tab === 'Request' ? 'Says' : 'Request');
   select(key);
 }
 
@@ -75,7 +83,7 @@ function lastOf(pieces, length) {
 
 // request shows the request of a response, with what is new in it. One that is not known is asked for again, unless the
 // same view is redrawn.
-async function request(key, pane, redrawn) {
+export async function request(key, pane, redrawn) {
   if (!redrawn) missed.clear();
   show(pane, el('p', {class: 'quiet'}, '…'));
   const read = k => requestOf(k).then(text => ({text, why: undefined}), err => ({text: undefined, why: err.message}));
@@ -110,7 +118,7 @@ async function request(key, pane, redrawn) {
   draw();
 }
 
-function isJSON(text) {
+export function isJSON(text) {
   try {
     JSON.parse(text);
     return true;
@@ -119,7 +127,7 @@ function isJSON(text) {
   }
 }
 
-const share = (part, whole) => Math.floor(part / Math.max(whole, 1) * 100) + ' %';
+export const share = (part, whole) => Math.floor(part / Math.max(whole, 1) * 100) + ' %';
 
 // sharedPart folds a text that the request before has too. The first request has none.
 function sharedPart(text, before) {
@@ -162,7 +170,7 @@ const inShell = text => encodeURIComponent(text).replace(/[!'()*~]/g, c => '%' +
 
 // curlOf returns a command to send the exact request of a response again. The body is passed in a pipe: it may be too
 // long for an argument.
-async function curlOf(key) {
+export async function curlOf(key) {
   missed.delete(key);
   const body = await requestOf(key), {info = {}} = saved(nodeOf(key));
   if (!Object.hasOwn(senders, info.api || '')) {

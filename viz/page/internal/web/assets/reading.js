@@ -1,6 +1,12 @@
 // Reading: a readable layout for arguments with several lines, for replacements, fenced code and long JSON. No letter
 // of a text is left out or changed.
 
+import {el, fill, show, spoken} from './dom.js';
+import {Digits, parseExactly} from './graph.js';
+import {block, caption, longText} from './inspector.js';
+import {isJSON} from './request.js';
+import {alignment, commonStart, count, line, pretty, print} from './words.js';
+
 const pairNames = /^old(_?(?:string|str|text|content|value|code))?$/i;
 const foldedLines = 30; // JSON that is longer can be folded
 
@@ -8,7 +14,7 @@ const mostNested = 3, mostItems = 200; // lists of replacements beyond that are 
 
 // layArguments lays out the arguments of a call. An argument with several lines is shown as text, and a replacement as
 // its differences.
-function layArguments(value, depth = 0) {
+export function layArguments(value, depth = 0) {
   if (depth > mostNested) return jsonView(value);
   if (value === undefined || value === null || typeof value !== 'object' || Array.isArray(value) ||
     value instanceof Digits) {
@@ -62,7 +68,7 @@ function lineDiff(before, after) {
 }
 
 // fenced shows a text with its fenced code in a monospaced font. All letters stay, also those of the fences.
-function fenced(text) {
+export function fenced(text) {
   if (!text.includes('```') || text.length > longText) return block('div', text, 'said');
   const e = el('div', {class: 'said'});
   let inside = false, open = '';
@@ -85,7 +91,7 @@ function fenced(text) {
 }
 
 // jsonView shows JSON. A long value is folded. A fold is filled when it is opened, so no value is too deep or too long.
-function jsonView(value) {
+export function jsonView(value) {
   const text = pretty(value);
   if (value === null || typeof value !== 'object' || value instanceof Digits ||
     text.split('\n', foldedLines + 1).length <= foldedLines) {
@@ -123,7 +129,7 @@ function foldJSON(name, value, open) {
 }
 
 // resultText is a text that a tool returned. What is JSON can be read as such.
-function resultText(text) {
+export function resultText(text) {
   const e = block('div', text, 'said');
   if (!/^\s*[[{]/.test(text) || !isJSON(text)) return e;
   const box = el('div', {}, e);

@@ -1,11 +1,19 @@
 // What the search found: a flat list of all matches, on every branch and in every sub-agent, each with the text around
 // it.
 
+import {agentOf} from './calls.js';
+import {$, el, show} from './dom.js';
+import {graph, nodeOf, numberOf, placeOf} from './graph.js';
+import {at, filtering} from './outline.js';
+import {clearFilters, matchCount, matches, select} from './page.js';
+import {outermost} from './timeline.js';
+import {label, line, searchedText, summary} from './words.js';
+
 const foundHeight = 46; // of a row
 const foundList = {made: '', keys: []};
 
 // isNamed reports whether a query names a node: by its number, or by six digits of its ID.
-function isNamed(key, query) {
+export function isNamed(key, query) {
   return query === 'n' + numberOf(key) || /^[0-9a-f-]{6,}$/.test(query) && nodeOf(key).id.includes(query);
 }
 
@@ -23,7 +31,7 @@ function snippet(key) {
 const whereIs = (key, path) => agentOf(key) || (path.has(key) ? '' : 'another branch');
 
 // drawFound searches if anything has changed that the matches depend on, and draws the matches in view.
-function drawFound() {
+export function drawFound() {
   const made = [graph.version, at.query, at.onlyProblems, ...at.shown].join('\n');
   if (!$('found-list')) {
     show($('found-view'), el('div', {class: 'viewbar'}, el('span', {id: 'found-note', role: 'status'}),
@@ -67,7 +75,7 @@ function drawMatch(key, i, path) {
 }
 
 // markInFound marks the selected node in the list, and brings it into view.
-function markInFound(key) {
+export function markInFound(key) {
   drawFound();
   const place = foundList.keys.indexOf(key), list = $('found-list'), top = place * foundHeight;
   if (place < 0) return;
@@ -78,7 +86,7 @@ function markInFound(key) {
 }
 
 // foundKey returns what a key does in the list.
-function foundKey(event) {
+export function foundKey(event) {
   const {keys} = foundList, place = keys.indexOf(at.selected);
   const to = i => { if (keys.length) select(keys[Math.min(Math.max(i, 0), keys.length - 1)]); };
   return {
@@ -88,19 +96,9 @@ function foundKey(event) {
   }[event.key];
 }
 
-// offerFound opens the list of matches in place of the graph while something is searched for, and shows its tab.
-function offerFound() {
-  const searched = at.query !== '';
-  if (searched && openedView === 'home' && !narrowPage.matches) openedView = 'found-view';
-  const leave = !searched && openedView === 'found-view';
-  if (leave) openedView = 'home';
-  drawViews();
-  if (leave && !document.activeElement?.closest('#left, #inspector')) $('outline').focus();
-}
-
 // markFound marks what was searched for in the inspector. It changes nothing in the page: the browser paints the
 // ranges.
-function markFound() {
+export function markFound() {
   if (!window.Highlight) return;
   const ranges = [];
   const walker = at.query && document.createTreeWalker($('inspector'), NodeFilter.SHOW_TEXT);

@@ -1,10 +1,18 @@
 // Two heads side by side, from the node where their paths part.
 
+import {$, el, show} from './dom.js';
+import {graph, headsOf, inside, nodeOf, numberOf, pathTo, placeOf, sums} from './graph.js';
+import {link, totals} from './inspector.js';
+import {at} from './outline.js';
+import {
+  alignment, commonStart, count, differences, hasFailed, isMessage, label, line, summary, words,
+} from './words.js';
+
 const comparison = {a: null, b: null, most: 0}; // most is how many rows are shown
 const compareRows = 500; // shown at first, and added by each click on the button for more
 
 // openCompare compares two heads: if none are given, the one that is shown and another one.
-function openCompare(a, b) {
+export function openCompare(a, b) {
   const heads = headsOf(at.owner);
   comparison.a = a ?? at.end ?? heads[0];
   comparison.b = b ?? heads.find(head => head !== comparison.a) ?? comparison.a;
@@ -15,13 +23,13 @@ function openCompare(a, b) {
   $('compare').focus();
 }
 
-function closeCompare() {
+export function closeCompare() {
   $('compare').hidden = true;
   document.body.classList.remove('comparing');
   $('outline').focus();
 }
 
-const comparing = () => !$('compare').hidden;
+export const comparing = () => !$('compare').hidden;
 
 // drawCompare shows how many nodes the two paths share, and the other nodes of both side by side.
 function drawCompare() {
@@ -65,7 +73,7 @@ function chooser(chosen, choose, side) {
 }
 
 // headName is the text for a head in menus: its names, its number, the last message before it.
-function headName(key) {
+export function headName(key) {
   return [...nodeOf(key).names, 'n' + numberOf(key), line(lastWords(key), 40)].join(' · ');
 }
 

@@ -1,5 +1,12 @@
 // The table of conversations.
 
+import {$, el, show, status} from '../dom.js';
+import {detail} from './detail.js';
+import {
+  count, data, duration, gone, groups, inOrder, isShown, money, number, shownAtFirst, sums, view, wellEnded,
+} from './rows.js';
+import {drawSide} from './side.js';
+
 const columns = [
   {key: 'outcome', title: 'outcome'},
   {key: 'turns', title: 'turns', hide: 'wide-only', cell: row => row.error ? '' : number(row.turns)},
@@ -11,10 +18,10 @@ const columns = [
   {key: 'name', title: 'conversation'},
 ];
 
-let ordered = [], shown = []; // the rows in order, without those of closed groups, and those of them in the table
+export let ordered = [], shown = []; // the rows in order, without those of closed groups, and those of them in the table
 
 // draw makes the whole page anew: the table, the filters, the sums and the side.
-function draw() {
+export function draw() {
   const focused = document.activeElement?.dataset?.focus; // the element is made anew
   const list = inOrder();
   const parts = groups(list);
@@ -50,7 +57,7 @@ function headCell(column) {
 }
 
 // sortNext sorts by the next column, and after the last one not at all.
-function sortNext() {
+export function sortNext() {
   const next = columns[columns.findIndex(column => column.key === view.sort) + 1];
   view.sort = '';
   if (next) sortBy(next.key);
@@ -59,7 +66,7 @@ function sortNext() {
 }
 
 // sortBack turns the order round.
-function sortBack() {
+export function sortBack() {
   if (!view.sort) return status('Not sorted: s sorts by a column.');
   view.down = !view.down;
   draw();
@@ -122,12 +129,12 @@ function wordCell(row, key) {
         data.currency && row.money + ' ' + data.currency, duration(row.took)].filter(Boolean).join(' · ')));
 }
 
-const badge = row => el('span', {class: 'badge ' + (gone.has(row.outcome) ? 'bad' : wellEnded(row) ? 'on' : 'odd')},
+export const badge = row => el('span', {class: 'badge ' + (gone.has(row.outcome) ? 'bad' : wellEnded(row) ? 'on' : 'odd')},
   row.outcome,
   row.stop && !['end_turn', 'tool_use', 'cut_off', 'cancelled', 'unknown'].includes(row.stop) ? ': ' + row.stop : '');
 
 // at moves to a row, and adds rows to the table up to it.
-function at(row, {scroll = false} = {}) {
+export function at(row, {scroll = false} = {}) {
   view.at = row;
   if (shown.includes(row)) mark();
   else {
@@ -152,7 +159,7 @@ function mark() {
 const mostChosen = 26; // each has a letter, as in the command
 
 // choose adds a row to the comparison, or removes it. An unreadable conversation cannot be compared.
-function choose(row) {
+export function choose(row) {
   if (view.chosen.has(row)) view.chosen.delete(row);
   else if (view.chosen.size >= mostChosen) status('No more than ' + mostChosen + ' are compared.');
   else if (!row.error) view.chosen.add(row);
@@ -166,13 +173,13 @@ function moveTo(row) {
 }
 
 // step goes some rows down, or up, and at most to an end.
-function step(n) {
+export function step(n) {
   const i = ordered.indexOf(view.at);
   if (ordered.length) moveTo(ordered[Math.min(Math.max(i + n, 0), ordered.length - 1)]);
 }
 
 // nextBad moves to the next row that did not end well.
-function nextBad(n) {
+export function nextBad(n) {
   for (let k = ordered.indexOf(view.at) + n; k >= 0 && k < ordered.length; k += n) {
     if (!wellEnded(ordered[k])) return moveTo(ordered[k]);
   }
@@ -192,17 +199,17 @@ function drawFilters() {
   view.failure && el('button', {'aria-pressed': 'true', onclick: () => onlyFailure('')}, view.failure + ' ×'));
 }
 
-function onlyPath(n) {
+export function onlyPath(n) {
   view.path = view.path === n ? 0 : n;
   draw();
 }
 
-function onlyCause(kind) {
+export function onlyCause(kind) {
   view.cause = view.cause === kind ? '' : kind;
   draw();
 }
 
-function onlyFailure(kind) {
+export function onlyFailure(kind) {
   view.failure = view.failure === kind ? '' : kind;
   draw();
 }

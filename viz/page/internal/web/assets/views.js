@@ -1,9 +1,17 @@
 // The views: what the middle of the page shows. On a narrow page they take the place of the outline.
 
+import {cacheKey, drawCache, markInCache, toFirstBreak} from './cache.js';
+import {callsKey, drawCalls, markCall, topOfCalls} from './calls.js';
+import {$, el, show} from './dom.js';
+import {drawFound, foundKey, markInFound} from './found.js';
+import {at} from './outline.js';
+import {look} from './picture.js';
+import {drawTimeline, markInTimeline, timelineKey} from './timeline.js';
+
 // home is the graph on a wide page, and the outline on a narrow one.
 const views = [['outline', 'Outline'], ['graph', 'Graph'], ['calls', 'Calls'], ['timeline', 'Timeline'],
   ['cache', 'Cache'], ['found-view', 'Found']];
-const narrowPage = matchMedia('(max-width: 720px)');
+export const narrowPage = matchMedia('(max-width: 720px)');
 let openedView = 'home';
 
 // drawing has what draws each view anew, and keys what the keyboard does in it.
@@ -17,13 +25,13 @@ const viewOpening = {calls: () => topOfCalls(), cache: () => toFirstBreak()};
 const openedBefore = new Set();
 
 // shownView is the name of the view that is in view.
-function shownView() {
+export function shownView() {
   if (openedView !== 'home') return openedView;
   return narrowPage.matches ? 'outline' : 'graph';
 }
 
 // openView opens a view and gives it the focus.
-function openView(name) {
+export function openView(name) {
   openedView = name === 'outline' ? 'home' : name;
   drawViews();
   if (name === 'graph') look(at.selected);
@@ -49,9 +57,19 @@ function drawViews() {
   staleViews();
 }
 
+// offerFound opens the list of matches in place of the graph while something is searched for, and shows its tab.
+export function offerFound() {
+  const searched = at.query !== '';
+  if (searched && openedView === 'home' && !narrowPage.matches) openedView = 'found-view';
+  const leave = !searched && openedView === 'found-view';
+  if (leave) openedView = 'home';
+  drawViews();
+  if (leave && !document.activeElement?.closest('#left, #inspector')) $('outline').focus();
+}
+
 // staleViews has the open view drawn anew. It is called whenever anything changes, and draws once a frame.
 let viewDue = false;
-function staleViews() {
+export function staleViews() {
   if (viewDue) return;
   viewDue = true;
   requestAnimationFrame(() => {
@@ -61,7 +79,7 @@ function staleViews() {
 }
 
 // showInView marks the selected node in the open view, and brings it into view.
-function showInView(key) {
+export function showInView(key) {
   if (openedView === 'calls') markCall(key);
   if (openedView === 'timeline') markInTimeline(key);
   if (openedView === 'cache') markInCache();
@@ -69,11 +87,11 @@ function showInView(key) {
 }
 
 // viewKey is what a key does in the view that has the focus.
-function viewKey(event) {
+export function viewKey(event) {
   return event.target.closest('#' + openedView) ? viewKeys[openedView]?.(event) : undefined;
 }
 
-function listenToViews() {
+export function listenToViews() {
   narrowPage.addEventListener('change', drawViews);
   drawViews();
 }

@@ -1,5 +1,10 @@
 // One conversation, and several beside each other.
 
+import {$, decodeURIComponentSafe, el, show, status} from '../dom.js';
+import {count, data, duration, number, view} from './rows.js';
+import {stepOf} from './side.js';
+import {at, badge, ordered} from './table.js';
+
 const quoted = name => /^[\w@%+=:,.\/-]+$/.test(name) && !name.startsWith('-') ? name
   : "'" + name.replaceAll("'", "'\\''") + "'";
 const nodeAt = (row, i) => {
@@ -20,7 +25,7 @@ function openPanel(panel) {
 }
 
 // closePanel closes what is open, and reports whether something was.
-function closePanel() {
+export function closePanel() {
   const open = [$('help'), $('detail'), $('compare')].find(e => !e.hidden);
   if (!open) return false;
   open.hidden = true;
@@ -42,7 +47,7 @@ function rowInAddress() {
 }
 
 // openAddress opens the row that the address names, also where a filter hides it in the table.
-function openAddress() {
+export function openAddress() {
   const row = rowInAddress();
   if (!row) return;
   if (ordered.includes(row)) at(row, {scroll: true});
@@ -50,7 +55,7 @@ function openAddress() {
 }
 
 // detail opens a conversation: its facts, the commands to look at it, and its first steps.
-function detail(row) {
+export function detail(row) {
   const facts = [
     ['outcome', badge(row)], ['turns', number(row.turns || 0)],
     ['tool calls', number(row.calls || 0) + (row.failed ? ', ' + number(row.failed) + ' failed' : '')],
@@ -95,7 +100,7 @@ function command(text) {
 }
 
 // compare shows the chosen conversations from where they part.
-function compare() {
+export function compare() {
   const chosen = [...view.chosen];
   if (chosen.length < 2) return status('Choose two or more conversations: x');
   let common = 0;

@@ -1,10 +1,19 @@
 // The outline: the path to a head, a row a turn, oldest first. All rows have the same height, so only those in view
 // need to exist.
 
-const rowHeight = 30;
+import {$, el, fill, oneLine, show} from './dom.js';
+import {isNamed} from './found.js';
+import {branches, conversationOf, inside, nodeOf, numberOf, pathTo, placeOf} from './graph.js';
+import {drill, select} from './page.js';
+import {staleViews} from './views.js';
+import {
+  count, duration, group, hasFailed, isCall, isResults, label, line, saidText, summary, tally, tokens,
+} from './words.js';
+
+export const rowHeight = 30;
 
 // at is where the person is. rows is what the outline shows of it.
-const at = {
+export const at = {
   owner: null,      // the conversation: the node that it hangs on, null for the outermost
   end: null,        // the path leads here
   path: [],
@@ -16,11 +25,11 @@ const at = {
   query: '',
 };
 /** @type {any[]} */
-let rows = [];
+export let rows = [];
 let rowPlaces = new Map(); // where in rows the row of a node is, by key
 
 // follow shows the path to a node of a conversation.
-function follow(end) {
+export function follow(end) {
   at.end = end;
   at.owner = end === null || end === undefined ? null : conversationOf(end);
   at.path = end === null || end === undefined ? [] : pathTo(end).filter(key => conversationOf(key) === at.owner);
@@ -29,17 +38,17 @@ function follow(end) {
   layRows();
 }
 
-const filtering = () => at.query !== '' || at.onlyProblems || at.shown.size < 4;
+export const filtering = () => at.query !== '' || at.onlyProblems || at.shown.size < 4;
 
 // passes reports whether the filters leave a node.
-function passes(key) {
+export function passes(key) {
   if (!at.shown.has(group(key))) return false;
   if (at.onlyProblems && !nodeOf(key).problems.length) return false;
   return at.query === '' || saidText(key).includes(at.query) || isNamed(key, at.query);
 }
 
 // layRows makes all rows anew, after a change of the path, the filters or the folds.
-function layRows() {
+export function layRows() {
   rows = filtering() ? filteredRows() : foldedRows();
   rowPlaces = new Map();
   rows.forEach((row, i) => row.hidden || rowPlaces.set(row.key, i));
@@ -107,10 +116,10 @@ function filteredRows() {
 }
 
 // rowOf returns the index of the row that shows a node; -1 if the node is in a closed fold, or not on the path.
-const rowOf = key => rowPlaces.get(key) ?? -1;
+export const rowOf = key => rowPlaces.get(key) ?? -1;
 
 // reveal opens the fold around a node.
-function reveal(key) {
+export function reveal(key) {
   if (rowOf(key) >= 0) return;
   const row = rows.find(r => (r.inner || r.hidden || []).includes(key));
   if (!row) return;
@@ -120,7 +129,7 @@ function reveal(key) {
 
 // toggle opens or closes the fold of a row. A connector has a name of its own: its first node may be in the list of
 // open folds, too.
-function toggle(row) {
+export function toggle(row) {
   const fold = row.hidden ? 'c' + row.key : row.key;
   if (!at.open.delete(fold)) at.open.add(fold);
   layRows();
@@ -128,7 +137,7 @@ function toggle(row) {
 
 // drawRows makes the rows in view. With anew they are made even if they were there.
 let drawn = [0, 0];
-function drawRows(anew) {
+export function drawRows(anew) {
   const box = $('rows');
   const list = $('outline');
   const first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - 10);
@@ -195,7 +204,7 @@ const glyphs = {
   run: '▸', stop: '■', record: '✎',
 };
 
-const glyph = key => glyphs[nodeOf(key).sort] || '·';
+export const glyph = key => glyphs[nodeOf(key).sort] || '·';
 
 // badges are what a row shows beside its text: what went wrong, branches, sub-agents, names, tokens and time.
 function badges(row) {
@@ -221,14 +230,14 @@ function badges(row) {
 }
 
 // enter is the action of Enter: it goes into a sub-agent, or opens a fold.
-function enter(row) {
+export function enter(row) {
   if (!row) return;
   if (!row.hidden && nodeOf(row.key).opens) drill(row.key);
   else if (row.inner || row.hidden) toggle(row);
 }
 
 // scrollToRow brings the row of the selected node into view.
-function scrollToRow() {
+export function scrollToRow() {
   const place = rowOf(at.selected);
   const list = $('outline');
   if (place < 0) return;
@@ -240,7 +249,7 @@ function scrollToRow() {
 }
 
 // crumbs is the way to the conversation that is shown.
-function crumbs() {
+export function crumbs() {
   const trail = [];
   for (let owner = at.owner; owner !== null; owner = conversationOf(owner)) trail.unshift(owner);
   show($('crumbs'), trail.length > 0 && [

@@ -1,9 +1,19 @@
 // The picture of the graph. Only what is in view is in the page: near by as boxes with text, from afar as one path a
 // style.
 
-const view = {x: 0, y: 0, scale: 1, due: false, moved: false}; // moved is set once a person has moved it
+import {$, svg} from './dom.js';
+import {
+  arrange, boxesLeft, boxesOnPath, boxOf, drawNote, drawOpen, foldAttributes, foldElement, keepUnfolded, marked,
+  sortSheets, titleHeight, toggleFold,
+} from './folds.js';
+import {graph, nodeOf, numberOf} from './graph.js';
+import {at, filtering} from './outline.js';
+import {drill, select} from './page.js';
+import {isMessage} from './words.js';
+
+export const view = {x: 0, y: 0, scale: 1, due: false, moved: false}; // moved is set once a person has moved it
 const mostBoxes = 400; // in view at once; beyond that nobody reads them
-const picture = {boxes: new Map(), lines: new Map(), index: new Map(), far: null};
+export const picture = {boxes: new Map(), lines: new Map(), index: new Map(), far: null};
 
 // An index of places in squares, in several sizes. Each thing is in a few squares of about its own size. The time to
 // find what is in view then depends on what is in view, even if an edge is as long as the conversation.
@@ -45,7 +55,7 @@ function inView(area, most) {
 }
 
 // layPicture begins anew after a patch.
-function layPicture() {
+export function layPicture() {
   keepUnfolded();
   sortSheets();
   drawAnew();
@@ -53,7 +63,7 @@ function layPicture() {
 
 // drawAnew draws what is there after a box was opened or closed. All elements are new: a folded box that had the focus
 // gets it again.
-function drawAnew() {
+export function drawAnew() {
   const focused = document.activeElement?.dataset?.fold;
   arrange();
   picture.index.clear();
@@ -89,7 +99,7 @@ function bounds(points) {
 
 // drawPicture shows what is in view. It is asked for as often as anything moves, and done once a frame.
 let pictureDue = false;
-function drawPicture() {
+export function drawPicture() {
   if (pictureDue) return;
   pictureDue = true;
   requestAnimationFrame(() => {
@@ -99,7 +109,7 @@ function drawPicture() {
 }
 
 // paintPicture draws what is in view now: boxes with text, or paths where there would be too many boxes.
-function paintPicture() {
+export function paintPicture() {
   const canvas = $('canvas');
   const w = canvas.clientWidth, h = canvas.clientHeight;
   if (!w || !h) return;
@@ -178,7 +188,8 @@ function drawBox(place) {
 // isGrave reports whether a box shows a failure.
 const isGrave = box => box.style === 'failed' || nodeOf(box.key)?.problems.some(problem => problem.grave);
 
-const textTop = 20, lineHeight = 16;
+const textTop = 20;
+export const lineHeight = 16;
 
 function drawEdge(edge) {
   return svg('path', {class: edge.dashed ? 'edge dashed' : 'edge', d: curve(edge.points)});
@@ -223,12 +234,12 @@ function paintFar() {
 }
 
 // look brings the box of a node into view, and leaves the view alone where it is there already.
-function look(key) {
+export function look(key) {
   lookAt(picture.at.get(boxOf(key)));
 }
 
 // lookAt brings a box into view.
-function lookAt(place) {
+export function lookAt(place) {
   const canvas = $('canvas');
   if (!place || !canvas.clientWidth) return;
   const w = canvas.clientWidth / view.scale, h = canvas.clientHeight / view.scale;
@@ -245,7 +256,7 @@ function shift(start, size, from, to) {
 }
 
 // zoom keeps the point under the pointer where it is.
-function zoom(factor, x = $('canvas').clientWidth / 2, y = $('canvas').clientHeight / 2) {
+export function zoom(factor, x = $('canvas').clientWidth / 2, y = $('canvas').clientHeight / 2) {
   view.moved = true;
   const scale = Math.min(3, Math.max(0.002, view.scale * factor));
   view.x += x / view.scale - x / scale;
@@ -255,7 +266,7 @@ function zoom(factor, x = $('canvas').clientWidth / 2, y = $('canvas').clientHei
 }
 
 // fit shows the whole graph, at its own size or smaller.
-function fit() {
+export function fit() {
   const canvas = $('canvas');
   const across = canvas.clientWidth / (picture.width || 1), down = canvas.clientHeight / (picture.height || 1);
   view.scale = Math.min(1, across, down);
@@ -265,7 +276,7 @@ function fit() {
 }
 
 // home is where a page begins: at the top, and the whole width in view if it can still be read.
-function home() {
+export function home() {
   view.due = !$('canvas').clientWidth; // a narrow page hides it: begin when it is seen
   view.moved = false;
   frameWidth();
@@ -275,7 +286,7 @@ function home() {
 
 // frameWidth makes the width of the graph fit, down to a size that can be read. Of a wider one, the first box is in view, and
 // nothing is empty beside the graph.
-function frameWidth() {
+export function frameWidth() {
   const shown = $('canvas').clientWidth;
   view.scale = Math.min(1, Math.max(0.6, shown / (picture.width || 1)));
   const w = shown / view.scale, first = picture.at.get(boxOf(at.path[0]));
@@ -296,7 +307,7 @@ function boxAt(event) {
 
 // listenToPicture moves the view with the wheel and by dragging, zooms with Ctrl and the wheel, and selects or opens
 // what is clicked.
-function listenToPicture() {
+export function listenToPicture() {
   const canvas = $('canvas');
   let from = null;
 

@@ -1,11 +1,27 @@
 // The inspector: everything that the page knows of the selected node.
 
+import {copied, drawShare} from './copies.js';
+import {$, atRest, el, fill, show, spoken, svg} from './dom.js';
+import {markFound} from './found.js';
+import {below, Digits, graph, inside, nodeOf, numberOf, placeOf, saved, sums} from './graph.js';
+import {areUsed, canRunNow, formsOf} from './live.js';
+import {at, glyph} from './outline.js';
+import {drill, linkTo, select} from './page.js';
+import {fenced, jsonView, layArguments, resultText} from './reading.js';
+import {request} from './request.js';
+import {
+  count, differences, duration, group, isCall, label, line, pretty, summary, textAt, tokens, valueAt,
+} from './words.js';
+
 const tabs = ['Says', 'Request', 'JSON'];
-let tab = 'Says';
-const longText = 20000; // characters of one text; the rest is shown on request
+export let tab = 'Says';
+export const longText = 20000; // characters of one text; the rest is shown on request
+
+// chooseTab chooses what is shown of the next nodes.
+export function chooseTab(name) { tab = name; }
 
 // inspect draws the selected node.
-function inspect() {
+export function inspect() {
   const pane = $('inspector'),
     before = {shown: pane.dataset.shown, top: pane.scrollTop, focused: document.activeElement, used: areUsed()};
   const node = nodeOf(at.selected);
@@ -23,7 +39,7 @@ function inspect() {
     has.map(name => el('button',
       {role: 'tab', id: 'tab-' + name, 'aria-controls': 'detail', 'aria-selected': String(name === shown),
         onclick: () => {
-      tab = name;
+      chooseTab(name);
       inspect();
       $('tab-' + name).focus();
     }}, name))), el('div', {id: 'detail', role: 'tabpanel', 'aria-labelledby': 'tab-' + shown})]);
@@ -43,8 +59,8 @@ function inspect() {
   if (pane.contains(before.focused)) before.focused.focus({preventScroll: true});
 }
 
-const isAnswer = key => group(key) === 'assistant';
-const toolbar = (...buttons) => el('div', {class: 'toolbar'}, buttons);
+export const isAnswer = key => group(key) === 'assistant';
+export const toolbar = (...buttons) => el('div', {class: 'toolbar'}, buttons);
 
 // heading names a node: its sort, number, names, ID and time.
 function heading(key) {
@@ -132,7 +148,7 @@ function usageText(usage) {
 }
 
 // totals writes the result of sums in words, without what is zero or unknown.
-function totals(sum) {
+export function totals(sum) {
   return [count(sum.nodes, 'node'), sum.answers && count(sum.answers, 'model call'),
     sum.calls && count(sum.calls, 'tool call'),
     sum.failed && sum.failed + ' failed', sum.usage.some(Boolean) && usageText(sum.usage),
@@ -148,7 +164,7 @@ function costOf(sum) {
 
 // costText writes an amount, to three significant digits and never in the form 1e-7. Only the program knows the
 // currency.
-const costText = n => n === 0 ? '0' : new Intl.NumberFormat('en', {maximumSignificantDigits: 3}).format(n);
+export const costText = n => n === 0 ? '0' : new Intl.NumberFormat('en', {maximumSignificantDigits: 3}).format(n);
 
 // usageBar shows where the tokens of a call went.
 function usageBar(usage) {
@@ -166,7 +182,7 @@ function usageBar(usage) {
 }
 
 // block is a text, letter for letter. A very long one is cut, with a button for the rest.
-function block(name, text, classes) {
+export function block(name, text, classes) {
   const e = el(name, {class: classes});
   if (text.length <= longText) {
     e.textContent = text;
@@ -211,8 +227,8 @@ function place(key, part, returned) {
   throw new Error('a part of an unknown form: ' + part.form);
 }
 
-const caption = text => el('h3', {}, text);
-const link = key => el('button', {class: 'link', onclick: () => select(key)}, 'n' + numberOf(key));
+export const caption = text => el('h3', {}, text);
+export const link = key => el('button', {class: 'link', onclick: () => select(key)}, 'n' + numberOf(key));
 const card = (part, ...inside) => el('div', {class: part.bad ? 'card bad' : 'card'}, inside);
 
 // linksTo links to the nodes of the first IDs in a list, if the page has them.
@@ -270,15 +286,15 @@ function diffed(a, b) {
 }
 
 // keyOfID returns the key of the node with an ID; null if the page has none.
-function keyOfID(id) {
+export function keyOfID(id) {
   for (const node of graph.nodes.values()) if (node.id === id) return node.key;
   return null;
 }
 
-const copyButton = (name, text) => el('button', {onclick: () => copied(text)}, name);
+export const copyButton = (name, text) => el('button', {onclick: () => copied(text)}, name);
 
 // copy puts text on the clipboard, also where the browser gives pages no clipboard.
-async function copy(text) {
+export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = el('textarea', {class: 'offscreen'});
   area.value = text;

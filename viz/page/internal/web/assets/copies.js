@@ -1,5 +1,14 @@
 // Copies of the conversation as Mermaid or JSON, and of a part of it around the selected node as JSON.
 
+import {$, el, show, status} from './dom.js';
+import {below, byNumber, conversationOf, graph, headsOf, nodeOf, numberOf, pathTo} from './graph.js';
+import {copy, copyButton, isAnswer} from './inspector.js';
+import {ask} from './live.js';
+import {at} from './outline.js';
+import {config, sharedLink} from './page.js';
+import {curlOf} from './request.js';
+import {isCall} from './words.js';
+
 // copyKinds are the parts: the name, what it is called, and what is in it.
 const copyKinds = [
   ['all', () => 'all', () => 'the whole conversation'],
@@ -10,7 +19,7 @@ const copyKinds = [
 const copyForms = [['mermaid', 'Mermaid'], ['json', 'JSON']];
 
 // drawShare fills the menu, for the selected node.
-function drawShare() {
+export function drawShare() {
   const key = at.selected, has = nodeOf(key) !== undefined, n = 'n' + numberOf(key);
   $('share-menu').dataset.key = key;
   const row = ([kind, name, what]) => el('div', {class: 'copyrow', role: 'group', 'aria-label': 'copy ' + name(n)},
@@ -42,7 +51,7 @@ function withLetter(letter, button) {
 }
 
 // toShare opens the menu by keyboard, or closes it.
-function toShare() {
+export function toShare() {
   $('share').open = !$('share').open;
   if (!$('share').open) return;
   drawShare();
@@ -50,7 +59,7 @@ function toShare() {
 }
 
 // closeShare closes the menu, and reports whether it was open. The focus does not stay in it.
-function closeShare() {
+export function closeShare() {
   const share = $('share');
   if (!share.open) return false;
   if (share.contains(document.activeElement)) $('outline').focus();
@@ -60,7 +69,7 @@ function closeShare() {
 
 // shareKey returns the action of a key in the menu: the arrow keys go to the button beside, above or below, and a
 // letter presses its button.
-function shareKey(event) {
+export function shareKey(event) {
   const lines = [...$('share-menu').children].map(e => e.tagName === 'BUTTON' ? [e] : [...e.querySelectorAll('button')])
     .filter(line => line.length);
   const line = lines.findIndex(buttons => buttons.includes(document.activeElement)),
@@ -78,7 +87,7 @@ function shareKey(event) {
 }
 
 // copied copies a text, and reports in the status whether that worked.
-async function copied(text, name) {
+export async function copied(text, name) {
   try {
     await copy(await text());
     closeShare();

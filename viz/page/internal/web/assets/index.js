@@ -1,9 +1,14 @@
 // The list of conversations of a server that has several. Each links to its page.
 
+import {$, el, nextTheme, show} from './dom.js';
+import {ask, drawRefused, live, token} from './live.js';
+import {config} from './page.js';
+import {count} from './words.js';
+
 const list = {text: '', entries: []};
 
 // beginIndex shows the list, and asks for it again while the page is visible.
-async function beginIndex() {
+export async function beginIndex() {
   live.token = token();
   document.querySelector('main').hidden = true;
   for (const id of ['heads', 'open-compare', 'problems', 'share', 'show-help']) $(id).hidden = true;
@@ -69,11 +74,11 @@ function entryRow(entry) {
 }
 
 // stateStyle colors a state: what failed, what needs a person, what is under way.
-const stateStyle = state => state === 'failed' ? 'bad' : ['paused', 'in doubt', 'parked'].includes(state) ? 'odd'
+export const stateStyle = state => state === 'failed' ? 'bad' : ['paused', 'in doubt', 'parked'].includes(state) ? 'odd'
   : state === 'running' ? 'on' : '';
 
 // ago is how long ago a time was.
-function ago(time) {
+export function ago(time) {
   const seconds = (Date.now() - Date.parse(time)) / 1000;
   for (const {size, name} of [{size: 86400, name: 'd'}, {size: 3600, name: 'h'}, {size: 60, name: 'min'}]) {
     if (seconds >= size) return Math.floor(seconds / size) + ' ' + name + ' ago';

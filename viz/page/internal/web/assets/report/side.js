@@ -1,12 +1,17 @@
 // What the shown conversations have in common: why they failed, their paths, as a matrix, their first failures, tools
 // and models.
 
+import {$, el, show} from '../dom.js';
+import {detail} from './detail.js';
+import {count, data, duration, gone, isShown, modelSums, money, number, percentile, toolSums, view} from './rows.js';
+import {at, draw, onlyCause, onlyFailure, onlyPath} from './table.js';
+
 const pathsAtFirst = innerWidth > 720 ? 12 : 4;
 let allPaths = false;
 let listedPaths = []; // those that conversations took which the other filters leave, the most taken first
 
 // drawSide shows the parts of the side for the rows. Paths are counted without the filter for a path.
-function drawSide(list) {
+export function drawSide(list) {
   const members = new Map();
   for (const row of data.rows) {
     if (row.path && isShown(row, 'path')) members.set(row.path, (members.get(row.path) || 0) + 1);
@@ -87,7 +92,7 @@ const part = (title, note, ...content) => el('details',
     ontoggle: event => opened.set(title, event.target.open)},
   el('summary', {}, el('h2', {}, title), ' ', el('span', {class: 'quiet'}, note)), content);
 
-const stepOf = i => data.steps[i];
+export const stepOf = i => data.steps[i];
 
 // pathRow is a row of the matrix. What is the same as in the path that it parts from is pale.
 function pathRow(path, members) {
@@ -118,4 +123,14 @@ function cell(one, i, path) {
   const kind = one.failed ? 'failed' : kinds[one.kind] || 'aside';
   const place = !path.base ? '' : i < path.same ? 'same' : i === path.same ? 'part' : '';
   return el('span', {class: 'cell ' + kind + ' ' + place, title: (i + 1) + ' ' + one.label}, one.failed ? '✕' : '');
+}
+
+// nextPath leaves only the conversations of the next path in the list, or of the one before: the last one has the
+// fewest.
+export function nextPath(n) {
+  const numbers = listedPaths.map(path => path.number), here = numbers.indexOf(view.path);
+  if (!numbers.length) return;
+  const next = here < 0 ? (n > 0 ? 0 : numbers.length - 1) : (here + n + numbers.length) % numbers.length;
+  if (next >= pathsAtFirst) allPaths = true;
+  onlyPath(numbers[next]);
 }

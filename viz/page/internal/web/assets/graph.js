@@ -1,6 +1,9 @@
 // The conversation as the page knows it. Patches arrive here and nowhere else; everything else only reads.
 
-const graph = {
+import {live} from './live.js';
+import {isCall, saidTexts} from './words.js';
+
+export const graph = {
   nodes: new Map(), // by key
   places: new Map(),
   folds: new Map(), // the boxes that hold several nodes, by key
@@ -14,13 +17,13 @@ const graph = {
 
 // apply adds a patch to the graph. Everything derived from the graph is computed anew: that takes a few milliseconds
 // for 20,000 nodes.
-function apply(patch) {
+export function apply(patch) {
   collect(patch);
   relate();
 }
 
 // collect adds a patch to the graph, and computes nothing: more of it follows.
-function collect(patch) {
+export function collect(patch) {
   if (patch.reset) {
     for (const map of [graph.nodes, graph.places, graph.folds, graph.edges]) map.clear();
     Object.assign(graph, {frames: [], rooms: [], heads: [], refs: [], found: [], totals: [], note: ''});
@@ -58,22 +61,22 @@ function relate() {
 }
 
 // judge finds what is a problem now. During a run, a call that waits for its result is none.
-function judge() {
+export function judge() {
   graph.version++;
   for (const node of graph.nodes.values()) node.problems = [];
   graph.problems = graph.found.filter(problem => !problem.waits || live.state !== 'running');
   for (const problem of graph.problems) graph.nodes.get(problem.key)?.problems.push(problem);
 }
 
-const nodeOf = key => graph.nodes.get(key);
-const placeOf = key => graph.places.get(key);
-const numberOf = key => graph.places.get(key)?.n;
-const byNumber = (a, b) => numberOf(a) - numberOf(b);
+export const nodeOf = key => graph.nodes.get(key);
+export const placeOf = key => graph.places.get(key);
+export const numberOf = key => graph.places.get(key)?.n;
+export const byNumber = (a, b) => numberOf(a) - numberOf(b);
 
 // saved is the saved form of a node, parsed at its first use: most nodes are never looked at. JavaScript's numbers
 // would lose digits. A number that JavaScript would write in another way stays as its text, in an object of class
 // Digits.
-function saved(node) {
+export function saved(node) {
   if (!node.parsed || node.parsedRaw !== node.raw) {
     node.parsed = parseExactly(node.raw);
     node.parsedRaw = node.raw;
@@ -82,15 +85,15 @@ function saved(node) {
 }
 
 // skimmed is like saved, for code that goes through all nodes. It does not keep digits: that would take too long.
-const skimmed = node => node.parsedRaw === node.raw ? node.parsed : JSON.parse(node.raw);
+export const skimmed = node => node.parsedRaw === node.raw ? node.parsed : JSON.parse(node.raw);
 
-class Digits {
+export class Digits {
   constructor(text) { this.text = text; }
 }
 
 // parseExactly parses JSON and keeps the digits of its numbers. Where the browser does not give the source of a value,
 // numbers are those of JavaScript.
-function parseExactly(text) {
+export function parseExactly(text) {
   try {
     return JSON.parse(text, (key, value, context) =>
       typeof value === 'number' && context && context.source !== String(value) ? new Digits(context.source) : value);
@@ -101,16 +104,16 @@ function parseExactly(text) {
 
 // conversationOf names the conversation of a node by its owner: the key of the call that started it, or of another node
 // with a conversation inside; null for the outermost.
-function conversationOf(key) {
+export function conversationOf(key) {
   const frame = placeOf(key)?.frame ?? -1;
   return frame < 0 ? null : graph.frames[frame]?.owner ?? null;
 }
 
 // headsOf returns the heads of a conversation, by its owner.
-const headsOf = owner => owner === null ? graph.heads : nodeOf(owner)?.opens || [];
+export const headsOf = owner => owner === null ? graph.heads : nodeOf(owner)?.opens || [];
 
 // pathTo returns nodes and all their ancestors, in reading order.
-function pathTo(...keys) {
+export function pathTo(...keys) {
   const seen = new Set(keys);
   const stack = [...keys];
   while (stack.length) {
@@ -125,13 +128,13 @@ function pathTo(...keys) {
 }
 
 // endOf returns the first head below a node; the node itself if there is none.
-function endOf(key) {
+export function endOf(key) {
   const after = below(key);
   return headsOf(conversationOf(key)).find(head => after.has(head)) ?? key;
 }
 
 // below returns a node and all its descendants.
-function below(key) {
+export function below(key) {
   const seen = new Set([key]);
   const stack = [key];
   while (stack.length) {
@@ -146,7 +149,7 @@ function below(key) {
 }
 
 // inside returns the nodes of the conversations inside the given nodes, at any depth.
-function inside(keys) {
+export function inside(keys) {
   const seen = new Set();
   const stack = [...keys].flatMap(key => nodeOf(key)?.opens || []);
   while (stack.length) {
@@ -160,7 +163,7 @@ function inside(keys) {
 
 // siblings returns the children of a node's first parent, or all nodes without a parent, in its conversation. The node
 // is one of them.
-function siblings(key) {
+export function siblings(key) {
   const node = nodeOf(key);
   const conversation = conversationOf(key);
   const all = node.parents?.length ? nodeOf(node.parents[0]).kids
@@ -169,7 +172,7 @@ function siblings(key) {
 }
 
 // branches returns the siblings of a node that are alternatives, itself included. The calls of one message are not.
-function branches(key) {
+export function branches(key) {
   if (isCall(key)) return [];
   const node = nodeOf(key);
   if (!node.parents?.length) return [];
@@ -177,7 +180,7 @@ function branches(key) {
 }
 
 // sums adds up the tokens, times and costs of nodes. The totals of a run are not added: they repeat those of its nodes.
-function sums(keys) {
+export function sums(keys) {
   const total = {nodes: 0, usage: [0, 0, 0, 0, 0], ms: 0, cost: 0, priced: 0, unpriced: 0, answers: 0, calls: 0,
     failed: 0};
   for (const key of keys) {

@@ -1,10 +1,17 @@
 // Paused runs: the calls that wait for a person, to approve, deny or answer them.
 
-const waiting = {cards: new Map(), signature: '[]', answered: new Set()}; // answered: the cards that were answered here
+import {$, el, show, status} from './dom.js';
+import {block, keyOfID} from './inspector.js';
+import {drawLive, live, post} from './live.js';
+import {config, select} from './page.js';
+import {narrowPage, openView} from './views.js';
+import {indentJSON, line} from './words.js';
+
+export const waiting = {cards: new Map(), signature: '[]', answered: new Set()}; // answered: the cards that were answered here
 
 // drawWaiting shows the open calls. A card stays while its call is open and takes answers as before, with what was
 // typed into it.
-function drawWaiting(runs) {
+export function drawWaiting(runs) {
   const focused = $('waiting').contains(document.activeElement);
   const cards = new Map();
   for (const run of runs) {
@@ -54,13 +61,13 @@ function toOpenCall() {
 }
 
 // toArguments edits the arguments of the call whose card has the focus, or else of the first one.
-function toArguments() {
+export function toArguments() {
   if (!document.activeElement.closest('#waiting .ask')) toWaiting();
   document.activeElement.closest('.ask')?.querySelector('button.edit')?.click();
 }
 
 // toWaiting shows the calls that wait, and goes to the first one that can be answered.
-function toWaiting() {
+export function toWaiting() {
   if ($('waiting').hidden) return status('No call waits for an answer.');
   if (narrowPage.matches) openView('outline'); // they are below it
   if (!toOpenCall()) $('waiting').scrollIntoView({block: 'nearest'});
@@ -73,7 +80,7 @@ function toNode(id) {
 }
 
 // canAnswerNow offers the answers only while the server would take them.
-function canAnswerNow() {
+export function canAnswerNow() {
   const able = !live.refused && live.connected && live.state === 'idle';
   for (const card of waiting.cards.values()) card.offer(able);
   for (const button of document.querySelectorAll('#waiting button.all')) button.disabled = !able;
