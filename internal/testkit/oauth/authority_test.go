@@ -286,7 +286,7 @@ func (a *authority) GetRefreshTokenInfo(_ context.Context, _ string, token strin
 	return "ada", token, nil
 }
 
-// RevokeToken ends the login of a token.
+// RevokeToken ends the login of a refresh token, or an access token alone.
 func (a *authority) RevokeToken(_ context.Context, token, _, clientID string) *oidc.Error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -297,7 +297,8 @@ func (a *authority) RevokeToken(_ context.Context, token, _, clientID string) *o
 	if l.GetClientID() != clientID {
 		return oidc.ErrInvalidClient()
 	}
-	l.ended = true
+	delete(a.access, token)
+	l.ended = l.ended || a.renewals[token] != nil
 	return nil
 }
 
