@@ -294,6 +294,27 @@ func TestEveryWritersNodesAreKept(t *testing.T) {
 	require.Len(t, texts, 1+writers*steps)
 }
 
+// TestForksAreAppendedToAtTheSameTime is for the race detector: a conversation and its fork share the set of stored nodes.
+func TestForksAreAppendedToAtTheSameTime(t *testing.T) {
+	_, s := recording()
+	main := saved(t, s, "k", dag.New().User("start"))
+	fork, err := main.Fork(ctx, "fork")
+	require.NoError(t, err)
+
+	var wait sync.WaitGroup
+	failures := make([]error, 2)
+	for i, c := range []*store.Conversation{main, fork} {
+		wait.Go(func() {
+			for range 20 {
+				failures[i] = errors.Join(failures[i], c.Append(ctx, c.DAG().User("more")))
+			}
+		})
+	}
+	wait.Wait()
+	require.NoError(t, errors.Join(failures...))
+	require.Equal(t, 21, open(t, s, "k").DAG().Len())
+}
+
 func TestLostReplyIsNoConflict(t *testing.T) {
 	driver, s := recording()
 	c := saved(t, s, "k", dag.New().User("one"))
