@@ -140,7 +140,7 @@ func newShelf(driver store.Driver, end func() error) (k *shelf, err error) {
 }
 
 func (k *shelf) open() (*store.Conversation, error) {
-	return store.New(k.failing, &store.Options{Cut: 40}).Conversation(context.Background(), shelfKey)
+	return store.New(k.failing).Conversation(context.Background(), shelfKey)
 }
 
 // save appends again after an error of the store, as the documentation says: the first append may be stored.
