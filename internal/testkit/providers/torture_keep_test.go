@@ -185,14 +185,6 @@ func (k *shelf) held() (string, error) {
 				return "", err
 			}
 			all += string(r.Line)
-			for _, c := range r.Cuts {
-				for b, err := range k.Blobs(ctx, shelfKey, []store.Sum{c.Sum}) {
-					if err != nil {
-						return "", err
-					}
-					all += string(b.Data)
-				}
-			}
 		}
 	}
 	return all, err

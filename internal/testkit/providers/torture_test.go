@@ -329,8 +329,7 @@ func (p *torture) crash(c *tortured, dice *rand.Rand) {
 // acknowledge saves a conversation, which must be what the model knows.
 func (p *torture) acknowledge(c *tortured, d dag.DAG) error {
 	err := c.store.save(d)
-	if errors.Is(err, dag.ErrNotErased) && c.t.redacted || c.t.redacted && c.t.edited {
-		// An edit leaves the original of what was erased afterwards.
+	if errors.Is(err, dag.ErrNotErased) && c.t.redacted {
 		p.count("rewritten")
 		c.store.fail(0)
 		err = c.store.rewrite(d)
@@ -555,33 +554,27 @@ func (p *torture) fork(c *tortured, dice *rand.Rand) {
 // merge merges another conversation into this one.
 func (p *torture) merge(c *tortured, dice *rand.Rand) {
 	other := p.lineages[dice.IntN(len(p.lineages))]
-	if other == c || c.open() || len(c.t.erased)+len(other.t.erased) > 0 || len(c.t.lines[0]) == 0 || len(other.t.lines[0]) == 0 {
+	if other == c || c.open() || other.open() || len(c.t.erased)+len(other.t.erased) > 0 || len(c.t.lines[0]) == 0 || len(other.t.lines[0]) == 0 {
 		return
 	}
-	t, w := c.t, p.word()
-	how := []dag.MergeStrategy{dag.MergeJoin, dag.MergeAnswer, dag.MergePick}[dice.IntN(3)]
-	if how == dag.MergeJoin {
-		if other.open() || !t.joins(other.t) {
-			return
-		}
-		for _, l := range other.t.lines[0] {
-			if !slices.Contains(t.lines[0], l) {
-				t.lines[0] = append(slices.Clip(t.lines[0]), l)
-			}
+	t := c.t
+	if !t.joins(other.t) {
+		return
+	}
+	for _, l := range other.t.lines[0] {
+		if !slices.Contains(t.lines[0], l) {
+			t.lines[0] = append(slices.Clip(t.lines[0]), l)
 		}
 	}
-	d := dag.Merge(how, dag.Branch{DAG: c.d}, dag.Branch{DAG: other.d, Summary: w})
-	if c.d = d; how == dag.MergeAnswer {
-		c.add(d, line{role: content.User, text: fmt.Sprintf("From the branch \"branch 2\":\n\n%s", w)})
-	}
-	t.merged, t.edited = true, t.edited || other.t.edited
+	c.d = dag.Merge(dag.Branch{DAG: c.d}, dag.Branch{DAG: other.d})
+	t.merged = true
 	for task, lines := range other.t.lines {
 		if task > 0 && t.lines[task] == nil {
 			t.lines[task] = lines
 		}
 	}
 	for n, f := range other.t.clone().facts {
-		if t.facts[n] == nil || how == dag.MergeJoin && t.facts[n].final == nil {
+		if t.facts[n] == nil || t.facts[n].final == nil {
 			t.facts[n] = f
 		}
 	}
@@ -594,7 +587,7 @@ func (t *truth) joins(o *truth) bool {
 		shared++
 	}
 	inPhase := shared > 0 && len(t.lines[0][shared-1].calls) > 0
-	return !inPhase && t.summary == nil && o.summary == nil && !t.edited && !o.edited && !t.merged && !o.merged
+	return !inPhase && t.summary == nil && o.summary == nil && !t.merged && !o.merged
 }
 
 // back goes back to before an exchange.
@@ -618,22 +611,15 @@ func (p *torture) back(c *tortured, dice *rand.Rand) {
 	c.t.lines[0] = slices.Clip(c.t.lines[0][:at])
 }
 
-// edit replaces a message of the user.
+// edit goes back to before a message of the user, and says it anew.
 func (p *torture) edit(c *tortured, dice *rand.Rand) {
 	i, ok := c.pick(dice, func(l *line) bool { return l.role == content.User && l.results == nil })
-	if !ok || c.open() {
+	if !ok || c.open() || c.t.merged || c.t.summary != nil {
 		return
 	}
-	w := p.word()
-	e, err := c.d.Edit(c.d.Transcript().Nodes[i], node.Message{Role: content.User, Blocks: content.Words(w)})
-	p.check(9, err == nil, "an edit fails: %v", err)
-	if err != nil {
-		return
-	}
-	c.d, c.t.edited = e.DAG, true
-	lines := slices.Clone(c.t.lines[0])
-	lines[i] = &line{role: content.User, text: w}
-	c.t.lines[0] = lines
+	w, n := p.word(), c.d.Transcript().Nodes[i]
+	c.t.lines[0] = slices.Clip(c.t.lines[0][:i])
+	c.add(c.d.WithHeads(n.Parents()...).User(w), line{role: content.User, text: w})
 }
 
 // pick returns the index of a message at random that is no summary.
@@ -674,7 +660,7 @@ func (p *torture) compact(c *tortured, dice *rand.Rand) {
 // redact erases a message, with the executions that its results are from, and what is inside of them.
 func (p *torture) redact(c *tortured, dice *rand.Rand) {
 	i, ok := c.pick(dice, func(*line) bool { return true })
-	if !ok || c.open() || c.t.edited && c.t.merged {
+	if !ok || c.open() {
 		return
 	}
 	n := c.d.Transcript().Nodes[i]

@@ -15,14 +15,14 @@ import (
 // truth is the reference model of one conversation. It knows the messages that there must be, what the seams saw and
 // nothing else: a message that is new must be explained by what somebody said, and from then on it may not change.
 type truth struct {
-	lines                    map[int][]*line  // by task: 0 is the conversation itself, any other number that of a sub-agent's call
-	said                     map[int]line     // the response of a model that is not yet in the conversation
-	shown                    map[int][]string // the parts of a response that broke off, unless a whole one followed
-	queue                    []string         // the messages that wait in the queue
-	facts                    map[int]*fact    // of each call, by its number
-	erased                   map[string]bool  // the words that may be found nowhere
-	merged, edited, redacted bool
-	summary                  *line // of the compaction
+	lines            map[int][]*line  // by task: 0 is the conversation itself, any other number that of a sub-agent's call
+	said             map[int]line     // the response of a model that is not yet in the conversation
+	shown            map[int][]string // the parts of a response that broke off, unless a whole one followed
+	queue            []string         // the messages that wait in the queue
+	facts            map[int]*fact    // of each call, by its number
+	erased           map[string]bool  // the words that may be found nowhere
+	merged, redacted bool
+	summary          *line // of the compaction
 }
 
 // line is a message as it must be.
