@@ -104,7 +104,7 @@ func (h home) run(t *testing.T, name string, args ...string) string {
 	if _, err := os.Stat(binary); os.Getenv("PLAIT_SESSIONS") == "" || err != nil {
 		t.Skipf("SKIPPED: PLAIT_SESSIONS=1 runs %s; .ci/sessions/install.sh installs it", name)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = h.dir
