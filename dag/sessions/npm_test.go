@@ -101,8 +101,11 @@ func (h home) run(t *testing.T, name string, args ...string) string {
 	folder, err := filepath.Abs("../../.ci/sessions")
 	require.NoError(t, err)
 	binary := filepath.Join(folder, "node_modules", ".bin", name)
+	if _, err := os.Stat(binary); err != nil {
+		binary = filepath.Join(folder, "long", "node_modules", ".bin", name)
+	}
 	if _, err := os.Stat(binary); os.Getenv("PLAIT_SESSIONS") == "" || err != nil {
-		t.Skipf("SKIPPED: PLAIT_SESSIONS=1 runs %s; .ci/sessions/install.sh installs it", name)
+		t.Skipf("SKIPPED: PLAIT_SESSIONS=1 runs %s; .ci/sessions/install.sh long installs it", name)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
