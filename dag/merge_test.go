@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/dialect"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
