@@ -55,7 +55,7 @@ func comingFrom(ctx context.Context, model api.Provider, path string) error {
 	if err != nil {
 		return err
 	}
-	conversation, err := store.New(store.Memory(), nil).Conversation(ctx, "ada")
+	conversation, err := store.New(store.Memory()).Conversation(ctx, "ada")
 	if err != nil {
 		return err
 	}

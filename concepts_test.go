@@ -11,10 +11,8 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest"
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
-	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/viz"
 )
 
@@ -57,15 +55,15 @@ func merges(_ context.Context, model api.Provider) (dag.DAG, error) {
 	question := dag.New().User("Write a title.")
 	short := question.Assistant("Weather")
 	long := question.Assistant("A Study of the Weather in Two Cities")
-	d := dag.Merge(dag.MergeJoin, dag.Branch{Name: "short", DAG: short}, dag.Branch{Name: "long", DAG: long}).
+	d := dag.Merge(dag.Branch{Name: "short", DAG: short}, dag.Branch{Name: "long", DAG: long}).
 		User("Something in between.")
 	return d, d.Err()
 }
 
 func edits(_ context.Context, model api.Provider) (dag.DAG, error) {
 	d := dag.New().User("Where is Pariss?").Assistant("I do not know Pariss.")
-	edited, err := d.Edit(d.Nodes()[0], node.Message{Role: content.User, Blocks: content.Words("Where is Paris?")})
-	return d.Join(edited.DAG), err
+	edited := d.Back(1).User("Where is Paris?")
+	return d.Join(edited), edited.Err()
 }
 
 func pauses(ctx context.Context, model api.Provider) (dag.DAG, error) {

@@ -53,15 +53,18 @@
 //	  compatible names of servers that implement the APIs of others
 //	  batch      requests of many runs together, through a provider's batch API, at half the price
 //	dag        the conversation as a value: build, walk, fork, edit, merge, compare, verify, save, load
-//	  sessions   what other programs kept: sessions of nano-agent, Claude Code, pi, LangChain, chat messages
+//	  sessions   sessions of other programs, read and written: Claude Code, Codex, OpenCode, pi, nano-agent
 //	store      conversations by key, shared by many programs: the interface of a database, and one in memory
 //	report     what many conversations have in common: outcomes, costs, failures, where their paths part
 //	  promptcache which tokens of a request were in the provider's prompt cache, and why others were not
 //	executor   tools, one tool phase, the loop, pause and resume, compaction
 //	  replay     recorded calls executed again, and recorded results for another model
-//	  registry   one tool call at a time, in the shape of any provider, for other loops
+//	  registry   one tool call at a time, for other loops
 //	  agui       an HTTP handler for web front ends (AG-UI)
 //	  progress   a line on a terminal that says how far a run is
+//	  contextedit old results of tools left out of requests
+//	  toolsearch tools that are declared when they are found
+//	  background calls that continue while the model does something else
 //	viz        drawings: Mermaid, DOT, SVG, and the layout they stand on
 //	  page       a conversation as one HTML file, to look around in
 //	  page/live  the same page during a run

@@ -29,7 +29,7 @@ const (
 // layers lists the packages of the root module from the bottom up. A package may import those before it, and only them.
 // Test equipment has no place in it: see [TestTestHelpersStayOutOfTheLibrary].
 var layers = []string{
-	"internal/safetext", "internal/jsonx/write", "internal/jsonx/plain", "internal/pattern", "internal/memo", "internal/bell", "internal/blockcodec",
+	"internal/safetext", "internal/jsonx/write", "internal/jsonx/plain", "internal/pattern", "internal/memo", "internal/bell", "internal/unwrap", "internal/blockcodec",
 	"internal/secret", "content", "internal/jsonx", "internal/schema", "internal/filelock",
 	"node", "internal/lineage", "internal/describe", "internal/shared",
 	"api/compatible", "api/internal/idle", "internal/wire", "api", "api/batch", "internal/gptname",

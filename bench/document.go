@@ -20,7 +20,7 @@ import (
 func write(measures []pair.Measure, conditions string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The output of go run ./bench -write, of %s:\n%s.\n", time.Now().Format("2 January 2006"), conditions)
-	b.WriteString("bench/notes.md explains the columns. Reproduce a row with go run ./bench -run NAME.\n\n")
+	b.WriteString("bench/main.go explains the columns. Reproduce a row with go run ./bench -run NAME.\n\n")
 
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "aim\tmeasure\tours\tbeside\tratio [quartiles]\tgoal")

@@ -10,9 +10,25 @@
 //	go run ./bench -robustness     docs/robustness.md: what breaks other libraries, and Plait
 //	go run ./bench -write          every measure, written to bench/measured.txt
 //
-// The variants of a case are measured in turns, and a ratio is the median of all rounds: see package pair. They run in
-// this process; other libraries, and Plait beside them, run in processes of their own. Times are processor time, except
-// in cases of wall time. Absolute figures are those of this machine; ratios are about the same on other machines.
+// # What a measure is
+//
+// The variants of a case are measured in turns, and a ratio is the median of all rounds, with quartiles in brackets: see
+// package pair. They run in this process; other libraries, and Plait beside them, run in processes of their own, with a
+// fake model that responds at once. Times are processor time, garbage collection included, except in cases of wall time.
+// Absolute figures are those of this machine; ratios are about the same on other machines. Measure a ratio whose
+// quartiles lie far apart again with -run.
+//
+// A goal is our own. One with "≤" is ours beside the baseline, one with "≥" the baseline beside ours. -gate compares
+// with bench/reached.json, not with the goals.
+//
+//   - journal/fsync is wall time on a shared disk, and its ratio no finding. "fork memory" is what one of 1,000 forks
+//     holds beside the history that all share.
+//   - errgroup makes the calls and nothing else. "Same guarantees" adds one deadline, panics that become results,
+//     results in call order, and tools that are left behind.
+//   - "anthropic" is the SDK's tool runner, where both sides make whole requests.
+//   - Versions of the peers: eino v0.9.13, fantasy v0.41.1, openai-agents-go v0.1.0, langchaingo v0.1.14,
+//     anthropic-sdk-go v1.84.0, adk v2.2.0, trpc-agent-go v1.10.0, genkit v1.12.0, nano-agent of April 2026 in
+//     Python 3.11.
 package main
 
 import (

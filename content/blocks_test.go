@@ -286,6 +286,7 @@ func TestLists(t *testing.T) {
 	require.Equal(t, "a\nb", list.Text())
 	require.Equal(t, []content.ToolUse{{Name: "f"}}, list.ToolUses())
 	require.Equal(t, []content.ToolResult{{CallID: "1"}}, list.ToolResults())
+	require.Nil(t, content.Words("text").ToolUses(), "none takes no memory")
 	for i, b := range list.All() {
 		require.Equal(t, list.At(i), b)
 		if i == 2 {

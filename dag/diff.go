@@ -1,8 +1,6 @@
 package dag
 
 import (
-	"slices"
-
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/node"
 )
@@ -19,8 +17,6 @@ const (
 	opAdded   diffOp = "added"
 	// With other content.
 	opChanged diffOp = "changed"
-	// With the same content in another position: earlier, later, or after other nodes.
-	opMoved diffOp = "moved"
 )
 
 // Difference is the result of [Diff]. Its String is for people, and MarshalJSON has every change for programs. The zero
@@ -42,7 +38,7 @@ type Difference struct {
 }
 
 // nodeChange is a different node. A node with the same content in the same position is not a change, even if its digest
-// differs because of a changed node before it. Parts returns the difference.
+// differs because of a node before it. Parts returns the difference.
 type nodeChange struct {
 	// Op is any but opSame.
 	Op diffOp
@@ -174,7 +170,7 @@ type comparison struct {
 func compare(old, new []*node.Node) *comparison {
 	c := &comparison{old: old, new: new}
 
-	// An edit copies the nodes after it. Copies with the same payload are equal: do not compare their content.
+	// A redaction copies the nodes after it. Copies with the same payload are equal: do not compare their content.
 	again := 0
 	for again < min(len(old), len(new)) && old[len(old)-1-again].Payload() == new[len(new)-1-again].Payload() {
 		again++
@@ -196,7 +192,6 @@ func compare(old, new []*node.Node) *comparison {
 // changes returns the changes, and the number of equal nodes after the last one.
 func (c *comparison) changes() (changes []nodeChange, after int) {
 	same := 0
-	elsewhere, ancestry := c.elsewhere(), c.ancestry()
 	for _, p := range c.pairs {
 		change := nodeChange{Before: same}
 		if p.old >= 0 {
@@ -206,11 +201,7 @@ func (c *comparison) changes() (changes []nodeChange, after int) {
 			change.New = c.new[p.new]
 		}
 
-		switch from, moved := elsewhere[p]; {
-		case moved && p.new < 0:
-			continue // a change at its new position
-		case moved:
-			change.Op, change.Old = opMoved, c.old[from.old]
+		switch {
 		case p.new < 0:
 			change.Op = opRemoved
 		case p.old < 0:
@@ -218,9 +209,6 @@ func (c *comparison) changes() (changes []nodeChange, after int) {
 		case c.oldKeys[p.old] != c.newKeys[p.new] || differs(change.Old, change.New):
 			// A pair of one kind with other content, or with other content that has no text form.
 			change.Op = opChanged
-		case ancestry.moved(change.Old, change.New):
-			// The same content, after other nodes than before.
-			change.Op = opMoved
 		default:
 			same++
 			continue
@@ -230,32 +218,6 @@ func (c *comparison) changes() (changes []nodeChange, after int) {
 		same = 0
 	}
 	return changes, same
-}
-
-// elsewhere finds moved nodes: removed nodes that were added elsewhere with the same content. It maps the two pairs of
-// such a node to each other.
-func (c *comparison) elsewhere() map[pair]pair {
-	removed := map[int][]int{} // indexes in old, by key
-	for _, p := range c.pairs {
-		if p.new < 0 {
-			removed[c.oldKeys[p.old]] = append(removed[c.oldKeys[p.old]], p.old)
-		}
-	}
-
-	moved := map[pair]pair{}
-	for _, p := range c.pairs {
-		if p.old >= 0 {
-			continue
-		}
-
-		// Several removed nodes may have this content: use each once, in order.
-		if from := removed[c.newKeys[p.new]]; len(from) > 0 {
-			removed[c.newKeys[p.new]] = from[1:]
-			gone := pair{from[0], -1}
-			moved[p], moved[gone] = gone, p
-		}
-	}
-	return moved
 }
 
 // differs reports whether two nodes with the same fields differ in content without a field. This is so if their parents
@@ -270,81 +232,6 @@ func differs(a, b *node.Node) bool {
 		}
 	}
 	return true
-}
-
-// ancestry compares the parents of nodes across both conversations. It identifies a parent by its pair, or by a
-// negative number if it is in the common beginning.
-type ancestry struct {
-	*comparison
-	common       interned[node.Digest] // numbers of the nodes in the common beginning
-	inOld, inNew map[node.ID]int       // the pair of each node after the common beginning
-	before       [][]int               // by pair: the parents of a node without a counterpart; nil for other nodes
-}
-
-// maxParents is the maximum number of parents of a node that are compared.
-const maxParents = 64
-
-func (c *comparison) ancestry() *ancestry {
-	p := &ancestry{comparison: c, common: interned[node.Digest]{}, inOld: map[node.ID]int{}, inNew: map[node.ID]int{}}
-	p.before = make([][]int, len(c.pairs))
-
-	// In the order of the pairs, a node comes after its parents: follows finds the entries that it needs.
-	for i, at := range c.pairs {
-		if at.old >= 0 {
-			p.inOld[c.old[at.old].ID()] = i
-		}
-		if at.new >= 0 {
-			p.inNew[c.new[at.new].ID()] = i
-		}
-
-		switch {
-		case at.new < 0:
-			_, p.before[i] = p.follows(c.old[at.old], p.inOld)
-		case at.old < 0:
-			_, p.before[i] = p.follows(c.new[at.new], p.inNew)
-		}
-	}
-	return p
-}
-
-// follows returns the parents of n with a counterpart, and all parents of n. In all, a parent without a counterpart is
-// replaced by its own parents.
-func (p *ancestry) follows(n *node.Node, at map[node.ID]int) (paired, all []int) {
-	// The limit keeps the time near-linear: replacing parents by their own could make all grow with the graph.
-	paired, all = []int{}, []int{}
-	for i := 0; i < n.NumParents() && len(all) < maxParents; i++ {
-		parent := n.Parent(i)
-		k, after := at[parent.ID()]
-		switch {
-		case !after:
-			// The parent is in the common beginning, where both conversations have the same digests.
-			k = -1 - p.common.number(parent.Digest())
-		case p.pairs[k].lone():
-			// The parent was added or removed: its own parents take its place.
-			for _, b := range p.before[k] {
-				if !slices.Contains(all, b) {
-					all = append(all, b)
-				}
-			}
-			continue
-		}
-
-		paired = append(paired, k)
-		if !slices.Contains(all, k) {
-			all = append(all, k)
-		}
-	}
-	return paired, all
-}
-
-// moved reports whether two nodes with the same content follow different nodes, apart from added and removed nodes.
-func (p *ancestry) moved(a, b *node.Node) bool {
-	pairedA, allA := p.follows(a, p.inOld)
-	pairedB, allB := p.follows(b, p.inNew)
-
-	// An added or removed parent changes only paired if it was put between two nodes, and only all if it is a further
-	// branch. In both cases the node has not moved.
-	return !slices.Equal(pairedA, pairedB) && !slices.Equal(allA, allB)
 }
 
 // kindOf returns the kind of a node for pairUp. Only nodes of the same kind can be changed forms of each other.

@@ -43,11 +43,8 @@ type diffLine struct {
 	Gap int `json:"gap,omitzero"`
 }
 
-// Parts returns the different parts of the node: all parts of an added or removed node, and none of a moved node.
+// Parts returns the different parts of the node: all parts of an added or removed node.
 func (c nodeChange) Parts() []diffPart {
-	if c.Op == opMoved {
-		return nil
-	}
 	var old, new []field
 	if c.Old != nil {
 		old = spelled(c.Old)
@@ -222,7 +219,7 @@ type DiffOptions struct {
 //	    +   "city": "Rome"
 //	      }
 //
-// "-" is removed, "+" added, "~" changed, ">" moved, "=" the same. Text is cleaned: nothing in it can control a
+// "-" is removed, "+" added, "~" changed, "=" the same. Text is cleaned: nothing in it can control a
 // terminal. The form may change. Programs should use [Difference.MarshalJSON].
 func (d Difference) String() string {
 	var out strings.Builder
@@ -245,9 +242,9 @@ func (d Difference) Write(w io.Writer, opts *DiffOptions) error {
 	}
 	out.same(d.after)
 
-	// All nodes are the same, but not all of them are heads in both, or in the same order.
+	// All nodes are the same, but not all of them are heads in both, in the same order, or after the same nodes.
 	if len(d.changes) == 0 {
-		out.row(opChanged, "the heads: "+names(d.OldHeads, d.oldName)+" → "+names(d.NewHeads, d.newName))
+		out.row(opChanged, "the heads, or what nodes follow: "+names(d.OldHeads, d.oldName)+" → "+names(d.NewHeads, d.newName))
 	}
 	return out.Flush()
 }
@@ -286,7 +283,6 @@ var looks = map[diffOp]struct{ sign, color string }{
 	opRemoved: {"-", "\x1b[31m"},
 	opAdded:   {"+", "\x1b[32m"},
 	opChanged: {"~", "\x1b[33m"},
-	opMoved:   {">", "\x1b[36m"},
 }
 
 // row writes one row. The text must be cleaned.
@@ -304,7 +300,7 @@ func (w diffWriter) same(nodes int) {
 }
 
 func (w diffWriter) change(c nodeChange) {
-	// A changed or moved node usually has a new ID: show both.
+	// A changed node usually has a new ID: show both.
 	var list []string
 	n := cmp.Or(c.New, c.Old)
 	if c.Old != nil {
@@ -398,7 +394,7 @@ type (
 //     lines are left out;
 //   - after: the number of equal nodes after the last change.
 //
-// Each op is "same", "removed", "added", "changed" or "moved". Members are stable; later versions may add some.
+// Each op is "same", "removed", "added" or "changed". Members are stable; later versions may add some.
 func (d Difference) MarshalJSON() ([]byte, error) {
 	out := jsonDiff{
 		Equal: d.equal, Common: d.Common, Old: nodeJSON(d.Old), New: nodeJSON(d.New),

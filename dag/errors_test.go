@@ -244,54 +244,34 @@ func errorsOfMerging(t *testing.T) []attempt {
 
 	twice, _, err := asked.AppendExecutions(execution(0, "x")).AppendTo(asked.Heads(), execution(0, "again"))
 	require.NoError(t, err)
-	merge := func(how dag.MergeStrategy, branches ...dag.DAG) error {
+	merge := func(branches ...dag.DAG) error {
 		list := make([]dag.Branch, len(branches))
 		for i, b := range branches {
 			list[i].DAG = b
 		}
-		return dag.Merge(how, list...).Err()
+		return dag.Merge(list...).Err()
 	}
 
-	hm := fresh().WithSource(later(2)).User("hm")
-
 	return []attempt{
-		{"no branches", nil, merge(dag.MergeJoin)},
-		{"two branches", nil, merge(dag.MergeJoin, left, right)},
-		{"unknown strategy", dag.ErrMerge, merge("rebase", left, right)},
-		{"unknown strategy and no branches", dag.ErrMerge, merge("")},
-		{"failed branch", dag.ErrEmpty, merge(dag.MergePick, left, right.User(""))},
-		{"calls answered twice", dag.ErrMerge, merge(dag.MergeJoin, closed(1), closed(2))},
-		{"calls answered 3 times", dag.ErrMerge, merge(dag.MergeJoin, closed(1), closed(2), closed(3))},
-		{"call executed twice", dag.ErrMerge, merge(dag.MergeJoin, twice)},
-		{"call executed twice in the first branch", dag.ErrMerge, merge(dag.MergePick, twice, left)},
-		{"branch without an answer", dag.ErrEmpty, merge(dag.MergeAnswer, left, hm)},
-		{"branch without an answer, picked", nil, merge(dag.MergePick, left, hm)},
-		{"named branch with a blank summary", dag.ErrEmpty,
-			dag.Merge(dag.MergeAnswer, dag.Branch{DAG: left}, dag.Branch{Name: "n\n", Summary: " \n", DAG: right}).Err()},
-		{"another node with that id", dag.ErrDuplicateID, merge(dag.MergeJoin, fresh().User("a"), fresh().User("b"))},
+		{"no branches", nil, merge()},
+		{"two branches", nil, merge(left, right)},
+		{"failed branch", dag.ErrEmpty, merge(left, right.User(""))},
+		{"calls answered twice", dag.ErrMerge, merge(closed(1), closed(2))},
+		{"calls answered 3 times", dag.ErrMerge, merge(closed(1), closed(2), closed(3))},
+		{"call executed twice", dag.ErrMerge, merge(twice)},
+		{"call executed twice in the first branch", dag.ErrMerge, merge(twice, left)},
+		{"another node with that id", dag.ErrDuplicateID, merge(fresh().User("a"), fresh().User("b"))},
 	}
 }
 
 func errorsOfEditing(t *testing.T) []attempt {
 	d := fresh().User("q").Assistant("a")
-	foreign := fresh().WithSource(later(1)).User("elsewhere").Head()
-	edited := func(d dag.DAG, n *node.Node, p node.Payload) error {
-		_, err := d.Edit(n, p)
-		return err
-	}
-	text := node.System{Text: "x"}
-
 	unknown := read(t, document("", line(1, `"kind":"planet","body":{"a":1}`)))
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)
 	require.NoError(t, j.Append(d))
 
 	return []attempt{
-		{"Edit of a node", nil, edited(d, d.Nodes()[0], text)},
-		{"Edit of nil", dag.ErrForeign, edited(d, nil, text)},
-		{"Edit of a foreign node", dag.ErrForeign, edited(d, foreign, text)},
-		{"Edit with nil", node.ErrPayload, edited(d, d.Head(), nil)},
-		{"Edit after an error", dag.ErrEmpty, edited(d.User(""), d.Head(), text)},
 		{"Redact a node", nil, d.Redact(d.Head().ID()).Err()},
 		{"Redact nothing", nil, d.Redact().Err()},
 		{"Redact an unknown node", dag.ErrForeign, d.Redact(node.ID{1}).Err()},

@@ -110,73 +110,18 @@ func ExampleDifference_MarshalJSON() {
 	// {Common:1 Changes:[{Op:changed New:{Kind:message Role:assistant} Parts:[{Name:text Lines:[{Op:removed Text:Rain.} {Op:added Text:Sun.}]}]}]} <nil>
 }
 
-// Replacing an earlier message is a fork. What came after it is repeated, and those nodes are named that answered what was not said
-// here.
-func ExampleDAG_Edit() {
-	d := dag.New().User("Weather in Paris?").Assistant("18 °C.").User("Do I need a coat?").Assistant("A light one.").WithRef("paris")
-
-	first := d.Nodes()[0]
-	edited, err := d.Edit(first, node.Message{Role: content.User, Blocks: content.Words("Weather in Oslo?")})
-	fmt.Println(edited.DAG, err)
-	for _, n := range edited.Stale() {
-		m, _ := n.Message()
-		fmt.Println("stale:", m.Blocks.Text())
-	}
-	fmt.Println(edited.DAG.AtRef("paris").Len(), "nodes as they were")
-
-	// To ask anew instead, and let go of what came after:
-	fmt.Println(d.WithHeads(first.Parents()...).User("Weather in Oslo?"))
-	// Output:
-	// ○ user      Weather in Oslo?
-	// ● assistant 18 °C.
-	// ○ user      Do I need a coat?
-	// ● assistant A light one. <nil>
-	// stale: 18 °C.
-	// stale: A light one.
-	// 4 nodes as they were
-	// ○ user      Weather in Oslo?
-}
-
-// Two branches are tried side by side, and what one of them found goes into the other. The whole of it stays in the graph.
+// To send what all branches said, one after the other, merge them. To send one alone, add the others as sub-graphs.
 func ExampleMerge() {
-	start := dag.New().User("Where should we go?")
-	lisbon := start.Assistant("Let me think of Lisbon.").User("Flights?").Assistant("Two hours, 80 €.")
-	oslo := start.Assistant("Let me think of Oslo.").User("Flights?").Assistant("Four hours, 200 €.")
-
-	d := dag.Merge(dag.MergeAnswer, dag.Branch{DAG: lisbon}, dag.Branch{Name: "oslo", DAG: oslo})
-	for _, m := range d.Messages() {
-		fmt.Printf("%s: %q\n", m.Role, m.Blocks.Text())
-	}
-	fmt.Println(d)
-	// Output:
-	// user: "Where should we go?"
-	// assistant: "Let me think of Lisbon."
-	// user: "Flights?"
-	// assistant: "Two hours, 80 €."
-	// user: "From the branch \"oslo\":\n\nFour hours, 200 €."
-	// ○ user      Where should we go?
-	// ● assistant Let me think of Lisbon.
-	// ○ user      Flights?
-	// ● assistant Two hours, 80 €.
-	// ▣ sub-graph oslo → Four hours, 200 €.
-	// │ ┊ ⋮
-	// │ ┊ ● assistant Let me think of Oslo.
-	// │ ┊ ○ user      Flights?
-	// │ ┊ ● assistant Four hours, 200 €.
-	// ○ user      From the branch "oslo": Four hours, 200 €.
-}
-
-// To send what all branches said, one after the other, join them; with one of them picked, nothing of the others is sent.
-func ExampleMerge_strategies() {
 	start := dag.New().User("Name a city.")
-	tokyo, lima := dag.Branch{DAG: start.Assistant("Tokyo.")}, dag.Branch{DAG: start.Assistant("Lima.")}
-	for _, how := range []dag.MergeStrategy{dag.MergeJoin, dag.MergePick} {
-		d := dag.Merge(how, tokyo, lima).User("How big is it?")
-		fmt.Println(how, "sends", len(d.Messages()), "messages")
+	tokyo, lima := start.Assistant("Tokyo."), start.Assistant("Lima.")
+	both := dag.Merge(dag.Branch{DAG: tokyo}, dag.Branch{DAG: lima})
+	for _, d := range []dag.DAG{both, tokyo.SubGraph("other", lima)} {
+		d = d.User("How big is it?")
+		fmt.Println("sends", len(d.Messages()), "messages")
 		fmt.Println(d)
 	}
 	// Output:
-	// join sends 4 messages
+	// sends 4 messages
 	// ○ user      Name a city.
 	// ├─╮
 	// │ ● assistant Tokyo.
@@ -184,10 +129,10 @@ func ExampleMerge_strategies() {
 	// ├─╯
 	// ▫ record    plait.merge of branch 1, branch 2
 	// ○ user      How big is it?
-	// pick sends 3 messages
+	// sends 3 messages
 	// ○ user      Name a city.
 	// ● assistant Tokyo.
-	// ▣ sub-graph branch 2 → Lima.
+	// ▣ sub-graph other → Lima.
 	// │ ┊ ⋮
 	// │ ┊ ● assistant Lima.
 	// ○ user      How big is it?

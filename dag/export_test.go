@@ -37,7 +37,6 @@ const (
 	Removed = opRemoved
 	Added   = opAdded
 	Changed = opChanged
-	Moved   = opMoved
 )
 
 // ChangesOf returns the changes of a difference.

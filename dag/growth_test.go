@@ -159,13 +159,9 @@ func TestGrowth(t *testing.T) {
 		}},
 		{"Join", func(d dag.DAG) { check(d.Join(d.WithHeads(d.Nodes()[0]).User("other")).Err()) }},
 		{"Merge", func(d dag.DAG) {
-			dag.Merge(dag.MergeJoin, dag.Branch{DAG: d}, dag.Branch{DAG: d.WithHeads(d.Nodes()[0]).User("other")})
+			dag.Merge(dag.Branch{DAG: d}, dag.Branch{DAG: d.WithHeads(d.Nodes()[0]).User("other")})
 		}},
 		{"Refs", func(d dag.DAG) { d.Refs() }},
-		{"Edit", func(d dag.DAG) {
-			_, err := d.Edit(d.Nodes()[0], saying("other"))
-			check(err)
-		}},
 		{"Redact", func(d dag.DAG) { check(d.Redact(d.Nodes()[0].ID()).Err()) }},
 		{"Redact, all", func(d dag.DAG) { check(d.Redact(ids(d.Nodes())...).Err()) }},
 		{"Find", func(d dag.DAG) {
@@ -250,21 +246,21 @@ func TestGrowth(t *testing.T) {
 			for range n {
 				branches = append(branches, dag.Branch{DAG: start.Assistant("branch")})
 			}
-			return func() { dag.Merge(dag.MergeJoin, branches...) }
+			return func() { dag.Merge(branches...) }
 		}},
 		growthtest.Case{Name: "Merge of many, with findings", Growth: growthtest.LogLinear, Setup: func(_ testing.TB, n int) func() {
 			start, branches := faulty(n).User("on"), []dag.Branch(nil)
 			for range n {
 				branches = append(branches, dag.Branch{DAG: start.Assistant("branch")})
 			}
-			return func() { check(dag.Merge(dag.MergeJoin, branches...).Err()) }
+			return func() { check(dag.Merge(branches...).Err()) }
 		}},
 		growthtest.Case{Name: "Merge of many open calls", Growth: growthtest.LogLinear, Setup: func(_ testing.TB, n int) func() {
 			start, branches := counting().User("Start"), []dag.Branch(nil)
 			for range n {
 				branches = append(branches, dag.Branch{DAG: start.Assistant("", use("a", "f", "{}"))})
 			}
-			return func() { check(dag.Merge(dag.MergeJoin, branches...).Err()) }
+			return func() { check(dag.Merge(branches...).Err()) }
 		}},
 		growthtest.Case{Name: "FromTranscript of many calls", Growth: linear, Setup: func(_ testing.TB, n int) func() {
 			said := fan(n).Transcript()
@@ -382,7 +378,7 @@ func saying(text string) node.Message {
 }
 
 func joinedWith(d, other dag.DAG) {
-	check(dag.Merge(dag.MergeJoin, dag.Branch{DAG: d}, dag.Branch{DAG: other}).Err())
+	check(dag.Merge(dag.Branch{DAG: d}, dag.Branch{DAG: other}).Err())
 }
 
 func appended(_ dag.DAG, _ *node.Node, err error) { check(err) }

@@ -203,9 +203,7 @@ func (s *scanner) members(h *headReader, nodes func() error) error {
 	if _, err := s.expect("{"); err != nil {
 		return err
 	}
-	if c, err := s.peek(); err != nil {
-		return err
-	} else if c == '}' {
+	if c, _ := s.peek(); c == '}' { // member returns the error
 		s.take(1)
 		return nil
 	}

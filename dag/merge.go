@@ -1,19 +1,17 @@
 package dag
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/lineage"
-	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/node"
 )
 
-// ErrMerge marks branches that do not fit together, or an unknown strategy.
+// ErrMerge marks branches that do not fit together.
 var ErrMerge = errors.New("the branches cannot be merged")
 
 // unmerged returns the error about transcripts that do not fit together, with the first findings.
@@ -29,95 +27,39 @@ func unmerged(findings []Finding) error {
 	return err
 }
 
-// MergeStrategy selects the parts of the branches to send to a model after a [Merge].
-type MergeStrategy string
-
-// Strategies of [Merge]. With each of them, every node of every branch is in the merged conversation, saved and drawn.
-const (
-	// MergeJoin sends the transcripts of all branches, in order. Shared nodes are sent once. The system prompts and
-	// tools of all branches stay in effect.
-	MergeJoin MergeStrategy = "join"
-	// MergeAnswer sends the transcript of the first branch, and then one message with role user: the Summary, or else
-	// the last answer, of each other branch.
-	MergeAnswer MergeStrategy = "answer"
-	// MergePick sends the transcript of the first branch alone.
-	MergePick MergeStrategy = "pick"
-)
-
 // Branch is a conversation to merge.
 type Branch struct {
-	// Name identifies the branch to people and, with MergeAnswer, to the model. Defaults to "branch 1" and so on, in
-	// order.
+	// Name identifies the branch to people. Defaults to "branch 1" and so on, in order.
 	Name string
 	// DAG is the conversation.
 	DAG DAG
-	// Summary is the text for the branch with MergeAnswer. Defaults to its last answer, [DAG.Text].
-	Summary string
 }
 
-// mergeRecord is the name of the Custom node at the end of a MergeJoin.
+// mergeRecord is the name of the Custom node at the end of a [Merge].
 const mergeRecord = describe.MergeRecord
 
 // Merge merges branches, in order, into one conversation with one head. It continues the first branch, with its source,
 // metadata, tools and refs. Refs of the other branches are added if their names are free. Merge of no branches returns
 // an empty conversation.
 //
-//   - With MergeJoin the head is a node with the heads of all branches as its parents: a Custom record named
-//     "plait.merge". It holds the name of each branch and the IDs of its heads, and is never sent. A branch adds
-//     nothing if another branch continues it. Tools travel along as in [DAG.Join].
-//   - With MergeAnswer and MergePick each other branch becomes a SubGraph of its name, one after the other. [FromNode]
-//     returns it. Nothing of it is sent, neither its system prompts nor its tools. With MergeAnswer the head is the
-//     message after them.
+// The head is a node with the heads of all branches as its parents: a Custom record named "plait.merge". It holds the
+// name of each branch and the IDs of its heads, and is never sent. The transcripts of all branches are sent, in order,
+// and shared nodes once. The system prompts and tools of all branches stay in effect. A branch adds nothing if another
+// branch continues it. Tools travel along as in [DAG.Join].
 //
-// Open calls at the heads of the sent transcripts are closed first with an error result, as by [DAG.CloseTools]. The
-// merge adds no finding of [DAG.Validate] to those of the branches.
+// To send one branch and keep the others in the graph, add each of them with [DAG.SubGraph].
 //
-// Names and summaries are sent unchanged. If they contain text of others, it can instruct the model.
+// Open calls at the heads are closed first with an error result, as by [DAG.CloseTools]. The merge adds no finding of
+// [DAG.Validate] to those of the branches.
 //
 // Errors of the chain, which keeps the first branch:
 //
 //   - the error of a branch;
-//   - ErrMerge for an unknown strategy, and for two executions of one call at the heads;
+//   - ErrMerge for two executions of one call at the heads;
 //   - ErrMerge, with findings of Validate, for transcripts that do not fit together: two branches answer the same calls, or one head of a branch
 //     has an open call and another head continues after it;
-//   - ErrEmpty for a branch without an answer and a Summary, with MergeAnswer;
 //   - ErrDuplicateID for two different nodes with one ID.
-func Merge(how MergeStrategy, branches ...Branch) DAG {
-	branches = slices.Clone(branches)
-	for i, b := range branches {
-		if b.DAG.err != nil {
-			return New().fail("Merge", b.DAG.err)
-		}
-		if b.Name == "" {
-			branches[i].Name = fmt.Sprintf("branch %d", i+1)
-		}
-	}
-
-	var merged DAG
-	switch {
-	case how != MergeJoin && how != MergeAnswer && how != MergePick:
-		return New().fail("Merge", fmt.Errorf("%w: %s is not a strategy", ErrMerge, quoted(string(how))))
-	case len(branches) == 0:
-		return New()
-	case how == MergeJoin:
-		merged = joinBranches(branches)
-	default:
-		merged = nestBranches(how, branches)
-	}
-
-	if merged.err != nil {
-		return branches[0].DAG.fail("Merge", merged.err)
-	}
-
-	// The branches may have findings of their own. The merge must not add any.
-	if findings := newFindings(merged, branches); len(findings) > 0 {
-		return branches[0].DAG.fail("Merge", unmerged(findings))
-	}
-	return merged
-}
-
-// joinBranches merges with MergeJoin.
-func joinBranches(branches []Branch) DAG {
+func Merge(branches ...Branch) DAG {
 	type branchRecord struct {
 		Name  string   `json:"name"`
 		Heads []string `json:"heads"`
@@ -125,46 +67,35 @@ func joinBranches(branches []Branch) DAG {
 	record := struct {
 		Branches []branchRecord `json:"branches"`
 	}{}
-	var others []DAG
+	var all []DAG
 
 	for i, b := range branches {
+		if b.DAG.err != nil {
+			return New().fail("Merge", b.DAG.err)
+		}
 		heads := []string{}
 		for _, h := range b.DAG.heads() {
 			heads = append(heads, h.ID().String())
 		}
-		record.Branches = append(record.Branches, branchRecord{b.Name, heads})
-		if i > 0 {
-			others = append(others, b.DAG)
-		}
+		name := cmp.Or(b.Name, fmt.Sprintf("branch %d", i+1))
+		record.Branches = append(record.Branches, branchRecord{name, heads})
+		all = append(all, b.DAG)
+	}
+	if len(all) == 0 {
+		return New()
 	}
 
 	// Close open phases before the record: a node after open calls ends their phase without results.
-	return branches[0].DAG.Join(others...).outerHeads().closePhases().Custom(mergeRecord, record)
-}
-
-// nestBranches merges with MergeAnswer or MergePick: all branches but the first become sub-graphs of the first.
-func nestBranches(how MergeStrategy, branches []Branch) DAG {
-	d := branches[0].DAG.outerHeads().closePhases()
-	var answers []content.Block
-	for _, b := range branches[1:] {
-		summary := b.Summary
-		if summary == "" {
-			summary = b.DAG.Text()
-		}
-		if how == MergeAnswer && strings.TrimSpace(summary) == "" {
-			return d.fail("Merge", fmt.Errorf("%w in %s", ErrEmpty, quoted(b.Name)))
-		}
-
-		// The model must be able to distinguish the answers of several branches.
-		text := fmt.Sprintf("From the branch %q:\n\n%s", safetext.UTF8(b.Name), summary)
-		answers = append(answers, content.Text{Text: text})
-		branch := node.SubGraph{Title: b.Name, Heads: node.ListOf(b.DAG.heads()...), Summary: summary}
-		d = d.takeRefs(b.DAG).step("Merge", branch)
+	merged := all[0].Join(all[1:]...).outerHeads().closePhases().Custom(mergeRecord, record)
+	if merged.err != nil {
+		return all[0].fail("Merge", merged.err)
 	}
-	if how == MergeAnswer && len(answers) > 0 {
-		d = d.message("Merge", content.User, "", answers)
+
+	// The branches may have findings of their own. The merge must not add any.
+	if findings := newFindings(merged, all); len(findings) > 0 {
+		return all[0].fail("Merge", unmerged(findings))
 	}
-	return d
+	return merged
 }
 
 // outerHeads returns the conversation with only its outermost heads. It drops heads that are ancestors of another head,
@@ -257,7 +188,7 @@ func (d DAG) closePhases() DAG {
 }
 
 // newFindings returns the findings about tool phases of the merged conversation, except those of a branch.
-func newFindings(merged DAG, branches []Branch) []Finding {
+func newFindings(merged DAG, branches []DAG) []Finding {
 	findings := phaseFindings(merged)
 	if len(findings) == 0 {
 		return nil // the common case: the branches need not be checked
@@ -268,11 +199,7 @@ func newFindings(merged DAG, branches []Branch) []Finding {
 		kind FindingKind
 	}
 	known := map[key]bool{}
-	var own []DAG
-	for _, b := range branches {
-		own = append(own, b.DAG)
-	}
-	for _, f := range phaseFindings(own...) {
+	for _, f := range phaseFindings(branches...) {
 		known[key{f.Node.ID(), f.Kind}] = true
 	}
 	return slices.DeleteFunc(findings, func(f Finding) bool { return known[key{f.Node.ID(), f.Kind}] })

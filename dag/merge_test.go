@@ -45,7 +45,7 @@ func branches() (start, lisbon, oslo, open, asked dag.DAG) {
 
 func TestJoinedBranchesAreSentInOrder(t *testing.T) {
 	start, lisbon, oslo, _, asked := branches()
-	d := dag.Merge(dag.MergeJoin, dag.Branch{Name: "lisbon", DAG: lisbon}, dag.Branch{DAG: oslo}, dag.Branch{Name: "rome", DAG: asked})
+	d := dag.Merge(dag.Branch{Name: "lisbon", DAG: lisbon}, dag.Branch{DAG: oslo}, dag.Branch{Name: "rome", DAG: asked})
 	needsNoRepair(t, d)
 	require.Equal(t, []string{"user:Where to?",
 		"assistant:?l1", "user:!l1=warm", "assistant:Lisbon.",
@@ -62,78 +62,27 @@ func TestJoinedBranchesAreSentInOrder(t *testing.T) {
 	needsNoRepair(t, d.User("So?"))
 }
 
-func TestMergePickKeepsOtherBranchesUnsent(t *testing.T) {
-	_, lisbon, oslo, open, asked := branches()
-	for _, how := range []dag.MergeStrategy{dag.MergePick, dag.MergeAnswer} {
-		d := dag.Merge(how, dag.Branch{DAG: lisbon}, dag.Branch{Name: "oslo", DAG: oslo.WithRef("north")}, dag.Branch{Name: "rome", DAG: asked})
-		needsNoRepair(t, d)
-		want := spell(lisbon.Messages())
-		if how == dag.MergeAnswer {
-			want = append(want, `user:From the branch "oslo":`+"\n\nOslo."+`From the branch "rome":`+"\n\nRome.")
-		}
-		require.Equal(t, want, spell(d.Messages()), how)
-		require.Equal(t, []string{"s"}, d.SystemPrompts(), "nor are its system prompts")
-		require.Len(t, d.ToolDefs(), 1, "nor its tools")
-		require.NotNil(t, d.Head())
-		require.True(t, dag.Equal(oslo, d.AtRef("north")))
-
-		got := read(t, written(t, d))
-		for _, n := range append(oslo.Nodes(), asked.Nodes()...) {
-			found, err := got.Find(n.ID().String())
-			require.NoError(t, err)
-			require.Equal(t, n.Digest(), found.Digest())
-		}
-		require.Equal(t, d.String(), got.String())
-		require.Contains(t, d.String(), "Oslo.")
-		require.Contains(t, d.String(), "Sure?")
-		var titles []string
-		for _, n := range d.Nodes() {
-			if g, ok := n.Payload().(node.SubGraph); ok {
-				titles = append(titles, g.Title)
-				require.Equal(t, map[string]string{"oslo": "Oslo.", "rome": "Rome."}[g.Title], g.Summary)
-				require.Equal(t, g.Summary, dag.FromNode(n).Text())
-			}
-		}
-		require.Equal(t, []string{"oslo", "rome"}, titles)
-	}
-	waiting := dag.Merge(dag.MergePick, dag.Branch{DAG: lisbon}, dag.Branch{DAG: open})
-	needsNoRepair(t, waiting)
-	require.Len(t, dag.FromNode(waiting.Head()).OpenCalls(), 2, "what is not sent may wait")
-}
-
-func TestMergeAnswerSendsTheSummary(t *testing.T) {
-	_, lisbon, oslo, open, _ := branches()
-	d := dag.Merge(dag.MergeAnswer, dag.Branch{DAG: lisbon}, dag.Branch{Name: "a \"b\"\n", DAG: oslo, Summary: "Cold, and far."}, dag.Branch{DAG: open, Summary: "Nothing."})
-	needsNoRepair(t, d)
-	require.Equal(t, `From the branch "a \"b\"\n":`+"\n\nCold, and far.\n"+`From the branch "branch 3":`+"\n\nNothing.", d.Messages()[len(d.Messages())-1].Blocks.Text())
-	fails := dag.Merge(dag.MergeAnswer, dag.Branch{DAG: lisbon}, dag.Branch{DAG: fresh().User("only a question")})
-	require.ErrorIs(t, fails.Err(), dag.ErrEmpty)
-	require.ErrorContains(t, fails.Err(), "branch 2")
-}
-
 func TestOpenCallsAreClosedBeforeAMerge(t *testing.T) {
 	_, lisbon, _, open, _ := branches()
 	half := open.AppendExecutions(execution(1, "half"))
 	noResult := "x1=" + content.NoResult
-	for _, how := range []dag.MergeStrategy{dag.MergeJoin, dag.MergePick, dag.MergeAnswer} {
-		for name, c := range map[string]struct {
-			d    dag.DAG
-			want string
-		}{
-			"open":    {open, "user:!" + noResult + "!x2=" + content.NoResult},
-			"half":    {half, "user:!" + noResult + "!x2=half"},
-			"twice":   {open.Join(open), "user:!" + noResult + "!x2=" + content.NoResult},
-			"gone on": {open.Join(open.CloseTools()), "user:!" + noResult + "!x2=" + content.NoResult},
-			"beside":  {lisbon.Join(half), "user:!" + noResult + "!x2=half"},
-		} {
-			d := dag.Merge(how, dag.Branch{DAG: c.d}, dag.Branch{DAG: lisbon})
-			needsNoRepair(t, d)
-			require.Contains(t, spell(d.Messages()), c.want, "%s %s", how, name)
-			require.Empty(t, d.OpenCalls())
-		}
+	for name, c := range map[string]struct {
+		d    dag.DAG
+		want string
+	}{
+		"open":    {open, "user:!" + noResult + "!x2=" + content.NoResult},
+		"half":    {half, "user:!" + noResult + "!x2=half"},
+		"twice":   {open.Join(open), "user:!" + noResult + "!x2=" + content.NoResult},
+		"gone on": {open.Join(open.CloseTools()), "user:!" + noResult + "!x2=" + content.NoResult},
+		"beside":  {lisbon.Join(half), "user:!" + noResult + "!x2=half"},
+	} {
+		d := dag.Merge(dag.Branch{DAG: c.d}, dag.Branch{DAG: lisbon})
+		needsNoRepair(t, d)
+		require.Contains(t, spell(d.Messages()), c.want, name)
+		require.Empty(t, d.OpenCalls())
 	}
 	both := open.AppendExecutions(execution(0, "first"))
-	d := dag.Merge(dag.MergeJoin, dag.Branch{DAG: both}, dag.Branch{DAG: half})
+	d := dag.Merge(dag.Branch{DAG: both}, dag.Branch{DAG: half})
 	needsNoRepair(t, d)
 	require.Contains(t, spell(d.Messages()), "user:!x1=first!x2=half", "executions of one message that branches share are one phase")
 }
@@ -147,35 +96,30 @@ func TestBranchesThatAnswerTheSameCallsAreNotJoined(t *testing.T) {
 		"executed twice": {open.AppendExecutions(execution(0, "a")), open.AppendExecutions(execution(0, "b"))},
 		"one is open":    {one, open.AppendExecutions(execution(0, "a"))},
 	} {
-		d := dag.Merge(dag.MergeJoin, dag.Branch{DAG: pair[0]}, dag.Branch{DAG: pair[1]})
+		d := dag.Merge(dag.Branch{DAG: pair[0]}, dag.Branch{DAG: pair[1]})
 		require.ErrorIs(t, d.Err(), dag.ErrMerge, name)
 		require.True(t, dag.Equal(pair[0], d), "what is beside the error is the first branch")
-		sendsAsItIs(t, dag.Merge(dag.MergePick, dag.Branch{DAG: pair[0]}, dag.Branch{DAG: pair[1]}))
 	}
-	require.ErrorContains(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: one}, dag.Branch{DAG: two}).Err(), string(dag.ResultWithoutCall))
-	needsNoRepair(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: open}, dag.Branch{DAG: one}))
-	needsNoRepair(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: one}, dag.Branch{DAG: open}))
+	require.ErrorContains(t, dag.Merge(dag.Branch{DAG: one}, dag.Branch{DAG: two}).Err(), string(dag.ResultWithoutCall))
+	needsNoRepair(t, dag.Merge(dag.Branch{DAG: open}, dag.Branch{DAG: one}))
+	needsNoRepair(t, dag.Merge(dag.Branch{DAG: one}, dag.Branch{DAG: open}))
 }
 
 func TestFindingsOfABranchAllowAMerge(t *testing.T) {
 	broken := fresh().User("q").Assistant("", use("a", "nobody", "{}")).User("never mind")
-	d := dag.Merge(dag.MergeJoin, dag.Branch{DAG: broken}, dag.Branch{DAG: dag.New().User("x")})
+	d := dag.Merge(dag.Branch{DAG: broken}, dag.Branch{DAG: dag.New().User("x")})
 	require.NoError(t, d.Err())
 	require.Equal(t, kinds(broken), kinds(d))
 }
 
 func TestMergeErrors(t *testing.T) {
 	d := fresh().User("x")
-	require.ErrorIs(t, dag.Merge("squash\x1b", dag.Branch{DAG: d}).Err(), dag.ErrMerge)
-	require.NotContains(t, dag.Merge("squash\x1b").Err().Error(), "\x1b")
-	for _, how := range []dag.MergeStrategy{dag.MergeJoin, dag.MergePick, dag.MergeAnswer} {
-		require.ErrorIs(t, dag.Merge(how, dag.Branch{DAG: d}, dag.Branch{DAG: d.User("")}).Err(), dag.ErrEmpty)
-		require.Zero(t, dag.Merge(how).Len())
-		require.NoError(t, dag.Merge(how).Err())
-		alone := dag.Merge(how, dag.Branch{DAG: d})
-		require.Equal(t, spell(d.Messages()), spell(alone.Messages()))
-	}
-	require.ErrorIs(t, dag.Merge(dag.MergeJoin, dag.Branch{DAG: d}, dag.Branch{DAG: fresh().User("the same id")}).Err(), dag.ErrDuplicateID)
+	require.ErrorIs(t, dag.Merge(dag.Branch{DAG: d}, dag.Branch{DAG: d.User("")}).Err(), dag.ErrEmpty)
+	require.Zero(t, dag.Merge().Len())
+	require.NoError(t, dag.Merge().Err())
+	alone := dag.Merge(dag.Branch{DAG: d})
+	require.Equal(t, spell(d.Messages()), spell(alone.Messages()))
+	require.ErrorIs(t, dag.Merge(dag.Branch{DAG: d}, dag.Branch{DAG: fresh().User("the same id")}).Err(), dag.ErrDuplicateID)
 }
 
 // TestRandomBranchesMerge merges branches of random conversations that are valid: what comes out is valid, sends what the first
@@ -209,22 +153,20 @@ func TestRandomBranchesMerge(t *testing.T) {
 		start := dag.New().Tools(declared("f", "")).User("q")
 		var list []dag.Branch
 		for range 1 + rnd.IntN(4) {
-			list = append(list, dag.Branch{DAG: grow(start), Summary: "s"})
+			list = append(list, dag.Branch{DAG: grow(start)})
 		}
-		for _, how := range []dag.MergeStrategy{dag.MergeJoin, dag.MergePick, dag.MergeAnswer} {
-			d := dag.Merge(how, list...)
-			needsNoRepair(t, d)
-			sent, first := spell(d.Messages()), spell(list[0].DAG.Messages())
-			if len(list[0].DAG.OpenCalls()) == 0 {
-				require.Equal(t, first, sent[:len(first)], "seed %d", seed)
-			}
-			text := written(t, d)
-			for _, b := range list {
-				for _, n := range b.DAG.Nodes() {
-					require.True(t, strings.Contains(text, n.ID().String()), "seed %d", seed)
-				}
-			}
-			require.Equal(t, text, written(t, read(t, text)))
+		d := dag.Merge(list...)
+		needsNoRepair(t, d)
+		sent, first := spell(d.Messages()), spell(list[0].DAG.Messages())
+		if len(list[0].DAG.OpenCalls()) == 0 {
+			require.Equal(t, first, sent[:len(first)], "seed %d", seed)
 		}
+		text := written(t, d)
+		for _, b := range list {
+			for _, n := range b.DAG.Nodes() {
+				require.True(t, strings.Contains(text, n.ID().String()), "seed %d", seed)
+			}
+		}
+		require.Equal(t, text, written(t, read(t, text)))
 	}
 }

@@ -228,9 +228,9 @@ func TestMergeDropsAStartThatAnotherBranchHasLeftBehind(t *testing.T) {
 		{begun, half}, {begun, whole}, {half, whole}, {half, whole.Assistant("Fine.")}, {begun, asked.CloseTools()},
 		{begun, asked.User("Never mind.")},
 	} {
-		merged := dag.Merge(dag.MergeJoin, dag.Branch{DAG: c.early}, dag.Branch{DAG: c.late})
+		merged := dag.Merge(dag.Branch{DAG: c.early}, dag.Branch{DAG: c.late})
 		require.NoError(t, merged.Err())
-		want := dag.Merge(dag.MergeJoin, dag.Branch{DAG: c.late})
+		want := dag.Merge(dag.Branch{DAG: c.late})
 		require.Equal(t, want.Messages(), merged.Messages())
 	}
 }

@@ -25,8 +25,7 @@ const seenTag = "plait.seen.v1"
 //   - A response whose Seen is zero counts as valid, unless thinking before it is stale.
 //   - A prompt or a tool that is declared again, unchanged, is that of the first node with it.
 //
-// The value depends on IDs alone, and not on what the nodes say: the copies of an edited conversation (see [DAG.Edit])
-// are other nodes. It is made in steps:
+// The value depends on IDs alone, and not on what the nodes say. It is made in steps:
 //
 //   - It starts as the SHA-256 of "plait.seen.v1", NUL, the number of system prompts, and for each the 16 bytes of its
 //     node's ID, a byte that is 1 if the node is redacted, and 4 zero bytes; and then the same of the tools, with the

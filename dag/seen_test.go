@@ -3,6 +3,7 @@ package dag_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"slices"
 	"testing"
 
 	"github.com/plait-dev/plait/content"
@@ -131,10 +132,11 @@ func TestThinkingStaysValidWhenPromptsAndToolsComeBack(t *testing.T) {
 	}
 }
 
+// edited is a chain again, with another message in place of n.
 func edited(d dag.DAG, n *node.Node, text string) dag.DAG {
-	e, err := d.Edit(n, saying(text))
-	check(err)
-	return e.DAG
+	nodes := d.Nodes()
+	at := slices.Index(nodes, n)
+	return again(d.WithHeads(n.Parents()...).Append(saying(text)), nodes[at+1:]...)
 }
 
 func TestThinkingIsStaleAfterAnotherTranscript(t *testing.T) {

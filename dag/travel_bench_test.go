@@ -182,15 +182,16 @@ func BenchmarkDiff(b *testing.B) {
 	}
 	d := conversation(size)
 	fork := d.Back(3).User("Another question.").Assistant("Another answer.")
-	edited, err := d.Edit(d.Nodes()[size/2], node.System{Text: "Answer briefly, and in French."})
-	must(b, err)
+	nodes := d.Nodes()
+	edited := again(d.WithHeads(nodes[size/2].Parents()...).System("Answer briefly, and in French."), nodes[size/2+1:]...)
+	must(b, edited.Err())
 	for _, c := range []struct {
 		name     string
 		old, new dag.DAG
 	}{
 		{"fork", d, fork},
-		{"edited in the middle", d, edited.DAG},
-		{"loaded", d, read(b, written(b, edited.DAG))},
+		{"edited in the middle", d, edited},
+		{"loaded", d, read(b, written(b, edited))},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			old, new := textsOf(c.old), textsOf(c.new)

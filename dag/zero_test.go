@@ -36,14 +36,9 @@ func TestZeroReportsAreReadable(t *testing.T) {
 	require.Equal(t, "0 nodes out of reach, 0 bytes", dag.Unreached{}.String())
 	require.Equal(t, "0 nodes: 0 checked, 0 redacted, 0 unknown, 0 findings; nothing was checked", dag.Verification{}.String())
 	require.False(t, dag.Verification{}.OK())
-	require.Empty(t, dag.Edited{}.Stale())
 }
 
 func TestZeroDifferenceIsNotEqual(t *testing.T) {
 	require.False(t, dag.Difference{}.Equal())
 	require.NotEmpty(t, dag.Difference{}.String())
-}
-
-func TestZeroStrategyOfMergeIsRefused(t *testing.T) {
-	require.ErrorIs(t, dag.Merge("", dag.Branch{}).Err(), dag.ErrMerge)
 }

@@ -10,7 +10,7 @@
 //   - steering: a user message in the middle of a long run, and another one, queued for its end.
 //   - subagents: agents that call agents; their events, conversations and tokens as one tree.
 //   - progress: reports of running tools, as bars on a terminal.
-//   - ownstore: a store of your own, on database/sql, in 120 lines.
+//   - ownstore: a store of your own, on database/sql, in 105 lines.
 //   - replay: a recorded run against changed tools, and against another model.
 //   - crash: a run that kills itself in the middle of two tool calls, and finishes at the second start.
 //   - workers: durable runs in a few processes, one of them killed; on SQLite or PostgreSQL. With kill.sh, a whole shop

@@ -56,7 +56,6 @@ var (
 	errTooLarge = fmt.Errorf("it is larger than %d bytes", maxSaved)
 	errNoTime   = errors.New("it is not a time in the form of RFC 3339")
 	errNoTask   = errors.New("no call waits for a result that somebody may bring now")
-	errVersion1 = errors.New("it is of the former version of Plait: run the conversation that it belongs to, which pauses anew")
 )
 
 // ContinuationCodec writes a [Continuation] as JSON, and reads it. The conversation is saved separately, for example by
@@ -360,11 +359,8 @@ func (o savedObject) err() error {
 
 func (o savedObject) version() {
 	v := o.Int("schema_version")
-	switch err := fmt.Errorf("%w: it has version %d, this program reads version %d", dag.ErrVersion, v, savedVersion); {
-	case v == 1:
-		o.Fail("schema_version", fmt.Errorf("%w: %w", err, errVersion1))
-	case v != savedVersion:
-		o.Fail("schema_version", err)
+	if v != savedVersion {
+		o.Fail("schema_version", fmt.Errorf("%w: it has version %d, this program reads version %d", dag.ErrVersion, v, savedVersion))
 	}
 }
 

@@ -127,7 +127,7 @@ type stringer struct{}
 func (stringer) String() string { panic("no") }
 
 func TestAnotherVersionIsRefused(t *testing.T) {
-	for _, version := range []string{"0", "3", "999", "-1"} {
+	for _, version := range []string{"0", "1", "3", "999", "-1"} {
 		data := strings.Replace(fullSaved, `"schema_version":2`, `"schema_version":`+version, 1)
 		_, err := executor.ContinuationCodec{}.Decode([]byte(data))
 		require.ErrorIs(t, err, dag.ErrVersion)
@@ -135,18 +135,16 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheFormerVersionIsRefusedWithWhatToDo: version 1 held the state of a pause, and nothing is taken from it.
-func TestTheFormerVersionIsRefusedWithWhatToDo(t *testing.T) {
+// TestTheFormerVersionIsRefused: version 1 held the state of a pause, and nothing is taken from it.
+func TestTheFormerVersionIsRefused(t *testing.T) {
 	former := `{"schema_version":1,"run_id":"r","continuation_id":"c","pause_reason":"awaiting_approval",` +
 		`"message_id":"01941f29-7c00-7000-8000-000000000001","pending":[],"totals":{"turns":1,"tool_calls":0}}`
 	_, err := executor.ContinuationCodec{}.Decode([]byte(former))
 	require.ErrorIs(t, err, dag.ErrVersion)
-	require.ErrorContains(t, err, "run the conversation that it belongs to")
 
 	task := `{"schema_version":1,"run_id":"r","continuation_id":"c","turn":1,"tool_call_id":"a","index":0,"name":"f","executed_name":"f","arguments":{}}`
 	_, err = executor.ToolTaskCodec{}.Decode([]byte(task))
 	require.ErrorIs(t, err, dag.ErrVersion)
-	require.ErrorContains(t, err, "run the conversation that it belongs to")
 
 	var reply executor.Reply
 	requireCodec(t, reply.UnmarshalJSON([]byte(`{"approve":true}`)), "call", "missing")

@@ -60,6 +60,8 @@ func TestAcceptedResultIsKeptOnce(t *testing.T) {
 	waits := d.Pending()
 	begun, err := executor.Begin(d, waits[1].Key)
 	require.NoError(t, err)
+	_, err = executor.Accept(begun, executor.ReturnedFor(waits[1].Key, executor.Result{Child: d}))
+	require.ErrorIs(t, err, executor.ErrReply, "a conversation cannot be sent")
 	result := executor.ReturnedFor(waits[1].Key, executor.Result{Content: content.Words("two")})
 	kept, err := executor.Accept(begun, result)
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/internal/lineage"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/internal/unwrap"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -276,7 +277,7 @@ func (r *run) taskOf(name string) *task {
 
 	t, tool := &b.task, b.tool
 	t.timeout = r.agent.ToolTimeout
-	if own, ok := as[interface{ Effect() Effect }](tool); ok {
+	if own, ok := unwrap.As[interface{ Effect() Effect }, Tool](tool); ok {
 		t.effect = own.Effect()
 	}
 	if handle != nil {
@@ -285,16 +286,16 @@ func (r *run) taskOf(name string) *task {
 	}
 
 	// A tool's own settings win over the agent's.
-	if own, ok := as[interface{ Timeout() time.Duration }](tool); ok {
+	if own, ok := unwrap.As[interface{ Timeout() time.Duration }, Tool](tool); ok {
 		t.timeout = own.Timeout()
 	}
-	if own, ok := as[interface{ Mode() Mode }](tool); ok {
+	if own, ok := unwrap.As[interface{ Mode() Mode }, Tool](tool); ok {
 		t.mode = own.Mode()
 	}
-	if own, ok := as[interface{ Deferred() bool }](tool); ok {
+	if own, ok := unwrap.As[interface{ Deferred() bool }, Tool](tool); ok {
 		t.deferred = own.Deferred()
 	}
-	t.agent, _ = as[*subAgent](tool)
+	t.agent, _ = unwrap.As[*subAgent, Tool](tool)
 
 	// Arguments of a tool of this package are checked before the Before hooks see them. Another tool checks them in
 	// Call.

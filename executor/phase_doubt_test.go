@@ -580,7 +580,7 @@ func addExecutions(d dag.DAG, to map[string]node.ToolExecution) {
 
 // TestAStoreHasTheStartsOfCalls: a store gives the same guarantee as a journal.
 func TestAStoreHasTheStartsOfCalls(t *testing.T) {
-	s := store.New(store.Memory(), nil)
+	s := store.New(store.Memory())
 	c, err := s.Conversation(t.Context(), "talk")
 	require.NoError(t, err)
 	var steps []map[int]node.ExecutionState

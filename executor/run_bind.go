@@ -7,6 +7,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/shared"
+	"github.com/plait-dev/plait/internal/unwrap"
 	"github.com/plait-dev/plait/node"
 )
 
@@ -111,7 +112,7 @@ func (r *run) bindTools(d dag.DAG) error {
 			}
 		}
 		if runs {
-			if broken, ok := as[interface{ Err() error }](tool); ok && broken.Err() != nil {
+			if broken, ok := unwrap.As[interface{ Err() error }, Tool](tool); ok && broken.Err() != nil {
 				return broken.Err()
 			}
 		}

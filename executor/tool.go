@@ -10,6 +10,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/safetext"
 	"github.com/plait-dev/plait/internal/schema"
+	"github.com/plait-dev/plait/internal/unwrap"
 )
 
 // Tool is a tool with a function. [Func] and [NewTool] make one. A program's own type needs these two methods.
@@ -130,7 +131,7 @@ func (w wrapped) Err() error {
 	if w.Tool == nil {
 		return toolError("wrapped", errors.New("the tool is nil"))
 	}
-	if broken, ok := as[interface{ Err() error }](w.Tool); ok {
+	if broken, ok := unwrap.As[interface{ Err() error }, Tool](w.Tool); ok {
 		return broken.Err()
 	}
 	return nil
@@ -159,25 +160,9 @@ type deferredTool struct{ *bound }
 
 func (deferredTool) Deferred() bool { return true }
 
-// as finds the further methods T of t or, if t has none, of the tools it wraps.
-func as[T any](t dag.Tool) (T, bool) {
-	for t != nil {
-		if found, ok := t.(T); ok {
-			return found, true
-		}
-		wrapper, ok := t.(interface{ Unwrap() Tool })
-		if !ok {
-			break
-		}
-		t = wrapper.Unwrap()
-	}
-	var none T
-	return none, false
-}
-
 // ownerOf returns the owner of a tool; nil is the program.
 func ownerOf(t dag.Tool) any {
-	if owned, ok := as[owned](t); ok {
+	if owned, ok := unwrap.As[owned, Tool](t); ok {
 		return owned.Owner()
 	}
 	return nil
@@ -190,7 +175,7 @@ type owned interface{ Owner() any }
 func checkOwners(d dag.DAG, tools []dag.Tool) error {
 	var owners map[string]any // nil until a tool has an owner
 	for i, t := range tools {
-		if _, is := as[owned](t); !is && owners == nil {
+		if _, is := unwrap.As[owned, Tool](t); !is && owners == nil {
 			continue
 		}
 		owner := ownerOf(t)

@@ -54,11 +54,13 @@ func TestFirstEncodingAllocatesNothing(t *testing.T) {
 func TestNodeRemembersItsSecondEncoding(t *testing.T) {
 	racetest.SkipCounting(t)
 	m := newMaker(t)
-	n := m.node(node.Tools{Defs: node.ListOf(content.Tool{Name: "f", Schema: `{"type":"object"}`})})
-	want := string(n.Append(nil))
-	require.Equal(t, want, string(n.Append(nil)))
-
-	dst := append(make([]byte, 0, 1000), "before "...)
-	require.Equal(t, "before "+want, string(n.Append(dst)))
-	require.Zero(t, testing.AllocsPerRun(100, func() { dst = n.Append(dst[:0]) }))
+	for _, dst := range [][]byte{nil, append(make([]byte, 0, 1000), "before "...)} {
+		n := m.node(node.Tools{Defs: node.ListOf(content.Tool{Name: "f", Schema: `{"type":"object"}`})})
+		want := string(n.Append(nil))
+		before := string(dst)
+		dst = n.Append(dst)
+		require.Equal(t, before+want, string(dst))
+		require.Equal(t, want, string(n.Append(nil)))
+		require.Zero(t, testing.AllocsPerRun(100, func() { dst = n.Append(dst[:0]) }))
+	}
 }

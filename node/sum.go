@@ -73,7 +73,7 @@ func (n *Node) verifySum() error {
 	line, recorded := []byte(n.line.get()), n.hash().sum
 	if recorded == nil {
 		// Append has remembered the line of a node that was not read, with its checksum.
-		if r := plain.Read(line[max(len(line)-sumTail, 0):]); len(line) > 0 && !hasSum(&r) {
+		if len(line) > 0 && !endsInSum(line) {
 			return ErrNoSum
 		}
 		return nil
@@ -100,18 +100,20 @@ func portable(line []byte) []byte {
 }
 
 // appendPortable appends the line in the portable form, with the checksum of that form. A line without a checksum, or
-// with a wrong one, keeps what it has.
+// with a wrong one, keeps what it has. So does a line with another member behind the checksum.
 func (n *Node) appendPortable(dst []byte) []byte {
 	line := n.Append(nil)
 	form := portable(line)
-	if len(form) <= sumTail || bytes.Equal(form, line) || n.whole().verifySum() != nil {
+	if !endsInSum(form) || bytes.Equal(form, line) || n.whole().verifySum() != nil {
 		return append(dst, line...)
 	}
 	return appendSum(append(dst, form[:len(form)-sumTail]...), len(dst), nil)
 }
 
-func hasSum(r *plain.Reader) bool {
-	readSum(r)
+// endsInSum reports whether a line ends with a checksum.
+func endsInSum(line []byte) bool {
+	r := plain.Read(line[max(len(line)-sumTail, 0):])
+	readSum(&r)
 	return r.Done()
 }
 

@@ -40,14 +40,15 @@ func TestVerifyFindsEveryChangedMember(t *testing.T) {
 	require.NoError(t, n.Verify())
 	require.NoError(t, parsed(t, line, root).Verify())
 
-	unknown := strings.Replace(strings.Replace(line, `"kind":"message"`, `"kind":"moon"`, 1), `"time"`, `"phase":{"of":1},"time"`, 1)
+	unknown := strings.Replace(strings.Replace(line, `"kind":"message"`, `"kind":"moon"`, 1), `"time"`, `"phase":{"of":1,"\u0041":2},"time"`, 1)
 	covered, _, _ := strings.Cut(unknown, `,"sum":`)
 	unknown = fmt.Sprintf(`%s,"sum":"sha256:%x"}`, covered, sha256.Sum256([]byte(covered)))
 	require.NoError(t, parsed(t, unknown, root).Verify())
+	require.NoError(t, parsed(t, strings.ReplaceAll(unknown, `":`, `": `), root).Verify())
 
 	for _, c := range []struct{ line, old, new string }{
 		{line, "10 euros", "99 euros"}, {line, "small", "large"}, {line, "false", "true"}, {line, ":06Z", ":07Z"}, {line, ":06Z", ":06.0Z"},
-		{line, `"sum":"sha256:`, `"redacted":true,"sum":"sha256:`}, {unknown, `{"of":1}`, `{"of":2}`}, {unknown, "moon", "sun"},
+		{line, `"sum":"sha256:`, `"redacted":true,"sum":"sha256:`}, {unknown, `{"of":1`, `{"of":2`}, {unknown, "moon", "sun"},
 	} {
 		edited := strings.Replace(c.line, c.old, c.new, 1)
 		require.NotEqual(t, c.line, edited, c.old)
@@ -78,7 +79,11 @@ func TestVerifyAcceptsOtherFormsOfALine(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(sorted), "<")
 	for _, line := range []string{string(sorted), strings.ReplaceAll(string(n.Append(nil)), `":`, `": `)} {
-		require.NoError(t, parsed(t, line).Verify(), line)
+		read := parsed(t, line)
+		require.NoError(t, read.Verify(), line)
+		again, err := json.Marshal(read)
+		require.NoError(t, err)
+		require.NoError(t, parsed(t, string(again)).Verify(), "%s", again)
 		require.ErrorIs(t, parsed(t, strings.Replace(line, "x", "y", 1)).Verify(), node.ErrSum)
 	}
 }

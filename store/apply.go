@@ -10,14 +10,11 @@ import (
 )
 
 // Apply makes the checks of [Driver.Append], and returns what to store in the same transaction: the head after the
-// append, and the records that are new or changed, in order. The blobs of a are to be stored too, unless they are
-// stored already.
+// append, and the records that are new or changed, in order.
 //
-// Current is the head as it is, or nil. Stored and blob return what is stored, or nil; Apply returns their errors as
+// Current is the head as it is, or nil. Stored returns the record that is stored, or nil; Apply returns its errors as
 // they are.
-func (a AppendRequest) Apply(
-	current *Head, stored func(node.ID) (*Record, error), blob func(Sum) (*Blob, error),
-) (Head, []Record, error) {
+func (a AppendRequest) Apply(current *Head, stored func(node.ID) (*Record, error)) (Head, []Record, error) {
 	if err := a.Check(); err != nil {
 		return Head{}, nil, err
 	}
@@ -29,11 +26,8 @@ func (a AppendRequest) Apply(
 		return Head{}, nil, &ConflictError{Conversation: a.Conversation, Head: a.Head, Expect: a.Expect, Current: old}
 	}
 
-	// A record may refer to blobs and earlier records of the same append.
-	s := applied{stored: stored, blob: blob, batch: map[node.ID]bool{}, blobs: map[Sum]bool{}}
-	for _, b := range a.Blobs {
-		s.blobs[b.Sum] = true
-	}
+	// A record may refer to earlier records of the same append.
+	s := applied{stored: stored, batch: map[node.ID]bool{}}
 	for _, r := range a.Records {
 		refused, err := s.add(r, a.Replace)
 		if refused != nil {
@@ -61,10 +55,8 @@ func (a AppendRequest) Apply(
 // applied is an append in the middle of [AppendRequest.Apply].
 type applied struct {
 	stored func(node.ID) (*Record, error)
-	blob   func(Sum) (*Blob, error)
 
 	batch   map[node.ID]bool // the records of the append up to now
-	blobs   map[Sum]bool     // the blobs of the append
 	changed []Record
 }
 
@@ -93,16 +85,6 @@ func (s *applied) add(r Record, replace bool) (refused, err error) {
 			return nil, err
 		} else if !have {
 			return fmt.Errorf("%w: %s", node.ErrParent, id), nil
-		}
-	}
-	for _, c := range r.Cuts {
-		if s.blobs[c.Sum] {
-			continue
-		}
-		if b, err := s.blob(c.Sum); err != nil {
-			return nil, err
-		} else if b == nil {
-			return fmt.Errorf("%w: blob %s", ErrNotStored, c.Sum), nil
 		}
 	}
 	s.changed = append(s.changed, r)

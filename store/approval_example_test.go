@@ -32,7 +32,7 @@ func reply(ctx context.Context, s *store.Store, agent executor.Agent, key string
 // A run that paused for approval is resumed by a later request, perhaps after a restart. Only the conversation is
 // stored.
 func Example_approval() {
-	ctx, sessions := context.Background(), store.New(store.Memory(), nil)
+	ctx, sessions := context.Background(), store.New(store.Memory())
 	send := func(_ context.Context, l letter) (string, error) { return "sent to " + l.To, nil }
 	agent := executor.Agent{
 		Provider: apitest.NewScript(

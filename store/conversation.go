@@ -156,13 +156,11 @@ func (c *Conversation) step(d dag.DAG) (AppendRequest, []*node.Node, error) {
 	stored := func(id node.ID) bool { return batch[id] || c.nodes.set.Node(id) != nil }
 	for _, n := range fresh {
 		line := n.Append(nil)
-		r := Record{ID: n.ID(), Links: dag.Links(n, stored), Sum: SumOf(line)}
+		r := Record{ID: n.ID(), Links: dag.Links(n, stored), Line: line, Sum: SumOf(line)}
 		if n == compacted {
 			r.Outline = outlineOf(n)
 		}
-		var blobs []Blob
-		r.Line, r.Cuts, blobs = cutLine(line, c.store.cut)
-		a.Records, a.Blobs = append(a.Records, r), append(a.Blobs, blobs...)
+		a.Records = append(a.Records, r)
 		batch[n.ID()] = true
 	}
 
@@ -220,7 +218,7 @@ func (c *Conversation) try(
 		}
 
 		// The head stays that of a: keep and Fork write to another one than step.
-		a.Records, a.Blobs = all.Records, all.Blobs
+		a.Records = all.Records
 		h, err = write(ctx, a)
 	}
 	if err == nil {

@@ -85,7 +85,7 @@ func TestConversationIsLoadedAsItWasSaved(t *testing.T) {
 		"a conversation cut": counting().User("a").Assistant("", content.ToolUse{ID: "1", Name: "f", Input: `{}`}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := store.New(store.Memory(), nil)
+			s := store.New(store.Memory())
 			c := saved(t, s, "k", d)
 
 			for _, got := range []dag.DAG{c.DAG(), open(t, s, "k").DAG()} {
@@ -100,7 +100,7 @@ func TestConversationIsLoadedAsItWasSaved(t *testing.T) {
 }
 
 func TestConversationThatIsNotStoredIsEmpty(t *testing.T) {
-	s := store.New(store.Memory(), nil)
+	s := store.New(store.Memory())
 	c := open(t, s, "k")
 	require.Zero(t, c.DAG().Len())
 	require.Zero(t, c.Version())
@@ -162,7 +162,7 @@ func (r *recorder) last() store.AppendRequest { return r.appends[len(r.appends)-
 
 func recording() (*recorder, *store.Store) {
 	r := &recorder{Driver: store.Memory()}
-	return r, store.New(r, nil)
+	return r, store.New(r)
 }
 
 func TestAppendStoresOnlyNewNodes(t *testing.T) {
@@ -191,30 +191,6 @@ func TestAppendStoresOnlyNewNodes(t *testing.T) {
 	require.NoError(t, loaded.Append(ctx, loaded.DAG().Back(1)))
 	require.Empty(t, driver.last().Records)
 	require.EqualValues(t, 6, loaded.Version())
-}
-
-func TestLargeTextIsStoredOnce(t *testing.T) {
-	driver, s := recording()
-	picture, text := image(40_000, "A"), strings.Repeat(`"\`+"\n", 20_000)
-	d := dag.New().User("look", picture, image(32<<10, "B"), image(32<<10-1, "C")).Assistant("again", picture).User(text)
-	saved(t, s, "k", d)
-
-	a := driver.last()
-	require.Len(t, a.Records[0].Cuts, 2)
-	require.Len(t, a.Records[1].Cuts, 1)
-	require.Len(t, a.Records[2].Cuts, 1)
-	require.Equal(t, a.Records[0].Cuts[0].Sum, a.Records[1].Cuts[0].Sum)
-	for i, r := range a.Records {
-		require.Less(t, len(r.Line), 34_000)
-		require.Equal(t, store.SumOf(d.Nodes()[i].Append(nil)), r.Sum)
-	}
-	require.Equal(t, picture.Source.Data, string(a.Blobs[0].Data))
-	require.Equal(t, written(t, d), written(t, open(t, s, "k").DAG()))
-
-	small := store.New(driver, &store.Options{Cut: 4})
-	tiny := saved(t, small, "tiny", everyKind(t))
-	require.Greater(t, len(driver.last().Blobs), 100)
-	require.Equal(t, written(t, tiny.DAG().Prune()), written(t, open(t, s, "tiny").DAG()), "any Cut reads what another wrote")
 }
 
 func TestTwoWritersOnOneHead(t *testing.T) {
@@ -250,7 +226,7 @@ func TestTwoWritersOnOneHead(t *testing.T) {
 	// Merged: both are in the conversation, and the kept head is removed.
 	current, err := loser.Head(ctx, "main")
 	require.NoError(t, err)
-	merged := dag.Merge(dag.MergeJoin, dag.Branch{DAG: current.DAG()}, dag.Branch{DAG: kept.DAG()})
+	merged := dag.Merge(dag.Branch{DAG: current.DAG()}, dag.Branch{DAG: kept.DAG()})
 	require.NoError(t, current.Append(ctx, merged))
 	require.NoError(t, kept.Remove(ctx))
 	require.True(t, dag.Equal(merged, open(t, s, "k").DAG()))
@@ -318,6 +294,27 @@ func TestEveryWritersNodesAreKept(t *testing.T) {
 	require.Len(t, texts, 1+writers*steps)
 }
 
+// TestForksAreAppendedToAtTheSameTime is for the race detector: a conversation and its fork share the set of stored nodes.
+func TestForksAreAppendedToAtTheSameTime(t *testing.T) {
+	_, s := recording()
+	main := saved(t, s, "k", dag.New().User("start"))
+	fork, err := main.Fork(ctx, "fork")
+	require.NoError(t, err)
+
+	var wait sync.WaitGroup
+	failures := make([]error, 2)
+	for i, c := range []*store.Conversation{main, fork} {
+		wait.Go(func() {
+			for range 20 {
+				failures[i] = errors.Join(failures[i], c.Append(ctx, c.DAG().User("more")))
+			}
+		})
+	}
+	wait.Wait()
+	require.NoError(t, errors.Join(failures...))
+	require.Equal(t, 21, open(t, s, "k").DAG().Len())
+}
+
 func TestLostReplyIsNoConflict(t *testing.T) {
 	driver, s := recording()
 	c := saved(t, s, "k", dag.New().User("one"))
@@ -366,7 +363,7 @@ func TestPrunedNodesAreStoredAgain(t *testing.T) {
 	require.NoError(t, a.Append(ctx, d.Back(1)))
 	pruned, err := s.Prune(ctx, "k", true)
 	require.NoError(t, err)
-	require.Equal(t, []int{1, 1}, []int{pruned.Records, pruned.Blobs})
+	require.Equal(t, 1, pruned.Records)
 	again, err := s.Prune(ctx, "k", false)
 	require.NoError(t, err)
 	require.Equal(t, pruned, again)
@@ -395,7 +392,6 @@ func TestForkCopiesNothing(t *testing.T) {
 	fork, err := c.Fork(ctx, "fork")
 	require.NoError(t, err)
 	require.Empty(t, driver.last().Records)
-	require.Empty(t, driver.last().Blobs)
 	require.True(t, dag.Equal(d, fork.DAG()))
 	require.Equal(t, "fork", fork.Name())
 	loaded, err := s.Head(ctx, "k", "fork")
@@ -501,17 +497,12 @@ func TestDamagedRecordsAreNamed(t *testing.T) {
 			return r, true
 		}
 	}
-	resum := func(r *store.Record) { r.Sum, r.Cuts = store.SumOf(r.Line), nil }
+	resum := func(r *store.Record) { r.Sum = store.SumOf(r.Line) }
 
 	for name, damage := range map[string]func(*store.Record){
 		"a byte changed":       func(r *store.Record) { r.Line = bytes.Replace(r.Line, []byte("two"), []byte("twO"), 1) },
 		"a line cut off":       func(r *store.Record) { r.Line = r.Line[:20] },
 		"an empty line":        func(r *store.Record) { r.Line = nil },
-		"no cut":               func(r *store.Record) { r.Cuts = nil },
-		"a cut outside":        func(r *store.Record) { r.Cuts[0].Offset = 1 << 30 },
-		"a negative cut":       func(r *store.Record) { r.Cuts[0].Offset = -1 },
-		"a cut elsewhere":      func(r *store.Record) { r.Cuts[0].Offset++ },
-		"a cut twice":          func(r *store.Record) { r.Cuts = append(r.Cuts, r.Cuts[0]) },
 		"another sum":          func(r *store.Record) { r.Sum[0]++ },
 		"no JSON":              func(r *store.Record) { r.Line = []byte("x"); resum(r) },
 		"another node's line":  func(r *store.Record) { r.Line = nodes[0].Append(nil); resum(r) },
@@ -623,7 +614,6 @@ func TestRewriteErasesRedactedContent(t *testing.T) {
 		for r, err := range driver.Driver.Read(ctx, "k", h.Nodes, nil) {
 			require.NoError(t, err)
 			require.NotContains(t, string(r.Line), "SECRET")
-			require.Empty(t, r.Cuts)
 		}
 	}
 	pruned, err := s.Prune(ctx, "k", true)
@@ -652,7 +642,7 @@ func TestJoinedConversationIsStoredRedacted(t *testing.T) {
 	for name, before := range map[string]dag.DAG{"new": dag.New(), "has erased": erased, "has whole": whole} {
 		for order, joined := range map[string]dag.DAG{"erased first": erased.Join(whole), "whole first": whole.Join(erased)} {
 			t.Run(name+"/"+order, func(t *testing.T) {
-				s := store.New(store.Memory(), nil)
+				s := store.New(store.Memory())
 				c := saved(t, s, "k", before)
 				err := c.Append(ctx, joined)
 				if name == "has whole" {
@@ -787,7 +777,7 @@ func watched(t *testing.T, c *store.Conversation, ctx context.Context) func(func
 
 func TestListsAreReadInPages(t *testing.T) {
 	driver := store.Memory()
-	s := store.New(driver, nil)
+	s := store.New(driver)
 	const many = 2500
 
 	for i := range many {
@@ -849,26 +839,26 @@ func TestGrowthOfASteps(t *testing.T) {
 
 	growthtest.Run(t, []growthtest.Case{
 		{Name: "append", Setup: func(t testing.TB, n int) func() {
-			c := saved(t, store.New(store.Memory(), nil), "k", chain(n))
+			c := saved(t, store.New(store.Memory()), "k", chain(n))
 			next := c.DAG().User("more").Assistant("and more")
 			return func() { require.NoError(t, c.Append(ctx, next)) }
 		}},
 		{Name: "append to a loaded conversation", Setup: func(t testing.TB, n int) func() {
-			s := store.New(store.Memory(), nil)
+			s := store.New(store.Memory())
 			saved(t, s, "k", chain(n))
 			c := open(t, s, "k")
 			next := c.DAG().User("more")
 			return func() { require.NoError(t, c.Append(ctx, next)) }
 		}},
 		{Name: "fork", Setup: func(t testing.TB, n int) func() {
-			c := saved(t, store.New(store.Memory(), nil), "k", chain(n))
+			c := saved(t, store.New(store.Memory()), "k", chain(n))
 			return func() {
 				_, err := c.Fork(ctx, "fork")
 				require.NoError(t, err)
 			}
 		}},
 		{Name: "a refused append", Setup: func(t testing.TB, n int) func() {
-			s := store.New(store.Memory(), nil)
+			s := store.New(store.Memory())
 			c := saved(t, s, "k", chain(n))
 			other := open(t, s, "k")
 			require.NoError(t, other.Append(ctx, other.DAG().WithSource(node.Source{}).User("other")))
@@ -876,7 +866,7 @@ func TestGrowthOfASteps(t *testing.T) {
 			return func() { require.ErrorIs(t, c.Append(ctx, next), store.ErrMoved) }
 		}},
 		{Name: "opening a head again", Setup: func(t testing.TB, n int) func() {
-			s := store.New(store.Memory(), nil)
+			s := store.New(store.Memory())
 			c := saved(t, s, "k", chain(n))
 			other := open(t, s, "k")
 			require.NoError(t, other.Append(ctx, other.DAG().WithSource(node.Source{}).User("other")))
@@ -886,7 +876,7 @@ func TestGrowthOfASteps(t *testing.T) {
 			}
 		}},
 		{Name: "open", Growth: growthtest.Linear, Setup: func(t testing.TB, n int) func() {
-			s := store.New(store.Memory(), nil)
+			s := store.New(store.Memory())
 			saved(t, s, "k", chain(n))
 			return func() { open(t, s, "k") }
 		}},

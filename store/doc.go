@@ -3,19 +3,19 @@
 //
 // The smallest whole program opens a conversation by its key, runs an agent, and saves each step:
 //
-//	s := store.New(store.Memory(), nil)
+//	s := store.New(store.Memory())
 //	c, err := s.Conversation(ctx, "user-17")
 //	agent.Save = c.Append
 //	d, err := agent.Run(ctx, c.DAG().User("Hello"))
 //
 // [Memory] keeps conversations in memory. Package store/sqlite, a module of its own, keeps them in a file. A database
-// of your own implements [Driver], in 120 lines (docs/guides/own-store.md), and package storetest checks it.
+// of your own implements [Driver], in 105 lines (docs/guides/own-store.md), and package storetest checks it.
 //
 // # Conversations and heads
 //
 // A conversation has a key and named heads. [Store.Conversation] opens head "main", and [Conversation.Fork] makes
 // another one without copying. An append stores only the new nodes, and moves one head: its cost does not grow with the
-// conversation. Large texts and images are stored once in a conversation.
+// conversation.
 //
 // # Two writers
 //

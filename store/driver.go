@@ -14,11 +14,10 @@ import (
 //
 // # Model
 //
-// A conversation has a key. It holds records, blobs and named heads:
+// A conversation has a key. It holds records and named heads:
 //
 //   - A record is a node in its saved form. Only [AppendRequest.Replace] changes a record. A record has links to other
 //     records; these are always stored too.
-//   - A blob is a large part of a record's line. It is stored once for each sum.
 //   - A head has a name, a version, the records it points to, and a header. The driver does not read the header.
 //
 // Conversations share nothing: a driver may keep each in another place. A conversation exists as long as it has a head.
@@ -39,7 +38,7 @@ import (
 //     reply lost. Repeating an Append is safe. If the first one was stored, the second returns a *ConflictError, and
 //     its Current is the head after the first one.
 type Driver interface {
-	// Append stores records and blobs and moves one head. It returns the head as it is now. [AppendRequest.Apply] makes
+	// Append stores records and moves one head. It returns the head as it is now. [AppendRequest.Apply] makes
 	// the checks:
 	//
 	//   - It compares the version of the head with Expect. If they differ, the error is a *ConflictError with the head
@@ -49,9 +48,8 @@ type Driver interface {
 	//     sum or other links the error is a *RecordError with dag.ErrDuplicateID, unless Replace is set.
 	//   - Each link of a record must be a stored record, or one before it in Records. If it is not, the error is a
 	//     *RecordError with node.ErrParent for the record with the link.
-	//   - Each ID in Nodes must be a stored record or one in Records, and each blob of a cut a stored blob or one in
-	//     Blobs. If it is not, the error is a *RecordError with ErrNotStored: for the ID, or for the record with the
-	//     cut.
+	//   - Each ID in Nodes must be a stored record or one in Records. If it is not, the error is a *RecordError with
+	//     ErrNotStored for the ID.
 	//   - For an append rejected by [AppendRequest.Check], Append returns its error.
 	//   - After any of these errors nothing is stored.
 	//   - Its cost does not grow with the conversation.
@@ -83,10 +81,6 @@ type Driver interface {
 	// does not follow links. It is otherwise like Read.
 	Records(ctx context.Context, conversation string, ids []node.ID) iter.Seq2[Record, error]
 
-	// Blobs yields the blobs with these sums, in any order. Each sum comes once. If one is not stored, the error holds
-	// ErrNotStored. It is otherwise like Read.
-	Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error]
-
 	// Conversations returns the keys of the conversations, sorted, as the page selects them.
 	Conversations(ctx context.Context, page Page) ([]string, error)
 
@@ -98,8 +92,7 @@ type Driver interface {
 	// Delete removes a conversation with all it holds. It does nothing if there is none.
 	Delete(ctx context.Context, conversation string) error
 
-	// Prune removes the records out of reach of all heads through links, and the blobs that no record needs any more.
-	// It returns how much it has removed. With dryRun it removes nothing, and returns how much it would remove. A head
+	// Prune removes the records out of reach of all heads through links. It returns how much it has removed. With dryRun it removes nothing, and returns how much it would remove. A head
 	// that moves at the same time keeps everything it reaches. If there is much to remove, Prune may use several
 	// transactions, the newest records first. A database rests after each for as long as it took, to give other writers
 	// their turn. After an error or a crash, a part may be removed.
@@ -127,8 +120,6 @@ type AppendRequest struct {
 	Expect uint64
 	// Records are the records to store. Each comes after the records it is linked to.
 	Records []Record
-	// Blobs are the blobs of the records' cuts. Stored blobs may be left out.
-	Blobs []Blob
 	// Nodes are the records of the head after the append. It replaces the old list, and may be empty.
 	Nodes []node.ID
 	// Header is the head's new header. Nil keeps the old header; for a new head it is an empty one.
@@ -137,7 +128,7 @@ type AppendRequest struct {
 	// are removed with it. Only a [Transactor] has an inbox.
 	Taken []int64
 	// Replace replaces a stored record with the same links and another sum. Without Replace such a record is an error.
-	// It is for redaction. Blobs that only the old record needs stay until [Driver.Prune].
+	// It is for redaction.
 	Replace bool
 }
 
@@ -171,31 +162,13 @@ type Record struct {
 	// Links are the referenced nodes: the parents, in order, then the heads of the child conversation, and other needed
 	// nodes. Each ID comes once.
 	Links []node.ID
-	// Line is the line of node.Node.Append, without the cuts.
+	// Line is the line of node.Node.Append.
 	Line []byte
-	// Cuts are the parts cut out of the line, in order.
-	Cuts []Cut
-	// Sum is the sum of the whole line, with the cuts.
+	// Sum is the sum of the line.
 	Sum Sum
 	// Outline lists what a conversation that ends in this record is loaded from, with a sum of its own. Nil for most
 	// records. An append sets it for a stored record without one, too. Read leaves it out.
 	Outline []byte
-}
-
-// Cut is a part of a line, stored as a blob.
-type Cut struct {
-	// Offset is an index in Record.Line. The blob belongs before it.
-	Offset int
-	// Sum names the blob.
-	Sum Sum
-}
-
-// Blob is a large part of one line, or of several.
-type Blob struct {
-	// Sum is the sum of Data.
-	Sum Sum
-	// Data is not empty.
-	Data []byte
 }
 
 // Sum is a SHA-256.
@@ -244,8 +217,8 @@ func (p Page) Max() int {
 
 // Pruned holds the counts of [Driver.Prune].
 type Pruned struct {
-	// Records and Blobs are the numbers of both.
-	Records, Blobs int
-	// Bytes is the size of the records' lines and of the blobs.
+	// Records is the number of records.
+	Records int
+	// Bytes is the size of their lines.
 	Bytes int64
 }

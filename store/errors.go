@@ -17,7 +17,7 @@ import (
 var (
 	// ErrMoved marks a head with another version than expected; a *ConflictError has the head.
 	ErrMoved = errors.New("the head was moved by another writer")
-	// ErrNotStored marks a missing head, record or blob.
+	// ErrNotStored marks a missing head or record.
 	ErrNotStored = errors.New("it is not in the store")
 	// ErrRecord marks a record that cannot be stored or read; a *RecordError names it.
 	ErrRecord = errors.New("invalid record")
@@ -113,8 +113,6 @@ func quoted(text string) string { return safetext.Quote(text, 80) }
 //   - No record is linked to itself, to the zero ID, to a record after it, or twice to one record: a *RecordError with
 //     node.ErrParent.
 //   - No ID comes twice in Nodes: a *RecordError with dag.ErrDuplicateID.
-//   - The offsets of a record's cuts rise, and lie within its line: a *RecordError.
-//   - A blob has data, and its sum is the sum of the data: ErrRecord.
 func (a AppendRequest) Check() error {
 	if err := checkNames(a.Conversation, a.Head); err != nil {
 		return err
@@ -134,11 +132,6 @@ func (a AppendRequest) Check() error {
 		}
 	}
 
-	for _, b := range a.Blobs {
-		if len(b.Data) == 0 || SumOf(b.Data) != b.Sum {
-			return fmt.Errorf("store: %s: %w: a blob has not the sum %s", quoted(a.Conversation), ErrRecord, b.Sum)
-		}
-	}
 	if id, twice := repeated(a.Nodes); twice {
 		return &RecordError{a.Conversation, id, dag.ErrDuplicateID}
 	}
@@ -159,18 +152,6 @@ func (r Record) check(index int, position map[node.ID]int) error {
 		return fmt.Errorf("%w: %s is linked twice", node.ErrParent, id)
 	}
 
-	return r.checkCuts()
-}
-
-// checkCuts returns an error for cuts outside the line or out of order.
-func (r Record) checkCuts() error {
-	last := -1
-	for _, c := range r.Cuts {
-		if c.Offset <= last || c.Offset > len(r.Line) {
-			return fmt.Errorf("a cut at %d of %d bytes, after one at %d", c.Offset, len(r.Line), last)
-		}
-		last = c.Offset
-	}
 	return nil
 }
 

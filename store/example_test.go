@@ -25,7 +25,7 @@ func check(err error) {
 
 // A chat over HTTP. Any number of processes may serve it if the driver is that of a database.
 func Example_service() {
-	sessions := store.New(store.Memory(), nil)
+	sessions := store.New(store.Memory())
 	model := apitest.NewScript(apitest.Func(func(req api.Request) apitest.Turn {
 		return apitest.Say(fmt.Sprintf("That was message %d.", len(req.Messages)))
 	}).Always())
@@ -61,7 +61,7 @@ func Example_service() {
 // Two requests continue the same conversation at once. The second is refused, and loses nothing.
 func ExampleConversation_Append() {
 	ctx := context.Background()
-	s := store.New(store.Memory(), nil)
+	s := store.New(store.Memory())
 	first, err := s.Conversation(ctx, "talk")
 	check(err)
 	second, err := s.Conversation(ctx, "talk")
@@ -79,7 +79,7 @@ func ExampleConversation_Append() {
 	check(err)
 	kept, err := main.Head(ctx, conflict.KeptHead)
 	check(err)
-	check(main.Append(ctx, dag.Merge(dag.MergeJoin, dag.Branch{DAG: main.DAG()}, dag.Branch{DAG: kept.DAG()})))
+	check(main.Append(ctx, dag.Merge(dag.Branch{DAG: main.DAG()}, dag.Branch{DAG: kept.DAG()})))
 	check(kept.Remove(ctx))
 
 	for _, m := range main.DAG().Transcript().Messages {
@@ -93,7 +93,7 @@ func ExampleConversation_Append() {
 // A fork is a further head of the conversation. It stores one row, whatever the length.
 func ExampleConversation_Fork() {
 	ctx := context.Background()
-	s := store.New(store.Memory(), nil)
+	s := store.New(store.Memory())
 	c, err := s.Conversation(ctx, "talk")
 	check(err)
 	check(c.Append(ctx, dag.New().User("Name a color.").Assistant("Red.")))
@@ -116,7 +116,7 @@ func ExampleConversation_Fork() {
 // A page that shows a conversation follows it while a run in another process continues it.
 func ExampleConversation_Watch() {
 	ctx := context.Background()
-	s := store.New(store.Memory(), nil)
+	s := store.New(store.Memory())
 	writer, err := s.Conversation(ctx, "talk")
 	check(err)
 	check(writer.Append(ctx, writer.DAG().User("Count to two.")))
@@ -144,7 +144,7 @@ func ExampleConversation_Watch() {
 // A rewind leaves nodes behind. They stay until they are pruned.
 func ExampleStore_Prune() {
 	ctx := context.Background()
-	s := store.New(store.Memory(), nil)
+	s := store.New(store.Memory())
 	c, err := s.Conversation(ctx, "talk")
 	check(err)
 	check(c.Append(ctx, dag.New().User("Hello").Assistant("Hi").User("Wrong window").Assistant("What?")))
@@ -164,7 +164,7 @@ func ExampleStore_Prune() {
 // Content that was redacted is erased from the store too.
 func ExampleConversation_Rewrite() {
 	ctx := context.Background()
-	s := store.New(store.Memory(), nil)
+	s := store.New(store.Memory())
 	c, err := s.Conversation(ctx, "talk")
 	check(err)
 	check(c.Append(ctx, dag.New().User("My number is 555-0100.").Assistant("Thanks.")))
@@ -182,7 +182,7 @@ func ExampleConversation_Rewrite() {
 // Keys are chosen by the program. With a prefix for each user, the conversations of one can be listed.
 func ExampleStore_Conversations() {
 	ctx := context.Background()
-	s := store.New(store.Memory(), nil)
+	s := store.New(store.Memory())
 	for _, key := range []string{"ann/holiday", "bob/work", "ann/garden"} {
 		c, err := s.Conversation(ctx, key)
 		check(err)

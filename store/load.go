@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/node"
@@ -51,22 +50,23 @@ func (c *Conversation) open(ctx context.Context, have []node.ID, alone bool) err
 
 // load reads the conversation at a head.
 func (c *Conversation) load(ctx context.Context, o Opened, have []node.ID, alone bool) (dag.DAG, error) {
-	if !alone || !c.loadPart(ctx, o) {
-		records := o.Records
-		if records == nil {
-			var err error
-			records, err = all(c.store.driver.Read(ctx, c.key, o.Head.Nodes, c.nodes.known(have)))
-			if err != nil {
-				return dag.DAG{}, err
-			}
-		}
-		if err := c.parse(ctx, records, &c.nodes.set, &c.nodes.mu); err != nil {
+	whole := !alone || !c.loadPart(ctx, o)
+	records := o.Records
+	if whole && records == nil {
+		var err error
+		records, err = all(c.store.driver.Read(ctx, c.key, o.Head.Nodes, c.nodes.known(have)))
+		if err != nil {
 			return dag.DAG{}, err
 		}
 	}
 
 	c.nodes.mu.Lock()
 	defer c.nodes.mu.Unlock()
+	if whole {
+		if err := c.parse(&c.nodes.set, records); err != nil {
+			return dag.DAG{}, err
+		}
+	}
 	d, err := c.nodes.set.DAG(o.Head.Header, o.Head.Nodes)
 	if err != nil {
 		return dag.DAG{}, fmt.Errorf("store: %s: head %s: %w", quoted(c.key), quoted(c.name), err)
@@ -88,19 +88,6 @@ func all[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 	return list, nil
 }
 
-// few returns how many of the records to parse next. Blobs are in memory twice while their records are parsed, so few
-// limits the number of cuts.
-func few(records []Record) int {
-	const maxCuts = 64
-	cuts := 0
-	for i, r := range records {
-		if cuts += len(r.Cuts); cuts > maxCuts && i > 0 {
-			return i
-		}
-	}
-	return len(records)
-}
-
 // known returns the IDs of nodes in the set, and leaves out all others.
 func (n *nodes) known(ids []node.ID) []node.ID {
 	n.mu.Lock()
@@ -108,41 +95,15 @@ func (n *nodes) known(ids []node.ID) []node.ID {
 	return slices.DeleteFunc(slices.Clone(ids), func(id node.ID) bool { return n.set.Node(id) == nil })
 }
 
-// parse reads the blobs of records, parses the records, and adds the nodes to a set. The lock guards the set.
-func (c *Conversation) parse(ctx context.Context, records []Record, set *dag.NodeSet, lock sync.Locker) error {
-	for n := 0; len(records) > 0; records = records[n:] {
-		n = few(records)
-
-		// The blobs are read before the lock is taken: other heads need not wait for the database.
-		blobs := map[Sum][]byte{}
-		if need := sums(records[:n]); len(need) > 0 {
-			for b, err := range c.store.driver.Blobs(ctx, c.key, need) {
-				if err != nil {
-					return err
-				}
-				blobs[b.Sum] = b.Data
-			}
-		}
-
-		lock.Lock()
-		err := c.add(set, records[:n], blobs)
-		lock.Unlock()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// add parses records and adds the nodes to a set.
-func (c *Conversation) add(set *dag.NodeSet, records []Record, blobs map[Sum][]byte) error {
+// parse parses records and adds the nodes to a set.
+func (c *Conversation) parse(set *dag.NodeSet, records []Record) error {
 	for _, r := range records {
 		if set.Has(r.ID) {
 			continue // it was read through another head
 		}
 
 		// A node that is not loaded yet must not become two: load it, with all others.
-		n, err := r.node(set, blobs)
+		n, err := r.node(set)
 		if n != nil || errors.Is(err, node.ErrParent) {
 			depth := 0
 			if n != nil {
@@ -155,7 +116,7 @@ func (c *Conversation) add(set *dag.NodeSet, records []Record, blobs map[Sum][]b
 			case loaded && set.Has(r.ID):
 				continue
 			case loaded:
-				n, err = r.node(set, blobs)
+				n, err = r.node(set)
 			}
 		}
 		if err != nil {
@@ -167,12 +128,11 @@ func (c *Conversation) add(set *dag.NodeSet, records []Record, blobs map[Sum][]b
 }
 
 // node returns the node of a record. The nodes before it are in the set.
-func (r Record) node(set *dag.NodeSet, blobs map[Sum][]byte) (*node.Node, error) {
-	line, err := r.restored(blobs)
-	if err != nil {
-		return nil, err
+func (r Record) node(set *dag.NodeSet) (*node.Node, error) {
+	if sum := SumOf(r.Line); sum != r.Sum {
+		return nil, fmt.Errorf("its sum is %s instead of %s: it was changed", sum, r.Sum)
 	}
-	n, err := node.Parse(line, set.Node)
+	n, err := node.Parse(r.Line, set.Node)
 	if err != nil {
 		return nil, err
 	}

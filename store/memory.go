@@ -31,7 +31,6 @@ type memory struct {
 type shelf struct {
 	heads   map[string]Head
 	records map[node.ID]stored
-	blobs   map[Sum][]byte
 	next    int // the index of the next record
 }
 
@@ -51,14 +50,14 @@ func (m *memory) Append(ctx context.Context, a AppendRequest) (Head, error) {
 	// A new conversation is entered into m.conversations after the checks: a refused append must not make one.
 	s := m.conversations[a.Conversation]
 	if s == nil {
-		s = &shelf{heads: map[string]Head{}, records: map[node.ID]stored{}, blobs: map[Sum][]byte{}}
+		s = &shelf{heads: map[string]Head{}, records: map[node.ID]stored{}}
 	}
-	h, changed, err := a.Apply(s.head(a.Head), s.record, s.blob)
+	h, changed, err := a.Apply(s.head(a.Head), s.record)
 	if err != nil {
 		return Head{}, err
 	}
 
-	s.add(changed, a.Blobs)
+	s.add(changed)
 	s.heads[a.Head] = h
 	m.conversations[a.Conversation] = s
 	m.news.Ring(a.Conversation)
@@ -73,14 +72,6 @@ func (s *shelf) record(id node.ID) (*Record, error) {
 	return nil, nil
 }
 
-// blob returns a stored blob, or nil.
-func (s *shelf) blob(sum Sum) (*Blob, error) {
-	if data, have := s.blobs[sum]; have {
-		return &Blob{sum, data}, nil
-	}
-	return nil, nil
-}
-
 // head returns a copy of a head, or nil.
 func (s *shelf) head(name string) *Head {
 	if h, have := s.heads[name]; have {
@@ -90,8 +81,8 @@ func (s *shelf) head(name string) *Head {
 	return nil
 }
 
-// add stores checked records and blobs.
-func (s *shelf) add(records []Record, blobs []Blob) {
+// add stores checked records.
+func (s *shelf) add(records []Record) {
 	for _, r := range records {
 		index := s.next
 		if old, have := s.records[r.ID]; have {
@@ -100,11 +91,6 @@ func (s *shelf) add(records []Record, blobs []Blob) {
 			s.next++
 		}
 		s.records[r.ID] = stored{r.clone(), index}
-	}
-	for _, b := range blobs {
-		if s.blobs[b.Sum] == nil {
-			s.blobs[b.Sum] = bytes.Clone(b.Data)
-		}
 	}
 }
 
@@ -290,34 +276,6 @@ func (m *memory) named(ctx context.Context, conversation string, ids []node.ID) 
 	return records, nil
 }
 
-func (m *memory) Blobs(ctx context.Context, conversation string, sums []Sum) iter.Seq2[Blob, error] {
-	return func(yield func(Blob, error) bool) {
-		for _, sum := range sums {
-			data, err := m.blob(ctx, conversation, sum)
-			if err != nil {
-				yield(Blob{}, err)
-				return
-			}
-			if !yield(Blob{sum, data}, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (m *memory) blob(ctx context.Context, conversation string, sum Sum) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-
-	if s := m.conversations[conversation]; s != nil && s.blobs[sum] != nil {
-		return bytes.Clone(s.blobs[sum]), nil
-	}
-	return nil, fmt.Errorf("store: %s: blob %s: %w", quoted(conversation), sum, ErrNotStored)
-}
-
 func (m *memory) RemoveHead(ctx context.Context, conversation, name string, version uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -369,17 +327,10 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 		return Pruned{}, nil
 	}
 
-	// Mark all records within reach of the heads, and the blobs of these records.
-	reached, needed := map[node.ID]bool{}, map[Sum]bool{}
+	// Mark all records within reach of the heads. Nothing is missing: Append refuses heads with unknown records.
+	reached := map[node.ID]bool{}
 	for _, h := range s.heads {
-		// Nothing is missing: Append refuses heads with unknown records. The heads share reached, so each record comes
-		// once.
-		records, _ := s.reach(h.Nodes, reached)
-		for _, r := range records {
-			for _, c := range r.Cuts {
-				needed[c.Sum] = true
-			}
-		}
+		_, _ = s.reach(h.Nodes, reached)
 	}
 
 	// Count the rest, and remove it.
@@ -389,15 +340,6 @@ func (m *memory) Prune(ctx context.Context, conversation string, dryRun bool) (P
 			p.Records, p.Bytes = p.Records+1, p.Bytes+int64(len(r.Line))
 			if !dryRun {
 				delete(s.records, id)
-			}
-		}
-	}
-
-	for sum, data := range s.blobs {
-		if !needed[sum] {
-			p.Blobs, p.Bytes = p.Blobs+1, p.Bytes+int64(len(data))
-			if !dryRun {
-				delete(s.blobs, sum)
 			}
 		}
 	}
@@ -473,7 +415,6 @@ func (h Head) clone() Head {
 }
 
 func (r Record) clone() Record {
-	r.Links, r.Line, r.Cuts = slices.Clone(r.Links), bytes.Clone(r.Line), slices.Clone(r.Cuts)
-	r.Outline = bytes.Clone(r.Outline)
+	r.Links, r.Line, r.Outline = slices.Clone(r.Links), bytes.Clone(r.Line), bytes.Clone(r.Outline)
 	return r
 }

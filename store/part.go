@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/plait-dev/plait/dag"
@@ -113,7 +112,7 @@ func (c *Conversation) loadPart(ctx context.Context, opened Opened) bool {
 	}
 
 	records = slices.Concat(older, records, recent)
-	if c.parse(ctx, records, &set, new(sync.Mutex)) != nil || set.Ready() != nil {
+	if c.parse(&set, records) != nil || set.Ready() != nil {
 		return false
 	}
 
@@ -161,5 +160,5 @@ func (c *Conversation) loadRest(ctx context.Context, rest *dag.NodeSet, from []n
 	if err != nil {
 		return err
 	}
-	return c.parse(ctx, records, rest, new(sync.Mutex))
+	return c.parse(rest, records)
 }

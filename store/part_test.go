@@ -90,10 +90,10 @@ func TestCompactedConversationIsReadFromItsCompactionOn(t *testing.T) {
 	driver := &countingDriver{Driver: store.Memory()}
 	d := longTalk(5000, 20)
 	require.NoError(t, d.Err())
-	require.NoError(t, open(t, store.New(driver, nil), "talk").Append(ctx, d))
+	require.NoError(t, open(t, store.New(driver), "talk").Append(ctx, d))
 
 	// What a model is sent needs the prompt, the tools, the first message, 20 messages and what they refer to.
-	c := open(t, store.New(driver, nil), "talk")
+	c := open(t, store.New(driver), "talk")
 	require.Equal(t, d.Transcript().Messages, c.DAG().Transcript().Messages)
 	require.Equal(t, d.Seen(), c.DAG().Seen())
 	require.Less(t, driver.records, 60)
@@ -120,8 +120,8 @@ func TestCompactedConversationIsReadFromItsCompactionOn(t *testing.T) {
 
 func TestErrorOfLoadingTheRestIsOneOfTheConversation(t *testing.T) {
 	driver := &countingDriver{Driver: store.Memory()}
-	require.NoError(t, open(t, store.New(driver, nil), "talk").Append(ctx, longTalk(1000, 20)))
-	c := open(t, store.New(driver, nil), "talk")
+	require.NoError(t, open(t, store.New(driver), "talk").Append(ctx, longTalk(1000, 20)))
+	c := open(t, store.New(driver), "talk")
 	require.NoError(t, c.DAG().Err())
 
 	driver.fail = fmt.Errorf("the disk is gone: %w", store.ErrNotStored)
@@ -134,14 +134,14 @@ func TestErrorOfLoadingTheRestIsOneOfTheConversation(t *testing.T) {
 
 	// A new conversation reads anew.
 	driver.fail = nil
-	require.NoError(t, open(t, store.New(driver, nil), "talk").DAG().LoadAll())
+	require.NoError(t, open(t, store.New(driver), "talk").DAG().LoadAll())
 }
 
 func TestNothingIsAskedWithoutTheRestThatIsNeeded(t *testing.T) {
 	driver := &countingDriver{Driver: store.Memory()}
 	d := longTalk(1000, 20)
-	require.NoError(t, open(t, store.New(driver, nil), "talk").Append(ctx, d))
-	c := open(t, store.New(driver, nil), "talk")
+	require.NoError(t, open(t, store.New(driver), "talk").Append(ctx, d))
+	c := open(t, store.New(driver), "talk")
 
 	// After the first turn, a hook replaces a node that the outline leaves out: the next request needs all nodes.
 	old := d.Nodes()[10].ID()
@@ -166,8 +166,8 @@ func TestDamagedOutlineIsIgnored(t *testing.T) {
 		func([]byte) []byte { return []byte{7} },
 	} {
 		driver := &damagingDriver{Driver: store.Memory(), damage: damage}
-		require.NoError(t, open(t, store.New(driver, nil), "talk").Append(ctx, d))
-		c := open(t, store.New(driver, nil), "talk")
+		require.NoError(t, open(t, store.New(driver), "talk").Append(ctx, d))
+		c := open(t, store.New(driver), "talk")
 		require.Equal(t, written(t, d), written(t, c.DAG()))
 		require.Positive(t, driver.damaged)
 	}
@@ -217,12 +217,12 @@ func partAsWhole(t *testing.T, r *rand.Rand, round int) (parts, opened int) {
 		return node.Counting(start.Add(time.Duration(step) * 24 * time.Hour))
 	}
 
-	c := open(t, store.New(driver, nil), "talk")
+	c := open(t, store.New(driver), "talk")
 	for step := range 12 {
-		whole := open(t, store.New(&countingDriver{Driver: driver, whole: true}, nil), "talk").DAG()
+		whole := open(t, store.New(&countingDriver{Driver: driver, whole: true}), "talk").DAG()
 		driver.records = 0
 		if r.IntN(4) > 0 {
-			c = open(t, store.New(driver, nil), "talk") // another process
+			c = open(t, store.New(driver), "talk") // another process
 		}
 		part := c.DAG()
 		opened++

@@ -53,7 +53,7 @@ func (plain) Prune(context.Context, string, bool) (store.Pruned, error) {
 }
 
 func TestAStoreNeedsNoMoreThanAPlainDriver(t *testing.T) {
-	s := store.New(plain{store.Memory()}, nil)
+	s := store.New(plain{store.Memory()})
 	empty := opened(t, s)
 	require.NoError(t, empty.Append(t.Context(), dag.New()))
 	require.NoError(t, opened(t, s).Append(t.Context(), dag.New().User("One.")))
@@ -112,8 +112,8 @@ func TestOutlinesWithoutRecordsAreIgnored(t *testing.T) {
 				if last {
 					d = compacted(d, 1)
 				}
-				require.NoError(t, opened(t, store.New(driver, nil)).Append(t.Context(), d))
-				c := opened(t, store.New(driver, nil))
+				require.NoError(t, opened(t, store.New(driver)).Append(t.Context(), d))
+				c := opened(t, store.New(driver))
 				require.Equal(t, d.Len(), c.DAG().Len())
 				require.NoError(t, c.DAG().LoadAll())
 				require.NoError(t, c.Append(t.Context(), c.DAG().User("More?")))
@@ -131,7 +131,7 @@ func opened(t *testing.T, s *store.Store) *store.Conversation {
 
 func TestAHeadOfAPlainDriverIsWatchedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := store.New(plain{store.Memory()}, nil)
+		s := store.New(plain{store.Memory()})
 		c := opened(t, s)
 		next, stop := iter.Pull2(c.Watch(t.Context()))
 		defer stop()
@@ -158,7 +158,7 @@ func TestAHeadOfAPlainDriverIsWatchedOnceASecond(t *testing.T) {
 }
 
 func TestAStoreRefusesNamesThatAreNotAllowed(t *testing.T) {
-	s := store.New(store.Memory(), nil)
+	s := store.New(store.Memory())
 	_, err := s.Conversation(t.Context(), "a\nb")
 	require.ErrorIs(t, err, store.ErrName)
 	_, err = s.Head(t.Context(), "c", "")

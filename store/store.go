@@ -9,28 +9,12 @@ import (
 // Main is the name of the head opened by [Store.Conversation].
 const Main = "main"
 
-// Options are options of [New]. Nil is the same as the zero value.
-type Options struct {
-	// Cut is a size in bytes. A text of this size or more inside a node is stored as a blob of its own: an image, a
-	// document, a long tool result. A conversation stores equal blobs once. Defaults to 32 KiB.
-	Cut int
-}
-
 // Store keeps conversations with a driver: in a database, or in memory. Several programs may use one database. A Store
 // is safe for concurrent use.
-type Store struct {
-	driver Driver
-	cut    int
-}
+type Store struct{ driver Driver }
 
 // New returns a store on a driver. The program closes the driver's database, not the store.
-func New(driver Driver, opts *Options) *Store {
-	s := &Store{driver: driver, cut: defaultCut}
-	if opts != nil && opts.Cut > 0 {
-		s.cut = opts.Cut
-	}
-	return s
-}
+func New(driver Driver) *Store { return &Store{driver} }
 
 // Conversation opens the conversation with this key at head "main". A new conversation is empty, and stored by its
 // first append. Errors:

@@ -450,7 +450,11 @@ func (o *outline) chains(hidden []bool) [][]link {
 			continue
 		}
 
-		chain := []link{{last: i}}
+		length := 1
+		for l := next[i]; l.last != none; l = next[l.last] {
+			length++
+		}
+		chain := append(make([]link, 0, length), link{last: i})
 		for l := next[i]; l.last != none; l = next[l.last] {
 			chain = append(chain, l)
 		}

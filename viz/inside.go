@@ -23,14 +23,22 @@ var insidePlans = []plan{
 
 // layInside adds the pictures inside the folded boxes of p, the picture of m.
 func (m *plot) layInside(l labeller, p *Picture) {
+	// Cut out all parts first. The whole is then not needed any more, and neither is a part when its picture is there:
+	// the memory of a long conversation is free again.
+	parts := make([]*outline, len(p.Boxes))
 	for i := range p.Boxes {
-		if p.Boxes[i].Node != nil {
+		if p.Boxes[i].Node == nil {
+			parts[i] = m.part(m.items[i].members)
+		}
+	}
+
+	for i, part := range parts {
+		if part == nil {
 			continue
 		}
 
 		// The part numbers its vertices anew, so the labels must refer to it.
-		part := m.part(m.items[i].members)
-		l.o = part
+		l.o, parts[i] = part, nil
 		f := part.legible(l, insidePlans, 0, math.MaxInt, part.divide)
 		inside := part.plot(f.box)
 		inside.label(l, f.cells)
@@ -43,16 +51,14 @@ func (m *plot) layInside(l labeller, p *Picture) {
 // then it draws everything. Otherwise a reader of deeply nested conversations would need a step for every few of them.
 func (o *outline) divide(p plan) []int {
 	box := o.fold(p)
-	largest, boxes := 0, 0
-	for _, in := range members(box) {
-		largest = max(largest, len(in))
-		if in != nil {
-			boxes++
-		}
+	sizes, largest := make([]int, len(box)), 0
+	for _, b := range box {
+		sizes[b]++
+		largest = max(largest, sizes[b])
 	}
 
 	const large = 500
-	if boxes == 1 || !p.across && len(box) > large && largest > len(box)*3/4 {
+	if countBoxes(box) == 1 || !p.across && len(box) > large && largest > len(box)*3/4 {
 		return o.fold(plans[0])
 	}
 	return box

@@ -213,7 +213,7 @@ func (o *outline) plot(box []int) *plot {
 	m := &plot{outline: o, at: make([]int, len(box)), rooms: make([]room, 1+len(o.groups)), edges: o.edges(box)}
 	m.rooms[0].owner = none
 
-	m.items = make([]item, 0, len(box))
+	m.items = make([]item, 0, countBoxes(box))
 	for i, in := range members(box) {
 		if in == nil {
 			continue

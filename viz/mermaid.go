@@ -251,8 +251,17 @@ func (m *plot) boxes(b *strings.Builder) {
 
 // members returns the vertices in each box, and nil for a vertex in the box of another.
 func members(box []int) [][]int {
-	in := make([][]int, len(box))
+	sizes := make([]int, len(box))
+	for _, rep := range box {
+		sizes[rep]++
+	}
+
+	// All lists share one allocation.
+	in, all := make([][]int, len(box)), make([]int, len(box))
 	for i, rep := range box {
+		if in[rep] == nil {
+			in[rep], all = all[:0:sizes[rep]], all[sizes[rep]:]
+		}
 		in[rep] = append(in[rep], i)
 	}
 	return in

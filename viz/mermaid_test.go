@@ -241,6 +241,17 @@ func TestWideFanIsGroupedByToolAndOutcome(t *testing.T) {
 	require.Len(t, labels(fan(8, 1, 0), all), 8)
 }
 
+func TestManyBranchesShareABoxBehindTheFirst(t *testing.T) {
+	start := sampleStart().User("go")
+	var branches []dag.DAG
+	for i := range wideFan + 1 {
+		branches = append(branches, start.User(fmt.Sprint("branch ", i)))
+	}
+	s := newSketch(t, branches[0].Join(branches[1:]...).User("merge"), &Options{})
+	text := s.drawn(plan{fans: wideFan, keep: -1}).mermaid(false)
+	require.Equal(t, showFan, strings.Count(text, "branch "), text)
+}
+
 func TestSubAgentFoldsIntoItsCall(t *testing.T) {
 	s := newSketch(t, sampleSubAgents(), &Options{})
 	text := s.drawn(plan{depth: 1, keep: -1}).mermaid(false)

@@ -152,6 +152,7 @@ func (o *outline) open(heads []*node.Node, group int, number map[node.ID]int) co
 	if !o.runs {
 		c.rest = o.withoutStarts(c)
 	}
+	o.vertices = slices.Grow(o.vertices, len(c.rest))
 	return c
 }
 

@@ -74,5 +74,5 @@ const shown = (messages) => messages.filter((m) => m.role !== "reasoning").map((
 console.log(JSON.stringify({
   types, invalid, asked: asked.length, open: open.map((c) => c.function.name), state: agent.state,
   messages: shown(agent.messages), window: shown(window.messages), left: shown(left), found: shown(found),
-  helped: helped.messages.filter((m) => m.role !== "reasoning").map((m) => [m.role, m.content ?? "", m.subagentRunId ? "helper" : ""]),
+  helped: shown(helped.messages),
 }));

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the pinned Codex for the tests of dag/sessions, if it is missing. Quiet and repeatable.
+# Installs the pinned Claude Code, Codex, OpenCode and pi for the tests of dag/sessions, if they are missing: 1.1 GB.
+# Quiet and repeatable.
 set -eu
 cd "$(dirname "$0")"
 

@@ -268,6 +268,7 @@ func TestBlocksAreSentInTheFormOfTheAPI(t *testing.T) {
 		{"an image of the wrong type", image(content.Source{MediaType: "image/jpeg", Data: png}), `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}}`, true},
 		{"an image that is none", image(content.Source{MediaType: "image/png", Data: "AAAA"}), `{"type":"text","text":"[image (image/png) left out: its type is none of image/jpeg, image/png, image/gif, image/webp]"}`, true},
 		{"base64 that is none", image(content.Source{MediaType: "image/png", Data: "AAA*"}), `{"type":"text","text":"[image (image/png) left out: its data is not base64]"}`, true},
+		{"base64 without its end", image(content.Source{MediaType: "image/png", Data: "AAAAA"}), `{"type":"text","text":"[image (image/png) left out: its data is not base64]"}`, true},
 		{"base64 with loose bits", image(content.Source{MediaType: "image/png", Data: "AAAAAB=="}), `{"type":"text","text":"[image (image/png) left out: its data is not base64]"}`, true},
 		{"an image too large", image(content.Source{MediaType: "image/png", Data: png[:60] + strings.Repeat("AAAA", (5<<20)/4)}), `{"type":"text","text":"[image (image/png) left out: it has 5242940 bytes of base64, more than 5242880]"}`, true},
 		{"an image by URL", image(content.Source{URL: "https://example.com/a.png"}), `{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}`, false},

@@ -55,6 +55,20 @@ func ExampleImport() {
 	// Output: claude-sonnet-4-5: Be brief. Hello {"max_tokens":100}
 }
 
+// A system message between the others keeps its place, without the cache markers of its blocks.
+func TestSystemMessageIsABlockOfTheMessageAroundIt(t *testing.T) {
+	const marker = `,"cache_control":{"type":"ephemeral"}`
+	const body = `{"model":"claude-x","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},` +
+		`{"role":"system","content":[{"type":"text","text":"s"` + marker + `}]},{"role":"user","content":[{"type":"text","text":"b"}]}]}`
+	req, _, err := Import([]byte(body))
+	require.NoError(t, err)
+	require.Len(t, req.Messages, 1)
+	req.Options.Cache = api.CacheOff
+	made, notes := requireBody(t, req, &Options{NoStream: true})
+	require.Empty(t, notes)
+	require.JSONEq(t, strings.Replace(body, marker, "", 1), made)
+}
+
 // TestImportReadsTheCachePolicy makes bodies of bodies that were imported: with markers of Plait.
 func TestImportReadsTheCachePolicy(t *testing.T) {
 	const marker = `,"cache_control":{"type":"ephemeral","ttl":"1h"}`

@@ -66,14 +66,14 @@ func noResults(_ content.Role, b content.Block, _ bool) (content.Block, string) 
 	return b, ""
 }
 
-// prune leaves out texts "drop", and replaces texts "swap" and results that Repair added.
+// prune leaves out texts "drop" and the call "drop" with its result, and replaces texts "swap" and results that Repair added.
 func prune(messages []content.Message) []dialect.Pruned {
 	var found []dialect.Pruned
 	for i, m := range messages {
 		for j, b := range m.Blocks.All() {
 			r, _ := b.(content.ToolResult)
 			switch {
-			case b == text("drop"):
+			case b == text("drop"), b == call("drop"), r.CallID == "drop":
 				found = append(found, dialect.Pruned{Message: i, Block: j, Why: fmt.Sprint("drop ", j)})
 			case b == text("swap"):
 				found = append(found, dialect.Pruned{Message: i, Block: j, With: text("new"), Why: fmt.Sprint("swap ", j)})
@@ -239,6 +239,9 @@ func TestRepair(t *testing.T) {
 		{name: "what Repair added may be replaced too", rules: dialect.Rules{Prune: prune}, in: list{hi, assistant(call("a"))},
 			out:   list{hi, assistant(call("a")), user(result("a", "new"))},
 			notes: []string{"message 2: answered: call 0 (f) had no result", "message 2: block: result 0"}},
+		{name: "or left out", rules: dialect.Rules{Prune: prune}, in: list{user(text("drop"), text("Hi")), assistant(call("drop"))},
+			out:   list{hi},
+			notes: []string{"message 0: dropped: drop 0", "answered: call 0 (f) had no result", "dropped: drop 0", "dropped: drop 0"}},
 
 		{name: "what says nothing is dropped", in: list{user(text("x"), text(""), content.Unknown{JSON: `{"type":"new"}`}, content.Thinking{Text: "hm"})},
 			out: list{user(text("x"))},

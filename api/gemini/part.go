@@ -64,10 +64,7 @@ func mended(raw content.JSON, why error) (content.JSON, error) {
 		return "", why
 	}
 	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		return "", err
-	}
-	return content.JSON(b), nil
+	return content.JSON(b), err
 }
 
 // known returns the block described by list. It is not ok if no block of Plait can hold all of it.

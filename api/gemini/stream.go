@@ -148,7 +148,7 @@ func isErrorList(data []byte) bool {
 // note keeps everything in a chunk except its candidates.
 func (d *decoder) note(c chunk) {
 	var counts usage
-	if len(c.Usage) > 0 && json.Unmarshal(c.Usage, &counts, jsonx.Lenient) == nil {
+	if json.Unmarshal(c.Usage, &counts, jsonx.Lenient) == nil {
 		d.usage.update(counts)
 		d.details.AddUsage(c.Usage, "promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount",
 			"toolUsePromptTokenCount", "totalTokenCount")

@@ -70,7 +70,7 @@ func (e *editor) serve(ctx context.Context, args []string) (err error) {
 	defer func() { err = errors.Join(err, e.end()) }()
 
 	o := &acp.Options{Modes: editorModes(), MCP: &mcp.Options{}, Log: slog.New(slog.NewTextHandler(e.err, nil))}
-	o.Store = store.New(store.Memory(), nil)
+	o.Store = store.New(store.Memory())
 	if len(args) > 0 {
 		if o.Store, err = e.store(args[0], true); err != nil {
 			return err

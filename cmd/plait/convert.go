@@ -119,9 +119,10 @@ Or API is a format of sessions:
 
   ` + strings.Join(sessionNames(), "\n  ") + `
 
-Codex continues a rollout that lies in its sessions folder, OpenCode one that it
-has imported, both in --folder. What a session cannot express is printed on
-standard error, each kind under a code that stays the same.`,
+Claude Code continues a session in its folder projects, Codex one in its folder
+sessions, pi one that --session names, and OpenCode one that it has imported:
+each in --folder. What a session cannot express is printed on standard error,
+each kind under a code that stays the same.`,
 		Example: `  plait export --to gemini talk.json
   plait export --to anthropic talk.json --body '{"max_tokens": 500}'
   plait export --to opencode --folder "$PWD" talk.json > session.json`,

@@ -134,7 +134,7 @@ func (s *streams) store(file string, create bool) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.New(db, nil), nil
+	return store.New(db), nil
 }
 
 // existing opens a database named without a key.

@@ -100,7 +100,7 @@ func (s *streams) erase(e *durable.Engine, file string, keys []string, f eraseFl
 
 // keysWith returns the keys with a prefix: of conversations, and of those that were deleted and have runs.
 func (s *streams) keysWith(db database, prefix string) (keys []string, err error) {
-	for key, err := range store.New(db, nil).Conversations(s.ctx, prefix) {
+	for key, err := range store.New(db).Conversations(s.ctx, prefix) {
 		if err != nil {
 			return nil, err
 		}

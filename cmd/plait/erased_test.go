@@ -253,7 +253,7 @@ func erasedForms(t *testing.T, pin string) map[string][]byte {
 	database := filepath.Join(folder, "talks.db")
 	db, err := sqlite.Open(t.Context(), database, nil)
 	require.NoError(t, err)
-	talks := store.New(db, nil)
+	talks := store.New(db)
 	c, err := talks.Conversation(t.Context(), "talk")
 	require.NoError(t, err)
 	require.NoError(t, c.Append(t.Context(), d))

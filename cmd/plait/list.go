@@ -55,7 +55,7 @@ func (s *streams) list(file, prefix string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	all := store.New(db, nil)
+	all := store.New(db)
 
 	// Not nil: JSON has an empty list, not null.
 	found := []listedConversation{}

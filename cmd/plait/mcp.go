@@ -291,20 +291,31 @@ func (s *streams) listLogins(asJSON bool) error {
 func mcpLogoutCommand(s *streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout URL",
-		Short: "Remove the token of a server",
-		Long: `Removes the token of a server from this machine, also one that cannot be read.
-The server is not told: end the login there, too, if somebody else may have the
-token.`,
+		Short: "Revoke and remove the token of a server",
+		Long: `Revokes the token at the server's authorization server, and removes it from this
+machine, also one that cannot be revoked or read. If it is not revoked, a
+warning says so: end the login there, if somebody else may have the token.`,
 		Args: takes("one URL", 1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			err := os.Remove(loginOf(args[0]).path)
-			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("there is no login at %s", safetext.Escape(secret.URL(args[0]), 200))
-			}
-			if err == nil {
-				s.say("logged out")
-			}
-			return err
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return s.logout(cmd.Context(), args[0]) },
 	}
+}
+
+// logout revokes and removes the token of a server.
+func (s *streams) logout(ctx context.Context, server string) error {
+	file := loginOf(server)
+	revoking := (&mcp.OAuth{Tokens: file.update}).Revoke(ctx, server)
+	err := os.Remove(file.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no login at %s", safetext.Escape(secret.URL(server), 200))
+	}
+	if err != nil {
+		return err
+	}
+
+	if revoking != nil {
+		s.say("the token is removed, but not revoked: %v", revoking)
+		return nil
+	}
+	s.say("logged out")
+	return nil
 }

@@ -167,7 +167,7 @@ func TestReportReadsDatabasesAndStandardInput(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), file, nil)
 	require.NoError(t, err)
 	for i, key := range []string{"alice/1", "bob"} {
-		c, err := store.New(db, nil).Conversation(t.Context(), key)
+		c, err := store.New(db).Conversation(t.Context(), key)
 		require.NoError(t, err)
 		require.NoError(t, c.Append(t.Context(), weatherRun(i, "")))
 		_, err = c.Fork(t.Context(), "left")
@@ -277,7 +277,7 @@ func TestReportOnAStoreWithAHugeConversation(t *testing.T) {
 		huge = huge.User(fmt.Sprint(i, strings.Repeat(" 文", 500))).Assistant("So.")
 	}
 	for key, d := range map[string]dag.DAG{"huge": huge.User(strings.Repeat("x", 8<<20)), "small": weatherRun(0, "")} {
-		c, err := store.New(db, nil).Conversation(t.Context(), key)
+		c, err := store.New(db).Conversation(t.Context(), key)
 		require.NoError(t, err)
 		require.NoError(t, c.Append(t.Context(), d))
 	}

@@ -84,7 +84,7 @@ func entriesOf(ctx context.Context, engine *durable.Engine, db database) ([]live
 		return nil, err
 	}
 
-	all := store.New(db, nil)
+	all := store.New(db)
 	entries := []live.Entry{}
 	for key, err := range all.Conversations(ctx, "") {
 		if err != nil {

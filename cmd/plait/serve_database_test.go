@@ -101,7 +101,7 @@ func TestServeOfADatabaseListsConversationsWithTheirRuns(t *testing.T) {
 	s.start(t, "queued", "tickets/32")
 	s.start(t, "cancelled", "tickets/33")
 	require.NoError(t, s.engine.Cancel(t.Context(), "cancelled", "asked twice\nby <i>Bob</i>"))
-	c, err := store.New(s.db, nil).Conversation(t.Context(), "without a run")
+	c, err := store.New(s.db).Conversation(t.Context(), "without a run")
 	require.NoError(t, err)
 	require.NoError(t, c.Append(t.Context(), dag.New().User("Hi.")))
 	fork, err := c.Fork(t.Context(), "try")
@@ -181,7 +181,7 @@ func TestApprovalOfADurableRunOnThePageContinuesIt(t *testing.T) {
 	page := v.in(v.list()[0])
 	page.until(`"asks":"approval"`, `"origin":{"changed"`, `"run":"paused"`)
 	pending := func() (dag.Pending, string) {
-		c, err := store.New(s.db, nil).Conversation(t.Context(), "tickets/31")
+		c, err := store.New(s.db).Conversation(t.Context(), "tickets/31")
 		require.NoError(t, err)
 		return c.DAG().Pending()[0], executor.ContinuationOf(c.DAG()).ID
 	}
@@ -213,7 +213,7 @@ func workUntilAsks(t *testing.T, s *sessionsDB, run, tool string) error {
 		if err := workUntil(t.Context(), s.engine, map[string]durable.State{run: durable.Waiting}); err != nil {
 			return err
 		}
-		c, err := store.New(s.db, nil).Conversation(t.Context(), "tickets/31")
+		c, err := store.New(s.db).Conversation(t.Context(), "tickets/31")
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func TestConversationWithADurableRunIsNotContinuedOnThePage(t *testing.T) {
 	v := serving(t, s.file, "--provider", "anthropic", "--model", "m")
 	page := v.in(v.list()[0])
 	page.until(`"run":"paused"`, `"canRun":true`)
-	c, err := store.New(s.db, nil).Conversation(t.Context(), "tickets/31")
+	c, err := store.New(s.db).Conversation(t.Context(), "tickets/31")
 	require.NoError(t, err)
 	res := page.ask("POST", "/fork", fmt.Sprintf(`{"at":%q,"text":"Hi"}`, c.DAG().Nodes()[0].ID()))
 	require.Equal(t, http.StatusConflict, res.StatusCode)

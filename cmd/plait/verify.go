@@ -28,7 +28,7 @@ whose content was erased, and nodes of kinds that this version does not know,
 are checked and listed. Nodes without a checksum are listed too; if nothing in a
 FILE can be checked, that is a finding.
 
-A database without a key is checked as a whole: every record, head, blob and row
+A database without a key is checked as a whole: every record, head and row
 of the inbox by its sum, the index of runs by the conversations and the jobs,
 and then every conversation at each head. --mend first makes again what is
 derived: the index of runs, and by what long conversations are opened.

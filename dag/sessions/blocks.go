@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/goccy/go-json/jsontext"
+
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
 )
@@ -236,6 +238,56 @@ func anthropicSource(j content.JSON) (content.Source, bool) {
 	return s, len(list) == 0 && s.Data+s.Text+s.URL+s.FileID != ""
 }
 
+// anthropicJSON returns a block for Anthropic's API, or nil. Its inverse is anthropicBlock.
+func (x *exporter) anthropicJSON(b content.Block, c *called) any {
+	switch b := b.(type) {
+	case content.Text:
+		return x.with(fields{"type": "text", "text": b.Text}, b.Extra, anthropicAPI)
+	case content.Image:
+		if source := x.anthropicSource(b.Source); source != nil {
+			return x.with(fields{"type": "image", "source": source}, b.Extra, anthropicAPI)
+		}
+	case content.Document:
+		if source := x.anthropicSource(b.Source); source != nil {
+			document := fields{"type": "document", "source": source}
+			if b.Title != "" {
+				document["title"] = b.Title
+			}
+			return x.with(document, b.Extra, anthropicAPI)
+		}
+	case content.Thinking:
+		switch {
+		case b.Extra.API != anthropicAPI:
+		case b.Redacted != "":
+			return x.with(fields{"type": "redacted_thinking", "data": b.Redacted}, b.Extra, anthropicAPI)
+		case b.Signature != "":
+			return x.with(fields{"type": "thinking", "thinking": b.Text, "signature": b.Signature}, b.Extra, anthropicAPI)
+		}
+	case content.ToolUse:
+		call := fields{"type": "tool_use", "id": c.id, "name": b.Name, "input": x.object(b.Input)}
+		return x.with(call, b.Extra, anthropicAPI)
+	case content.Opaque:
+		if b.API == anthropicAPI {
+			return jsontext.Value(b.JSON)
+		}
+	}
+	return nil
+}
+
+// anthropicSource returns a source for Anthropic's API, or nil. A file ID is nil, because another user cannot read the file.
+func (x *exporter) anthropicSource(s content.Source) any {
+	switch {
+	case s.Data != "":
+		return fields{"type": "base64", "media_type": s.MediaType, "data": s.Data}
+	case s.Text != "":
+		return fields{"type": "text", "media_type": "text/plain", "data": s.Text}
+	case s.URL != "":
+		x.lose(LossExtra, min(len(s.MediaType), 1))
+		return fields{"type": "url", "url": s.URL}
+	}
+	return nil
+}
+
 // reasoningItem reads a reasoning item of OpenAI's Responses API, or returns nil if it is none. The result is the same
 // as in package openai.
 func reasoningItem(list []jsonx.Member) content.Block {
@@ -254,16 +306,36 @@ func reasoningItem(list []jsonx.Member) content.Block {
 	}
 
 	// A summary derived from the text is not kept a second time.
-	plain := content.JSON("[]")
-	if t.Text != "" {
-		plain = `[{"type":"summary_text","text":` + jsonx.Quote(t.Text) + `}]`
-	}
-	if summary == "" || summary.Canonical() == plain.Canonical() {
+	if plain := plainSummary(t.Text); summary == "" || summary.Canonical() == plain.Canonical() {
 		list = rest
 	}
 
 	t.Extra = content.Extra{API: responsesAPI, JSON: jsonx.Object(list)}
 	return t
+}
+
+// reasoningJSON returns thinking of the Responses API as a reasoning item, or "" for other thinking.
+func reasoningJSON(t content.Thinking) content.JSON {
+	if t.Extra.API != responsesAPI || t.Redacted != "" {
+		return ""
+	}
+	list, _ := object(t.Extra.JSON)
+	item := []jsonx.Member{{Name: "type", Value: `"reasoning"`}}
+	if !has(list, "summary") {
+		item = append(item, jsonx.Member{Name: "summary", Value: plainSummary(t.Text)})
+	}
+	if t.Signature != "" {
+		item = append(item, jsonx.Member{Name: "encrypted_content", Value: jsonx.Quote(t.Signature)})
+	}
+	return jsonx.Object(append(item, list...))
+}
+
+// plainSummary returns the summary of thinking with this text, or without any.
+func plainSummary(text string) content.JSON {
+	if text == "" {
+		return "[]"
+	}
+	return `[{"type":"summary_text","text":` + jsonx.Quote(text) + `}]`
 }
 
 // partsText joins the texts in a list of parts.

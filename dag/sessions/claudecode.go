@@ -1,9 +1,13 @@
 package sessions
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strconv"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
@@ -18,10 +22,7 @@ func (im *importer) claudeCode(r io.Reader) error {
 		begun: map[string]string{}, runs: map[string]string{}, prompts: map[string][]*claudeCall{}, calls: map[string]*claudeCall{},
 	}
 
-	if err := im.lines(r, s.line); err != nil {
-		return err
-	}
-	if err := s.unrecognized(); err != nil {
+	if err := im.objects(r, s.line); err != nil {
 		return err
 	}
 
@@ -74,22 +75,8 @@ func newAgent(im *importer, name string, line int) *agent {
 var commonMembers = []string{"sessionId", "version", "cwd", "gitBranch", "userType", "entrypoint", "slug"}
 
 // line imports the next line.
-func (s *claudeSession) line(l line) error {
-	j, err := s.valid(l.at, l.text)
-	if err != nil {
-		return err
-	}
-
-	list, err := s.members(l.at, "", j)
-	if err != nil {
-		return err
-	}
-
-	kind := text(list, "type")
-	if kind == "" {
-		return s.errorf(l.at, "", errShape, "the line has no type")
-	}
-
+func (s *claudeSession) line(l objectLine) error {
+	list, kind := l.list, l.kind
 	message, _ := object(get(list, "message"))
 	speaks := message != nil && (kind == "user" || kind == "assistant")
 	// A line without a message is from Claude Code if it has one of these members.
@@ -102,7 +89,7 @@ func (s *claudeSession) line(l line) error {
 		body: string(get(list, "message")),
 	}
 	if e.body == "" {
-		e.body = string(j)
+		e.body = string(l.json)
 	}
 
 	a := s.agentOf(e, list)
@@ -118,7 +105,7 @@ func (s *claudeSession) line(l line) error {
 	// marked as only displayed.
 	switch {
 	case !speaks, isTrue(list, "isApiErrorMessage"), isTrue(list, "isVisibleInTranscriptOnly") && !isTrue(list, "isCompactSummary"):
-		return s.record(a, e, kind, list, j)
+		return s.record(a, e, kind, list, l.json)
 	case kind == "assistant":
 		return s.assistant(a, e, list, message)
 	}
@@ -250,7 +237,7 @@ func (s *claudeSession) assistant(a *agent, e *entry, list, message []jsonx.Memb
 	usage, _ := object(get(message, "usage"))
 	answer := node.Answer{
 		API: anthropicAPI, Model: text(message, "model"), ResponseID: e.responseID,
-		Stop: claudeStop(text(message, "stop_reason")), Usage: claudeUsage(usage),
+		Stop: stopOf(text(message, "stop_reason"), claudeStops), Usage: claudeUsage(usage),
 		Seen: seenElsewhere,
 	}
 
@@ -490,17 +477,98 @@ func (s *claudeSession) keepAsSubGraph(a *agent, heads []*node.Node, branches []
 	}})
 }
 
-// claudeStop converts a stop reason of Anthropic's API.
-func claudeStop(reason string) content.Stop {
-	if reason == "model_context_window_exceeded" {
-		return content.StopContext
-	}
-	return content.Stop(reason) // the others have the same names here; unknown ones are kept
-}
+// claudeStops are the words of Anthropic's API for stop reasons. The others have the same names here.
+var claudeStops = map[content.Stop]string{content.StopContext: "model_context_window_exceeded"}
 
 func claudeUsage(list []jsonx.Member) content.Usage {
+	details, _ := object(get(list, "output_tokens_details"))
 	return content.Usage{
 		Input: count(list, "input_tokens"), Output: count(list, "output_tokens"),
 		CacheRead: count(list, "cache_read_input_tokens"), CacheWrite: count(list, "cache_creation_input_tokens"),
+		Reasoning: count(details, "thinking_tokens"),
 	}
+}
+
+// claudeVersion is the version of Claude Code whose session was recorded.
+const claudeVersion = "2.1.332"
+
+// claudeCode writes a session.
+func (x *exporter) claudeCode() {
+	x.unset()
+	x.only(anthropicAPI)
+	w := &claudeWriter{exporter: x, used: map[string]bool{}}
+	write := func(_ *spoken, b content.Block, c *called) any { return x.anthropicJSON(b, c) }
+
+	x.each(write, func(s *spoken, parts []any) {
+		message := fields{"role": s.role, "content": parts}
+		if s.role == content.Assistant {
+			w.response(message, s.answer)
+		}
+		w.add(message, s.time)
+
+		var results []any
+		ended := s.time
+		for _, c := range s.calls {
+			if c.answered {
+				results, ended = append(results, w.result(c)), c.ended
+			}
+		}
+		if len(results) > 0 {
+			w.add(fields{"role": content.User, "content": results}, ended)
+		}
+	})
+}
+
+// claudeWriter is the state of an export.
+type claudeWriter struct {
+	*exporter
+	last  any             // the uuid of the last line, or nil
+	lines int             // how many there are
+	used  map[string]bool // the IDs of responses
+}
+
+// add writes a message behind the last one.
+func (w *claudeWriter) add(message fields, at time.Time) {
+	w.lines++
+	id := w.id("line")
+	w.line(fields{
+		"parentUuid": w.last, "uuid": id, "type": message["role"], "message": message, "timestamp": rfc(at),
+		"isSidechain": false, "userType": "external", "cwd": w.opts.Folder, "sessionId": w.session.String(), "version": claudeVersion,
+	})
+	w.last = id
+}
+
+// id returns an ID for the last line.
+func (w *claudeWriter) id(of string) string {
+	return uuid.NewSHA1(w.session, []byte(of+" "+strconv.Itoa(w.lines))).String()
+}
+
+// response adds what is known about a response.
+func (w *claudeWriter) response(message fields, a node.Answer) {
+	// Claude Code takes two responses with the same ID as one.
+	id := a.ResponseID
+	if id == "" || w.used[id] {
+		id = "msg_" + w.id("response")
+		w.lose(LossAnswers, 1)
+	}
+	w.used[id] = true
+
+	message["id"], message["type"], message["model"], message["stop_reason"] = id, "message", w.model(a), nil
+	if a.Stop != "" {
+		message["stop_reason"] = cmp.Or(claudeStops[a.Stop], string(a.Stop))
+	}
+	u := a.Usage
+	message["usage"] = fields{
+		"input_tokens": u.Input, "output_tokens": u.Output, "cache_read_input_tokens": u.CacheRead,
+		"cache_creation_input_tokens": u.CacheWrite, "output_tokens_details": fields{"thinking_tokens": u.Reasoning},
+	}
+}
+
+// result returns the result of a call.
+func (w *claudeWriter) result(c called) any {
+	result := fields{"type": "tool_result", "tool_use_id": c.id, "content": w.parts(c.result.Content.Slice(), nil, w.anthropicJSON)}
+	if c.result.IsError {
+		result["is_error"] = true
+	}
+	return w.with(result, c.result.Extra, anthropicAPI)
 }

@@ -171,6 +171,36 @@ func TestIDsDoNotDependOnContent(t *testing.T) {
 	}
 }
 
+// TestRecordedSessions reads what the programs of npm wrote, cut to a readable length.
+func TestRecordedSessions(t *testing.T) {
+	for path, format := range map[string]sessions.Format{
+		"testdata/claude-code-2.1.332.jsonl": sessions.ClaudeCode, "testdata/pi-0.73.1.jsonl": sessions.Pi,
+	} {
+		in := open(t, format, path)
+		require.Len(t, in.Conversations, 1, path)
+		for _, n := range in.Notes {
+			require.True(t, n.Kind == sessions.NoteRecord, "%s: %s", path, n)
+		}
+		d := in.Main()
+		undeclaredOnly(t, d)
+		tr := d.Transcript()
+		require.Len(t, tr.Messages, 4, path)
+		require.Equal(t, "Say hello.", tr.Messages[0].Blocks.Text())
+
+		answer, _ := tr.Nodes[1].Message()
+		require.Equal(t, "anthropic", answer.Answer.API)
+		require.Equal(t, "claude-sonnet-4-5", answer.Answer.Model)
+		require.Equal(t, "msg_1", answer.Answer.ResponseID)
+		require.Equal(t, content.StopToolUse, answer.Answer.Stop)
+		require.Equal(t, content.Usage{Input: 60, Output: 20, CacheRead: 40, CacheWrite: 5}, answer.Answer.Usage)
+		require.Equal(t, "c2VjcmV0", answer.Blocks.At(0).(content.Thinking).Signature)
+		require.Equal(t, "I look first.", answer.Blocks.Text())
+		require.JSONEq(t, `{"command":"echo hello"}`, string(answer.Blocks.ToolUses()[0].Input))
+		require.Contains(t, tr.Messages[2].Blocks.ToolResults()[0].Content.Text(), "hello")
+		require.Equal(t, "It says hello.", d.Text())
+	}
+}
+
 var samples = map[sessions.Format]string{
 	sessions.ClaudeCode: "testdata/claude-code.jsonl", sessions.Pi: "testdata/pi.jsonl",
 	sessions.Codex: "testdata/codex.jsonl", sessions.OpenCode: "testdata/opencode.json",

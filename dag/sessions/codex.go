@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/goccy/go-json/jsontext"
 
@@ -16,7 +17,6 @@ import (
 type codexSession struct {
 	*importer
 	tree     *tree
-	last     string // the name of the last entry
 	response *entry // the response that further items join; nil after its end
 	replied  *entry // the last response, for its usage
 	model    string
@@ -25,14 +25,10 @@ type codexSession struct {
 // codex imports a rollout of Codex.
 func (im *importer) codex(r io.Reader) error {
 	s := &codexSession{importer: im, tree: newTree(im)}
-	if err := im.lines(r, s.line); err != nil {
-		return err
+	err := im.objects(r, s.line)
+	if err == nil {
+		im.heads, err = s.tree.build()
 	}
-	if err := s.unrecognized(); err != nil {
-		return err
-	}
-	heads, err := s.tree.build()
-	im.heads = heads
 	return err
 }
 
@@ -42,23 +38,12 @@ var codexTypes = []string{
 }
 
 // line imports the next line.
-func (s *codexSession) line(l line) error {
-	j, err := s.valid(l.at, l.text)
-	if err != nil {
-		return err
-	}
-	list, err := s.members(l.at, "", j)
-	if err != nil {
-		return err
-	}
-	kind := text(list, "type")
-	if kind == "" {
-		return s.errorf(l.at, "", errShape, "the line has no type")
-	}
+func (s *codexSession) line(l objectLine) error {
+	list, kind := l.list, l.kind
 	payload, _ := object(get(list, "payload"))
 	s.recognize(l.at, payload != nil && slices.Contains(codexTypes, kind))
 
-	e := &entry{line: l.at, name: "line " + strconv.Itoa(l.at), time: stamp(get(list, "timestamp")), body: string(j)}
+	e := &entry{line: l.at, name: "line " + strconv.Itoa(l.at), time: stamp(get(list, "timestamp")), body: string(l.json)}
 	switch {
 	case kind == "response_item" && payload != nil:
 		return s.item(e, payload, get(list, "payload"))
@@ -75,7 +60,7 @@ func (s *codexSession) line(l line) error {
 		name += "." + sub
 	}
 	e.name = ""
-	return s.tree.record(e, node.Custom{Name: name, JSON: j})
+	return s.tree.record(e, node.Custom{Name: name, JSON: l.json})
 }
 
 // header imports the first line: what is known about the session, and the system prompt.
@@ -89,15 +74,9 @@ func (s *codexSession) header(e *entry, list []jsonx.Member) error {
 	prompt, _ := object(get(list, "base_instructions"))
 	if words := text(prompt, "text"); words != "" {
 		e.payload = node.System{Text: words}
-		return s.add(e)
+		return s.tree.follow(e)
 	}
 	return nil
-}
-
-// add adds an entry behind the last one.
-func (s *codexSession) add(e *entry) error {
-	e.parentName, s.last = s.last, e.name
-	return s.tree.add(e)
 }
 
 // used imports the token counts of a response. They also end it.
@@ -159,7 +138,7 @@ func (s *codexSession) message(p place, e *entry, list []jsonx.Member) error {
 	}
 	s.response = nil
 	e.meta = metaOf(e.meta, "codex", s.rest(list, "type", "role", "content"))
-	return s.add(e)
+	return s.tree.follow(e)
 }
 
 // respond adds blocks to the response.
@@ -168,7 +147,7 @@ func (s *codexSession) respond(e *entry, blocks ...content.Block) error {
 		e.payload = node.Message{Role: content.Assistant, Answer: node.Answer{API: responsesAPI, Model: s.model, Seen: seenElsewhere}}
 		e.blocks = []content.Block{}
 		s.response, s.replied = e, e
-		if err := s.add(e); err != nil {
+		if err := s.tree.follow(e); err != nil {
 			return err
 		}
 	}
@@ -197,7 +176,7 @@ func (s *codexSession) result(p place, e *entry, list []jsonx.Member) error {
 	}
 	r := content.ToolResult{CallID: text(list, "call_id"), Content: blocks}
 	e.payload, e.blocks = node.Message{Role: content.User}, []content.Block{r}
-	return s.add(e)
+	return s.tree.follow(e)
 }
 
 // codexBlock reads a part of a message.
@@ -220,127 +199,74 @@ func codexBlock(p place, raw content.JSON) content.Block {
 	return p.opaque(raw, p.foreign, "a block of the type "+strconv.Quote(kind))
 }
 
-// codexLine is a line of a rollout.
-type codexLine struct {
-	Timestamp string `json:"timestamp"`
-	Type      string `json:"type"`
-	Payload   any    `json:"payload"`
-}
-
 // codexVersion is the version of Codex whose rollouts were recorded.
 const codexVersion = "0.171.0"
 
 // codex writes a rollout.
-func (x *exporter) codex() error {
+func (x *exporter) codex() {
 	x.lose(LossTools, len(x.tools))
-	meta := map[string]any{
+	x.only(responsesAPI)
+	meta := fields{
 		"id": x.session.String(), "timestamp": rfc(x.began), "cwd": x.opts.Folder, "originator": "plait",
 		"cli_version": codexVersion, "source": "exec", "model_provider": x.opts.Provider,
 	}
 	if len(x.system) > 0 {
-		meta["base_instructions"] = map[string]string{"text": x.system[0]}
+		meta["base_instructions"] = fields{"text": x.system[0]}
 	}
-	if err := x.line(codexLine{rfc(x.began), "session_meta", meta}); err != nil {
-		return err
-	}
+	x.codexLine(x.began, "session_meta", meta)
 	for _, prompt := range x.system[min(1, len(x.system)):] {
-		developer := codexMessage("developer", []any{codexText{"input_text", prompt}})
-		if err := x.line(codexLine{rfc(x.began), "response_item", developer}); err != nil {
-			return err
-		}
+		parts := []any{fields{"type": "input_text", "text": prompt}}
+		x.codexLine(x.began, "response_item", codexMessage("developer", parts))
 	}
 
 	model := ""
-	for i := range x.turns {
-		s := &x.turns[i]
+	x.each(x.codexItem, func(s *spoken, items []any) {
+		// The settings of a turn have the model.
 		if name := x.model(s.answer); s.role == content.Assistant && name != model {
 			model = name
-			if err := x.line(codexLine{rfc(s.time), "turn_context", x.codexTurn(name)}); err != nil {
-				return err
-			}
+			x.codexLine(s.time, "turn_context", fields{
+				"cwd": x.opts.Folder, "approval_policy": "on-request", "sandbox_policy": fields{"type": "read-only"},
+				"model": model, "summary": "auto",
+			})
 		}
-		if err := x.codexSpoken(s); err != nil {
-			return err
-		}
-	}
-	return nil
+		x.codexSpoken(s, items)
+	})
 }
 
-// codexTurn returns the settings of a turn, in which Codex keeps the model.
-func (x *exporter) codexTurn(model string) any {
-	return map[string]any{
-		"cwd": x.opts.Folder, "approval_policy": "on-request", "sandbox_policy": map[string]string{"type": "read-only"},
-		"model": model, "summary": "auto",
-	}
+func (x *exporter) codexLine(at time.Time, kind string, payload any) {
+	x.line(fields{"timestamp": rfc(at), "type": kind, "payload": payload})
 }
 
-type codexText struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-type codexImage struct {
-	Type string `json:"type"`
-	URL  string `json:"image_url"`
-}
-
-func codexMessage(role string, parts []any) any {
-	return map[string]any{"type": "message", "role": role, "content": parts}
-}
-
-// codexParts returns blocks as parts of a message.
-func (x *exporter) codexParts(blocks []content.Block, kind string) (parts []any) {
-	for _, b := range blocks {
-		switch b := b.(type) {
-		case content.Text:
-			x.extra(b.Extra)
-			parts = append(parts, codexText{kind, b.Text})
-		case content.Image:
-			url := dataURL(b.Source)
-			if url == "" || kind == "output_text" {
-				x.lose(LossBlocks, 1)
-				continue
-			}
-			x.extra(b.Extra)
-			parts = append(parts, codexImage{"input_image", url})
-		default:
-			x.lose(LossBlocks, 1)
-		}
-	}
-	return parts
+func codexMessage(role string, parts []any) fields {
+	return fields{"type": "message", "role": role, "content": parts}
 }
 
 // codexSpoken writes a message, or a response with the results of its calls.
-func (x *exporter) codexSpoken(s *spoken) error {
-	write := func(item any) error { return x.line(codexLine{rfc(s.time), "response_item", item}) }
+func (x *exporter) codexSpoken(s *spoken, items []any) {
 	if s.role == content.User {
-		parts := x.codexParts(s.blocks, "input_text")
-		if len(parts) == 0 {
-			x.lose(LossMessages, 1)
-			return nil
-		}
-		return write(codexMessage("user", parts))
+		x.codexLine(s.time, "response_item", codexMessage("user", items))
+		return
 	}
 
-	items := x.codexItems(s)
-	if len(items) == 0 {
-		x.lose(LossMessages, 1)
-		return nil
-	}
-	for _, item := range items {
-		if err := write(item); err != nil {
-			return err
+	// Neighboring texts of a response are one message. Anything else is an item of its own.
+	var words []any
+	isText := func(item any) bool { f, is := item.(fields); return is && f["type"] == "output_text" }
+	for i, item := range items {
+		if !isText(item) {
+			x.codexLine(s.time, "response_item", item)
+			continue
+		}
+		if words = append(words, item); i+1 == len(items) || !isText(items[i+1]) {
+			x.codexLine(s.time, "response_item", codexMessage("assistant", words))
+			words = nil
 		}
 	}
 	x.stop(s.answer, nil)
 	u := s.answer.Usage
-	used := map[string]any{"usage": map[string]int64{
+	x.codexLine(s.time, "token_usage_record", fields{"response_id": s.answer.ResponseID, "usage": map[string]int64{
 		"input_tokens": u.Input + u.CacheRead, "cached_input_tokens": u.CacheRead, "cache_write_input_tokens": u.CacheWrite,
 		"output_tokens": u.Output, "reasoning_output_tokens": u.Reasoning, "total_tokens": u.Input + u.CacheRead + u.Output,
-	}, "response_id": s.answer.ResponseID}
-	if err := x.line(codexLine{rfc(s.time), "token_usage_record", used}); err != nil {
-		return err
-	}
+	}})
 
 	for _, c := range s.calls {
 		if !c.answered {
@@ -349,92 +275,55 @@ func (x *exporter) codexSpoken(s *spoken) error {
 		if c.result.IsError {
 			x.lose(LossErrors, 1)
 		}
-		x.extra(c.result.Extra)
-		output := map[string]any{"type": "function_call_output", "call_id": c.id, "output": x.codexOutput(c.result.Content)}
-		if err := x.line(codexLine{rfc(c.ended), "response_item", output}); err != nil {
-			return err
+		output := fields{"type": "function_call_output", "call_id": c.id, "output": x.codexOutput(c.result.Content)}
+		x.codexLine(c.ended, "response_item", x.with(output, c.result.Extra, responsesAPI))
+	}
+}
+
+// codexOutput returns the content of a result: a text, or a list of parts.
+func (x *exporter) codexOutput(blocks content.Blocks) any {
+	parts := x.parts(blocks.Slice(), nil, x.codexPart)
+	if len(parts) == 0 {
+		return ""
+	}
+	if one := parts[0].(fields); len(parts) == 1 && one["type"] == "input_text" && len(one) == 2 {
+		return one["text"]
+	}
+	return parts
+}
+
+// codexPart returns a block of a user's message or of a result.
+func (x *exporter) codexPart(b content.Block, _ *called) any {
+	switch b := b.(type) {
+	case content.Text:
+		return x.with(fields{"type": "input_text", "text": b.Text}, b.Extra, responsesAPI)
+	case content.Image:
+		if address := x.address(b.Source); address != nil {
+			return x.with(fields{"type": "input_image", "image_url": address}, b.Extra, responsesAPI)
 		}
 	}
 	return nil
 }
 
-// codexOutput returns the content of a result: a text, or a list of parts.
-func (x *exporter) codexOutput(blocks content.Blocks) any {
-	parts := x.codexParts(blocks.Slice(), "input_text")
-	if len(parts) == 0 {
-		return ""
+// codexItem returns a block of a message or a response.
+func (x *exporter) codexItem(s *spoken, b content.Block, c *called) any {
+	if s.role == content.User {
+		return x.codexPart(b, nil)
 	}
-	if one, is := parts[0].(codexText); is && len(parts) == 1 {
-		return one.Text
-	}
-	return parts
-}
-
-// codexItems returns the items of a response.
-func (x *exporter) codexItems(s *spoken) (items []any) {
-	var open []any // the texts of the message that is being made
-	flush := func() {
-		if len(open) > 0 {
-			items, open = append(items, codexMessage("assistant", open)), nil
+	switch b := b.(type) {
+	case content.Text:
+		return x.with(fields{"type": "output_text", "text": b.Text}, b.Extra, responsesAPI)
+	case content.ToolUse:
+		call := fields{"type": "function_call", "name": b.Name, "arguments": string(b.Input), "call_id": c.id}
+		return x.with(call, b.Extra, responsesAPI)
+	case content.Thinking:
+		if item := reasoningJSON(b); item != "" {
+			return jsontext.Value(item)
+		}
+	case content.Opaque:
+		if b.API == responsesAPI {
+			return jsontext.Value(b.JSON)
 		}
 	}
-
-	// Neighboring texts are one message. Anything else ends it.
-	call := 0
-	for _, b := range s.blocks {
-		if t, is := b.(content.Text); is {
-			open = append(open, x.codexParts([]content.Block{t}, "output_text")...)
-			continue
-		}
-		flush()
-
-		switch b := b.(type) {
-		case content.ToolUse:
-			x.extra(b.Extra)
-			items = append(items, map[string]any{
-				"type": "function_call", "name": b.Name, "arguments": string(b.Input), "call_id": s.calls[call].id,
-			})
-			call++
-		case content.Thinking:
-			if item := codexReasoning(b); item != nil {
-				items = append(items, item)
-			} else {
-				x.lose(LossThinking, 1)
-			}
-		case content.Opaque:
-			if b.API == responsesAPI {
-				items = append(items, jsontext.Value(b.JSON))
-			} else {
-				x.lose(LossBlocks, 1)
-			}
-		default:
-			x.lose(LossBlocks, 1)
-		}
-	}
-
-	flush()
-	return items
-}
-
-// codexReasoning returns thinking of the Responses API as an item, or nil.
-func codexReasoning(t content.Thinking) any {
-	if t.Extra.API != responsesAPI || t.Redacted != "" {
-		return nil
-	}
-	list, err := object(content.JSON(t.Extra.JSON))
-	if err != nil {
-		list = nil
-	}
-	item := []jsonx.Member{{Name: "type", Value: `"reasoning"`}}
-	if !has(list, "summary") {
-		summary := content.JSON("[]")
-		if t.Text != "" {
-			summary = `[{"type":"summary_text","text":` + jsonx.Quote(t.Text) + `}]`
-		}
-		item = append(item, jsonx.Member{Name: "summary", Value: summary})
-	}
-	if t.Signature != "" {
-		item = append(item, jsonx.Member{Name: "encrypted_content", Value: jsonx.Quote(t.Signature)})
-	}
-	return jsontext.Value(jsonx.Object(append(item, list...)))
+	return nil
 }

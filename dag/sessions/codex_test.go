@@ -42,7 +42,7 @@ func ExampleExport() {
 		fmt.Println(m.Role, m.Blocks.Text(), len(m.Blocks.ToolUses()), len(m.Blocks.ToolResults()))
 	}
 	// Output:
-	// lost: [{answers 2} {extra 2} {metadata 3} {records 12} {system 2} {thinking 1}]
+	// lost: [{answers 2} {api 2} {extra 2} {metadata 3} {records 12} {system 2} {thinking 1}]
 	// user Say hello. 0 0
 	// assistant I look first. 1 0
 	// user  0 1
@@ -97,7 +97,7 @@ func TestOpenCodeSession(t *testing.T) {
 func TestEachKindOfLossIsListed(t *testing.T) {
 	call := content.ToolUse{Name: "f", Input: `[1]`}
 	d := dag.New().System("s").Tools(tool("f")).User("a").Append(node.Message{
-		Role: content.Assistant, Answer: node.Answer{Latency: 1, ResponseID: "r", Stop: content.StopMaxTokens},
+		Role: content.Assistant, Answer: node.Answer{API: "a", Latency: 1, ResponseID: "r", Stop: content.StopMaxTokens},
 		Blocks: of(content.Thinking{Text: "t", Signature: "s"}, call, content.Text{Text: "b", Extra: content.Extra{API: "x", JSON: `{"a":1}`}}),
 	}).Append(node.Message{Role: content.User, Blocks: of(
 		content.ToolResult{Content: of(content.Text{Text: "1"}, content.Text{Text: "2"}, content.Document{Source: content.Source{FileID: "f"}}), IsError: true},
@@ -106,9 +106,11 @@ func TestEachKindOfLossIsListed(t *testing.T) {
 	d = d.Append(node.StopReason{Reason: content.StopEndTurn})
 
 	for format, want := range map[sessions.Format]string{
-		sessions.Codex:    "answers blocks bounds branches call_ids errors extra records thinking tools",
-		sessions.OpenCode: "answers arguments blocks bounds branches call_ids extra records system texts thinking tools",
-		sessions.ATIF:     "answers arguments blocks bounds branches call_ids errors extra order records texts thinking",
+		sessions.Codex:      "answers api blocks bounds branches call_ids errors extra records thinking tools",
+		sessions.OpenCode:   "answers api arguments blocks bounds branches call_ids extra records system texts thinking tools",
+		sessions.ATIF:       "answers api arguments blocks bounds branches call_ids errors extra order records texts thinking",
+		sessions.ClaudeCode: "answers api arguments blocks bounds branches call_ids extra records system thinking tools",
+		sessions.Pi:         "answers arguments blocks bounds branches call_ids extra records system thinking tools",
 	} {
 		lost, err := sessions.Export(format, &bytes.Buffer{}, d, nil)
 		require.NoError(t, err)
@@ -161,8 +163,8 @@ func TestATIFHasStepsWithTheirResults(t *testing.T) {
 }
 
 func TestExportRefusesWhatItCannotWrite(t *testing.T) {
-	_, err := sessions.Export(sessions.Pi, &bytes.Buffer{}, dag.New(), nil)
-	require.ErrorContains(t, err, "this format is not written: those are atif, codex, opencode")
+	_, err := sessions.Export(sessions.NanoAgent, &bytes.Buffer{}, dag.New(), nil)
+	require.ErrorContains(t, err, "this format is not written: those are atif, claude-code, codex, opencode, pi")
 	_, err = sessions.Export(sessions.Codex, &bytes.Buffer{}, dag.New().User(""), nil)
 	require.Error(t, err)
 }

@@ -78,8 +78,9 @@
 //
 // # Writing
 //
-// [Export] writes sessions of Codex and OpenCode, which these programs continue, and ATIF. What a format cannot express
-// is returned as losses, each kind under a code. What is not in the list comes back when the session is imported.
+// [Export] writes sessions of Claude Code, Codex, OpenCode and pi, which these programs continue, and ATIF. What a format
+// cannot express is returned as losses, each kind under a code. What is not in the list comes back when the session is
+// imported.
 //
 // Files of Claude Code, Codex, OpenCode and pi lack the tools, and most the system prompt. Some providers bind thinking to both. Such thinking
 // is kept, drawn and saved, but not sent again (node.Answer.Seen).

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,13 +50,14 @@ const (
 	LossTexts     LossCode = "texts"      // texts that are joined to the text before
 	LossOrder     LossCode = "order"      // blocks that come at another place of their message
 	LossThinking  LossCode = "thinking"   // thinking, or its signature
-	LossExtra     LossCode = "extra"      // further members of blocks
+	LossExtra     LossCode = "extra"      // further members of blocks, and media types of addresses
 	LossCallIDs   LossCode = "call_ids"   // IDs of calls that are missing or used twice: they are replaced
 	LossArguments LossCode = "arguments"  // arguments that are no JSON object
 	LossErrors    LossCode = "errors"     // marks of failed results; their texts stay
 	LossDetails   LossCode = "details"    // Details and full outputs of executions
 	LossChildren  LossCode = "children"   // conversations of sub-agents
-	LossAnswers   LossCode = "answers"    // stop reasons, latencies, and other facts about responses than model and usage
+	LossAPI       LossCode = "api"        // the APIs of responses
+	LossAnswers   LossCode = "answers"    // stop reasons, IDs, latencies, and reasoning tokens of responses
 	LossMeta      LossCode = "metadata"   // metadata of nodes
 	LossRecords   LossCode = "records"    // records, starts and ends of runs
 	LossCompacted LossCode = "compaction" // messages that a compaction replaces: their summary is written
@@ -64,12 +66,13 @@ const (
 var errNotWritten = errors.New("this format is not written")
 
 // exporters are the formats that can be written.
-var exporters = map[Format]func(*exporter) error{
-	ATIF: (*exporter).atif, Codex: (*exporter).codex, OpenCode: (*exporter).openCode,
+var exporters = map[Format]func(*exporter){
+	ATIF: (*exporter).atif, ClaudeCode: (*exporter).claudeCode, Codex: (*exporter).codex,
+	OpenCode: (*exporter).openCode, Pi: (*exporter).pi,
 }
 
 // ExportFormats returns the formats that [Export] writes, in alphabetical order.
-func ExportFormats() []Format { return []Format{ATIF, Codex, OpenCode} }
+func ExportFormats() []Format { return slices.Sorted(maps.Keys(exporters)) }
 
 // Export writes the conversation at the head of d, as it is sent to a model, as a session of another program. The
 // program can continue it; an ATIF file is for reading. The losses are those of this conversation, sorted by code.
@@ -95,8 +98,8 @@ func Export(format Format, w io.Writer, d dag.DAG, o *ExportOptions) ([]Loss, er
 		x.opts.Model = cmp.Or(x.opts.Model, s.answer.Model)
 	}
 	x.opts.Model, x.opts.Provider = cmp.Or(x.opts.Model, "unknown"), cmp.Or(x.opts.Provider, "unknown")
-	if err := write(x); err != nil {
-		return nil, err
+	if write(x); x.err != nil {
+		return nil, x.err
 	}
 
 	var list []Loss
@@ -118,6 +121,7 @@ type exporter struct {
 	turns   []spoken
 	lost    map[LossCode]int
 	ids     map[string]bool // the IDs of calls so far
+	err     error           // the first one of w
 }
 
 // spoken is a message of the user, or a response with the results of its calls.
@@ -256,11 +260,88 @@ func (x *exporter) count(d dag.DAG, t dag.Transcript) {
 	x.lose(LossBranches, len(d.WithHeads(all...).Nodes())-len(nodes))
 }
 
-// stop counts a stop reason that is not known from the blocks of the response, unless the format has a word for it.
-func (x *exporter) stop(a node.Answer, words map[content.Stop]string) {
+// each calls add for every turn, with what write makes of its blocks. A turn without any is lost.
+func (x *exporter) each(write func(*spoken, content.Block, *called) any, add func(*spoken, []any)) {
+	for i := range x.turns {
+		s := &x.turns[i]
+		parts := x.parts(s.blocks, s.calls, func(b content.Block, c *called) any { return write(s, b, c) })
+		if len(parts) == 0 {
+			x.lose(LossMessages, 1)
+			continue
+		}
+		add(s, parts)
+	}
+}
+
+// parts returns what write makes of the blocks, with the call of each content.ToolUse. What it makes nil of is lost.
+func (x *exporter) parts(blocks []content.Block, calls []called, write func(content.Block, *called) any) []any {
+	parts := []any{}
+	for _, b := range blocks {
+		var c *called
+		if _, is := b.(content.ToolUse); is && len(calls) > 0 {
+			c, calls = &calls[0], calls[1:]
+		}
+		part := write(b, c)
+		if part != nil {
+			parts = append(parts, part)
+			continue
+		}
+		if _, thinks := b.(content.Thinking); thinks {
+			x.lose(LossThinking, 1)
+		} else {
+			x.lose(LossBlocks, 1)
+		}
+	}
+	return parts
+}
+
+// fields is a JSON object.
+type fields map[string]any
+
+// with adds the further members of a block to f, if they are of this API.
+func (x *exporter) with(f fields, e content.Extra, api string) fields {
+	list, _ := object(e.JSON)
+	for _, m := range list {
+		if _, own := f[m.Name]; own || e.API != api {
+			x.lose(LossExtra, 1)
+			return f
+		}
+		f[m.Name] = jsontext.Value(m.Value)
+	}
+	return f
+}
+
+// unset counts system prompts and tools, for a program that has its own.
+func (x *exporter) unset() {
+	x.lose(LossSystem, len(x.system))
+	x.lose(LossTools, len(x.tools))
+}
+
+// only counts the responses of other APIs, for a format without names of APIs. It is read as of this one.
+func (x *exporter) only(api string) {
+	for _, s := range x.turns {
+		if s.role == content.Assistant && s.answer.API != api {
+			x.lose(LossAPI, 1)
+		}
+	}
+}
+
+// stop returns the word for a stop reason. A reason without a word is lost, unless the blocks of the response tell it.
+func (x *exporter) stop(a node.Answer, words map[content.Stop]string) string {
 	if a.Stop != "" && a.Stop != content.StopEndTurn && a.Stop != content.StopToolUse && words[a.Stop] == "" {
 		x.lose(LossAnswers, 1)
 	}
+	return words[a.Stop]
+}
+
+// stopOf returns the stop reason of a word.
+func stopOf(word string, words map[content.Stop]string) content.Stop {
+	for stop, w := range words {
+		if w == word {
+			return stop
+		}
+	}
+	return content.Stop(word)
 }
 
 // model returns the model of a response.
@@ -278,31 +359,32 @@ func (x *exporter) object(input content.JSON) jsontext.Value {
 	return jsontext.Value(input)
 }
 
-// extra counts the further members of a block.
-func (x *exporter) extra(e content.Extra) {
-	if e.JSON != "" && e.JSON != "{}" {
-		x.lose(LossExtra, 1)
-	}
-}
-
 // line writes a value on a line.
-func (x *exporter) line(v any) error {
+func (x *exporter) line(v any) {
 	text, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
-	if err == nil {
+	if err == nil && x.err == nil {
 		_, err = x.w.Write(append(text, '\n'))
 	}
-	return err
+	x.err = cmp.Or(x.err, err)
+}
+
+// address returns dataURL, or nil if it is "", for formats without media types of addresses.
+func (x *exporter) address(s content.Source) any {
+	if s.URL != "" && s.MediaType != "" {
+		x.lose(LossExtra, 1)
+	}
+	if url := dataURL(s); url != "" {
+		return url
+	}
+	return nil
 }
 
 // dataURL returns an address with the data of a source, or that of the source; "" if it has neither.
 func dataURL(s content.Source) string {
-	switch {
-	case s.Data != "":
-		return "data:" + cmp.Or(s.MediaType, "application/octet-stream") + ";base64," + s.Data
-	case s.URL != "":
-		return s.URL
+	if s.Data != "" {
+		return "data:" + s.MediaType + ";base64," + s.Data
 	}
-	return ""
+	return s.URL
 }
 
 // sourceOf returns the source of an address.

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
+
+	"github.com/goccy/go-json/jsontext"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
@@ -53,13 +54,6 @@ func (im *importer) openCode(r io.Reader) error {
 type openCodeSession struct {
 	*importer
 	tree *tree
-	last string // the name of the last entry
-}
-
-// add adds an entry behind the last one.
-func (s *openCodeSession) add(e *entry) error {
-	e.parentName, s.last = s.last, e.name
-	return s.tree.add(e)
 }
 
 // message imports a message with its parts.
@@ -96,7 +90,7 @@ func (s *openCodeSession) user(p place, e *entry, parts []content.JSON) error {
 		e.blocks = append(e.blocks, p.fit(raw, openCodePart(p, raw)))
 	}
 	e.payload = node.Message{Role: content.User}
-	return s.add(e)
+	return s.tree.follow(e)
 }
 
 // openCodePart reads a part of a user's message, or an attachment of a result.
@@ -150,17 +144,17 @@ func (s *openCodeSession) assistant(p place, e *entry, info []jsonx.Member, part
 	cache, _ := object(get(tokens, "cache"))
 	reasoning := count(tokens, "reasoning")
 	e.payload = node.Message{Role: content.Assistant, Answer: node.Answer{
-		Model: text(info, "modelID"), Stop: openCodeStop(text(info, "finish")), Seen: seenElsewhere,
+		Model: text(info, "modelID"), Stop: stopOf(text(info, "finish"), openCodeStops), Seen: seenElsewhere,
 		Usage: content.Usage{
 			Input: count(tokens, "input"), Output: count(tokens, "output") + reasoning, Reasoning: reasoning,
 			CacheRead: count(cache, "read"), CacheWrite: count(cache, "write"),
 		},
 	}}
-	if err := s.add(e); err != nil || results.blocks == nil {
+	if err := s.tree.follow(e); err != nil || results.blocks == nil {
 		return err
 	}
 	results.payload = node.Message{Role: content.User}
-	return s.add(results)
+	return s.tree.follow(results)
 }
 
 // tool imports a call, and its result if it has one.
@@ -211,15 +205,6 @@ var openCodeStops = map[content.Stop]string{
 	content.StopRefusal: "content-filter",
 }
 
-func openCodeStop(finish string) content.Stop {
-	for stop, word := range openCodeStops {
-		if word == finish {
-			return stop
-		}
-	}
-	return content.Stop(finish)
-}
-
 // openCodeIDs makes IDs. OpenCode sorts messages and parts by them.
 type openCodeIDs struct {
 	session string
@@ -233,41 +218,6 @@ func (g *openCodeIDs) next(prefix string) string {
 	return fmt.Sprintf("%s_%012x%s", prefix, g.made, hex.EncodeToString(sum[:7]))
 }
 
-// openCodePlace has the members of a part that say where it is.
-type openCodePlace struct {
-	ID        string `json:"id"`
-	SessionID string `json:"sessionID"`
-	MessageID string `json:"messageID"`
-}
-
-type openCodeText struct {
-	openCodePlace
-	Type string `json:"type"`
-	Text string `json:"text"`
-	Time any    `json:"time,omitempty"`
-}
-
-type openCodeFile struct {
-	openCodePlace
-	Type string `json:"type"`
-	Mime string `json:"mime"`
-	URL  string `json:"url"`
-	Name string `json:"filename,omitempty"`
-}
-
-type openCodeTool struct {
-	openCodePlace
-	Type   string `json:"type"`
-	Tool   string `json:"tool"`
-	CallID string `json:"callID"`
-	State  any    `json:"state"`
-}
-
-type openCodeSpan struct {
-	Start int64 `json:"start"`
-	End   int64 `json:"end"`
-}
-
 // openCodeWriter is the state of an export.
 type openCodeWriter struct {
 	*exporter
@@ -279,171 +229,125 @@ type openCodeWriter struct {
 const openCodeVersion = "1.18.33"
 
 // openCode writes a session for "opencode import".
-func (x *exporter) openCode() error {
-	x.lose(LossSystem, len(x.system))
-	x.lose(LossTools, len(x.tools))
+func (x *exporter) openCode() {
+	x.unset()
+	x.only("")
 	name := "ses_" + strings.ReplaceAll(x.session.String(), "-", "")[:26]
 	w := &openCodeWriter{exporter: x, ids: openCodeIDs{session: name}}
+	w.message = w.ids.next("msg")
 
-	title := "From Plait"
 	messages := []any{}
 	user := "msg_" + strings.Repeat("0", 26)
 	last := x.began
-	for i := range x.turns {
-		s := &x.turns[i]
-		last, w.message = s.time, w.ids.next("msg")
-		m := w.spoken(s, user)
-		if m == nil {
-			x.lose(LossMessages, 1)
-			continue
-		}
-		if s.role == content.User {
+	x.each(w.part, func(s *spoken, parts []any) {
+		messages = append(messages, fields{"info": w.info(s, user), "parts": parts})
+		if last = s.time; s.role == content.User {
 			user = w.message
 		}
-		messages = append(messages, m)
-	}
-	return x.line(map[string]any{
-		"info": map[string]any{
-			"id": name, "slug": "plait", "projectID": "global", "directory": x.opts.Folder, "title": title,
-			"version": openCodeVersion, "time": map[string]int64{"created": x.began.UnixMilli(), "updated": last.UnixMilli()},
+		w.message = w.ids.next("msg")
+	})
+	x.line(fields{
+		"info": fields{
+			"id": name, "slug": "plait", "projectID": "global", "directory": x.opts.Folder, "title": "From Plait",
+			"version": openCodeVersion, "time": fields{"created": x.began.UnixMilli(), "updated": last.UnixMilli()},
 		},
 		"messages": messages,
 	})
 }
 
-// place returns the place of the next part.
-func (w *openCodeWriter) place() openCodePlace {
-	return openCodePlace{w.ids.next("prt"), w.ids.session, w.message}
-}
-
-// spoken returns a message with its parts, or nil if it has none. user is the message that a response is for.
-func (w *openCodeWriter) spoken(s *spoken, user string) any {
+// info returns what is known about a message. user is the message that a response is for.
+func (w *openCodeWriter) info(s *spoken, user string) any {
+	info := fields{
+		"id": w.message, "sessionID": w.ids.session, "role": s.role, "agent": "build", "time": fields{"created": s.time.UnixMilli()},
+	}
 	if s.role == content.User {
-		parts := []any{}
-		for _, b := range s.blocks {
-			if part := w.part(b); part != nil {
-				parts = append(parts, part)
-			}
-		}
-		if len(parts) == 0 {
-			return nil
-		}
-		return map[string]any{"parts": parts, "info": map[string]any{
-			"id": w.message, "sessionID": w.ids.session, "role": "user", "time": map[string]int64{"created": s.time.UnixMilli()},
-			"agent": "build", "model": map[string]string{"providerID": w.opts.Provider, "modelID": w.opts.Model},
-		}}
+		info["model"] = fields{"providerID": w.opts.Provider, "modelID": w.opts.Model}
+		return info
 	}
 
-	parts := w.response(s)
-	if len(parts) == 0 {
-		return nil
-	}
-	w.stop(s.answer, openCodeStops)
-	if s.answer.ResponseID != "" {
-		w.lose(LossAnswers, 1)
-	}
+	w.lose(LossAnswers, min(len(s.answer.ResponseID), 1))
 	u := s.answer.Usage
-	info := map[string]any{
-		"id": w.message, "sessionID": w.ids.session, "role": "assistant", "parentID": user, "mode": "build", "agent": "build",
-		"path": map[string]string{"cwd": w.opts.Folder, "root": w.opts.Folder}, "cost": 0,
-		"tokens": map[string]any{
-			"input": u.Input, "output": max(u.Output-u.Reasoning, 0), "reasoning": u.Reasoning,
-			"cache": map[string]int64{"read": u.CacheRead, "write": u.CacheWrite},
-		},
-		"modelID": w.model(s.answer), "providerID": w.opts.Provider,
-		"time": map[string]int64{"created": s.time.UnixMilli(), "completed": s.time.UnixMilli()},
+	info["parentID"], info["mode"], info["cost"] = user, "build", 0
+	info["path"] = fields{"cwd": w.opts.Folder, "root": w.opts.Folder}
+	info["tokens"] = fields{
+		"input": u.Input, "output": max(u.Output-u.Reasoning, 0), "reasoning": u.Reasoning,
+		"cache": fields{"read": u.CacheRead, "write": u.CacheWrite},
 	}
-	if word := openCodeStops[s.answer.Stop]; word != "" {
+	info["modelID"], info["providerID"] = w.model(s.answer), w.opts.Provider
+	info["time"] = fields{"created": s.time.UnixMilli(), "completed": s.time.UnixMilli()}
+	if word := w.stop(s.answer, openCodeStops); word != "" {
 		info["finish"] = word
 	}
-	return map[string]any{"info": info, "parts": parts}
+	return info
 }
 
-// part returns a block as a part of a message or an attachment, or nil.
-func (w *openCodeWriter) part(b content.Block) any {
+// placed returns a part with its place, and with the further members of its block.
+func (w *openCodeWriter) placed(f fields, e content.Extra) any {
+	f["id"], f["sessionID"], f["messageID"] = w.ids.next("prt"), w.ids.session, w.message
+	return w.with(f, e, string(OpenCode))
+}
+
+// part returns a block of a message, or an attachment of a result.
+func (w *openCodeWriter) part(s *spoken, b content.Block, c *called) any {
 	switch b := b.(type) {
 	case content.Text:
-		w.extra(b.Extra)
-		return openCodeText{w.place(), "text", b.Text, nil}
+		return w.placed(fields{"type": "text", "text": b.Text}, b.Extra)
 	case content.Image:
-		w.extra(b.Extra)
-		return w.file(b.Source, "")
+		return w.file(fields{}, b.Source, b.Extra)
 	case content.Document:
-		w.extra(b.Extra)
-		return w.file(b.Source, b.Title)
+		if s := &b.Source; s.Text != "" {
+			s.Data, s.MediaType = base64.StdEncoding.EncodeToString([]byte(s.Text)), "text/plain"
+		}
+		if b.Title != "" {
+			return w.file(fields{"filename": b.Title}, b.Source, b.Extra)
+		}
+		return w.file(fields{}, b.Source, b.Extra)
+	case content.Thinking:
+		if b.Text == "" {
+			return nil
+		}
+		w.lose(LossThinking, min(len(b.Signature+b.Redacted), 1))
+		span := fields{"start": s.time.UnixMilli(), "end": s.time.UnixMilli()}
+		return w.placed(fields{"type": "reasoning", "text": b.Text, "time": span}, b.Extra)
+	case content.ToolUse:
+		return w.placed(fields{"type": "tool", "tool": b.Name, "callID": c.id, "state": w.state(s, c)}, b.Extra)
+	case content.Opaque:
+		if b.API == string(OpenCode) {
+			return jsontext.Value(b.JSON)
+		}
 	}
-	w.lose(LossBlocks, 1)
 	return nil
 }
 
-func (w *openCodeWriter) file(s content.Source, title string) any {
-	if s.Text != "" {
-		s.Data, s.MediaType = base64.StdEncoding.EncodeToString([]byte(s.Text)), "text/plain"
-	}
+// file returns a file, or nil: OpenCode needs the media type.
+func (w *openCodeWriter) file(f fields, s content.Source, e content.Extra) any {
 	url := dataURL(s)
-	if url == "" {
-		w.lose(LossBlocks, 1)
+	if url == "" || s.MediaType == "" {
 		return nil
 	}
-	return openCodeFile{w.place(), "file", cmp.Or(s.MediaType, "application/octet-stream"), url, title}
-}
-
-// response returns the parts of a response, with the results of its calls.
-func (w *openCodeWriter) response(s *spoken) []any {
-	parts := []any{}
-	call := 0 // the results are in the order of the calls
-
-	for _, b := range s.blocks {
-		switch b := b.(type) {
-		case content.Text:
-			w.extra(b.Extra)
-			parts = append(parts, openCodeText{w.place(), "text", b.Text, nil})
-		case content.Thinking:
-			if b.Signature != "" || b.Redacted != "" {
-				w.lose(LossThinking, 1)
-			}
-			w.extra(b.Extra)
-			if b.Text != "" {
-				parts = append(parts, openCodeText{w.place(), "reasoning", b.Text, openCodeSpan{s.time.UnixMilli(), s.time.UnixMilli()}})
-			}
-		case content.ToolUse:
-			w.extra(b.Extra)
-			c := &s.calls[call]
-			parts = append(parts, openCodeTool{w.place(), "tool", b.Name, c.id, w.state(c, s.time)})
-			call++
-		default:
-			w.lose(LossBlocks, 1)
-		}
-	}
-	return parts
+	f["type"], f["mime"], f["url"] = "file", s.MediaType, url
+	return w.placed(f, e)
 }
 
 // state returns the state of a call: its arguments and its result.
-func (w *openCodeWriter) state(c *called, began time.Time) any {
+func (w *openCodeWriter) state(s *spoken, c *called) any {
 	input := w.object(c.Input)
 	if !c.answered {
-		return map[string]any{"status": "pending", "input": input, "raw": string(input)}
+		return fields{"status": "pending", "input": input, "raw": string(input)}
 	}
 
-	span := openCodeSpan{began.UnixMilli(), max(c.ended.UnixMilli(), began.UnixMilli())}
+	span := fields{"start": s.time.UnixMilli(), "end": max(c.ended.UnixMilli(), s.time.UnixMilli())}
 	words, other := texts(c.result.Content)
 	w.lose(LossTexts, max(len(words)-1, 0))
-	w.extra(c.result.Extra)
+	state := w.with(fields{"status": "completed", "input": input, "time": span}, c.result.Extra, string(OpenCode))
 	if c.result.IsError {
 		w.lose(LossBlocks, len(other))
-		return map[string]any{"status": "error", "input": input, "error": strings.Join(words, "\n"), "time": span}
+		state["status"], state["error"] = "error", strings.Join(words, "\n")
+		return state
 	}
-	state := map[string]any{
-		"status": "completed", "input": input, "output": strings.Join(words, "\n"), "title": c.Name,
-		"metadata": map[string]any{}, "time": span,
-	}
-	var attached []any
-	for _, b := range other {
-		if part := w.part(b); part != nil {
-			attached = append(attached, part)
-		}
-	}
-	if len(attached) > 0 {
+	state["output"], state["title"], state["metadata"] = strings.Join(words, "\n"), c.Name, fields{}
+	attach := func(b content.Block, _ *called) any { return w.part(s, b, nil) }
+	if attached := w.parts(other, nil, attach); len(attached) > 0 {
 		state["attachments"] = attached
 	}
 	return state

@@ -1,11 +1,15 @@
 package sessions
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/goccy/go-json/jsontext"
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/jsonx"
@@ -16,10 +20,7 @@ import (
 func (im *importer) pi(r io.Reader) error {
 	s := &piSession{importer: im, tree: newTree(im)}
 
-	if err := im.lines(r, s.line); err != nil {
-		return err
-	}
-	if err := s.unrecognized(); err != nil {
+	if err := im.objects(r, s.line); err != nil {
 		return err
 	}
 
@@ -43,26 +44,12 @@ var piTypes = []string{
 }
 
 // line imports the next line.
-func (s *piSession) line(l line) error {
-	j, err := s.valid(l.at, l.text)
-	if err != nil {
-		return err
-	}
+func (s *piSession) line(l objectLine) error {
+	list := l.list
+	e := &entry{line: l.at, name: text(list, "id"), parentName: text(list, "parentId"), time: stamp(get(list, "timestamp")), body: string(l.json)}
+	s.recognize(l.at, slices.Contains(piTypes, l.kind))
 
-	list, err := s.members(l.at, "", j)
-	if err != nil {
-		return err
-	}
-
-	e := &entry{line: l.at, name: text(list, "id"), parentName: text(list, "parentId"), time: stamp(get(list, "timestamp")), body: string(j)}
-	kind := text(list, "type")
-	if kind != "" {
-		s.recognize(l.at, slices.Contains(piTypes, kind))
-	}
-
-	switch kind {
-	case "":
-		return s.errorf(l.at, "", errShape, "the line has no type")
+	switch l.kind {
 	case "session":
 		s.header(list)
 		return nil
@@ -78,7 +65,7 @@ func (s *piSession) line(l line) error {
 		e.name, e.parentName = "line "+strconv.Itoa(l.at), s.last
 	}
 
-	if err := s.entry(e, kind, list, j); err != nil {
+	if err := s.entry(e, l.kind, list, l.json); err != nil {
 		return err
 	}
 
@@ -239,8 +226,16 @@ func piAPI(api string) string {
 		return chatAPI
 	case strings.HasPrefix(api, "google"):
 		return geminiAPI
+	case api == piAPIs[""]:
+		return ""
 	}
 	return api
+}
+
+// piAPIs are pi's names for APIs.
+var piAPIs = map[string]string{
+	anthropicAPI: "anthropic-messages", responsesAPI: "openai-responses", chatAPI: "openai-completions",
+	geminiAPI: "google-generative-ai", "": "unknown",
 }
 
 func (s *piSession) assistant(p place, e *entry, list []jsonx.Member) error {
@@ -252,7 +247,7 @@ func (s *piSession) assistant(p place, e *entry, list []jsonx.Member) error {
 
 	usage, _ := object(get(list, "usage"))
 	e.payload = node.Message{Role: content.Assistant, Blocks: blocks, Answer: node.Answer{
-		API: api, Model: text(list, "model"), ResponseID: text(list, "responseId"), Stop: piStop(text(list, "stopReason")),
+		API: api, Model: text(list, "model"), ResponseID: text(list, "responseId"), Stop: stopOf(text(list, "stopReason"), piStops),
 		Usage: content.Usage{
 			Input: count(usage, "input"), Output: count(usage, "output"),
 			CacheRead: count(usage, "cacheRead"), CacheWrite: count(usage, "cacheWrite"), Reasoning: count(usage, "reasoning"),
@@ -262,16 +257,9 @@ func (s *piSession) assistant(p place, e *entry, list []jsonx.Member) error {
 	return s.tree.add(e)
 }
 
-func piStop(reason string) content.Stop {
-	switch reason {
-	case "stop":
-		return content.StopEndTurn
-	case "length":
-		return content.StopMaxTokens
-	case "toolUse":
-		return content.StopToolUse
-	}
-	return content.Stop(reason)
+// piStops are pi's words for stop reasons.
+var piStops = map[content.Stop]string{
+	content.StopEndTurn: "stop", content.StopToolUse: "toolUse", content.StopMaxTokens: "length",
 }
 
 // piCallID returns the ID of a call. For OpenAI's Responses API, pi writes "CALL|ITEM"; the item's ID is cut off.
@@ -391,4 +379,137 @@ func piCall(p place, raw content.JSON, list []jsonx.Member, api string) content.
 		call.Extra = signed(signature)
 	}
 	return call
+}
+
+// piVersion is the version of the format that is written.
+const piVersion = 3
+
+// pi writes a session.
+func (x *exporter) pi() {
+	x.unset()
+	w := &piWriter{exporter: x}
+	w.line(fields{"type": "session", "version": piVersion, "id": x.session.String(), "timestamp": rfc(x.began), "cwd": x.opts.Folder})
+
+	x.each(w.block, func(s *spoken, parts []any) {
+		message := fields{"role": s.role, "content": parts}
+		if s.role == content.Assistant {
+			w.response(message, s.answer)
+		}
+		w.add(message, s.time)
+
+		for _, c := range s.calls {
+			if c.answered {
+				inner := func(b content.Block, c *called) any { return w.block(s, b, c) }
+				w.add(w.with(fields{
+					"role": "toolResult", "toolCallId": c.id, "toolName": c.Name, "isError": c.result.IsError,
+					"content": x.parts(c.result.Content.Slice(), nil, inner),
+				}, c.result.Extra, "pi"), c.ended)
+			}
+		}
+	})
+}
+
+// piWriter is the state of an export.
+type piWriter struct {
+	*exporter
+	lines int
+}
+
+// add writes a message behind the last one.
+func (w *piWriter) add(message fields, at time.Time) {
+	name := func(line int) any {
+		if line == 0 {
+			return nil
+		}
+		return fmt.Sprintf("%08x", line)
+	}
+	w.lines++
+	message["timestamp"] = at.UnixMilli()
+	w.line(fields{
+		"type": "message", "id": name(w.lines), "parentId": name(w.lines - 1), "timestamp": rfc(at), "message": message,
+	})
+}
+
+// response adds what is known about a response.
+func (w *piWriter) response(message fields, a node.Answer) {
+	message["api"], message["provider"], message["model"] = cmp.Or(piAPIs[a.API], a.API), w.opts.Provider, w.model(a)
+	message["stopReason"] = cmp.Or(w.stop(a, piStops), "stop")
+	if a.ResponseID != "" {
+		message["responseId"] = a.ResponseID
+	}
+	u := a.Usage
+	message["usage"] = fields{
+		"input": u.Input, "output": u.Output, "cacheRead": u.CacheRead, "cacheWrite": u.CacheWrite, "reasoning": u.Reasoning,
+		"totalTokens": u.Input + u.Output + u.CacheRead + u.CacheWrite,
+		"cost":        map[string]int{"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0},
+	}
+}
+
+// block returns a block of a message or a result, or nil.
+func (w *piWriter) block(s *spoken, b content.Block, c *called) any {
+	switch b := b.(type) {
+	case content.Text:
+		return w.signed(fields{"type": "text", "text": b.Text}, b.Extra, s.answer.API, "textSignature")
+	case content.Image:
+		if b.Source.Data != "" {
+			return w.with(fields{"type": "image", "data": b.Source.Data, "mimeType": b.Source.MediaType}, b.Extra, "pi")
+		}
+	case content.Thinking:
+		return w.thinking(b, s.answer.API)
+	case content.ToolUse:
+		call := fields{"type": "toolCall", "name": b.Name, "arguments": w.object(b.Input)}
+		w.callID(call, b.Extra, c)
+		return w.signed(call, b.Extra, s.answer.API, "thoughtSignature")
+	case content.Opaque:
+		if b.API == "pi" {
+			return jsontext.Value(b.JSON)
+		}
+	}
+	return nil
+}
+
+// callID gives a call its ID, unless its further members have it together with that of an item: see piCallID.
+func (w *piWriter) callID(call fields, e content.Extra, c *called) {
+	list, _ := object(e.For("pi"))
+	if whole := text(list, "id"); whole != "" && piCallID(whole) == c.id {
+		c.id = whole
+		return
+	}
+	if strings.Contains(c.id, "|") {
+		c.id = strings.ReplaceAll(c.id, "|", "_")
+		w.lose(LossCallIDs, 1)
+	}
+	call["id"] = c.id
+}
+
+// signed adds the further members of a block of an API. A signature of Gemini has this name.
+func (w *piWriter) signed(f fields, e content.Extra, api, name string) any {
+	list, _ := object(e.For(geminiAPI))
+	if api == geminiAPI && len(list) == 1 && list[0].Name == "thoughtSignature" {
+		f[name] = jsontext.Value(list[0].Value)
+		return f
+	}
+	return w.with(f, e, "pi")
+}
+
+// thinking returns thinking in a response of an API. Its inverse is piThinking.
+func (w *piWriter) thinking(t content.Thinking, api string) any {
+	f := fields{"type": "thinking", "thinking": t.Text}
+	rest, signature := t.Extra, t.Signature
+	list, _ := object(rest.JSON)
+	switch {
+	case rest.API != api:
+		w.lose(LossThinking, min(len(t.Signature+t.Redacted), 1))
+		signature = ""
+	case api == responsesAPI:
+		signature, rest = string(reasoningJSON(t)), content.Extra{}
+	case api == chatAPI:
+		signature, rest.JSON = text(list, "field"), jsonx.Object(without(list, "field"))
+	case t.Redacted != "":
+		signature, f["redacted"] = t.Redacted, true
+	}
+	if signature != "" {
+		f["thinkingSignature"] = signature
+	}
+	return w.with(f, rest, "pi")
 }

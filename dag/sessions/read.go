@@ -104,6 +104,37 @@ func (im *importer) lines(r io.Reader, each func(line) error) error {
 	}
 }
 
+// objectLine is a line with a JSON object that has a type.
+type objectLine struct {
+	at   int
+	json content.JSON
+	list []jsonx.Member
+	kind string
+}
+
+// objects calls each with the object on every line. At least one line must be of the format's own program: see recognize.
+func (im *importer) objects(r io.Reader, each func(objectLine) error) error {
+	err := im.lines(r, func(l line) error {
+		j, err := im.valid(l.at, l.text)
+		if err != nil {
+			return err
+		}
+		list, err := im.members(l.at, "", j)
+		if err != nil {
+			return err
+		}
+		kind := text(list, "type")
+		if kind == "" {
+			return im.errorf(l.at, "", errShape, "the line has no type")
+		}
+		return each(objectLine{l.at, j, list, kind})
+	})
+	if err != nil {
+		return err
+	}
+	return im.unrecognized()
+}
+
 // errTorn marks text with its end in the middle of its JSON.
 var errTorn = fmt.Errorf("%w: it is cut off", errSyntax)
 

@@ -21,6 +21,7 @@ type tree struct {
 	records []extraNode       // lines outside the conversation, in the file's order after placeRecords
 	slots   []*slot           // each after its parent
 	current *entry            // the session's current entry; nil means the newest one
+	end     string            // the name of the entry that follow added last
 }
 
 func newTree(im *importer) *tree {
@@ -121,6 +122,12 @@ func (t *tree) add(e *entry) error {
 	t.byName[e.name], t.bodies[e.name] = e, e.body
 	t.entries = append(t.entries, e)
 	return nil
+}
+
+// follow appends an entry behind the one before, for formats without parents.
+func (t *tree) follow(e *entry) error {
+	e.parentName, t.end = t.end, e.name
+	return t.add(e)
 }
 
 // record keeps a line without content for a model. Other lines may name it as their parent.

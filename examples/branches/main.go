@@ -36,7 +36,7 @@ type Verdict struct {
 func run(ctx context.Context, out io.Writer, file string) error {
 	question := dag.New().User("Which city should I visit in May?")
 
-	var branches []dag.Branch
+	var branches []dag.DAG
 	var all strings.Builder
 	agent := executor.Agent{Provider: model}
 	for d, err := range executor.Each(ctx, 3, slices.Values(prompts), func(ctx context.Context, prompt string) (dag.DAG, error) {
@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer, file string) error {
 		if err != nil {
 			return err
 		}
-		branches = append(branches, dag.Branch{Name: d.SystemPrompt("style"), DAG: d})
+		branches = append(branches, d)
 		fmt.Fprintf(&all, "%d. %s\n", len(branches), d.Text())
 	}
 	fmt.Fprint(out, all.String())
@@ -60,10 +60,14 @@ func run(ctx context.Context, out io.Writer, file string) error {
 	}
 	fmt.Fprintf(out, "The judge picks %d.\n\n", verdict.Best)
 
-	// The first branch of a MergePick is sent from now on.
-	best := verdict.Best - 1
-	branches[0], branches[best] = branches[best], branches[0]
-	d, err := agent.Run(ctx, dag.Merge(dag.MergePick, branches...).User("And in June?"))
+	// Only the best branch is sent from now on. The others stay in the graph.
+	best := branches[verdict.Best-1]
+	for i, other := range branches {
+		if i != verdict.Best-1 {
+			best = best.SubGraph(other.SystemPrompt("style"), other)
+		}
+	}
+	d, err := agent.Run(ctx, best.User("And in June?"))
 	if err != nil {
 		return err
 	}

@@ -16,15 +16,15 @@ The judge picks 3.
 ◆ system    (style) Answer with a reason.
 ● assistant Kyoto, because it is warm and not yet humid.
 ■ stop      end_turn · 1 turn
-▣ sub-graph Answer like a pirate. → Arr, Lisbon!
-│ ┊ ⋮
-│ ┊ ◆ system    (style) Answer like a pirate.
-│ ┊ ● assistant Arr, Lisbon!
-│ ┊ ■ stop      end_turn · 1 turn
 ▣ sub-graph Answer in one word. → Vienna.
 │ ┊ ⋮
 │ ┊ ◆ system    (style) Answer in one word.
 │ ┊ ● assistant Vienna.
+│ ┊ ■ stop      end_turn · 1 turn
+▣ sub-graph Answer like a pirate. → Arr, Lisbon!
+│ ┊ ⋮
+│ ┊ ◆ system    (style) Answer like a pirate.
+│ ┊ ● assistant Arr, Lisbon!
 │ ┊ ■ stop      end_turn · 1 turn
 ○ user      And in June?
 ● assistant Tallinn, because its nights are white then.

@@ -28,7 +28,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer db.Close()
-	s := store.New(db, nil)
+	s := store.New(db)
 
 	// Each request opens the conversation, and saves each step.
 	for _, question := range []string{"What is a store?", "And a head?"} {

@@ -29,8 +29,8 @@ func opened(t *testing.T, name string) store.Driver {
 	return db
 }
 
-// TestAStoreOfOnesOwnTakes120Lines counts the lines of code of the driver, without imports.
-func TestAStoreOfOnesOwnTakes120Lines(t *testing.T) {
+// TestAStoreOfOnesOwnTakes105Lines counts the lines of code of the driver, without imports.
+func TestAStoreOfOnesOwnTakes105Lines(t *testing.T) {
 	text, err := os.ReadFile("store.go")
 	require.NoError(t, err)
 	_, code, _ := strings.Cut(string(text), "// begin store\n")
@@ -44,7 +44,7 @@ func TestAStoreOfOnesOwnTakes120Lines(t *testing.T) {
 		}
 	}
 	require.Greater(t, lines, 60)
-	require.LessOrEqual(t, lines, 120)
+	require.LessOrEqual(t, lines, 105)
 }
 
 const whole = `○ user      What is a store?

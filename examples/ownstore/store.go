@@ -13,7 +13,7 @@ import (
 
 // begin store
 
-// table is a store.Driver: one table for heads, records and blobs, as JSON. Its numbers are the order in which the rows
+// table is a store.Driver: one table for heads and records, as JSON. Its numbers are the order in which the rows
 // were first stored. The SQL is that of SQLite; other databases write json_group_array and json_quote in other words.
 type table struct{ *sql.DB }
 
@@ -60,10 +60,7 @@ func (t table) Append(ctx context.Context, a store.AppendRequest) (store.Head, e
 	stored := func(id node.ID) (*store.Record, error) {
 		return get[store.Record](tx.QueryRowContext(ctx, one, a.Conversation, "record", id.String()))
 	}
-	blob := func(sum store.Sum) (*store.Blob, error) {
-		return get[store.Blob](tx.QueryRowContext(ctx, one, a.Conversation, "blob", sum.String()))
-	}
-	head, changed, err := a.Apply(current, stored, blob)
+	head, changed, err := a.Apply(current, stored)
 	if err != nil {
 		return store.Head{}, err
 	}
@@ -77,9 +74,6 @@ func (t table) Append(ctx context.Context, a store.AppendRequest) (store.Head, e
 	}
 	for _, r := range changed {
 		put("record", r.ID.String(), r)
-	}
-	for _, b := range a.Blobs {
-		put("blob", b.Sum.String(), b)
 	}
 	if put("head", a.Head, head); err == nil {
 		err = tx.Commit()
@@ -111,20 +105,6 @@ func (t table) Open(ctx context.Context, conversation, name string, _ []node.ID)
 			ORDER BY number`, conversation)
 	}
 	return o, err
-}
-
-func (t table) Blobs(ctx context.Context, conversation string, sums []store.Sum) iter.Seq2[store.Blob, error] {
-	return func(yield func(store.Blob, error) bool) {
-		for _, sum := range sums {
-			blob, err := get[store.Blob](t.QueryRowContext(ctx, one, conversation, "blob", sum.String()))
-			if blob == nil {
-				blob, err = &store.Blob{}, errors.Join(err, store.ErrNotStored)
-			}
-			if !yield(*blob, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 func (t table) RemoveHead(ctx context.Context, conversation, name string, version uint64) error {

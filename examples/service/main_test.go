@@ -184,7 +184,7 @@ func stored(t *testing.T, file, session string) []content.Message {
 	require.NoError(t, err)
 	defer db.Close()
 	require.NoError(t, db.Check(t.Context()))
-	c, err := store.New(db, nil).Head(t.Context(), session, store.Main)
+	c, err := store.New(db).Head(t.Context(), session, store.Main)
 	require.NoError(t, err)
 	require.True(t, c.DAG().Verify().OK())
 	require.Empty(t, c.DAG().Validate())

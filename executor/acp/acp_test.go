@@ -80,7 +80,7 @@ func serve(t *testing.T, agent executor.Agent, o *acp.Options) (in io.ReadCloser
 		o = &acp.Options{}
 	}
 	if o.Store == nil {
-		o.Store = store.New(store.Memory(), nil)
+		o.Store = store.New(store.Memory())
 	}
 	result := make(chan error, 1)
 	served = sync.OnceValue(func() error { return <-result })
@@ -264,7 +264,7 @@ func TestPromptStreamsAndIsStored(t *testing.T) {
 		require.Equal(t, "/project", acp.SessionOf(ctx).Dir())
 		return "said", executor.Progress(ctx, "half")
 	})
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	e := edit(t, executor.Agent{
 		Provider: apitest.NewScript(
 			apitest.Answer(content.Text{Text: "I say it."}, use("say")).Think("Hm.", "s"), apitest.Say("Done, as you see.")),

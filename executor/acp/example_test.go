@@ -26,7 +26,7 @@ func ExampleServe() {
 		Tools: append(acp.ClientTools(), acp.PlanTool(), weather),
 		Hooks: []executor.Hook{executor.RequireApproval("write_file", "edit_file", "run_command")},
 	}
-	sessions := store.New(store.Memory(), nil) // or the driver of a database
+	sessions := store.New(store.Memory()) // or the driver of a database
 
 	ctx := context.Background()
 	in, toAgent := io.Pipe() // in a program: os.Stdin, os.Stdout

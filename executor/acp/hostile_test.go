@@ -160,7 +160,7 @@ func TestSecondPromptIsRefusedAndTheFirstGoesOn(t *testing.T) {
 		<-goOn
 		return apitest.Say("The first.")
 	}))
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	r := connect(t, executor.Agent{Provider: model}, &acp.Options{Store: kept})
 	id := r.open()
 	r.send(prompt(2, id, "One."))
@@ -177,7 +177,7 @@ func TestSecondPromptIsRefusedAndTheFirstGoesOn(t *testing.T) {
 }
 
 func TestCancelBehindThePromptIsNotLost(t *testing.T) {
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	model := apitest.NewScript(apitest.Func(func(r api.Request) apitest.Turn {
 		if r.Messages[len(r.Messages)-1].Blocks.Text() == "Wait." {
 			return apitest.Hang() // the cancel may come before the request
@@ -235,7 +235,7 @@ func TestPromptOf100MB(t *testing.T) {
 // TestClientGoneInMidPrompt loses the client in the middle of a tool call: what was done is stored, and another client
 // continues.
 func TestClientGoneInMidPrompt(t *testing.T) {
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	started := make(chan struct{})
 	wait := executor.Func("wait", "Waits.", func(ctx context.Context, _ none) (string, error) {
 		close(started)
@@ -279,7 +279,7 @@ func TestClientGoneInMidPrompt(t *testing.T) {
 
 // TestClientGoneBeforeItsAnswer leaves the question for approval open in the store. The next prompt declines it.
 func TestClientGoneBeforeItsAnswer(t *testing.T) {
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	deletes := 0
 	remove := executor.Func("delete", "Deletes.", func(context.Context, none) (string, error) {
 		deletes++
@@ -315,7 +315,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- acp.Serve(ctx, executor.Agent{}, fromClient, toClient, &acp.Options{Store: store.New(store.Memory(), nil)})
+		served <- acp.Serve(ctx, executor.Agent{}, fromClient, toClient, &acp.Options{Store: store.New(store.Memory())})
 	}()
 
 	// The agent stops reading: the number of requests that it has begun is bounded.

@@ -155,8 +155,6 @@ func (s *server) begin(ctx context.Context, method string, params json.RawMessag
 		return do(ctx, params, s.delete)
 	case sdk.AgentMethodSessionSetMode:
 		return do(ctx, params, s.setMode)
-	case sdk.AgentMethodSessionSetModel:
-		return do(ctx, params, s.setModel)
 	case sdk.AgentMethodSessionSetConfigOption:
 		return do(ctx, params, s.setOption)
 	case sdk.AgentMethodSessionPrompt:

@@ -86,9 +86,9 @@ func (s *server) newSession(ctx context.Context, r sdk.NewSessionRequest) (sdk.N
 	if err != nil {
 		return sdk.NewSessionResponse{}, err
 	}
-	modes, models, options := open.choices()
+	modes, options := open.choices()
 	return sdk.NewSessionResponse{
-		SessionId: sdk.SessionId(open.id), Modes: modes, Models: models, ConfigOptions: options,
+		SessionId: sdk.SessionId(open.id), Modes: modes, ConfigOptions: options,
 	}, nil
 }
 
@@ -101,8 +101,8 @@ func (s *server) load(ctx context.Context, r sdk.LoadSessionRequest) (sdk.LoadSe
 	if err := open.replay(open.conversation.DAG()); err != nil {
 		return sdk.LoadSessionResponse{}, err
 	}
-	modes, models, options := open.choices()
-	return sdk.LoadSessionResponse{Modes: modes, Models: models, ConfigOptions: options}, nil
+	modes, options := open.choices()
+	return sdk.LoadSessionResponse{Modes: modes, ConfigOptions: options}, nil
 }
 
 // resume opens a stored session without sending its messages.
@@ -111,8 +111,8 @@ func (s *server) resume(ctx context.Context, r sdk.ResumeSessionRequest) (sdk.Re
 	if err != nil {
 		return sdk.ResumeSessionResponse{}, err
 	}
-	modes, models, options := open.choices()
-	return sdk.ResumeSessionResponse{Modes: modes, Models: models, ConfigOptions: options}, nil
+	modes, options := open.choices()
+	return sdk.ResumeSessionResponse{Modes: modes, ConfigOptions: options}, nil
 }
 
 // forkRequest is the request to fork a session, by the draft of the protocol.
@@ -137,9 +137,9 @@ func (s *server) fork(ctx context.Context, r forkRequest) (sdk.NewSessionRespons
 	if err != nil {
 		return sdk.NewSessionResponse{}, errors.Join(err, fork.Remove(context.WithoutCancel(ctx)))
 	}
-	modes, models, options := open.choices()
+	modes, options := open.choices()
 	return sdk.NewSessionResponse{
-		SessionId: sdk.SessionId(open.id), Modes: modes, Models: models, ConfigOptions: options,
+		SessionId: sdk.SessionId(open.id), Modes: modes, ConfigOptions: options,
 	}, nil
 }
 
@@ -345,8 +345,9 @@ func titleOf(blocks content.Blocks) string {
 	return safetext.UTF8(safetext.Cut(line, 80))
 }
 
-// choices returns the modes and models of a session, each in the two forms that clients know.
-func (s *session) choices() (*sdk.SessionModeState, *sdk.SessionModelState, []sdk.SessionConfigOption) {
+// choices returns the options of a session: its mode and its model. The modes are there in their former form, too, which
+// clients know.
+func (s *session) choices() (*sdk.SessionModeState, []sdk.SessionConfigOption) {
 	s.mu.Lock()
 	chosen := s.chosen
 	s.mu.Unlock()
@@ -363,17 +364,10 @@ func (s *session) choices() (*sdk.SessionModeState, *sdk.SessionModelState, []sd
 		})
 	}
 
-	var models *sdk.SessionModelState
 	if len(s.Models) > 0 {
-		models = &sdk.SessionModelState{CurrentModelId: sdk.ModelId(chosen.Model)}
 		options = append(options, optionOf(optionModel, "Model", s.Models, chosen.Model))
 	}
-	for _, c := range s.Models {
-		models.AvailableModels = append(models.AvailableModels, sdk.ModelInfo{
-			ModelId: sdk.ModelId(c.ID), Name: cmp.Or(c.Name, c.ID), Description: given(c.Description),
-		})
-	}
-	return modes, models, options
+	return modes, options
 }
 
 // The options of a session. Their categories have the same names.
@@ -408,11 +402,6 @@ func (s *server) setMode(_ context.Context, r sdk.SetSessionModeRequest) (sdk.Se
 	return sdk.SetSessionModeResponse{}, err
 }
 
-func (s *server) setModel(_ context.Context, r sdk.UnstableSetSessionModelRequest) (struct{}, error) {
-	_, err := s.choose(r.SessionId, optionModel, string(r.ModelId))
-	return struct{}{}, err
-}
-
 func (s *server) setOption(
 	_ context.Context, r sdk.SetSessionConfigOptionRequest,
 ) (response sdk.SetSessionConfigOptionResponse, err error) {
@@ -442,8 +431,8 @@ func (s *server) choose(id sdk.SessionId, option, value string) ([]sdk.SessionCo
 	}
 	open.mu.Unlock()
 
-	// The client may show both forms, and has set one.
-	_, _, options := open.choices()
+	// The client may show both forms of a mode, and has set one.
+	_, options := open.choices()
 	if option == optionMode {
 		err = open.update(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(value)}})
 	}

@@ -23,7 +23,7 @@ import (
 
 // TestSessionsInAStore lists, loads, resumes, closes, forks and deletes sessions of two editors.
 func TestSessionsInAStore(t *testing.T) {
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	foreign, err := kept.Conversation(t.Context(), "bob/secret")
 	require.NoError(t, err)
 	require.NoError(t, foreign.Append(t.Context(), dag.New().User("Not yours.")))
@@ -93,7 +93,7 @@ func TestSessionsInAStore(t *testing.T) {
 }
 
 func TestListHasPages(t *testing.T) {
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	for i := range 120 {
 		c, err := kept.Conversation(t.Context(), fmt.Sprintf("%03d", i))
 		require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestPermissions(t *testing.T) {
 	agent, calls := approves(
 		apitest.Call(use("delete")), apitest.Say("1"), apitest.Call(use("delete")), apitest.Say("2"),
 		apitest.Call(use("delete")), apitest.Say("3"), apitest.Call(use("delete")), apitest.Say("4"))
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	e := edit(t, agent, &acp.Options{Store: kept})
 	id := e.open()
 	for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestAnswersThatApproveNothing(t *testing.T) {
 		"cancelled":         {func(context.Context, sdk.RequestPermissionRequest) (string, error) { return "", nil }, sdk.StopReasonCancelled},
 	} {
 		agent, calls := approves(apitest.Call(use("delete")), apitest.Say("Then not."))
-		kept := store.New(store.Memory(), nil)
+		kept := store.New(store.Memory())
 		e := edit(t, agent, &acp.Options{Store: kept})
 		e.answer = c.answer
 		id := e.open()
@@ -182,7 +182,7 @@ func TestAnswersThatApproveNothing(t *testing.T) {
 // TestCancelWhileAsked cancels the prompt while the user is asked.
 func TestCancelWhileAsked(t *testing.T) {
 	agent, calls := approves(apitest.Call(use("delete")))
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	e := edit(t, agent, &acp.Options{Store: kept})
 	id := e.open()
 	e.answer = func(ctx context.Context, _ sdk.RequestPermissionRequest) (string, error) {
@@ -236,7 +236,7 @@ func TestClientToolsAndPlans(t *testing.T) {
 		apitest.Call(with("run_command", map[string]any{"command": "go", "arguments": []string{"test"}}), plan("completed")),
 		apitest.Say("Fixed."),
 	)
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	agent := executor.Agent{Provider: model, Tools: append(acp.ClientTools(), acp.PlanTool()), Strategy: executor.Sequential()}
 	e := edit(t, agent, &acp.Options{Store: kept})
 	e.files["/project/a.go"] = "package a // a"
@@ -296,7 +296,7 @@ func TestModesAndModels(t *testing.T) {
 			return a
 		}
 	}
-	kept := store.New(store.Memory(), nil)
+	kept := store.New(store.Memory())
 	o := &acp.Options{
 		Store: kept,
 		Modes: []acp.Choice{{ID: "ask"}, {ID: "brief", Name: "Brief", Description: "Few words", Agent: func(a executor.Agent) executor.Agent {
@@ -310,7 +310,7 @@ func TestModesAndModels(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, sdk.SessionModeId("ask"), s.Modes.CurrentModeId)
 	require.Equal(t, "Brief", s.Modes.AvailableModes[1].Name)
-	require.Equal(t, sdk.ModelId("small"), s.Models.CurrentModelId)
+	require.Equal(t, sdk.SessionConfigValueId("small"), s.ConfigOptions[1].Select.CurrentValue)
 	require.Equal(t, sdk.SessionConfigId("model"), s.ConfigOptions[1].Select.Id)
 
 	_, err = e.SetSessionMode(t.Context(), sdk.SetSessionModeRequest{SessionId: s.SessionId, ModeId: "brief"})
@@ -325,7 +325,9 @@ func TestModesAndModels(t *testing.T) {
 	require.Equal(t, "mode brief\noptions\noptions\ntitle Hi.\nagent: Large.\n", e.log())
 	require.Equal(t, []string{"Be brief."}, stored(t, kept, string(s.SessionId)).SystemPrompts())
 
-	_, err = e.UnstableSetSessionModel(t.Context(), sdk.UnstableSetSessionModelRequest{SessionId: s.SessionId, ModelId: "huge"})
+	_, err = e.SetSessionConfigOption(t.Context(), sdk.SetSessionConfigOptionRequest{
+		ValueId: &sdk.SetSessionConfigOptionValueId{SessionId: s.SessionId, ConfigId: "model", Value: "huge"},
+	})
 	require.ErrorContains(t, err, "there is no such")
 
 	// The model is stored with the session. The mode is not: the conversation may come from somebody else.
@@ -333,7 +335,7 @@ func TestModesAndModels(t *testing.T) {
 		sdk.LoadSessionRequest{SessionId: s.SessionId, Cwd: "/project", McpServers: []sdk.McpServer{}})
 	require.NoError(t, err)
 	require.Equal(t, sdk.SessionModeId("ask"), loaded.Modes.CurrentModeId)
-	require.Equal(t, sdk.ModelId("large"), loaded.Models.CurrentModelId)
+	require.Equal(t, sdk.SessionConfigValueId("large"), loaded.ConfigOptions[1].Select.CurrentValue)
 }
 
 // TestMCPServersOfTheClient uses the test binary as an MCP server.

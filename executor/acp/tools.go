@@ -12,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/unwrap"
 )
 
 // Session is the session of a run, for its tools and hooks. It is safe for concurrent use.
@@ -66,21 +67,6 @@ type own struct {
 
 // Unwrap returns the tool with its further methods.
 func (o *own) Unwrap() executor.Tool { return o.Tool }
-
-// ownIn returns the tool of this package inside t, which may be wrapped.
-func ownIn(t dag.Tool) (*own, bool) {
-	for t != nil {
-		if o, is := t.(*own); is {
-			return o, true
-		}
-		wrapper, is := t.(interface{ Unwrap() executor.Tool })
-		if !is {
-			return nil, false
-		}
-		t = wrapper.Unwrap()
-	}
-	return nil, false
-}
 
 // The names of the tools of this package.
 const (
@@ -172,7 +158,7 @@ func PlanTool() dag.Tool {
 // planOf returns the plan in a call of PlanTool, if the agent has that tool.
 func (s *session) planOf(call executor.Call) ([]sdk.PlanEntry, bool) {
 	isPlan := func(t dag.Tool) bool {
-		o, is := ownIn(t)
+		o, is := unwrap.As[*own, executor.Tool](t)
 		return is && o.Definition().Name == toolPlan
 	}
 	if call.Name != toolPlan || !slices.ContainsFunc(s.agent.Tools, isPlan) {
@@ -199,7 +185,7 @@ func (s *session) planOf(call executor.Call) ([]sdk.PlanEntry, bool) {
 // viewOf returns how a call of this package's own tools is shown.
 func viewOf(tools []dag.Tool, call executor.Call) (View, bool) {
 	for _, t := range tools {
-		if o, is := ownIn(t); is && o.view != nil && o.Definition().Name == call.Name {
+		if o, is := unwrap.As[*own, executor.Tool](t); is && o.view != nil && o.Definition().Name == call.Name {
 			return o.view(call), true
 		}
 	}

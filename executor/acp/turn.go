@@ -13,6 +13,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/front"
+	"github.com/plait-dev/plait/internal/unwrap"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -188,7 +189,7 @@ func (t *turn) prepare(c *store.Conversation) {
 
 	var tools []dag.Tool
 	for _, tool := range a.Tools {
-		if o, is := ownIn(tool); !is || o.needs == nil || o.needs(t.client.Capabilities) {
+		if o, is := unwrap.As[*own, executor.Tool](tool); !is || o.needs == nil || o.needs(t.client.Capabilities) {
 			tools = append(tools, tool)
 		}
 	}

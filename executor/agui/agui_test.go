@@ -102,7 +102,7 @@ func handlerOf(agent executor.Agent, o *agui.Options) http.Handler {
 		options = *o
 	}
 	if options.Store == nil {
-		options.Store = store.New(store.Memory(), nil)
+		options.Store = store.New(store.Memory())
 	}
 	return agui.Handler(agent, &options)
 }
@@ -150,7 +150,7 @@ func TestSameRequestAgainAppendsNothing(t *testing.T) {
 }
 
 func TestMessageThatIsTwiceInARequestIsAppendedOnce(t *testing.T) {
-	sessions := store.New(store.Memory(), nil)
+	sessions := store.New(store.Memory())
 	h := handlerOf(executor.Agent{Provider: apitest.NewScript(apitest.Say("Hello."))}, &agui.Options{Store: sessions})
 
 	post(t, h, `{"threadId":"t","runId":"r","messages":[
@@ -235,7 +235,7 @@ func TestApproval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			sessions := store.New(store.Memory(), nil)
+			sessions := store.New(store.Memory())
 			agent := func(turns ...apitest.Turn) http.Handler {
 				return handlerOf(executor.Agent{
 					Provider: apitest.NewScript(turns...), Tools: []dag.Tool{say("hi", &calls)},
@@ -334,7 +334,7 @@ func TestSubAgentAsksForApprovalToo(t *testing.T) {
 			Hooks: []executor.Hook{executor.RequireApproval()},
 		})
 	}
-	sessions := store.New(store.Memory(), nil)
+	sessions := store.New(store.Memory())
 	handler := func(helper dag.Tool, turns ...apitest.Turn) http.Handler {
 		agent := executor.Agent{Provider: apitest.NewScript(turns...), Tools: []dag.Tool{helper}}
 		return handlerOf(agent, &agui.Options{Store: sessions})
@@ -497,7 +497,7 @@ func TestThreadThatIsNoNameIsRefused(t *testing.T) {
 
 func TestPendingCallIsNotAppendedAgain(t *testing.T) {
 	calls, decided := 0, 0
-	sessions := store.New(store.Memory(), nil)
+	sessions := store.New(store.Memory())
 	approval := executor.Hook{Before: func(context.Context, executor.Call) (executor.Decision, error) {
 		decided++
 		return executor.AskApproval("Sure?"), nil

@@ -20,8 +20,7 @@
 //   - A call of the agent's own deferred tool ends the run with an interrupt of the reason "tool_result". The client
 //     cannot answer it: the program resumes the conversation with the result.
 //   - The client's state is in the context of tools and hooks: see [State].
-//   - Only the results of sub-agents are sent. With [Options].SubAgents, their texts, thinking, calls and results are
-//     sent too, with the ID of the sub-agent's run, between the events for its beginning and its end.
+//   - Only the results of sub-agents are sent: their messages may not be meant for the user.
 //   - While nothing happens, a comment every 15 seconds keeps the connection open.
 //
 // # Reconnect

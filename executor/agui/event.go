@@ -23,10 +23,6 @@ type event struct {
 	ToolCallID      string   `json:"toolCallId,omitempty"`
 	ToolCallName    string   `json:"toolCallName,omitempty"`
 	ParentMessageID string   `json:"parentMessageId,omitempty"`
-	SubagentRunID   string   `json:"subagentRunId,omitempty"`
-	ParentSubagent  string   `json:"parentSubagentRunId,omitempty"`
-	ParentCallID    string   `json:"parentToolCallId,omitempty"`
-	Name            string   `json:"name,omitempty"`     // of a sub-agent
 	Content         any      `json:"content,omitempty"`  // a string, which may be empty, or a list of parts
 	Snapshot        any      `json:"snapshot,omitempty"` // the state
 	Messages        any      `json:"messages,omitempty"` // a list of messages, which may be empty
@@ -35,12 +31,11 @@ type event struct {
 	Code            string   `json:"code,omitempty"`
 }
 
-// outcome is the outcome of a run, or of the run of a sub-agent.
+// outcome is the outcome of a run.
 type outcome struct {
 	Type           string      `json:"type"`
 	Interrupts     []interrupt `json:"interrupts,omitempty"`
 	PendingCallIDs []string    `json:"pendingToolCallIds,omitempty"`
-	InterruptIDs   []string    `json:"interruptIds,omitempty"` // of a sub-agent's own calls
 }
 
 // interrupt is a question for approval.

@@ -29,7 +29,7 @@ func Example() {
 	)
 	agent := executor.Agent{Provider: model, Tools: []dag.Tool{weather}}
 
-	sessions := store.New(store.Memory(), nil) // or the driver of a database
+	sessions := store.New(store.Memory()) // or the driver of a database
 	mux := http.NewServeMux()
 	mux.Handle("POST /agent", agui.Handler(agent, &agui.Options{
 		Store: sessions,

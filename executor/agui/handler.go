@@ -34,10 +34,6 @@ type Options struct {
 	// Thread returns the key of the conversation for a request's thread. An error refuses the request with status 403.
 	// Defaults to the thread's ID itself, which gives every client access to every thread.
 	Thread func(r *http.Request, threadID string) (key string, err error)
-	// SubAgents also sends the texts, thinking and calls of sub-agents, as events with the ID of the sub-agent's run.
-	// These messages are not part of the thread, and a snapshot leaves them out. Defaults to false: only the result of
-	// a sub-agent is sent, because its messages may not be meant for the user.
-	SubAgents bool
 	// ClientTools are the names of the agent's deferred tools whose calls the clients execute. It has an effect on
 	// Durable only: an agent elsewhere cannot know the tools of a request. Defaults to none.
 	ClientTools []string
@@ -106,8 +102,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The first event sends the status, so later errors are events too.
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
-	s := &stream{handler: h, in: in, out: webguard.NewStream(w), agents: map[string]*speaker{}}
-	s.main = &speaker{stream: s}
+	s := &stream{handler: h, in: in, out: webguard.NewStream(w)}
 	defer s.keepAlive()()
 	if h.runs != nil {
 		s.follow(r.Context(), conversation)

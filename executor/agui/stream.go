@@ -22,19 +22,18 @@ import (
 // stream is the response to one request. One goroutine uses it, and another one keeps the connection alive.
 type stream struct {
 	*handler
+	speech
 	in input
 
 	writing sync.Mutex // guards the next two fields
 	out     *webguard.Stream
 	err     error // of the connection; the run ends with it
 
-	ids    map[node.ID]string  // IDs of the conversation's messages
-	shown  []message           // the messages of the thread that the client has, without the pieces of a response
-	own    map[string]any      // the content of the client's messages that the thread lacks, by ID
-	main   *speaker            // the agent of the thread
-	agents map[string]*speaker // the running and paused sub-agents, by pathKey
-	tools  map[string]bool     // the names of the client's own tools
-	given  map[string]bool     // the IDs of calls with a result from the client
+	ids   map[node.ID]string // IDs of the conversation's messages
+	shown []message          // the messages of the thread that the client has, without the pieces of a response
+	own   map[string]any     // the content of the client's messages that the thread lacks, by ID
+	tools map[string]bool    // the names of the client's own tools
+	given map[string]bool    // the IDs of calls with a result from the client
 
 	replied bool          // the replies of the request were used
 	waits   []dag.Pending // the calls of a durable run that waited without a reply at its last pause
@@ -103,10 +102,10 @@ func (s *stream) know(d dag.DAG) {
 		id := messageID(n, i)
 		s.ids[n.ID()] = id
 		if m, _ := n.Message(); len(m.Blocks.ToolUses()) > 0 {
-			s.main.calling = id
+			s.calling = id
 		}
 	}
-	s.main.count = len(s.ids)
+	s.count = len(s.ids)
 }
 
 // catchUp sends the messages of the thread if the client lacks one of the stored messages, or has pieces of a response
@@ -156,14 +155,13 @@ func (s *stream) begin(d dag.DAG) {
 	for _, m := range messagesOf(d) {
 		now[m.ID] = m
 	}
-	whole := !s.main.text && !s.main.think
+	whole := !s.text && !s.think
 	for _, m := range s.shown {
 		has[m.ID] = true
 		whole = whole && reflect.DeepEqual(now[m.ID], m)
 	}
 	if !whole {
-		s.main.close()
-		s.suspend(nil)
+		s.close()
 		s.know(d)
 		s.snapshot()
 		return
@@ -171,15 +169,15 @@ func (s *stream) begin(d dag.DAG) {
 
 	for _, n := range d.Nodes() {
 		if _, is := n.Message(); is && s.ids[n.ID()] == "" {
-			s.main.messageEnd(n)
+			s.messageEnd(n)
 		}
 
 		// Only the last message with calls may have new results.
 		e, is := n.Payload().(node.ToolExecution)
 		key, _ := n.Call()
 		id := callOf(s.ids[key.Message], e.Index)
-		if is && s.ids[key.Message] == s.main.calling && !e.State.Unfinished() && !has[resultOf(id)] {
-			s.main.result(e)
+		if is && s.ids[key.Message] == s.calling && !e.State.Unfinished() && !has[resultOf(id)] {
+			s.result(e)
 		}
 	}
 }
@@ -191,25 +189,23 @@ func (s *stream) forward(events iter.Seq2[executor.Event, error], state *Shared)
 		case executor.RunStart:
 			s.begin(e.DAG)
 		case executor.MessageDelta:
-			s.main.delta(e.Event)
+			s.delta(e.Event)
 		case executor.Retry:
 			// The snapshot lacks the pieces of the failed attempt, so the client drops them.
-			s.main.close()
+			s.close()
 			s.snapshot()
 		case executor.MessageEnd:
-			s.main.messageEnd(e.Node)
+			s.messageEnd(e.Node)
 		case executor.ToolEnd:
-			s.main.result(e.Execution)
-		case executor.Child:
-			s.child(e)
+			s.result(e.Execution)
 		case executor.Paused:
 			// A durable run continues by itself when workers have the results: only the client's replies end the response.
 			if s.waits = pendingOf(e); s.runs != nil && s.asks(s.waits) {
-				s.main.close()
+				s.close()
 				return executor.End{DAG: e.DAG}, executor.PausedAt(e.DAG)
 			}
 		case executor.End:
-			s.main.close()
+			s.close()
 			s.sendState(state)
 			return e, err
 		}
@@ -261,7 +257,6 @@ var approval = map[string]any{
 // pause ends the response of a paused run. If calls of the client's tools are pending, it sends their IDs. Otherwise it
 // sends interrupts: questions for approval, and calls whose results come from elsewhere.
 func (s *stream) pause(pending []dag.Pending) {
-	s.suspend(pending)
 	asks := slices.ContainsFunc(pending, func(p dag.Pending) bool { return p.Approval })
 	var calls []string
 	var questions []interrupt
@@ -300,7 +295,6 @@ func (s *stream) question(p dag.Pending, reason string, schema map[string]any) i
 // over ends the response of a run that is over. A conversation that ends with a response (ErrAnswered) is a success: a
 // request that was sent again has nothing to do.
 func (s *stream) over(ctx context.Context, err error) {
-	s.suspend(nil) // of a durable run, which went on elsewhere
 	if err == nil || errors.Is(err, executor.ErrAnswered) {
 		s.finish(&outcome{Type: "success"})
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/executor"
+	"github.com/plait-dev/plait/internal/unwrap"
 )
 
 // background is a tool whose calls are answered "started". It has no Unwrap method: its call is not one of a sub-agent.
@@ -42,7 +43,7 @@ func (t background) Call(ctx context.Context, call executor.Call) (executor.Resu
 
 // Err implements the further method of executor.Tool.
 func (t background) Err() error {
-	if broken, ok := as[interface{ Err() error }](t.Tool); ok {
+	if broken, ok := unwrap.As[interface{ Err() error }, executor.Tool](t.Tool); ok {
 		return broken.Err()
 	}
 	return nil
@@ -56,7 +57,7 @@ func (t background) Mode() executor.Mode { return executor.ModeParallel }
 
 // Owner implements the further method of executor.Tool.
 func (t background) Owner() any {
-	if owned, ok := as[interface{ Owner() any }](t.Tool); ok {
+	if owned, ok := unwrap.As[interface{ Owner() any }, executor.Tool](t.Tool); ok {
 		return owned.Owner()
 	}
 	return nil
@@ -64,25 +65,10 @@ func (t background) Owner() any {
 
 // effectOf returns the effect of a tool, also of one that wraps another.
 func effectOf(t executor.Tool) executor.Effect {
-	if own, ok := as[interface{ Effect() executor.Effect }](t); ok {
+	if own, ok := unwrap.As[interface{ Effect() executor.Effect }, executor.Tool](t); ok {
 		return own.Effect()
 	}
 	return executor.EffectUnknown
-}
-
-// as finds the further methods T of a tool or of those it wraps.
-func as[T any](t executor.Tool) (found T, ok bool) {
-	for t != nil {
-		if found, ok = t.(T); ok {
-			return found, true
-		}
-		wrapper, wraps := t.(interface{ Unwrap() executor.Tool })
-		if !wraps {
-			break
-		}
-		t = wrapper.Unwrap()
-	}
-	return found, false
 }
 
 // The longest wait, and the one for which no time is given, in seconds.

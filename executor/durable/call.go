@@ -16,6 +16,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/sqlstore"
+	"github.com/plait-dev/plait/internal/unwrap"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/store"
 )
@@ -358,15 +359,8 @@ func (c *calling) execute(agent executor.Agent, repeatable bool) error {
 
 // effectOf returns the effect of a tool, also of one that wraps another.
 func effectOf(t executor.Tool) executor.Effect {
-	for t != nil {
-		if own, ok := t.(interface{ Effect() executor.Effect }); ok {
-			return own.Effect()
-		}
-		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
-		if !ok {
-			break
-		}
-		t = wrapper.Unwrap()
+	if own, ok := unwrap.As[interface{ Effect() executor.Effect }, executor.Tool](t); ok {
+		return own.Effect()
 	}
 	return executor.EffectUnknown
 }

@@ -162,7 +162,7 @@ type Engine struct {
 // Serve, makes the tables of River if they are not there, which is safe for several processes at once. Close the engine
 // before the database.
 func Open(ctx context.Context, db store.Transactor, opts *Options) (*Engine, error) {
-	e := &Engine{Options: opts.withDefaults(), db: db, store: store.New(db, nil)}
+	e := &Engine{Options: opts.withDefaults(), db: db, store: store.New(db)}
 	e.time = &databaseTime{clock: e.clock, now: e.now}
 	for agent := range e.Agents {
 		if err := store.CheckName(agent); err != nil {
@@ -185,7 +185,7 @@ func Open(ctx context.Context, db store.Transactor, opts *Options) (*Engine, err
 
 	if e.wrap != nil {
 		e.db = e.wrap(db)
-		e.store = store.New(e.db, nil)
+		e.store = store.New(e.db)
 	}
 	e.ends.init(e)
 	return e, nil

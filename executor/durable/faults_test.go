@@ -233,7 +233,7 @@ func (l *life) live(wrap func(store.Transactor) store.Transactor) (faults []stri
 
 // approve approves the call that needs it, as soon as it waits.
 func (l *life) approve(ctx context.Context, e *Engine) error {
-	c, err := store.New(l.db, nil).Conversation(ctx, "c")
+	c, err := store.New(l.db).Conversation(ctx, "c")
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ type site struct {
 // site opens a process that serves clients. With change it also executes runs.
 func (w *world) site(change func(o *Options)) *site {
 	e := w.engine(change)
-	s := httptest.NewServer(agui.Durable(e.Front("a"), &agui.Options{ClientTools: []string{"color"}, SubAgents: true}))
+	s := httptest.NewServer(agui.Durable(e.Front("a"), &agui.Options{ClientTools: []string{"color"}}))
 	w.Cleanup(s.Close)
 	return &site{w, s, e}
 }

@@ -327,7 +327,7 @@ type last struct {
 // readLast reads what is stored of a conversation and its run.
 func (w *world) readLast(conversation string) (l last) {
 	w.Helper()
-	s := store.New(w.db, nil)
+	s := store.New(w.db)
 	c, err := s.Head(w.Context(), conversation, store.Main)
 	if l.there = err == nil; !l.there {
 		require.ErrorIs(w, err, store.ErrNotStored)

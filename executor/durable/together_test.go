@@ -23,7 +23,7 @@ func TestResponseIsStoredWhileAHookTakesLong(t *testing.T) {
 			a := o.Agents["a"]
 			a.Hooks = []executor.Hook{{Before: func(ctx context.Context, _ executor.Call) (executor.Decision, error) {
 				for range time.Tick(time.Millisecond) {
-					d, err := store.New(w.db, nil).Conversation(ctx, "c")
+					d, err := store.New(w.db).Conversation(ctx, "c")
 					if err != nil || len(d.DAG().OpenCalls()) == 1 {
 						return executor.Decision{}, err
 					}

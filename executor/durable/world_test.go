@@ -253,7 +253,7 @@ func (w *world) text(conversation string) string {
 // load returns a conversation, which must be valid.
 func (w *world) load(conversation string) dag.DAG {
 	w.Helper()
-	c, err := store.New(w.db, nil).Conversation(w.Context(), conversation)
+	c, err := store.New(w.db).Conversation(w.Context(), conversation)
 	require.NoError(w, err)
 	require.Empty(w, c.DAG().Validate())
 	return c.DAG()

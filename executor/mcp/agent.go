@@ -59,7 +59,7 @@ type agentResult struct {
 func AddAgent(server *sdk.Server, tool AgentTool) {
 	s := &agentServer{AgentTool: tool, pauses: tool.Store}
 	if s.pauses == nil {
-		s.pauses = store.New(store.Memory(), nil)
+		s.pauses = store.New(store.Memory())
 	}
 	sdk.AddTool(server, &sdk.Tool{Name: tool.Name, Description: tool.Description}, s.call)
 }

@@ -38,7 +38,7 @@ func call(t *testing.T, s *sdk.ClientSession, name string, args map[string]any) 
 }
 
 func TestAgentAnswersAndContinuesAConversation(t *testing.T) {
-	db := store.New(store.Memory(), nil)
+	db := store.New(store.Memory())
 	model := apitest.NewScript(apitest.Say("Hello, Ada."), apitest.Say("You are Ada."), apitest.Say("I do not know you."))
 	server := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "v1"}, nil)
 	mcp.AddAgent(server, mcp.AgentTool{Name: "ask", Description: "Answers.", Agent: executor.Agent{Provider: model}, Store: db})

@@ -14,6 +14,7 @@ import (
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/executor"
 	"github.com/plait-dev/plait/internal/safetext"
+	"github.com/plait-dev/plait/internal/unwrap"
 )
 
 var (
@@ -78,21 +79,6 @@ func (o *owned) keys() []string {
 	return []string{safetext.Name(o.def.Name), safetext.Name(whole)}
 }
 
-// ownedIn returns the tool of a server inside t, which may be wrapped; nil if there is none.
-func ownedIn(t dag.Tool) *owned {
-	for t != nil {
-		if o, ok := t.(*owned); ok {
-			return o
-		}
-		wrapper, ok := t.(interface{ Unwrap() executor.Tool })
-		if !ok {
-			return nil
-		}
-		t = wrapper.Unwrap()
-	}
-	return nil
-}
-
 // names is a set of names of tools. Names that look alike are one.
 type names map[string]bool
 
@@ -134,7 +120,7 @@ func (s *Server) follow(d dag.DAG) dag.DAG {
 	changed := record{Server: safetext.UTF8(s.opts.Name)}
 	for _, def := range d.ToolDefs() {
 		bound, _ := d.Tool(def.Name)
-		if old := ownedIn(bound); old != nil && old.server == s && !slices.Contains(tools, old) {
+		if old, is := unwrap.As[*owned, executor.Tool](bound); is && old.server == s && !slices.Contains(tools, old) {
 			changed.Withdrawn = append(changed.Withdrawn, def.Name)
 		}
 	}

@@ -69,6 +69,8 @@ type Token struct {
 	ClientSecret string           `json:"client_secret,omitempty"`
 	Address      string           `json:"token_endpoint"`
 	AuthStyle    oauth2.AuthStyle `json:"auth_style"`
+	// Revocation is where the token is revoked; "" if the authorization server names no address for that.
+	Revocation string `json:"revocation_endpoint,omitempty"`
 }
 
 // Format writes "REDACTED", whatever the verb.
@@ -326,7 +328,7 @@ func (a *authorizer) askPerson(ctx context.Context, request *http.Request, respo
 			return asked
 		},
 		NewTokenSource: func(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
-			return oauth2.StaticTokenSource(t), a.keep(ctx, c, t)
+			return oauth2.StaticTokenSource(t), a.keep(ctx, c, t, network.revocation)
 		},
 	}
 	a.register(config)
@@ -373,14 +375,14 @@ func (a *authorizer) code(ctx context.Context, address string) (*auth.Authorizat
 }
 
 // keep keeps the token of a login.
-func (a *authorizer) keep(ctx context.Context, c *oauth2.Config, t *oauth2.Token) error {
+func (a *authorizer) keep(ctx context.Context, c *oauth2.Config, t *oauth2.Token, revocation string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	err := a.update(ctx, func(Token) (Token, error) {
 		return Token{
 			Access: t.AccessToken, Refresh: t.RefreshToken, Ends: t.Expiry, Scopes: slices.Sorted(slices.Values(c.Scopes)),
 			ClientID: c.ClientID, ClientSecret: c.ClientSecret,
-			Address: c.Endpoint.TokenURL, AuthStyle: c.Endpoint.AuthStyle,
+			Address: c.Endpoint.TokenURL, AuthStyle: c.Endpoint.AuthStyle, Revocation: revocation,
 		}, nil
 	})
 	a.untried, a.login = t.AccessToken, true
@@ -393,4 +395,51 @@ func asksForScope(header http.Header) bool {
 	return slices.ContainsFunc(challenges, func(c oauthex.Challenge) bool {
 		return c.Scheme == "bearer" && c.Params["error"] == "insufficient_scope"
 	})
+}
+
+// Revoke revokes the kept token of a server at its authorization server, with all tokens of the same login, and keeps it all
+// the same. Without a token there is nothing to do. An error wraps [errors.ErrUnsupported] if the authorization server
+// names no address for that.
+func (o *OAuth) Revoke(ctx context.Context, endpoint string) error {
+	a := newAuthorizer(endpoint, o)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.update(ctx, func(kept Token) (Token, error) { return kept, nil }); err != nil {
+		return fmt.Errorf("reading the token: %w", err)
+	}
+	t := a.token
+	if t.Access == "" {
+		return nil
+	}
+	if t.Revocation == "" {
+		return fmt.Errorf("the authorization server revokes no tokens: %w", errors.ErrUnsupported)
+	}
+
+	form := url.Values{"token": {cmp.Or(t.Refresh, t.Access)}}
+	if t.Refresh != "" {
+		form.Set("token_type_hint", "refresh_token")
+	}
+	inHeader := t.AuthStyle == oauth2.AuthStyleInHeader && t.ClientSecret != ""
+	if !inHeader {
+		form.Set("client_id", t.ClientID)
+	}
+	if !inHeader && t.ClientSecret != "" {
+		form.Set("client_secret", t.ClientSecret)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Revocation, strings.NewReader(form.Encode()))
+	if err != nil {
+		return a.secrets.Err(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if inHeader {
+		request.SetBasicAuth(url.QueryEscape(t.ClientID), url.QueryEscape(t.ClientSecret))
+	}
+	response, err := a.client(originOf(t.Address)).Do(request)
+	if err != nil {
+		return a.secrets.Err(err)
+	}
+	if response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("revoking the token: status %d", response.StatusCode)
+	}
+	return errors.Join(err, response.Body.Close())
 }

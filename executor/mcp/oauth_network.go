@@ -41,15 +41,17 @@ func (a *authorizer) client(issuer string) *http.Client {
 type authTransport struct {
 	*authorizer
 
-	mu     sync.Mutex // guards issuer
-	issuer string     // the origin of the authorization server, whose metadata was read last
+	mu         sync.Mutex // guards the fields below
+	issuer     string     // the origin of the authorization server, whose metadata was read last
+	revocation string     // its address for the revocation of tokens; "" if it names none
 }
 
 // RoundTrip sends a request.
 func (t *authTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	address := r.URL.String()
 	reads := r.Method == http.MethodGet
-	if reads && r.Response == nil && isServerMetadata(r.URL.Path) {
+	metadata := reads && isServerMetadata(r.URL.Path)
+	if metadata && r.Response == nil {
 		t.mu.Lock()
 		t.issuer = originOf(address)
 		t.mu.Unlock()
@@ -65,7 +67,7 @@ func (t *authTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		base = http.DefaultTransport
 	}
 	response, err := base.RoundTrip(r)
-	if err != nil || reads {
+	if err != nil || reads && !metadata {
 		return response, err
 	}
 	return response, t.collect(response)
@@ -91,7 +93,7 @@ func (t *authTransport) allowed(address string) error {
 	return nil
 }
 
-// collect notes the secrets in a response, before an error quotes them.
+// collect notes the secrets in a response, before an error quotes them, and the address for revocations in metadata.
 func (t *authTransport) collect(response *http.Response) error {
 	const longest = 1 << 20
 	body, err := io.ReadAll(io.LimitReader(response.Body, longest))
@@ -106,6 +108,11 @@ func (t *authTransport) collect(response *http.Response) error {
 		if value, ok := members[name].(string); ok {
 			t.secrets.Add(value)
 		}
+	}
+	if address, ok := members["revocation_endpoint"].(string); ok {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.revocation = address
 	}
 	return err
 }

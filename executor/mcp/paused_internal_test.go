@@ -52,7 +52,7 @@ func TestOnlyTheBooleanTrueApproves(t *testing.T) {
 }
 
 func TestOldestPausedRunIsDropped(t *testing.T) {
-	s := &agentServer{pauses: store.New(store.Memory(), nil)}
+	s := &agentServer{pauses: store.New(store.Memory())}
 	pause := func() string {
 		state, err := s.pause(t.Context(), dag.New().User("Go."), nil)
 		require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestOldestPausedRunIsDropped(t *testing.T) {
 }
 
 func TestStateIsOfOneTool(t *testing.T) {
-	pauses := store.New(store.Memory(), nil)
+	pauses := store.New(store.Memory())
 	ask := &agentServer{AgentTool: AgentTool{Name: "ask"}, pauses: pauses}
 	other := &agentServer{AgentTool: AgentTool{Name: "other"}, pauses: pauses}
 	state, err := ask.pause(t.Context(), dag.New().User("Go."), nil)

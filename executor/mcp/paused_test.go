@@ -115,15 +115,15 @@ func TestAnswerReachesAnotherInstance(t *testing.T) {
 			// Each instance has a store of its own on the one database.
 			model, driver := twoApprovals(), store.Memory()
 			s := newService(t)
-			s.start(t, model, store.New(driver, nil))
-			s.start(t, model, store.New(driver, nil))
+			s.start(t, model, store.New(driver))
+			s.start(t, model, store.New(driver))
 
 			// While the user is asked, the instance that paused is killed, and another one takes its place.
 			var killed []string
 			session := s.client(t, nil, func() {
 				killed = append(killed, s.last)
 				s.killLast()
-				s.start(t, model, store.New(driver, nil))
+				s.start(t, model, store.New(driver))
 			})
 
 			_, result := call(t, session, "ask", arguments)
@@ -133,7 +133,7 @@ func TestAnswerReachesAnotherInstance(t *testing.T) {
 			require.NotContains(t, killed[:1], s.sent[0])
 			require.NotContains(t, killed, s.sent[1])
 
-			for key := range store.New(driver, nil).Conversations(t.Context(), "mcp.paused/") {
+			for key := range store.New(driver).Conversations(t.Context(), "mcp.paused/") {
 				require.Fail(t, "a run that was resumed is still kept", key)
 			}
 		})
@@ -183,8 +183,8 @@ func (r *repeating) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestAnswerCountsOnceAtAllInstances(t *testing.T) {
 	model, driver := twoApprovals(), store.Memory()
 	s := newService(t)
-	s.start(t, model, store.New(driver, nil))
-	s.start(t, model, store.New(driver, nil))
+	s.start(t, model, store.New(driver))
+	s.start(t, model, store.New(driver))
 
 	network := &repeating{t: t}
 	session := s.client(t, network, func() {})
@@ -210,7 +210,7 @@ func TestAnswerNeedsTheStoreOfTheInstanceThatAsked(t *testing.T) {
 
 func TestConversationThatWasContinuedIsNotResumed(t *testing.T) {
 	model := apitest.NewScript(apitest.Call(apitest.Use("send", nil)), apitest.Say("Never mind."))
-	db := store.New(store.Memory(), nil)
+	db := store.New(store.Memory())
 	s := newService(t)
 	s.start(t, model, db)
 	session := s.client(t, nil, func() {
@@ -226,7 +226,7 @@ func TestConversationThatWasContinuedIsNotResumed(t *testing.T) {
 
 func TestClientOfAnOlderProtocolCannotBeAskedWithoutASession(t *testing.T) {
 	s := newService(t)
-	s.start(t, twoApprovals(), store.New(store.Memory(), nil))
+	s.start(t, twoApprovals(), store.New(store.Memory()))
 	client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "v1"}, &sdk.ClientOptions{
 		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"approve": true}}, nil

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,35 +46,19 @@ var errAgain = fmt.Errorf("not written: another program made or removed the conv
 // maxAgain is how often a transaction is run, the first time included.
 const maxAgain = 10
 
-// write runs f in a transaction, and runs it again after errAgain. The transaction fails if another program has changed
-// the tables.
+// write runs f in a transaction, and runs it again after errAgain.
 func (d *Driver) write(ctx context.Context, f func(tx Tx) error) (err error) {
-	checked := f
-	if !d.versioned {
-		checked = func(tx Tx) error {
-			if err := checkVersion(ctx, tx); err != nil {
-				return err
-			}
-			return f(tx)
-		}
-	}
 	for range maxAgain {
-		if err = d.db.Write(ctx, checked); err != errAgain {
+		if err = d.db.Write(ctx, f); err != errAgain {
 			break
 		}
-	}
-	if errors.Is(err, ErrTables) {
-		err = errors.Join(d.db.Read(ctx, func(tx Tx) error { return checkVersion(ctx, tx) }))
 	}
 	return err
 }
 
-// ErrTables is the error of a [Versioned] DB for tables of another version.
-var ErrTables = errors.New("the tables have another version")
-
 // OnceAppender is a DB with a faster path for a usual append: one statement. Several appends may share a statement.
 type OnceAppender interface {
-	// AppendOnce appends new records without cuts to an existing head, and returns the head's header. It does nothing
+	// AppendOnce appends new records to an existing head, and returns the head's header. It does nothing
 	// and reports false in these cases:
 	//
 	//   - the head does not have the version a.Expect;
@@ -135,11 +118,11 @@ func columnsOf(a store.AppendRequest) (records [4][][]byte) {
 	return records
 }
 
-// continues reports whether an append is a usual one: it continues a head, and its records have no cuts. It also
+// continues reports whether an append is a usual one: it continues a head, and its records have no outline. It also
 // returns the column nodes of a head with the known records: IDs in links, but not in the batch; empty for none. If the
 // head points to exactly these, no link has to be checked, because the records of a head are stored and never removed.
 func continues(a store.AppendRequest) (known []byte, usual bool) {
-	if a.Expect == 0 || a.Replace || len(a.Blobs) > 0 {
+	if a.Expect == 0 || a.Replace {
 		return nil, false
 	}
 
@@ -157,7 +140,7 @@ func continues(a store.AppendRequest) (known []byte, usual bool) {
 
 	// A record is seen after its own links: Check has refused links to later records.
 	for _, r := range a.Records {
-		if len(r.Cuts) > 0 || r.Outline != nil {
+		if r.Outline != nil {
 			return nil, false
 		}
 		refer(r.Links)
@@ -198,11 +181,7 @@ func (d *Driver) append(ctx context.Context, tx Tx, a store.AppendRequest) (stor
 		return store.Head{}, err
 	}
 
-	// Blobs before records: a record is stored with references to its blobs.
 	if err := s.checkLinks(); err != nil {
-		return store.Head{}, err
-	}
-	if err := s.storeBlobs(); err != nil {
 		return store.Head{}, err
 	}
 	if err := s.storeRecords(); err != nil {
@@ -402,7 +381,7 @@ func (s *step) makeConversation() error {
 	return nil
 }
 
-// checkLinks returns an error for a missing record, head or blob.
+// checkLinks returns an error for a missing record or head.
 func (s *step) checkLinks() error {
 	// The records of the head are stored: nothing removes a record within reach of a head.
 	known := make(map[node.ID]bool, len(s.old.Nodes)+len(s.Records))
@@ -462,53 +441,6 @@ func (s *step) checkLinks() error {
 	return nil
 }
 
-// storeBlobs inserts the blobs, and returns an error for a cut without one.
-func (s *step) storeBlobs() error {
-	known := map[store.Sum]bool{}
-	for _, b := range s.Blobs {
-		known[b.Sum] = true
-		_, err := s.exec(`INSERT INTO plait_blobs (conv, sum, data) VALUES ($1, $2, $3) ON CONFLICT (conv, sum) DO NOTHING`,
-			s.conv, b.Sum[:], b.Data)
-		if err != nil {
-			return err
-		}
-	}
-
-	// A record may also use a blob of an earlier append. Look up only those.
-	var unknown []any
-	for _, r := range s.Records {
-		for _, c := range r.Cuts {
-			if _, seen := known[c.Sum]; !seen {
-				known[c.Sum] = false
-				unknown = append(unknown, c.Sum[:])
-			}
-		}
-	}
-
-	err := s.rows(`SELECT sum FROM plait_blobs WHERE conv = $1 AND sum IN (…)`, unknown,
-		func(scan func(...any) error) error {
-			var packed []byte
-			if err := scan(&packed); err != nil {
-				return err
-			}
-			sum, err := unpackSum(packed)
-			known[sum] = true
-			return err
-		})
-	if err != nil {
-		return err
-	}
-
-	for _, r := range s.Records {
-		for _, c := range r.Cuts {
-			if !known[c.Sum] {
-				return s.refuse(r.ID, fmt.Errorf("%w: blob %s", store.ErrNotStored, c.Sum))
-			}
-		}
-	}
-	return nil
-}
-
 // storeRecords inserts the new records, and compares the others with the stored ones.
 func (s *step) storeRecords() error {
 	for rest := s.Records; len(rest) > 0; {
@@ -518,7 +450,7 @@ func (s *step) storeRecords() error {
 		// The rows have the order of the records, so seq rises from links to records.
 		args := []any{s.conv}
 		for _, r := range batch {
-			args = append(args, r.ID[:], packIDs(r.Links), packSum(r), packCuts(r.Cuts), notNull(r.Line))
+			args = append(args, r.ID[:], packIDs(r.Links), packSum(r), notNull(r.Line))
 		}
 		inserted, err := s.exec(insertNodes(len(batch)), args...)
 		if err != nil {
@@ -532,11 +464,7 @@ func (s *step) storeRecords() error {
 			}
 		}
 
-		// After compare, which deletes the old uses of a replaced record.
 		for _, r := range batch {
-			if err := s.storeUses(r); err != nil {
-				return err
-			}
 			if err := s.storeOutline(r); err != nil {
 				return err
 			}
@@ -553,18 +481,6 @@ func (s *step) storeOutline(r store.Record) error {
 	_, err := s.exec(`UPDATE plait_nodes SET outline = $1 WHERE conv = $2 AND id = $3 AND outline IS NULL`,
 		r.Outline, s.conv, r.ID[:])
 	return err
-}
-
-// storeUses stores the uses of blobs by the record. Prune removes unused blobs.
-func (s *step) storeUses(r store.Record) error {
-	for _, c := range r.Cuts {
-		_, err := s.exec(`INSERT INTO plait_uses (conv, sum, id) VALUES ($1, $2, $3) ON CONFLICT (conv, sum, id) DO NOTHING`,
-			s.conv, c.Sum[:], r.ID[:])
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // compare compares records with the stored ones. It replaces them if the request has Replace.
@@ -598,7 +514,7 @@ func (s *step) compare(batch []store.Record) error {
 		}
 
 		// Links are the structure: they never change. The line may, if the caller replaces it on purpose.
-		same := bytes.HasPrefix(old.sum, r.Sum[:]) // the cuts may differ
+		same := bytes.HasPrefix(old.sum, r.Sum[:]) // a seal follows
 		if !bytes.Equal(old.links, packIDs(r.Links)) || !same && !s.Replace {
 			return s.refuse(r.ID, dag.ErrDuplicateID)
 		}
@@ -611,14 +527,10 @@ func (s *step) compare(batch []store.Record) error {
 	return nil
 }
 
-// replace replaces a stored record and deletes its uses of blobs. The caller stores the new uses.
+// replace replaces a stored record.
 func (s *step) replace(r store.Record) error {
-	_, err := s.exec(`UPDATE plait_nodes SET sum = $1, cuts = $2, line = $3 WHERE conv = $4 AND id = $5`,
-		packSum(r), packCuts(r.Cuts), notNull(r.Line), s.conv, r.ID[:])
-	if err != nil {
-		return err
-	}
-	_, err = s.exec(`DELETE FROM plait_uses WHERE conv = $1 AND id = $2`, s.conv, r.ID[:])
+	_, err := s.exec(`UPDATE plait_nodes SET sum = $1, line = $2 WHERE conv = $3 AND id = $4`,
+		packSum(r), notNull(r.Line), s.conv, r.ID[:])
 	return err
 }
 
@@ -698,15 +610,15 @@ var inserts = sync.OnceValue(func() *[maxRows + 1]string {
 	var list [maxRows + 1]string
 	for rows := 1; rows <= maxRows; rows++ {
 		var b strings.Builder
-		b.WriteString(`INSERT INTO plait_nodes (conv, id, links, sum, cuts, line) VALUES `)
+		b.WriteString(`INSERT INTO plait_nodes (conv, id, links, sum, line) VALUES `)
 		for i := range rows {
 			if i > 0 {
 				b.WriteString(`, `)
 			}
-			// All rows share the conversation, $1. Each has five parameters of its own.
+			// All rows share the conversation, $1. Each has four parameters of its own.
 			b.WriteString(`($1`)
-			for k := range 5 {
-				b.WriteString(`, $` + strconv.Itoa(2+5*i+k))
+			for k := range 4 {
+				b.WriteString(`, $` + strconv.Itoa(2+4*i+k))
 			}
 			b.WriteString(`)`)
 		}

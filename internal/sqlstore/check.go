@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -29,7 +28,7 @@ func (e *DamageError) Error() string {
 // maxProblems is the maximum length of DamageError.Problems.
 const maxProblems = 100
 
-// Check reads all records, blobs, heads and the inbox. It compares every sum, and looks up the targets of all links and
+// Check reads all records, heads and the inbox. It compares every sum, and looks up the targets of all links and
 // heads. The error is a *DamageError, or an error of reading. What is derived is checked too: outlines by their sums, and
 // that a row of the index belongs to a head.
 func (d *Driver) Check(ctx context.Context) error {
@@ -87,8 +86,8 @@ func (c *checker) conversations() error {
 		c.conv, c.name = conv.num, conv.name
 		c.nodes = map[node.ID]bool{}
 
-		// The records first: uses and heads look into c.nodes.
-		for _, check := range []func() error{c.records, c.blobs, c.uses, c.heads, c.inbox} {
+		// The records first: heads looks into c.nodes.
+		for _, check := range []func() error{c.records, c.heads, c.inbox} {
 			if err := check(); err != nil {
 				return err
 			}
@@ -99,7 +98,7 @@ func (c *checker) conversations() error {
 
 // orphans finds rows of no conversation, and rows of the index and the inbox of no head.
 func (c *checker) orphans() error {
-	for _, table := range []string{"plait_nodes", "plait_heads", "plait_blobs", "plait_uses", "plait_inbox"} {
+	for _, table := range []string{"plait_nodes", "plait_heads", "plait_inbox"} {
 		err := each(c.ctx, c.tx, `SELECT DISTINCT conv FROM `+table+` t
 			WHERE NOT EXISTS (SELECT 1 FROM plait_conversations c WHERE c.num = t.conv)`, nil,
 			func(scan func(...any) error) error {
@@ -164,7 +163,6 @@ func (d *Driver) Repair(ctx context.Context) error {
 func (c *checker) records() error {
 	// Read a page at a time, to limit the memory for lines.
 	for after, more := int64(0), true; more; {
-		var withCuts []store.Record // checked after this query, because their blobs need queries of their own
 		rows := 0
 		err := each(c.ctx, c.tx, `SELECT seq, outline, `+columns+` FROM plait_nodes WHERE conv = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
 			[]any{c.conv, after, int64(maxLines)}, func(scan func(...any) error) error {
@@ -174,7 +172,7 @@ func (c *checker) records() error {
 				var outline []byte
 				r, err := scanRecord(func(dest ...any) error { return scan(append([]any{&after, &outline}, dest...)...) })
 				if errors.Is(err, errPacked) {
-					c.report("record %s: its ID, links, cuts or sum are damaged", r.ID)
+					c.report("record %s: its ID, links or sum are damaged", r.ID)
 					c.nodes[r.ID] = true
 					return nil
 				}
@@ -192,9 +190,7 @@ func (c *checker) records() error {
 				}
 				c.nodes[r.ID] = true
 
-				if r.Cuts != nil {
-					withCuts = append(withCuts, r)
-				} else if store.SumOf(r.Line) != r.Sum {
+				if store.SumOf(r.Line) != r.Sum {
 					c.report("record %s: its sum is not that of its line", r.ID)
 				}
 				return nil
@@ -203,81 +199,9 @@ func (c *checker) records() error {
 			return err
 		}
 
-		for _, r := range withCuts {
-			if err := c.cutRecord(r); err != nil {
-				return err
-			}
-		}
 		more = rows == maxLines
 	}
 	return nil
-}
-
-// cutRecord checks the sum of a line with parts in blobs, and that each use of a blob is stored. It reads one blob at a
-// time, because blobs are large.
-func (c *checker) cutRecord(r store.Record) error {
-	sum, at := sha256.New(), 0 // of r.Line[:at], with its blobs
-	for _, cut := range r.Cuts {
-		var data []byte
-		found, err := first(c.ctx, c.tx, `SELECT data FROM plait_blobs WHERE conv = $1 AND sum = $2`,
-			[]any{c.conv, cut.Sum[:]}, &data)
-		if err != nil {
-			return err
-		}
-		if !found || cut.Offset < at || cut.Offset > len(r.Line) {
-			c.report("record %s: its cut at %d has no blob", r.ID, cut.Offset)
-			return nil
-		}
-
-		sum.Write(r.Line[at:cut.Offset])
-		sum.Write(data)
-		at = cut.Offset
-
-		// Without the row, Prune would remove the blob.
-		used, err := first(c.ctx, c.tx, `SELECT conv FROM plait_uses WHERE conv = $1 AND sum = $2 AND id = $3`,
-			[]any{c.conv, cut.Sum[:], r.ID[:]}, new(int64))
-		if err != nil {
-			return err
-		}
-		if !used {
-			c.report("record %s: its use of blob %s is not noted", r.ID, cut.Sum)
-		}
-	}
-
-	sum.Write(r.Line[at:])
-	if !bytes.Equal(sum.Sum(nil), r.Sum[:]) {
-		c.report("record %s: its sum is not that of its line", r.ID)
-	}
-	return nil
-}
-
-// blobs checks the sum of each blob.
-func (c *checker) blobs() error {
-	return each(c.ctx, c.tx, `SELECT sum, data FROM plait_blobs WHERE conv = $1`, []any{c.conv},
-		func(scan func(...any) error) error {
-			var packed, data []byte
-			if err := scan(&packed, &data); err != nil {
-				return err
-			}
-			if sum := store.SumOf(data); !bytes.Equal(packed, sum[:]) {
-				c.report("blob %x: its sum is not that of its data", packed)
-			}
-			return nil
-		})
-}
-
-// uses checks that every use of a blob belongs to a stored record.
-func (c *checker) uses() error {
-	return each(c.ctx, c.tx, `SELECT id FROM plait_uses WHERE conv = $1`, []any{c.conv}, func(scan func(...any) error) error {
-		var packed []byte
-		if err := scan(&packed); err != nil {
-			return err
-		}
-		if id, err := unpackID(packed); err != nil || !c.nodes[id] {
-			c.report("record %x uses a blob and is not stored", packed)
-		}
-		return nil
-	})
 }
 
 // heads checks that there is a head, and looks up the records of each.

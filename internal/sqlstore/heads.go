@@ -35,9 +35,9 @@ const (
 )
 
 var openQuery = fmt.Sprintf(`SELECT * FROM (%s) AS newest
-	UNION ALL SELECT %d, h.version, h.nodes, h.header, NULL, NULL, NULL FROM plait_heads h
+	UNION ALL SELECT %d, h.version, h.nodes, h.header, NULL, NULL FROM plait_heads h
 		JOIN plait_conversations c ON c.num = h.conv WHERE c.name = $1 AND h.name = $2
-	UNION ALL SELECT %d, 0, id, NULL, NULL, NULL, NULL FROM plait_nodes
+	UNION ALL SELECT %d, 0, id, NULL, NULL, NULL FROM plait_nodes
 		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND outline IS NOT NULL
 	ORDER BY kind, seq DESC`, newestRecords(fmt.Sprint(kindRecord, ` AS kind, seq`)), kindHead, kindOutlined)
 
@@ -54,8 +54,8 @@ func (d *Driver) Open(
 		o, records = store.Opened{}, nil
 		return each(ctx, tx, openQuery, []any{conversation, name}, func(scan func(...any) error) (err error) {
 			var kind, number int64 // seq, or the version of the head
-			var a, b, sum, cuts, line []byte
-			if err := scan(&kind, &number, &a, &b, &sum, &cuts, &line); err != nil {
+			var a, b, sum, line []byte
+			if err := scan(&kind, &number, &a, &b, &sum, &line); err != nil {
 				return err
 			}
 
@@ -64,7 +64,7 @@ func (d *Driver) Open(
 				o.Head, err = readHead(conversation, name, number, a, b)
 			case kindRecord:
 				var r store.Record
-				r, err = unpackRecord(a, b, sum, cuts, line)
+				r, err = unpackRecord(a, b, sum, line)
 				records = append(records, r)
 			case kindOutlined:
 				var id node.ID
@@ -235,8 +235,6 @@ func remove(ctx context.Context, tx Tx, conv int64) error {
 	// In this order, because of the foreign keys.
 	for _, statement := range []string{
 		`DELETE FROM plait_heads WHERE conv = $1`,
-		`DELETE FROM plait_uses WHERE conv = $1`,
-		`DELETE FROM plait_blobs WHERE conv = $1`,
 		`DELETE FROM plait_nodes WHERE conv = $1`,
 		`DELETE FROM plait_conversations WHERE num = $1`,
 	} {

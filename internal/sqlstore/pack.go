@@ -66,9 +66,9 @@ func readHead(conversation, name string, version int64, nodes, header []byte) (h
 	return h, nil
 }
 
-// packSum returns the column sum of a record: its sum, sealed with the ID, the links and the cuts.
+// packSum returns the column sum of a record: its sum, sealed with the ID and the links.
 func packSum(r store.Record) []byte {
-	return seal(r.Sum[:], r.ID[:], packIDs(r.Links), packCuts(r.Cuts))
+	return seal(r.Sum[:], r.ID[:], packIDs(r.Links))
 }
 
 // packIDs returns the IDs one after the other.
@@ -106,35 +106,9 @@ func unpackID(packed []byte) (id node.ID, err error) {
 	return id, nil
 }
 
-// unpackSum returns the sum of a blob.
 func unpackSum(packed []byte) (sum store.Sum, err error) {
 	if copy(sum[:], packed) != len(packed) || len(packed) != len(sum) {
 		return sum, errPacked
 	}
 	return sum, nil
-}
-
-// packCuts returns the offset, 8 bytes with the highest first, and the sum of each cut. It returns nil for no cuts.
-func packCuts(cuts []store.Cut) []byte {
-	var packed []byte
-	for _, c := range cuts {
-		packed = binary.BigEndian.AppendUint64(packed, uint64(c.Offset))
-		packed = append(packed, c.Sum[:]...)
-	}
-	return packed
-}
-
-func unpackCuts(packed []byte) ([]store.Cut, error) {
-	const size = 8 + len(store.Sum{})
-	if len(packed)%size != 0 {
-		return nil, errPacked
-	}
-
-	var cuts []store.Cut
-	for ; len(packed) > 0; packed = packed[size:] {
-		c := store.Cut{Offset: int(binary.BigEndian.Uint64(packed))}
-		copy(c.Sum[:], packed[8:])
-		cuts = append(cuts, c)
-	}
-	return cuts, nil
 }

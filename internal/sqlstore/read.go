@@ -76,7 +76,7 @@ const (
 // newestRecords selects the newest records of a conversation, with NULL for a large line. The limit is part of the text:
 // SQLite prepares a statement again whenever a parameter of LIMIT is bound.
 func newestRecords(columns string) string {
-	return fmt.Sprintf(`SELECT %s, id, links, sum, cuts, CASE WHEN LENGTH(line) <= %d THEN line END AS line FROM plait_nodes
+	return fmt.Sprintf(`SELECT %s, id, links, sum, CASE WHEN LENGTH(line) <= %d THEN line END AS line FROM plait_nodes
 		WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) ORDER BY seq DESC LIMIT %d`,
 		columns, maxNewestLine, maxNewest)
 }
@@ -170,14 +170,14 @@ func number(ctx context.Context, tx Tx, conversation string) (conv int64, err er
 }
 
 func scanRecord(scan func(...any) error) (store.Record, error) {
-	var id, links, sum, cuts, line []byte
-	if err := scan(&id, &links, &sum, &cuts, &line); err != nil {
+	var id, links, sum, line []byte
+	if err := scan(&id, &links, &sum, &line); err != nil {
 		return store.Record{}, err
 	}
-	return unpackRecord(id, links, sum, cuts, line)
+	return unpackRecord(id, links, sum, line)
 }
 
-func unpackRecord(id, links, sum, cuts, line []byte) (store.Record, error) {
+func unpackRecord(id, links, sum, line []byte) (store.Record, error) {
 	r := store.Record{Line: line}
 	var err error
 	if r.ID, err = unpackID(id); err != nil {
@@ -186,10 +186,7 @@ func unpackRecord(id, links, sum, cuts, line []byte) (store.Record, error) {
 	if r.Links, err = unpackIDs(links); err != nil {
 		return r, err
 	}
-	if r.Cuts, err = unpackCuts(cuts); err != nil {
-		return r, err
-	}
-	if sum, err = unseal(sum, id, links, cuts); err != nil {
+	if sum, err = unseal(sum, id, links); err != nil {
 		return r, err
 	}
 	r.Sum, err = unpackSum(sum)
@@ -395,7 +392,7 @@ func (h *placeHeap) Pop() any {
 }
 
 // columns are the columns for scanRecord.
-const columns = `id, links, sum, cuts, line`
+const columns = `id, links, sum, line`
 
 // maxLines is the maximum number of records read at once.
 const maxLines = 256
@@ -479,47 +476,6 @@ func (d *Driver) named(ctx context.Context, conversation string, ids []node.ID) 
 		return nil, w.missing(id)
 	}
 	return records, nil
-}
-
-// Blobs implements store.Driver.
-func (d *Driver) Blobs(ctx context.Context, conversation string, sums []store.Sum) iter.Seq2[store.Blob, error] {
-	return func(yield func(store.Blob, error) bool) {
-		if err := check(ctx, conversation); err != nil {
-			yield(store.Blob{}, err)
-			return
-		}
-
-		done := map[store.Sum]bool{}
-		for _, sum := range sums {
-			if done[sum] {
-				continue
-			}
-			done[sum] = true
-
-			// Blobs are large: one at a time.
-			data, err := d.blob(ctx, conversation, sum)
-			if err != nil {
-				yield(store.Blob{}, err)
-				return
-			}
-			if !yield(store.Blob{Sum: sum, Data: data}, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (d *Driver) blob(ctx context.Context, conversation string, sum store.Sum) (data []byte, err error) {
-	found := false
-	err = d.db.Read(ctx, func(tx Tx) (err error) {
-		found, err = first(ctx, tx, `SELECT data FROM plait_blobs
-			WHERE conv = (SELECT num FROM plait_conversations WHERE name = $1) AND sum = $2`, []any{conversation, sum[:]}, &data)
-		return err
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("store: %q: blob %s: %w", conversation, sum, store.ErrNotStored)
-	}
-	return data, err
 }
 
 // check returns the error of the first invalid name, or the context's error.

@@ -28,16 +28,17 @@ func (e *SchemaError) Error() string {
 
 // Tables are the tables with rows of conversations, or of their runs.
 var Tables = []string{
-	"plait_conversations", "plait_nodes", "plait_heads", "plait_blobs", "plait_uses", "plait_inbox", "plait_index",
+	"plait_conversations", "plait_nodes", "plait_heads", "plait_inbox", "plait_index",
 }
 
 // oldest is the version of the tables that the first of the migrations makes. Those before it were never released.
-const oldest = 5
+const oldest = 6
 
 // newest is the version of the tables of this program.
 func newest() int64 { return int64(oldest - 1 + len(migrations)) }
 
-// migrations make each version of the tables from the one before. A released migration is never changed.
+// migrations make each version of the tables from the one before. A released migration is never changed. If programs of
+// the version before must not write to the new tables, a migration renames a table: their statements then fail.
 var migrations = [][]string{
 	append([]string{
 		// num is never used again: a reader of a deleted conversation must not see a new one of the same name.
@@ -54,7 +55,6 @@ var migrations = [][]string{
 			id BYTES NOT NULL,
 			links BYTES NOT NULL,
 			sum BYTES NOT NULL,
-			cuts BYTES,
 			outline BYTES,
 			line BYTES NOT NULL,
 			UNIQUE (conv, id)
@@ -74,22 +74,6 @@ var migrations = [][]string{
 			header BYTES NOT NULL,
 			UNIQUE (conv, name)
 		)TABLE_END`,
-
-		`CREATE TABLE plait_blobs (
-			conv NUMBER NOT NULL REFERENCES plait_conversations (num),
-			sum BYTES NOT NULL,
-			data BYTES NOT NULL,
-			PRIMARY KEY (conv, sum)
-		)TABLE_END`,
-
-		`CREATE TABLE plait_uses (
-			conv NUMBER NOT NULL,
-			sum BYTES NOT NULL,
-			id BYTES NOT NULL,
-			PRIMARY KEY (conv, sum, id),
-			FOREIGN KEY (conv, sum) REFERENCES plait_blobs (conv, sum)
-		)TABLE_END`,
-		`CREATE INDEX plait_uses_of ON plait_uses (conv, id)`,
 	}, durableTables...),
 }
 
@@ -195,14 +179,7 @@ func schemaVersion(ctx context.Context, tx Tx) (version int64, err error) {
 
 func schemaError(version int64) error { return &SchemaError{int(version), oldest, int(newest())} }
 
-// Versioned is a DB that checks the version of the tables at the beginning of each transaction for writing, in fewer
-// round trips than a query. Its error is one of [DB.Write]; the driver then looks for the reason.
-type Versioned interface {
-	// RequireVersion sets the version. It is called once, before the first use.
-	RequireVersion(version int64)
-}
-
-// checkVersion returns an error if another program has changed the tables since they were opened.
+// checkVersion returns an error for tables of another version.
 func checkVersion(ctx context.Context, tx Tx) error {
 	version, err := schemaVersion(ctx, tx)
 	if err == nil && version != newest() {

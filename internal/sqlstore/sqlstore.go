@@ -9,11 +9,10 @@
 //     (store.AppendRequest.Replace). Its seq rises: a record comes after all records in its links.
 //   - plait_heads has one row for each head, with the IDs of its nodes. A head of the same name, made after a removal,
 //     is another row.
-//   - plait_blobs holds the blobs. plait_uses has one row for each use of a blob by a record.
 //   - plait_index, plait_inbox and plait_beats belong to executor/durable.
 //   - plait_schema has one row, with the version of these tables.
 //
-// IDs are 16 bytes, sums 32. A list of IDs is one value, the IDs one after the other. Cuts are described at packCuts.
+// IDs are 16 bytes, sums 32. A list of IDs is one value, the IDs one after the other.
 package sqlstore
 
 import (
@@ -84,12 +83,11 @@ type Options struct {
 
 // Driver is a store.Transactor on a DB.
 type Driver struct {
-	db        DB
-	dialect   Dialect
-	poll      time.Duration
-	versioned bool       // db checks the version of the tables
-	news      bell.Bells // by conversation: its heads have moved
-	polls     polls
+	db      DB
+	dialect Dialect
+	poll    time.Duration
+	news    bell.Bells // by conversation: its heads have moved
+	polls   polls
 }
 
 var _ store.Transactor = (*Driver)(nil)
@@ -104,11 +102,6 @@ func New(ctx context.Context, db DB, dialect Dialect, opts Options) (*Driver, er
 	}
 	if err := prepare(ctx, run); err != nil {
 		return nil, err
-	}
-
-	if v, ok := db.(Versioned); ok {
-		v.RequireVersion(newest())
-		d.versioned = true
 	}
 	return d, nil
 }

@@ -20,7 +20,6 @@ const appendOne = `WITH head AS (
 	UPDATE plait_heads h SET version = version + 1, nodes = $1, header = COALESCE($2, header)
 	FROM plait_conversations c
 	WHERE c.name = $3 AND h.conv = c.num AND h.name = $4 AND h.version = $5 AND (h.nodes = $6 OR LENGTH($6) = 0)
-	AND EXISTS (SELECT 1 FROM plait_schema WHERE version = $11)
 	RETURNING h.conv, h.header
 ), inserted AS (
 	INSERT INTO plait_nodes (conv, id, links, sum, line)
@@ -128,8 +127,7 @@ func (db *database) AppendGuarded(
 
 	// The query comes first: its parameters keep their names.
 	s := statement{armored(args)}
-	text := `WITH guard AS (` + query + `), ` + s.appending(a, known, records, to, ` AND EXISTS (SELECT 1 FROM guard)
-		AND EXISTS (SELECT 1 FROM plait_schema WHERE version = `+strconv.FormatInt(db.version, 10)+`)`, "")
+	text := `WITH guard AS (` + query + `), ` + s.appending(a, known, records, to, ` AND EXISTS (SELECT 1 FROM guard)`, "")
 	err = db.await(ctx, func(ctx context.Context) error {
 		return conn.QueryRow(ctx, text, s.args...).Scan(nil, &header, nil)
 	})
@@ -168,7 +166,6 @@ const appendAll = `WITH locked AS (
 	JOIN plait_conversations c ON c.name = a.conversation
 	JOIN plait_heads h ON h.conv = c.num AND h.name = a.name
 	WHERE h.version = a.expect AND (h.nodes = a.known OR LENGTH(a.known) = 0)
-	AND EXISTS (SELECT 1 FROM plait_schema WHERE version = $12)
 	FOR NO KEY UPDATE OF h SKIP LOCKED FOR KEY SHARE OF c SKIP LOCKED
 ), moved AS (
 	UPDATE plait_heads h SET version = h.version + 1, nodes = l.nodes, header = COALESCE(l.header, h.header)
@@ -213,7 +210,7 @@ func (db *database) appendAlone(ctx context.Context, m *member) error {
 	a := m.request
 	err = db.await(ctx, func(ctx context.Context) error {
 		return conn.QueryRow(ctx, appendOne, m.to, a.Header, a.Conversation, a.Head, int64(a.Expect), m.known,
-			m.records[0], m.records[1], m.records[2], m.records[3], db.version).Scan(&m.header)
+			m.records[0], m.records[1], m.records[2], m.records[3]).Scan(&m.header)
 	})
 	m.done = err == nil
 
@@ -289,7 +286,7 @@ func (db *database) tryGroup(g *group) error {
 	defer conn.Release()
 
 	return db.await(g.ctx, func(ctx context.Context) error {
-		rows, err := conn.Query(ctx, appendAll, append(parameters(g.members), db.version)...)
+		rows, err := conn.Query(ctx, appendAll, parameters(g.members)...)
 		if err != nil {
 			return err
 		}

@@ -109,11 +109,11 @@ func BenchmarkRead(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("select/nodes=%d", nodes), func(b *testing.B) {
 			for b.Loop() {
-				rows, err := pool.Query(b.Context(), `SELECT id, links, sum, cuts, line FROM plait_nodes WHERE conv = 1 ORDER BY seq`)
+				rows, err := pool.Query(b.Context(), `SELECT id, links, sum, line FROM plait_nodes WHERE conv = 1 ORDER BY seq`)
 				require.NoError(b, err)
-				var id, links, sum, cuts, line []byte
+				var id, links, sum, line []byte
 				for rows.Next() {
-					if err := rows.Scan(&id, &links, &sum, &cuts, &line); err != nil {
+					if err := rows.Scan(&id, &links, &sum, &line); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -30,16 +30,8 @@ type database struct {
 	running sync.WaitGroup // the calls under way
 	closing chan struct{}  // closed by Close
 
-	groups  groups // of appends
-	version int64  // of the tables; 0 until they are made
+	groups groups // of appends
 }
-
-// RequireVersion implements sqlstore.Versioned.
-func (db *database) RequireVersion(version int64) { db.version = version }
-
-// checkVersion fails if the tables have another version than its parameter. It is sent with the first statement of a
-// transaction: it takes no round trip.
-const checkVersion = `SELECT 1 / (SELECT COUNT(*) FROM plait_schema WHERE version = $1)`
 
 // enter begins a call. End it with db.running.Done.
 func (db *database) enter() error {
@@ -83,12 +75,12 @@ func (db *database) Write(ctx context.Context, f func(sqlstore.Tx) error) error 
 	}
 	defer db.running.Done()
 
-	err := db.transaction(ctx, "begin", db.version, f)
+	err := db.transaction(ctx, "begin", f)
 	for range attempts - 1 {
 		if !mayRunAgain(err) {
 			break
 		}
-		err = db.transaction(ctx, "begin", db.version, f)
+		err = db.transaction(ctx, "begin", f)
 	}
 	return err
 }
@@ -106,11 +98,11 @@ func (db *database) Snapshot(ctx context.Context, f func(sqlstore.Tx) error) err
 		return err
 	}
 	defer db.running.Done()
-	return db.transaction(ctx, "begin isolation level repeatable read read only", 0, f)
+	return db.transaction(ctx, "begin isolation level repeatable read read only", f)
 }
 
-// transaction runs f in a transaction. It fails if the tables have another version; 0 is any.
-func (db *database) transaction(ctx context.Context, begin string, version int64, f func(sqlstore.Tx) error) error {
+// transaction runs f in a transaction.
+func (db *database) transaction(ctx context.Context, begin string, f func(sqlstore.Tx) error) error {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -137,17 +129,7 @@ func (db *database) transaction(ctx context.Context, begin string, version int64
 		}
 	}()
 
-	q := queries{tx, db, &version}
-	err = f(q)
-	if err == nil {
-		err = q.check(ctx)
-	}
-	const divisionByZero = "22012"
-	var server *pgconn.PgError
-	if version > 0 && errors.As(err, &server) && server.Code == divisionByZero {
-		return sqlstore.ErrTables
-	}
-	if err != nil {
+	if err := f(queries{tx, db}); err != nil {
 		return err
 	}
 
@@ -172,7 +154,7 @@ func (db *database) Read(ctx context.Context, f func(sqlstore.Tx) error) error {
 		return err
 	}
 	defer conn.Release()
-	return f(queries{conn, db, new(int64)})
+	return f(queries{conn, db})
 }
 
 // limit returns a context for one statement. The server ends a statement after StatementTimeout; if the network is
@@ -205,25 +187,15 @@ type queries struct {
 	on interface {
 		Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
 		Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
-		SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 	}
-	db        *database
-	unchecked *int64 // the version that the tables must have; 0 after the check
+	db *database
 }
 
 // Exec implements sqlstore.Tx.
 func (q queries) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	var tag pgconn.CommandTag
 	err := q.db.await(ctx, func(ctx context.Context) (err error) {
-		if *q.unchecked == 0 {
-			tag, err = q.on.Exec(ctx, query, armored(args)...)
-			return err
-		}
-		results, err := q.sendChecked(ctx, query, args)
-		if err == nil {
-			tag, err = results.Exec()
-			err = errors.Join(err, results.Close())
-		}
+		tag, err = q.on.Exec(ctx, query, armored(args)...)
 		return err
 	})
 	return tag.RowsAffected(), err
@@ -232,7 +204,7 @@ func (q queries) Exec(ctx context.Context, query string, args ...any) (int64, er
 // Query implements sqlstore.Tx. The limit ends with the rows.
 func (q queries) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
 	limited, cancel := q.db.limit(ctx)
-	found, err := q.query(limited, query, args)
+	found, err := q.on.Query(limited, query, armored(args)...)
 	if err != nil {
 		defer cancel()
 		return nil, q.db.silent(ctx, limited, err)
@@ -241,56 +213,6 @@ func (q queries) Query(ctx context.Context, query string, args ...any) (sqlstore
 		defer cancel()
 		return q.db.silent(ctx, limited, err)
 	}}, nil
-}
-
-func (q queries) query(ctx context.Context, query string, args []any) (pgx.Rows, error) {
-	if *q.unchecked == 0 {
-		return q.on.Query(ctx, query, armored(args)...)
-	}
-	results, err := q.sendChecked(ctx, query, args)
-	if err != nil {
-		return nil, err
-	}
-	found, err := results.Query()
-	if err != nil {
-		return nil, errors.Join(err, results.Close())
-	}
-	return lastRows{found, results}, nil
-}
-
-// sendChecked sends the first statement of a transaction, after the check of the version. Both are one round trip. The
-// results that it returns are those of the statement.
-func (q queries) sendChecked(ctx context.Context, query string, args []any) (pgx.BatchResults, error) {
-	var both pgx.Batch
-	both.Queue(checkVersion, *q.unchecked)
-	both.Queue(query, armored(args)...)
-	results := q.on.SendBatch(ctx, &both)
-	if _, err := results.Exec(); err != nil {
-		return nil, errors.Join(err, results.Close())
-	}
-	*q.unchecked = 0
-	return results, nil
-}
-
-// check checks the version if no statement has done so: the transaction was used through its handle alone.
-func (q queries) check(ctx context.Context) error {
-	if *q.unchecked == 0 {
-		return nil
-	}
-	_, err := q.on.Exec(ctx, checkVersion, *q.unchecked)
-	return err
-}
-
-// lastRows are the rows of the last statement of a batch. Close ends the batch, too.
-type lastRows struct {
-	pgx.Rows
-	batch pgx.BatchResults
-}
-
-// Close implements pgx.Rows.
-func (r lastRows) Close() {
-	r.Rows.Close()
-	_ = r.batch.Close()
 }
 
 // Handle implements sqlstore.Tx.

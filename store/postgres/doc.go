@@ -5,7 +5,7 @@
 //		return err
 //	}
 //	defer driver.Close()
-//	s := store.New(driver, nil)
+//	s := store.New(driver)
 //
 // [Open] makes a pool of connections; [New] uses a pool of the program. The tables are the same as in store/sqlite.
 // Their names begin with plait_. They are in the first schema of the search path.

@@ -64,8 +64,8 @@ func openAt(t testing.TB, url string, opts *postgres.Options) *postgres.DB {
 func openEmptied(t *testing.T, url string) *postgres.DB {
 	t.Helper()
 	db := openAt(t, url, nil)
-	_, err := db.Pool().Exec(t.Context(), `TRUNCATE plait_conversations, plait_nodes, plait_heads,
-		plait_blobs, plait_uses, plait_index, plait_inbox, plait_beats`)
+	_, err := db.Pool().Exec(t.Context(), `TRUNCATE plait_conversations, plait_nodes, plait_heads, plait_index,
+		plait_inbox, plait_beats`)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Check(context.Background())) })
 	return db

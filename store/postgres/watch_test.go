@@ -53,7 +53,7 @@ func TestWatchersShareOnePoll(t *testing.T) {
 	key := func(n int) string { return fmt.Sprint("c", n%conversations) }
 	talks := map[string]*store.Conversation{}
 	for n := range conversations {
-		c, err := store.New(other, nil).Conversation(t.Context(), key(n))
+		c, err := store.New(other).Conversation(t.Context(), key(n))
 		require.NoError(t, err)
 		require.NoError(t, c.Append(t.Context(), dag.New().User("Hello.")))
 		talks[key(n)] = c

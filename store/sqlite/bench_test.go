@@ -140,13 +140,13 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(fmt.Sprintf("select/nodes=%d", nodes), func(b *testing.B) {
 			for b.Loop() {
 				require.NoError(b, db.database.read(b.Context(), func(c *connection) error {
-					rows, err := c.Query(b.Context(), `SELECT id, links, sum, cuts, line FROM plait_nodes WHERE conv = 1 ORDER BY seq`)
+					rows, err := c.Query(b.Context(), `SELECT id, links, sum, line FROM plait_nodes WHERE conv = 1 ORDER BY seq`)
 					require.NoError(b, err)
 					defer rows.Close()
 					count := uint64(0)
-					var id, links, sum, cuts, line []byte
+					var id, links, sum, line []byte
 					for rows.Next() {
-						if err := rows.Scan(&id, &links, &sum, &cuts, &line); err != nil {
+						if err := rows.Scan(&id, &links, &sum, &line); err != nil {
 							b.Fatal(err)
 						}
 						count++

@@ -52,7 +52,7 @@ func TestDurableRunTakesOneCommitAStep(t *testing.T) {
 func countCommits(t *testing.T, agent executor.Agent, calls int) (commits, steps int) {
 	t.Helper()
 	db, _ := openNew(t, nil)
-	conversation, err := store.New(db, nil).Conversation(t.Context(), "talk")
+	conversation, err := store.New(db).Conversation(t.Context(), "talk")
 	require.NoError(t, err)
 
 	// A call returns when the result of the call before it is stored.

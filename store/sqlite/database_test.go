@@ -264,7 +264,7 @@ func newCounted(t *testing.T) (*sqlstore.Driver, func() (statements, rows int)) 
 	}
 }
 
-func TestAppendRunsThreeStatementsAfterAnyNumberOfNodes(t *testing.T) {
+func TestAppendRunsTwoStatementsAfterAnyNumberOfNodes(t *testing.T) {
 	driver, count := newCounted(t)
 	next := uint64(1)
 	for _, nodes := range []uint64{10, 1000, 5000} {
@@ -278,7 +278,7 @@ func TestAppendRunsThreeStatementsAfterAnyNumberOfNodes(t *testing.T) {
 			Records: []store.Record{record(nodes, 1000, nodes-1)}, Nodes: []node.ID{id(nodes)}})
 		require.NoError(t, err)
 		statements, rows := count()
-		require.Equal(t, 3, statements, "the version is checked, the head is moved, the record is inserted")
+		require.Equal(t, 2, statements, "the head is moved, the record is inserted")
 		require.LessOrEqual(t, rows, 4)
 	}
 }
@@ -295,8 +295,7 @@ func TestForksCopyNoRecords(t *testing.T) {
 		require.NoError(t, err)
 	}
 	statements, _ := count()
-	require.Equal(t, 400, statements,
-		"the version is checked, the head is read, the record is looked up, the head is inserted")
+	require.Equal(t, 300, statements, "the head is read, the record is looked up, the head is inserted")
 
 	pruned, err := driver.Prune(t.Context(), "talk", true)
 	require.NoError(t, err)
@@ -387,8 +386,8 @@ func TestPruneRestsAfterEachTransaction(t *testing.T) {
 		pruned, err := slow.Prune(t.Context(), "talk", false)
 		require.NoError(t, err)
 		require.Equal(t, 2500, pruned.Records)
-		require.Equal(t, 4, writes, "three that remove records, and one that finds no blobs")
-		require.Equal(t, 7*time.Second, time.Since(began), "a rest after each that removes")
+		require.Equal(t, 3, writes)
+		require.Equal(t, 6*time.Second, time.Since(began), "a rest after each")
 
 		// A rest ends with the context, and the records of the transaction before are removed.
 		fill()
@@ -415,34 +414,6 @@ func TestPruneOfNothingWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, pruned)
 	require.Zero(t, commits)
-}
-
-func TestPruneRemovesAllBlobsThatNoRecordNeeds(t *testing.T) {
-	db, _ := openNew(t, nil)
-	kept, size := record(1, 10), int64(0)
-	a := store.AppendRequest{Conversation: "talk", Head: "main", Nodes: []node.ID{id(1)}}
-	for i := range 260 {
-		b := store.Blob{Data: fmt.Append(nil, "blob ", i)}
-		b.Sum = store.SumOf(b.Data)
-		a.Blobs = append(a.Blobs, b)
-		if i%26 == 0 {
-			kept.Cuts = append(kept.Cuts, store.Cut{Offset: i / 26, Sum: b.Sum})
-		} else {
-			size += int64(len(b.Data))
-		}
-	}
-	a.Records = []store.Record{kept}
-	_, err := db.Append(t.Context(), a)
-	require.NoError(t, err)
-
-	pruned, err := db.Prune(t.Context(), "talk", false)
-	require.NoError(t, err)
-	require.Equal(t, store.Pruned{Blobs: 250, Bytes: size}, pruned)
-	for _, c := range kept.Cuts {
-		for _, err := range db.Blobs(t.Context(), "talk", []store.Sum{c.Sum}) {
-			require.NoError(t, err)
-		}
-	}
 }
 
 func TestReadSkipsOtherBranches(t *testing.T) {

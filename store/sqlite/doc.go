@@ -5,7 +5,7 @@
 //		return err
 //	}
 //	defer driver.Close()
-//	s := store.New(driver, nil)
+//	s := store.New(driver)
 //
 // [Open] uses the driver modernc.org/sqlite. [New] takes any *sql.DB, and so any other driver for SQLite.
 //

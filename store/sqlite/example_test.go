@@ -29,7 +29,7 @@ func ExampleOpen() {
 			return err
 		}
 		defer db.Close()
-		sessions := store.New(db, nil)
+		sessions := store.New(db)
 
 		c, err := sessions.Conversation(ctx, "user 42")
 		if err != nil {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"database/sql"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -22,10 +21,8 @@ import (
 // with each other; plait_index is made from conversations and jobs.
 var deciding = map[string][]string{
 	"plait_conversations": {"num", "name"},
-	"plait_nodes":         {"conv", "id", "links", "sum", "cuts", "outline", "line"},
+	"plait_nodes":         {"conv", "id", "links", "sum", "outline", "line"},
 	"plait_heads":         {"conv", "name", "version", "nodes", "header"},
-	"plait_blobs":         {"conv", "sum", "data"},
-	"plait_uses":          {"conv", "sum", "id"},
 	"plait_inbox":         {"conv", "head", "call", "payload", "sum", "taken", "arrived"},
 }
 
@@ -76,7 +73,7 @@ func TestRepairRemovesDamagedOutlines(t *testing.T) {
 	}
 }
 
-// fillForFlips stores conversations with blobs, an outline, heads with a header, and a row of the inbox.
+// fillForFlips stores conversations with an outline, heads with a header, and a row of the inbox.
 func fillForFlips(t *testing.T, db *DB) {
 	d := dag.New().System("Be brief.").User("Begin.")
 	for range 400 {
@@ -86,11 +83,10 @@ func fillForFlips(t *testing.T, db *DB) {
 	for _, n := range d.Transcript().Nodes[1:700] {
 		ids = append(ids, n.ID())
 	}
-	image := content.Image{Source: content.Source{MediaType: "image/png", Data: fmt.Sprintf("%040000d", 1)}}
-	d = d.Append(node.Compaction{Summary: content.Words("short"), Replaced: node.ListOf(ids...)}).User("See", image)
+	d = d.Append(node.Compaction{Summary: content.Words("short"), Replaced: node.ListOf(ids...)}).User("See")
 
 	for _, key := range []string{"one", "two"} {
-		c, err := store.New(db, nil).Conversation(t.Context(), key)
+		c, err := store.New(db).Conversation(t.Context(), key)
 		require.NoError(t, err)
 		require.NoError(t, c.Append(t.Context(), d.WithRef("here")))
 		_, err = c.Fork(t.Context(), "side")

@@ -261,7 +261,7 @@ func (db *DB) Pool(ctx context.Context) (*sql.DB, error) {
 // nothing.
 func (db *DB) Close() error { return db.database.Close() }
 
-// Check reads the whole database. It runs SQLite's own integrity check, compares the sum of every record and blob, and
+// Check reads the whole database. It runs SQLite's own integrity check, compares the sum of every record, and
 // looks for the target of each link and each head. The error is a *DamageError, or an error of reading.
 func (db *DB) Check(ctx context.Context) error {
 	var problems []string

@@ -166,25 +166,14 @@ func TestMemoryIsADatabaseOfItsOwn(t *testing.T) {
 
 func TestCheckFindsDamage(t *testing.T) {
 	for name, damage := range map[string]string{
-		"another line":      `UPDATE plait_nodes SET line = x'31' WHERE seq = 5`,
-		"a missing record":  `DELETE FROM plait_nodes WHERE seq = 5`,
-		"a missing head":    `DELETE FROM plait_heads`,
-		"another head":      `UPDATE plait_heads SET nodes = zeroblob(16)`,
-		"another blob":      `UPDATE plait_blobs SET data = x'31'`,
-		"a use of no blob":  `DELETE FROM plait_uses`,
-		"a use of nobody's": `UPDATE plait_uses SET id = zeroblob(16)`,
+		"another line":     `UPDATE plait_nodes SET line = x'31' WHERE seq = 5`,
+		"a missing record": `DELETE FROM plait_nodes WHERE seq = 5`,
+		"a missing head":   `DELETE FROM plait_heads`,
+		"another head":     `UPDATE plait_heads SET nodes = zeroblob(16)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, _ := openNew(t, nil)
 			chain(t, db, "talk", "main", 1, 11)
-			cut := record(11, 100, 10)
-			blob := store.Blob{Sum: store.SumOf(cut.Line[50:]), Data: cut.Line[50:]}
-			cut.Line, cut.Cuts = cut.Line[:50], []store.Cut{{Offset: 50, Sum: blob.Sum}}
-			_, err := db.Append(t.Context(), store.AppendRequest{
-				Conversation: "talk", Head: "main", Expect: 1, Nodes: []node.ID{cut.ID},
-				Records: []store.Record{cut}, Blobs: []store.Blob{blob},
-			})
-			require.NoError(t, err)
 			require.NoError(t, db.Check(t.Context()))
 
 			require.NoError(t, db.database.Write(t.Context(), func(tx sqlstore.Tx) error {
@@ -196,6 +185,19 @@ func TestCheckFindsDamage(t *testing.T) {
 			require.ErrorAs(t, db.Check(t.Context()), &found)
 			require.NotEmpty(t, found.Problems)
 		})
+	}
+}
+
+func TestWatchEndsAtADamagedHead(t *testing.T) {
+	db, _ := openNew(t, nil)
+	chain(t, db, "talk", "main", 1, 2)
+	require.NoError(t, db.database.Write(t.Context(), func(tx sqlstore.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE plait_heads SET nodes = x'31'`)
+		return err
+	}))
+	for _, err := range db.Watch(t.Context(), "talk") {
+		require.Error(t, err)
+		break
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +20,8 @@ func openChecked(t *testing.T) *sqlite.DB {
 }
 
 func openCheckedAt(t *testing.T, path string) *sqlite.DB {
-	db, err := sqlite.Open(context.Background(), path, nil)
+	// A watcher is woken by the appends of its own program, and need not look for them.
+	db, err := sqlite.Open(context.Background(), path, &sqlite.Options{Poll: time.Hour})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, db.Check(context.Background()))

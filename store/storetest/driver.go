@@ -53,7 +53,7 @@ var driverCases = []struct {
 	{"slices belong to the caller", (*driverTest).ownSlices,
 		"copy the slices that you keep and those that you return"},
 	{"conversations share nothing", (*driverTest).separate,
-		"put the conversation into every key and every query, of records and blobs too"},
+		"put the conversation into every key and every query"},
 	{"a conversation exists as long as it has a head", (*driverTest).exists,
 		"list conversations by their heads; reading makes none; without a head all of it goes"},
 
@@ -75,8 +75,6 @@ var driverCases = []struct {
 		"return nil from stored for a record of this conversation that is not there"},
 	{"a head to nothing is refused", (*driverTest).missingTo,
 		"return nil from stored for a record of this conversation that is not there"},
-	{"a cut without its blob is refused", (*driverTest).missingBlob,
-		"store the blobs of the append in its transaction, and look them up for AppendRequest.Apply"},
 	{"an append that makes no sense is refused", (*driverTest).senseless,
 		"return the error of AppendRequest.Check, or of AppendRequest.Apply, as it is"},
 	{"a head keeps its header", (*driverTest).header,
@@ -113,15 +111,12 @@ var driverCases = []struct {
 		"end the query when yield returns false"},
 	{"readers see whole appends", (*driverTest).readPrefix,
 		"write an append in one transaction, and read in one"},
-	{"a blob is stored once", (*driverTest).blobs,
-		"key a blob by its conversation and its sum, and end with store.ErrNotStored for one that is not there"},
 
 	{"a head is removed at its version", (*driverTest).removeHead,
 		"compare the version; else return a *store.ConflictError with the head as it is, or with its name alone; the last head takes all records along"},
 	{"a deleted conversation is gone", (*driverTest).delete,
-		"remove heads, records and blobs of the conversation, and no others"},
+		"remove heads and records of the conversation, and no others"},
 	{"prune removes what no head reaches", (*driverTest).prune, ""},
-	{"prune removes blobs that no record needs", (*driverTest).pruneBlobs, ""},
 	{"a context that is done prunes nothing", (*driverTest).pruneDone, ""},
 	{"a dry run removes nothing", (*driverTest).pruneDry, ""},
 	{"prune removes much in parts", (*driverTest).pruneMuch, ""},
@@ -155,26 +150,6 @@ func inChain(n int) []store.Record {
 		list = append(list, linked(list[len(list)-1].ID))
 	}
 	return list
-}
-
-// cut returns a new record with a blob at each offset of its line, and the blobs.
-func cut(offsets []int, texts ...string) (store.Record, []store.Blob) {
-	r := record()
-	r.Line = []byte(`{"a":"","b":""}`)
-	var blobs []store.Blob
-	var whole []byte
-	at := 0
-	for i, text := range texts {
-		b := store.Blob{Sum: store.SumOf([]byte(text)), Data: []byte(text)}
-		r.Cuts = append(r.Cuts, store.Cut{Offset: offsets[i], Sum: b.Sum})
-		blobs = append(blobs, b)
-
-		end := min(max(at, offsets[i]), len(r.Line)) // an offset may be senseless
-		whole = append(append(whole, r.Line[at:end]...), text...)
-		at = end
-	}
-	r.Sum = store.SumOf(append(whole, r.Line[at:]...))
-	return r, blobs
 }
 
 // step returns an append to head "main" of conversation "c". The head then points to the last record.
@@ -280,7 +255,6 @@ func collect[T any](seq iter.Seq2[T, error]) (list []T, err error) {
 func normal(r store.Record) store.Record {
 	r.Links = append([]node.ID(nil), r.Links...)
 	r.Line = append([]byte(nil), r.Line...)
-	r.Cuts = append([]store.Cut(nil), r.Cuts...)
 	return r
 }
 
@@ -393,10 +367,8 @@ func (t *driverTest) hostileNames() {
 }
 
 func (t *driverTest) doneContext() {
-	r, blobs := cut([]int{6}, "blob")
-	a := step(0, r)
-	a.Blobs = blobs
-	t.append(a)
+	r := record()
+	t.append(step(0, r))
 
 	before := t.all()
 
@@ -414,8 +386,6 @@ func (t *driverTest) doneContext() {
 	_, err = t.Heads(ctx, "c", store.Page{})
 	refused(err)
 	_, err = collect(t.Read(ctx, "c", idsOf(r), nil))
-	refused(err)
-	_, err = collect(t.Blobs(ctx, "c", []store.Sum{blobs[0].Sum}))
 	refused(err)
 
 	_, err = t.Conversations(ctx, store.Page{})
@@ -506,10 +476,9 @@ func (t *driverTest) records() {
 func (t *driverTest) ownSlices() {
 	given := func() (store.AppendRequest, store.Record) {
 		first := store.Record{ID: node.ID{1}, Line: []byte("{}"), Sum: store.SumOf([]byte("{}"))}
-		r, blobs := cut([]int{6}, "blob")
-		r.ID, r.Links = node.ID{2}, []node.ID{first.ID}
+		r := store.Record{ID: node.ID{2}, Links: []node.ID{first.ID}, Line: []byte("[2]"), Sum: store.SumOf([]byte("[2]"))}
 		a := step(0, first, r)
-		a.Blobs, a.Header = blobs, []byte("header")
+		a.Header = []byte("header")
 		return a, r
 	}
 	a, _ := given()
@@ -517,17 +486,14 @@ func (t *driverTest) ownSlices() {
 	got := t.append(a)
 
 	// Change all slices given to the driver.
-	a.Records[1].Line[0], a.Records[1].Links[0], a.Records[1].Cuts[0].Offset = 'x', node.ID{9}, 0
-	a.Blobs[0].Data[0], a.Header[0], a.Nodes[0] = 'x', 'x', node.ID{9}
+	a.Records[1].Line[0], a.Records[1].Links[0] = 'x', node.ID{9}
+	a.Header[0], a.Nodes[0] = 'x', node.ID{9}
 	check := func() {
 		t.Helper()
 		h := t.head("c", "main")
 		require.Equal(t, []node.ID{{2}}, h.Nodes)
 		require.Equal(t, "header", string(h.Header))
 		require.Equal(t, normal(want), normal(t.read("c", node.ID{2})[1]))
-		blobs, err := collect(t.Blobs(t.ctx, "c", []store.Sum{want.Cuts[0].Sum}))
-		require.NoError(t, err)
-		require.Equal(t, "blob", string(blobs[0].Data))
 	}
 	check()
 
@@ -539,36 +505,27 @@ func (t *driverTest) ownSlices() {
 	require.NoError(t, err)
 	heads[0].Nodes[0], heads[0].Header[0] = node.ID{9}, 'y'
 	r := t.read("c", node.ID{2})[1]
-	r.Line[0], r.Links[0], r.Cuts[0].Offset = 'y', node.ID{9}, 0
-	blobs, err := collect(t.Blobs(t.ctx, "c", []store.Sum{want.Cuts[0].Sum}))
-	require.NoError(t, err)
-	blobs[0].Data[0] = 'y'
+	r.Line[0], r.Links[0] = 'y', node.ID{9}
 	check()
 }
 
 func (t *driverTest) separate() {
-	r, blobs := cut([]int{6}, "blob")
-	a := step(0, r)
-	a.Blobs = blobs
-	t.append(a)
+	r := record()
+	t.append(step(0, r))
 
 	// The same ID with another content, in another conversation.
 	other := r
-	other.Line, other.Cuts, other.Sum = []byte(`{"other":1}`), nil, store.SumOf([]byte(`{"other":1}`))
+	other.Line, other.Sum = []byte(`{"other":1}`), store.SumOf([]byte(`{"other":1}`))
 	b := step(0, other)
 	b.Conversation = "d"
 	t.append(b)
 	t.same([]store.Record{r}, t.read("c", r.ID))
 	t.same([]store.Record{other}, t.read("d", r.ID))
 
-	// Neither records nor blobs of one serve another.
+	// The records of one do not serve another.
 	b.Conversation, b.Records = "e", []store.Record{linked(r.ID)}
 	b.Nodes = idsOf(b.Records...)
 	t.refuse(b, b.Records[0].ID, node.ErrParent)
-	uses := record()
-	uses.Cuts = []store.Cut{{Offset: 0, Sum: blobs[0].Sum}}
-	b.Conversation, b.Expect, b.Records, b.Nodes = "d", 1, []store.Record{uses}, idsOf(uses)
-	t.refuse(b, uses.ID, store.ErrNotStored)
 
 	require.NoError(t, t.Delete(t.ctx, "d"))
 	t.same([]store.Record{r}, t.read("c", r.ID))
@@ -599,11 +556,9 @@ func (t *driverTest) exists() {
 
 func (t *driverTest) appendStores() {
 	root := record()
-	left, blobs := cut([]int{6, 12}, "first blob", "second blob")
-	left.Links = idsOf(root)
-	right := linked(root.ID)
+	left, right := linked(root.ID), linked(root.ID)
 	a := step(0, root, left, right)
-	a.Blobs, a.Nodes, a.Header = blobs, idsOf(right, left), []byte("\x00header\xff")
+	a.Nodes, a.Header = idsOf(right, left), []byte("\x00header\xff")
 
 	got := t.append(a)
 	require.Equal(t, store.Head{Name: "main", Version: 1, Nodes: a.Nodes, Header: a.Header}, got)
@@ -683,9 +638,9 @@ func (t *driverTest) race() {
 }
 
 func (t *driverTest) repeated() {
-	r, blobs := cut([]int{6}, "blob")
+	r := record()
 	a := step(0, r)
-	a.Blobs, a.Header = blobs, []byte("h")
+	a.Header = []byte("h")
 	h := t.append(a)
 
 	// The conflict of the second append shows that the first one was stored.
@@ -696,13 +651,11 @@ func (t *driverTest) repeated() {
 }
 
 func (t *driverTest) acceptedAgain() {
-	r, blobs := cut([]int{6}, "blob")
+	r := record()
 	next := linked(r.ID)
-	a := step(0, r, next)
-	a.Blobs = blobs
-	t.append(a)
+	t.append(step(0, r, next))
 
-	// Without the blobs, in a batch with new records linked to it, and under another head.
+	// In a batch with new records linked to it, and under another head.
 	last := linked(next.ID, r.ID)
 	b := step(0, next, r, last)
 	b.Records = []store.Record{r, next, last}
@@ -734,14 +687,12 @@ func (t *driverTest) unchanged() {
 }
 
 func (t *driverTest) replaced() {
-	r, blobs := cut([]int{6}, "secret")
+	r := record()
 	next := linked(r.ID)
-	a := step(0, r, next)
-	a.Blobs = blobs
-	t.append(a)
+	t.append(step(0, r, next))
 
 	redacted := r
-	redacted.Line, redacted.Cuts = []byte(`{"redacted":true}`), nil
+	redacted.Line = []byte(`{"redacted":true}`)
 	redacted.Sum = store.SumOf(redacted.Line)
 	b := step(1, redacted)
 	b.Nodes, b.Replace = idsOf(next), true
@@ -782,22 +733,6 @@ func (t *driverTest) missingTo() {
 	t.refuse(a, root.ID, store.ErrNotStored)
 }
 
-func (t *driverTest) missingBlob() {
-	r, blobs := cut([]int{6, 12}, "one", "two")
-	a := step(0, record(), r)
-	a.Blobs = blobs[:1]
-	t.refuse(a, r.ID, store.ErrNotStored)
-	_, err := collect(t.Blobs(t.ctx, "c", []store.Sum{blobs[0].Sum}))
-	require.ErrorIs(t, err, store.ErrNotStored)
-
-	// Another append may use a stored blob without giving it again.
-	a.Blobs = blobs
-	t.append(a)
-	again, _ := cut([]int{6}, "two")
-	t.append(step(1, again))
-	t.same([]store.Record{again}, t.read("c", again.ID))
-}
-
 func (t *driverTest) senseless() {
 	root, a, b := record(), record(), record()
 	t.append(step(0, root))
@@ -805,34 +740,21 @@ func (t *driverTest) senseless() {
 	self.ID = a.ID
 	zero := record()
 	zero.ID = node.ID{}
-	falling, blobs := cut([]int{6, 6}, "one", "two")
-	outside, _ := cut([]int{16}, "one")
-	negative, _ := cut([]int{-1}, "one")
-	forged := store.Blob{Sum: store.SumOf([]byte("a")), Data: []byte("b")}
 
 	for name, records := range map[string][]store.Record{
 		"a zero ID": {zero}, "an ID twice": {a, a}, "a link to itself": {self}, "a link to a later one": {linked(b.ID), b},
-		"a link twice": {linked(root.ID, root.ID)}, "a zero link": {linked(node.ID{})}, "cuts that do not rise": {falling},
-		"a cut outside": {outside}, "a negative cut": {negative},
+		"a link twice": {linked(root.ID, root.ID)}, "a zero link": {linked(node.ID{})},
 	} {
-		// The blobs of all cuts are there: only the rule of the case is broken.
 		bad := step(1, records...)
-		bad.Blobs = blobs
 		_, err := t.Append(t.ctx, bad)
 		require.ErrorIs(t, err, store.ErrRecord, name)
 		require.Equal(t, bad.Check(), err, name)
 	}
 
-	for name, change := range map[string]func(*store.AppendRequest){
-		"a forged blob": func(a *store.AppendRequest) { a.Blobs = []store.Blob{forged} },
-		"an empty blob": func(a *store.AppendRequest) { a.Blobs = []store.Blob{{Sum: store.SumOf(nil)}} },
-		"a head twice":  func(a *store.AppendRequest) { a.Nodes = append(a.Nodes, a.Nodes...) },
-	} {
-		bad := step(1, record())
-		change(&bad)
-		_, err := t.Append(t.ctx, bad)
-		require.ErrorIs(t, err, store.ErrRecord, name)
-	}
+	twice := step(1, record())
+	twice.Nodes = append(twice.Nodes, twice.Nodes...)
+	_, err := t.Append(t.ctx, twice)
+	require.ErrorIs(t, err, store.ErrRecord)
 	require.EqualValues(t, 1, t.head("c", "main").Version)
 }
 
@@ -894,17 +816,17 @@ func (t *driverTest) fork() {
 func (t *driverTest) large() {
 	const many = 3000
 
-	// A line and a blob of a megabyte each, and a record with 3,001 links.
-	root, blobs := cut([]int{6}, strings.Repeat("x", 1<<20))
-	root.Line = append(root.Line, strings.Repeat(" ", 1<<20)...)
-	root.Sum = store.SumOf(slices.Concat(root.Line[:6], blobs[0].Data, root.Line[6:]))
+	// A line of two megabytes, and a record with 3,001 links.
+	root := record()
+	root.Line = append(root.Line, strings.Repeat(" ", 2<<20)...)
+	root.Sum = store.SumOf(root.Line)
 	records := []store.Record{root}
 	for range many {
 		records = append(records, linked(root.ID))
 	}
 	merge := linked(idsOf(records...)...)
 	a := step(0, append(records, merge)...)
-	a.Blobs, a.Nodes = blobs, idsOf(a.Records...)
+	a.Nodes = idsOf(a.Records...)
 	a.Header = []byte(strings.Repeat("h", 1<<20))
 	h := t.append(a)
 	require.Equal(t, a.Nodes, h.Nodes)
@@ -1182,34 +1104,6 @@ func (t *driverTest) wholeChain() error {
 	return nil
 }
 
-func (t *driverTest) blobs() {
-	first, blobs := cut([]int{6, 12}, "one", "\x00two\xff")
-	again, _ := cut([]int{6, 12}, "\x00two\xff", "one")
-	a := step(0, first, again)
-	a.Blobs = append(blobs, blobs...)
-	t.append(a)
-
-	sums := []store.Sum{blobs[1].Sum, blobs[0].Sum}
-	got, err := collect(t.Blobs(t.ctx, "c", sums))
-	require.NoError(t, err)
-	require.ElementsMatch(t, blobs, got)
-	got, err = collect(t.Blobs(t.ctx, "c", nil))
-	require.NoError(t, err)
-	require.Empty(t, got)
-
-	// Left early, as in readLeft.
-	for range 50 {
-		for _, err := range t.Blobs(t.ctx, "c", sums) {
-			require.NoError(t, err)
-			break
-		}
-	}
-	for _, conversation := range []string{"c", "d"} {
-		_, err = collect(t.Blobs(t.ctx, conversation, []store.Sum{store.SumOf([]byte("three"))}))
-		require.ErrorIs(t, err, store.ErrNotStored)
-	}
-}
-
 func (t *driverTest) removeHead() {
 	refused := func(name string, version uint64, current store.Head) {
 		t.Helper()
@@ -1253,9 +1147,8 @@ func (t *driverTest) delete() {
 	// Without a conversation there is nothing to do.
 	require.NoError(t, t.Delete(t.ctx, "c"))
 
-	r, blobs := cut([]int{6}, "blob")
+	r := record()
 	a := step(0, r)
-	a.Blobs = blobs
 	t.append(a)
 	a.Head = "fork"
 	t.append(a)
@@ -1270,8 +1163,6 @@ func (t *driverTest) delete() {
 	require.NoError(t, err)
 	require.Empty(t, heads)
 	t.notStored("c", r)
-	_, err = collect(t.Blobs(t.ctx, "c", []store.Sum{blobs[0].Sum}))
-	require.ErrorIs(t, err, store.ErrNotStored)
 	t.same([]store.Record{r}, t.read("d", r.ID))
 	require.NoError(t, t.Delete(t.ctx, "c"))
 
@@ -1279,29 +1170,20 @@ func (t *driverTest) delete() {
 	_, err = t.Append(t.ctx, step(1, record()))
 	t.conflictOf(err)
 	fresh := r
-	fresh.Line, fresh.Cuts, fresh.Sum = []byte("{}"), nil, store.SumOf([]byte("{}"))
+	fresh.Line, fresh.Sum = []byte("{}"), store.SumOf([]byte("{}"))
 	require.EqualValues(t, 1, t.append(step(0, fresh)).Version)
 }
 
-// rewound stores a chain of three with a blob each, and rewinds to the first. A fork keeps the second.
+// rewound stores a chain of three, and rewinds to the first. A fork keeps the second.
 func (t *driverTest) rewound() (records []store.Record, lost int64) {
-	// Each record has a blob of its own, and all share another one: only the third's own blob becomes unneeded.
-	var blobs []store.Blob
-	var links []node.ID
-	for _, text := range []string{"first", "second", "third"} {
-		r, b := cut([]int{6, 12}, text, "all")
-		r.Links, links = links, idsOf(r)
-		records, blobs = append(records, r), append(blobs, b...)
-	}
-	a := step(0, records...)
-	a.Blobs = blobs
-	t.append(a)
+	records = inChain(3)
+	t.append(step(0, records...))
 
-	a = step(1)
+	a := step(1)
 	a.Nodes = idsOf(records[0])
 	t.append(a)
 	t.append(store.AppendRequest{Conversation: "c", Head: "fork", Nodes: idsOf(records[1])})
-	return records, int64(len(records[2].Line) + len("third"))
+	return records, int64(len(records[2].Line))
 }
 
 func (t *driverTest) prune() {
@@ -1313,17 +1195,12 @@ func (t *driverTest) prune() {
 	require.Empty(t, keys, "pruning makes no conversation")
 
 	records, lost := t.rewound()
-	want := store.Pruned{Records: 1, Blobs: 1, Bytes: lost}
+	want := store.Pruned{Records: 1, Bytes: lost}
 	pruned, err = t.Prune(t.ctx, "c", false)
 	require.NoError(t, err)
 	require.Equal(t, want, pruned)
 	t.notStored("c", records[2])
 	t.same(records[:2], t.read("c", records[1].ID))
-	kept := []store.Sum{records[0].Cuts[0].Sum, records[1].Cuts[0].Sum, records[0].Cuts[1].Sum}
-	_, err = collect(t.Blobs(t.ctx, "c", kept))
-	require.NoError(t, err)
-	_, err = collect(t.Blobs(t.ctx, "c", []store.Sum{records[2].Cuts[0].Sum}))
-	require.ErrorIs(t, err, store.ErrNotStored)
 
 	pruned, err = t.Prune(t.ctx, "c", false)
 	require.NoError(t, err)
@@ -1333,38 +1210,6 @@ func (t *driverTest) prune() {
 	// Removed records can no longer be linked to.
 	late := linked(records[2].ID)
 	t.refuse(step(2, late), late.ID, node.ErrParent)
-}
-
-func (t *driverTest) pruneBlobs() {
-	first, blobs := cut([]int{6, 12}, "one", "two")
-	again, _ := cut([]int{6, 12}, "two", "one")
-	a := step(0, first, again)
-	a.Blobs = blobs
-	t.append(a)
-	pruned := func(want store.Pruned) {
-		t.Helper()
-		got, err := t.Prune(t.ctx, "c", false)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-
-	// Both records need them: one alone keeps both.
-	b := step(1)
-	b.Nodes = idsOf(again)
-	t.append(b)
-	pruned(store.Pruned{Records: 1, Bytes: int64(len(first.Line))})
-
-	// Without its last record, or after its replacement, a blob is not needed.
-	redacted := again
-	redacted.Cuts, redacted.Sum = again.Cuts[:1], store.SumOf([]byte("redacted"))
-	b = step(2, redacted)
-	b.Replace = true
-	t.append(b)
-	pruned(store.Pruned{Blobs: 1, Bytes: int64(len("one"))})
-	t.append(step(3))
-	pruned(store.Pruned{Records: 1, Blobs: 1, Bytes: int64(len(again.Line) + len("two"))})
-	_, err := collect(t.Blobs(t.ctx, "c", []store.Sum{blobs[1].Sum}))
-	require.ErrorIs(t, err, store.ErrNotStored)
 }
 
 func (t *driverTest) pruneDone() {
@@ -1383,7 +1228,7 @@ func (t *driverTest) pruneDry() {
 	for range 2 {
 		pruned, err := t.Prune(t.ctx, "c", true)
 		require.NoError(t, err)
-		require.Equal(t, store.Pruned{Records: 1, Blobs: 1, Bytes: lost}, pruned)
+		require.Equal(t, store.Pruned{Records: 1, Bytes: lost}, pruned)
 	}
 	t.same(records, t.read("c", records[2].ID))
 }
@@ -1392,18 +1237,12 @@ func (t *driverTest) pruneMuch() {
 	root := record()
 	t.append(step(0, root))
 
-	// A chain left behind by the removed head "lost". Some of its records have blobs.
+	// A chain left behind by the removed head "lost".
 	lose := func() []store.Record {
 		a := store.AppendRequest{Conversation: "c", Head: "lost"}
 		last := root.ID
-		for i := range 1500 {
+		for range 1500 {
 			r := linked(last)
-			if i%10 == 0 {
-				var blobs []store.Blob
-				r, blobs = cut([]int{6}, fmt.Sprint("blob ", i))
-				r.Links = []node.ID{last}
-				a.Blobs = append(a.Blobs, blobs...)
-			}
 			a.Records = append(a.Records, r)
 			last = r.ID
 		}
@@ -1416,7 +1255,7 @@ func (t *driverTest) pruneMuch() {
 	lost := lose()
 	dry, err := t.Prune(t.ctx, "c", true)
 	require.NoError(t, err)
-	require.Equal(t, []int{1500, 150}, []int{dry.Records, dry.Blobs})
+	require.Equal(t, 1500, dry.Records)
 	pruned, err := t.Prune(t.ctx, "c", false)
 	require.NoError(t, err)
 	require.Equal(t, dry, pruned)

@@ -21,7 +21,7 @@ func BenchmarkFirstRequest(b *testing.B, open func(b *testing.B) store.Driver) {
 	if testing.Short() {
 		nodes = 1000
 	}
-	c, err := store.New(open(b), nil).Conversation(b.Context(), "talk")
+	c, err := store.New(open(b)).Conversation(b.Context(), "talk")
 	require.NoError(b, err)
 	d := dag.New().System("Be brief.").Tools(content.Tool{Name: "f", Schema: `{"type":"object"}`}).User("Begin.")
 	for i := 0; d.Head().Depth() < nodes; i++ {
@@ -46,7 +46,7 @@ func BenchmarkFirstRequest(b *testing.B, open func(b *testing.B) store.Driver) {
 	require.NoError(b, c.Append(b.Context(), d))
 
 	first := func(ctx context.Context, whole bool) {
-		c, err := store.New(open(b), nil).Conversation(ctx, "talk")
+		c, err := store.New(open(b)).Conversation(ctx, "talk")
 		require.NoError(b, err)
 		if whole {
 			require.NoError(b, c.DAG().LoadAll())

@@ -19,8 +19,7 @@ import (
 //	storetest.RunReopened(t, func(t *testing.T) store.Driver { return open(t, path) })
 func RunReopened(t *testing.T, open func(t *testing.T) store.Driver) {
 	// The order of the IDs is not that of the records.
-	root, next := record(), record()
-	large, blobs := cut([]int{6, 12}, "one", "two")
+	root, next, large := record(), record(), record()
 	root.ID, next.ID, large.ID = node.ID{3}, node.ID{2}, node.ID{1}
 	next.Links, large.Links = idsOf(root), idsOf(next)
 	large.Outline = outline(large.ID, 1)
@@ -28,7 +27,6 @@ func RunReopened(t *testing.T, open func(t *testing.T) store.Driver) {
 	first := step(0, root)
 	first.Header = []byte("\x00header\xff")
 	second := step(1, next, large)
-	second.Blobs = blobs
 	redacted := next
 	redacted.Line = []byte(`{"redacted":true}`)
 	redacted.Sum = store.SumOf(redacted.Line)
@@ -90,20 +88,6 @@ func (t *driverTest) whole() map[string]any {
 			slices.SortFunc(o.Outlined, func(a, b node.ID) int { return bytes.Compare(a[:], b[:]) })
 			whole[key+"\n"+h.Name+"\nopened"] = o
 		}
-		for _, r := range t.read(key, t.nodesOf(heads)...) {
-			for _, c := range r.Cuts {
-				blobs, err := collect(t.Blobs(t.ctx, key, []store.Sum{c.Sum}))
-				require.NoError(t, err)
-				whole[key+"\n"+c.Sum.String()] = blobs
-			}
-		}
 	}
 	return whole
-}
-
-func (t *driverTest) nodesOf(heads []store.Head) (ids []node.ID) {
-	for _, h := range heads {
-		ids = append(ids, h.Nodes...)
-	}
-	return ids
 }

@@ -208,8 +208,6 @@ func (t *driverTest) badNames() {
 		// The name is checked even if there is nothing to read.
 		_, err = collect(t.Read(t.ctx, bad, nil, nil))
 		refused(err)
-		_, err = collect(t.Blobs(t.ctx, bad, nil))
-		refused(err)
 
 		refused(t.RemoveHead(t.ctx, bad, "main", 1))
 		refused(t.RemoveHead(t.ctx, "c", bad, 1))

@@ -77,7 +77,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 
 	// Nodes that only a ref reaches are shown too, under additional heads.
 	shown := withRefs(d)
-	p, err := m.Update(shown)
+	whole, err := m.Update(shown)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func Write(w io.Writer, d dag.DAG, o *Options) error {
 	diagram(static, d)
 	file(static, d, nodes, keys)
 
-	return web.WritePage(w, web.Config{Title: o.Title, Static: static}, p)
+	return web.WritePage(w, web.Config{Title: o.Title, Static: static}, whole)
 }
 
 // withRefs returns d with additional heads: those of refs to nodes that no head of d reaches.

@@ -273,15 +273,14 @@ func writeHostile(t *testing.T, dir string, texts []string) {
 func writeLive(t *testing.T, dir string) {
 	m := web.NewModel()
 	create(t, dir, "live.html", func(w io.Writer) error {
-		return web.WritePage(w, web.Config{Title: "Live", Live: true, CanRun: true}, web.Patch{})
+		return web.WritePage(w, web.Config{Title: "Live", Live: true, CanRun: true}, web.Changes{})
 	})
 	first, second := dag.New().User("Name a tree.").Assistant("An oak."), dag.DAG{}
 	second = first.User("Another?").Assistant("A fir.")
 	for i, d := range []dag.DAG{first, second} {
 		_, err := m.Update(d)
 		require.NoError(t, err)
-		p, err := m.Whole()
-		require.NoError(t, err)
+		p := m.Whole().Patch()
 		create(t, dir, []string{"patch1.json", "patch2.json"}[i], func(w io.Writer) error { return json.NewEncoder(w).Encode(p) })
 	}
 }

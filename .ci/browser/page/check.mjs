@@ -983,7 +983,7 @@ const checks = {
 
   // An event is read in time that is in proportion to its size: with 20 MB in small pieces, any other takes minutes.
   async 'long event'() {
-    const source = readFileSync(new URL('../../../viz/page/internal/web/assets/9_live.js', import.meta.url), 'utf8');
+    const source = readFileSync(new URL('../../../viz/page/internal/web/assets/live.js', import.meta.url), 'utf8');
     const reading = source.slice(source.indexOf('// readEvents reads'), source.indexOf('// hear takes in'));
     const readEvents = new Function('const silence = 40000;' + reading + '; return readEvents;')();
     const bytes = written => new TextEncoder().encode(written), piece = bytes('x'.repeat(4000)), heard = [];

@@ -77,6 +77,7 @@ func Events(body io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		lines := bufio.NewScanner(body)
 		lines.Buffer(nil, maxEvent)
+		lines.Split(splitLines())
 
 		var data []byte
 		bare := false // data is an error without "data:"
@@ -108,5 +109,25 @@ func Events(body io.Reader) iter.Seq2[[]byte, error] {
 		if err := lines.Err(); err != nil {
 			yield(nil, err)
 		}
+	}
+}
+
+// splitLines is bufio.ScanLines in linear time: it does not search again what it has searched of a line that arrives in
+// pieces.
+func splitLines() bufio.SplitFunc {
+	searched := 0
+	return func(data []byte, atEOF bool) (advance int, line []byte, err error) {
+		end := bytes.IndexByte(data[searched:], '\n')
+		if end >= 0 {
+			end += searched
+			searched = 0
+			return end + 1, bytes.TrimSuffix(data[:end], []byte("\r")), nil
+		}
+		if !atEOF || len(data) == 0 {
+			searched = len(data)
+			return 0, nil, nil
+		}
+		searched = 0
+		return len(data), bytes.TrimSuffix(data, []byte("\r")), nil
 	}
 }

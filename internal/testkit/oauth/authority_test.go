@@ -276,6 +276,32 @@ func (a *authority) TokenRequestByRefreshToken(_ context.Context, token string) 
 	return l, nil
 }
 
+// GetRefreshTokenInfo returns the token itself as its ID.
+func (a *authority) GetRefreshTokenInfo(_ context.Context, _ string, token string) (string, string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.renewals[token] == nil {
+		return "", "", op.ErrInvalidRefreshToken
+	}
+	return "ada", token, nil
+}
+
+// RevokeToken ends the login of a refresh token, or an access token alone.
+func (a *authority) RevokeToken(_ context.Context, token, _, clientID string) *oidc.Error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := cmp.Or(a.renewals[token], a.access[token])
+	if l == nil {
+		return nil
+	}
+	if l.GetClientID() != clientID {
+		return oidc.ErrInvalidClient()
+	}
+	delete(a.access, token)
+	l.ended = l.ended || a.renewals[token] != nil
+	return nil
+}
+
 func (a *authority) GetPrivateClaimsFromScopes(context.Context, string, string, []string) (map[string]any, error) {
 	return nil, nil
 }

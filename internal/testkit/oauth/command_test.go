@@ -3,6 +3,7 @@ package oauth
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,9 +13,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/plait-dev/plait/executor/mcp"
 )
 
 // built is the folder with the command; "" before build.
@@ -182,33 +186,118 @@ func TestLoginByTheCommand(t *testing.T) {
 	require.Empty(t, out)
 }
 
-// TestBadTokensByTheCommand: the commands with --mcp renew a token, or say that a login is needed.
-func TestBadTokensByTheCommand(t *testing.T) {
-	a := newAuthority(t)
-	h := newHome(t, newProtected(t, a))
-	l := h.login(t)
-	visit(t, l.address)
-	out, code := l.end(t, h)
-	require.Zero(t, code, out)
+// relogin runs plait mcp login to its end. A person who is asked answers as ada does.
+func (h *home) relogin(t *testing.T, ada *person) (out string, code int) {
+	cmd := h.command(t.Context(), "mcp", "login", h.server.address)
+	pipe, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	l := &loggingIn{Cmd: cmd, errs: bufio.NewReader(pipe)}
+	line, _ := l.errs.ReadString('\n')
+	if address, asked := strings.CutPrefix(strings.TrimSpace(line), "log in at "); asked {
+		back, err := ada.oauth().Login(t.Context(), address)
+		require.NoError(t, err)
+		redirect, err := redirectOf(address)
+		require.NoError(t, err)
+		visit(t, redirect+"?"+back.Encode())
+	}
+	out, code = l.end(t, h)
+	return line + out, code
+}
+
+// file returns the path of the token, and the token.
+func (h *home) file(t *testing.T) (path string, saved struct {
+	Server string    `json:"server"`
+	Token  mcp.Token `json:"token"`
+}) {
 	files, err := filepath.Glob(filepath.Join(h.dir, "plait", "mcp", "*.json"))
 	require.NoError(t, err)
+	if len(files) == 0 {
+		return "", saved
+	}
 	require.Len(t, files, 1)
-	used := read(t, files[0])
+	require.NoError(t, json.Unmarshal([]byte(read(t, files[0])), &saved))
+	return files[0], saved
+}
 
-	// A revoked token is renewed. The file from before is a replay, which ends the login.
-	again := func() (string, int) { return h.plait(t, "", "mcp", "login", h.server.address, "--no-browser") }
-	a.endAccess()
-	out, code = again()
-	require.Zero(t, code, out)
-	require.Contains(t, out, "logged in already")
-	require.NotEqual(t, used, read(t, files[0]))
-	a.endAccess()
-	require.NoError(t, os.WriteFile(files[0], []byte(used), 0o600))
-	l = h.login(t)
-	visit(t, l.address)
-	out, code = l.end(t, h)
-	require.Zero(t, code, out)
-	require.Contains(t, out, "logged in: ")
+// TestBadTokensByTheCommand has a person log in by the command, spoils the token, and logs in again.
+func TestBadTokensByTheCommand(t *testing.T) {
+	for name, c := range badTokens {
+		t.Run(name, func(t *testing.T) {
+			a := newAuthority(t)
+			h := newHome(t, newProtected(t, a))
+			ada := &person{}
+			out, code := h.relogin(t, ada)
+			require.Zero(t, code, out)
+			path, saved := h.file(t)
+			ada.token = saved.Token
+			c.spoil(t, a, h.server, ada)
+			if saved.Token = ada.token; saved.Token.Access == "" {
+				require.NoError(t, os.Remove(path))
+			} else {
+				text, err := json.Marshal(saved)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(path, text, 0o600))
+			}
+
+			asked := ada.asked.Load()
+			out, code = h.relogin(t, ada)
+			require.Equal(t, c.asked, ada.asked.Load()-asked, out)
+			if c.failed {
+				require.Equal(t, 2, code, out)
+				require.Contains(t, out, "the server requires a login")
+				return
+			}
+			require.Zero(t, code, out)
+			_, saved = h.file(t)
+			_, err := h.server.check(t.Context(), saved.Token.Access)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// TestMisleadingMetadataByTheCommand: nothing is sent elsewhere, and nothing is kept.
+func TestMisleadingMetadataByTheCommand(t *testing.T) {
+	var sent atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
+	t.Cleanup(elsewhere.Close)
+	for name, c := range misleadingTo(elsewhere.URL) {
+		t.Run(name, func(t *testing.T) {
+			a := newAuthority(t)
+			h := newHome(t, newProtected(t, a))
+			c.change(a, h.server)
+			ada := &person{}
+			out, code := h.relogin(t, ada)
+			require.Equal(t, 2, code, out)
+			require.Equal(t, c.asked, ada.asked.Load())
+			path, _ := h.file(t)
+			require.Empty(t, path)
+			require.Zero(t, sent.Load())
+		})
+	}
+}
+
+// TestLogoutByTheCommand revokes the token if it can, and removes it in any case.
+func TestLogoutByTheCommand(t *testing.T) {
+	for name, want := range map[string]string{"/none": "logged out\n", "/revoke": "the token is removed, but not revoked: "} {
+		a := newAuthority(t)
+		h := newHome(t, newProtected(t, a))
+		out, code := h.relogin(t, &person{})
+		require.Zero(t, code, out)
+		_, saved := h.file(t)
+		a.instead[name] = func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, saved.Token.Refresh, http.StatusServiceUnavailable)
+		}
+
+		out, code = h.plait(t, "", "mcp", "logout", h.server.address)
+		require.Zero(t, code, out)
+		require.Contains(t, out, want)
+		path, _ := h.file(t)
+		require.Empty(t, path)
+		_, err := h.server.check(t.Context(), saved.Token.Access)
+		require.Equal(t, name == "/none", err != nil, "%v", err)
+	}
 }
 
 // TestTwoLoginsAtOnce: each login takes its own answer, and one of the two tokens is kept whole.

@@ -107,72 +107,78 @@ func (a *authority) renew(t *testing.T, token mcp.Token) (access, refresh string
 	return got.Access, got.Refresh
 }
 
+// badToken is what may be wrong with a token that a person got by a login.
+type badToken struct {
+	spoil  func(t *testing.T, a *authority, p *protected, ada *person)
+	asked  int32 // how often the person is asked again
+	failed bool  // ErrLogin, although the person was asked
+}
+
+var badTokens = map[string]badToken{
+	"expired": {spoil: func(_ *testing.T, a *authority, _ *protected, ada *person) {
+		a.endAccess()
+		ada.token.Ends = time.Now().Add(-time.Hour)
+	}},
+	"ends within a minute": {spoil: func(_ *testing.T, a *authority, _ *protected, ada *person) {
+		a.endAccess()
+		ada.token.Ends = time.Now().Add(50 * time.Second)
+	}},
+	"expired by the server's clock": {spoil: func(t *testing.T, a *authority, _ *protected, ada *person) {
+		a.lifetime = -time.Hour
+		ada.token.Access, ada.token.Refresh = a.renew(t, ada.token)
+		a.lifetime = time.Hour
+	}},
+	"revoked": {spoil: func(_ *testing.T, a *authority, _ *protected, _ *person) { a.endAccess() }},
+	"revoked, with its login": {asked: 1, spoil: func(_ *testing.T, a *authority, _ *protected, _ *person) {
+		a.endLogins()
+	}},
+	"expired, and its login revoked": {asked: 1, spoil: func(_ *testing.T, a *authority, _ *protected, ada *person) {
+		a.endLogins()
+		ada.token.Ends = time.Now().Add(-time.Hour)
+	}},
+	"expired, without another to renew it": {asked: 1, spoil: func(_ *testing.T, _ *authority, _ *protected, ada *person) {
+		ada.token.Ends, ada.token.Refresh = time.Now().Add(-time.Hour), ""
+	}},
+	"for another server": {asked: 1, spoil: func(t *testing.T, a *authority, _ *protected, ada *person) {
+		bob := &person{}
+		_, err := connect(t.Context(), t, newProtected(t, a), bob.oauth())
+		require.NoError(t, err)
+		ada.token = bob.token
+	}},
+	"replayed refresh token": {asked: 1, spoil: func(t *testing.T, a *authority, _ *protected, ada *person) {
+		ada.token.Ends = time.Now().Add(-time.Hour)
+		a.renew(t, ada.token)
+	}},
+	"forged": {spoil: func(_ *testing.T, _ *authority, _ *protected, ada *person) { ada.token.Access = "forged" }},
+	"forged altogether": {asked: 1, spoil: func(_ *testing.T, _ *authority, _ *protected, ada *person) {
+		ada.token.Access, ada.token.Refresh = "forged", "forged too"
+	}},
+	"of a client that the authority forgot": {asked: 1, spoil: func(_ *testing.T, a *authority, _ *protected, _ *person) {
+		a.endAccess()
+		clear(a.clients)
+	}},
+	"none": {asked: 1, spoil: func(_ *testing.T, _ *authority, _ *protected, ada *person) { ada.token = mcp.Token{} }},
+	"replayed code": {asked: 1, failed: true, spoil: func(_ *testing.T, a *authority, _ *protected, ada *person) {
+		a.endLogins()
+		var used string
+		for code := range a.codes {
+			used = code
+		}
+		ada.login = func(_ context.Context, address string) (url.Values, error) {
+			back, err := browse(address)
+			back.Set("code", used)
+			return back, err
+		}
+	}},
+	"refused for ever": {asked: 1, failed: true, spoil: func(_ *testing.T, _ *authority, p *protected, _ *person) {
+		p.refuse = true
+	}},
+}
+
 // TestBadTokens has a person log in, spoils the token, and connects as a program that starts anew.
 func TestBadTokens(t *testing.T) {
-	for name, c := range map[string]struct {
-		spoil  func(t *testing.T, a *authority, p *protected, ada *person)
-		asked  int32 // how often the person is asked again
-		failed bool  // ErrLogin, although the person was asked
-	}{
-		"expired": {spoil: func(_ *testing.T, a *authority, _ *protected, ada *person) {
-			a.endAccess()
-			ada.token.Ends = time.Now().Add(-time.Hour)
-		}},
-		"ends within a minute": {spoil: func(_ *testing.T, a *authority, _ *protected, ada *person) {
-			a.endAccess()
-			ada.token.Ends = time.Now().Add(50 * time.Second)
-		}},
-		"expired by the server's clock": {spoil: func(t *testing.T, a *authority, _ *protected, ada *person) {
-			a.lifetime = -time.Hour
-			ada.token.Access, ada.token.Refresh = a.renew(t, ada.token)
-			a.lifetime = time.Hour
-		}},
-		"revoked": {spoil: func(_ *testing.T, a *authority, _ *protected, _ *person) { a.endAccess() }},
-		"revoked, with its login": {asked: 1, spoil: func(_ *testing.T, a *authority, _ *protected, _ *person) {
-			a.endLogins()
-		}},
-		"expired, and its login revoked": {asked: 1, spoil: func(_ *testing.T, a *authority, _ *protected, ada *person) {
-			a.endLogins()
-			ada.token.Ends = time.Now().Add(-time.Hour)
-		}},
-		"expired, without another to renew it": {asked: 1, spoil: func(_ *testing.T, _ *authority, _ *protected, ada *person) {
-			ada.token.Ends, ada.token.Refresh = time.Now().Add(-time.Hour), ""
-		}},
-		"for another server": {asked: 1, spoil: func(t *testing.T, a *authority, _ *protected, ada *person) {
-			bob := &person{}
-			_, err := connect(t.Context(), t, newProtected(t, a), bob.oauth())
-			require.NoError(t, err)
-			ada.token = bob.token
-		}},
-		"replayed refresh token": {asked: 1, spoil: func(t *testing.T, a *authority, _ *protected, ada *person) {
-			ada.token.Ends = time.Now().Add(-time.Hour)
-			a.renew(t, ada.token)
-		}},
-		"forged": {spoil: func(_ *testing.T, _ *authority, _ *protected, ada *person) { ada.token.Access = "forged" }},
-		"forged altogether": {asked: 1, spoil: func(_ *testing.T, _ *authority, _ *protected, ada *person) {
-			ada.token.Access, ada.token.Refresh = "forged", "forged too"
-		}},
-		"of a client that the authority forgot": {asked: 1, spoil: func(_ *testing.T, a *authority, _ *protected, _ *person) {
-			a.endAccess()
-			clear(a.clients)
-		}},
-		"none": {asked: 1, spoil: func(_ *testing.T, _ *authority, _ *protected, ada *person) { ada.token = mcp.Token{} }},
-		"replayed code": {asked: 1, failed: true, spoil: func(_ *testing.T, a *authority, _ *protected, ada *person) {
-			a.endLogins()
-			var used string
-			for code := range a.codes {
-				used = code
-			}
-			ada.login = func(_ context.Context, address string) (url.Values, error) {
-				back, err := browse(address)
-				back.Set("code", used)
-				return back, err
-			}
-		}},
-		"refused for ever": {asked: 1, failed: true, spoil: func(_ *testing.T, _ *authority, p *protected, _ *person) {
-			p.refuse = true
-		}},
-	} {
+	for name, c := range badTokens {
+
 		for _, attended := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, person there: %v", name, attended), func(t *testing.T) {
 				a := newAuthority(t)
@@ -226,14 +232,79 @@ func TestReplayEndsTheLogin(t *testing.T) {
 	require.Error(t, err, "what the thief got does not count any more")
 }
 
-// TestMetadataThatPointsElsewhere: nothing is sent elsewhere, no person is sent elsewhere, and nothing is kept.
-func TestMetadataThatPointsElsewhere(t *testing.T) {
+func TestRevokedLoginCountsNowhere(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		a := newAuthority(t)
+		server := newProtected(t, a)
+		ada := &person{short: short}
+		require.NoError(t, ada.oauth().Revoke(t.Context(), server.address), "there is nothing to revoke")
+		_, err := connect(t.Context(), t, server, ada.oauth())
+		require.NoError(t, err)
+		require.Equal(t, a.address+"/revoke", ada.token.Revocation)
+
+		for range 2 {
+			require.NoError(t, ada.oauth().Revoke(t.Context(), server.address))
+			_, err = server.check(t.Context(), ada.token.Access)
+			require.ErrorContains(t, err, "it was revoked")
+		}
+		unattended := ada.oauth()
+		unattended.Login = nil
+		_, err = connect(t.Context(), t, server, unattended)
+		require.ErrorIs(t, err, mcp.ErrLogin)
+	}
+}
+
+func TestTokenIsRevokedNowhereElse(t *testing.T) {
 	var sent atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
 	t.Cleanup(elsewhere.Close)
-	metadata := func(name, value string) func(*authority, *protected) {
-		return func(a *authority, _ *protected) { a.change = func(m map[string]any) { m[name] = value } }
+	fails := func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		http.Error(w, r.Form.Get("token"), http.StatusServiceUnavailable)
 	}
+	for name, c := range map[string]struct {
+		change func(*authority)
+		want   string
+	}{
+		"on another host": {func(a *authority) {
+			a.change = func(m map[string]any) { m["revocation_endpoint"] = elsewhere.URL + "/revoke" }
+		}, "http"},
+		"moved elsewhere": {func(a *authority) {
+			a.instead["/revoke"] = func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+			}
+		}, "http"},
+		"nowhere":   {func(a *authority) { a.change = func(m map[string]any) { delete(m, "revocation_endpoint") } }, "unsupported operation"},
+		"on strike": {func(a *authority) { a.instead["/revoke"] = fails }, "status 503"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAuthority(t)
+			server := newProtected(t, a)
+			c.change(a)
+			ada := &person{}
+			_, err := connect(t.Context(), t, server, ada.oauth())
+			require.NoError(t, err)
+			err = ada.oauth().Revoke(t.Context(), server.address)
+			require.ErrorContains(t, err, c.want)
+			server.showsNoSecret(t, err.Error())
+			require.Zero(t, sent.Load())
+			require.NotEmpty(t, ada.token.Access)
+		})
+	}
+}
+
+// spoiledMetadata sets a member of the authority's metadata.
+func spoiledMetadata(name, value string) func(*authority, *protected) {
+	return func(a *authority, _ *protected) { a.change = func(m map[string]any) { m[name] = value } }
+}
+
+// misleading is metadata that points elsewhere, and whether the person is asked.
+type misleading struct {
+	change func(*authority, *protected)
+	asked  int32
+}
+
+func misleadingTo(elsewhere string) map[string]misleading {
 	redirect := func(path, to string, status int) func(*authority, *protected) {
 		return func(a *authority, _ *protected) {
 			a.instead[path] = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, status) }
@@ -244,29 +315,35 @@ func TestMetadataThatPointsElsewhere(t *testing.T) {
 	}
 	const wellKnown = "/.well-known/oauth-authorization-server"
 
-	for name, c := range map[string]struct {
-		change func(*authority, *protected)
-		asked  int32
-	}{
-		"login page on another host":      {metadata("authorization_endpoint", elsewhere.URL+"/authorize"), 0},
-		"login page without TLS":          {metadata("authorization_endpoint", "http://example.com/authorize"), 0},
-		"login page that is a script":     {metadata("authorization_endpoint", "javascript:alert(1)"), 0},
-		"tokens on another host":          {metadata("token_endpoint", elsewhere.URL+"/token"), 1},
-		"tokens without TLS":              {metadata("token_endpoint", "http://example.com/token"), 0},
-		"tokens at a private address":     {metadata("token_endpoint", "https://192.168.0.1/token"), 0},
-		"registration on another host":    {metadata("registration_endpoint", elsewhere.URL+"/register"), 0},
-		"another issuer":                  {metadata("issuer", elsewhere.URL), 0},
-		"metadata moved elsewhere":        {redirect(wellKnown, elsewhere.URL+wellKnown, http.StatusFound), 0},
+	return map[string]misleading{
+		"login page on another host":      {spoiledMetadata("authorization_endpoint", elsewhere+"/authorize"), 0},
+		"login page without TLS":          {spoiledMetadata("authorization_endpoint", "http://example.com/authorize"), 0},
+		"login page that is a script":     {spoiledMetadata("authorization_endpoint", "javascript:alert(1)"), 0},
+		"tokens on another host":          {spoiledMetadata("token_endpoint", elsewhere+"/token"), 1},
+		"tokens without TLS":              {spoiledMetadata("token_endpoint", "http://example.com/token"), 0},
+		"tokens at a private address":     {spoiledMetadata("token_endpoint", "https://192.168.0.1/token"), 0},
+		"registration on another host":    {spoiledMetadata("registration_endpoint", elsewhere+"/register"), 0},
+		"another issuer":                  {spoiledMetadata("issuer", elsewhere), 0},
+		"metadata moved elsewhere":        {redirect(wellKnown, elsewhere+wellKnown, http.StatusFound), 0},
 		"metadata moved to a private one": {redirect(wellKnown, "http://169.254.169.254/latest", http.StatusFound), 0},
-		"registration moved elsewhere":    {redirect("/register", elsewhere.URL, http.StatusTemporaryRedirect), 0},
-		"tokens moved elsewhere":          {redirect("/oauth/token", elsewhere.URL, http.StatusTemporaryRedirect), 1},
+		"registration moved elsewhere":    {redirect("/register", elsewhere, http.StatusTemporaryRedirect), 0},
+		"tokens moved elsewhere":          {redirect("/oauth/token", elsewhere, http.StatusTemporaryRedirect), 1},
 		"tokens moved on the same host":   {redirect("/oauth/token", "/elsewhere", http.StatusTemporaryRedirect), 1},
 		"authority at a private address":  {authorities("https://10.0.0.1"), 0},
 		"authority at a cloud's metadata": {authorities("https://169.254.169.254"), 0},
 		"authority without TLS":           {authorities("http://auth.example.com"), 0},
 		"no authority":                    {authorities(), 0},
-		"document about another server":   {func(_ *authority, p *protected) { p.metadata.Resource = elsewhere.URL }, 0},
-	} {
+		"document about another server":   {func(_ *authority, p *protected) { p.metadata.Resource = elsewhere }, 0},
+	}
+}
+
+// TestMetadataThatPointsElsewhere: nothing is sent elsewhere, no person is sent elsewhere, and nothing is kept.
+func TestMetadataThatPointsElsewhere(t *testing.T) {
+	var sent atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
+	t.Cleanup(elsewhere.Close)
+	for name, c := range misleadingTo(elsewhere.URL) {
+
 		t.Run(name, func(t *testing.T) {
 			a := newAuthority(t)
 			server := newProtected(t, a)
@@ -294,7 +371,7 @@ func TestMetadataThatPointsElsewhere(t *testing.T) {
 		server := newProtected(t, a)
 		other := httptest.NewServer(http.HandlerFunc(a.serve))
 		t.Cleanup(other.Close)
-		metadata("token_endpoint", other.URL+"/oauth/token")(a, server)
+		spoiledMetadata("token_endpoint", other.URL+"/oauth/token")(a, server)
 		o := (&person{}).oauth()
 		o.Hosts = []string{strings.TrimPrefix(other.URL, "http://")}
 		_, err := connect(t.Context(), t, server, o)

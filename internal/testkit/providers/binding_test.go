@@ -436,7 +436,7 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 		change := r.IntN(20)
 		joins, erases := change == 6 || change == 10, change == 14 || change == 15
 		read := v.read || change == 8 || joins && other.read
-		copied := v.copied || change == 1 || change == 2 || change == 9 || joins && (other.copied || read) || erases && read
+		copied := v.copied || change == 1 || change == 2 || joins && (other.copied || read) || erases && read
 		switch change {
 		case 0:
 			if back := d.Back(1 + r.IntN(3)); back.Err() == nil {
@@ -448,15 +448,6 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			d = edited(d, question, becomes(fmt.Sprint("Edited ", step)))
 		case 2:
 			d = edited(d, func(m node.Message) bool { return hasResults(m) && !cut(m).Blocks.Equal(m.Blocks) }, cut)
-		case 9:
-			for _, n := range d.Nodes() {
-				if m, ok := n.Message(); ok && m.Role == content.User && any(m) {
-					e, err := d.Edit(n, becomes(fmt.Sprint("Edited ", step))(m))
-					require.NoError(t, err)
-					d = e.DAG
-					break
-				}
-			}
 
 		case 3:
 			if one(3) {
@@ -474,8 +465,7 @@ func randomly(t *testing.T, r *rand.Rand) (kept, left int) {
 			d = d.Join(other.DAG)
 			maps.Copy(forgot, other.forgot)
 		case 10:
-			how := []dag.MergeStrategy{dag.MergeJoin, dag.MergeAnswer, dag.MergePick}[r.IntN(3)]
-			if merged := dag.Merge(how, dag.Branch{DAG: d}, dag.Branch{DAG: other.DAG, Summary: fmt.Sprint("It was ", step)}); merged.Err() == nil {
+			if merged := dag.Merge(dag.Branch{DAG: d}, dag.Branch{DAG: other.DAG}); merged.Err() == nil {
 				requireReached(t, d, merged)
 				others := other.DAG
 				for _, ref := range d.Refs() {

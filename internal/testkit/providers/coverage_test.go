@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -78,7 +77,8 @@ func writeCoverage(w io.Writer, lines []coverageLine) {
 
 TestEverythingTheSDKsCanSayIsListed writes this page from the types of the SDKs that Plait is built with: it sends an
 example of each kind through a request or a response. A kind that is new in an SDK fails the test by its name.
-[coverage.txt](../internal/testkit/providers/testdata/coverage.txt) lists every kind, and why one is refused or ignored.
+[coverage.txt](../internal/testkit/providers/testdata/coverage.txt) lists every kind: why one is refused or ignored, and
+what stop reasons and errors become.
 
 - **Understood**: other providers get it too, as far as they have it ([switching](switching.md)).
 - **Kept**: it goes back to its own API as it came.
@@ -101,18 +101,6 @@ example of each kind through a request or a response. A kind that is new in an S
 		}
 		fmt.Fprintln(w)
 	}
-
-	// Ends and errors are understood or refused, and say what they become.
-	ends := map[string][]coverageLine{}
-	for _, l := range lines {
-		if l.outcome == understood && l.reason != "" || l.outcome == refused && strings.HasPrefix(l.reason, "error: ") {
-			ends[l.reason] = append(ends[l.reason], l)
-		}
-	}
-	fmt.Fprint(w, "\n## What the ends of responses, and errors, become\n\n| becomes | kinds |\n|---|---|\n")
-	for _, end := range slices.Sorted(maps.Keys(ends)) {
-		fmt.Fprintf(w, "| %s | %s |\n", end, kindsOf(ends[end], apis))
-	}
 }
 
 // coverageAPIs returns the APIs in the order of the parts.
@@ -123,23 +111,6 @@ func coverageAPIs() (apis []string) {
 		}
 	}
 	return apis
-}
-
-// kindsOf returns the names of kinds, by API.
-func kindsOf(lines []coverageLine, apis []string) string {
-	var kinds []string
-	for _, api := range apis {
-		var names []string
-		for _, l := range lines {
-			if name := "`" + l.name + "`"; l.api == api && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-		if len(names) > 0 {
-			kinds = append(kinds, api+": "+strings.Join(names, " "))
-		}
-	}
-	return strings.Join(kinds, "; ")
 }
 
 // coveragePart is a part of an API whose kinds an SDK lists.

@@ -73,7 +73,6 @@ var operations = []struct {
 	{"append after any nodes", appendAnywhere},
 	{"compact any nodes", compactAnything},
 	{"merge a fork", mergeFork},
-	{"edit any message", editAny},
 	{"redact any nodes", redactAny},
 	{"name the heads", func(w *World) dag.DAG { return w.d.WithRef(w.name()) }},
 	{"prune", func(w *World) dag.DAG { return w.d.Prune() }},
@@ -225,31 +224,7 @@ func mergeFork(w *World) dag.DAG {
 	if len(w.forks) == 0 {
 		return w.d
 	}
-	how := Pick(w, dag.MergeJoin, dag.MergeAnswer, dag.MergePick)
-	return dag.Merge(how, dag.Branch{DAG: w.d}, dag.Branch{DAG: Pick(w, w.forks...), Summary: w.text()})
-}
-
-func editAny(w *World) dag.DAG {
-	nodes := w.d.Nodes()
-	if len(nodes) == 0 {
-		return w.d
-	}
-
-	n := Pick(w, nodes...)
-	said, ok := n.Message()
-	if !ok {
-		return w.d
-	}
-	blocks, err := content.Of(w.blocks(said.Role)...)
-	if err != nil {
-		return w.d
-	}
-	said.Blocks = blocks
-	edited, err := w.d.Edit(n, said)
-	if err != nil {
-		return w.d
-	}
-	return edited.DAG
+	return dag.Merge(dag.Branch{DAG: w.d}, dag.Branch{DAG: Pick(w, w.forks...)})
 }
 
 func redactAny(w *World) dag.DAG {

@@ -164,8 +164,8 @@ func (w *writer) step(db store.Driver) error {
 		}
 	}
 	for range 1 + w.random.IntN(3) {
-		r, blobs := w.record(a.Nodes)
-		a.Records, a.Blobs = append(a.Records, r), append(a.Blobs, blobs...)
+		r := w.record(a.Nodes)
+		a.Records = append(a.Records, r)
 		a.Nodes = []node.ID{r.ID}
 	}
 
@@ -178,7 +178,7 @@ func (w *writer) step(db store.Driver) error {
 		if err := w.append(db, first); err != nil {
 			return err
 		}
-		a.Records, a.Blobs, a.Expect = nil, nil, first.Expect+1
+		a.Records, a.Expect = nil, first.Expect+1
 	}
 	return w.append(db, a)
 }
@@ -206,20 +206,13 @@ func (w *writer) change(next state, f func(context.Context) error) error {
 	return nil
 }
 
-// record returns a new record, whose line follows from its ID. One of eight has its blob apart.
-func (w *writer) record(links []node.ID) (store.Record, []store.Blob) {
+// record returns a new record, whose line follows from its ID.
+func (w *writer) record(links []node.ID) store.Record {
 	var id node.ID
 	binary.BigEndian.PutUint64(id[:], w.random.Uint64())
 	binary.BigEndian.PutUint64(id[8:], w.random.Uint64())
 	line := lineOf(id)
-	r := store.Record{ID: id, Links: links, Line: line, Sum: store.SumOf(line)}
-	if id[0]%8 > 0 {
-		return r, nil
-	}
-
-	blob := store.Blob{Sum: store.SumOf(line[10:]), Data: line[10:]}
-	r.Line, r.Cuts = line[:10], []store.Cut{{Offset: 10, Sum: blob.Sum}}
-	return r, []store.Blob{blob}
+	return store.Record{ID: id, Links: links, Line: line, Sum: store.SumOf(line)}
 }
 
 // lineOf returns the line of a record: up to 6,000 bytes.
@@ -265,8 +258,8 @@ func inspect(db *session, all map[string]*expected) (verdict, error) {
 		if err != nil {
 			return damaged, err
 		}
-		if pruned.Records+pruned.Blobs > 0 {
-			return orphans, fmt.Errorf("%q has %d records and %d blobs that nothing reaches", conversation, pruned.Records, pruned.Blobs)
+		if pruned.Records > 0 {
+			return orphans, fmt.Errorf("%q has %d records that nothing reaches", conversation, pruned.Records)
 		}
 
 		heads, err := observe(db, conversation)
@@ -308,16 +301,7 @@ func readBack(db store.Driver, conversation string, to []node.ID) error {
 	}
 
 	for _, r := range records {
-		line := r.Line
-		for _, c := range r.Cuts {
-			for blob, err := range db.Blobs(ctx, conversation, []store.Sum{c.Sum}) {
-				if err != nil {
-					return err
-				}
-				line = append(slices.Clip(line), blob.Data...)
-			}
-		}
-		if string(line) != string(lineOf(r.ID)) {
+		if string(r.Line) != string(lineOf(r.ID)) {
 			return fmt.Errorf("record %s has another line", r.ID)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/plait-dev/plait/dag"
 	"github.com/plait-dev/plait/internal/webguard"
-	"github.com/plait-dev/plait/viz/page/internal/web"
 )
 
 // Limits of a listener's queue. A listener beyond one of them loses its queue, and gets the whole state when it reads
@@ -164,17 +163,9 @@ func (s *Server) missed(seen int) iter.Seq[[]byte] {
 	return slices.Values(slices.Clone(s.recent[seen-first:]))
 }
 
-// pieces returns the whole conversation in pieces. Each is encoded when it is written: the whole of a long conversation is
-// many times as large as the conversation. s.modelMu must be held.
+// pieces returns the whole conversation in pieces. s.modelMu must be held.
 func (s *Server) pieces() iter.Seq[[]byte] {
-	if s.whole == nil {
-		s.whole = s.wholePatch()
-	}
-
-	whole, id := web.Patch{Reset: true}, s.eventID(s.drawnTo)
-	if s.whole != nil { // else drawing panicked
-		whole = *s.whole
-	}
+	whole, id := s.model.Whole(), s.eventID(s.drawnTo)
 	return func(yield func([]byte) bool) {
 		for piece := range whole.Pieces() {
 			// Only the last piece has an ID: who has less begins again.
@@ -187,16 +178,6 @@ func (s *Server) pieces() iter.Seq[[]byte] {
 			}
 		}
 	}
-}
-
-// wholePatch returns the whole conversation as one patch; an empty one after an error, which draw has reported.
-func (s *Server) wholePatch() *web.Patch {
-	defer s.guard("drawing")
-	p := web.Patch{Reset: true}
-	if whole, err := s.model.Whole(); err == nil {
-		p = whole
-	}
-	return &p
 }
 
 // keep adds an event to the latest ones, and drops the oldest ones beyond a limit. s.modelMu must be held.
@@ -272,30 +253,23 @@ func (s *Server) patch(d dag.DAG) []byte {
 		s.model.Cache = s.options.Cache(d)
 	}
 
-	first := s.model.IsEmpty()
-	p, err := s.model.Update(d)
+	changes, err := s.model.Update(d)
 	if err != nil {
 		s.report(err.Error())
 		return nil
 	}
-	if p.Empty() {
+	if changes.Empty() {
 		return nil
 	}
 
-	// The first patch has everything. If it is long, those who listen get it in pieces.
+	// If there are many, those who listen get the whole conversation in pieces.
 	s.drawnTo++
-	s.whole = nil
-	if first {
-		whole := p
-		whole.Reset = true
-		s.whole = &whole
-	}
-	if p.IsLong() {
+	if changes.IsLong() {
 		s.recent = nil
 		s.fallBehind()
 		return nil
 	}
-	event := frameWith(s.eventID(s.drawnTo), "patch", p)
+	event := frameWith(s.eventID(s.drawnTo), "patch", changes.Patch())
 	s.keep(event)
 	return event
 }

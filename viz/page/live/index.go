@@ -349,7 +349,7 @@ func (x *Index) entries(ctx context.Context) ([]listed, error) {
 // rendered returns a page.
 func rendered(c web.Config) []byte {
 	var b bytes.Buffer
-	if err := web.WritePage(&b, c, web.Patch{}); err != nil {
+	if err := web.WritePage(&b, c, web.Changes{}); err != nil {
 		panic(err) // impossible: the page consists of strings
 	}
 	return b.Bytes()

@@ -79,9 +79,8 @@ type Server struct {
 
 	modelMu sync.Mutex // taken before mu, and never by a run
 	model   *web.Model
-	// whole is the conversation of the model as one patch; nil until first needed. recent holds the latest events with
-	// changes, and drawnTo the number of all of them: the ID of an event is its number. Guarded by modelMu.
-	whole   *web.Patch
+	// recent holds the latest events with changes, and drawnTo the number of all of them: the ID of an event is its
+	// number. Guarded by modelMu.
 	recent  [][]byte
 	drawnTo int
 	id      string // in the IDs of events: those of another server, or of one that has ended, mean nothing here

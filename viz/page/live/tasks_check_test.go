@@ -254,9 +254,8 @@ func describeTasks(list []task) string {
 	var b strings.Builder
 	b.WriteString(`# Fifteen tasks
 
-What people open a page of Plait for, by mouse and by keyboard, each in at most four steps with opening the page.
-` + "`PLAIT_BROWSER=1 go test -run RealBrowser ./viz/page/live`" + ` does each in a browser and looks for the answer on the
-screen; ` + "`-pictures`" + ` takes the pictures anew.
+What people open a page of Plait for, by mouse and by keyboard, each in at most four steps with opening the page. A test
+does each in a browser, and looks for the answer on the screen.
 `)
 	for i, task := range list {
 		fmt.Fprintf(&b, "\n## %d. %s\n\n", i+1, task.Task)

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"slices"
+
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/node"
 	"github.com/plait-dev/plait/report/promptcache"
@@ -16,37 +18,30 @@ type Cache struct {
 	At        *int   `json:"at,omitempty"`    // the node that changed it
 }
 
-// caches sets Cache of the responses among the new nodes.
-func (m *Model) caches(nodes []Node, keys map[node.ID]int) {
-	responses := map[int]int{} // the index of a response, by key
-	for i, n := range nodes {
-		if n.Sort == "assistant" {
-			responses[n.Key] = i
-		}
+// caches returns the use of the prompt cache by the responses among the new nodes.
+func (c *Changes) caches() map[node.ID]*Cache {
+	isResponse := func(i int) bool {
+		m, ok := c.view.nodes[i].node.Message()
+		return ok && m.Role == content.Assistant
 	}
-	if len(responses) == 0 {
-		return
+	if !slices.ContainsFunc(c.fresh, isResponse) {
+		return nil
 	}
 
-	for _, call := range promptcache.Calls(m.d, &promptcache.Options{Cache: m.Cache}) {
-		i, ok := responses[keys[call.Node.ID()]]
-		if !ok {
-			continue
-		}
-
-		c := &Cache{Input: call.Input, Estimated: call.Estimated, Predicted: call.Predicted, Text: clip(call.String())}
-
+	caches := map[node.ID]*Cache{}
+	for _, call := range promptcache.Calls(c.view.d, &promptcache.Options{Cache: c.cache}) {
 		// The first request of a conversation is compared with requests of other conversations. It does not break their
 		// cache.
-		c.Broke = call.Break.Lost() && CallBefore(call.Node) != nil
+		cache := &Cache{Input: call.Input, Estimated: call.Estimated, Predicted: call.Predicted, Text: clip(call.String())}
+		cache.Broke = call.Break.Lost() && CallBefore(call.Node) != nil
 		if call.Break.Node != nil {
-			if key, ok := keys[call.Break.Node.ID()]; ok {
-				c.At = &key
+			if key, ok := c.view.key(call.Break.Node.ID()); ok {
+				cache.At = &key
 			}
 		}
-
-		nodes[i].Cache = c
+		caches[call.Node.ID()] = cache
 	}
+	return caches
 }
 
 // CallBefore returns the response before n on its line of first parents, or nil if there is none.

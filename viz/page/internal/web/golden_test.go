@@ -105,7 +105,7 @@ func TestFoldedPatchesAreAsWrittenDown(t *testing.T) {
 
 func TestAPageIsAsWrittenDown(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, WritePage(&b, Config{}, Patch{}))
+	require.NoError(t, WritePage(&b, Config{}, Changes{}))
 	full := Config{
 		Title: "A & B", Live: true, CanRun: true,
 		Static: &Static{
@@ -114,7 +114,9 @@ func TestAPageIsAsWrittenDown(t *testing.T) {
 			File: []any{"{", 0, "}"},
 		},
 	}
-	require.NoError(t, WritePage(&b, full, Patch{Nodes: []Node{{Raw: Saved{text: "<b>"}}}, Heads: []int{0}}))
+	whole, err := NewModel().Update(start().User("<b>"))
+	require.NoError(t, err)
+	require.NoError(t, WritePage(&b, full, whole))
 
 	text := regexp.MustCompile(`(?s)  <select id="heads".*?</section>\n<article`).ReplaceAllString(b.String(), "(the rest of the body)\n<article")
 	for name, asset := range map[string]string{"style": parts().style, "script": parts().script} {

@@ -10,7 +10,10 @@ import (
 	"encoding/json"
 	"html"
 	"io"
-	"io/fs"
+	"iter"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -63,22 +66,37 @@ var assets embed.FS
 
 // parts returns the assets in the form included in a page.
 var parts = sync.OnceValue(func() (p struct{ page, style, script string }) {
-	p.page, p.style = asset("page.html"), joined("*.css")
-	p.script = inScope(joined("*.js"))
+	p.page, p.style, p.script = asset("page.html"), asset("page.css")+asset("views.css"), bundle("page.js")
 	return p
 })
 
-// inScope wraps a script in a function, to keep its names out of the global scope.
-func inScope(script string) string { return "(() => {\n'use strict';\n" + script + "})();\n" }
+var (
+	importLines = regexp.MustCompile(`(?m)^import \{[^}]*\} from '(.*)';\n`)
+	exportWords = regexp.MustCompile(`(?m)^export `)
+)
 
-// joined returns all assets with names that match a pattern, in the order of their names.
-func joined(pattern string) string {
-	names, _ := fs.Glob(assets, "assets/"+pattern) // sorted
-	var all strings.Builder
-	for _, name := range names {
-		all.WriteString(asset(strings.TrimPrefix(name, "assets/")))
+// bundle returns a module and all modules that it imports as one script: a page must not load anything. Each module
+// follows those that it imports, as in a browser. They share one scope, without the words import and export, so their
+// names must be unique.
+func bundle(name string) string {
+	var script strings.Builder
+	seen := map[string]bool{}
+	var add func(name string)
+	add = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+
+		module := asset(name)
+		for _, imported := range importLines.FindAllStringSubmatch(module, -1) {
+			add(path.Join(path.Dir(name), imported[1]))
+		}
+		script.WriteString(exportWords.ReplaceAllString(importLines.ReplaceAllString(module, ""), ""))
 	}
-	return all.String()
+
+	add(name)
+	return "(() => {\n'use strict';\n" + script.String() + "})();\n"
 }
 
 func asset(name string) string {
@@ -110,9 +128,9 @@ func hash(s string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// WritePage writes a page with the conversation of p: one self-contained HTML file. A live page may begin with an empty
-// patch.
-func WritePage(w io.Writer, c Config, p Patch) error {
+// WritePage writes a page with a whole conversation: one self-contained HTML file. A live page may begin without one, as
+// the zero value of Changes.
+func WritePage(w io.Writer, c Config, whole Changes) error {
 	if c.Title == "" {
 		c.Title = "Conversation"
 	}
@@ -126,12 +144,12 @@ func WritePage(w io.Writer, c Config, p Patch) error {
 		"style":  func() { out.text(a.style) },
 		"script": func() { out.text(a.script) },
 		"config": func() { out.json(c) },
-		"form":   func() { out.text(formOf(p)) },
+		"form":   func() { out.text(formOf(whole)) },
 		"patch": func() {
-			if formOf(p) == formPacked {
-				out.pack(func() { out.patch(p) })
+			if formOf(whole) == formPacked {
+				out.pack(func() { out.patch(whole) })
 			} else {
-				out.patch(p)
+				out.patch(whole)
 			}
 		},
 	})
@@ -147,8 +165,8 @@ const (
 // packedNodes is the number of nodes from which on a patch is compressed. As JSON, they are about 10 MB.
 const packedNodes = 10_000
 
-func formOf(p Patch) string {
-	if len(p.Nodes) < packedNodes {
+func formOf(c Changes) string {
+	if len(c.fresh) < packedNodes {
 		return formPlain
 	}
 	return formPacked
@@ -203,11 +221,11 @@ func (t *template) json(v any) {
 	t.err = err
 }
 
-// patch writes p as JSON. Its long lists are written item by item: encoded at once, they would need more memory than
-// the conversation.
-func (t *template) patch(p Patch) {
-	short := p
-	short.Nodes, short.Places, short.Folds, short.Edges = nil, nil, nil, nil
+// patch writes changes as JSON. The long lists are written item by item: encoded at once, they would need more memory
+// than the conversation.
+func (t *template) patch(c Changes) {
+	short := c.rest
+	short.Folds, short.Edges = nil, nil
 	rest, err := json.Marshal(short)
 	if err != nil {
 		t.err = cmp.Or(t.err, err)
@@ -216,10 +234,10 @@ func (t *template) patch(p Patch) {
 
 	t.text("{")
 	after := ""
-	after = list(t, after, "nodes", p.Nodes)
-	after = list(t, after, "places", p.Places)
-	after = list(t, after, "folds", p.Folds)
-	after = list(t, after, "edges", p.Edges)
+	after = list(t, after, "nodes", c.nodes(c.fresh, c.caches()))
+	after = list(t, after, "places", c.places(c.moved))
+	after = list(t, after, "folds", slices.Values(c.rest.Folds))
+	after = list(t, after, "edges", slices.Values(c.rest.Edges))
 	if len(rest) > len("{}") {
 		t.text(after)
 	}
@@ -230,18 +248,21 @@ func (t *template) patch(p Patch) {
 
 // list writes a member of an object after the text before, unless the list is empty. It returns the text before the
 // next member.
-func list[T any](t *template, before, name string, items []T) string {
-	if len(items) == 0 {
+func list[T any](t *template, before, name string, items iter.Seq[T]) string {
+	begin := before + `"` + name + `":[`
+	between := begin
+	for item := range items {
+		if t.err != nil {
+			return ""
+		}
+		t.text(between)
+		t.json(item)
+		between = ","
+	}
+	if between == begin {
 		return before
 	}
 
-	t.text(before + `"` + name + `":[`)
-	for i := range items {
-		if i > 0 {
-			t.text(",")
-		}
-		t.json(&items[i])
-	}
 	t.text("]")
 	return ","
 }

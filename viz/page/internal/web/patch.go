@@ -26,8 +26,8 @@ type Patch struct {
 	Totals   []Total   `json:"totals,omitzero"`
 }
 
-// Empty reports whether there are no changes.
-func (p Patch) Empty() bool {
+// isEmpty reports whether there are no changes.
+func (p Patch) isEmpty() bool {
 	return !p.Reset && p.Nodes == nil && p.Places == nil && p.Folds == nil && p.Edges == nil && p.Cut == nil && p.Gone == nil &&
 		p.Frames == nil && p.Rooms == nil && p.Width == 0 && p.Height == 0 && p.Note == nil && p.Heads == nil &&
 		p.Refs == nil && p.Problems == nil && p.Totals == nil

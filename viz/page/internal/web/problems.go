@@ -14,10 +14,10 @@ import (
 // problems returns the problems of the conversation, in reading order: failures, violations of the rules of a
 // conversation ([dag.DAG.Validate]), and open calls. All calls of undeclared tools are one problem, at the first of
 // them: in an imported session every call may be one, and they would hide the failures.
-func problems(d dag.DAG, pic *placed) []Problem {
+func problems(d dag.DAG, v *view) []Problem {
 	found := map[int][]Problem{}
 	add := func(n *node.Node, what string, waits bool) {
-		if k, ok := pic.keys[n.ID()]; ok {
+		if k, ok := v.key(n.ID()); ok {
 			found[k] = append(found[k], Problem{Key: k, What: what, Waits: waits})
 		}
 	}
@@ -56,9 +56,9 @@ func problems(d dag.DAG, pic *placed) []Problem {
 	}
 
 	var list []Problem
-	for i, b := range pic.boxes {
-		k := pic.key(i)
-		if what, grave := describe.Of(b.Node).Failure(); what != "" {
+	for i := range v.nodes {
+		k := v.nodes[i].place.Key
+		if what, grave := describe.Of(v.nodes[i].node).Failure(); what != "" {
 			list = append(list, Problem{Key: k, What: what, Grave: grave})
 		}
 		list = append(list, found[k]...)

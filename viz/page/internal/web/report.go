@@ -10,8 +10,8 @@ import (
 // conversation, and the functions to make elements.
 var reportParts = sync.OnceValue(func() (p struct{ page, style, script string }) {
 	p.page = asset("report/report.html")
-	p.style = joined("*.css") + joined("report/*.css")
-	p.script = inScope(asset("3_dom.js") + joined("report/*.js"))
+	p.style = parts().style + asset("report/report.css")
+	p.script = bundle("report/page.js")
 	return p
 })
 

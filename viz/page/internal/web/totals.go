@@ -3,6 +3,7 @@ package web
 import (
 	"slices"
 
+	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/internal/describe"
 )
@@ -25,7 +26,7 @@ type Total struct {
 
 // totals returns the totals of all branches and sub-agents: by model, by tool and by sub-agent, each in reading order.
 // A sub-agent has the calls of its own conversations, and the time of the calls that started it.
-func (m *Model) totals(pic *placed) []Total {
+func totals(v *view, prices api.Prices) []Total {
 	type group struct{ by, name string }
 	at := map[group]int{}
 	var list []Total
@@ -39,31 +40,31 @@ func (m *Model) totals(pic *placed) []Total {
 		return &list[i]
 	}
 
-	for i, b := range pic.boxes {
-		d := describe.Of(b.Node)
+	for i := range v.nodes {
+		d := describe.Of(v.nodes[i].node)
 		agent := ""
-		if f := pic.frameOf[i]; f >= 0 {
-			agent = pic.frames[f].Title
+		if f := v.nodes[i].place.Frame; f >= 0 {
+			agent = v.frames[f].Title
 		}
 
 		switch d.Sort {
 		case describe.Assistant:
-			m.add(of("model", d.Model), d)
+			of("model", d.Model).add(d, prices)
 			of("model", d.Model).time(d)
-			m.add(of("agent", agent), d)
+			of("agent", agent).add(d, prices)
 		case describe.Call:
-			m.add(of("tool", d.Label()), d)
+			of("tool", d.Label()).add(d, prices)
 			of("tool", d.Label()).time(d)
 
 			// The tokens of a sub-agent's call are already counted in the sub-agent's own calls.
 			d.Usage = content.Usage{}
-			m.add(of("agent", agent), d)
+			of("agent", agent).add(d, prices)
 		}
 	}
 
 	// A sub-agent took as long as the calls that started it.
-	for i, f := range pic.frames {
-		of("agent", f.Title).time(describe.Of(pic.boxes[pic.owners[i]].Node))
+	for i, f := range v.frames {
+		of("agent", f.Title).time(describe.Of(v.nodes[v.owners[i]].node))
 	}
 
 	order := []string{"model", "tool", "agent"}
@@ -72,7 +73,7 @@ func (m *Model) totals(pic *placed) []Total {
 }
 
 // add counts a call, its tokens and its cost.
-func (m *Model) add(t *Total, d describe.Node) {
+func (t *Total) add(d describe.Node, prices api.Prices) {
 	t.Calls++
 	if d.Grave() {
 		t.Failed++
@@ -84,7 +85,7 @@ func (m *Model) add(t *Total, d describe.Node) {
 	t.Least = t.Least || d.Usage.Incomplete
 
 	// Only responses have a price: tool calls count neither as priced nor as unpriced.
-	cost, known := m.cost(d)
+	cost, known := costOf(prices, d)
 	switch {
 	case known:
 		t.Cost += cost

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,10 @@ func start() dag.DAG {
 
 func update(t *testing.T, m *Model, d dag.DAG) Patch {
 	t.Helper()
-	p, err := m.Update(d)
+	changes, err := m.Update(d)
 	require.NoError(t, err)
+	p := changes.Patch()
+	require.Equal(t, changes.Empty(), reflect.ValueOf(p).IsZero())
 	return p
 }
 
@@ -45,7 +48,7 @@ func TestPatchHasOnlyChanges(t *testing.T) {
 	require.Equal(t, []int{0}, first.Heads)
 	require.Len(t, first.Places, 1)
 
-	require.True(t, update(t, m, question).Empty(), "nothing is new")
+	require.Zero(t, update(t, m, question), "nothing is new")
 
 	answered := question.Assistant("An oak.")
 	second := update(t, m, answered)
@@ -65,8 +68,8 @@ func TestPatchHasOnlyChanges(t *testing.T) {
 	require.Equal(t, []int{3}, keys(back.Nodes), "keys are not used again")
 	require.Equal(t, []int{1, 2}, back.Gone)
 	require.Equal(t, [][2]int{{0, 1}, {0, 2}}, back.Cut)
-	require.Len(t, m.sent.places, 2, "the model forgets nodes that are gone")
-	require.Nil(t, update(t, m, m.d.User("And another?")).Cut, "an edge is cut once")
+	require.Len(t, m.shown.nodes, 2, "the model forgets nodes that are gone")
+	require.Nil(t, update(t, m, m.shown.d.User("And another?")).Cut, "an edge is cut once")
 }
 
 func ends(edges []Edge) (list [][2]int) {
@@ -82,14 +85,13 @@ func TestReloadedPageGetsEverythingUnderTheSameKeys(t *testing.T) {
 	fork := d.Assistant("An oak.").Join(d.Assistant("A fir."))
 	update(t, m, d.Assistant("An elm."))
 	update(t, m, fork)
-	whole, err := m.Whole()
-	require.NoError(t, err)
+	whole := m.Whole().Patch()
 	require.True(t, whole.Reset)
 	require.Equal(t, []int{0, 2, 3}, keys(whole.Nodes))
 	require.Equal(t, []int{2, 3}, whole.Heads)
 	require.Len(t, whole.Places, 3)
 	require.Len(t, whole.Edges, 2)
-	require.True(t, update(t, m, fork).Empty(), "both pages know the same")
+	require.Zero(t, update(t, m, fork), "both pages know the same")
 }
 
 func TestRedactedNodeIsSentAgain(t *testing.T) {
@@ -138,7 +140,7 @@ func TestTotalsKeepWhatIsUnknownApart(t *testing.T) {
 		{By: "agent", Name: "", Calls: 5, Failed: 1, Usage: [5]int64{1007}, Least: true, Cost: 1, Priced: 2, Unpriced: 2},
 		{By: "agent", Name: "sub-agent: ask", Calls: 1, Usage: [5]int64{2000}, MS: 6000, Longest: 6000, Cost: 2, Priced: 1},
 	}, p.Totals)
-	require.Nil(t, update(t, m, m.d.User("And now?")).Totals, "totals that have not changed are not sent")
+	require.Nil(t, update(t, m, m.shown.d.User("And now?")).Totals, "totals that have not changed are not sent")
 }
 
 func TestACallHasItsBeginningAndItsState(t *testing.T) {
@@ -188,7 +190,7 @@ func TestBrokenChainIsAnErrorWithoutNodes(t *testing.T) {
 	update(t, m, d)
 	_, err := m.Update(d.Back(3))
 	require.ErrorContains(t, err, "no such exchange")
-	require.True(t, update(t, m, d).Empty())
+	require.Zero(t, update(t, m, d))
 }
 
 func TestProblemsAreWhatFailedAndWhatIsForbidden(t *testing.T) {
@@ -254,8 +256,9 @@ func TestUndeclaredToolsAreOneProblem(t *testing.T) {
 func TestContentCannotEndTheScriptElement(t *testing.T) {
 	const hostile = "</script><script>alert(1)</script><!-- \u2028\u2029 & {{patch}}"
 	var b strings.Builder
-	p := update(t, NewModel(), start().User(hostile))
-	require.NoError(t, WritePage(&b, Config{Title: hostile}, p))
+	whole, err := NewModel().Update(start().User(hostile))
+	require.NoError(t, err)
+	require.NoError(t, WritePage(&b, Config{Title: hostile}, whole))
 	page := b.String()
 	require.Equal(t, 3, strings.Count(page, "</script>"), "config, patch, script")
 	_, data, _ := strings.Cut(page, `id="patch">`)
@@ -264,17 +267,34 @@ func TestContentCannotEndTheScriptElement(t *testing.T) {
 	require.NotContains(t, data, "\u2028", "which ends a line in JavaScript")
 	var read Patch
 	require.NoError(t, json.Unmarshal([]byte(data), &read))
-	p.Nodes[0].Raw = Saved{text: p.Nodes[0].Raw.String()}
-	require.Equal(t, p, read, "and it equals what was sent")
+	require.Equal(t, decoded(whole.Patch()), read, "and it equals what was sent")
+}
+
+// decoded returns a patch as a page has it: with the saved forms as texts.
+func decoded(p Patch) Patch {
+	for i := range p.Nodes {
+		p.Nodes[i].Raw = Saved{text: p.Nodes[i].Raw.String()}
+	}
+	return p
 }
 
 func TestALongConversationIsCompressed(t *testing.T) {
-	p := Patch{Nodes: make([]Node, packedNodes), Heads: []int{0}}
-	for i := range p.Nodes {
-		p.Nodes[i] = Node{Key: i, Sort: "user", Line: "<b>Name a tree.</b>"}
+	d := start()
+	for range packedNodes - 1 {
+		d = d.User("<b>Name a tree.</b>")
 	}
+	m := NewModel()
+	whole, err := m.Update(d)
+	require.NoError(t, err)
 	var b strings.Builder
-	require.NoError(t, WritePage(&b, Config{}, p))
+	require.NoError(t, WritePage(&b, Config{}, whole))
+	require.Contains(t, b.String(), `<script type="application/json" id="patch">{"nodes":[{"key":0,`)
+
+	_, err = m.Update(d.User("And another?"))
+	require.NoError(t, err)
+	whole = m.Whole()
+	b.Reset()
+	require.NoError(t, WritePage(&b, Config{}, whole))
 	_, data, found := strings.Cut(b.String(), `<script type="application/gzip" id="patch">`)
 	require.True(t, found)
 	data, _, _ = strings.Cut(data, "</script>")
@@ -283,14 +303,10 @@ func TestALongConversationIsCompressed(t *testing.T) {
 	require.NoError(t, err)
 	var read Patch
 	require.NoError(t, json.NewDecoder(packed).Decode(&read))
-	require.Equal(t, p, read)
+	require.Equal(t, decoded(whole.Patch()), read)
 
-	b.Reset()
-	p.Nodes = p.Nodes[1:]
-	require.NoError(t, WritePage(&b, Config{}, p))
-	require.Contains(t, b.String(), `<script type="application/json" id="patch">{"nodes":[{"key":1,`)
 	w := &full{err: errors.New("full")}
-	require.ErrorIs(t, WritePage(w, Config{}, Patch{Nodes: make([]Node, packedNodes)}), w.err)
+	require.ErrorIs(t, WritePage(w, Config{}, whole), w.err)
 }
 
 // full is a writer that fails once, in the middle.
@@ -309,18 +325,18 @@ func (f *full) Write(p []byte) (int, error) {
 
 func TestWritePageStopsAtTheFirstError(t *testing.T) {
 	w := &full{err: errors.New("full")}
-	require.ErrorIs(t, WritePage(w, Config{}, Patch{}), w.err)
+	require.ErrorIs(t, WritePage(w, Config{}, Changes{}), w.err)
 	require.Equal(t, 2, w.writes)
 
 	var b strings.Builder
-	require.Error(t, WritePage(&b, Config{Static: &Static{File: []any{func() {}}}}, Patch{}), "what is no JSON")
+	require.Error(t, WritePage(&b, Config{Static: &Static{File: []any{func() {}}}}, Changes{}), "what is no JSON")
 	require.NotContains(t, b.String(), `id="patch"`)
 }
 
 // TestThePolicyAllowsTheScriptAndStyleOfThePage hashes the elements of the page as a browser does.
 func TestThePolicyAllowsTheScriptAndStyleOfThePage(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, WritePage(&b, Config{}, Patch{}))
+	require.NoError(t, WritePage(&b, Config{}, Changes{}))
 	for _, element := range []string{"script", "style"} {
 		_, rest, found := strings.Cut(b.String(), "<"+element+">")
 		require.True(t, found, element)
@@ -345,14 +361,12 @@ func TestResultsOfACallOnTwoBranchesAreNoProblem(t *testing.T) {
 		return asked.CloseTools(node.ToolExecution{Result: content.Words(text)}).Assistant("It is " + text + ".")
 	}
 	d := result("warm").Join(result("cold"))
-	p, err := NewModel().Update(d)
-	require.NoError(t, err)
+	p := update(t, NewModel(), d)
 	for _, problem := range p.Problems {
 		require.NotContains(t, problem.What, string(dag.ResultWithoutCall))
 	}
 
 	stray := start().User("Hi.").ToolResults(content.ToolResult{CallID: "x", Content: content.Words("?")})
-	p, err = NewModel().Update(stray.Join(dag.New().User("Another.")))
-	require.NoError(t, err)
+	p = update(t, NewModel(), stray.Join(dag.New().User("Another.")))
 	require.Contains(t, p.Problems[0].What, string(dag.ResultWithoutCall))
 }
