@@ -238,7 +238,7 @@ func (o *outline) pins(p plan, box []int) []bool {
 	pinned := make([]bool, len(o.vertices))
 	var failed []int
 	for i, v := range o.vertices {
-		if v.head > 0 && (p.heads == 0 || v.head <= p.heads) || len(v.refs) > 0 && p.failed == 0 {
+		if v.head > 0 && (p.heads == 0 || v.head <= p.heads) || len(o.refsOf(i)) > 0 && p.failed == 0 {
 			pinned[i] = true
 		}
 
@@ -800,7 +800,7 @@ func (l labeller) summary(members []int) face {
 		if v.group == none && v.head > 0 {
 			heads++
 		}
-		refs = append(refs, v.refs...)
+		refs = append(refs, l.o.refsOf(m)...)
 	}
 
 	start, end := l.o.vertices[members[0]].number, l.o.vertices[members[len(members)-1]].number

@@ -67,26 +67,23 @@ func (o *outline) divide(p plan) []int {
 // part returns the outline of some vertices, in ascending order. Edges to others are dropped. A conversation without
 // its owner among them becomes part of the one around it.
 func (o *outline) part(members []int) *outline {
-	at := make(map[int]int, len(members))
-	for k, i := range members {
-		at[i] = k
-	}
+	at := func(i int) (int, bool) { return slices.BinarySearch(members, i) }
 	among := func(all []int) (list []int) {
 		for _, i := range all {
-			if k, ok := at[i]; ok {
+			if k, ok := at(i); ok {
 				list = append(list, k)
 			}
 		}
 		return list
 	}
 
-	p := &outline{full: o.full, vertices: make([]vertex, 0, len(members)), waiting: o.waiting}
+	p := &outline{full: o.full, vertices: make([]vertex, 0, len(members)), refs: o.refs, waiting: o.waiting}
 	groups := map[int]int{none: none}
 	for k, i := range members {
 		v := o.vertices[i]
 		g := o.partGroup(v.group, at, groups, p)
 		p.vertices = append(p.vertices, vertex{
-			node: v.node, number: v.number, owner: v.owner, refs: v.refs, head: v.head, group: g, hangs: none,
+			node: v.node, number: v.number, owner: v.owner, head: v.head, group: g, hangs: none,
 			parents: among(v.parents), kids: among(v.kids), also: among(v.also), sort: v.sort, grave: v.grave, failed: v.failed,
 		})
 		if g != none {
@@ -109,7 +106,7 @@ func (o *outline) part(members []int) *outline {
 // partGroup returns the group of the part p for the vertices of group g, and adds it if it is new. at maps vertices to
 // their indexes in the part. groups maps groups to groups of the part. The vertices before those of g must be in the
 // part.
-func (o *outline) partGroup(g int, at, groups map[int]int, p *outline) int {
+func (o *outline) partGroup(g int, at func(int) (int, bool), groups map[int]int, p *outline) int {
 	if known, ok := groups[g]; ok {
 		return known
 	}
@@ -128,7 +125,7 @@ func (o *outline) partGroup(g int, at, groups map[int]int, p *outline) int {
 	for _, g := range slices.Backward(path) {
 		old := o.groups[g]
 		outer := groups[old.outer]
-		owner, ok := at[old.owner]
+		owner, ok := at(old.owner)
 		if !ok {
 			groups[g] = outer
 			continue

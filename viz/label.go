@@ -117,7 +117,7 @@ func (l labeller) mark(i int) string {
 	if v.head > 0 && l.o.several(v.group) {
 		marks = append(marks, fmt.Sprintf("head %d", v.head))
 	}
-	marks = append(marks, v.refs...)
+	marks = append(marks, l.o.refsOf(i)...)
 	if len(marks) == 0 {
 		return ""
 	}

@@ -32,12 +32,11 @@ type vertex struct {
 	number  int // its index in the outline of the whole conversation
 	owner   int // the number of the vertex this one's conversation belongs to; none for the outermost
 	parents []int
-	kids    []int    // in ascending order
-	group   int      // the conversation around it; none for the outermost
-	hangs   int      // the group that belongs to it, or none
-	also    []int    // the heads of its conversation, if drawn elsewhere
-	refs    []string // the names of the refs to it
-	head    int      // 1 for the first head of its conversation, 2 for the second …; 0 for other nodes
+	kids    []int // in ascending order
+	group   int   // the conversation around it; none for the outermost
+	hangs   int   // the group that belongs to it, or none
+	also    []int // the heads of its conversation, if drawn elsewhere
+	head    int   // 1 for the first head of its conversation, 2 for the second …; 0 for other nodes
 	// sort, grave and failed are computed once because folding reads them often. sort and grave are from the node's
 	// description: the sort, and true for a failure. failed is true for a failed node.
 	sort   describe.Sort
@@ -126,6 +125,9 @@ func (o *outline) of(heads []*node.Node) *outline {
 	return o
 }
 
+// refsOf returns the names of the refs to vertex i.
+func (o *outline) refsOf(i int) []string { return o.refs[o.vertices[i].node.ID()] }
+
 // conversation is the state of numbering the nodes of one conversation.
 type conversation struct {
 	rest  []*node.Node    // nodes without a number, in reading order
@@ -197,7 +199,7 @@ func (o *outline) number(heads []*node.Node) map[node.ID]int {
 		}
 		described := describe.Of(n)
 		o.vertices = append(o.vertices, vertex{
-			node: n, number: i, owner: owner, group: c.group, hangs: none, head: c.rank[n.ID()], refs: o.refs[n.ID()],
+			node: n, number: i, owner: owner, group: c.group, hangs: none, head: c.rank[n.ID()],
 			sort: described.Sort, grave: described.Grave(), failed: n.Failed(),
 		})
 
@@ -257,7 +259,7 @@ func walk(heads []*node.Node, seen map[node.ID]int) []*node.Node {
 // head, or that has a ref.
 func (o *outline) shownBy(i int) int {
 	v := &o.vertices[i]
-	if v.sort != describe.Results || len(v.parents) != 1 || v.head > 0 || len(v.refs) > 0 || o.full {
+	if v.sort != describe.Results || len(v.parents) != 1 || v.head > 0 || len(o.refsOf(i)) > 0 || o.full {
 		return none
 	}
 	c := v.parents[0]

@@ -34,13 +34,19 @@ func NewModel() *Model { return &Model{shown: &view{}} }
 // to the size of d, and the size of the changes to what has changed. Update returns the error of the chain that built d,
 // and then leaves the model unchanged.
 func (m *Model) Update(d dag.DAG) (Changes, error) {
+	if err := d.Err(); err != nil {
+		return Changes{}, err
+	}
+
+	// Both need much memory for a long conversation, so one comes after the other.
+	findings := d.Validate()
 	drawn, err := viz.Layout(d, &viz.Options{Runs: true, Inside: true})
 	if err != nil {
 		return Changes{}, err
 	}
 
 	before := m.shown
-	m.shown = m.view(d, drawn)
+	m.shown = m.view(d, drawn, findings)
 	return m.changes(before), nil
 }
 
@@ -189,9 +195,9 @@ func counts(u content.Usage) [5]int64 {
 // milliseconds returns d in milliseconds, to the microsecond.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// view returns a conversation as the page shows it, from its drawing. Nodes and folded boxes of the view before keep
-// their keys.
-func (m *Model) view(d dag.DAG, drawn *viz.Picture) *view {
+// view returns a conversation as the page shows it, from its drawing and what [dag.DAG.Validate] found. Nodes and folded
+// boxes of the view before keep their keys.
+func (m *Model) view(d dag.DAG, drawn *viz.Picture, findings []dag.Finding) *view {
 	v := &view{d: d, width: drawn.Width, height: drawn.Height, note: strings.Join(drawn.Note, "\n"), foldKeys: map[[2]int]int{}}
 
 	// Nodes come first: everything else refers to their keys.
@@ -211,7 +217,7 @@ func (m *Model) view(d dag.DAG, drawn *viz.Picture) *view {
 	v.findFrames(owners)
 	v.lay(drawn, 0, m.foldKey(v))
 	v.heads = v.keysOf(d.Heads())
-	v.problems = problems(d, v)
+	v.problems = problems(v, findings)
 	v.totals = totals(v, m.Prices)
 
 	// A ref to nodes that no head reaches is not on the page.

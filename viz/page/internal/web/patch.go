@@ -73,7 +73,7 @@ func (s Saved) MarshalText() ([]byte, error) {
 	if s.node == nil {
 		return []byte(s.text), nil
 	}
-	return memo.AppendNode(s.node, make([]byte, 0, 4<<10)), nil
+	return memo.AppendNode(s.node, make([]byte, 0, 512)), nil
 }
 
 // UnmarshalText keeps the text.

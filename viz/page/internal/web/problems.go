@@ -14,7 +14,7 @@ import (
 // problems returns the problems of the conversation, in reading order: failures, violations of the rules of a
 // conversation ([dag.DAG.Validate]), and open calls. All calls of undeclared tools are one problem, at the first of
 // them: in an imported session every call may be one, and they would hide the failures.
-func problems(d dag.DAG, v *view) []Problem {
+func problems(v *view, findings []dag.Finding) []Problem {
 	found := map[int][]Problem{}
 	add := func(n *node.Node, what string, waits bool) {
 		if k, ok := v.key(n.ID()); ok {
@@ -24,7 +24,7 @@ func problems(d dag.DAG, v *view) []Problem {
 
 	// Open calls first: Validate reports them too, as calls without a result. They only wait for it.
 	waits := map[node.ID]bool{}
-	for _, open := range shared.OpenCalls(d.Heads()) {
+	for _, open := range shared.OpenCalls(v.d.Heads()) {
 		waits[open.Caller.ID()] = true
 
 		// In place of the call of a paused sub-agent, those in its conversation are listed.
@@ -36,7 +36,7 @@ func problems(d dag.DAG, v *view) []Problem {
 	}
 
 	var undeclared []dag.Finding
-	for _, f := range d.Validate() {
+	for _, f := range findings {
 		if f.Kind == dag.CallWithoutResult && waits[f.Node.ID()] {
 			continue
 		}
