@@ -28,6 +28,23 @@ func deferredCalls(t *testing.T, n int) (executor.Agent, dag.DAG) {
 	return agent, d
 }
 
+// The approval may end the run: the deferred calls beside it are handed out after it.
+func TestDeferredCallWaitsForTheApprovalBesideIt(t *testing.T) {
+	agent := executor.Agent{
+		Provider: modelOf(withID("a", "far", "1"), withID("b", "echo", "2"))(), Tools: []dag.Tool{far, echo},
+		Hooks: []executor.Hook{executor.RequireApproval("echo")},
+	}
+	d, err := agent.Run(t.Context(), ask(far, echo))
+	require.ErrorIs(t, err, executor.ErrPaused)
+	require.Len(t, d.Pending(), 1)
+	require.True(t, d.Pending()[0].Approval)
+
+	d, err = agent.Resume(t.Context(), d, executor.Approved(d.Pending()[0]))
+	require.ErrorIs(t, err, executor.ErrPaused)
+	require.Len(t, d.Pending(), 1)
+	require.True(t, d.Pending()[0].Deferred)
+}
+
 // A call that a worker has begun may have done its work: nobody asks for it again as if nothing had happened.
 func TestBegunCallIsInDoubtForEverybody(t *testing.T) {
 	agent, d := deferredCalls(t, 2)

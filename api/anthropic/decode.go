@@ -104,9 +104,9 @@ func knownToolResult(rest []jsonx.Member) content.Block {
 	return content.ToolResult{CallID: id, Content: blocks, IsError: failed == "true", Extra: extra(rest)}
 }
 
-// importContent reads content: missing, a string, or an array of blocks.
+// importContent reads content: missing, null, a string, or an array of blocks.
 func importContent(j content.JSON) (content.Blocks, error) {
-	if j == "" || j == "null" {
+	if j == "" {
 		return content.Blocks{}, nil
 	}
 	if text, ok := jsonx.Text(j); ok {

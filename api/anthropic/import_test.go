@@ -7,6 +7,7 @@ import (
 
 	"github.com/plait-dev/plait/api"
 	"github.com/plait-dev/plait/api/apitest/fake"
+	"github.com/plait-dev/plait/content"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/internal/testkit/providertest"
@@ -67,6 +68,14 @@ func TestSystemMessageIsABlockOfTheMessageAroundIt(t *testing.T) {
 	made, notes := requireBody(t, req, &Options{NoStream: true})
 	require.Empty(t, notes)
 	require.JSONEq(t, strings.Replace(body, marker, "", 1), made)
+}
+
+func TestResultNeedsNoContent(t *testing.T) {
+	for _, nothing := range []string{``, `,"content":null`, `,"content":[]`, `,"content":""`} {
+		req, _, err := Import([]byte(`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"` + nothing + `}]}]}`))
+		require.NoError(t, err)
+		require.Equal(t, []content.ToolResult{{CallID: "a"}}, req.Messages[0].Blocks.ToolResults(), nothing)
+	}
 }
 
 // TestImportReadsTheCachePolicy makes bodies of bodies that were imported: with markers of Plait.

@@ -53,8 +53,6 @@ func prune(messages []content.Message) []dialect.Pruned {
 	if len(found) == 0 {
 		return trimEnd(messages)
 	}
-
-	slices.SortFunc(found, func(a, b dialect.Pruned) int { return cmp.Or(a.Message-b.Message, a.Block-b.Block) })
 	return found
 }
 

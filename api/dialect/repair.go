@@ -33,7 +33,7 @@ type Rules struct {
 	// UserFirst requires the first message to be the user's. Defaults to false.
 	UserFirst bool
 	// Prune returns the blocks to drop or replace because of their neighbors. The messages keep all other rules. Prune
-	// is called again with the result, until it returns none. Defaults to none.
+	// is called again with the result, until it returns none. It returns each block once, in any order. Defaults to none.
 	//
 	//   - Messages may begin in the middle of a conversation, with the assistant.
 	//   - The decision about a message may depend only on that message, the one before and the one after.
