@@ -101,7 +101,7 @@ func TestAHundredThousandNodesInARealBrowser(t *testing.T) {
 		opened.FirstRow, opened.Whole, opened.Heap>>20, opened.Process>>20, served>>20, info.Size()>>20)
 }
 
-const maxServed = 320 << 20 // bytes of memory of a server with 100,000 nodes
+const maxServed = 380 << 20 // bytes of memory of a server with 100,000 nodes, whose garbage is collected late where the processors are busy
 
 // TestServerOfAHundredThousandNodesNeedsLittle reads the whole conversation as a page does.
 func TestServerOfAHundredThousandNodesNeedsLittle(t *testing.T) {
