@@ -107,7 +107,7 @@ func formCases() []Case {
 	list.add("Output that is reduced", api.Options{Output: loose})
 
 	// Cache policies, also unknown ones.
-	for _, cache := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, "own", "no_such"} {
+	for _, cache := range []api.Cache{api.CacheShort, api.CacheLong, api.CacheOff, "no_such"} {
 		list.add(fmt.Sprintf("Cache %q", cache), api.Options{Cache: cache}, weather())
 	}
 	return list
