@@ -44,7 +44,10 @@ func (r *tortureRun) at(what ...any) *rand.Rand {
 
 // newRun prepares a run of an agent with options, hooks and faults at random.
 func (p *torture) newRun(c *tortured, dice *rand.Rand, how string) *tortureRun {
-	r := &tortureRun{torture: p, tortured: c, dice: dice, seed: dice.Uint64(), how: how, calm: dice.IntN(3) == 0, saves: -1, turns: map[int]int{}, since: p.calls}
+	r := &tortureRun{
+		torture: p, tortured: c, dice: dice, seed: dice.Uint64(), how: how, calm: dice.IntN(3) == 0,
+		saves: -1, turns: map[int]int{}, since: p.calls,
+	}
 	r.agent = r.newAgent(0)
 	r.agent.Steering, r.agent.Save = c.queue, r.save
 	if how == "crash" {
@@ -161,7 +164,8 @@ func tortureTools() []dag.Tool {
 }
 
 func tortureTool(name string) content.Tool {
-	return content.Tool{Name: name, Description: "Does something.", Schema: `{"type":"object","properties":{"s":{"type":"string"}},"required":["s"]}`}
+	schema := content.JSON(`{"type":"object","properties":{"s":{"type":"string"}},"required":["s"]}`)
+	return content.Tool{Name: name, Description: "Does something.", Schema: schema}
 }
 
 // workTorture is what every tool does: what the dice of its call say.
