@@ -755,7 +755,8 @@ func (p *torture) invariants(c *tortured, dice *rand.Rand) {
 		}
 	}
 	d := c.d
-	if !assertNil(p, d.Err()) {
+	p.check(9, d.Err() == nil, "the conversation has the error %v", d.Err())
+	if d.Err() != nil {
 		return
 	}
 	p.mu.Lock()
@@ -793,11 +794,6 @@ func (p *torture) invariants(c *tortured, dice *rand.Rand) {
 	p.past = append(p.past, past{d, snapshot(d)})
 	old := p.past[dice.IntN(len(p.past))]
 	p.check(8, snapshot(old.d) == old.then, "an older value changed")
-}
-
-func assertNil(p *torture, err error) bool {
-	p.check(9, err == nil, "the conversation has an error: %v", err)
-	return err == nil
 }
 
 // snapshot returns what is seen of a conversation from outside.
@@ -887,16 +883,13 @@ func (p *torture) play(steps []step) string {
 	p.lineages = []*tortured{c}
 	for _, s := range steps {
 		dice := rand.New(rand.NewPCG(s.dice, 1))
-		i := slices.IndexFunc(tortureOps, func(o struct {
-			name   string
-			weight int
-			do     func(p *torture, c *tortured, dice *rand.Rand)
-		}) bool {
-			return o.name == s.op
-		})
 		c := p.lineages[dice.IntN(len(p.lineages))]
 		p.count("op " + s.op)
-		tortureOps[i].do(p, c, dice)
+		for _, o := range tortureOps {
+			if o.name == s.op {
+				o.do(p, c, dice)
+			}
+		}
 		p.invariants(c, dice)
 		p.mu.Lock()
 		wrongs := slices.Clone(p.wrongs)
