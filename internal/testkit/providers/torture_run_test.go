@@ -44,7 +44,10 @@ func (r *tortureRun) at(what ...any) *rand.Rand {
 
 // newRun prepares a run of an agent with options, hooks and faults at random.
 func (p *torture) newRun(c *tortured, dice *rand.Rand, how string) *tortureRun {
-	r := &tortureRun{torture: p, tortured: c, dice: dice, seed: dice.Uint64(), how: how, calm: dice.IntN(3) == 0, saves: -1, turns: map[int]int{}, since: p.calls}
+	r := &tortureRun{
+		torture: p, tortured: c, dice: dice, seed: dice.Uint64(), how: how, calm: dice.IntN(3) == 0,
+		saves: -1, turns: map[int]int{}, since: p.calls,
+	}
 	r.agent = r.newAgent(0)
 	r.agent.Steering, r.agent.Save = c.queue, r.save
 	if how == "crash" {
@@ -85,7 +88,7 @@ func beforeTorture(ctx context.Context, c executor.Call) (executor.Decision, err
 		return executor.Allow(), nil
 	}
 	r.count("hook")
-	r.set(f, func() { f.fails = true })
+	r.set(func() { f.fails = true })
 	switch dice.IntN(4) {
 	case 0:
 		panic("a hook")
@@ -102,7 +105,7 @@ func afterTorture(ctx context.Context, c executor.Call, result executor.Result) 
 	if dice := r.at("after", c.ID); !r.calm && dice.IntN(20) == 0 {
 		r.count("hook")
 		f := r.fact(c.ID)
-		r.set(f, func() { f.fails = true })
+		r.set(func() { f.fails = true })
 		return result, errors.New("the hook fails")
 	}
 	return result, nil
@@ -115,7 +118,7 @@ func inDoubtTorture(ctx context.Context, c executor.Call) (executor.Decision, er
 	r.check(3, f.tool != "read" && f.tool != "once", "a call that may be executed again is in doubt: %s", c.ID)
 	switch r.at("doubt", c.ID).IntN(5) {
 	case 0:
-		r.set(f, func() { f.may++; f.allowed = true })
+		r.set(func() { f.may++; f.allowed = true })
 		return executor.ExecuteAgain(), nil
 	case 1:
 		return executor.AskApproval("again?"), nil
@@ -145,7 +148,7 @@ func (r *tortureRun) fact(id string) *fact {
 	return &fact{}
 }
 
-func (r *tortureRun) set(_ *fact, change func()) {
+func (r *tortureRun) set(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change()
@@ -161,7 +164,8 @@ func tortureTools() []dag.Tool {
 }
 
 func tortureTool(name string) content.Tool {
-	return content.Tool{Name: name, Description: "Does something.", Schema: `{"type":"object","properties":{"s":{"type":"string"}},"required":["s"]}`}
+	schema := content.JSON(`{"type":"object","properties":{"s":{"type":"string"}},"required":["s"]}`)
+	return content.Tool{Name: name, Description: "Does something.", Schema: schema}
 }
 
 // workTorture is what every tool does: what the dice of its call say.
@@ -169,7 +173,7 @@ func workTorture(ctx context.Context, c executor.Call) (executor.Result, error) 
 	r := runOf(ctx)
 	f := r.fact(c.ID)
 	dice, why := rand.New(rand.NewPCG(f.dice, 0)), ""
-	r.set(f, func() { why = f.call(executor.IdempotencyKey(ctx)); f.given = "" })
+	r.set(func() { why = f.call(executor.IdempotencyKey(ctx)); f.given = "" })
 	r.check(3, why == "", "%s: %s", c.ID, why)
 
 	fault := dice.IntN(16)
@@ -178,7 +182,7 @@ func workTorture(ctx context.Context, c executor.Call) (executor.Result, error) 
 	}
 	if fault < 6 {
 		r.count("tool")
-		r.set(f, func() { f.fails = true })
+		r.set(func() { f.fails = true })
 	}
 	took := time.Duration(1+dice.IntN(20_000)) * time.Millisecond
 	switch fault {

@@ -53,7 +53,10 @@ type fact struct {
 }
 
 func newTruth() *truth {
-	return &truth{lines: map[int][]*line{}, said: map[int]line{}, shown: map[int][]string{}, facts: map[int]*fact{}, erased: map[string]bool{}}
+	return &truth{
+		lines: map[int][]*line{}, said: map[int]line{}, shown: map[int][]string{}, facts: map[int]*fact{},
+		erased: map[string]bool{},
+	}
 }
 
 // clone returns a copy that shares only messages, which do not change.
