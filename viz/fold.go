@@ -768,7 +768,7 @@ func (l labeller) manyCalls(members []int) face {
 
 		d := describe.Of(v.node)
 		tools = append(tools, name(d.Called.Tool))
-		text := arguments(string(d.Called.Input))
+		text := describe.Arguments(d.Called.Input, argsChars)
 		if text != "" && !slices.Contains(texts, text) && len(texts) <= l.lines {
 			texts = append(texts, name(text))
 		}

@@ -238,10 +238,8 @@ func blocksText(blocks content.Blocks) string {
 
 // signature formats a call: get_weather(city: Tokyo).
 func signature(tool string, input content.JSON) string {
-	return name(tool) + "(" + arguments(string(input)) + ")"
+	return name(tool) + "(" + describe.Arguments(input, argsChars) + ")"
 }
-
-func arguments(input string) string { return describe.Arguments(content.JSON(input), argsChars) }
 
 func name(s string) string { return safetext.Clip(s, 1, nameChars) }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plait-dev/plait/content"
 	"github.com/plait-dev/plait/dag"
+	"github.com/plait-dev/plait/internal/describe"
 	"github.com/plait-dev/plait/internal/testkit/goldentest"
 	"github.com/plait-dev/plait/internal/testkit/growthtest"
 	"github.com/plait-dev/plait/internal/testkit/seedtest"
@@ -432,7 +433,7 @@ func TestArgumentsAreWrittenWithoutBraces(t *testing.T) {
 		`"text"`:   `"text"`,
 		"":         "",
 	} {
-		require.Equal(t, want, arguments(input), input)
+		require.Equal(t, want, describe.Arguments(content.JSON(input), argsChars), input)
 	}
 }
 

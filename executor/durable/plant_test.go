@@ -285,7 +285,7 @@ func TestHistoryShowsPlantedFaults(t *testing.T) {
 			w := openWorld(t, newFile(t))
 			programs, history := day(w, p.inRun, func(db store.Transactor) store.Transactor { return planted{db, p} })
 			found := ""
-			for began := time.Now(); !strings.Contains(found, p.finds) && time.Since(began) < 30*time.Second; {
+			for began := time.Now(); !strings.Contains(found, p.finds) && time.Since(began) < time.Minute; {
 				programs.hour(4)
 				programs.finish(200 * time.Millisecond)
 				found = strings.Join(programs.faults(history), "\n")
