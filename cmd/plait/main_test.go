@@ -55,6 +55,7 @@ func runScripts(t *testing.T, folder, url string) {
 	variables := variablesOf(t, folder)
 	folder, err := filepath.Abs(folder) // a command of a script changes the working directory
 	require.NoError(t, err)
+	path := os.Getenv("PATH") // a command of another script may just be changing it
 	testscript.Run(t, testscript.Params{
 		Dir: folder,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -74,6 +75,7 @@ func runScripts(t *testing.T, folder, url string) {
 				fake.AnthropicMessage(content.Text{Text: "Paris has 18 °C and Tokyo 22 °C."}),
 			))
 			env.Defer(server.Close)
+			env.Setenv("PATH", path)
 			env.Setenv("ANTHROPIC", server.URL)
 			env.Setenv("TALK", talkingServer(env))
 			env.Setenv("CALLS", callingServer(env))
