@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/plait-dev/plait/api/apitest"
@@ -181,6 +183,35 @@ func TestHookLeavesToolsOfOtherServers(t *testing.T) {
 	_, ok := turn.DAG.Tool("a")
 	require.False(t, ok)
 	require.Len(t, turn.DAG.ToolDefs(), len(another.Tools())+1, "only its own tools are withdrawn")
+}
+
+// TestListIsReadWhenChangesAreAnnounced: one between the list and the first announcement would be missed.
+func TestListIsReadWhenChangesAreAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newServer()
+		announces := false
+		server.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+				if method == "notifications/subscriptions/acknowledged" {
+					time.Sleep(time.Millisecond)
+					announces = true
+				}
+				return next(ctx, method, r)
+			}
+		})
+		server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+				if method == "tools/list" {
+					assert.True(t, announces)
+				}
+				return next(ctx, method, r)
+			}
+		})
+		s, err := mcp.Connect(t.Context(), inMemory(t, server), nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, s.Tools())
+		require.NoError(t, s.Close())
+	})
 }
 
 func TestChangeThatIsAnnouncedWhileListingIsReadToo(t *testing.T) {

@@ -57,6 +57,7 @@ type Server struct {
 
 	// connecting is a lock for connecting and listing. It is a channel, so that a waiting caller can give up.
 	connecting chan struct{}
+	subscribed chan struct{} // has a token when the server has acknowledged that it announces changes
 
 	mu      sync.Mutex  // guards the fields below
 	current *connection // nil before the first connection and after one was lost
@@ -82,7 +83,7 @@ func Connect(ctx context.Context, dial Dial, opts *Options) (*Server, error) {
 	if dial == nil {
 		return nil, errors.New("mcp: the Dial is nil")
 	}
-	s := &Server{dial: dial, connecting: make(chan struct{}, 1)}
+	s := &Server{dial: dial, connecting: make(chan struct{}, 1), subscribed: make(chan struct{}, 1)}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -95,6 +96,7 @@ func Connect(ctx context.Context, dial Dial, opts *Options) (*Server, error) {
 		s.opts.Log = slog.New(slog.DiscardHandler)
 	}
 	s.client = sdk.NewClient(&sdk.Implementation{Name: "plait", Version: "v0"}, s.clientOptions())
+	s.client.AddReceivingMiddleware(s.noteSubscription)
 
 	if _, err := s.connected(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -119,6 +121,39 @@ func (s *Server) clientOptions() *sdk.ClientOptions {
 		o.ElicitationHandler = s.elicit
 	}
 	return o
+}
+
+// noteSubscription notes that the server has begun to announce changes.
+func (s *Server) noteSubscription(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		if method == "notifications/subscriptions/acknowledged" {
+			select {
+			case s.subscribed <- struct{}{}:
+			default:
+			}
+		}
+		return next(ctx, method, r)
+	}
+}
+
+// awaitSubscription waits until the server announces changes: one between the list and this moment would be missed. From
+// version 2026-07-28 of the protocol on, a server does so when it has acknowledged it. One that does not is not waited
+// for any longer.
+func (s *Server) awaitSubscription(ctx context.Context, session *sdk.ClientSession) {
+	const patience = time.Second
+	r := session.InitializeResult()
+	if r == nil || r.ProtocolVersion < "2026-07-28" || r.Capabilities == nil || r.Capabilities.Tools == nil ||
+		!r.Capabilities.Tools.ListChanged {
+		return
+	}
+
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-s.subscribed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // Tools returns the tools in the server's last list that have the definitions of the first one. Names are changed if
@@ -211,6 +246,10 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
+	select {
+	case <-s.subscribed: // of a connection before
+	default:
+	}
 	var refused atomic.Pointer[originError]
 	session, err := s.client.Connect(ctx, s.opts.Limits.guard(transport, &refused), nil)
 	if err != nil {
@@ -222,6 +261,7 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	}
 
 	// A server that was started again may have other tools.
+	s.awaitSubscription(ctx, session)
 	if err := s.list(ctx, session); err != nil {
 		return nil, errors.Join(fmt.Errorf("mcp: listing the tools: %w", ended(ctx, err)), session.Close())
 	}
