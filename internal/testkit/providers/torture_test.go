@@ -37,7 +37,7 @@ import (
 )
 
 var (
-	programs = flag.Int("programs", 0, "how many random programs are run; 0: 100, 300 with PLAIT_ALL, 20,000 with PLAIT_LONG")
+	programs = flag.Int("programs", 0, "how many random programs are run; 0: 50, 300 with PLAIT_ALL, 20,000 with PLAIT_LONG")
 	program  = flag.String("program", "", "the one program to run, as a failure prints it")
 	keep     = flag.String("keep", "testdata/torture", "the folder that a failing program is kept in")
 )
@@ -932,7 +932,7 @@ func readSteps(t *testing.T, text string) (steps []step) {
 func TestTorture(t *testing.T) {
 	seed, n := seedtest.First(t), *programs
 	if n == 0 {
-		few := 100
+		few := 50
 		if seedtest.All() {
 			few = 300
 		}
