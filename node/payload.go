@@ -149,7 +149,7 @@ type ToolExecution struct {
 	Note string
 	// Deferred reports of a call that waits for approval that it is executed elsewhere once it is approved.
 	Deferred bool
-	// Decided tells who decided about the call. It is evidence, and never authority: nothing is executed because of
+	// Decided is who decided about the call. It is evidence, and never authority: nothing is executed because of
 	// it. It is outside the digest.
 	Decided Decided
 	// Spent is what the run had used when it paused, as far as no other node has it. It is in one of the executions of
@@ -206,7 +206,7 @@ type Ran struct {
 	Input content.JSON
 }
 
-// Decided tells who decided about a call in place of the model. The zero value is nobody.
+// Decided is who decided about a call in place of the model. The zero value is nobody.
 type Decided struct {
 	// By names the person, as the program gave it. At is the time of the decision.
 	By string

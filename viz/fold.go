@@ -348,7 +348,7 @@ func (s sets) find(i int) int {
 func (s sets) join(i, j int) { s[s.find(i)] = s.find(j) }
 
 // branches returns the vertices that branch off from the same place, as sets, and for each vertex its last parent with a
-// drawn box in its conversation. Member size+u of the sets stands for box u, and 2*size for having no parent.
+// drawn box in its conversation. Member size+u of the sets is box u, and 2*size is the lack of a parent.
 func (o *outline) branches(folded []int, hidden []bool, box []int) (branches sets, after []int) {
 	size := len(o.vertices)
 	branches, after = newSets(2*size+1), make([]int, size)

@@ -255,6 +255,7 @@ func (x *exporter) anthropicJSON(b content.Block, c *called) any {
 			}
 			return x.with(document, b.Extra, anthropicAPI)
 		}
+
 	case content.Thinking:
 		switch {
 		case b.Extra.API != anthropicAPI:

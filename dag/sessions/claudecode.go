@@ -477,7 +477,7 @@ func (s *claudeSession) keepAsSubGraph(a *agent, heads []*node.Node, branches []
 	}})
 }
 
-// claudeStops are the words of Anthropic's API for stop reasons. The others have the same names here.
+// claudeStops are Anthropic's names of stop reasons, where they differ from ours.
 var claudeStops = map[content.Stop]string{content.StopContext: "model_context_window_exceeded"}
 
 func claudeUsage(list []jsonx.Member) content.Usage {

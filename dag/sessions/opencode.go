@@ -302,6 +302,7 @@ func (w *openCodeWriter) part(s *spoken, b content.Block, c *called) any {
 			return w.file(fields{"filename": b.Title}, b.Source, b.Extra)
 		}
 		return w.file(fields{}, b.Source, b.Extra)
+
 	case content.Thinking:
 		if b.Text == "" {
 			return nil

@@ -130,6 +130,7 @@ func (d *Driver) Repair(ctx context.Context) error {
 		conv int64
 		id   []byte
 	}
+
 	var list []damaged
 	err := d.db.Read(ctx, func(tx Tx) error {
 		return each(ctx, tx, `SELECT conv, id, outline FROM plait_nodes WHERE outline IS NOT NULL`, nil,
@@ -148,6 +149,7 @@ func (d *Driver) Repair(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return d.write(ctx, func(tx Tx) error {
 		for _, row := range list {
 			_, err := tx.Exec(ctx, `UPDATE plait_nodes SET outline = NULL WHERE conv = $1 AND id = $2`, row.conv, row.id)

@@ -88,6 +88,7 @@ func (s *statement) appending(
 		links += ` OR (SELECT COUNT(*) FROM plait_nodes n WHERE n.conv = h.conv AND n.id IN (` + list(s, ids, "bytea") + `)) = ` +
 			s.add(int64(len(ids)))
 	}
+
 	text := `head AS (
 		UPDATE plait_heads h SET version = version + 1, nodes = ` + s.add(to) + `, header = COALESCE(` + s.add(a.Header) + `, header)
 		FROM (SELECT num FROM plait_conversations WHERE name = ` + name + where +
@@ -104,6 +105,7 @@ func (s *statement) appending(
 			ORDER BY r.ord ` + stored + ` RETURNING 1
 		)`
 	}
+
 	if len(a.Taken) > 0 {
 		text += `, removed AS (DELETE FROM plait_inbox USING head WHERE num IN (` + list(s, a.Taken, "bigint") + `))`
 	}

@@ -343,7 +343,6 @@ func TestMetadataThatPointsElsewhere(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
 	t.Cleanup(elsewhere.Close)
 	for name, c := range misleadingTo(elsewhere.URL) {
-
 		t.Run(name, func(t *testing.T) {
 			a := newAuthority(t)
 			server := newProtected(t, a)

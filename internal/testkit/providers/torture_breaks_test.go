@@ -30,7 +30,7 @@ var breaks = []struct{ name, file, from, to string }{
 // TestTortureFindsBreaks makes each of the mistakes in a copy of its file, and requires that 10,000 programs find it.
 func TestTortureFindsBreaks(t *testing.T) {
 	if os.Getenv("PLAIT_BREAKS") == "" {
-		t.Skip("PLAIT_BREAKS=1 builds this package ten times")
+		t.Skip("SKIPPED: PLAIT_BREAKS=1 builds this package ten times")
 	}
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
